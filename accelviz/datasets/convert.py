@@ -1,0 +1,148 @@
+"""From the objects people have in a notebook to a Graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from accelviz.errors import GraphError
+from accelviz.graph import MAX_SIDE, Graph, check_csr, checked_shape
+
+
+def from_scipy(matrix: Any, name: str, source: str) -> Graph:
+    """Copy a SciPy sparse matrix or array of any format.
+
+    Raises
+    ------
+    GraphError
+        If it is not two-dimensional, or for any reason that `from_csr_arrays` gives.
+    """
+    if matrix.ndim != 2:
+        raise GraphError("graph", f"a {matrix.ndim}-D sparse array", "a 2-D one")
+    real_dtype(matrix.dtype)
+    checked_shape(matrix.shape)
+    # SciPy trusts index arrays that were changed after it checked them; its conversions would then
+    # write out of bounds.
+    if matrix.format == "csc":
+        check_csr(matrix.indptr, matrix.indices, matrix.data, matrix.shape[::-1], canonical=False)
+    elif matrix.format == "coo":
+        for axis, index in enumerate((matrix.row, matrix.col)):
+            if index.size and (index.min() < 0 or index.max() >= matrix.shape[axis]):
+                raise GraphError(
+                    ("row indices", "column indices")[axis],
+                    f"{index.min()} to {index.max()} occur",
+                    f"0 to {matrix.shape[axis] - 1}, from the shape",
+                )
+    try:
+        csr = matrix if matrix.format == "csr" else matrix.tocsr()
+    except (ValueError, IndexError, OverflowError) as error:
+        raise GraphError("graph", str(error), "a valid SciPy sparse matrix") from error
+    return from_csr_arrays(
+        csr.indptr.copy(), csr.indices.copy(), csr.data.copy(), csr.shape, name, source
+    )
+
+
+def from_csr_arrays(
+    row_pointers: npt.NDArray[Any],
+    column_indices: npt.NDArray[Any],
+    values: npt.NDArray[Any] | None,
+    shape: Any,
+    name: str,
+    source: str,
+) -> Graph:
+    """Make a Graph of three CSR arrays of any integer and real dtype, which it may keep and change.
+
+    Rows are sorted by column and duplicate entries summed where need be. Explicit zeros stay. All
+    values are one if there are none.
+
+    Raises
+    ------
+    GraphError
+        If an index is out of range, a value is not finite in float32, or a dtype is wrong.
+    """
+    for label, array in (("row_pointers", row_pointers), ("column_indices", column_indices)):
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise GraphError(
+                label, f"a {array.ndim}-D array of {array.dtype}", "a 1-D array of integers"
+            )
+    shape = checked_shape(shape)
+    if values is None:
+        values = np.ones(column_indices.size, dtype=np.float32)
+    real_dtype(values.dtype)
+    if values.dtype.kind == "b" or values.dtype == np.float16:
+        # SciPy would add booleans to a boolean, and takes no float16.
+        values = values.astype(np.float32)
+    check_csr(row_pointers, column_indices, values, shape, canonical=False)
+    csr = sparse.csr_array((values, column_indices, row_pointers), shape=shape, copy=False)
+    csr.sum_duplicates()
+    with np.errstate(over="ignore"):  # Graph refuses what overflows to infinity
+        narrow = csr.data.astype(np.float32, copy=False)
+    return Graph(
+        csr.indptr.astype(np.int64, copy=False),
+        csr.indices.astype(np.int32, copy=False),
+        narrow,
+        shape,
+        name,
+        source,
+    )
+
+
+def from_edge_index(
+    edge_index: npt.ArrayLike, name: str, source: str, n_nodes: int | None = None
+) -> Graph:
+    """Make a square graph of a 2 x E array of edges, as PyTorch Geometric has it.
+
+    Column `e` is the edge from node `edge_index[0, e]` to node `edge_index[1, e]`; it becomes a
+    nonzero of weight 1 in the receiver's row, so that `A @ X` sums over in-neighbors. A repeated
+    edge adds up.
+
+    Raises
+    ------
+    GraphError
+        If the shape, the dtype or an index is wrong.
+    """
+    edges = np.asarray(edge_index)
+    if edges.ndim != 2 or edges.shape[0] != 2:
+        raise GraphError(
+            "graph",
+            f"an array of shape {edges.shape}",
+            "a 2 x E edge_index; pass a dense adjacency matrix as scipy.sparse.csr_array(A)",
+        )
+    if edges.size and edges.dtype.kind not in "iu":
+        raise GraphError("edge_index", f"dtype {edges.dtype}", "integers")
+    low, high = (int(edges.min()), int(edges.max())) if edges.size else (0, -1)
+    if low < 0:
+        raise GraphError("edge_index", f"the negative node {low}", "nodes counted from 0")
+    n_nodes = high + 1 if n_nodes is None else n_nodes
+    if high >= n_nodes or n_nodes > MAX_SIDE:
+        raise GraphError("edge_index", f"node {high} of {n_nodes}", f"nodes 0 to {n_nodes - 1}")
+    sender, receiver = edges
+    ones = np.ones(edges.shape[1], dtype=np.float32)
+    coo = sparse.coo_array((ones, (receiver, sender)), shape=(n_nodes, n_nodes))
+    return from_scipy(coo, name, source)
+
+
+def from_networkx(graph: Any, name: str, source: str) -> Graph:
+    """Make a square graph of a NetworkX one; rows in node order, weights from `weight` (else 1).
+
+    A directed edge becomes a nonzero in its receiver's row.
+    """
+    import networkx
+
+    if graph.number_of_nodes() == 0:
+        return from_edge_index(np.empty((2, 0), dtype=np.int64), name, source)
+    try:
+        matrix = networkx.to_scipy_sparse_array(graph, dtype=np.float64)
+    except (networkx.NetworkXError, TypeError, ValueError) as error:
+        raise GraphError("graph", f"NetworkX says: {error}", "numeric edge weights") from error
+    return from_scipy(matrix.T, name, source)
+
+
+def real_dtype(dtype: npt.DTypeLike) -> None:
+    """Refuse values that are not boolean, integer or real floating point."""
+    dtype = np.dtype(dtype)
+    if dtype.kind not in "biuf":
+        raise GraphError("values", f"dtype {dtype}", "boolean, integer or real floating point")

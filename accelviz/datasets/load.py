@@ -1,0 +1,95 @@
+"""`load_graph`: one door for bundled names, files and objects."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from accelviz.datasets.bundled import bundled_graphs, load_bundled
+from accelviz.datasets.convert import from_edge_index, from_networkx, from_scipy
+from accelviz.datasets.readers import READERS, read_file
+from accelviz.errors import GraphError
+from accelviz.graph import Graph
+
+
+def load_graph(graph: Any, *, name: str | None = None) -> Graph:
+    """Make a validated Graph of a name, a file or an object.
+
+    Parameters
+    ----------
+    graph : str, PathLike or object
+        One of
+
+        - the name of a bundled graph, in any case: `"cora"` (see `bundled_graphs()`);
+        - a path to a MatrixMarket file (`.mtx`, `.mtx.gz`) or a SciPy `.npz`;
+        - a SciPy sparse matrix or array, square or rectangular;
+        - a NetworkX graph (rows in node order, weights from the attribute `weight`);
+        - a 2 x E `edge_index` of integers (row 0 senders, row 1 receivers), NumPy or a CPU tensor;
+        - a Graph, returned as it is.
+    name : str, optional
+        Name for tables and pictures, in place of the one found.
+
+    Returns
+    -------
+    Graph
+        A copy: later changes to the object do not reach it. Columns are sorted, duplicates summed,
+        explicit zeros kept; values of any real dtype are rounded to float32.
+
+    Raises
+    ------
+    GraphError
+        If the name or file is unknown, or the content is no valid sparse matrix: NaN or infinite
+        values, negative or out-of-range indices, complex values, truncated files, pickles.
+
+    Examples
+    --------
+    >>> import accelviz
+    >>> accelviz.load_graph("cora").nnz
+    10556
+    """
+    loaded = _load(graph)
+    if name is None or name == loaded.name:
+        return loaded
+    arrays = (loaded.row_pointers, loaded.column_indices, loaded.values)
+    return Graph(*arrays, loaded.shape, name, loaded.source)
+
+
+def _load(graph: Any) -> Graph:
+    if isinstance(graph, Graph):
+        return graph
+    if isinstance(graph, str | os.PathLike):
+        return _load_named(graph)
+    if sparse.issparse(graph):
+        return from_scipy(graph, "matrix", "SciPy matrix")
+    if type(graph).__module__.partition(".")[0] == "networkx":
+        return from_networkx(graph, str(graph.name) or "graph", "NetworkX graph")
+    try:
+        array = np.asarray(graph)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise GraphError("graph", f"a {type(graph).__name__}: {error}", _ACCEPTED) from error
+    if array.dtype == object or array.ndim == 0:
+        raise GraphError("graph", f"got a {type(graph).__name__}", _ACCEPTED)
+    return from_edge_index(array, "graph", "edge_index")
+
+
+_ACCEPTED = (
+    "a bundled name, a file, a SciPy sparse matrix, a NetworkX graph or a 2 x E edge_index array"
+)
+
+
+def _load_named(graph: str | os.PathLike[str]) -> Graph:
+    if isinstance(graph, str) and graph.lower() in bundled_graphs():
+        return load_bundled(graph.lower())
+    path = Path(graph)
+    looks_like_file = isinstance(graph, os.PathLike) or path.exists() or path.suffix
+    if looks_like_file:
+        return read_file(path)
+    raise GraphError(
+        "graph",
+        f"there is no bundled graph {graph!r}, nor a file of that name",
+        ", ".join(bundled_graphs()) + f"; or a file ending in {', '.join(sorted(READERS))}",
+    )

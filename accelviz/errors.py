@@ -1,0 +1,59 @@
+"""The exceptions of accelviz: one family, and every message says what would be right.
+
+Each error names the argument at fault, what was wrong with it and what is expected instead, in
+that order, so that a traceback read by a student is enough to mend the call.
+"""
+
+from __future__ import annotations
+
+
+class AccelvizError(Exception):
+    """Base of every exception that accelviz raises on purpose.
+
+    Parameters
+    ----------
+    argument : str
+        Name of the argument, file or device at fault.
+    problem : str
+        What was found.
+    expected : str, optional
+        What would have been right, or what to do now.
+    """
+
+    _lead = "Expected"
+
+    def __init__(self, argument: str, problem: str, expected: str = "") -> None:
+        self.argument = argument
+        self.problem = problem
+        self.expected = expected
+        message = f"{argument}: {problem.rstrip('.')}."
+        if expected:
+            message += f" {self._lead}: {expected.rstrip('.')}."
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
+        return type(self), (self.argument, self.problem, self.expected)
+
+
+class GraphError(AccelvizError, ValueError):
+    """A graph, or the file or object it should come from, is not a valid sparse matrix."""
+
+
+class PartitionError(AccelvizError, ValueError):
+    """A partition's parameters or its metadata are impossible, or its workload is wrong."""
+
+
+class ArgumentError(AccelvizError, ValueError):
+    """Any other argument is wrong: the features, a strategy's name, a column count."""
+
+
+class DeviceUnavailable(AccelvizError, RuntimeError):  # noqa: N818
+    """The device asked for is not usable here; the message says how to make it so."""
+
+    _lead = "What to do"
+
+
+class KernelError(AccelvizError, RuntimeError):
+    """A CUDA kernel does not exist, does not compile or did not run."""
+
+    _lead = "What to do"

@@ -1,0 +1,54 @@
+"""Where the project's own files are, and how files are written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def kernel_directory() -> Path:
+    """Return the folder of the CUDA sources: inside the package, or beside it in a checkout."""
+    installed = _PACKAGE / "kernels"
+    return installed if installed.is_dir() else _PACKAGE.parent / "kernels"
+
+
+@contextlib.contextmanager
+def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary path that replaces `path` only when the block ends without an error.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        The file to write. Its folder must exist.
+
+    Yields
+    ------
+    Path
+        A path in the same folder, with the same ending, to write to.
+
+    Raises
+    ------
+    OSError
+        If the folder does not exist or cannot be written to.
+    """
+    target = Path(path)
+    handle, name = tempfile.mkstemp(prefix=".", suffix=target.suffix, dir=target.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

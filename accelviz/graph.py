@@ -1,0 +1,214 @@
+"""The graph every strategy starts from: a validated CSR matrix with a name and an origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from accelviz.errors import GraphError
+
+#: Column indices and row numbers are 32-bit in every kernel and every metadata format.
+MAX_SIDE = int(np.iinfo(np.int32).max)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A sparse matrix in CSR form, checked once when it is made.
+
+    Row `i` holds the in-neighbors of node `i`, so that `A @ X` sums their features. A graph is
+    square; rectangular matrices (a mini-batch, a bipartite graph) are welcome too.
+
+    Parameters
+    ----------
+    row_pointers : array of int64, shape (n_rows + 1,)
+        Position of each row's first nonzero. 64-bit, so that more than 2^31 nonzeros fit.
+    column_indices : array of int32, shape (nnz,)
+        Column of each nonzero, ascending and unique inside a row.
+    values : array of float32, shape (nnz,)
+        Edge weights, all finite. An explicitly stored zero counts as a nonzero, as in SciPy.
+    shape : tuple of int
+        Rows and columns, each below 2^31.
+    name : str
+        A short name for tables and pictures.
+    source : str
+        Where the graph came from.
+
+    Raises
+    ------
+    GraphError
+        If any of the above does not hold. Nothing is mended here; `load_graph` mends what can be
+        mended (unsorted and duplicate columns, other dtypes).
+
+    Notes
+    -----
+    The arrays are shared, not copied, and are read-only through the graph: plans made from it stay
+    right only while nobody changes them. `load_graph` copies.
+
+    Two graphs are equal only if they are the same object: comparing millions of nonzeros should
+    be asked for by name.
+    """
+
+    row_pointers: npt.NDArray[np.int64]
+    column_indices: npt.NDArray[np.int32]
+    values: npt.NDArray[np.float32]
+    shape: tuple[int, int]
+    name: str = "graph"
+    source: str = "made in memory"
+
+    def __post_init__(self) -> None:
+        for field, dtype in (
+            ("row_pointers", np.int64),
+            ("column_indices", np.int32),
+            ("values", np.float32),
+        ):
+            array = getattr(self, field)
+            if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
+                raise GraphError(
+                    field, f"got {_describe(array)}", f"a 1-D array of {np.dtype(dtype).name}"
+                )
+            view = np.ascontiguousarray(array).view()
+            view.setflags(write=False)
+            object.__setattr__(self, field, view)
+        object.__setattr__(self, "shape", checked_shape(self.shape))
+        check_csr(self.row_pointers, self.column_indices, self.values, self.shape)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the matrix (nodes that receive)."""
+        return self.shape[0]
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored nonzeros (edges)."""
+        return int(self.row_pointers[-1])
+
+    @cached_property
+    def degrees(self) -> npt.NDArray[np.int32]:
+        """Nonzeros of each row, int32, shape (n_rows,)."""
+        degrees = np.diff(self.row_pointers).astype(np.int32)
+        degrees.setflags(write=False)
+        return degrees
+
+    @cached_property
+    def adjacency(self) -> sparse.csr_array:
+        """The matrix as a SciPy `csr_array` of float32, sharing this graph's memory.
+
+        SciPy wants one dtype for both index arrays, so the row pointers are 32-bit in this view
+        unless there are 2^31 nonzeros or more.
+        """
+        matrix = sparse.csr_array(
+            (self.values, self.column_indices, self.row_pointers), shape=self.shape, copy=False
+        )
+        matrix.has_sorted_indices = True
+        matrix.has_canonical_format = True
+        return matrix
+
+    @cached_property
+    def plans(self) -> dict[Any, Any]:
+        """Plans that `spmm` made for this graph and keeps for its next call."""
+        return {}
+
+    def __repr__(self) -> str:
+        return (
+            f"Graph({self.name!r}: {self.shape[0]:,} x {self.shape[1]:,}, "
+            f"{self.nnz:,} nonzeros, {self.source})"
+        )
+
+
+def check_csr(
+    row_pointers: npt.NDArray[Any],
+    column_indices: npt.NDArray[Any],
+    values: npt.NDArray[Any],
+    shape: tuple[int, int],
+    *,
+    canonical: bool = True,
+) -> None:
+    """Refuse index arrays that would read out of bounds, and non-finite values.
+
+    Parameters
+    ----------
+    row_pointers, column_indices, values : array
+        The three CSR arrays, of any integer and real dtype.
+    shape : tuple of int
+        Rows and columns.
+    canonical : bool
+        Also require ascending, unique columns in each row.
+
+    Raises
+    ------
+    GraphError
+        Naming the array, the first offending place and what would be right.
+    """
+    n_rows, n_cols = shape
+    nnz = column_indices.size
+    if row_pointers.size != n_rows + 1:
+        raise GraphError(
+            "row_pointers", f"{row_pointers.size} entries for {n_rows} rows", f"{n_rows + 1}"
+        )
+    if values.size != nnz:
+        raise GraphError("values", f"{values.size} for {nnz} column indices", "one each")
+    if row_pointers[0] != 0 or row_pointers[-1] != nnz:
+        raise GraphError(
+            "row_pointers",
+            f"they run from {row_pointers[0]} to {row_pointers[-1]}",
+            f"from 0 to the number of nonzeros, {nnz}",
+        )
+    falling = np.flatnonzero(row_pointers[1:] < row_pointers[:-1])
+    if falling.size:
+        raise GraphError("row_pointers", f"they fall after row {falling[0]}", "never falling")
+    if nnz == 0:
+        return
+    low, high = int(column_indices.min()), int(column_indices.max())
+    if low < 0:
+        where = int(np.argmin(column_indices))
+        raise GraphError(
+            "column_indices", f"the negative index {low} at position {where}", f"0 to {n_cols - 1}"
+        )
+    if high >= n_cols:
+        where = int(np.argmax(column_indices))
+        raise GraphError(
+            "column_indices", f"{high} at position {where}", f"0 to {n_cols - 1}, from the shape"
+        )
+    if canonical:
+        rising = column_indices[1:] > column_indices[:-1]
+        starts = row_pointers[1:-1]
+        rising[starts[(starts > 0) & (starts < nnz)] - 1] = True
+        if not rising.all():
+            where = int(np.argmin(rising)) + 1
+            row = int(np.searchsorted(row_pointers, where, side="right")) - 1
+            raise GraphError(
+                "column_indices",
+                f"row {row} is unsorted or repeats a column at position {where}",
+                "ascending, unique columns in each row; load_graph sorts rows and sums duplicates",
+            )
+    finite = np.isfinite(values)
+    if not finite.all():
+        where = int(np.argmin(finite))
+        raise GraphError(
+            "values",
+            f"{nnz - int(finite.sum())} of {nnz} are NaN or infinite in float32, the first "
+            f"({values[where]}) at position {where}",
+            "finite values only",
+        )
+
+
+def checked_shape(shape: object) -> tuple[int, int]:
+    """Return a shape as two Python integers, or say what is wrong with it."""
+    try:
+        n_rows, n_cols = (int(side) for side in shape)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise GraphError("shape", f"got {shape!r}", "two integers, rows and columns") from None
+    if min(n_rows, n_cols) < 0 or max(n_rows, n_cols) > MAX_SIDE:
+        raise GraphError("shape", f"got {n_rows} x {n_cols}", f"0 to {MAX_SIDE} on each side")
+    return n_rows, n_cols
+
+
+def _describe(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"a {value.ndim}-D array of {value.dtype}"
+    return f"a {type(value).__name__}"

@@ -1,0 +1,387 @@
+"""Everything `load_graph` takes, and everything it must refuse."""
+
+import contextlib
+import gzip
+import itertools
+
+import networkx
+import numpy as np
+import pytest
+import scipy.io
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+import accelviz
+from accelviz import load_graph
+from accelviz.datasets import bundled_graphs
+from accelviz.errors import GraphError
+from accelviz.graph import Graph
+
+CSR = sparse.csr_array(np.array([[0, 1.5, 0], [0, 0, 0], [2, -3, 0.25]], dtype=np.float32))
+
+
+def assert_same(graph, matrix):
+    assert isinstance(graph, Graph)
+    assert graph.shape == matrix.shape
+    assert (graph.row_pointers.dtype, graph.column_indices.dtype, graph.values.dtype) == (
+        np.int64,
+        np.int32,
+        np.float32,
+    )
+    np.testing.assert_array_equal(graph.adjacency.toarray(), matrix.toarray().astype(np.float32))
+    assert isinstance(graph.adjacency, sparse.csr_array)
+
+
+@pytest.mark.parametrize("name", bundled_graphs())
+def test_bundled_graphs_are_what_the_index_says(name):
+    facts = bundled_graphs()[name]
+    graph = load_graph(name.upper())
+    assert graph.shape == (facts["nodes"], facts["nodes"])
+    assert graph.nnz == facts["edges"]
+    assert graph.degrees.max() == facts["max_degree"]
+    assert (graph.degrees == 0).sum() == facts["zero_degree_rows"]
+    assert graph.source == facts["source"]
+    A = graph.adjacency
+    assert (abs(A - A.T).nnz == 0) == facts["symmetric"]
+
+
+def test_bundled_graphs_are_those_the_project_promises():
+    assert {
+        "cora",
+        "citeseer",
+        "pubmed",
+        "facebook",
+        "ca-condmat",
+        "email-enron",
+        "luxembourg-osm",
+        "mit8",
+    } <= bundled_graphs().keys()
+
+
+@pytest.mark.parametrize("kind_of", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
+def test_scipy_of_any_format(kind_of, kind):
+    assert_same(load_graph(kind(CSR).asformat(kind_of)), CSR)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float64", "longdouble"])
+def test_values_of_any_real_dtype(dtype):
+    matrix = sparse.csr_array(np.array([[0, 1], [1, 0]], dtype=dtype))
+    assert_same(load_graph(matrix), matrix)
+
+
+def test_half_precision_values_in_an_npz(tmp_path):
+    half = np.array([0.5], np.float16)
+    arrays = {"indptr": np.array([0, 1]), "indices": np.array([0]), "shape": np.array([1, 1])}
+    np.savez(tmp_path / "half.npz", data=half, **arrays)
+    assert load_graph(tmp_path / "half.npz").values.tolist() == [0.5]
+
+
+def test_unsorted_rows_are_sorted_and_duplicates_summed():
+    matrix = sparse.csr_array(
+        (np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3)
+    )
+    graph = load_graph(matrix)
+    assert graph.column_indices.tolist() == [0, 2]
+    assert graph.values.tolist() == [2, 5]
+    assert matrix.indices.tolist() == [2, 0, 2]  # the caller's matrix is as it was
+
+
+def test_repeated_true_edges_of_a_boolean_matrix_add_up():
+    matrix = sparse.csr_array((np.array([True, True]), np.array([0, 0]), np.array([0, 2])))
+    assert load_graph(matrix).values.tolist() == [2]
+
+
+def test_a_graph_is_a_copy_and_read_only():
+    matrix = CSR.copy()
+    graph = load_graph(matrix)
+    matrix.data[:] = 7
+    assert_same(graph, CSR)
+    with pytest.raises(ValueError, match="read-only"):
+        graph.values[0] = 1
+    assert load_graph(graph) is graph
+    renamed = load_graph(graph, name="mine")
+    assert (renamed.name, graph.name) == ("mine", "matrix")
+
+
+def test_explicit_zeros_stay():
+    matrix = sparse.csr_array((np.array([0.0]), np.array([1]), np.array([0, 1])), shape=(1, 2))
+    assert load_graph(matrix).nnz == 1
+
+
+def test_networkx():
+    G = networkx.Graph(name="triangle")
+    G.add_edge("a", "b", weight=2.5)
+    G.add_edge("b", "c")
+    graph = load_graph(G)
+    assert graph.name == "triangle"
+    assert_same(graph, sparse.csr_array(np.array([[0, 2.5, 0], [2.5, 0, 1], [0, 1, 0]])))
+    directed = load_graph(networkx.DiGraph([(0, 1)]))
+    assert directed.adjacency.toarray().tolist() == [[0, 0], [1, 0]]  # row 1 receives from 0
+    assert load_graph(networkx.Graph()).shape == (0, 0)
+    G["a"]["b"]["weight"] = "heavy"
+    with pytest.raises(GraphError, match="numeric edge weights"):
+        load_graph(G)
+
+
+def test_edge_index():
+    graph = load_graph(np.array([[0, 0, 2, 0], [1, 2, 2, 1]]))
+    assert graph.adjacency.toarray().tolist() == [[0, 0, 0], [2, 0, 0], [1, 0, 1]]
+    assert load_graph([[0], [3]]).shape == (4, 4)
+    assert load_graph(np.empty((2, 0), int)).shape == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("edges", "says"),
+    [
+        ([[0, 1]], r"shape \(1, 2\).*2 x E"),
+        (np.eye(3), r"shape \(3, 3\).*csr_array"),
+        ([[0.0], [1.0]], "dtype float64"),
+        ([[0], [-1]], "negative node -1"),
+        ([[0], [2**31]], "node 2147483648"),
+        ([[0, 1], [1]], "inhomogeneous"),
+    ],
+)
+def test_edge_index_that_is_wrong(edges, says):
+    with pytest.raises(GraphError, match=says):
+        load_graph(edges)
+
+
+def broken(**changes):
+    """A SciPy matrix whose arrays were tampered with after SciPy checked them."""
+    matrix = CSR.copy()
+    for name, (where, value) in changes.items():
+        getattr(matrix, name)[where] = value
+    return matrix
+
+
+@pytest.mark.parametrize(
+    ("matrix", "says"),
+    [
+        (broken(data=(1, np.nan)), r"values: 1 of 4 are NaN.*the first \(nan\) at position 1"),
+        (broken(data=(0, np.inf)), "infinite"),
+        (broken(indices=(2, -1)), "column_indices: the negative index -1 at position 2"),
+        (broken(indices=(2, 3)), "column_indices: 3 at position 2.*0 to 2"),
+        (broken(indptr=(1, 4)), "row_pointers: they fall after row 1"),
+        (broken(indptr=(0, 1)), "row_pointers: they run from 1 to 4.*from 0"),
+        (broken(indptr=(3, 3)), "row_pointers: they run from 0 to 3"),
+        (broken(indices=(0, 9)).tocsr().T, "column_indices: 9"),
+        (CSR.astype(complex), "values: dtype complex128"),
+        (CSR.astype("f8") * 1e300, "NaN or infinite in float32"),
+        (sparse.coo_array([1.0, 2.0]), "1-D sparse array"),
+    ],
+)
+def test_scipy_that_is_wrong(matrix, says):
+    with pytest.raises(GraphError, match=says):
+        load_graph(matrix)
+
+
+def test_a_tampered_coo_is_refused():
+    matrix = CSR.tocoo()
+    matrix.coords[0][1] = 1000
+    with pytest.raises(GraphError, match="row indices: 0 to 1000"):
+        load_graph(matrix)
+
+
+ARRAYS = {
+    "row_pointers": np.array([0, 1, 2]),
+    "column_indices": np.array([1, 0], np.int32),
+    "values": np.array([1, 2], np.float32),
+    "shape": (2, 2),
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"row_pointers": [0, 1, 2]}, "row_pointers: got a list"),
+        ({"row_pointers": np.array([0, 1, 2], np.int32)}, "1-D array of int64"),
+        ({"row_pointers": np.array([0, 2])}, "2 entries for 2 rows"),
+        ({"column_indices": np.array([1, 0])}, "1-D array of int32"),
+        ({"values": np.array([1.0, 2.0])}, "1-D array of float32"),
+        ({"values": np.array([1], np.float32)}, "values: 1 for 2 column indices"),
+        ({"shape": (2, -1)}, "shape: got 2 x -1"),
+        ({"shape": 2}, "two integers"),
+        ({"shape": (2, 2**31)}, "0 to 2147483647"),
+        ({"row_pointers": np.array([0, 2, 2])}, "row 0 is unsorted or repeats"),
+    ],
+)
+def test_graph_itself_mends_nothing(changes, says):
+    assert Graph(**ARRAYS).nnz == 2
+    with pytest.raises(GraphError, match=says):
+        Graph(**{**ARRAYS, **changes})
+
+
+@given(st.lists(st.lists(st.integers(0, 5), max_size=5), max_size=6))
+def test_canonical_is_noticed_exactly_where_it_does_not_hold(rows):
+    arrays = (
+        np.cumsum([0, *map(len, rows)]),
+        np.fromiter(itertools.chain(*rows), np.int32),
+        np.ones(sum(map(len, rows)), np.float32),
+    )
+    if all(row == sorted(set(row)) for row in rows):
+        assert Graph(*arrays, (len(rows), 6)).degrees.tolist() == list(map(len, rows))
+    else:
+        with pytest.raises(GraphError, match="unsorted or repeats"):
+            Graph(*arrays, (len(rows), 6))
+
+
+def test_scipy_npz(tmp_path):
+    for kind in ("csr", "coo", "csc"):
+        path = tmp_path / f"{kind}.npz"
+        sparse.save_npz(path, CSR.asformat(kind))
+        graph = load_graph(path)
+        assert_same(graph, CSR)
+        assert (graph.name, graph.source) == (kind, f"file {kind}.npz")
+        assert_same(load_graph(str(path)), CSR)
+
+
+class Bomb:
+    def __reduce__(self):
+        return (pytest.fail, ("a pickle was loaded",))
+
+
+def test_a_pickle_in_an_npz_is_never_loaded(tmp_path):
+    path = tmp_path / "bomb.npz"
+    np.savez(path, indptr=np.array([Bomb()]), indices=np.array([0]), shape=np.array([1, 1]))
+    with pytest.raises(GraphError, match="pickled objects, which are never loaded"):
+        load_graph(path)
+    np.savez(path, format=np.array([Bomb()]))
+    with pytest.raises(GraphError, match="pickled objects"):
+        load_graph(path)
+    path.write_bytes(b"\x80\x04.")
+    with pytest.raises(GraphError, match=r"bomb\.npz"):
+        load_graph(path)
+
+
+def test_npz_that_is_wrong(tmp_path):
+    path = tmp_path / "g.npz"
+    sparse.save_npz(path, CSR)
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 7):
+        path.write_bytes(whole[:length])
+        with pytest.raises(GraphError, match=r"g\.npz"):
+            load_graph(path)
+    np.savez(path, indptr=np.array([0]), indices=np.array([], int))
+    with pytest.raises(GraphError, match="lacks shape.*save_npz"):
+        load_graph(path)
+    np.save(tmp_path / "one.npy", np.zeros(3))
+    (tmp_path / "one.npy").rename(path)
+    with pytest.raises(GraphError, match="a single array"):
+        load_graph(path)
+    np.savez(path, indptr=np.array([0.0, 1.0]), indices=np.array([0]), shape=np.array([1, 1]))
+    with pytest.raises(GraphError, match="row_pointers: a 1-D array of float64"):
+        load_graph(path)
+    np.savez(path, indptr=np.array([0, 1]), indices=np.array([2**32]), shape=np.array([1, 1]))
+    with pytest.raises(GraphError, match="column_indices: 4294967296"):
+        load_graph(path)
+    np.savez(path, indptr=np.array([0, 1]), indices=np.array([0]), shape=np.array([1]))
+    with pytest.raises(GraphError, match="shape"):
+        load_graph(path)
+    np.savez(path, format=np.array("xyz"), indptr=np.array([0]))
+    with pytest.raises(GraphError, match=r"g\.npz"):
+        load_graph(path)
+
+
+@given(st.data())
+def test_npz_with_any_byte_changed_opens_or_raises_graph_error(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("mutated") / "g.npz"
+    sparse.save_npz(path, CSR, compressed=data.draw(st.booleans()))
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    with contextlib.suppress(GraphError):
+        load_graph(path)
+
+
+@pytest.mark.parametrize("ending", [".mtx", ".mtx.gz"])
+def test_matrix_market(tmp_path, ending):
+    path = tmp_path / f"small{ending}"
+    text = tmp_path / "plain.mtx"
+    scipy.io.mmwrite(text, CSR)
+    content = text.read_bytes()
+    path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
+    graph = load_graph(path)
+    assert_same(graph, CSR)
+    assert graph.name == "small"
+
+
+def test_matrix_market_pattern_integer_symmetric_and_dense(tmp_path):
+    path = tmp_path / "m.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n")
+    assert load_graph(path).adjacency.toarray().tolist() == [[0, 1], [1, 0]]
+    path.write_text("%%MatrixMarket matrix coordinate integer general\n2 3 1\n1 3 -4\n")
+    assert load_graph(path).adjacency.toarray().tolist() == [[0, 0, -4], [0, 0, 0]]
+    path.write_text("%%MatrixMarket matrix array real general\n1 2\n0\n2.5\n")
+    assert load_graph(path).adjacency.toarray().tolist() == [[0, 2.5]]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "hello\n",
+        "%%MatrixMarket matrix coordinate real general\n",
+        "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n",
+        "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 9 1\n",
+        "%%MatrixMarket matrix coordinate real general\n2 2 1\n0 1 1\n",
+        "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 -1 1\n",
+        "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 nan\n",
+        "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 x\n",
+        "%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 1 1\n",
+        "%%MatrixMarket matrix coordinate pattern general\n99999999999 2 1\n1 1\n",
+        "\0\1\2\3",
+    ],
+)
+def test_matrix_market_that_is_wrong(tmp_path, content):
+    path = tmp_path / "m.mtx"
+    path.write_text(content)
+    with pytest.raises(GraphError):
+        load_graph(path)
+
+
+def test_truncated_gzip(tmp_path):
+    path = tmp_path / "m.mtx.gz"
+    scipy.io.mmwrite(tmp_path / "p.mtx", sparse.random_array((50, 50), density=0.2, rng=0))
+    path.write_bytes(gzip.compress((tmp_path / "p.mtx").read_bytes())[:-20])
+    with pytest.raises(GraphError, match=r"m\.mtx\.gz"):
+        load_graph(path)
+    path.write_bytes(b"no gzip at all")
+    with pytest.raises(GraphError, match=r"m\.mtx\.gz"):
+        load_graph(path)
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ("coraa", "no bundled graph 'coraa'.*citeseer.*or a file ending in .mtx"),
+        ("none.mtx", "there is no such file"),
+        ("notes.docx", r"no reader for this ending.*\.npz"),
+        (7, "got a int"),
+        (None, "got a NoneType"),
+        (object(), "got a object"),
+        ({"a": 1}, "got a dict"),
+    ],
+)
+def test_what_is_no_graph(asked, says):
+    with pytest.raises(GraphError, match=says):
+        load_graph(asked)
+
+
+def test_a_folder_is_no_graph(tmp_path):
+    folder = tmp_path / "g.npz"
+    folder.mkdir()
+    with pytest.raises(GraphError, match="no such file"):
+        load_graph(folder)
+
+
+def test_errors_survive_a_trip_through_another_process():
+    import pickle
+
+    error = GraphError("values", "wrong", "right")
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again)) == (GraphError, "values: wrong. Expected: right.")
+    assert isinstance(error, accelviz.errors.AccelvizError)
+    assert isinstance(error, ValueError)
