@@ -1,0 +1,1 @@
+"""Partition schemes: how nonzeros are dealt out to blocks and warps."""

@@ -1,0 +1,64 @@
+"""Warp-level partition: every warp has metadata of its own (Accel-GCN, Figure 3b).
+
+The scheme that Accel-GCN's block-level partition is measured against, and Equation 1's divisor.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.errors import PartitionError
+from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, ceil_div
+from accelviz.workload import Workload
+
+
+def warp_partition(row_pointers: npt.NDArray[np.int64], max_warp_nzs: int) -> npt.NDArray[np.int32]:
+    """Cut every row, in the order given, into runs of at most `max_warp_nzs` nonzeros.
+
+    Parameters
+    ----------
+    row_pointers : array of int64, shape (n_rows + 1,)
+        Of a valid CSR matrix; the rows need no order.
+    max_warp_nzs : int
+        Most nonzeros one warp handles, 1 to 65,535.
+
+    Returns
+    -------
+    array of int32, shape (warps, 4)
+        `(row, position of first nonzero, length, 0)` for each warp: 96 bits, padded to the 128 that
+        one memory transaction reads.
+
+    Raises
+    ------
+    PartitionError
+        If `max_warp_nzs` is out of range, or there are 2^31 nonzeros or more.
+    """
+    max_warp_nzs = BlockSetting(max_warp_nzs=max_warp_nzs).max_warp_nzs
+    if row_pointers[-1] > WORD_LIMIT:
+        raise PartitionError("graph", f"{row_pointers[-1]:,} nonzeros", f"at most {WORD_LIMIT:,}")
+    degrees = np.diff(row_pointers)
+    warps = ceil_div(degrees, max_warp_nzs)
+    row = np.repeat(np.arange(degrees.size), warps)
+    part = np.arange(row.size) - np.repeat(np.cumsum(warps) - warps, warps)
+    metadata = np.zeros((row.size, 4), dtype=np.int32)
+    metadata[:, 0] = row
+    metadata[:, 1] = row_pointers[row] + part * max_warp_nzs
+    metadata[:, 2] = np.minimum(max_warp_nzs, degrees[row] - part * max_warp_nzs)
+    return metadata
+
+
+def warp_workload(metadata: npt.NDArray[np.int32], warps_per_block: int) -> Workload:
+    """Spell out warp-level metadata as a workload, `warps_per_block` consecutive warps a block."""
+    block, warp = np.divmod(np.arange(len(metadata)), warps_per_block)
+    return Workload(block, warp, metadata[:, 0], metadata[:, 1], metadata[:, 2])
+
+
+def storage_ratio(
+    block_metadata: npt.NDArray[np.int32], warp_metadata: npt.NDArray[np.int32]
+) -> float:
+    """Equation 1: metadata bytes of the block-level over those of the warp-level partition.
+
+    Both take 16 bytes an entry, so this is about 1 / (average warps with work in a block).
+    """
+    return block_metadata.nbytes / warp_metadata.nbytes if warp_metadata.size else 1.0

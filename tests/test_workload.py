@@ -1,0 +1,70 @@
+"""The workload table, its check and its statistics."""
+
+import numpy as np
+import pytest
+
+from accelviz.errors import PartitionError
+from accelviz.workload import Workload, check_cover, nonzeros_per_warp, statistics
+
+ROW_POINTERS = np.array([0, 3, 3, 8])
+
+
+def table(*records):
+    return Workload(*np.array(records or np.empty((0, 5)), dtype=np.int64).T)
+
+
+GOOD = [(0, 0, 0, 0, 3), (0, 1, 2, 3, 2), (1, 1, 2, 5, 3)]
+
+
+def test_counted_by_hand():
+    found = statistics([table(*GOOD[:2]), table(GOOD[2])], n_blocks=3, warps_per_block=2)
+    assert (found.blocks, found.warps, found.busy_warps, found.nonzeros) == (3, 6, 3, 8)
+    assert found.nonzeros_per_warp == {0: 3, 2: 1, 3: 2}
+    assert found.idle_warps == 0.5
+    assert found.slots == 2 * 3 + 2 * 3  # both blocks take as long as a warp of three nonzeros
+    assert found.idle_share == 1 - 8 / 12
+    assert found.largest == 3
+    assert found.imbalance == 3 / (8 / 3)
+    assert nonzeros_per_warp(table(*GOOD), 2).tolist() == [[3, 2], [0, 3]]
+
+
+def test_nothing_at_all():
+    found = statistics([], 0, 12)
+    assert (found.idle_warps, found.idle_share, found.largest, found.imbalance) == (0, 0, 0, 1)
+    check_cover([table()], np.array([0]), 0, 12)
+    assert len(Workload.concatenate([])) == 0
+    assert nonzeros_per_warp(table(), 3).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("records", "says"),
+    [
+        (GOOD[:2], "3 of 8 nonzeros are never covered, the first at position 5"),
+        ([*GOOD, (1, 1, 2, 7, 1)], "nonzero 7 is covered twice"),
+        ([(0, 0, 1, 0, 3)], "nonzeros 0 to 2 of block 0 are not all in row 1"),
+        ([(0, 0, 0, 2, 2)], "nonzeros 2 to 3 of block 0 are not all in row 0"),
+        ([(0, 0, 0, 0, 0)], "not all in row 0"),
+        ([(2, 0, 0, 0, 3)], "block: 2 to 2 occur. Expected: 0 to 1"),
+        ([(0, 2, 0, 0, 3)], "warp: 2 to 2 occur. Expected: 0 to 1"),
+        ([(0, 0, 3, 0, 3)], "row: 3 to 3 occur. Expected: 0 to 2"),
+        ([(0, 0, -1, 0, 3)], "row: -1 to -1 occur"),
+        ([GOOD[2], GOOD[0]], "fall back to an earlier block"),
+    ],
+)
+def test_a_workload_that_is_wrong_is_named(records, says):
+    check_cover([table(*GOOD)], ROW_POINTERS, 2, 2)
+    with pytest.raises(PartitionError, match=says):
+        check_cover([table(*records)], ROW_POINTERS, 2, 2)
+
+
+def test_columns_are_checked_and_narrowed():
+    good = table(*GOOD)
+    assert [getattr(good, name).dtype.name for name in ("block", "warp", "row")] == [
+        "int64",
+        "int32",
+        "int32",
+    ]
+    with pytest.raises(PartitionError, match="different length"):
+        Workload(*[np.zeros(n, int) for n in (1, 1, 1, 1, 2)])
+    with pytest.raises(PartitionError, match="block: a 1-D column of float64"):
+        Workload(*[np.zeros(1)] * 5)
