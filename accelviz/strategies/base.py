@@ -1,0 +1,312 @@
+"""The contract of a strategy: it turns a graph and a column count into a plan.
+
+Everything else (executors, plots, benchmarks, tests) reads plans and their workloads and never asks
+which strategy made them. A new strategy is one `.cu` file, one Python file and one line in the
+registry; a class in a notebook cell will do as well, passed to `plan` in place of a name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz import files
+from accelviz.errors import ArgumentError, KernelError, PartitionError
+from accelviz.graph import Graph
+from accelviz.ordering import Permutation
+from accelviz.workload import Workload, WorkloadStatistics, check_cover, statistics
+
+WARP_SIZE = 32
+#: Static shared memory that every CUDA GPU grants a block without asking, in bytes.
+STATIC_SHARED_BYTES = 48 * 1024
+#: Blocks to a slice where a workload is read in slices.
+SLICE_BLOCKS = 1 << 15
+
+
+@dataclass(frozen=True)
+class LaunchConfig:
+    """How a kernel is launched.
+
+    Parameters
+    ----------
+    grid : tuple of three int
+        Blocks in x, y and z. The blocks of the workload are counted along x; y counts tiles of
+        columns, each of which does the same work on other columns.
+    warps_per_block : int
+        Warps (of 32 threads) in a block, 1 to 32.
+    dynamic_shared_bytes : int
+        Shared memory beyond what the kernel declares itself.
+    """
+
+    grid: tuple[int, int, int]
+    warps_per_block: int
+    dynamic_shared_bytes: int = 0
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """Threads of a block in x, y and z."""
+        return (self.warps_per_block * WARP_SIZE, 1, 1)
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks of the workload, which are the blocks of one column tile."""
+        return self.grid[0]
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """A kernel in `kernels/`, and what it is compiled and called with.
+
+    Parameters
+    ----------
+    file : str
+        Name of the `.cu` file.
+    entry : str
+        Name of its `extern "C" __global__` function.
+    defines : mapping of str to int
+        Compile-time constants. The file refuses to compile without them.
+    arguments : tuple of str
+        The function's parameters in order: names of `Plan.arrays`, and `X` and `Y` for the features
+        and the result.
+    """
+
+    file: str
+    entry: str
+    defines: Mapping[str, int]
+    arguments: tuple[str, ...]
+
+    def source(self) -> str:
+        """Read the CUDA source.
+
+        Raises
+        ------
+        KernelError
+            If the file does not exist.
+        """
+        path = files.kernel_directory() / self.file
+        try:
+            return path.read_text(encoding="utf-8")
+        except OSError as error:
+            there = ", ".join(sorted(p.name for p in path.parent.glob("*.cu")))
+            raise KernelError(self.file, f"no such kernel ({error.strerror})", there) from error
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a strategy makes of a graph and a column count; nothing in it is device-specific.
+
+    Parameters
+    ----------
+    strategy : str
+        Name of the strategy.
+    graph : Graph
+        The caller's graph.
+    n_cols : int
+        Columns of the features (the papers' D).
+    parameters : mapping
+        The strategy's own parameters, all of them, defaults included.
+    matrix : Graph
+        The matrix that the kernel walks; `graph` itself, or `graph` with its rows permuted.
+    launch : LaunchConfig
+        Grid and block.
+    slice_workload : callable
+        `slice_workload(start, stop)` gives the Workload of those blocks.
+    permutation : Permutation, optional
+        Row `i` of `matrix` is row `permutation.order[i]` of `graph`. None for the caller's order.
+    metadata : array, optional
+        The strategy's metadata, one line a block or warp, where it has any.
+    kernel : KernelSpec, optional
+        The CUDA kernel. Without one the plan still runs on the CPU and shows in every picture.
+    arrays : mapping of str to array or NumPy scalar
+        What `kernel.arguments` names, `X` and `Y` aside: arrays are passed as pointers, scalars by
+        value.
+    zero_output : bool
+        The output must be cleared before the launch; the clearing is part of the timed work. If
+        False, the kernel writes every element itself.
+    setup_seconds : mapping of str to float
+        Wall-clock time of each step of the preprocessing, in order.
+    """
+
+    strategy: str
+    graph: Graph
+    n_cols: int
+    parameters: Mapping[str, Any]
+    matrix: Graph
+    launch: LaunchConfig
+    slice_workload: Callable[[int, int], Workload]
+    permutation: Permutation | None = None
+    metadata: npt.NDArray[np.int32] | None = None
+    kernel: KernelSpec | None = None
+    arrays: Mapping[str, npt.NDArray[Any] | np.generic] = field(default_factory=dict)
+    zero_output: bool = True
+    setup_seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def workload(self, start: int = 0, stop: int | None = None) -> Workload:
+        """Return the workload of blocks `start` to `stop` (all of them if not given).
+
+        A large graph's whole table takes 28 bytes a record; read it with `workload_slices` instead.
+
+        Raises
+        ------
+        PartitionError
+            If there are no such blocks.
+        """
+        n_blocks = self.launch.n_blocks
+        stop = n_blocks if stop is None else stop
+        if not 0 <= start <= stop <= n_blocks:
+            raise PartitionError(
+                "blocks", f"{start} to {stop}", f"a range within 0 to {n_blocks} (stop excluded)"
+            )
+        return self.slice_workload(start, stop)
+
+    def workload_slices(self, blocks: int = SLICE_BLOCKS) -> Iterator[Workload]:
+        """Give the workload in slices of `blocks` blocks, so that its memory stays bounded."""
+        for start in range(0, self.launch.n_blocks, blocks):
+            yield self.slice_workload(start, min(start + blocks, self.launch.n_blocks))
+
+    @cached_property
+    def ready(self) -> dict[str, Any]:
+        """What executors made of this plan, by device, kept so that it is made once."""
+        return {}
+
+    @cached_property
+    def statistics(self) -> WorkloadStatistics:
+        """Blocks, warps, idle share and balance, counted from the workload."""
+        return statistics(self.workload_slices(), self.launch.n_blocks, self.launch.warps_per_block)
+
+    def check(self) -> None:
+        """Refuse a workload that does not cover every nonzero of `matrix` exactly once.
+
+        Raises
+        ------
+        PartitionError
+            Naming the first record or nonzero at fault.
+        """
+        check_cover(
+            self.workload_slices(),
+            self.matrix.row_pointers,
+            self.launch.n_blocks,
+            self.launch.warps_per_block,
+        )
+
+    @property
+    def metadata_bytes(self) -> int:
+        """Size of the metadata in bytes, 0 where there is none."""
+        return 0 if self.metadata is None else self.metadata.nbytes
+
+    @property
+    def output_rows(self) -> npt.NDArray[np.int32]:
+        """Row of the result that each row of `matrix` is written to, int32, shape (n_rows,)."""
+        if self.permutation is None:
+            return np.arange(self.graph.n_rows, dtype=np.int32)
+        return self.permutation.order
+
+    def __repr__(self) -> str:
+        settings = "".join(f", {name}={value}" for name, value in self.parameters.items())
+        grid = " x ".join(str(side) for side in self.launch.grid[:2])
+        return (
+            f"Plan({self.strategy!r}, {self.graph.name!r}, n_cols={self.n_cols}{settings}: "
+            f"{grid} blocks of {self.launch.warps_per_block} warps)"
+        )
+
+
+class Strategy(ABC):
+    """A way to map SpMM onto a GPU.
+
+    Attributes
+    ----------
+    name : str
+        The name people call it by.
+    summary : str
+        What it does, in one line.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str] = ""
+
+    @abstractmethod
+    def build(self, graph: Graph, n_cols: int, *args: Any, **parameters: Any) -> Plan:
+        """Make the plan.
+
+        Parameters
+        ----------
+        graph : Graph
+            Any valid graph, empty ones included.
+        n_cols : int
+            Columns of the features, at least 1.
+        *args, **parameters
+            An override names the strategy's own parameters here instead, keyword-only and with
+            defaults; `plan` takes their names from its signature.
+        """
+
+    def defaults(self) -> dict[str, Any]:
+        """Return the strategy's own parameters and their defaults, from `build`'s signature."""
+        signature = inspect.signature(self.build)
+        return {
+            parameter.name: parameter.default
+            for parameter in signature.parameters.values()
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        }
+
+    def plan(self, graph: Graph, n_cols: int, **parameters: Any) -> Plan:
+        """Check the column count and the parameters' names, then build.
+
+        Raises
+        ------
+        ArgumentError
+            If `n_cols` is no positive integer, or a parameter is not this strategy's.
+        """
+        known = self.defaults()
+        for name in parameters:
+            if name not in known:
+                raise ArgumentError(
+                    name,
+                    f"strategy {self.name!r} has no such parameter",
+                    ", ".join(f"{key}={value}" for key, value in known.items()) or "none at all",
+                )
+        if isinstance(n_cols, bool) or not isinstance(n_cols, int | np.integer) or n_cols < 1:
+            raise ArgumentError("n_cols", f"got {n_cols!r}", "a column count of at least 1")
+        return self.build(graph, int(n_cols), **parameters)
+
+
+class Stopwatch:
+    """Collects the wall-clock time of named steps, for `Plan.setup_seconds`."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Time the block under `name`."""
+        start = time.perf_counter()
+        yield
+        self.seconds[name] = time.perf_counter() - start
+
+
+def column_tiles(n_cols: int, max_columns: int) -> tuple[int, int]:
+    """Cut the columns into equal tiles of whole warps.
+
+    Parameters
+    ----------
+    n_cols : int
+        Columns of the features.
+    max_columns : int
+        Most columns of a tile, a multiple of 32.
+
+    Returns
+    -------
+    tiles, columns : int
+        How many tiles, and the columns of each, rounded up to a multiple of 32.
+    """
+    tiles = -(-n_cols // max_columns)
+    warps = -(-n_cols // (tiles * WARP_SIZE))
+    return tiles, warps * WARP_SIZE

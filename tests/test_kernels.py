@@ -1,0 +1,73 @@
+"""Every kernel compiles for every supported architecture, with no GPU present."""
+
+import dataclasses
+import re
+
+import pytest
+
+import accelviz
+from accelviz import files
+from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.executors.cuda import compile_cubin
+from accelviz.strategies import KernelSpec
+from tests.graphs import graph_of_degrees
+
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100")
+GRAPH = graph_of_degrees([1, 2, 3])
+
+
+def kernel_of(strategy, n_cols=64, **parameters) -> KernelSpec:
+    kernel = accelviz.plan(GRAPH, strategy, n_cols, **parameters).kernel
+    assert kernel is not None
+    return kernel
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nvrtc():
+    try:
+        compile_cubin(kernel_of("accel_gcn"), "sm_90")
+    except DeviceUnavailable as error:
+        pytest.skip(f"kernels are not compile-checked here: {error}")
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("strategy", accelviz.strategies())
+def test_compiles_to_machine_code(strategy, arch):
+    for n_cols in (1, 64, 96, 257, 5000):
+        assert compile_cubin(kernel_of(strategy, n_cols), arch)[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("setting", [(1, 1), (2, 2), (5, 7), (32, 32), (1, 65535)])
+def test_accel_gcn_compiles_for_any_setting(setting):
+    spec = kernel_of("accel_gcn", 2000, max_block_warps=setting[0], max_warp_nzs=setting[1])
+    assert compile_cubin(spec, "sm_75")
+
+
+@pytest.mark.parametrize("strategy", accelviz.strategies())
+def test_refuses_to_compile_without_the_plan_s_constants(strategy):
+    spec = kernel_of(strategy)
+    for name in spec.defines:
+        rest = {key: value for key, value in spec.defines.items() if key != name}
+        with pytest.raises(KernelError, match="does not compile for sm_90"):
+            compile_cubin(dataclasses.replace(spec, defines=rest), "sm_90")
+
+
+@pytest.mark.parametrize("strategy", accelviz.strategies())
+def test_takes_the_arguments_that_the_plan_names(strategy):
+    plan = accelviz.plan(GRAPH, strategy)
+    spec = plan.kernel
+    signature = re.search(rf"\b{spec.entry}\(([^)]*)\)", spec.source()).group(1)
+    names = [re.search(r"(\w+)\s*$", part).group(1) for part in signature.split(",")]
+    assert tuple(names) == spec.arguments
+    assert set(names) - {"X", "Y"} == set(plan.arrays)
+
+
+def test_a_kernel_that_does_not_exist_is_named():
+    spec = dataclasses.replace(kernel_of("accel_gcn"), file="none.cu")
+    with pytest.raises(KernelError, match=r"none.cu: no such kernel .*accel_gcn.cu"):
+        spec.source()
+
+
+def test_every_kernel_file_belongs_to_a_strategy():
+    used = {kernel_of(strategy).file for strategy in accelviz.strategies()}
+    assert used == {path.name for path in files.kernel_directory().glob("*.cu")}
