@@ -1,0 +1,16 @@
+"""accelviz: learn, explore and measure how SpMM is mapped onto a GPU.
+
+`load_graph` opens a graph, `plan` maps it onto blocks and warps the way a strategy does, `spmm`
+multiplies it with a dense matrix on a GPU or on the CPU.
+"""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+
+from accelviz.datasets import load_graph
+from accelviz.executors import spmm
+from accelviz.ordering import degree_sort
+from accelviz.strategies import plan, strategies
+
+__all__ = ["degree_sort", "load_graph", "plan", "spmm", "strategies"]

@@ -1,0 +1,1 @@
+"""Models and metrics that explain a measurement."""

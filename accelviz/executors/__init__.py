@@ -1,0 +1,143 @@
+"""Executors: the devices that plans run on, and `spmm`, the one call that hides them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accelviz.datasets import load_graph
+from accelviz.errors import ArgumentError
+from accelviz.executors.base import Executor, ReadyPlan
+from accelviz.executors.cpu import CpuExecutor
+from accelviz.executors.cuda import CudaExecutor, GpuState, gpu_state, is_device_array
+from accelviz.graph import Graph
+from accelviz.strategies import Plan, Strategy, find_strategy, plan
+
+__all__ = ["EXECUTORS", "Executor", "GpuState", "ReadyPlan", "find_executor", "gpu_state", "spmm"]
+
+#: The devices, the one to prefer first.
+EXECUTORS: tuple[Executor, ...] = (CudaExecutor(), CpuExecutor())
+
+#: Ready plans kept with each graph, so that the next `spmm` of the same kind starts at once.
+_KEPT_PLANS = 8
+
+
+def find_executor(device: str) -> Executor:
+    """Look a device up by name.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none of that name.
+    """
+    for executor in EXECUTORS:
+        if executor.name == device:
+            return executor
+    names = ", ".join(executor.name for executor in EXECUTORS)
+    raise ArgumentError("device", f"there is no {device!r}", f"auto, {names}")
+
+
+def spmm(
+    graph: Any,
+    X: Any,
+    strategy: str | Strategy = "accel_gcn",
+    device: str = "auto",
+    *,
+    out: Any = None,
+    **parameters: Any,
+) -> Any:
+    """Multiply a graph with a dense matrix: `A @ X`, the way a strategy does it.
+
+    Parameters
+    ----------
+    graph : Graph, Plan, or anything `load_graph` takes
+        The sparse matrix, n_rows x n_senders. With a Plan, `strategy` and `parameters` are the
+        plan's own and cannot be given.
+    X : array, shape (n_senders, n_cols)
+        The features; rounded to float32. A CuPy array (or another CUDA array) stays on the GPU.
+    strategy : str or Strategy
+        See `plan`.
+    device : {"auto", "cuda", "cpu"}
+        "auto" takes the GPU where there is one and the strategy has a kernel.
+    out : array, optional
+        C-contiguous float32 array of shape (n_rows, n_cols) to write to.
+    **parameters
+        The strategy's own; see `plan`.
+
+    Returns
+    -------
+    array of float32, shape (n_rows, n_cols)
+        In the caller's row order; rows without a nonzero are exactly zero. On the GPU if `X` is.
+
+    Raises
+    ------
+    GraphError, PartitionError
+        As `plan` does.
+    ArgumentError
+        If `X`, `out`, the device or the strategy does not fit.
+    DeviceUnavailable
+        If `device="cuda"` and there is no usable GPU; the message says how to get there.
+    KernelError
+        If the kernel does not compile or run.
+
+    Notes
+    -----
+    The plan is made once for each graph, strategy, parameters and column count, and the last few
+    are kept with the Graph. Load a graph once and reuse it to profit from that.
+
+    Examples
+    --------
+    >>> import accelviz, numpy
+    >>> graph = accelviz.load_graph("cora")
+    >>> X = numpy.ones((2708, 16), dtype=numpy.float32)
+    >>> accelviz.spmm(graph, X, device="cpu").shape
+    (2708, 16)
+    """
+    if isinstance(graph, Plan):
+        if parameters or strategy not in ("accel_gcn", graph.strategy):
+            raise ArgumentError(
+                "strategy", "given beside a Plan, which has its own", "one or the other"
+            )
+        return _ready(graph, _choose(device, X, graph)).multiply(X, out)
+    loaded = load_graph(graph)
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    if len(X.shape) != 2 or X.shape[1] < 1:
+        raise ArgumentError(
+            "X",
+            f"shape {tuple(X.shape)}",
+            f"a 2-D array with {loaded.shape[1]} rows and at least one column",
+        )
+    planned = _planned(loaded, find_strategy(strategy), X.shape[1], parameters)
+    return _ready(planned, _choose(device, X, planned)).multiply(X, out)
+
+
+def _planned(graph: Graph, strategy: Strategy, n_cols: int, parameters: dict[str, Any]) -> Plan:
+    """Plan, or take the plan from the graph's own store if it has made this one lately."""
+    key = (strategy, n_cols, tuple(sorted(parameters.items())))
+    try:
+        known = graph.plans.pop(key, None)
+    except TypeError:  # a parameter that cannot be a key; the strategy says what is wrong with it
+        return plan(graph, strategy, n_cols, **parameters)
+    made = known or plan(graph, strategy, n_cols, **parameters)
+    graph.plans[key] = made  # the latest last
+    while len(graph.plans) > _KEPT_PLANS:
+        graph.plans.pop(next(iter(graph.plans)))
+    return made
+
+
+def _choose(device: str, X: Any, plan: Plan) -> Executor:
+    if device != "auto":
+        return find_executor(device)
+    if is_device_array(X):
+        return find_executor("cuda")
+    usable = [executor for executor in EXECUTORS if executor.why_not() is None]
+    if plan.kernel is None:
+        usable = [executor for executor in usable if executor.name == "cpu"]
+    return usable[0]
+
+
+def _ready(plan: Plan, executor: Executor) -> ReadyPlan:
+    if executor.name not in plan.ready:
+        plan.ready[executor.name] = executor.prepare(plan)
+    return plan.ready[executor.name]

@@ -1,0 +1,99 @@
+"""What an executor is: it makes a plan ready once, then runs it on features as often as asked."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.errors import ArgumentError
+from accelviz.strategies import Plan
+
+
+class ReadyPlan(Protocol):
+    """A plan whose arrays are where the device wants them and whose code is compiled."""
+
+    plan: Plan
+
+    def multiply(self, X: Any, out: Any = None) -> Any:
+        """Return `A @ X`; float32, shape (rows of A, columns of X), in the caller's row order."""
+
+    def seconds(self, X: Any, repeats: int, warmup: int) -> npt.NDArray[np.float64]:
+        """Time `repeats` runs by the device's own clock, shape (repeats,), after warming up.
+
+        A run is all that `multiply` does between input and output in place: clearing included,
+        allocation and transfers excluded.
+        """
+
+
+class Executor(Protocol):
+    """A device that plans run on."""
+
+    name: str
+
+    def why_not(self) -> str | None:
+        """Say in one sentence why this device cannot be used here, or None if it can."""
+
+    def prepare(self, plan: Plan) -> ReadyPlan:
+        """Compile and move what `plan` needs; raises DeviceUnavailable or KernelError."""
+
+
+def checked_features(X: Any, plan: Plan, xp: Any = np) -> Any:
+    """Return the features as a contiguous float32 array that fits the plan.
+
+    Parameters
+    ----------
+    X : array
+        Boolean, integer or real; rounded to float32. NaN and infinity pass through, as in SciPy.
+    plan : Plan
+    xp : module
+        NumPy or CuPy, whichever `X` should be an array of.
+
+    Raises
+    ------
+    ArgumentError
+        If the shape or the dtype does not fit.
+    """
+    X = xp.asarray(X)
+    if X.dtype.kind not in "biuf":
+        raise ArgumentError("X", f"dtype {X.dtype}", "boolean, integer or real floating point")
+    if X.ndim != 2:
+        raise ArgumentError(
+            "X", f"{X.ndim}-D, of shape {X.shape}", "2-D; write X[:, None] for a vector"
+        )
+    wanted = (plan.graph.shape[1], plan.n_cols)
+    if X.shape != wanted:
+        raise ArgumentError(
+            "X",
+            f"shape {X.shape} for a graph of {plan.graph.shape[0]} x {plan.graph.shape[1]} "
+            f"planned for {plan.n_cols} columns",
+            f"shape {wanted}",
+        )
+    return xp.ascontiguousarray(X, dtype=np.float32)
+
+
+def checked_output(out: Any, plan: Plan, xp: Any = np) -> Any:
+    """Return `out`, or a new uninitialised array if None, after checking that the result fits it.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not a contiguous float32 array of the result's shape.
+    """
+    shape = (plan.graph.shape[0], plan.n_cols)
+    if out is None:
+        return xp.empty(shape, dtype=np.float32)
+    if (
+        not isinstance(out, xp.ndarray)
+        or out.shape != shape
+        or out.dtype != np.float32
+        or not out.flags.c_contiguous
+    ):
+        raise ArgumentError(
+            "out",
+            f"a {type(out).__name__} of shape {getattr(out, 'shape', None)}, "
+            f"dtype {getattr(out, 'dtype', None)}",
+            f"a C-contiguous float32 {xp.__name__} array of shape {shape}",
+        )
+    return out

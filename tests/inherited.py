@@ -1,0 +1,33 @@
+"""What every strategy must hold on every device: checked here once, run from the test modules."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import accelviz
+from accelviz import bench
+from accelviz.analysis.accuracy import Oracle
+from accelviz.executors import find_executor
+from accelviz.graph import Graph
+from accelviz.strategies import Strategy
+from tests.graphs import COLUMNS
+
+
+def weighted(graph: Graph) -> Graph:
+    """The graph with random signed weights; the bundled ones are all ones, which hide mistakes."""
+    weights = np.random.default_rng(graph.nnz).standard_normal(graph.nnz).astype(np.float32)
+    arrays = (graph.row_pointers, graph.column_indices, weights)
+    return Graph(*arrays, graph.shape, graph.name, graph.source)
+
+
+def check_results(
+    graph: Graph, strategy: str | Strategy, device: str, columns=COLUMNS, **parameters
+) -> None:
+    """Every column count matches the float64 oracle, twice, into an output poisoned with NaN."""
+    graph = weighted(graph)
+    executor = find_executor(device)
+    X = bench.features(graph.shape[1], max(columns), seed=graph.nnz)
+    oracle = Oracle(graph, X)
+    for n_cols in columns:
+        plan = accelviz.plan(graph, strategy, n_cols, **parameters)
+        bench.check(executor.prepare(plan), X[:, :n_cols], oracle)

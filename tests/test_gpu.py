@@ -1,0 +1,81 @@
+"""The inherited tests on a real GPU: `pytest -m gpu`."""
+
+import numpy as np
+import pytest
+
+import accelviz
+from accelviz import bench
+from accelviz.analysis.accuracy import Oracle
+from accelviz.errors import ArgumentError
+from accelviz.executors import find_executor, gpu_state
+from tests.graphs import COLUMNS, GRAPHS
+from tests.inherited import check_results
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _gpu():
+    state = gpu_state()
+    assert state.ready, f"{state.detail}: {state.fix}"
+
+
+@pytest.mark.parametrize("strategy", accelviz.strategies())
+@pytest.mark.parametrize("name", GRAPHS)
+def test_kernel_matches_the_oracle(strategy, name):
+    check_results(GRAPHS[name](), strategy, "cuda", columns=(*COLUMNS, 512, 1000, 1024, 1500))
+
+
+@pytest.mark.parametrize(
+    ("max_block_warps", "max_warp_nzs"),
+    [(1, 1), (1, 32), (2, 2), (5, 7), (32, 32), (32, 1), (8, 3), (1, 65535)],
+)
+def test_accel_gcn_is_right_for_any_setting(max_block_warps, max_warp_nzs):
+    setting = {"max_block_warps": max_block_warps, "max_warp_nzs": max_warp_nzs}
+    for name in ("empty", "isolated_ends", "hub", "all_degrees"):
+        check_results(GRAPHS[name](), "accel_gcn", "cuda", columns=(1, 33, 800, 2100), **setting)
+
+
+@pytest.mark.parametrize("strategy", accelviz.strategies())
+def test_device_arrays_stay_on_the_device(strategy):
+    import cupy
+
+    graph = accelviz.load_graph("cora")
+    host = bench.features(graph.shape[1], 33)
+    X = cupy.asarray(host)
+    result = accelviz.spmm(graph, X, strategy)
+    assert isinstance(result, cupy.ndarray)
+    assert Oracle(graph, host).error(result.get()) <= 1
+    out = cupy.full(result.shape, cupy.nan, cupy.float32)
+    assert accelviz.spmm(graph, X, strategy, out=out) is out
+    cupy.testing.assert_allclose(out, result, rtol=1e-4, atol=1e-4)
+    with pytest.raises(ArgumentError, match="a C-contiguous float32 cupy array"):
+        accelviz.spmm(graph, X, strategy, out=np.empty(result.shape, np.float32))
+    on_host = accelviz.spmm(graph, host, strategy)
+    assert isinstance(on_host, np.ndarray)
+
+
+@pytest.mark.parametrize("strategy", accelviz.strategies())
+def test_features_past_two_gigabytes(strategy):
+    """4 K d above 2^31 bytes: positions in X and Y need 64 bits."""
+    import cupy
+
+    n_cols = 10_000
+    graph = accelviz.load_graph("luxembourg-osm")
+    X = cupy.random.standard_normal((graph.shape[1], n_cols), dtype=cupy.float32)
+    result = accelviz.spmm(graph, X, strategy)
+    assert X.nbytes > 2**32
+    for columns in (slice(0, 3), slice(n_cols - 3, n_cols)):
+        host = np.ascontiguousarray(X[:, columns].get())
+        assert Oracle(graph, host).error(result[:, columns].get()) <= 1
+
+
+def test_times_come_from_cuda_events():
+    graph = accelviz.load_graph("pubmed")
+    X = bench.features(graph.shape[1], 64)
+    found = bench.measure(
+        accelviz.plan(graph), find_executor("cuda"), Oracle(graph, X), X, repeats=7
+    )
+    assert found.seconds.shape == (7,)
+    assert (found.seconds > 0).all()
+    assert found.error <= 1

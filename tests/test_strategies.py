@@ -1,0 +1,225 @@
+"""The tests every strategy inherits, on the CPU."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import accelviz
+from accelviz import bench
+from accelviz.analysis.accuracy import Oracle
+from accelviz.errors import (
+    ArgumentError,
+    DeviceUnavailable,
+    GraphError,
+    KernelError,
+    PartitionError,
+)
+from accelviz.executors import find_executor, gpu_state
+from accelviz.strategies import LaunchConfig, Plan, Strategy
+from accelviz.workload import Workload
+from tests.graphs import GRAPHS, graph_of_degrees
+from tests.inherited import check_results
+
+
+@pytest.mark.parametrize("strategy", accelviz.strategies())
+@pytest.mark.parametrize("name", GRAPHS)
+def test_workload_covers_each_nonzero_exactly_once(strategy, name):
+    graph = GRAPHS[name]()
+    plan = accelviz.plan(graph, strategy)
+    plan.check()
+    counted = plan.statistics
+    assert counted.nonzeros == graph.nnz
+    assert sum(counted.nonzeros_per_warp.values()) == counted.warps
+    assert counted.warps == plan.launch.n_blocks * plan.launch.warps_per_block
+
+
+@pytest.mark.parametrize("strategy", accelviz.strategies())
+@pytest.mark.parametrize("name", GRAPHS)
+def test_cpu_replay_matches_the_oracle(strategy, name):
+    check_results(GRAPHS[name](), strategy, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("max_block_warps", "max_warp_nzs"),
+    [(1, 1), (1, 32), (2, 2), (5, 7), (32, 32), (32, 1), (8, 3)],
+)
+def test_accel_gcn_is_right_for_any_setting(max_block_warps, max_warp_nzs):
+    setting = {"max_block_warps": max_block_warps, "max_warp_nzs": max_warp_nzs}
+    for name in ("empty", "isolated_ends", "hub", "all_degrees"):
+        graph = GRAPHS[name]()
+        accelviz.plan(graph, **setting).check()
+        check_results(graph, "accel_gcn", "cpu", columns=(1, 33), **setting)
+
+
+def test_the_workload_reads_the_same_in_slices():
+    plan = accelviz.plan("cora")
+    whole = plan.workload().to_frame()
+    sliced = Workload.concatenate(plan.workload_slices(blocks=17)).to_frame()
+    assert whole.equals(sliced)
+    assert list(whole.columns) == ["block", "warp", "row", "nz_start", "nz_count"]
+    assert plan.workload(3, 5).to_frame().block.unique().tolist() == [3, 4]
+    with pytest.raises(PartitionError, match="blocks"):
+        plan.workload(0, 10**6)
+
+
+class EveryOtherRow(Strategy):
+    """A scheme from a notebook cell: no kernel, rows in no order, one row in two blocks."""
+
+    name = "every_other_row"
+    forget = 0
+
+    def build(self, graph, n_cols, *, pieces=2):
+        rows = np.concatenate([np.arange(0, graph.n_rows, 2), np.arange(1, graph.n_rows, 2)])
+        starts = np.repeat(graph.row_pointers[:-1][rows], pieces)
+        part = np.tile(np.arange(pieces), rows.size)
+        degree = np.repeat(graph.degrees[rows], pieces).astype(np.int64)
+        begin, end = degree * part // pieces, degree * (part + 1) // pieces
+        work = end > begin
+        work[: self.forget] = False
+        table = Workload(
+            block=np.arange(starts.size)[work],
+            warp=np.zeros(work.sum(), int),
+            row=np.repeat(rows, pieces)[work],
+            nz_start=(starts + begin)[work],
+            nz_count=(end - begin)[work],
+        )
+
+        def slice_workload(start, stop):
+            inside = (table.block >= start) & (table.block < stop)
+            return Workload(*(table.to_frame()[inside][c].to_numpy() for c in table.to_frame()))
+
+        return Plan(
+            strategy=self.name,
+            graph=graph,
+            n_cols=n_cols,
+            parameters={"pieces": pieces},
+            matrix=graph,
+            launch=LaunchConfig((starts.size, 1, 1), 1),
+            slice_workload=slice_workload,
+        )
+
+
+def test_a_scheme_from_a_notebook_cell_gets_the_same_treatment():
+    graph = GRAPHS["isolated_ends"]()
+    X = bench.features(graph.shape[1], 5)
+    accelviz.plan(graph, EveryOtherRow(), 5, pieces=3).check()
+    result = accelviz.spmm(graph, X, EveryOtherRow(), pieces=3)
+    assert Oracle(graph, X).error(result) <= 1
+    check_results(GRAPHS["hub"](), EveryOtherRow(), "cpu", columns=(1, 17))
+    with pytest.raises(ArgumentError, match=r"no such parameter.*pieces=2"):
+        accelviz.plan(graph, EveryOtherRow(), max_block_warps=3)
+    with pytest.raises(ArgumentError, match="an object of it"):
+        accelviz.plan(graph, EveryOtherRow)
+
+
+def test_a_scheme_that_forgets_a_nonzero_is_found_out():
+    class Forgetful(EveryOtherRow):
+        forget = 3
+
+    graph = graph_of_degrees([4, 4, 4])
+    plan = accelviz.plan(graph, Forgetful())
+    with pytest.raises(PartitionError, match=r"never covered, the first at position 0"):
+        plan.check()
+    X = bench.features(4, 64)
+    with pytest.raises(KernelError, match=r"wrong result on 'made' with 64 columns"):
+        bench.measure(plan, find_executor("cpu"), Oracle(graph, X), X)
+
+
+def test_the_oracle_rejects_what_is_slightly_wrong():
+    graph = GRAPHS["isolated_ends"]()
+    X = bench.features(graph.shape[1], 4)
+    right = accelviz.spmm(graph, X, device="cpu")
+    oracle = Oracle(graph, X)
+    assert oracle.error(right) <= 1
+    for row, column, wrong in ((1, 0, np.nan), (0, 0, 1e-30), (1, 1, np.inf)):
+        Y = right.copy()
+        Y[row, column] = wrong
+        assert oracle.error(Y) == np.inf
+    Y = right.copy()
+    Y[3, 2] *= 1 + 1e-5
+    assert oracle.error(Y) > 1
+
+
+def test_rows_without_a_nonzero_are_exactly_zero_and_the_caller_s_order_is_kept():
+    matrix = sparse.csr_array(np.diag([3.0, 0.0, 2.0]))
+    result = accelviz.spmm(matrix, np.eye(3), device="cpu")
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result, np.diag([3, 0, 2]).astype(np.float32))
+    assert not np.signbit(result).any()
+
+
+def test_spmm_takes_a_plan_a_list_and_an_output():
+    graph = GRAPHS["isolated_ends"]()
+    X = bench.features(graph.shape[1], 3)
+    plan = accelviz.plan(graph, n_cols=3)
+    out = np.full((graph.n_rows, 3), np.nan, np.float32)
+    assert accelviz.spmm(plan, X.tolist(), device="cpu", out=out) is out
+    np.testing.assert_array_equal(out, accelviz.spmm(graph, X, device="cpu"))
+    np.testing.assert_array_equal(
+        out, accelviz.spmm(graph, X.astype("f8").T.copy().T, device="cpu")
+    )
+    with pytest.raises(ArgumentError, match="beside a Plan"):
+        accelviz.spmm(plan, X, max_block_warps=4)
+
+
+def test_spmm_keeps_the_last_few_plans_with_the_graph():
+    graph = GRAPHS["tall"]()
+    first = bench.features(graph.shape[1], 1)
+    accelviz.spmm(graph, first, device="cpu")
+    (kept,) = graph.plans.values()
+    accelviz.spmm(graph, first, device="cpu")
+    assert next(iter(graph.plans.values())) is kept
+    for n_cols in range(2, 12):
+        accelviz.spmm(graph, bench.features(graph.shape[1], n_cols), device="cpu")
+    assert len(graph.plans) == 8
+
+
+X5 = np.zeros((7, 5), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "error", "says"),
+    [
+        (np.zeros((6, 5)), {}, ArgumentError, r"X: shape \(6, 5\) .* Expected: shape \(7, 5\)"),
+        (np.zeros(7), {}, ArgumentError, r"X: shape \(7,\).*2-D"),
+        (np.zeros((7, 0)), {}, ArgumentError, "at least one column"),
+        (np.zeros((7, 5), complex), {}, ArgumentError, "X: dtype complex128"),
+        (np.full((7, 5), "a"), {}, ArgumentError, "X: dtype <U1"),
+        (X5, {"strategy": "acel_gcn"}, ArgumentError, "no 'acel_gcn'.*accel_gcn"),
+        (X5, {"device": "tpu"}, ArgumentError, "no 'tpu'.*auto, cuda, cpu"),
+        (X5, {"max_block_warps": 0}, PartitionError, "max_block_warps: got 0.*1 to 32"),
+        (X5, {"max_block_warps": 33}, PartitionError, "1 to 32, because a CUDA block"),
+        (X5, {"max_block_warps": 2.5}, PartitionError, "max_block_warps: got 2.5"),
+        (X5, {"max_block_warps": [1]}, PartitionError, r"max_block_warps: got \[1\]"),
+        (X5, {"max_warp_nzs": 65536}, PartitionError, "65535, because .* 16 bits"),
+        (X5, {"ngs": 3}, ArgumentError, r"ngs: .*max_block_warps=12, max_warp_nzs=32"),
+        (X5, {"out": np.zeros((7, 5))}, ArgumentError, "out: .*float64.*float32"),
+        (X5, {"out": np.zeros((5, 7), np.float32).T}, ArgumentError, "C-contiguous"),
+    ],
+)
+def test_wrong_arguments_are_named(X, options, error, says):
+    with pytest.raises(error, match=says):
+        accelviz.spmm(GRAPHS["isolated_ends"](), X, **{"device": "cpu", **options})
+
+
+@pytest.mark.parametrize("n_cols", [0, -1, 1.5, True, "64", None])
+def test_a_column_count_is_a_positive_integer(n_cols):
+    with pytest.raises(ArgumentError, match="n_cols"):
+        accelviz.plan("cora", n_cols=n_cols)
+
+
+def test_a_graph_that_is_none_is_refused():
+    with pytest.raises(GraphError, match=r"got a NoneType.*bundled name"):
+        accelviz.spmm(None, X5)
+
+
+def test_cuda_without_a_gpu_says_what_to_do():
+    if gpu_state().ready:
+        pytest.skip("there is a GPU")
+    with pytest.raises(DeviceUnavailable, match="What to do: "):
+        accelviz.spmm(GRAPHS["isolated_ends"](), X5, device="cuda")
+
+
+def test_strategies_lists_what_there_is():
+    assert "accel_gcn" in accelviz.strategies()
+    assert all(accelviz.strategies().values())
