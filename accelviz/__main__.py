@@ -1,0 +1,7 @@
+"""`python -m accelviz` is the command `accelviz`."""
+
+import sys
+
+from accelviz.cli import main
+
+sys.exit(main())

@@ -1,0 +1,97 @@
+"""How evenly a workload loads the warps, in arrays small enough to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.workload import Workload, nonzeros_per_warp
+
+
+@dataclass(frozen=True, eq=False)
+class LoadMap:
+    """Nonzeros of every warp of every block, averaged over neighboring blocks where there are many.
+
+    Attributes
+    ----------
+    load : array of float64, shape (columns, warps_per_block)
+        Mean nonzeros of each warp; 0 where it is idle in all blocks of the column.
+    n_blocks : int
+        Blocks in all.
+    blocks_per_column : int
+        Blocks averaged in each column; 1 means exact.
+    idle_share : float
+        Share of warp time spent idle or waiting, of the whole workload (`WorkloadStatistics`).
+    """
+
+    load: npt.NDArray[np.float64]
+    n_blocks: int
+    blocks_per_column: int
+    idle_share: float
+
+
+def load_map(
+    slices: Iterable[Workload], n_blocks: int, warps_per_block: int, max_columns: int = 1200
+) -> LoadMap:
+    """Sum a workload by block and warp.
+
+    Parameters
+    ----------
+    slices : iterable of Workload
+        Together the whole workload, each of them whole blocks.
+    n_blocks, warps_per_block : int
+        What the plan launches.
+    max_columns : int
+        Most columns of the result; more blocks are averaged.
+
+    Returns
+    -------
+    LoadMap
+    """
+    per_column = max(1, -(-n_blocks // max_columns))
+    columns = -(-n_blocks // per_column)
+    total = np.zeros((columns, warps_per_block))
+    busiest = 0
+    for part in slices:
+        if not len(part):
+            continue
+        per_warp = nonzeros_per_warp(part, warps_per_block)
+        column = (int(part.block[0]) + np.arange(len(per_warp))) // per_column
+        np.add.at(total, column, per_warp)
+        busiest += int(per_warp.max(axis=1).sum())
+    blocks = np.diff(np.minimum(np.arange(columns + 1) * per_column, n_blocks))
+    slots = busiest * warps_per_block
+    idle = 1.0 - float(total.sum()) / slots if slots else 0.0
+    return LoadMap(total / np.maximum(blocks, 1)[:, None], n_blocks, per_column, idle)
+
+
+def example_blocks(
+    degree: npt.NDArray[np.int64], busy_warps: npt.NDArray[np.int64], count: int
+) -> list[int]:
+    """Choose blocks that differ as much as possible in the degree of their rows.
+
+    Parameters
+    ----------
+    degree : array of int64, shape (blocks,)
+        Degree of each block's rows, ascending.
+    busy_warps : array of int64, shape (blocks,)
+        Warps with work in each block; of blocks alike in degree, a full one is taken.
+    count : int
+        How many to choose at most.
+
+    Returns
+    -------
+    list of int
+        Block numbers, ascending.
+    """
+    if not degree.size:
+        return []
+    low, high = np.log(max(1, degree[0])), np.log(max(1, degree[-1]))
+    targets = np.linspace(low, high, count)
+    reach = (high - low) / max(1, count - 1) / 4
+    distance = np.abs(np.log(np.maximum(degree, 1)) - targets[:, None])
+    score = np.where(distance <= reach, busy_warps, -distance)
+    return sorted(set(np.argmax(score, axis=1).tolist()))

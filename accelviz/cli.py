@@ -1,0 +1,89 @@
+"""The command line: `accelviz demo` and `accelviz doctor`."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+from collections.abc import Sequence
+
+import accelviz
+from accelviz.datasets import bundled_graphs
+from accelviz.errors import AccelvizError
+from accelviz.partition.block_level import MAX_BLOCK_WARPS, MAX_WARP_NZS
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        print(options.run(options))
+    except AccelvizError as error:
+        print(f"accelviz: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="accelviz", description=accelviz.__doc__)
+    parser.add_argument("--version", action="version", version=accelviz.__version__)
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    demo = commands.add_parser("demo", help="plan, check, time and draw an SpMM on a real graph")
+    demo.add_argument(
+        "--graph",
+        default="cora",
+        help=f"a .mtx or .npz file, or one of {', '.join(bundled_graphs())} (default: cora)",
+    )
+    demo.add_argument("--columns", type=int, default=64, help="columns of the features (64)")
+    demo.add_argument("--max-block-warps", type=int, default=MAX_BLOCK_WARPS, metavar="N")
+    demo.add_argument("--max-warp-nzs", type=int, default=MAX_WARP_NZS, metavar="N")
+    demo.add_argument("--output", default="accelviz-demo.png", help="the picture (%(default)s)")
+    demo.set_defaults(run=_demo)
+
+    doctor = commands.add_parser(
+        "doctor", help="say what works here, and how to mend what does not"
+    )
+    doctor.set_defaults(run=_doctor)
+    return parser
+
+
+def _demo(options: argparse.Namespace) -> str:
+    from accelviz import demo
+
+    return demo.main(
+        options.graph,
+        options.columns,
+        options.output,
+        max_block_warps=options.max_block_warps,
+        max_warp_nzs=options.max_warp_nzs,
+    )
+
+
+def _doctor(_: argparse.Namespace) -> str:
+    import numba
+    import numpy
+    import scipy
+
+    from accelviz.executors import gpu_state
+    from accelviz.files import kernel_directory
+
+    state = gpu_state()
+    kernels = sorted(path.name for path in kernel_directory().glob("*.cu"))
+    lines = [
+        (
+            "accelviz",
+            f"{accelviz.__version__} on Python {platform.python_version()}, "
+            f"{platform.system()} {platform.machine()}",
+        ),
+        (
+            "libraries",
+            f"NumPy {numpy.__version__}, SciPy {scipy.__version__}, Numba {numba.__version__}",
+        ),
+        ("cpu", f"ready, {numba.get_num_threads()} threads"),
+        ("gpu", f"{state.state}: {state.detail}"),
+    ]
+    if state.fix:
+        lines.append(("what to do", state.fix))
+    lines.append(("kernels", ", ".join(kernels)))
+    return "\n".join(f"{label:<12}{text}" for label, text in lines)

@@ -1,0 +1,282 @@
+"""The demo: Accel-GCN's preprocessing at work on one graph, checked, timed and drawn."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from accelviz import bench
+from accelviz.analysis.accuracy import Oracle
+from accelviz.analysis.balance import LoadMap, example_blocks, load_map
+from accelviz.datasets import load_graph
+from accelviz.errors import ArgumentError
+from accelviz.executors import EXECUTORS, gpu_state
+from accelviz.files import written_whole
+from accelviz.graph import Graph
+from accelviz.ordering import DegreeHistogram
+from accelviz.partition.block_level import BlockSetting, unpack
+from accelviz.partition.warp_level import storage_ratio, warp_partition, warp_workload
+from accelviz.strategies import Plan, plan
+
+PICTURE_FORMATS = (".png", ".svg", ".pdf")
+_EXAMPLE_BLOCKS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """What the demo found, ready to be printed and drawn."""
+
+    plan: Plan
+    histogram: DegreeHistogram
+    warp_metadata: np.ndarray
+    warp_level: LoadMap
+    block_level: LoadMap
+    measurements: list[bench.Measurement]
+
+
+def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
+    """Plan, check and time `graph` with a progress bar.
+
+    Parameters
+    ----------
+    graph : Graph
+    n_cols : int
+        Columns of the random features.
+    **parameters
+        Of the strategy `accel_gcn`.
+    """
+    steps = tqdm(
+        total=4 + len(EXECUTORS),
+        bar_format="{desc:<44}{bar:24} {n_fmt}/{total_fmt} {elapsed}",
+        leave=False,
+        disable=None,  # silent where there is no terminal
+    )
+
+    def begin(step: str) -> None:
+        steps.set_description_str(step)
+        steps.refresh()
+
+    with steps:
+        begin("compiling the preprocessing (the first time)")
+        plan("cora", n_cols=n_cols, **parameters)
+        steps.update()
+        begin("degree sort, block partition, row order")
+        made = plan(graph, n_cols=n_cols, **parameters)
+        made.check()
+        steps.update()
+        begin("counting the work of every warp")
+        warps = made.launch.warps_per_block
+        warp_metadata = warp_partition(graph.row_pointers, made.parameters["max_warp_nzs"])
+        warp_blocks = -(-len(warp_metadata) // warps)
+        warp_level = load_map([warp_workload(warp_metadata, warps)], warp_blocks, warps)
+        block_level = load_map(made.workload_slices(), made.launch.n_blocks, warps)
+        steps.update()
+        begin("A @ X in float64, to check against")
+        X = bench.features(graph.shape[1], n_cols)
+        oracle = Oracle(graph, X)
+        steps.update()
+        measurements = []
+        for executor in EXECUTORS:
+            begin(f"checking and timing on {executor.name}")
+            if executor.why_not() is None:
+                measurements.append(bench.measure(made, executor, oracle, X))
+            steps.update()
+    histogram = DegreeHistogram.of(graph.row_pointers)
+    return Demo(made, histogram, warp_metadata, warp_level, block_level, measurements)
+
+
+def table(demo: Demo) -> str:
+    """Lay out the demo's figures as text, a line each."""
+    made, graph, counted = demo.plan, demo.plan.graph, demo.plan.statistics
+    metadata = made.metadata if made.metadata is not None else np.empty((0, 4), np.int32)
+    ratio = storage_ratio(metadata, demo.warp_metadata)
+    setup = sum(made.setup_seconds.values())
+    lines = [
+        ("graph", f"{graph.name}: {graph.n_rows:,} rows, {graph.nnz:,} nonzeros"),
+        (
+            "degrees",
+            f"{graph.nnz / max(1, graph.n_rows):.1f} on average, "
+            f"{demo.histogram.largest:,} at most",
+        ),
+        (
+            "blocks",
+            f"{counted.blocks:,} of {made.launch.warps_per_block} warps, "
+            f"at most {made.parameters['max_warp_nzs']} nonzeros a warp",
+        ),
+        ("warps", f"{counted.warps:,} launched, {counted.busy_warps:,} with work"),
+        (
+            "idle share",
+            f"{counted.idle_share:.1%} of warp time, against {demo.warp_level.idle_share:.1%} "
+            "for the warp-level partition",
+        ),
+        (
+            "metadata",
+            f"{made.metadata_bytes:,} bytes, {ratio:.1%} of the warp-level partition's "
+            f"{demo.warp_metadata.nbytes:,} (Equation 1)",
+        ),
+        ("set-up", f"{setup * 1e3:.2f} ms for " + ", ".join(made.setup_seconds)),
+    ]
+    for found in demo.measurements:
+        low, high = found.quartiles
+        lines += [
+            (
+                f"on {found.device}",
+                f"{found.median * 1e6:,.1f} us for {made.n_cols} columns, median of "
+                f"{found.seconds.size} (quartiles {low * 1e6:,.1f} to {high * 1e6:,.1f})",
+            ),
+            ("", f"correct: error at most {found.error:.2f} of the float32 bound against float64"),
+        ]
+    if not any(found.device == "cuda" for found in demo.measurements):
+        lines.append(
+            ("on cuda", f"not timed, no usable GPU ({gpu_state().state}): see `accelviz doctor`")
+        )
+    width = max(len(label) for label, _ in lines)
+    return "\n".join(f"  {label:<{width}}  {text}" for label, text in lines)
+
+
+def checked_output(path: str | os.PathLike[str]) -> Path:
+    """Return the picture's path, or say what is wrong with it before any work is done.
+
+    Raises
+    ------
+    ArgumentError
+        If its ending is no picture format, or its folder does not exist.
+    """
+    target = Path(path)
+    if target.suffix.lower() not in PICTURE_FORMATS:
+        raise ArgumentError(
+            "output", f"got {str(path)!r}", "a name ending in " + ", ".join(PICTURE_FORMATS)
+        )
+    if not target.absolute().parent.is_dir():
+        raise ArgumentError("output", f"no folder {target.parent}", "an existing folder")
+    return target
+
+
+def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
+    """Draw degrees, example blocks and the load of every warp into one picture.
+
+    Raises
+    ------
+    ArgumentError
+        As `checked_output` does.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    from accelviz import plots
+
+    target = checked_output(path)
+    made, graph = demo.plan, demo.plan.graph
+    engine = ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.06)
+    figure = Figure(figsize=(12, 8.4), layout=engine, dpi=130)
+    figure.suptitle(
+        f"{graph.name}: {graph.nnz:,} nonzeros in {graph.n_rows:,} rows, on "
+        f"{made.launch.n_blocks:,} blocks of {made.launch.warps_per_block} warps",
+        fontsize=14,
+        fontweight="bold",
+    )
+    upper, lower = figure.subfigures(2, 1, height_ratios=[1, 1.05], squeeze=False)[:, 0]
+    left, right = upper.subfigures(1, 2, width_ratios=[1, 1.7], squeeze=False)[0]
+
+    ax = plots.degree_histogram(
+        demo.histogram.degrees,
+        demo.histogram.rows,
+        bounds=degree_bands(made),
+        ax=left.subplots(),
+    )
+    ax.set_title(
+        f"1  Half of the rows have at most {np.median(graph.degrees) if graph.n_rows else 0:.0f} "
+        f"nonzeros, the longest {demo.histogram.largest:,}",
+        loc="left",
+        fontsize=11,
+    )
+
+    right.suptitle(
+        "2  A block takes rows of equal degree (a colour a row); warps share the long ones\n"
+        "     above it, its int4: (degree, first row, first nonzero, nonzeros a warp | rows)",
+        x=0.01,
+        ha="left",
+        fontsize=11,
+    )
+    draw_examples(made, right)
+
+    axes = lower.subplots(2, 1)
+    lower.suptitle(
+        "3  The work of every warp, and how much warp time is spent waiting for the busiest",
+        x=0.01,
+        ha="left",
+        fontsize=11,
+    )
+    plots.load_maps(
+        {
+            f"{demo.warp_level.idle_share:.0%} with the warp-level partition of rows in the "
+            "caller's order": demo.warp_level.load,
+            f"{demo.block_level.idle_share:.0%} with degree sorting and the block-level "
+            "partition": demo.block_level.load,
+        },
+        blocks_per_column=[demo.warp_level.blocks_per_column, demo.block_level.blocks_per_column],
+        axes=list(axes),
+    )
+    with written_whole(target) as temporary:
+        figure.savefig(temporary)
+
+
+def degree_bands(made: Plan) -> dict[int, str]:
+    """Name the ranges of degrees that the block-level partition treats alike, by upper end."""
+    warp_nzs, warps = made.parameters["max_warp_nzs"], made.parameters["max_block_warps"]
+    return {
+        warp_nzs: "one warp a row",
+        warp_nzs * warps: "warps share a row",
+        2**31: "split over\nblocks",
+    }
+
+
+def draw_examples(made: Plan, figure: Any, count: int = _EXAMPLE_BLOCKS) -> None:
+    """Draw a few blocks of a plan with block-level metadata side by side into `figure`."""
+    from accelviz import plots
+
+    if made.metadata is None or not len(made.metadata):
+        return
+    setting = BlockSetting(**made.parameters)
+    fields = unpack(made.metadata, setting)
+    chosen = example_blocks(fields.degree, fields.rows * fields.warps_per_row, count)
+    works = [made.workload(block, block + 1) for block in chosen]
+    longest = max(int(work.nz_count.max()) for work in works)
+    axes = figure.subplots(1, len(chosen), sharey=True, squeeze=False)[0]
+    for ax, block, work in zip(axes, chosen, works, strict=True):
+        degree, row, loc, info = (int(word) for word in made.metadata[block])
+        whole = degree <= setting.deg_bound
+        packed = f"{fields.warp_nzs[block]}|{fields.rows[block]}" if whole else str(info)
+        plots.block_close_up(
+            work.warp,
+            work.row,
+            work.nz_count,
+            warps_per_block=made.launch.warps_per_block,
+            longest=longest,
+            title=f"block {block}, degree {degree}\n({degree}, {row}, {loc}, {packed})",
+            ax=ax,
+        )
+        ax.set_xlabel("nonzeros")
+    axes[0].set_ylabel("warp of the block")
+
+
+def main(graph: str, n_cols: int, output: str, **parameters: Any) -> str:
+    """Run the whole demo and return what to print; the picture is written to `output`."""
+    checked_output(output)
+    found = run(load_graph(graph), n_cols, **parameters)
+    draw(found, output)
+    return "\n".join(
+        [
+            "Accel-GCN's preprocessing and SpMM",
+            table(found),
+            "",
+            f"The picture is in {output}.",
+            "Next: `make lab` opens the first lesson, 01-from-graph-to-blocks; or try another",
+            "graph (`accelviz demo --graph mit8`) and other blocks (`--max-block-warps 4`).",
+        ]
+    )

@@ -1,0 +1,8 @@
+"""Pictures: data in, Axes out. Nothing is computed here that a number could be wrong in."""
+
+from __future__ import annotations
+
+from accelviz.plots.degrees import degree_histogram
+from accelviz.plots.loads import block_close_up, load_maps
+
+__all__ = ["block_close_up", "degree_histogram", "load_maps"]

@@ -1,0 +1,42 @@
+"""Colours and habits that every picture shares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
+
+#: Okabe and Ito's palette, distinguishable with any kind of colour vision.
+BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY, YELLOW, BLACK = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#CC79A7",
+    "#56B4E9",
+    "#F0E442",
+    "#000000",
+)
+#: Neighboring rows of a block, in turn.
+ROW_COLOURS = (BLUE, ORANGE, GREEN, PURPLE)
+GREY = "#6E6E6E"
+#: Counts on a logarithmic axis as people write them.
+PLAIN = FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else "")
+#: Where no warp works.
+IDLE = "#EDEDED"
+
+
+def tidy(ax: Axes) -> Axes:
+    """Take away the lines that say nothing."""
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def new_axes(ax: Axes | None, **figure_options: Any) -> Axes:
+    """Return `ax`, or the axes of a new figure."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained", **figure_options)[1]

@@ -1,0 +1,211 @@
+"""The demo, the doctor and their messages."""
+
+import re
+import shutil
+import subprocess
+import sys
+import types
+
+import matplotlib.image
+import numpy as np
+import pytest
+from scipy import sparse
+
+from accelviz import cli, demo
+from accelviz.executors import cuda, gpu_state
+from tests.graphs import MADE
+
+
+def test_the_demo_prints_a_table_and_draws_a_picture(tmp_path, capsys):
+    picture = tmp_path / "cora.png"
+    assert cli.main(["demo", "--output", str(picture)]) == 0
+    printed = capsys.readouterr().out
+    for line in (
+        r"graph +cora: 2,708 rows, 10,556 nonzeros",
+        r"degrees +3.9 on average, 168 at most",
+        r"blocks +252 of 12 warps, at most 32 nonzeros a warp",
+        r"warps +3,024 launched, 2,725 with work",
+        r"idle share +34\.0% of warp time, against 64\.7% for the warp-level partition",
+        r"metadata +4,032 bytes, 9\.2% of the warp-level partition's 43,600",
+        r"set-up +[\d.]+ ms for degree sort, block partition, permute rows",
+        r"on cpu +[\d.,]+ us for 64 columns, median of 20",
+        r"correct: error at most 0\.\d\d of the float32 bound against float64",
+        r"on cuda",
+        r"make lab",
+    ):
+        assert re.search(line, printed), line
+    assert [path.name for path in tmp_path.iterdir()] == ["cora.png"]
+    pixels = matplotlib.image.imread(picture)
+    assert min(pixels.shape[:2]) > 800
+    assert pixels[..., :3].std() > 0.05  # something was drawn
+
+
+@pytest.mark.parametrize("name", sorted(MADE))
+def test_the_demo_takes_any_graph(name, tmp_path):
+    graph = MADE[name]()
+    found = demo.run(graph, 3, max_block_warps=4, max_warp_nzs=8)
+    assert f"{graph.nnz:,} nonzeros" in demo.table(found)
+    demo.draw(found, tmp_path / "picture.svg")
+    assert (tmp_path / "picture.svg").read_text().rstrip().endswith("</svg>")
+
+
+def test_the_demo_takes_a_file_and_a_setting(tmp_path, capsys):
+    sparse.save_npz(tmp_path / "mine.npz", sparse.random_array((90, 90), density=0.2, rng=0))
+    options = ["--graph", str(tmp_path / "mine.npz"), "--columns", "5", "--max-block-warps", "3"]
+    assert cli.main(["demo", *options, "--output", str(tmp_path / "p.pdf")]) == 0
+    printed = capsys.readouterr().out
+    assert "mine: 90 rows, 1,620 nonzeros" in printed
+    assert "of 3 warps" in printed
+    assert (tmp_path / "p.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--graph", "none"], "no bundled graph 'none'"),
+        (["--columns", "0"], "n_cols: got 0"),
+        (["--max-warp-nzs", "70000"], "max_warp_nzs: got 70000"),
+        (["--output", "x.doc"], "a name ending in .png, .svg, .pdf"),
+        (["--output", "nowhere/x.png"], "no folder nowhere"),
+    ],
+)
+def test_the_demo_names_what_is_wrong_and_leaves_nothing(
+    options, says, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["demo", *options]) == 2
+    captured = capsys.readouterr()
+    assert says in captured.err
+    assert "Traceback" not in captured.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_is_installed():
+    for command in (
+        [shutil.which("accelviz", path=sys.exec_prefix + "/bin") or "accelviz"],
+        [sys.executable, "-m", "accelviz"],
+    ):
+        answer = subprocess.run([*command, "doctor"], capture_output=True, text=True, check=True)
+        assert re.search(r"^gpu +(ready|no (package|driver|toolkit)): ", answer.stdout, re.M)
+        assert "accel_gcn.cu" in answer.stdout
+
+
+def fake_cupy(count=1, nvrtc=(13, 0), driver_error=None, nvrtc_error=None):
+    """A stand-in that answers what `diagnose` asks of CuPy."""
+
+    def answer(value, error):
+        def call(*_):
+            if error:
+                raise error
+            return value
+
+        return call
+
+    properties = {"name": b"NVIDIA H100", "major": 9, "minor": 0, "totalGlobalMem": 80 * 2**30}
+    return types.SimpleNamespace(
+        __version__="14.0",
+        cuda=types.SimpleNamespace(
+            runtime=types.SimpleNamespace(
+                getDeviceCount=answer(count, driver_error),
+                getDeviceProperties=answer(properties, None),
+                runtimeGetVersion=lambda: 13000,
+            ),
+            nvrtc=types.SimpleNamespace(getVersion=answer(nvrtc, nvrtc_error)),
+            Device=lambda: types.SimpleNamespace(id=0),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("cupy", "driver", "state", "says", "fix"),
+    [
+        (ModuleNotFoundError("cupy"), None, cuda.NO_PACKAGE, "not installed", "nothing to do"),
+        (ModuleNotFoundError("cupy"), "13.0", cuda.NO_PACKAGE, "CUDA 13.0", "make install CUDA=13"),
+        (ModuleNotFoundError("cupy"), "12.4", cuda.NO_PACKAGE, "CUDA 12.4", "accelviz[cuda12]"),
+        (
+            ImportError("libfoo.so"),
+            "13.0",
+            cuda.NO_PACKAGE,
+            "does not import: libfoo.so",
+            "CUDA=13",
+        ),
+        (
+            fake_cupy(driver_error=RuntimeError("cudaErrorInsufficientDriver")),
+            None,
+            cuda.NO_DRIVER,
+            "cudaErrorInsufficientDriver",
+            "install its driver",
+        ),
+        (
+            fake_cupy(driver_error=RuntimeError("insufficient")),
+            "12.4",
+            cuda.NO_DRIVER,
+            "supports CUDA 12.4 only",
+            "make install CUDA=12",
+        ),
+        (
+            fake_cupy(driver_error=RuntimeError("cudaErrorNoDevice")),
+            "13.0",
+            cuda.NO_DRIVER,
+            "cudaErrorNoDevice",
+            "nvidia-smi",
+        ),
+        (fake_cupy(count=0), "13.0", cuda.NO_DRIVER, "lists no GPU", "nvidia-smi"),
+        (
+            fake_cupy(nvrtc_error=RuntimeError("libnvrtc.so.13 is missing")),
+            "13.0",
+            cuda.NO_TOOLKIT,
+            "libnvrtc.so.13 is missing",
+            "pip install 'cupy-cuda13x[ctk]'",
+        ),
+        (fake_cupy(), "13.0", cuda.READY, "NVIDIA H100, compute capability 9.0, 80 GiB", ""),
+    ],
+)
+def test_the_doctor_knows_four_states(cupy, driver, state, says, fix, monkeypatch):
+    monkeypatch.setattr(cuda.sys, "platform", "linux")
+
+    def import_cupy():
+        if isinstance(cupy, Exception):
+            raise cupy
+        return cupy
+
+    found = cuda.diagnose(import_cupy, lambda: driver)
+    assert found.state == state
+    assert says in found.detail
+    assert fix in found.fix
+    assert bool(found.fix) != found.ready
+
+
+def test_the_doctor_on_macos(monkeypatch):
+    monkeypatch.setattr(cuda.sys, "platform", "darwin")
+
+    def import_cupy():
+        raise ModuleNotFoundError("cupy")
+
+    found = cuda.diagnose(import_cupy, lambda: None)
+    assert (found.state, found.fix) == (cuda.NO_PACKAGE, "use device='cpu' here")
+
+
+def test_the_driver_s_version_is_read_from_nvidia_smi(tmp_path, monkeypatch):
+    tool = tmp_path / "nvidia-smi"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert cuda.driver_cuda_version() is None
+    for script, version in (
+        ("echo '| Driver Version: 580.1   CUDA Version: 13.0     |'", "13.0"),
+        ("echo nothing", None),
+        ("exit 9", None),
+    ):
+        tool.write_text(f"#!/bin/sh\n{script}\n")
+        tool.chmod(0o755)
+        assert cuda.driver_cuda_version() == version
+
+
+def test_the_gpu_is_looked_for_once():
+    assert gpu_state() is gpu_state()
+
+
+def test_example_blocks_of_nothing_and_of_equals():
+    from accelviz.analysis.balance import example_blocks
+
+    assert example_blocks(np.array([]), np.array([]), 5) == []
+    assert example_blocks(np.array([3, 3, 3]), np.array([1, 12, 2]), 5) == [1]

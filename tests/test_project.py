@@ -1,0 +1,172 @@
+"""The shape of the project itself: who imports whom, what is installed, what is shipped."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+import accelviz
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "accelviz"
+
+#: design.md's rooms, left to right; a module imports from its own room and those to the left.
+ROOMS = [
+    {"errors", "files"},
+    {"graph"},
+    {"datasets", "ordering"},
+    {"workload"},
+    {"partition"},
+    {"strategies"},
+    {"executors"},
+    {"analysis", "bench"},
+    {"plots"},
+    {"widgets"},
+    {"cli", "demo", "__main__"},
+]
+#: Packages that only one room may import, at any depth.
+ONLY_IN = {
+    "cupy": ("executors/cuda.py",),
+    "matplotlib": ("plots/", "demo.py"),
+    "ipywidgets": ("widgets/",),
+}
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} uses a relative import"
+            if node.module != "accelviz":
+                yield node.module
+            else:
+                yield from (f"accelviz.{alias.name}" for alias in node.names)
+
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_to_the_left_only(path):
+    place = {room: i for i, rooms in enumerate(ROOMS) for room in rooms}
+    own = path.relative_to(PACKAGE)
+    for name in imports_of(path):
+        top = name.partition(".")[0]
+        if top in ONLY_IN:
+            assert str(own).startswith(ONLY_IN[top]), f"{own} imports {name}"
+        if top != "accelviz" or (own.name == "__init__.py" and own.parent == Path(".")):
+            continue
+        room = name.split(".")[1] if "." in name else None
+        if room in place:
+            assert place[room] <= place[own.parts[0].removesuffix(".py")], f"{own} imports {name}"
+        else:  # the package itself, which only the last room may want
+            assert place[own.parts[0].removesuffix(".py")] == len(ROOMS) - 1, f"{own}: {name}"
+
+
+def test_every_module_has_a_room():
+    rooms = set.union(*ROOMS) | {"__init__"}
+    assert {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in MODULES} <= rooms
+
+
+def test_importing_accelviz_brings_in_nothing_heavy():
+    code = (
+        "import sys, accelviz; "
+        "print([m for m in ('cupy', 'matplotlib', 'ipywidgets', 'IPython', 'networkx') "
+        "if m in sys.modules])"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == "[]"
+
+
+def test_the_public_names_are_there_and_documented():
+    assert set(accelviz.__all__) >= {"load_graph", "plan", "spmm", "degree_sort", "strategies"}
+    for name in accelviz.__all__:
+        assert "Returns\n" in getattr(accelviz, name).__doc__ or name == "strategies"
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+#: PyPI name to conda-forge name where they differ.
+CONDA_NAMES = {"matplotlib": "matplotlib-base"}
+
+
+def requirement(text):
+    name, specifier = re.match(r"([A-Za-z0-9_.-]+)(?:\[[^]]*])?\s*([^;]*)", text).groups()
+    return name, specifier.strip()
+
+
+def test_environment_yml_agrees_with_pyproject():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    assert environment["name"] == "accelviz"
+    assert environment["channels"] == ["conda-forge"]
+    conda = [item for item in environment["dependencies"] if isinstance(item, str)]
+    (pip,) = [item["pip"] for item in environment["dependencies"] if isinstance(item, dict)]
+    assert pip == ["--no-build-isolation --no-deps -e ."]
+    extras = PROJECT["optional-dependencies"]
+    wanted = dict(map(requirement, [*PROJECT["dependencies"], *extras["lab"], *extras["test"]]))
+    wanted = {CONDA_NAMES.get(name, name): spec for name, spec in wanted.items()}
+    wanted |= {"python": PROJECT["requires-python"], "pip": ""}
+    wanted |= {name: spec for name, spec in map(requirement, extras["dev"]) if name in BACKEND}
+    assert dict(map(requirement, conda)) == wanted
+
+
+BACKEND = ("editables", "hatchling")
+
+
+def test_environment_yml_is_safe_without_a_gpu():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    active = json.dumps(environment)
+    assert "cupy" not in active
+    assert "cuda" not in active
+    assert "cupy" in (ROOT / "environment.yml").read_text()  # the documented addition
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-cuda12.lock"])
+def test_the_lock_files_pin_every_dependency_exactly(lock):
+    lines = (ROOT / lock).read_text().splitlines()
+    pinned = {line.partition("==")[0] for line in lines if not line.lstrip().startswith("#")}
+    assert all("==" in line for line in lines if not line.startswith("#"))
+    extras = PROJECT["optional-dependencies"]
+    cuda = ("cuda12",) if "cuda12" in lock else ("cuda13", "nvrtc")
+    for extra in ("lab", "test", "dev", *cuda):
+        for text in [*PROJECT["dependencies"], *extras[extra]]:
+            assert requirement(text)[0] in pinned, text
+
+
+def test_the_wheel_holds_kernels_and_graphs_and_stays_small(tmp_path):
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        sizes = {info.filename: info.file_size for info in archive.infolist()}
+        archive.extractall(tmp_path / "site")
+    assert sum(sizes.values()) < 8_000_000
+    for path in [*ROOT.glob("kernels/*.cu*"), *PACKAGE.rglob("*.npz"), *PACKAGE.rglob("*.py")]:
+        shipped = path.relative_to(ROOT)
+        name = "accelviz/" + str(shipped) if shipped.parts[0] == "kernels" else str(shipped)
+        assert name in sizes
+    code = (
+        "import accelviz, pathlib; plan = accelviz.plan('cora'); plan.kernel.source(); "
+        "print(pathlib.Path(accelviz.__file__).parts[-3])"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path / "site",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert answer.stdout.strip() == "site"
