@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -11,37 +9,8 @@ from accelviz.analysis.accuracy import Oracle
 from accelviz.errors import KernelError
 from accelviz.executors import Executor
 from accelviz.executors.base import ReadyPlan
+from accelviz.records import Measurement
 from accelviz.strategies import Plan
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """Times of one plan on one device.
-
-    Attributes
-    ----------
-    device : str
-        Name of the executor.
-    seconds : array of float64, shape (repeats,)
-        Wall-clock time of each warm run by the device's own clock.
-    error : float
-        Largest error against float64 in units of the error bound; at most 1.
-    """
-
-    device: str
-    seconds: npt.NDArray[np.float64]
-    error: float
-
-    @property
-    def median(self) -> float:
-        """Median time in seconds."""
-        return float(np.median(self.seconds))
-
-    @property
-    def quartiles(self) -> tuple[float, float]:
-        """Lower and upper quartile in seconds."""
-        low, high = np.percentile(self.seconds, [25, 75])
-        return float(low), float(high)
 
 
 def features(rows: int, n_cols: int, seed: int = 0) -> npt.NDArray[np.float32]:
@@ -87,4 +56,4 @@ def measure(
     """
     ready = executor.prepare(plan)
     error = check(ready, X, oracle)
-    return Measurement(executor.name, ready.seconds(X, repeats=repeats, warmup=3), error)
+    return Measurement(plan, executor.name, ready.seconds(X, repeats=repeats, warmup=3), error)

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from accelviz import bench
 from accelviz.analysis.accuracy import Oracle
-from accelviz.analysis.balance import LoadMap, example_blocks, load_map
+from accelviz.analysis.balance import LoadMap, example_blocks, load_map, plan_load_map
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.executors import EXECUTORS, gpu_state
@@ -74,7 +74,7 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
         warp_metadata = warp_partition(graph.row_pointers, made.parameters["max_warp_nzs"])
         warp_blocks = -(-len(warp_metadata) // warps)
         warp_level = load_map([warp_workload(warp_metadata, warps)], warp_blocks, warps)
-        block_level = load_map(made.workload_slices(), made.launch.n_blocks, warps)
+        block_level = plan_load_map(made)
         steps.update()
         begin("A @ X in float64, to check against")
         X = bench.features(graph.shape[1], n_cols)
@@ -183,22 +183,24 @@ def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
     upper, lower = figure.subfigures(2, 1, height_ratios=[1, 1.05], squeeze=False)[:, 0]
     left, right = upper.subfigures(1, 2, width_ratios=[1, 1.7], squeeze=False)[0]
 
-    ax = plots.degree_histogram(
+    median = np.median(graph.degrees) if graph.n_rows else 0
+    left.suptitle(
+        f"1  Degrees: half of the rows have at most {median:.0f}\n"
+        f"     nonzeros, the longest has {demo.histogram.largest:,}",
+        x=0.01,
+        ha="left",
+        fontsize=11,
+    )
+    plots.degree_histogram(
         demo.histogram.degrees,
         demo.histogram.rows,
         bounds=degree_bands(made),
         ax=left.subplots(),
     )
-    ax.set_title(
-        f"1  Half of the rows have at most {np.median(graph.degrees) if graph.n_rows else 0:.0f} "
-        f"nonzeros, the longest {demo.histogram.largest:,}",
-        loc="left",
-        fontsize=11,
-    )
 
     right.suptitle(
         "2  A block takes rows of equal degree (a colour a row); warps share the long ones\n"
-        "     above it, its int4: (degree, first row, first nonzero, nonzeros a warp | rows)",
+        "     above its bars, its int4: (degree, first row, first nonzero, nonzeros a warp | rows)",
         x=0.01,
         ha="left",
         fontsize=11,
@@ -215,11 +217,10 @@ def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
     plots.load_maps(
         {
             f"{demo.warp_level.idle_share:.0%} with the warp-level partition of rows in the "
-            "caller's order": demo.warp_level.load,
+            "caller's order": demo.warp_level,
             f"{demo.block_level.idle_share:.0%} with degree sorting and the block-level "
-            "partition": demo.block_level.load,
+            "partition": demo.block_level,
         },
-        blocks_per_column=[demo.warp_level.blocks_per_column, demo.block_level.blocks_per_column],
         axes=list(axes),
     )
     with written_whole(target) as temporary:
@@ -245,24 +246,18 @@ def draw_examples(made: Plan, figure: Any, count: int = _EXAMPLE_BLOCKS) -> None
     setting = BlockSetting(**made.parameters)
     fields = unpack(made.metadata, setting)
     chosen = example_blocks(fields.degree, fields.rows * fields.warps_per_row, count)
-    works = [made.workload(block, block + 1) for block in chosen]
-    longest = max(int(work.nz_count.max()) for work in works)
-    axes = figure.subplots(1, len(chosen), sharey=True, squeeze=False)[0]
-    for ax, block, work in zip(axes, chosen, works, strict=True):
+    titles = []
+    for block in chosen:
         degree, row, loc, info = (int(word) for word in made.metadata[block])
         whole = degree <= setting.deg_bound
         packed = f"{fields.warp_nzs[block]}|{fields.rows[block]}" if whole else str(info)
-        plots.block_close_up(
-            work.warp,
-            work.row,
-            work.nz_count,
-            warps_per_block=made.launch.warps_per_block,
-            longest=longest,
-            title=f"block {block}, degree {degree}\n({degree}, {row}, {loc}, {packed})",
-            ax=ax,
-        )
-        ax.set_xlabel("nonzeros")
-    axes[0].set_ylabel("warp of the block")
+        titles.append(f"block {block}\n({degree}, {row},\n{loc}, {packed})")
+    plots.block_close_ups(
+        [made.workload(block, block + 1) for block in chosen],
+        warps_per_block=made.launch.warps_per_block,
+        titles=titles,
+        axes=list(figure.subplots(1, len(chosen), squeeze=False)[0]),
+    )
 
 
 def main(graph: str, n_cols: int, output: str, **parameters: Any) -> str:

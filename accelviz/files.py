@@ -13,8 +13,17 @@ _PACKAGE = Path(__file__).resolve().parent
 
 def kernel_directory() -> Path:
     """Return the folder of the CUDA sources: inside the package, or beside it in a checkout."""
-    installed = _PACKAGE / "kernels"
-    return installed if installed.is_dir() else _PACKAGE.parent / "kernels"
+    return _shipped("kernels", "kernels")
+
+
+def results_directory() -> Path:
+    """Return the folder of recorded measurements: inside the package, or in a checkout."""
+    return _shipped("results", "benchmarks/results")
+
+
+def _shipped(installed: str, checkout: str) -> Path:
+    inside = _PACKAGE / installed
+    return inside if inside.is_dir() else _PACKAGE.parent / checkout
 
 
 @contextlib.contextmanager

@@ -1,14 +1,18 @@
 """The pictures show the numbers they were given."""
 
+import matplotlib
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 import accelviz
 from accelviz import plots
-from accelviz.analysis.balance import load_map
+from accelviz.analysis.balance import LoadMap, load_map, plan_load_map
 from accelviz.ordering import DegreeHistogram
 from accelviz.workload import nonzeros_per_warp
+
+matplotlib.use("agg")
 
 
 @pytest.fixture
@@ -28,21 +32,24 @@ def test_degree_histogram_shows_every_degree_and_names_the_zero_rows(ax):
     assert "one warp" in texts
 
 
-def test_a_close_up_has_a_bar_for_each_warp_with_work(ax):
+def test_a_close_up_has_a_bar_for_each_warp_with_work():
     plan = accelviz.plan("cora")
-    work = plan.workload(251, 252)
-    plots.block_close_up(
-        work.warp, work.row, work.nz_count, warps_per_block=12, longest=32, title="t", ax=ax
-    )
-    assert [bar.get_width() for bar in ax.patches] == [28.0] * 6
-    assert len({bar.get_facecolor() for bar in ax.patches}) == 1  # one row
-    assert [text.get_text() for text in ax.texts] == ["idle"] * 6
+    works = [plan.workload(block, block + 1) for block in (0, 251)]
+    first, last = plots.block_close_ups(works, warps_per_block=12)
+    assert [bar.get_width() for bar in first.patches] == [1.0] * 12
+    assert [bar.get_width() for bar in last.patches] == [28.0] * 6
+    assert len({bar.get_facecolor() for bar in first.patches}) == 4  # rows in turn
+    assert len({bar.get_facecolor() for bar in last.patches}) == 1  # one row
+    assert [text.get_text() for text in last.texts] == ["idle"] * 6
+    assert first.get_xlim() == last.get_xlim()
+    assert (first.get_title(), last.get_title()) == ("block 0", "block 251")
+    plt.close(first.figure)
 
 
 def test_load_map_is_exact_for_few_blocks_and_a_mean_for_many():
     plan = accelviz.plan("cora")
     exact = nonzeros_per_warp(plan.workload(), 12)
-    found = load_map(plan.workload_slices(blocks=50), 252, 12)
+    found = plan_load_map(plan)
     assert found.blocks_per_column == 1
     np.testing.assert_array_equal(found.load, exact)
     assert found.idle_share == pytest.approx(plan.statistics.idle_share)
@@ -52,18 +59,20 @@ def test_load_map_is_exact_for_few_blocks_and_a_mean_for_many():
 
 
 def test_load_maps_share_their_scales_and_say_when_they_average():
-    loads = {"one": np.array([[1.0, 0], [4, 2]]), "two": np.array([[32.0, 8]])}
-    first, second = plots.load_maps(loads, blocks_per_column=[1, 5])
+    maps = {
+        "one": LoadMap(np.array([[1.0, 0], [4, 2]]), 2, 1, 0.0),
+        "two": LoadMap(np.array([[32.0, 8]]), 5, 5, 0.0),
+    }
+    first, second = plots.load_maps(maps)
     assert first.get_xlim() == second.get_xlim() == (-0.5, 4.5)
     assert first.images[0].norm is second.images[0].norm
     assert first.images[0].get_array().mask.tolist() == [[False, False], [True, False]]
     assert not first.texts
     assert "mean of 5 blocks" in second.texts[0].get_text()
+    plt.close(first.figure)
 
 
-def test_pictures_make_their_own_figure_if_none_is_given():
-    import matplotlib.pyplot as plt
-
+def test_a_histogram_makes_its_own_figure_if_none_is_given():
     ax = plots.degree_histogram(np.array([1, 5]), np.array([3, 2]))
     assert ax.get_xlabel() == "degree (nonzeros in a row)"
     plt.close(ax.figure)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.strategies import Plan
 from accelviz.workload import Workload, nonzeros_per_warp
 
 
@@ -66,6 +67,12 @@ def load_map(
     slots = busiest * warps_per_block
     idle = 1.0 - float(total.sum()) / slots if slots else 0.0
     return LoadMap(total / np.maximum(blocks, 1)[:, None], n_blocks, per_column, idle)
+
+
+def plan_load_map(plan: Plan, max_columns: int = 1200) -> LoadMap:
+    """Sum a plan's workload by block and warp; see `load_map`."""
+    launch = plan.launch
+    return load_map(plan.workload_slices(), launch.n_blocks, launch.warps_per_block, max_columns)
 
 
 def example_blocks(

@@ -35,6 +35,9 @@ class Executor(Protocol):
     def why_not(self) -> str | None:
         """Say in one sentence why this device cannot be used here, or None if it can."""
 
+    def hardware(self) -> dict[str, str]:
+        """Name what runs: `hardware`, `driver`, `cuda`, `cupy`; what does not apply is empty."""
+
     def prepare(self, plan: Plan) -> ReadyPlan:
         """Compile and move what `plan` needs; raises DeviceUnavailable or KernelError."""
 

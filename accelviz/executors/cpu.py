@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -25,9 +27,23 @@ class CpuExecutor:
         """Return None: every machine has a CPU."""
         return None
 
+    def hardware(self) -> dict[str, str]:
+        """Name the processor and the threads in use."""
+        name = f"{_processor()}, {numba.get_num_threads()} threads"
+        return {"hardware": name, "driver": "", "cuda": "", "cupy": ""}
+
     def prepare(self, plan: Plan) -> CpuPlan:
         """Read the workload once and group its records by row."""
         return CpuPlan(plan)
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 @dataclass(eq=False)

@@ -147,15 +147,21 @@ def _import_cupy() -> Any:
 
 def driver_cuda_version() -> str | None:
     """Return the CUDA version that the NVIDIA driver supports ("13.0"), or None without one."""
+    _, found, rest = _ask_nvidia_smi().partition("CUDA Version:")
+    return rest.split()[0] if found else None
+
+
+def _ask_nvidia_smi(*options: str) -> str:
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        return None
+        return ""
     try:
-        answer = subprocess.run([tool], capture_output=True, text=True, timeout=20, check=True)
+        answer = subprocess.run(
+            [tool, *options], capture_output=True, text=True, timeout=20, check=True
+        )
     except (OSError, subprocess.SubprocessError):
-        return None
-    _, found, rest = answer.stdout.partition("CUDA Version:")
-    return rest.split()[0] if found else None
+        return ""
+    return answer.stdout.strip()
 
 
 def compile_options(spec: KernelSpec) -> tuple[str, ...]:
@@ -220,6 +226,17 @@ class CudaExecutor:
         """Say why there is no usable GPU, or None if there is one."""
         state = gpu_state()
         return None if state.ready else f"{state.detail}. {state.fix}"
+
+    def hardware(self) -> dict[str, str]:
+        """Name the GPU, its driver, the CUDA version of NVRTC and CuPy's version."""
+        cupy = _import_cupy()
+        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+        return {
+            "hardware": properties["name"].decode(),
+            "driver": _ask_nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader"),
+            "cuda": ".".join(str(part) for part in cupy.cuda.nvrtc.getVersion()),
+            "cupy": cupy.__version__,
+        }
 
     def prepare(self, plan: Plan) -> CudaPlan:
         """Compile the plan's kernel and put its arrays on the GPU.

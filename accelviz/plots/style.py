@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
@@ -37,6 +38,4 @@ def new_axes(ax: Axes | None, **figure_options: Any) -> Axes:
     """Return `ax`, or the axes of a new figure."""
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
-
     return plt.subplots(layout="constrained", **figure_options)[1]
