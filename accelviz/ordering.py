@@ -10,6 +10,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.datasets import load_graph
 from accelviz.errors import GraphError
 from accelviz.graph import Graph
 
@@ -173,13 +174,13 @@ class Permutation:
         return array
 
 
-def degree_sort(graph: Graph) -> Permutation:
+def degree_sort(graph: Any) -> Permutation:
     """Sort the rows by ascending degree, equal degrees in their old order, in O(n).
 
     Parameters
     ----------
-    graph : Graph
-        Any matrix; only its row pointers are read.
+    graph : Graph, or anything `load_graph` takes
+        Only its row pointers are read.
 
     Returns
     -------
@@ -189,7 +190,7 @@ def degree_sort(graph: Graph) -> Permutation:
     Raises
     ------
     GraphError
-        If `graph` is not a Graph.
+        If `graph` is not a valid sparse matrix.
 
     Notes
     -----
@@ -198,9 +199,7 @@ def degree_sort(graph: Graph) -> Permutation:
     the result it needs one 8-byte counter for each degree up to the largest. Where that table would
     outgrow the rows (a few rows with millions of nonzeros), NumPy's stable sort takes over.
     """
-    if not isinstance(graph, Graph):
-        raise GraphError("graph", f"got a {type(graph).__name__}", "a Graph, from load_graph(...)")
-    return sort_by_degree(graph.row_pointers)[0]
+    return sort_by_degree(load_graph(graph).row_pointers)[0]
 
 
 def sort_by_degree(

@@ -68,6 +68,19 @@ class Workload:
     def __len__(self) -> int:
         return self.block.size
 
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        if name not in COLUMNS:
+            raise KeyError(f"{name!r} is not one of {', '.join(COLUMNS)}")
+        column: npt.NDArray[Any] = getattr(self, name)
+        return column
+
+    def __repr__(self) -> str:
+        return f"Workload of {len(self):,} records: {', '.join(COLUMNS)}"
+
+    def _repr_html_(self) -> str:
+        html: str = self.to_frame()._repr_html_()
+        return html
+
     def to_frame(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame with the columns `COLUMNS`."""
         return pd.DataFrame({name: getattr(self, name) for name in COLUMNS})

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import accelviz
 from accelviz.errors import ArgumentError, PartitionError
+from accelviz.files import written_whole
 from accelviz.ordering import DegreeHistogram
 from accelviz.partition.block_level import (
     BlockFields,
@@ -186,6 +187,21 @@ def test_a_block4_file_that_is_broken_is_refused(tmp_path):
     with pytest.raises(PartitionError, match="metadata: shape"):
         save_block4(tmp_path / "x.block4", np.zeros((1, 3), np.int32))
     assert [p.name for p in tmp_path.iterdir()] == ["cut.block4"]
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "x.block4"
+    path.write_text("before")
+
+    def interrupted():
+        with written_whole(path) as temporary:
+            temporary.write_text("half")
+            raise RuntimeError("halfway")
+
+    with pytest.raises(RuntimeError, match="halfway"):
+        interrupted()
+    assert path.read_text() == "before"
+    assert [p.name for p in tmp_path.iterdir()] == ["x.block4"]
 
 
 @given(st.lists(st.integers(0, 100), max_size=40), st.integers(1, 40), st.integers(1, 32))

@@ -1,13 +1,16 @@
 """The inherited tests on a real GPU: `pytest -m gpu`."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import accelviz
 from accelviz import bench
 from accelviz.analysis.accuracy import Oracle
-from accelviz.errors import ArgumentError
+from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors import find_executor, gpu_state
+from accelviz.graph import Graph
 from tests.graphs import COLUMNS, GRAPHS
 from tests.inherited import check_results
 
@@ -68,6 +71,29 @@ def test_features_past_two_gigabytes(strategy):
     for columns in (slice(0, 3), slice(n_cols - 3, n_cols)):
         host = np.ascontiguousarray(X[:, columns].get())
         assert Oracle(graph, host).error(result[:, columns].get()) <= 1
+
+
+def test_what_goes_wrong_on_the_gpu_is_named():
+    import cupy
+
+    graph = GRAPHS["isolated_ends"]()
+    plan = accelviz.plan(graph, n_cols=4)
+    X = bench.features(graph.shape[1], 4)
+    broken = dataclasses.replace(plan.kernel, defines={})
+    with pytest.raises(KernelError, match=r"does not compile(?s:.*)which supplies the constants"):
+        accelviz.spmm(dataclasses.replace(plan, kernel=broken), X, device="cuda")
+    with pytest.raises(KernelError, match="has no CUDA kernel"):
+        accelviz.spmm(dataclasses.replace(plan, kernel=None), X, device="cuda")
+    assert accelviz.spmm(dataclasses.replace(plan, kernel=None), X).shape == (7, 4)
+    too_many = dataclasses.replace(plan.launch, grid=(plan.launch.n_blocks, 1 << 20, 1))
+    with pytest.raises(KernelError, match="failed on the GPU"):
+        accelviz.spmm(dataclasses.replace(plan, launch=too_many), X, device="cuda")
+    n = 1_000_000
+    ones = np.ones(n, np.float32)
+    tall = Graph(np.arange(n + 1), np.zeros(n, np.int32), ones, (n, 1))
+    X = cupy.ones((1, n), cupy.float32)  # the product would take 4 TB
+    with pytest.raises(DeviceUnavailable, match="fewer columns at a time"):
+        accelviz.spmm(tall, X)
 
 
 def test_times_come_from_cuda_events():

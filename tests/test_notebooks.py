@@ -16,8 +16,7 @@ def test_there_are_lessons():
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_lesson_runs(path, monkeypatch):
-    monkeypatch.setenv("PYTHONWARNINGS", "error::DeprecationWarning,error::FutureWarning")
+def test_lesson_runs(path):
     notebook = nbformat.read(path, as_version=4)
     nbclient.NotebookClient(
         notebook, timeout=180, resources={"metadata": {"path": path.parent}}

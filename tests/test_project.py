@@ -1,6 +1,7 @@
 """The shape of the project itself: who imports whom, what is installed, what is shipped."""
 
 import ast
+import importlib.metadata
 import json
 import re
 import subprocess
@@ -110,7 +111,7 @@ def test_environment_yml_agrees_with_pyproject():
     assert environment["channels"] == ["conda-forge"]
     conda = [item for item in environment["dependencies"] if isinstance(item, str)]
     (pip,) = [item["pip"] for item in environment["dependencies"] if isinstance(item, dict)]
-    assert pip == ["--no-build-isolation --no-deps -e ."]
+    assert pip == ["-e ."]
     extras = PROJECT["optional-dependencies"]
     wanted = dict(map(requirement, [*PROJECT["dependencies"], *extras["lab"], *extras["test"]]))
     wanted = {CONDA_NAMES.get(name, name): spec for name, spec in wanted.items()}
@@ -198,3 +199,18 @@ def test_the_readme_s_commands_exist():
         assert re.search(rf"^{target}:", makefile, re.M), target
     for link in re.findall(r"]\(([^)#:]+)\)", text):
         assert (ROOT / link).exists(), link
+
+
+def test_what_is_installed_is_what_is_locked():
+    if Path(sys.prefix) != ROOT / ".venv":
+        pytest.skip("not in the environment that make installs")
+    cuda = ROOT / ".venv" / ".cuda"
+    lock = "requirements-cuda12.lock" if cuda.exists() and "12" in cuda.read_text() else None
+    pinned = set()
+    for line in (ROOT / (lock or "requirements.lock")).read_text().splitlines():
+        name, _, version = line.partition(";")[0].strip().partition("==")
+        pinned.add((name, version))
+    for distribution in importlib.metadata.distributions():
+        name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower()
+        if name not in ("accelviz", "pip", "setuptools", "wheel"):
+            assert (name, distribution.version) in pinned

@@ -59,6 +59,11 @@ def test_a_workload_that_is_wrong_is_named(records, says):
 
 def test_columns_are_checked_and_narrowed():
     good = table(*GOOD)
+    assert good["nz_start"] is good.nz_start
+    assert repr(good) == "Workload of 3 records: block, warp, row, nz_start, nz_count"
+    assert "<table" in good._repr_html_()
+    with pytest.raises(KeyError, match="lane"):
+        good["lane"]
     assert [getattr(good, name).dtype.name for name in ("block", "warp", "row")] == [
         "int64",
         "int32",

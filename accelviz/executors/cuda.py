@@ -5,13 +5,14 @@ The only file that imports CuPy, and it does so only when a GPU is asked for.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -264,50 +265,46 @@ class CudaPlan:
     def __init__(self, plan: Plan, spec: KernelSpec) -> None:
         self.plan = plan
         self._cupy = cupy = _import_cupy()
-        try:
-            module = cupy.RawModule(code=spec.source(), options=compile_options(spec))
-            self._kernel = module.get_function(spec.entry)
-        except cupy.cuda.compiler.CompileException as error:
-            raise KernelError(spec.file, f"it does not compile:\n{error}") from error
-        arrays = {
-            name: cupy.asarray(array) if isinstance(array, np.ndarray) else array
-            for name, array in plan.arrays.items()
-        }
+        with _cuda_errors(cupy, plan):
+            self._kernel = _loaded_kernel(spec.source(), compile_options(spec), spec.entry)
+            arrays = {
+                name: cupy.asarray(array) if isinstance(array, np.ndarray) else array
+                for name, array in plan.arrays.items()
+            }
         self._arguments = [arrays.get(name) for name in spec.arguments]
         self._x, self._y = spec.arguments.index("X"), spec.arguments.index("Y")
 
     def multiply(self, X: Any, out: Any = None) -> Any:
         """Return `A @ X`, on the GPU if `X` is there, else on the host; see `ReadyPlan`."""
         cupy = self._cupy
-        on_device = is_device_array(X)
-        features = checked_features(X if on_device else np.asarray(X), self.plan, cupy)
-        if on_device:
-            result = checked_output(out, self.plan, cupy)
+        with _cuda_errors(cupy, self.plan):
+            on_device = is_device_array(X)
+            features = checked_features(X if on_device else np.asarray(X), self.plan, cupy)
+            if on_device:
+                result = checked_output(out, self.plan, cupy)
+                self._launch(features, result)
+                return result
+            host = checked_output(out, self.plan)
+            # A host output's content goes along, so that an element the kernel misses stays seen.
+            result = cupy.empty(host.shape, cupy.float32) if out is None else cupy.asarray(host)
             self._launch(features, result)
-            return result
-        host = checked_output(out, self.plan)
-        # A host output's content goes along, so that an element the kernel misses stays visible.
-        result = cupy.empty(host.shape, cupy.float32) if out is None else cupy.asarray(host)
-        self._launch(features, result)
-        try:
             return result.get(out=host)
-        except cupy.cuda.runtime.CUDARuntimeError as error:
-            raise KernelError(self.plan.strategy, f"it failed on the GPU: {error}") from error
 
     def seconds(self, X: Any, repeats: int = 20, warmup: int = 3) -> npt.NDArray[np.float64]:
         """Time runs by CUDA events; see `ReadyPlan`."""
         cupy = self._cupy
-        features = checked_features(X, self.plan, cupy)
-        out = checked_output(None, self.plan, cupy)
-        for _ in range(warmup):
-            self._launch(features, out)
-        events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(repeats)]
-        for start, stop in events:
-            start.record()
-            self._launch(features, out)
-            stop.record()
-        cupy.cuda.Device().synchronize()
-        pairs = [cupy.cuda.get_elapsed_time(start, stop) for start, stop in events]
+        with _cuda_errors(cupy, self.plan):
+            features = checked_features(X, self.plan, cupy)
+            out = checked_output(None, self.plan, cupy)
+            for _ in range(warmup):
+                self._launch(features, out)
+            events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(repeats)]
+            for start, stop in events:
+                start.record()
+                self._launch(features, out)
+                stop.record()
+            cupy.cuda.Device().synchronize()
+            pairs = [cupy.cuda.get_elapsed_time(start, stop) for start, stop in events]
         return np.array(pairs) * 1e-3
 
     def _launch(self, X: Any, Y: Any) -> None:
@@ -318,12 +315,29 @@ class CudaPlan:
             return
         arguments = list(self._arguments)
         arguments[self._x], arguments[self._y] = X, Y
-        try:
-            self._kernel(
-                launch.grid, launch.block, arguments, shared_mem=launch.dynamic_shared_bytes
-            )
-        except self._cupy.cuda.driver.CUDADriverError as error:
-            raise KernelError(self.plan.strategy, f"it could not be launched: {error}") from error
+        self._kernel(launch.grid, launch.block, arguments, shared_mem=launch.dynamic_shared_bytes)
+
+
+@functools.lru_cache(maxsize=64)
+def _loaded_kernel(source: str, options: tuple[str, ...], entry: str) -> Any:
+    return _import_cupy().RawModule(code=source, options=options).get_function(entry)
+
+
+@contextlib.contextmanager
+def _cuda_errors(cupy: Any, plan: Plan) -> Iterator[None]:
+    """Turn what CuPy raises into the project's own exceptions."""
+    try:
+        yield
+    except cupy.cuda.compiler.CompileException as error:
+        raise KernelError(plan.strategy, f"its kernel does not compile:\n{error}") from error
+    except cupy.cuda.memory.OutOfMemoryError as error:
+        raise DeviceUnavailable(
+            "device 'cuda'",
+            f"{_one_line(error)} for {plan!r}",
+            "use fewer columns at a time, or device='cpu'",
+        ) from error
+    except (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError) as error:
+        raise KernelError(plan.strategy, f"it failed on the GPU: {error}") from error
 
 
 def is_device_array(array: Any) -> bool:
