@@ -9,14 +9,13 @@ import accelviz
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.files import written_whole
 from accelviz.ordering import DegreeHistogram
+from accelviz.partition.block4 import load_block4, save_block4
 from accelviz.partition.block_level import (
     BlockFields,
     BlockSetting,
     block_partition,
     block_workload,
-    load_block4,
     pack,
-    save_block4,
     unpack,
 )
 from accelviz.partition.warp_level import storage_ratio, warp_partition, warp_workload

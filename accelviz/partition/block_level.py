@@ -6,17 +6,14 @@ everything here follows from the degree histogram alone.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import ArgumentError, PartitionError
-from accelviz.files import written_whole
+from accelviz.errors import PartitionError
 from accelviz.ordering import DegreeHistogram
 from accelviz.workload import Workload
 
@@ -307,7 +304,7 @@ def unpack(metadata: npt.NDArray[np.int32], setting: BlockSetting) -> BlockField
     `warp_nzs = ceil(info / max_block_warps)`; the paper leaves this to the kernel.
     """
     metadata = np.asarray(metadata)
-    _check_words(metadata)
+    check_words(metadata)
     degree, first_row, first_nz = metadata[:, :3].T.astype(np.int64)
     info = metadata[:, 3].view(np.uint32).astype(np.int64)
     whole = degree <= setting.deg_bound
@@ -374,76 +371,8 @@ def block_workload(
     )
 
 
-def save_block4(path: str | os.PathLike[str], metadata: npt.NDArray[np.int32]) -> None:
-    """Write metadata as a raw `.block4` file: little-endian int32, four words a block.
-
-    Parameters
-    ----------
-    path : str or PathLike
-        Ends in `.block4`. The file appears whole or not at all.
-    metadata : array of int32, shape (blocks, 4)
-
-    Raises
-    ------
-    ArgumentError
-        If the path ends otherwise.
-    PartitionError
-        If `metadata` has another shape or dtype.
-    OSError
-        If the file cannot be written.
-    """
-    _check_block4_name(path)
-    _check_words(metadata)
-    with written_whole(path) as temporary:
-        np.ascontiguousarray(metadata, dtype="<i4").tofile(temporary)
-
-
-def load_block4(
-    path: str | os.PathLike[str], setting: BlockSetting | None = None
-) -> npt.NDArray[np.int32]:
-    """Read a raw `.block4` file.
-
-    Parameters
-    ----------
-    path : str or PathLike
-        Ends in `.block4`.
-    setting : BlockSetting, optional
-        If given, every block is checked against it, as `unpack` does.
-
-    Returns
-    -------
-    array of int32, shape (blocks, 4)
-
-    Raises
-    ------
-    ArgumentError
-        If the path ends otherwise.
-    PartitionError
-        If the file does not exist, is truncated, or does not fit `setting`.
-    """
-    _check_block4_name(path)
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise PartitionError(str(path), error.strerror or str(error), "a readable file") from error
-    if len(content) % 16:
-        raise PartitionError(
-            str(path),
-            f"{len(content)} bytes, which ends inside block {len(content) // 16}",
-            "a whole number of 16-byte blocks; the file is truncated or no .block4 file",
-        )
-    metadata = np.frombuffer(content, dtype="<i4").reshape(-1, 4).astype(np.int32)
-    if setting is not None:
-        unpack(metadata, setting)
-    return metadata
-
-
-def _check_block4_name(path: str | os.PathLike[str]) -> None:
-    if Path(path).suffix != ".block4":
-        raise ArgumentError("path", f"got {str(path)!r}", "a name that ends in .block4")
-
-
-def _check_words(metadata: npt.NDArray[np.int32]) -> None:
+def check_words(metadata: npt.NDArray[np.int32]) -> None:
+    """Refuse what is not an array of int4 words: int32, shape (blocks, 4)."""
     if metadata.ndim != 2 or metadata.shape[1] != 4 or metadata.dtype != np.int32:
         raise PartitionError(
             "metadata", f"shape {metadata.shape} of {metadata.dtype}", "(blocks, 4) of int32"
