@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from accelviz.errors import ArgumentError
+
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -42,11 +44,16 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Raises
     ------
-    OSError
+    ArgumentError
         If the folder does not exist or cannot be written to.
     """
     target = Path(path)
-    handle, name = tempfile.mkstemp(prefix=".", suffix=target.suffix, dir=target.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=".", suffix=target.suffix, dir=target.parent)
+    except OSError as error:
+        raise ArgumentError(
+            str(target), error.strerror or str(error), "a folder that exists and can be written to"
+        ) from error
     os.close(handle)
     temporary = Path(name)
     try:

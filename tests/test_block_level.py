@@ -185,6 +185,8 @@ def test_a_block4_file_that_is_broken_is_refused(tmp_path):
         save_block4(tmp_path / "x.bin", np.zeros((1, 4), np.int32))
     with pytest.raises(PartitionError, match="metadata: shape"):
         save_block4(tmp_path / "x.block4", np.zeros((1, 3), np.int32))
+    with pytest.raises(ArgumentError, match=r"No such file.*a folder that exists"):
+        save_block4(tmp_path / "none" / "x.block4", np.zeros((1, 4), np.int32))
     assert [p.name for p in tmp_path.iterdir()] == ["cut.block4"]
 
 

@@ -27,11 +27,9 @@ def save_block4(path: str | os.PathLike[str], metadata: npt.NDArray[np.int32]) -
     Raises
     ------
     ArgumentError
-        If the path ends otherwise.
+        If the path ends otherwise, or its folder cannot be written to.
     PartitionError
         If `metadata` has another shape or dtype.
-    OSError
-        If the file cannot be written.
     """
     _check_block4_name(path)
     check_words(metadata)
