@@ -19,9 +19,10 @@ from accelviz.executors import EXECUTORS, gpu_state
 from accelviz.files import written_whole
 from accelviz.graph import Graph
 from accelviz.ordering import DegreeHistogram
-from accelviz.partition.block_level import BlockSetting, unpack
+from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, unpack
 from accelviz.partition.warp_level import storage_ratio, warp_partition, warp_workload
 from accelviz.strategies import Plan, plan
+from accelviz.workload import Workload
 
 PICTURE_FORMATS = (".png", ".svg", ".pdf")
 _EXAMPLE_BLOCKS = 5
@@ -165,99 +166,53 @@ def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
     ArgumentError
         As `checked_output` does.
     """
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    from accelviz import plots
+    from accelviz import plots  # drawing is the slowest thing to import
 
     target = checked_output(path)
     made, graph = demo.plan, demo.plan.graph
-    engine = ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.06)
-    figure = Figure(figsize=(12, 8.4), layout=engine, dpi=130)
-    figure.suptitle(
+    median = np.median(graph.degrees) if graph.n_rows else 0
+    figure = plots.overview(
         f"{graph.name}: {graph.nnz:,} nonzeros in {graph.n_rows:,} rows, on "
         f"{made.launch.n_blocks:,} blocks of {made.launch.warps_per_block} warps",
-        fontsize=14,
-        fontweight="bold",
-    )
-    upper, lower = figure.subfigures(2, 1, height_ratios=[1, 1.05], squeeze=False)[:, 0]
-    left, right = upper.subfigures(1, 2, width_ratios=[1, 1.7], squeeze=False)[0]
-
-    median = np.median(graph.degrees) if graph.n_rows else 0
-    left.suptitle(
-        f"1  Degrees: half of the rows have at most {median:.0f}\n"
-        f"     nonzeros, the longest has {demo.histogram.largest:,}",
-        x=0.01,
-        ha="left",
-        fontsize=11,
-    )
-    plots.degree_histogram(
-        demo.histogram.degrees,
-        demo.histogram.rows,
-        bounds=degree_bands(made),
-        ax=left.subplots(),
-    )
-
-    right.suptitle(
-        "2  A block takes rows of equal degree (a colour a row); warps share the long ones\n"
-        "     above its bars, its int4: (degree, first row, first nonzero, nonzeros a warp | rows)",
-        x=0.01,
-        ha="left",
-        fontsize=11,
-    )
-    draw_examples(made, right)
-
-    axes = lower.subplots(2, 1)
-    lower.suptitle(
-        "3  The work of every warp, and how much warp time is spent waiting for the busiest",
-        x=0.01,
-        ha="left",
-        fontsize=11,
-    )
-    plots.load_maps(
-        {
+        degrees=demo.histogram,
+        degrees_title=f"half of the rows have at most {median:.0f}\n"
+        f"nonzeros, the longest has {demo.histogram.largest:,}",
+        degree_bounds=degree_bounds(made),
+        blocks=examples(made),
+        warps_per_block=made.launch.warps_per_block,
+        loads={
             f"{demo.warp_level.idle_share:.0%} with the warp-level partition of rows in the "
             "caller's order": demo.warp_level,
             f"{demo.block_level.idle_share:.0%} with degree sorting and the block-level "
             "partition": demo.block_level,
         },
-        axes=list(axes),
     )
     with written_whole(target) as temporary:
         figure.savefig(temporary)
 
 
-def degree_bands(made: Plan) -> dict[int, str]:
+def degree_bounds(made: Plan) -> dict[int, str]:
     """Name the ranges of degrees that the block-level partition treats alike, by upper end."""
-    warp_nzs, warps = made.parameters["max_warp_nzs"], made.parameters["max_block_warps"]
-    return {
-        warp_nzs: "one warp a row",
-        warp_nzs * warps: "warps share a row",
-        2**31: "split over\nblocks",
-    }
+    setting = BlockSetting(**made.parameters)
+    shared = {setting.deg_bound: "warps share a row"} if setting.max_block_warps > 1 else {}
+    beyond = {WORD_LIMIT: "split over\nblocks"}
+    return {setting.max_warp_nzs: "one warp a row", **shared, **beyond}
 
 
-def draw_examples(made: Plan, figure: Any, count: int = _EXAMPLE_BLOCKS) -> None:
-    """Draw a few blocks of a plan with block-level metadata side by side into `figure`."""
-    from accelviz import plots
-
-    if made.metadata is None or not len(made.metadata):
-        return
+def examples(made: Plan, count: int = _EXAMPLE_BLOCKS) -> dict[str, Workload]:
+    """Choose a few blocks that differ: number and int4 as a title, and what their warps do."""
+    if made.metadata is None:
+        return {}
     setting = BlockSetting(**made.parameters)
     fields = unpack(made.metadata, setting)
-    chosen = example_blocks(fields.degree, fields.rows * fields.warps_per_row, count)
-    titles = []
-    for block in chosen:
+    chosen = {}
+    for block in example_blocks(fields.degree, fields.rows * fields.warps_per_row, count):
         degree, row, loc, info = (int(word) for word in made.metadata[block])
         whole = degree <= setting.deg_bound
         packed = f"{fields.warp_nzs[block]}|{fields.rows[block]}" if whole else str(info)
-        titles.append(f"block {block}\n({degree}, {row},\n{loc}, {packed})")
-    plots.block_close_ups(
-        [made.workload(block, block + 1) for block in chosen],
-        warps_per_block=made.launch.warps_per_block,
-        titles=titles,
-        axes=list(figure.subplots(1, len(chosen), squeeze=False)[0]),
-    )
+        title = f"block {block}\n({degree}, {row},\n{loc}, {packed})"
+        chosen[title] = made.workload(block, block + 1)
+    return chosen
 
 
 def main(graph: str, n_cols: int, output: str, **parameters: Any) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import accelviz
 from accelviz import cli, demo
 from accelviz.executors import cuda, gpu_state
 from tests.graphs import MADE
@@ -201,6 +202,20 @@ def test_the_driver_s_version_is_read_from_nvidia_smi(tmp_path, monkeypatch):
 
 def test_the_gpu_is_looked_for_once():
     assert gpu_state() is gpu_state()
+
+
+def test_degree_bounds_name_what_the_partition_does():
+    plan = accelviz.plan("cora")
+    assert list(demo.degree_bounds(plan)) == [32, 384, 2**31 - 1]
+    alone = demo.degree_bounds(accelviz.plan("cora", max_block_warps=1))
+    assert list(alone.values()) == ["one warp a row", "split over\nblocks"]
+
+
+def test_the_examples_are_titled_with_their_int4():
+    chosen = demo.examples(accelviz.plan("cora"))
+    assert next(iter(chosen)) == "block 0\n(1, 0,\n0, 1|12)"
+    split = demo.examples(accelviz.plan(MADE["hub"]()))
+    assert list(split)[-1].endswith("384)")
 
 
 def test_example_blocks_of_nothing_and_of_equals():

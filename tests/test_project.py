@@ -35,7 +35,7 @@ ROOMS = [
 #: Packages that only one room may import, at any depth.
 ONLY_IN = {
     "cupy": ("executors/cuda.py",),
-    "matplotlib": ("plots/", "demo.py"),
+    "matplotlib": ("plots/",),
     "ipywidgets": ("widgets/",),
 }
 

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from accelviz.plots.degrees import degree_histogram
 from accelviz.plots.loads import block_close_ups, load_maps
+from accelviz.plots.overview import overview
 
-__all__ = ["block_close_ups", "degree_histogram", "load_maps"]
+__all__ = ["block_close_ups", "degree_histogram", "load_maps", "overview"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
@@ -13,7 +15,7 @@ def degree_histogram(
     degrees: npt.NDArray[np.int64],
     rows: npt.NDArray[np.int64],
     *,
-    bounds: dict[int, str] | None = None,
+    bounds: Mapping[int, str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw how many rows have each degree, both axes logarithmic.
@@ -23,7 +25,7 @@ def degree_histogram(
     degrees, rows : arrays of int64, shape (k,)
         The degrees that occur, ascending, and how many rows have each of them. Rows of degree 0,
         which a logarithmic axis cannot show, are named in the picture.
-    bounds : dict of int to str, optional
+    bounds : mapping of int to str, optional
         Degrees at which something changes, with what holds up to there; drawn as shaded bands.
     ax : Axes, optional
         Where to draw; a new figure if not given.
@@ -59,7 +61,7 @@ def degree_histogram(
     return tidy(ax)
 
 
-def _shade(ax: Axes, bounds: dict[int, str], largest: int) -> None:
+def _shade(ax: Axes, bounds: Mapping[int, str], largest: int) -> None:
     left = 0.8
     for i, (bound, label) in enumerate(bounds.items()):
         right = min(bound + 0.5, largest * 1.6)
