@@ -20,7 +20,7 @@ __all__ = ["EXECUTORS", "Executor", "GpuState", "ReadyPlan", "find_executor", "g
 EXECUTORS: tuple[Executor, ...] = (CudaExecutor(), CpuExecutor())
 
 #: Ready plans kept with each graph, so that the next `spmm` of the same kind starts at once.
-_KEPT_PLANS = 8
+_KEPT_PLANS = 4
 
 
 def find_executor(device: str) -> Executor:
