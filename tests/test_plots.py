@@ -28,7 +28,7 @@ def test_degree_histogram_shows_every_degree_and_names_the_zero_rows(ax):
     assert points.get_xdata().tolist() == histogram.degrees[1:].tolist()
     assert points.get_ydata().tolist() == histogram.rows[1:].tolist()
     texts = [text.get_text() for text in ax.texts]
-    assert "and 48 rows without a nonzero" in texts
+    assert "not shown: 48 rows without a nonzero" in ax.get_xlabel()
     assert "one warp" in texts
 
 
@@ -46,29 +46,29 @@ def test_a_close_up_has_a_bar_for_each_warp_with_work():
     plt.close(first.figure)
 
 
-def test_load_map_is_exact_for_few_blocks_and_a_mean_for_many():
+@pytest.mark.parametrize("max_columns", [252, 251, 100, 7, 1])
+def test_load_map_shows_all_blocks_or_every_kth_in_slices_of_any_size(max_columns):
     plan = accelviz.plan("cora")
     exact = nonzeros_per_warp(plan.workload(), 12)
-    found = plan_load_map(plan)
-    assert found.blocks_per_column == 1
-    np.testing.assert_array_equal(found.load, exact)
-    assert found.idle_share == pytest.approx(plan.statistics.idle_share)
-    coarse = load_map(plan.workload_slices(blocks=50), 252, 12, max_columns=100)
-    assert coarse.blocks_per_column == 3
-    np.testing.assert_allclose(coarse.load, exact.reshape(84, 3, 12).mean(axis=1))
+    for size in (1, 17, 50, 1000):
+        found = load_map(plan.workload_slices(blocks=size), 252, 12, max_columns)
+        assert len(found.load) <= max_columns
+        np.testing.assert_array_equal(found.load, exact[:: found.every])
+        assert found.idle_share == pytest.approx(plan.statistics.idle_share)
+    assert plan_load_map(plan).every == 1
 
 
-def test_load_maps_share_their_scales_and_say_when_they_average():
+def test_load_maps_share_their_scales_and_say_when_they_show_a_sample():
     maps = {
-        "one": LoadMap(np.array([[1.0, 0], [4, 2]]), 2, 1, 0.0),
-        "two": LoadMap(np.array([[32.0, 8]]), 5, 5, 0.0),
+        "one": LoadMap(np.array([[1, 0], [4, 2]]), 2, 1, 0.0),
+        "two": LoadMap(np.array([[32, 8]]), 5, 5, 0.0),
     }
     first, second = plots.load_maps(maps)
     assert first.get_xlim() == second.get_xlim() == (-0.5, 4.5)
     assert first.images[0].norm is second.images[0].norm
     assert first.images[0].get_array().mask.tolist() == [[False, False], [True, False]]
     assert not first.texts
-    assert "mean of 5 blocks" in second.texts[0].get_text()
+    assert "one block of 5 is shown" in second.texts[0].get_text()
     plt.close(first.figure)
 
 

@@ -14,23 +14,26 @@ from accelviz.workload import Workload, nonzeros_per_warp
 
 @dataclass(frozen=True, eq=False)
 class LoadMap:
-    """Nonzeros of every warp of every block, averaged over neighboring blocks where there are many.
+    """Nonzeros of every warp of every block, or of every k-th block where there are many.
+
+    A sample and not a mean: averaging neighboring blocks would smooth away the very imbalance that
+    the map is to show.
 
     Attributes
     ----------
-    load : array of float64, shape (columns, warps_per_block)
-        Mean nonzeros of each warp; 0 where it is idle in all blocks of the column.
+    load : array of int64, shape (columns, warps_per_block)
+        Nonzeros of each warp of blocks 0, `every`, 2 `every`, ...; 0 where it is idle.
     n_blocks : int
         Blocks in all.
-    blocks_per_column : int
-        Blocks averaged in each column; 1 means exact.
+    every : int
+        Distance of the blocks shown; 1 means all of them.
     idle_share : float
         Share of warp time spent idle or waiting, of the whole workload (`WorkloadStatistics`).
     """
 
-    load: npt.NDArray[np.float64]
+    load: npt.NDArray[np.int64]
     n_blocks: int
-    blocks_per_column: int
+    every: int
     idle_share: float
 
 
@@ -46,27 +49,27 @@ def load_map(
     n_blocks, warps_per_block : int
         What the plan launches.
     max_columns : int
-        Most columns of the result; more blocks are averaged.
+        Most columns of the result; of more blocks, every k-th is shown.
 
     Returns
     -------
     LoadMap
     """
-    per_column = max(1, -(-n_blocks // max_columns))
-    columns = -(-n_blocks // per_column)
-    total = np.zeros((columns, warps_per_block))
-    busiest = 0
+    every = max(1, -(-n_blocks // max_columns))
+    load = np.zeros((-(-n_blocks // every), warps_per_block), dtype=np.int64)
+    total = busiest = 0
     for part in slices:
         if not len(part):
             continue
         per_warp = nonzeros_per_warp(part, warps_per_block)
-        column = (int(part.block[0]) + np.arange(len(per_warp))) // per_column
-        np.add.at(total, column, per_warp)
+        total += int(per_warp.sum())
         busiest += int(per_warp.max(axis=1).sum())
-    blocks = np.diff(np.minimum(np.arange(columns + 1) * per_column, n_blocks))
+        first = int(part.block[0])
+        shown = per_warp[-first % every :: every]
+        column = -(-first // every)
+        load[column : column + len(shown)] = shown
     slots = busiest * warps_per_block
-    idle = 1.0 - float(total.sum()) / slots if slots else 0.0
-    return LoadMap(total / np.maximum(blocks, 1)[:, None], n_blocks, per_column, idle)
+    return LoadMap(load, n_blocks, every, 1.0 - total / slots if slots else 0.0)
 
 
 def plan_load_map(plan: Plan, max_columns: int = 1200) -> LoadMap:

@@ -45,18 +45,10 @@ def degree_histogram(
         ax.set_ylim(0.6, rows[seen].max() * 3)
     ax.set_xlim(0.8, largest * 1.6)
     _shade(ax, bounds or {}, largest)
-    if (~seen).any():
-        zero = int(rows[~seen].sum())
-        ax.annotate(
-            f"and {zero:,} rows without a nonzero",
-            (0.98, 0.75),
-            xycoords="axes fraction",
-            ha="right",
-            color=GREY,
-        )
     ax.xaxis.set_major_formatter(PLAIN)
     ax.yaxis.set_major_formatter(PLAIN)
-    ax.set_xlabel("degree (nonzeros in a row)")
+    label, zero = "degree (nonzeros in a row)", int(rows[~seen].sum())
+    ax.set_xlabel(f"{label}\nnot shown: {zero:,} rows without a nonzero" if zero else label)
     ax.set_ylabel("rows with that degree")
     return tidy(ax)
 

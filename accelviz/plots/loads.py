@@ -91,7 +91,7 @@ def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None
     ----------
     maps : mapping of str to LoadMap
         Title to loads. A block is a column of the picture, a warp a line; an idle warp is light
-        grey. Where a column averages several blocks, the picture says so.
+        grey. Where only a sample of the blocks is shown, the picture says so.
     axes : sequence of Axes, optional
         One for each map; a new figure if not given.
 
@@ -117,14 +117,14 @@ def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None
                 interpolation="nearest",
                 cmap=colours,
                 norm=norm,
-                extent=(-0.5, columns * each.blocks_per_column - 0.5, warps - 0.5, -0.5),
+                extent=(-0.5, columns * each.every - 0.5, warps - 0.5, -0.5),
             )
         ax.set_xlim(-0.5, widest - 0.5)
         ax.set_ylabel("warp")
         ax.set_title(title, loc="left", fontsize=9.5)
-        if each.blocks_per_column > 1:
+        if each.every > 1:
             ax.annotate(
-                f"each column of the picture is the mean of {each.blocks_per_column} blocks",
+                f"one block of {each.every:,} is shown",
                 (1, 1.02),
                 xycoords="axes fraction",
                 ha="right",

@@ -203,7 +203,7 @@ class Plan:
         """Size of the metadata in bytes, 0 where there is none."""
         return 0 if self.metadata is None else self.metadata.nbytes
 
-    @property
+    @cached_property
     def output_rows(self) -> npt.NDArray[np.int32]:
         """Row of the result that each row of `matrix` is written to, int32, shape (n_rows,)."""
         if self.permutation is None:
