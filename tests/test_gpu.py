@@ -79,6 +79,11 @@ def test_what_goes_wrong_on_the_gpu_is_named():
     graph = GRAPHS["isolated_ends"]()
     plan = accelviz.plan(graph, n_cols=4)
     X = bench.features(graph.shape[1], 4)
+    for wrong, says in ((np.full(X.shape, "a"), "dtype <U1"), (X.astype(complex), "complex128")):
+        with pytest.raises(ArgumentError, match=says):
+            accelviz.spmm(plan, wrong, device="cuda")
+    with pytest.raises(ArgumentError, match="lies on the GPU"):
+        accelviz.spmm(plan, cupy.asarray(X), device="cpu")
     broken = dataclasses.replace(plan.kernel, defines={})
     with pytest.raises(KernelError, match=r"does not compile(?s:.*)which supplies the constants"):
         accelviz.spmm(dataclasses.replace(plan, kernel=broken), X, device="cuda")

@@ -1,5 +1,7 @@
 """The tests every strategy inherits, on the CPU."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -200,6 +202,15 @@ X5 = np.zeros((7, 5), np.float32)
 def test_wrong_arguments_are_named(X, options, error, says):
     with pytest.raises(error, match=says):
         accelviz.spmm(GRAPHS["isolated_ends"](), X, **{"device": "cpu", **options})
+
+
+def test_a_gpu_s_array_is_not_taken_for_the_host_s():
+    class OnDevice:
+        __cuda_array_interface__: ClassVar = {}
+        shape = (7, 5)
+
+    with pytest.raises(ArgumentError, match="X: it lies on the GPU"):
+        accelviz.spmm(GRAPHS["isolated_ends"](), OnDevice(), device="cpu")
 
 
 @pytest.mark.parametrize("n_cols", [0, -1, 1.5, True, "64", None])

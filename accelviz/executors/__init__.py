@@ -8,9 +8,9 @@ import numpy as np
 
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
-from accelviz.executors.base import Executor, ReadyPlan
+from accelviz.executors.base import Executor, ReadyPlan, is_device_array
 from accelviz.executors.cpu import CpuExecutor
-from accelviz.executors.cuda import CudaExecutor, GpuState, gpu_state, is_device_array
+from accelviz.executors.cuda import CudaExecutor, GpuState, gpu_state
 from accelviz.graph import Graph
 from accelviz.strategies import Plan, Strategy, find_strategy, plan
 

@@ -42,6 +42,11 @@ class Executor(Protocol):
         """Compile and move what `plan` needs; raises DeviceUnavailable or KernelError."""
 
 
+def is_device_array(array: Any) -> bool:
+    """Tell whether an array lives on a CUDA device (CuPy, PyTorch, Numba)."""
+    return hasattr(array, "__cuda_array_interface__")
+
+
 def checked_features(X: Any, plan: Plan, xp: Any = np) -> Any:
     """Return the features as a contiguous float32 array that fits the plan.
 
@@ -56,9 +61,12 @@ def checked_features(X: Any, plan: Plan, xp: Any = np) -> Any:
     Raises
     ------
     ArgumentError
-        If the shape or the dtype does not fit.
+        If the shape or the dtype does not fit, or a GPU's array is to be used on the host.
     """
-    X = xp.asarray(X)
+    on_device = is_device_array(X)
+    if on_device and xp is np:
+        raise ArgumentError("X", "it lies on the GPU", "an array on the host, as from X.get()")
+    X = xp.asarray(X) if on_device else np.asarray(X)
     if X.dtype.kind not in "biuf":
         raise ArgumentError("X", f"dtype {X.dtype}", "boolean, integer or real floating point")
     if X.ndim != 2:
@@ -73,7 +81,7 @@ def checked_features(X: Any, plan: Plan, xp: Any = np) -> Any:
             f"planned for {plan.n_cols} columns",
             f"shape {wanted}",
         )
-    return xp.ascontiguousarray(X, dtype=np.float32)
+    return xp.ascontiguousarray(xp.asarray(X), dtype=np.float32)
 
 
 def checked_output(out: Any, plan: Plan, xp: Any = np) -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import DeviceUnavailable, KernelError
-from accelviz.executors.base import checked_features, checked_output
+from accelviz.executors.base import checked_features, checked_output, is_device_array
 from accelviz.files import kernel_directory
 from accelviz.strategies import KernelSpec, Plan
 
@@ -80,7 +80,7 @@ def diagnose(import_cupy: Callable[[], Any], driver_version: Callable[[], str | 
     if count == 0:
         return GpuState(NO_DRIVER, "the driver lists no GPU", "check that nvidia-smi shows one")
     try:
-        version = ".".join(str(part) for part in cupy.cuda.nvrtc.getVersion())
+        version = _nvrtc_version(cupy)
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
     except Exception as error:
         major = cupy.cuda.runtime.runtimeGetVersion() // 1000
@@ -137,11 +137,14 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
+def _nvrtc_version(cupy: Any) -> str:
+    return ".".join(str(part) for part in cupy.cuda.nvrtc.getVersion())
+
+
 def _import_cupy() -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # CuPy warns about missing CUDA paths that it can do without
+        # CuPy warns about missing CUDA paths that it can do without.
+        warnings.simplefilter("ignore")
         import cupy
     return cupy
 
@@ -235,7 +238,7 @@ class CudaExecutor:
         return {
             "hardware": properties["name"].decode(),
             "driver": _ask_nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader"),
-            "cuda": ".".join(str(part) for part in cupy.cuda.nvrtc.getVersion()),
+            "cuda": _nvrtc_version(cupy),
             "cupy": cupy.__version__,
         }
 
@@ -278,9 +281,8 @@ class CudaPlan:
         """Return `A @ X`, on the GPU if `X` is there, else on the host; see `ReadyPlan`."""
         cupy = self._cupy
         with _cuda_errors(cupy, self.plan):
-            on_device = is_device_array(X)
-            features = checked_features(X if on_device else np.asarray(X), self.plan, cupy)
-            if on_device:
+            features = checked_features(X, self.plan, cupy)
+            if is_device_array(X):
                 result = checked_output(out, self.plan, cupy)
                 self._launch(features, result)
                 return result
@@ -338,8 +340,3 @@ def _cuda_errors(cupy: Any, plan: Plan) -> Iterator[None]:
         ) from error
     except (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError) as error:
         raise KernelError(plan.strategy, f"it failed on the GPU: {error}") from error
-
-
-def is_device_array(array: Any) -> bool:
-    """Tell whether an array lives on a CUDA device (CuPy, PyTorch, Numba)."""
-    return hasattr(array, "__cuda_array_interface__")
