@@ -37,7 +37,7 @@ class DegreeHistogram:
     @classmethod
     def of(cls, row_pointers: npt.NDArray[np.int64]) -> DegreeHistogram:
         """Count the degrees of a matrix from its row pointers, int64, shape (n + 1,)."""
-        return sort_by_degree(row_pointers)[1]
+        return _histogram(row_pointers, _degree_counts(row_pointers))
 
     @property
     def n_rows(self) -> int:
@@ -219,16 +219,30 @@ def sort_by_degree(
     DegreeHistogram
         Of the same rows.
     """
-    n_rows = row_pointers.size - 1
+    counts = _degree_counts(row_pointers)
+    if counts is None:
+        order = np.argsort(np.diff(row_pointers), kind="stable").astype(np.int32)
+    else:
+        order = _place_by_degree(row_pointers, counts)
+    return Permutation.trusted(order), _histogram(row_pointers, counts)
+
+
+def _degree_counts(row_pointers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+    """Rows of each degree from 0 up, or None where that table would outgrow the rows."""
     largest = _largest_degree(row_pointers)
-    if largest <= max(_SMALL_TABLE, _COUNTERS_PER_ROW * n_rows):
-        counts = _count_degrees(row_pointers, largest)
-        present = np.flatnonzero(counts)
-        histogram = DegreeHistogram(present, counts[present])
-        return Permutation.trusted(_place_by_degree(row_pointers, counts)), histogram
-    degrees = np.diff(row_pointers)
-    order = np.argsort(degrees, kind="stable").astype(np.int32)
-    return Permutation.trusted(order), DegreeHistogram(*np.unique(degrees, return_counts=True))
+    if largest > max(_SMALL_TABLE, _COUNTERS_PER_ROW * (row_pointers.size - 1)):
+        return None
+    counts: npt.NDArray[np.int64] = _count_degrees(row_pointers, largest)
+    return counts
+
+
+def _histogram(
+    row_pointers: npt.NDArray[np.int64], counts: npt.NDArray[np.int64] | None
+) -> DegreeHistogram:
+    if counts is None:
+        return DegreeHistogram(*np.unique(np.diff(row_pointers), return_counts=True))
+    present = np.flatnonzero(counts)
+    return DegreeHistogram(present, counts[present])
 
 
 @numba.njit(cache=True, nogil=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import os
 import subprocess
 from collections.abc import Iterable
@@ -57,7 +58,7 @@ class Measurement:
         graph, plan = self.plan.graph, self.plan
         low, high = self.quartiles
         return {
-            **find_executor(self.device).hardware(),
+            **_hardware(self.device),
             "date": datetime.date.today().isoformat(),
             "commit": source_commit(),
             "device": self.device,
@@ -110,6 +111,12 @@ def recorded(name: str) -> pd.DataFrame:
     return pd.read_csv(path)
 
 
+@functools.cache
+def _hardware(device: str) -> dict[str, str]:
+    return find_executor(device).hardware()
+
+
+@functools.cache
 def source_commit() -> str:
     """Return the commit of the checkout this runs from, empty if unknown.
 

@@ -5,6 +5,7 @@ Every plot, statistic and executor reads this table and none asks which strategy
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -103,10 +104,6 @@ class WorkloadStatistics:
         Blocks launched (for one tile of columns).
     warps : int
         Warps launched: `blocks` times the warps of a block.
-    busy_warps : int
-        Warps that have at least one nonzero.
-    nonzeros : int
-        Nonzeros covered.
     slots : int
         Nonzeros the launched warps could have handled in the time their block takes: for each
         block, its warps times the nonzeros of its busiest warp.
@@ -116,10 +113,32 @@ class WorkloadStatistics:
 
     blocks: int = 0
     warps: int = 0
-    busy_warps: int = 0
-    nonzeros: int = 0
     slots: int = 0
     nonzeros_per_warp: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.warps and not self.nonzeros_per_warp:
+            self.nonzeros_per_warp = {0: self.warps}  # idle until counted otherwise
+
+    def add(self, per_warp: npt.NDArray[np.int64]) -> None:
+        """Count some blocks: the nonzeros of each of their warps, shape (blocks, warps)."""
+        self.slots += int(per_warp.max(axis=1, initial=0).sum()) * per_warp.shape[1]
+        counts = np.bincount(per_warp.ravel())
+        counts[:1] = 0
+        tally = Counter(self.nonzeros_per_warp)
+        tally.update({int(n): int(counts[n]) for n in np.flatnonzero(counts)})
+        tally[0] -= int(counts.sum())
+        self.nonzeros_per_warp = {n: tally[n] for n in sorted(tally) if tally[n]}
+
+    @property
+    def busy_warps(self) -> int:
+        """Warps that have at least one nonzero."""
+        return self.warps - self.nonzeros_per_warp.get(0, 0)
+
+    @property
+    def nonzeros(self) -> int:
+        """Nonzeros covered."""
+        return sum(n * warps for n, warps in self.nonzeros_per_warp.items())
 
     @property
     def idle_warps(self) -> float:
@@ -161,20 +180,25 @@ def statistics(
     WorkloadStatistics
     """
     result = WorkloadStatistics(blocks=n_blocks, warps=n_blocks * warps_per_block)
-    histogram = np.zeros(1, dtype=np.int64)
     for part in slices:
-        per_warp = nonzeros_per_warp(part, warps_per_block)
-        counts = np.bincount(per_warp.ravel())
-        histogram = np.pad(histogram, (0, max(0, counts.size - histogram.size)))
-        histogram[: counts.size] += counts
-        result.slots += int(per_warp.max(axis=1, initial=0).sum()) * warps_per_block
-    histogram[0] = 0
-    result.busy_warps = int(histogram.sum())
-    result.nonzeros = int(histogram @ np.arange(histogram.size))
-    histogram[0] = result.warps - result.busy_warps
-    present = np.flatnonzero(histogram)
-    result.nonzeros_per_warp = dict(zip(present.tolist(), histogram[present].tolist(), strict=True))
+        result.add(nonzeros_per_warp(part, warps_per_block))
     return result
+
+
+def spread(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Deal `counts[i]` records to each `i`: the owner of every record, and its place there.
+
+    Parameters
+    ----------
+    counts : array of int64, shape (k,)
+
+    Returns
+    -------
+    owner, place : arrays of int64, shape (sum of counts,)
+        For counts 2, 0, 3: owners 0 0 2 2 2 and places 0 1 0 1 2.
+    """
+    owner = np.repeat(np.arange(counts.size), counts)
+    return owner, np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def nonzeros_per_warp(workload: Workload, warps_per_block: int) -> npt.NDArray[np.int64]:

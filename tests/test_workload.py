@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from accelviz.errors import PartitionError
-from accelviz.workload import Workload, check_cover, nonzeros_per_warp, statistics
+from accelviz.workload import Workload, check_cover, nonzeros_per_warp, spread, statistics
 
 ROW_POINTERS = np.array([0, 3, 3, 8])
 
@@ -26,6 +26,11 @@ def test_counted_by_hand():
     assert found.largest == 3
     assert found.imbalance == 3 / (8 / 3)
     assert nonzeros_per_warp(table(*GOOD), 2).tolist() == [[3, 2], [0, 3]]
+
+
+def test_spread_deals_out_records():
+    owner, place = spread(np.array([2, 0, 3]))
+    assert (owner.tolist(), place.tolist()) == ([0, 0, 2, 2, 2], [0, 1, 0, 1, 2])
 
 
 def test_nothing_at_all():

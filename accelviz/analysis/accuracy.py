@@ -30,7 +30,6 @@ class Oracle:
 
     def __init__(self, graph: Graph, X: npt.NDArray[np.float32]) -> None:
         A = graph.adjacency.astype(np.float64)
-        self.graph = graph
         self.expected: npt.NDArray[np.float64] = A @ X.astype(np.float64)
         magnitude = abs(A) @ np.abs(X, dtype=np.float64)
         self.bound: npt.NDArray[np.float64] = graph.degrees[:, None] * EPS32 * magnitude

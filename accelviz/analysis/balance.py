@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.strategies import Plan
-from accelviz.workload import Workload, nonzeros_per_warp
+from accelviz.workload import Workload, WorkloadStatistics, nonzeros_per_warp
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,19 +57,17 @@ def load_map(
     """
     every = max(1, -(-n_blocks // max_columns))
     load = np.zeros((-(-n_blocks // every), warps_per_block), dtype=np.int64)
-    total = busiest = 0
+    counted = WorkloadStatistics(blocks=n_blocks, warps=n_blocks * warps_per_block)
     for part in slices:
         if not len(part):
             continue
         per_warp = nonzeros_per_warp(part, warps_per_block)
-        total += int(per_warp.sum())
-        busiest += int(per_warp.max(axis=1).sum())
+        counted.add(per_warp)
         first = int(part.block[0])
         shown = per_warp[-first % every :: every]
         column = -(-first // every)
         load[column : column + len(shown)] = shown
-    slots = busiest * warps_per_block
-    return LoadMap(load, n_blocks, every, 1.0 - total / slots if slots else 0.0)
+    return LoadMap(load, n_blocks, every, counted.idle_share)
 
 
 def plan_load_map(plan: Plan, max_columns: int = 1200) -> LoadMap:

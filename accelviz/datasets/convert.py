@@ -36,13 +36,14 @@ def from_scipy(matrix: Any, name: str, source: str) -> Graph:
                     f"{index.min()} to {index.max()} occur",
                     f"0 to {matrix.shape[axis] - 1}, from the shape",
                 )
+    if matrix.format == "csr":
+        arrays = (matrix.indptr.copy(), matrix.indices.copy(), matrix.data.copy())
+        return from_csr_arrays(*arrays, matrix.shape, name, source)
     try:
-        csr = matrix if matrix.format == "csr" else matrix.tocsr()
+        csr = matrix.tocsr(copy=True)
     except (ValueError, IndexError, OverflowError) as error:
         raise GraphError("graph", str(error), "a valid SciPy sparse matrix") from error
-    return from_csr_arrays(
-        csr.indptr.copy(), csr.indices.copy(), csr.data.copy(), csr.shape, name, source
-    )
+    return from_csr_arrays(csr.indptr, csr.indices, csr.data, csr.shape, name, source)
 
 
 def from_csr_arrays(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from accelviz.executors.base import checked_features, checked_output
 from accelviz.strategies import Plan
+from accelviz.workload import Workload
 
 #: Pieces of equal work for each thread, so that one slow core does not hold up the others.
 _PIECES_PER_THREAD = 8
@@ -67,11 +68,8 @@ class CpuPlan:
     pieces: npt.NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        slices = list(self.plan.workload_slices())
-        empty = np.empty(0, dtype=np.int32)
-        row = np.concatenate([part.row for part in slices] or [empty])
-        self.nz_start = np.concatenate([part.nz_start for part in slices] or [empty.astype("i8")])
-        self.nz_count = np.concatenate([part.nz_count for part in slices] or [empty])
+        work = Workload.concatenate(self.plan.workload_slices())
+        row, self.nz_start, self.nz_count = work.row, work.nz_start, work.nz_count
         if np.any(row[1:] < row[:-1]):
             by_row = np.argsort(row, kind="stable")
             row, self.nz_start = row[by_row], self.nz_start[by_row]
@@ -79,9 +77,9 @@ class CpuPlan:
         n_rows = self.plan.matrix.n_rows
         self.first_record = np.searchsorted(row, np.arange(n_rows + 1)).astype(np.int64)
         # A row costs its nonzeros plus about as much as one more for its output.
-        work = self.plan.matrix.row_pointers + np.arange(n_rows + 1)
-        cuts = np.linspace(0, work[-1], numba.get_num_threads() * _PIECES_PER_THREAD + 1)
-        self.pieces = np.searchsorted(work, cuts).astype(np.int64)
+        cost = self.plan.matrix.row_pointers + np.arange(n_rows + 1)
+        cuts = np.linspace(0, cost[-1], numba.get_num_threads() * _PIECES_PER_THREAD + 1)
+        self.pieces = np.searchsorted(cost, cuts).astype(np.int64)
         self.pieces[-1] = n_rows
 
     def multiply(

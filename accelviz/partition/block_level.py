@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from accelviz.errors import PartitionError
 from accelviz.ordering import DegreeHistogram
-from accelviz.workload import Workload
+from accelviz.workload import Workload, spread
 
 #: The published setting (section III-C and the ablations use 12 warps of up to 32 nonzeros).
 MAX_BLOCK_WARPS = 12
@@ -178,15 +178,15 @@ def block_partition(
     work = histogram.degrees > 0
     degrees, rows = histogram.degrees[work], histogram.rows[work]
     whole = degrees <= setting.deg_bound
-    block_rows, infos = np.ones_like(degrees), np.zeros_like(degrees)
+    block_rows, warp_fields = np.ones_like(degrees), np.zeros_like(degrees)
     _, block_rows[whole], warp_nzs = setting.pattern(degrees[whole])
-    infos[whole] = _pack_info(warp_nzs, block_rows[whole])
+    warp_fields[whole] = _pack_info(warp_nzs, np.zeros_like(warp_nzs))  # rows come block by block
     blocks = np.where(
         whole, ceil_div(rows, block_rows), rows * ceil_div(degrees, setting.deg_bound)
     )
     metadata = np.empty((int(blocks.sum()), 4), dtype=np.int32)
     first_row = histogram.n_rows - int(rows.sum())
-    _emit(metadata, degrees, rows, block_rows, infos, first_row, setting.deg_bound)
+    _emit(metadata, degrees, rows, block_rows, warp_fields, first_row, setting.deg_bound)
     return metadata
 
 
@@ -213,7 +213,7 @@ def _emit(
     degrees: npt.NDArray[np.int64],
     rows: npt.NDArray[np.int64],
     block_rows: npt.NDArray[np.int64],
-    infos: npt.NDArray[np.int64],
+    warp_fields: npt.NDArray[np.int64],
     row: int,
     deg_bound: int,
 ) -> None:
@@ -221,34 +221,26 @@ def _emit(
     loc = 0
     for i in range(degrees.size):
         degree = degrees[i]
-        if degree <= deg_bound:
-            full, remaining = divmod(rows[i], block_rows[i])
-            for _ in range(full):
-                metadata[block, 0] = degree
-                metadata[block, 1] = row
-                metadata[block, 2] = loc
-                metadata[block, 3] = infos[i]
+        end = row + rows[i]
+        while row < end:
+            if degree <= deg_bound:
+                taken = min(block_rows[i], end - row)
+                _write(metadata[block], degree, row, loc, warp_fields[i] | taken)
                 block += 1
-                row += block_rows[i]
-                loc += block_rows[i] * degree
-            if remaining:
-                metadata[block, 0] = degree
-                metadata[block, 1] = row
-                metadata[block, 2] = loc
-                metadata[block, 3] = infos[i] - block_rows[i] + remaining
-                block += 1
-                row += remaining
-                loc += remaining * degree
-        else:
-            for _ in range(rows[i]):
+                row += taken
+                loc += taken * degree
+            else:
                 for start in range(0, degree, deg_bound):
-                    metadata[block, 0] = degree
-                    metadata[block, 1] = row
-                    metadata[block, 2] = loc + start
-                    metadata[block, 3] = min(deg_bound, degree - start)
+                    part = min(deg_bound, degree - start)
+                    _write(metadata[block], degree, row, loc + start, part)
                     block += 1
                 row += 1
                 loc += degree
+
+
+@numba.njit(cache=True, nogil=True)
+def _write(words: npt.NDArray[np.int32], degree: int, row: int, loc: int, info: int) -> None:
+    words[0], words[1], words[2], words[3] = degree, row, loc, info
 
 
 def pack(fields: BlockFields, setting: BlockSetting) -> npt.NDArray[np.int32]:
@@ -356,10 +348,7 @@ def block_workload(
     stop = len(metadata) if stop is None else stop
     fields = unpack(metadata[start:stop], setting)
     per_row = fields.warps_per_row
-    records = fields.rows * per_row
-    ends = np.cumsum(records)
-    block = np.repeat(np.arange(records.size), records)
-    warp = np.arange(block.size) - np.repeat(ends - records, records)
+    block, warp = spread(fields.rows * per_row)
     row_in_block = warp // per_row[block]
     offset = warp % per_row[block] * fields.warp_nzs[block]
     return Workload(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from accelviz.errors import PartitionError
 from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, ceil_div
-from accelviz.workload import Workload
+from accelviz.workload import Workload, spread
 
 
 def warp_partition(row_pointers: npt.NDArray[np.int64], max_warp_nzs: int) -> npt.NDArray[np.int32]:
@@ -39,8 +39,7 @@ def warp_partition(row_pointers: npt.NDArray[np.int64], max_warp_nzs: int) -> np
         raise PartitionError("graph", f"{row_pointers[-1]:,} nonzeros", f"at most {WORD_LIMIT:,}")
     degrees = np.diff(row_pointers)
     warps = ceil_div(degrees, max_warp_nzs)
-    row = np.repeat(np.arange(degrees.size), warps)
-    part = np.arange(row.size) - np.repeat(np.cumsum(warps) - warps, warps)
+    row, part = spread(warps)
     metadata = np.zeros((row.size, 4), dtype=np.int32)
     metadata[:, 0] = row
     metadata[:, 1] = row_pointers[row] + part * max_warp_nzs
