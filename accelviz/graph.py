@@ -16,6 +16,16 @@ from accelviz.errors import GraphError
 MAX_SIDE = int(np.iinfo(np.int32).max)
 
 
+#: What a graph stands for, and what that means.
+KINDS = {
+    "real": "a published graph as it is",
+    "given": "a file or object of yours",
+    "twin": "made up, with the exact degrees of a published graph",
+    "approximate twin": "made up, with degrees fitted to a few published figures",
+    "random": "made up by a random model",
+}
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A sparse matrix in CSR form, checked once when it is made.
@@ -37,6 +47,8 @@ class Graph:
         A short name for tables and pictures.
     source : str
         Where the graph came from.
+    kind : str
+        What it stands for, one of `KINDS`.
 
     Raises
     ------
@@ -59,6 +71,7 @@ class Graph:
     shape: tuple[int, int]
     name: str = "graph"
     source: str = "made in memory"
+    kind: str = "given"
 
     def __post_init__(self) -> None:
         for field, dtype in (
@@ -75,6 +88,8 @@ class Graph:
             view.setflags(write=False)
             object.__setattr__(self, field, view)
         object.__setattr__(self, "shape", checked_shape(self.shape))
+        if self.kind not in KINDS:
+            raise GraphError("kind", f"got {self.kind!r}", ", ".join(KINDS))
         check_csr(self.row_pointers, self.column_indices, self.values, self.shape)
 
     @property

@@ -63,6 +63,7 @@ class Measurement:
             "commit": source_commit(),
             "device": self.device,
             "graph": graph.name,
+            "graph_kind": graph.kind,
             "rows": graph.n_rows,
             "nonzeros": graph.nnz,
             "strategy": plan.strategy,

@@ -80,7 +80,7 @@ def test_every_module_has_a_room():
 def test_importing_accelviz_brings_in_nothing_heavy():
     code = (
         "import sys, accelviz; "
-        "print([m for m in ('cupy', 'matplotlib', 'ipywidgets', 'IPython', 'networkx') "
+        "print([m for m in ('cupy', 'matplotlib', 'ipywidgets', 'IPython', 'networkx', 'pooch') "
         "if m in sys.modules])"
     )
     answer = subprocess.run(
@@ -97,7 +97,7 @@ def test_the_public_names_are_there_and_documented():
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: PyPI name to conda-forge name where they differ.
-CONDA_NAMES = {"matplotlib": "matplotlib-base"}
+CONDA_NAMES = {"matplotlib": "matplotlib-base", "igraph": "python-igraph"}
 
 
 def requirement(text):
@@ -138,7 +138,7 @@ def test_the_lock_files_pin_every_dependency_exactly(lock):
     assert all("==" in line for line in lines if not line.startswith("#"))
     extras = PROJECT["optional-dependencies"]
     cuda = ("cuda12",) if "cuda12" in lock else ("cuda13", "nvrtc")
-    for extra in ("lab", "test", "dev", *cuda):
+    for extra in ("lab", "orders", "test", "dev", *cuda):
         for text in [*PROJECT["dependencies"], *extras[extra]]:
             assert requirement(text)[0] in pinned, text
 

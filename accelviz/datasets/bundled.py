@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from accelviz.datasets.readers import read_npz
+from accelviz.datasets.readers.npz import read_npz
 from accelviz.graph import Graph
 
 _FOLDER = Path(__file__).resolve().parent / "graphs"
@@ -23,4 +24,5 @@ def bundled_graphs() -> dict[str, dict[str, Any]]:
 @functools.lru_cache(maxsize=4)
 def load_bundled(name: str) -> Graph:
     """Load a bundled graph by its exact name; the last few stay loaded."""
-    return read_npz(_FOLDER / f"{name}.npz", name=name, source=bundled_graphs()[name]["source"])
+    source = bundled_graphs()[name]["source"]
+    return replace(read_npz(_FOLDER / f"{name}.npz", name=name, source=source), kind="real")

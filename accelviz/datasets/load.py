@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ from scipy import sparse
 from accelviz.datasets.bundled import bundled_graphs, load_bundled
 from accelviz.datasets.convert import from_edge_index, from_networkx, from_scipy
 from accelviz.datasets.readers import READERS, read_file
-from accelviz.errors import GraphError
+from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import Graph
 
 
-def load_graph(graph: Any, *, name: str | None = None) -> Graph:
+def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:
     """Make a validated Graph of a name, a file or an object.
 
     Parameters
@@ -32,6 +33,8 @@ def load_graph(graph: Any, *, name: str | None = None) -> Graph:
         - a Graph, returned as it is.
     name : str, optional
         Name for tables and pictures, in place of the one found.
+    **options
+        Passed on to what opens the graph: a reader's own, where `graph` is a file.
 
     Returns
     -------
@@ -44,6 +47,8 @@ def load_graph(graph: Any, *, name: str | None = None) -> Graph:
     GraphError
         If the name or file is unknown, or the content is no valid sparse matrix: NaN or infinite
         values, negative or out-of-range indices, complex values, truncated files, pickles.
+    ArgumentError
+        If there is no such option.
 
     Examples
     --------
@@ -51,18 +56,17 @@ def load_graph(graph: Any, *, name: str | None = None) -> Graph:
     >>> accelviz.load_graph("cora").nnz
     10556
     """
-    loaded = _load(graph)
-    if name is None or name == loaded.name:
-        return loaded
-    arrays = (loaded.row_pointers, loaded.column_indices, loaded.values)
-    return Graph(*arrays, loaded.shape, name, loaded.source)
+    loaded = _load(graph, options)
+    return loaded if name is None or name == loaded.name else replace(loaded, name=name)
 
 
-def _load(graph: Any) -> Graph:
+def _load(graph: Any, options: dict[str, Any]) -> Graph:
+    if isinstance(graph, str | os.PathLike):
+        return _load_named(graph, options)
+    if options:
+        raise ArgumentError(next(iter(options)), "an object has no such option", "no options")
     if isinstance(graph, Graph):
         return graph
-    if isinstance(graph, str | os.PathLike):
-        return _load_named(graph)
     if sparse.issparse(graph):
         return from_scipy(graph, "matrix", "SciPy matrix")
     if type(graph).__module__.partition(".")[0] == "networkx":
@@ -81,13 +85,13 @@ _ACCEPTED = (
 )
 
 
-def _load_named(graph: str | os.PathLike[str]) -> Graph:
-    if isinstance(graph, str) and graph.lower() in bundled_graphs():
+def _load_named(graph: str | os.PathLike[str], options: dict[str, Any]) -> Graph:
+    if isinstance(graph, str) and graph.lower() in bundled_graphs() and not options:
         return load_bundled(graph.lower())
     path = Path(graph)
     looks_like_file = isinstance(graph, os.PathLike) or path.exists() or path.suffix
     if looks_like_file:
-        return read_file(path)
+        return read_file(path, **options)
     raise GraphError(
         "graph",
         f"there is no bundled graph {graph!r}, nor a file of that name",

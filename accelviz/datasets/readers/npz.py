@@ -1,52 +1,17 @@
-"""Readers of graph files, by the file's ending. To add one, write a function and register it."""
+"""NumPy archives: what SciPy saves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
 from scipy import sparse
 
 from accelviz.datasets.convert import from_csr_arrays, from_scipy
+from accelviz.datasets.readers.registry import reader
 from accelviz.errors import GraphError
 from accelviz.graph import Graph
-
-Reader = Callable[..., Graph]
-
-#: Ending of a file name to the function that reads it; the longest ending that matches counts.
-READERS: dict[str, Reader] = {}
-
-
-def reader(*endings: str) -> Callable[[Reader], Reader]:
-    """Register a function `(path, *, name, source) -> Graph` for files with these endings."""
-
-    def register(function: Reader) -> Reader:
-        READERS.update(dict.fromkeys(endings, function))
-        return function
-
-    return register
-
-
-def read_file(path: Path) -> Graph:
-    """Read a graph file with the reader that its ending asks for.
-
-    Raises
-    ------
-    GraphError
-        If there is no such file, no reader for it, or it is malformed.
-    """
-    lowered = path.name.lower()
-    endings = [ending for ending in READERS if lowered.endswith(ending)]
-    if not endings:
-        raise GraphError(str(path), "no reader for this ending", ", ".join(sorted(READERS)))
-    if not path.is_file():
-        raise GraphError(str(path), "there is no such file", "a path to a graph file")
-    ending = max(endings, key=len)
-    name = path.name[: -len(ending)] or path.name
-    return READERS[ending](path, name=name, source=f"file {path.name}")
 
 
 @reader(".npz")
@@ -93,21 +58,3 @@ def read_npz(path: Path, *, name: str, source: str) -> Graph:
         name,
         source,
     )
-
-
-@reader(".mtx", ".mtx.gz", ".mtx.bz2")
-def read_matrix_market(path: Path, *, name: str, source: str) -> Graph:
-    """Read a MatrixMarket file: pattern, integer or real; general or symmetric.
-
-    A symmetric file's other half is filled in. A dense ("array") file becomes sparse.
-
-    Raises
-    ------
-    GraphError
-        If the file is malformed, naming the line where the reader does.
-    """
-    try:
-        matrix = scipy.io.mmread(path, spmatrix=False)
-    except Exception as error:  # malformed text, a truncated gzip, sizes beyond memory
-        raise GraphError(str(path), str(error), "a valid MatrixMarket file") from error
-    return from_scipy(sparse.coo_array(matrix), name, source)

@@ -1,0 +1,9 @@
+"""Readers of graph files: to add one, write a function and put `@reader(".ending")` over it."""
+
+from __future__ import annotations
+
+# Importing a reader's module registers it.
+from accelviz.datasets.readers import matrix_market, npz
+from accelviz.datasets.readers.registry import READERS, read_file, reader
+
+__all__ = ["READERS", "matrix_market", "npz", "read_file", "reader"]

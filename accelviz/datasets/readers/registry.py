@@ -1,0 +1,59 @@
+"""The registry of readers: the ending of a file's name says which one opens it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from accelviz.datasets.options import checked_options
+from accelviz.errors import GraphError
+from accelviz.graph import Graph
+
+Reader = Callable[..., Graph]
+
+#: Ending of a file name, in lower case, to the function that reads it; the longest ending that
+#: matches counts.
+READERS: dict[str, Reader] = {}
+
+
+def reader(*endings: str) -> Callable[[Reader], Reader]:
+    """Register a function `(path, *, name, source, **options) -> Graph` for these endings.
+
+    Its further keyword-only arguments are options that `load_graph` passes on.
+    """
+
+    def register(function: Reader) -> Reader:
+        READERS.update(dict.fromkeys(endings, function))
+        return function
+
+    return register
+
+
+def read_file(path: Path, **options: Any) -> Graph:
+    """Read a graph file with the reader that its ending asks for.
+
+    Parameters
+    ----------
+    path : Path
+    **options
+        Of the reader.
+
+    Raises
+    ------
+    GraphError
+        If there is no such file, no reader for it, or it is malformed.
+    ArgumentError
+        If the reader has no such option.
+    """
+    lowered = path.name.lower()
+    endings = [ending for ending in READERS if lowered.endswith(ending)]
+    if not endings:
+        raise GraphError(str(path), "no reader for this ending", ", ".join(sorted(READERS)))
+    if not path.is_file():
+        raise GraphError(str(path), "there is no such file", "a path to a graph file")
+    ending = max(endings, key=len)
+    function = READERS[ending]
+    checked_options(function, options, f"the reader of {ending} files", ("name", "source"))
+    name = path.name[: -len(ending)] or path.name
+    return function(path, name=name, source=f"file {path.name}", **options)

@@ -1,0 +1,157 @@
+"""Degree sorting (Accel-GCN, section III-C) and the degree histogram it counts on its way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.datasets import load_graph
+from accelviz.ordering.permutation import Permutation
+
+#: A counting table may hold this many entries for each row before a comparison sort is cheaper.
+_COUNTERS_PER_ROW = 4
+_SMALL_TABLE = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class DegreeHistogram:
+    """How many rows have each degree: all that a partition of degree-sorted rows depends on.
+
+    Parameters
+    ----------
+    degrees : array of int64, shape (k,)
+        The degrees that occur, ascending.
+    rows : array of int64, shape (k,)
+        How many rows have each of them.
+    """
+
+    degrees: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, row_pointers: npt.NDArray[np.int64]) -> DegreeHistogram:
+        """Count the degrees of a matrix from its row pointers, int64, shape (n + 1,)."""
+        return _histogram(row_pointers, _degree_counts(row_pointers))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows in all."""
+        return int(self.rows.sum())
+
+    @property
+    def nnz(self) -> int:
+        """Number of nonzeros in all."""
+        return int(self.degrees @ self.rows)
+
+    @property
+    def largest(self) -> int:
+        """The largest degree, 0 where there is no row."""
+        return int(self.degrees[-1]) if self.degrees.size else 0
+
+
+def degree_sort(graph: Any) -> Permutation:
+    """Sort the rows by ascending degree, equal degrees in their old order, in O(n).
+
+    Parameters
+    ----------
+    graph : Graph, or anything `load_graph` takes
+        Only its row pointers are read.
+
+    Returns
+    -------
+    Permutation
+        `order[i]` is the row with the i-th smallest degree.
+
+    Raises
+    ------
+    GraphError
+        If `graph` is not a valid sparse matrix.
+
+    Notes
+    -----
+    A stable counting sort, as section III-C of Accel-GCN asks for: one pass counts the rows of each
+    degree, a prefix sum turns counts into places, a second pass puts each row in its place. Besides
+    the result it needs one 8-byte counter for each degree up to the largest. Where that table would
+    outgrow the rows (a few rows with millions of nonzeros), NumPy's stable sort takes over.
+    """
+    return sort_by_degree(load_graph(graph).row_pointers)[0]
+
+
+def sort_by_degree(
+    row_pointers: npt.NDArray[np.int64],
+) -> tuple[Permutation, DegreeHistogram]:
+    """Sort rows by degree and count the rows of each degree in the same passes.
+
+    Parameters
+    ----------
+    row_pointers : array of int64, shape (n + 1,)
+        Of a valid CSR matrix.
+
+    Returns
+    -------
+    Permutation
+        As `degree_sort` gives it.
+    DegreeHistogram
+        Of the same rows.
+    """
+    counts = _degree_counts(row_pointers)
+    if counts is None:
+        order = np.argsort(np.diff(row_pointers), kind="stable").astype(np.int32)
+    else:
+        order = _place_by_degree(row_pointers, counts)
+    return Permutation.trusted(order), _histogram(row_pointers, counts)
+
+
+def _degree_counts(row_pointers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+    """Rows of each degree from 0 up, or None where that table would outgrow the rows."""
+    largest = _largest_degree(row_pointers)
+    if largest > max(_SMALL_TABLE, _COUNTERS_PER_ROW * (row_pointers.size - 1)):
+        return None
+    counts: npt.NDArray[np.int64] = _count_degrees(row_pointers, largest)
+    return counts
+
+
+def _histogram(
+    row_pointers: npt.NDArray[np.int64], counts: npt.NDArray[np.int64] | None
+) -> DegreeHistogram:
+    if counts is None:
+        return DegreeHistogram(*np.unique(np.diff(row_pointers), return_counts=True))
+    present = np.flatnonzero(counts)
+    return DegreeHistogram(present, counts[present])
+
+
+@numba.njit(cache=True, nogil=True)
+def _largest_degree(row_pointers: npt.NDArray[np.int64]) -> int:
+    largest = 0
+    for row in range(row_pointers.size - 1):
+        largest = max(largest, row_pointers[row + 1] - row_pointers[row])
+    return largest
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_degrees(row_pointers: npt.NDArray[np.int64], largest: int) -> npt.NDArray[np.int64]:
+    counts = np.zeros(largest + 1, dtype=np.int64)
+    for row in range(row_pointers.size - 1):
+        counts[row_pointers[row + 1] - row_pointers[row]] += 1
+    return counts
+
+
+@numba.njit(cache=True, nogil=True)
+def _place_by_degree(
+    row_pointers: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int32]:
+    place = np.empty(counts.size, dtype=np.int64)
+    total = 0
+    for degree in range(counts.size):
+        place[degree] = total
+        total += counts[degree]
+    order = np.empty(row_pointers.size - 1, dtype=np.int32)
+    for row in range(row_pointers.size - 1):
+        degree = row_pointers[row + 1] - row_pointers[row]
+        order[place[degree]] = row
+        place[degree] += 1
+    return order
