@@ -10,20 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from accelviz.card import KINDS, GraphCard, describe
 from accelviz.errors import GraphError
 
 #: Column indices and row numbers are 32-bit in every kernel and every metadata format.
 MAX_SIDE = int(np.iinfo(np.int32).max)
-
-
-#: What a graph stands for, and what that means.
-KINDS = {
-    "real": "a published graph as it is",
-    "given": "a file or object of yours",
-    "twin": "made up, with the exact degrees of a published graph",
-    "approximate twin": "made up, with degrees fitted to a few published figures",
-    "random": "made up by a random model",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +118,16 @@ class Graph:
     def plans(self) -> dict[Any, Any]:
         """Plans that `spmm` made for this graph and keeps for its next call."""
         return {}
+
+    def describe(self) -> GraphCard:
+        """Return the graph's card: size, degrees, edge span, symmetry, and where it came from.
+
+        Returns
+        -------
+        GraphCard
+            Prints as a table; `accelviz.plots.graph_card` draws it.
+        """
+        return describe(self)
 
     def __repr__(self) -> str:
         return (
