@@ -28,6 +28,18 @@ def _shipped(installed: str, checkout: str) -> Path:
     return inside if inside.is_dir() else _PACKAGE.parent / checkout
 
 
+def cache_folder() -> Path:
+    """Return the folder for downloads and made-up graphs; it need not exist.
+
+    `ACCELVIZ_CACHE` if that variable is set, else `accelviz` in the user's cache folder.
+    """
+    if named := os.environ.get("ACCELVIZ_CACHE"):
+        return Path(named).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("accelviz"))
+
+
 @contextlib.contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path that replaces `path` only when the block ends without an error.

@@ -1,8 +1,19 @@
-"""Graphs: the bundled real ones, and anything a person brings."""
+"""Graphs: bundled real ones, twins of published ones, random ones, and anything a person brings."""
 
 from __future__ import annotations
 
 from accelviz.datasets.bundled import bundled_graphs
 from accelviz.datasets.load import load_graph
+from accelviz.datasets.synthetic.random_models import rmat, stochastic_block
+from accelviz.datasets.synthetic.table_one import TABLE_ONE, TableEntry
+from accelviz.datasets.synthetic.twins import twin
 
-__all__ = ["bundled_graphs", "load_graph"]
+__all__ = [
+    "TABLE_ONE",
+    "TableEntry",
+    "bundled_graphs",
+    "load_graph",
+    "rmat",
+    "stochastic_block",
+    "twin",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,12 @@ import numpy as np
 from scipy import sparse
 
 from accelviz.datasets.bundled import bundled_graphs, load_bundled
+from accelviz.datasets.cache import cached
 from accelviz.datasets.convert import from_edge_index, from_networkx, from_scipy
+from accelviz.datasets.options import checked_options
 from accelviz.datasets.readers import READERS, read_file
+from accelviz.datasets.synthetic.table_one import TABLE_ONE
+from accelviz.datasets.synthetic.twins import find_table_entry, twin
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import Graph
 
@@ -25,7 +30,10 @@ def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:
     graph : str, PathLike or object
         One of
 
-        - the name of a bundled graph, in any case: `"cora"` (see `bundled_graphs()`);
+        - the name of a bundled real graph, in any case: `"cora"` (see `bundled_graphs()`);
+        - the name of a graph of Accel-GCN's Table I, in any case: `"collab"` or `"collab-twin"`,
+          made up with that graph's exact degrees (see `twin`); Reddit and PRODUCTS approximately.
+          `"pubmed"` is the real one;
         - a path to a MatrixMarket file (`.mtx`, `.mtx.gz`) or a SciPy `.npz`;
         - a SciPy sparse matrix or array, square or rectangular;
         - a NetworkX graph (rows in node order, weights from the attribute `weight`);
@@ -34,7 +42,8 @@ def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:
     name : str, optional
         Name for tables and pictures, in place of the one found.
     **options
-        Passed on to what opens the graph: a reader's own, where `graph` is a file.
+        Passed on to what opens the graph: for a file, those of its reader; for a graph of Table I,
+        those of `twin` and `cache=True`, which keeps it on disk.
 
     Returns
     -------
@@ -86,14 +95,42 @@ _ACCEPTED = (
 
 
 def _load_named(graph: str | os.PathLike[str], options: dict[str, Any]) -> Graph:
-    if isinstance(graph, str) and graph.lower() in bundled_graphs() and not options:
-        return load_bundled(graph.lower())
+    if isinstance(graph, str):
+        if graph.lower() in bundled_graphs():
+            if options:
+                expected = "no options"
+                if find_table_entry(graph):
+                    expected += f", or {graph.lower()}-twin, which has some"
+                raise ArgumentError(next(iter(options)), "a real graph has no options", expected)
+            return load_bundled(graph.lower())
+        entry = find_table_entry(graph)
+        if entry is not None:
+            checked_options(_load_twin, options, f"the twin of {entry.name}")
+            return _load_twin(entry.name, **options)
     path = Path(graph)
     looks_like_file = isinstance(graph, os.PathLike) or path.exists() or path.suffix
     if looks_like_file:
         return read_file(path, **options)
+    table_one = ", ".join(entry.name for entry in TABLE_ONE.values())
+    names = [*bundled_graphs(), *TABLE_ONE]
+    near = difflib.get_close_matches(str(graph).lower(), names, n=1)
     raise GraphError(
         "graph",
-        f"there is no bundled graph {graph!r}, nor a file of that name",
-        ", ".join(bundled_graphs()) + f"; or a file ending in {', '.join(sorted(READERS))}",
+        f"there is no graph {graph!r}, nor a file of that name"
+        + (f"; did you mean {near[0]}?" if near else ""),
+        f"a bundled graph ({', '.join(bundled_graphs())}), one of Table I ({table_one}), or a file "
+        f"ending in {', '.join(sorted(READERS))}",
     )
+
+
+def _load_twin(
+    name: str,
+    *,
+    locality: float | None = None,
+    order: str = "natural",
+    seed: int = 0,
+    symmetric: bool | None = None,
+    cache: bool = False,
+) -> Graph:
+    knobs = {"locality": locality, "order": order, "seed": seed, "symmetric": symmetric}
+    return cached(twin, name, knobs) if cache else twin(name, **knobs)  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""Made-up graphs: twins of the paper's graphs, and random models of any size."""

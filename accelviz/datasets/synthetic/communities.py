@@ -1,0 +1,148 @@
+"""Communities of heavy-tailed size, and which row lives in which.
+
+As in the LFR benchmark (Lancichinetti, Fortunato and Radicchi 2008): sizes follow a power law, and
+a row goes into a random community that is large enough for the neighbors it should have there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.datasets.synthetic.draws import State, below, shuffle, stream, unit
+
+#: The largest community is this many times as large as the smallest.
+SIZE_RATIO = 100
+#: No community is smaller, nor holds more than this share of the rows.
+_LEAST, _LARGEST_SHARE = 8, 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Who lives where, before any edge is drawn.
+
+    Attributes
+    ----------
+    degrees : array of int64, shape (n,)
+        Degree of each vertex.
+    local : array of int64, shape (n,)
+        How many of its neighbors should lie in its own community.
+    members : array of int32, shape (n,)
+        Vertices, community by community.
+    bounds : array of int64, shape (communities + 1,)
+        Where each community begins in `members`.
+    """
+
+    degrees: npt.NDArray[np.int64]
+    local: npt.NDArray[np.int64]
+    members: npt.NDArray[np.int32]
+    bounds: npt.NDArray[np.int64]
+
+
+def default_sizes(n: int, nnz: int) -> tuple[int, int]:
+    """Return the smallest and largest community for a graph of `n` rows and `nnz` nonzeros."""
+    smallest = max(_LEAST, nnz // max(1, n) + 1)
+    largest = min(SIZE_RATIO * smallest, int(_LARGEST_SHARE * n))
+    return smallest, max(smallest, largest)
+
+
+def lay_out(
+    degrees: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+    *,
+    locality: float,
+    sizes: tuple[int, int],
+    shuffled: bool,
+    seed: int,
+) -> Layout:
+    """Deal the rows of a degree histogram out to communities, and name them.
+
+    Parameters
+    ----------
+    degrees, rows : arrays of int64, shape (k,)
+        Degrees that occur, and how many rows have each.
+    locality : float
+        Share of a row's neighbors that should be in its community, 0 to 1.
+    sizes : tuple of int
+        Smallest and largest community; sizes s between them occur in proportion to s^-2.
+    shuffled : bool
+        Give vertex ids at random, instead of community by community.
+    seed : int
+    """
+    n = int(rows.sum())
+    bounds = _bounds(stream(seed, "sizes"), n, *sizes)
+    each = np.repeat(degrees, rows)
+    wanted = _rounded(stream(seed, "local"), each.astype(np.float64) * locality)
+    slots = _slots(stream(seed, "slots"), bounds, wanted)
+    members = np.arange(n, dtype=np.int32)
+    if shuffled:
+        shuffle(stream(seed, "ids"), members)
+    by_vertex, local = np.empty(n, np.int64), np.empty(n, np.int64)
+    by_vertex[members[slots]] = each
+    room = np.repeat(np.diff(bounds), np.diff(bounds)) - 1
+    local[members[slots]] = np.minimum(wanted, room[slots])
+    return Layout(by_vertex, local, members, bounds)
+
+
+@numba.njit(cache=True, nogil=True)
+def _bounds(state: State, n: int, smallest: int, largest: int) -> npt.NDArray[np.int64]:
+    """Where communities begin: sizes by inversion of the power law s^-2, cut to `n` in all."""
+    bounds = [0]
+    while bounds[-1] < n:
+        size = int(smallest * largest / (largest - unit(state) * (largest - smallest)))
+        if bounds[-1] + size + smallest > n:
+            size = n - bounds[-1]
+        bounds.append(bounds[-1] + size)
+    return np.array(bounds)
+
+
+@numba.njit(cache=True, nogil=True)
+def _rounded(state: State, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Round up or down at random, so that the mean is kept even where all values are small."""
+    rounded = np.empty(values.size, dtype=np.int64)
+    for i in range(values.size):
+        whole = int(values[i])
+        rounded[i] = whole + (unit(state) < values[i] - whole)
+    return rounded
+
+
+def _slots(
+    state: State, bounds: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Give each row a random slot, where one is free in a community larger than `wanted`."""
+    sizes = np.diff(bounds)
+    largest_first = np.argsort(-sizes, kind="stable")
+    order = np.argsort(-wanted, kind="stable")
+    slots: npt.NDArray[np.int64] = _deal(state, bounds, sizes, largest_first, order, wanted)
+    return slots
+
+
+@numba.njit(cache=True, nogil=True)
+def _deal(
+    state: State,
+    bounds: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+    largest_first: npt.NDArray[np.int64],
+    order: npt.NDArray[np.int64],
+    wanted: npt.NDArray[np.int64],
+) -> npt.NDArray[Any]:
+    """Serve the most demanding rows first, from a pool that opens ever smaller communities."""
+    slots = np.empty(wanted.size, dtype=np.int64)
+    pool = np.empty(wanted.size, dtype=np.int64)
+    free, opened = 0, 0
+    for row in order:
+        while opened < sizes.size and (free == 0 or sizes[largest_first[opened]] > wanted[row]):
+            community = largest_first[opened]
+            for slot in range(bounds[community], bounds[community + 1]):
+                pool[free] = slot
+                free += 1
+            opened += 1
+        pick = below(state, free)
+        slots[row] = pool[pick]
+        free -= 1
+        pool[pick] = pool[free]
+    return slots

@@ -1,0 +1,65 @@
+"""Random numbers that are the same for ever: a made-up graph must not change with a library.
+
+NumPy promises the stream of its bit generators, but not what its methods make of them; a recorded
+measurement names a graph by its seed alone. So the few draws needed here are spelled out, in
+integers and in exact operations on doubles. The generator is SplitMix64 (Steele, Lea and Flood
+2014): a counter and a mixing function, which also makes the k-th number of a stream directly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+State = npt.NDArray[np.uint64]
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_TO_UNIT = 2.0**-53
+
+
+def stream(seed: int, name: str) -> State:
+    """Return the state of the random stream `name` of `seed`: uint64, shape (1,)."""
+    digest = hashlib.blake2b(f"{seed}/{name}".encode(), digest_size=8).digest()
+    return np.frombuffer(digest, dtype="<u8").astype(np.uint64)
+
+
+@numba.njit(cache=True, inline="always")
+def mixed(counter: np.uint64) -> Any:
+    """Return the random 64 bits that belong to a counter."""
+    x = counter
+    x = (x ^ (x >> np.uint64(30))) * _MIX_1
+    x = (x ^ (x >> np.uint64(27))) * _MIX_2
+    return x ^ (x >> np.uint64(31))
+
+
+@numba.njit(cache=True, inline="always")
+def bits(state: State) -> Any:
+    """Draw 64 random bits."""
+    state[0] += _STEP
+    return mixed(state[0])
+
+
+@numba.njit(cache=True, inline="always")
+def below(state: State, bound: int) -> Any:
+    """Draw an integer from 0 to `bound` - 1 (int64); its bias is at most `bound` / 2^64."""
+    return np.int64(bits(state) % np.uint64(bound))
+
+
+@numba.njit(cache=True, inline="always")
+def unit(state: State) -> Any:
+    """Draw a float64 from [0, 1)."""
+    return np.float64(bits(state) >> np.uint64(11)) * _TO_UNIT
+
+
+@numba.njit(cache=True, nogil=True)
+def shuffle(state: State, array: npt.NDArray[Any]) -> None:
+    """Bring `array` into random order in place (Fisher and Yates)."""
+    for i in range(array.size - 1, 0, -1):
+        j = below(state, i + 1)
+        array[i], array[j] = array[j], array[i]

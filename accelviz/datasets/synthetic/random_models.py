@@ -1,0 +1,314 @@
+"""Random graphs of any size, for scaling studies: R-MAT and the stochastic block model.
+
+The pairs of nodes are drawn twice, once to count the rows and once to fill them, from a generator
+that finds the k-th pair directly. So nothing is held but the matrix itself: 8 bytes a nonzero, its
+values included.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from tqdm import tqdm
+
+from accelviz.datasets.synthetic.draws import mixed, shuffle, stream
+from accelviz.errors import ArgumentError
+from accelviz.graph import MAX_SIDE, Graph
+
+#: Graph500's probabilities of the four quadrants, but for the last, which is the rest.
+QUADRANTS = (0.57, 0.19, 0.19)
+#: Nonzeros a row where the number of nodes is not given.
+_EDGE_FACTOR = 16
+#: Pairs between two steps of the progress bar.
+_CHUNK = 1 << 23
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_RMAT, _BLOCKS = 0, 1
+
+
+def rmat(
+    n_edges: int,
+    *,
+    n_nodes: int | None = None,
+    quadrants: tuple[float, float, float] = QUADRANTS,
+    symmetric: bool = True,
+    order: str = "shuffled",
+    seed: int = 0,
+) -> Graph:
+    """Make up a graph with a heavy-tailed degree distribution by recursive quadrants (R-MAT).
+
+    Parameters
+    ----------
+    n_edges : int
+        Nonzeros to draw, up to billions. Duplicates are dropped after that, so the graph
+        has fewer: with the other arguments as they are, 16 % of 50 thousand are lost, 9 % of a
+        million, 6 % of ten million.
+    n_nodes : int, optional
+        A power of two near `n_edges` / 16 if not given.
+    quadrants : tuple of three floats
+        Probabilities a, b, c that an edge lies in the upper left, upper right and lower left
+        quadrant of the matrix, at each level; the rest is the lower right one's.
+    symmetric : bool
+        Draw half as many pairs and store each in both directions.
+    order : {"shuffled", "natural"}
+        `natural` leaves the ids as the recursion gives them: hubs come first, and neighbors are
+        near. Graph500 shuffles.
+    seed : int
+        The same arguments give the same graph on every machine.
+
+    Returns
+    -------
+    Graph
+        Of kind "random", all weights 1.
+
+    Raises
+    ------
+    ArgumentError
+        If a size is impossible or the probabilities do not add up.
+
+    Notes
+    -----
+    Chakrabarti, Zhan and Faloutsos 2004. Where `n_nodes` is no power of two, pairs beyond it are
+    drawn again.
+    """
+    if n_nodes is None:
+        n_nodes = 1 << max(1, round(np.log2(max(2, n_edges / _EDGE_FACTOR))))
+    a, b, c = quadrants
+    # Where nearly all edges are dropped, drawing another one instead would never end.
+    if min(quadrants) < 0 or a + b + c > 1 or a < 0.01 or b + c < 0.01:
+        raise ArgumentError(
+            "quadrants", f"got {quadrants}", "shares of at most 1 together; a and b + c above 0.01"
+        )
+    bounds = np.rint(np.cumsum(quadrants) * 2**16)
+    parameters = np.array([max(1, (n_nodes - 1).bit_length()), *bounds], dtype=np.int64)
+    name = f"rmat-{n_edges:.3g}".replace("+", "")
+    source = f"R-MAT, {n_edges:,} edges drawn, quadrants {quadrants}, {order} order, seed {seed}"
+    return _made(_RMAT, parameters, n_edges, n_nodes, symmetric, order, seed, name, source)
+
+
+def stochastic_block(
+    n_edges: int,
+    *,
+    n_nodes: int | None = None,
+    n_blocks: int | None = None,
+    within: float = 0.8,
+    symmetric: bool = True,
+    order: str = "natural",
+    seed: int = 0,
+) -> Graph:
+    """Make up a graph of equal communities with equal degrees (planted partition).
+
+    Parameters
+    ----------
+    n_edges : int
+        Nonzeros to draw, as for `rmat`.
+    n_nodes : int, optional
+        `n_edges` / 16 if not given.
+    n_blocks : int, optional
+        Communities, of equal size; one for every 256 nodes if not given.
+    within : float
+        Share of the edges that stay inside a community, 0 to 1. Chance puts 1 / `n_blocks` of the
+        others there too.
+    symmetric : bool
+        As for `rmat`.
+    order : {"natural", "shuffled"}
+        `natural`: communities have contiguous ids.
+    seed : int
+
+    Returns
+    -------
+    Graph
+        Of kind "random", all weights 1.
+
+    Raises
+    ------
+    ArgumentError
+        If a size or share is impossible.
+
+    Notes
+    -----
+    The sparse stochastic block model of Holland, Laskey and Leinhardt 1983 with one probability
+    inside and one between communities; the number of edges is given instead of being random.
+    """
+    if n_nodes is None:
+        n_nodes = max(2, n_edges // _EDGE_FACTOR)
+    if n_blocks is None:
+        n_blocks = max(1, n_nodes // 256)
+    if not 1 <= n_blocks <= max(1, n_nodes // 2):
+        raise ArgumentError("n_blocks", f"{n_blocks} of {n_nodes} nodes", "blocks of 2 or more")
+    if not 0 <= within <= 1:
+        raise ArgumentError("within", f"got {within}", "a share, 0 to 1")
+    parameters = np.array([n_blocks, round(within * 2**32)], dtype=np.int64)
+    name = f"sbm-{n_edges:.3g}".replace("+", "")
+    source = (
+        f"stochastic block model, {n_edges:,} edges drawn, {n_blocks} blocks, "
+        f"{within:g} within, {order} order, seed {seed}"
+    )
+    return _made(_BLOCKS, parameters, n_edges, n_nodes, symmetric, order, seed, name, source)
+
+
+def _made(
+    model: int,
+    parameters: npt.NDArray[np.int64],
+    n_edges: int,
+    n_nodes: int,
+    symmetric: bool,
+    order: str,
+    seed: int,
+    name: str,
+    source: str,
+) -> Graph:
+    if n_edges < 0:
+        raise ArgumentError("n_edges", f"got {n_edges}", "0 or more")
+    if not 2 <= n_nodes <= MAX_SIDE:
+        raise ArgumentError("n_nodes", f"got {n_nodes}", f"2 to {MAX_SIDE}")
+    if order not in ("natural", "shuffled"):
+        raise ArgumentError("order", f"got {order!r}", "'natural' or 'shuffled'")
+    ids = np.arange(n_nodes, dtype=np.int32)
+    if order == "shuffled":
+        shuffle(stream(seed, "ids"), ids)
+    start = stream(seed, "pairs")[0]
+    pairs = n_edges // 2 if symmetric else n_edges
+    drawing = (model, parameters, start, ids, symmetric)
+    following = np.zeros(n_nodes + 1, dtype=np.int64)
+    with tqdm(total=2 * pairs, unit="pair", unit_scale=True, leave=False, disable=None) as bar:
+        for first in range(0, pairs, _CHUNK):
+            last = min(first + _CHUNK, pairs)
+            _count(*drawing, first, last, following[1:])
+            bar.update(last - first)
+        np.cumsum(following, out=following)
+        column_indices = np.empty(following[-1], dtype=np.int32)
+        for first in range(0, pairs, _CHUNK):
+            last = min(first + _CHUNK, pairs)
+            _fill(*drawing, first, last, following, column_indices)
+            bar.update(last - first)
+    # Filling has moved each row's pointer to the end of the row, where the next one begins.
+    row_pointers = np.concatenate([[0], following[:-1]])
+    row_pointers, kept = _sorted_and_distinct(row_pointers, column_indices)
+    return Graph(
+        row_pointers,
+        column_indices[:kept],
+        np.ones(kept, dtype=np.float32),
+        (n_nodes, n_nodes),
+        name,
+        source,
+        "random",
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _pair_at(
+    model: int, parameters: npt.NDArray[np.int64], start: np.uint64, n_nodes: int, index: int
+) -> Any:
+    """Draw the pair number `index`: row and column, different from each other."""
+    counter = mixed(start + np.uint64(index) * _STEP)
+    row = column = np.int64(0)
+    while row == column or row >= n_nodes or column >= n_nodes:
+        counter += _STEP
+        word = mixed(counter)
+        if model == _RMAT:
+            row = column = np.int64(0)
+            for level in range(parameters[0]):
+                if level % 4 == 0 and level > 0:
+                    counter += _STEP
+                    word = mixed(counter)
+                draw = np.int64(word & np.uint64(0xFFFF))
+                word >>= np.uint64(16)
+                lower = draw >= parameters[2]
+                right = (draw >= parameters[1] and not lower) or draw >= parameters[3]
+                row = 2 * row + lower
+                column = 2 * column + right
+        else:
+            stays = np.int64(word >> np.uint64(32)) < parameters[1]
+            counter += _STEP
+            row = np.int64(mixed(counter) % np.uint64(n_nodes))
+            counter += _STEP
+            other = mixed(counter)
+            if stays:
+                block = row * parameters[0] // n_nodes
+                low = -((-block * n_nodes) // parameters[0])
+                high = -((-(block + 1) * n_nodes) // parameters[0])
+                column = low + np.int64(other % np.uint64(high - low))
+            else:
+                column = np.int64(other % np.uint64(n_nodes))
+    return row, column
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(
+    model: int,
+    parameters: npt.NDArray[np.int64],
+    start: np.uint64,
+    ids: npt.NDArray[np.int32],
+    symmetric: bool,
+    first: int,
+    last: int,
+    counts: npt.NDArray[np.int64],
+) -> None:
+    for index in range(first, last):
+        row, column = _pair_at(model, parameters, start, ids.size, index)
+        counts[ids[row]] += 1
+        if symmetric:
+            counts[ids[column]] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill(
+    model: int,
+    parameters: npt.NDArray[np.int64],
+    start: np.uint64,
+    ids: npt.NDArray[np.int32],
+    symmetric: bool,
+    first: int,
+    last: int,
+    following: npt.NDArray[np.int64],
+    column_indices: npt.NDArray[np.int32],
+) -> None:
+    for index in range(first, last):
+        row, column = _pair_at(model, parameters, start, ids.size, index)
+        column_indices[following[ids[row]]] = ids[column]
+        following[ids[row]] += 1
+        if symmetric:
+            column_indices[following[ids[column]]] = ids[row]
+            following[ids[column]] += 1
+
+
+def _sorted_and_distinct(
+    row_pointers: npt.NDArray[np.int64], column_indices: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int64], int]:
+    """Sort each row and drop what repeats, in place; return the new row pointers and their end."""
+    distinct = np.concatenate([[0], np.cumsum(_sort_and_count(row_pointers, column_indices))])
+    _close_up(row_pointers, distinct, column_indices)
+    return distinct, int(distinct[-1])
+
+
+@numba.njit(cache=True, nogil=True, parallel=True)
+def _sort_and_count(
+    row_pointers: npt.NDArray[np.int64], column_indices: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int64]:
+    """Sort each row, bring its distinct columns to its front, and count them."""
+    counts = np.zeros(row_pointers.size - 1, dtype=np.int64)
+    for row in numba.prange(row_pointers.size - 1):
+        columns = column_indices[row_pointers[row] : row_pointers[row + 1]]
+        columns.sort()
+        kept = 0
+        for k in range(columns.size):
+            if k == 0 or columns[k] != columns[kept - 1]:
+                columns[kept] = columns[k]
+                kept += 1
+        counts[row] = kept
+    return counts
+
+
+@numba.njit(cache=True, nogil=True)
+def _close_up(
+    row_pointers: npt.NDArray[np.int64],
+    distinct: npt.NDArray[np.int64],
+    column_indices: npt.NDArray[np.int32],
+) -> None:
+    for row in range(distinct.size - 1):
+        for k in range(distinct[row + 1] - distinct[row]):
+            column_indices[distinct[row] + k] = column_indices[row_pointers[row] + k]

@@ -1,0 +1,166 @@
+"""Twins: made-up graphs with exactly the degrees of a published one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.card import is_symmetric
+from accelviz.datasets.synthetic.communities import default_sizes, lay_out
+from accelviz.datasets.synthetic.directed import directed_columns
+from accelviz.datasets.synthetic.table_one import TABLE_ONE, Histogram, TableEntry
+from accelviz.datasets.synthetic.undirected import undirected_columns
+from accelviz.errors import ArgumentError, GraphError
+from accelviz.graph import MAX_SIDE, Graph
+
+ORDERS = ("natural", "shuffled")
+#: Share of a row's neighbors in its own community, unless said otherwise.
+LOCALITY = 0.8
+#: A name may end in these; the longest that fits is taken off.
+_ENDINGS = ("-approximate-twin", "-twin")
+
+
+def find_table_entry(name: str) -> TableEntry | None:
+    """Return the graph of Table I that `name` asks for in any case, with or without "-twin"."""
+    lowered = name.lower()
+    for ending in _ENDINGS:
+        lowered = lowered.removesuffix(ending)
+    return TABLE_ONE.get(lowered)
+
+
+def twin(
+    of: str | Graph | Mapping[int, int],
+    *,
+    locality: float | None = None,
+    order: str = "natural",
+    seed: int = 0,
+    symmetric: bool | None = None,
+) -> Graph:
+    """Make up a graph with exactly the degrees of a published one, and with communities.
+
+    Parameters
+    ----------
+    of : str, Graph or mapping of int to int
+        The name of a graph of Accel-GCN's Table I, in any case; a square graph whose twin is
+        wanted; or a degree histogram `{degree: rows}`.
+    locality : float, optional
+        Share of a row's neighbors drawn from its own community, 0 to 1, as far as the community
+        has enough rows: a hub's neighborhood reaches beyond. 0.8 if not given, and 1 for the
+        collections of small graphs (OVCAR-8H, SW-620H, Yeast, TWITTER-Partial), whose communities
+        are the small graphs. Community sizes s follow a power law s^-2 from the average degree
+        (at least 8 rows) to a hundred times as much.
+    order : {"natural", "shuffled"}
+        `natural`: the rows of a community have contiguous ids. `shuffled`: ids are random, and
+        nothing but the order differs. Published graphs lie between the two.
+    seed : int
+        The same arguments give the same graph on every machine.
+    symmetric : bool, optional
+        Whether A equals its transpose. If not given: as the published graph is; for a histogram,
+        symmetric if it allows that. Degrees that add up to an odd number need one nonzero on the
+        diagonal, and get it.
+
+    Returns
+    -------
+    Graph
+        Row i has exactly its degree, no column twice, all weights 1. Of a symmetric twin the
+        columns are as popular as their rows' degrees; of a directed one (Arxiv, Citation, wikikg2,
+        amazon0601) a vertex is drawn as a column in proportion to its degree plus one. Its `kind`
+        is "twin", or "approximate twin" for Reddit and PRODUCTS, whose degrees are fitted.
+
+    Raises
+    ------
+    ArgumentError
+        If `order`, `locality` or the name is unknown.
+    GraphError
+        If `of` is rectangular, is no histogram, or allows no such graph.
+    """
+    if order not in ORDERS:
+        raise ArgumentError("order", f"got {order!r}", " or ".join(map(repr, ORDERS)))
+    if locality is not None and not 0 <= locality <= 1:
+        raise ArgumentError("locality", f"got {locality!r}", "a share, 0 to 1")
+    pieces, kind, must_fit = None, "twin", True
+    if isinstance(of, str):
+        entry = find_table_entry(of)
+        if entry is None:
+            names = ", ".join(known.name for known in TABLE_ONE.values())
+            raise ArgumentError("of", f"{of!r} is not in Table I", names)
+        name, histogram, pieces = entry.name, entry.histogram(), entry.pieces
+        source = f"made up with the degrees of {name} (Accel-GCN, Table I)"
+        if not entry.exact:
+            kind, name = "approximate twin", f"{name}-approximate"
+            source = (
+                f"APPROXIMATE: made up with degrees fitted to the nodes, edges and maximum degree "
+                f"of {entry.name} (Accel-GCN, Table I)"
+            )
+        symmetric = not entry.directed if symmetric is None else symmetric
+    elif isinstance(of, Graph):
+        if of.shape[0] != of.shape[1]:
+            raise GraphError("of", f"{of.shape[0]} x {of.shape[1]}", "a square graph")
+        name, histogram = of.name, np.unique(of.degrees, return_counts=True)
+        source = f"made up with the degrees of {of.name}"
+        symmetric = is_symmetric(of) if symmetric is None else symmetric
+    else:
+        name, histogram = "histogram", _checked_histogram(of)
+        source = "made up with the degrees of a histogram"
+        must_fit = symmetric is not None
+        symmetric = symmetric is None or symmetric
+    degrees, rows = (np.asarray(part, dtype=np.int64) for part in histogram)
+    n, nnz = int(rows.sum()), int(degrees @ rows)
+    if degrees.max(initial=0) > n:
+        raise GraphError("of", f"a degree of {degrees.max()} in {n} rows", f"at most {n}")
+    share = locality if locality is not None else LOCALITY if pieces is None else 1.0
+    layout = lay_out(
+        degrees,
+        rows,
+        locality=share,
+        sizes=pieces or default_sizes(n, nnz),
+        shuffled=order == "shuffled",
+        seed=seed,
+    )
+    drawn = undirected_columns(layout, seed) if symmetric else None
+    if symmetric and drawn is None and must_fit:
+        raise GraphError("of", "no symmetric graph with these degrees was found", "symmetric=False")
+    if drawn is None:
+        drawn = directed_columns(layout, seed)
+    row_pointers, column_indices = drawn
+    _sort_rows(row_pointers, column_indices)
+    knobs = [
+        "" if order == "natural" else f"-{order}",
+        "" if locality is None else f"-locality-{locality:g}",
+        "" if seed == 0 else f"-seed-{seed}",
+    ]
+    return Graph(
+        row_pointers,
+        column_indices,
+        np.ones(nnz, dtype=np.float32),
+        (n, n),
+        f"{name}-twin{''.join(knobs)}",
+        f"{source}; locality {share:g}, {order} order, seed {seed}",
+        kind,
+    )
+
+
+def _checked_histogram(of: Any) -> Histogram:
+    try:
+        pairs = sorted((int(degree), int(rows)) for degree, rows in dict(of).items())
+    except (TypeError, ValueError):
+        raise GraphError(
+            "of", f"got a {type(of).__name__}", "a name, a graph or a mapping {degree: rows}"
+        ) from None
+    degrees = np.array([degree for degree, _ in pairs], dtype=np.int64)
+    rows = np.array([count for _, count in pairs], dtype=np.int64)
+    if min(degrees.min(initial=0), rows.min(initial=0)) < 0 or rows.sum() > MAX_SIDE:
+        raise GraphError(
+            "of", "a negative entry, or too many rows", f"counts from 0, at most {MAX_SIDE} rows"
+        )
+    return degrees[rows > 0], rows[rows > 0]
+
+
+@numba.njit(cache=True, nogil=True, parallel=True)
+def _sort_rows(row_pointers: npt.NDArray[np.int64], column_indices: npt.NDArray[np.int32]) -> None:
+    for row in numba.prange(row_pointers.size - 1):
+        column_indices[row_pointers[row] : row_pointers[row + 1]].sort()

@@ -1,0 +1,191 @@
+"""A symmetric graph with given degrees and communities, without duplicate edges.
+
+Each row has as many stubs as nonzeros, and a perfect matching of the stubs is a symmetric matrix
+with exactly these degrees. The stubs are the places of the CSR arrays, so the matching is the
+matrix: place `s` holds the row that the mate of `s` belongs to.
+
+Rows take mates in turn, the longest first, each from the free stubs at random: first inside every
+community, then everywhere. A row refuses itself and rows it has; drawing by stub makes columns as
+popular as their degree. The last few stubs, which find no partner, are paired regardless, and each
+pair that joins a row to itself or twice to the same row is then swapped with a random other pair,
+which keeps every degree.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.datasets.synthetic.communities import Layout
+from accelviz.datasets.synthetic.draws import State, below, stream
+
+#: Draws for one mate before its stub is left over, and partners to try for a swap.
+_DRAWS, _SWAPS = 40, 10_000
+_FREE = -1
+
+Places = npt.NDArray[Any]  # int32, or int64 from 2^31 nonzeros on
+
+
+def undirected_columns(layout: Layout, seed: int) -> tuple[npt.NDArray[np.int64], Any] | None:
+    """Draw a symmetric matrix with the layout's degrees and communities.
+
+    Parameters
+    ----------
+    layout : Layout
+        If the degrees add up to an odd number, one row gets a nonzero on the diagonal, which counts
+        once where any other edge counts twice.
+    seed : int
+
+    Returns
+    -------
+    row_pointers : array of int64, shape (n + 1,)
+    column_indices : array of int32, shape (nnz,)
+        Unsorted inside a row.
+
+        None if some pair could not be swapped: then the degrees allow hardly any symmetric matrix.
+    """
+    row_pointers = np.concatenate([[0], np.cumsum(layout.degrees)])
+    nnz = int(row_pointers[-1])
+    place = np.dtype(np.int32 if nnz <= np.iinfo(np.int32).max else np.int64)
+    owner = np.repeat(np.arange(layout.degrees.size, dtype=np.int32), layout.degrees)
+    mate = np.full(nnz, _FREE, dtype=place)
+    state = stream(seed, "stubs")
+    _match(state, row_pointers, owner, mate, layout.local, layout.members, layout.bounds)
+    everyone = np.argsort(-layout.degrees, kind="stable").astype(np.int32)
+    together = np.array([0, everyone.size])
+    _match(state, row_pointers, owner, mate, layout.degrees, everyone, together)
+    rest = np.flatnonzero(mate == _FREE).astype(place)
+    _pair(mate, rest)
+    if not _repair(state, row_pointers, owner, mate, rest.size % 2 == 1):
+        return None
+    return row_pointers, owner[mate]
+
+
+@numba.njit(cache=True, nogil=True)
+def _match(
+    state: State,
+    row_pointers: npt.NDArray[np.int64],
+    owner: npt.NDArray[np.int32],
+    mate: Places,
+    take: npt.NDArray[np.int64],
+    members: npt.NDArray[np.int32],
+    bounds: npt.NDArray[np.int64],
+) -> None:
+    """Find mates inside each group for the first `take[v]` stubs of each row `v` of it."""
+    adjacent_to = np.full(row_pointers.size - 1, -1, dtype=np.int32)
+    place_in_pool = np.empty(mate.size, dtype=mate.dtype)
+    for group in range(bounds.size - 1):
+        inside = members[bounds[group] : bounds[group + 1]]
+        inside = inside[np.argsort(-take[inside], kind="mergesort")]
+        pool = np.empty(take[inside].sum(), dtype=mate.dtype)
+        free = 0
+        for v in inside:
+            for s in range(row_pointers[v], row_pointers[v] + take[v]):
+                if mate[s] == _FREE:
+                    pool[free] = s
+                    place_in_pool[s] = free
+                    free += 1
+        for v in inside:
+            adjacent_to[v] = v
+            for s in range(row_pointers[v], row_pointers[v + 1]):
+                if mate[s] != _FREE:
+                    adjacent_to[owner[mate[s]]] = v
+            for s in range(row_pointers[v], row_pointers[v] + take[v]):
+                if mate[s] != _FREE:
+                    continue
+                for _ in range(_DRAWS):
+                    t = pool[below(state, free)]
+                    if adjacent_to[owner[t]] != v:
+                        adjacent_to[owner[t]] = v
+                        mate[s], mate[t] = t, s
+                        free = _remove(pool, place_in_pool, free, s)
+                        free = _remove(pool, place_in_pool, free, t)
+                        break
+
+
+@numba.njit(cache=True, inline="always")
+def _remove(pool: Places, place_in_pool: Places, free: int, s: int) -> int:
+    """Take a stub out of the pool; the last one fills its place."""
+    last, place = pool[free - 1], place_in_pool[s]
+    pool[place] = last
+    place_in_pool[last] = place
+    return free - 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _pair(mate: Places, stubs: Places) -> None:
+    """Match neighbors in `stubs`; a last one by itself becomes a nonzero on the diagonal."""
+    for i in range(0, stubs.size - 1, 2):
+        mate[stubs[i]] = stubs[i + 1]
+        mate[stubs[i + 1]] = stubs[i]
+    if stubs.size % 2:
+        mate[stubs[-1]] = stubs[-1]
+
+
+@numba.njit(cache=True, nogil=True)
+def _edges(
+    row_pointers: npt.NDArray[np.int64], owner: npt.NDArray[np.int32], mate: Places, v: int, w: int
+) -> int:
+    """How many pairs join rows `v` and `w`, counted in the shorter row."""
+    if row_pointers[v + 1] - row_pointers[v] > row_pointers[w + 1] - row_pointers[w]:
+        v, w = w, v
+    count = 0
+    for s in range(row_pointers[v], row_pointers[v + 1]):
+        count += owner[mate[s]] == w
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _swap(
+    state: State,
+    row_pointers: npt.NDArray[np.int64],
+    owner: npt.NDArray[np.int32],
+    mate: Places,
+    s: int,
+) -> bool:
+    """Exchange mates with a random pair so that both new pairs are good; False if none is found."""
+    t = mate[s]
+    v, w = owner[s], owner[t]
+    for _ in range(_SWAPS):
+        a = below(state, mate.size)
+        b = mate[a]
+        x, y = owner[a], owner[b]
+        if (
+            a != b  # the nonzero on the diagonal stays
+            and v != x
+            and w != y
+            and not (v == w and x == y)  # the new pairs would be equal
+            and not (v == y and x == w)
+            and _edges(row_pointers, owner, mate, v, x) == 0
+            and _edges(row_pointers, owner, mate, w, y) == 0
+        ):
+            mate[s], mate[a] = a, s
+            mate[t], mate[b] = b, t
+            return True
+    return False
+
+
+@numba.njit(cache=True, nogil=True)
+def _repair(
+    state: State,
+    row_pointers: npt.NDArray[np.int64],
+    owner: npt.NDArray[np.int32],
+    mate: Places,
+    loop_is_due: bool,
+) -> bool:
+    """Swap every pair that is not good; a swap makes none that is not, so one pass is enough."""
+    adjacent_to = np.full(row_pointers.size - 1, -1, dtype=np.int32)
+    for v in range(row_pointers.size - 1):
+        for s in range(row_pointers[v], row_pointers[v + 1]):
+            if mate[s] == s and loop_is_due:
+                continue
+            w = owner[mate[s]]
+            if w == v or adjacent_to[w] == v:
+                if not _swap(state, row_pointers, owner, mate, s):
+                    return False
+                w = owner[mate[s]]
+            adjacent_to[w] = v
+    return True
