@@ -89,7 +89,7 @@ class GraphCard:
                 f"{self.zero_rows:,} rows without a nonzero",
             ),
             ("top 1 % of rows", f"hold {self.top_share:.1%} of the nonzeros"),
-            ("average edge span", none if math.isnan(span) else f"{span:,.0f} ids"),
+            ("edge span (AES)", none if math.isnan(span) else f"{span:,.0f} ids on average"),
         ]
 
     def _size(self, square: bool) -> str:

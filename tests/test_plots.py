@@ -1,5 +1,7 @@
 """The pictures show the numbers they were given."""
 
+import io
+
 import matplotlib
 import numpy as np
 import pytest
@@ -9,8 +11,12 @@ from matplotlib.figure import Figure
 import accelviz
 from accelviz import plots
 from accelviz.analysis.balance import LoadMap, load_map, plan_load_map
+from accelviz.analysis.pattern import pattern_map
+from accelviz.datasets import twin
 from accelviz.ordering import DegreeHistogram
+from accelviz.plots.style import VERMILLION
 from accelviz.workload import nonzeros_per_warp
+from tests.graphs import GRAPHS
 
 matplotlib.use("agg")
 
@@ -76,3 +82,42 @@ def test_a_histogram_makes_its_own_figure_if_none_is_given():
     ax = plots.degree_histogram(np.array([1, 5]), np.array([3, 2]))
     assert ax.get_xlabel() == "degree (nonzeros in a row)"
     plt.close(ax.figure)
+
+
+@pytest.mark.parametrize("name", ["facebook", "cit-hepph", "wide"])
+@pytest.mark.parametrize("cells", [1, 7, 200])
+def test_a_pattern_map_counts_every_nonzero_where_it_lies(name, cells):
+    graph = GRAPHS[name]()
+    pattern = pattern_map(graph, cells=cells)
+    rows = np.repeat(np.arange(graph.n_rows), graph.degrees)
+    expected = np.zeros_like(pattern.counts)
+    lines, columns = expected.shape
+    assert (lines, columns) == tuple(min(cells, side) for side in graph.shape)
+    np.add.at(
+        expected,
+        (
+            rows * lines // graph.shape[0],
+            graph.column_indices.astype(np.int64) * columns // graph.shape[1],
+        ),
+        1,
+    )
+    np.testing.assert_array_equal(pattern.counts, expected)
+
+
+def test_a_graph_card_shows_every_fact_and_marks_what_is_made_up():
+    for graph, colour in ((accelviz.load_graph("cora"), "black"), (twin({3: 8}), VERMILLION)):
+        figure = plots.graph_card(graph)
+        facts, _, pattern, _ = figure.axes
+        texts = {text.get_text().replace("\n", " "): text for text in facts.texts}
+        for label, fact in graph.describe().lines():
+            assert label in texts
+            assert fact in texts
+        assert texts[dict(graph.describe().lines())["kind"]].get_color() == colour
+        assert pattern.images[0].get_array().sum() == graph.nnz
+        figure.savefig(io.BytesIO())
+
+
+def test_a_graph_card_of_nothing():
+    figure = plots.graph_card(GRAPHS["empty"]())
+    assert [text.get_text() for text in figure.axes[2].texts] == ["no nonzero"]
+    figure.savefig(io.BytesIO())

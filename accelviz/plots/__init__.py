@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from accelviz.plots.card import graph_card, nonzero_pattern
 from accelviz.plots.degrees import degree_histogram
 from accelviz.plots.loads import block_close_ups, load_maps
 from accelviz.plots.overview import overview
 
-__all__ = ["block_close_ups", "degree_histogram", "load_maps", "overview"]
+__all__ = [
+    "block_close_ups",
+    "degree_histogram",
+    "graph_card",
+    "load_maps",
+    "nonzero_pattern",
+    "overview",
+]

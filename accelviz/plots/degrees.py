@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullFormatter
 
 from accelviz.plots.style import BLUE, GREY, IDLE, PLAIN, new_axes, tidy
 
@@ -45,8 +46,9 @@ def degree_histogram(
         ax.set_ylim(0.6, rows[seen].max() * 3)
     ax.set_xlim(0.8, largest * 1.6)
     _shade(ax, bounds or {}, largest)
-    ax.xaxis.set_major_formatter(PLAIN)
-    ax.yaxis.set_major_formatter(PLAIN)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(PLAIN)
+        axis.set_minor_formatter(NullFormatter())
     label, zero = "degree (nonzeros in a row)", int(rows[~seen].sum())
     ax.set_xlabel(f"{label}\nnot shown: {zero:,} rows without a nonzero" if zero else label)
     ax.set_ylabel("rows with that degree")
