@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 import accelviz
 from accelviz import plots
 from accelviz.analysis.balance import LoadMap, load_map, plan_load_map
+from accelviz.analysis.locality import locality
 from accelviz.analysis.pattern import pattern_map
 from accelviz.datasets import twin
 from accelviz.ordering import DegreeHistogram
@@ -121,3 +122,20 @@ def test_a_graph_card_of_nothing():
     figure = plots.graph_card(GRAPHS["empty"]())
     assert [text.get_text() for text in figure.axes[2].texts] == ["no nonzero"]
     figure.savefig(io.BytesIO())
+
+
+def test_brackets_show_every_graph_s_four_statistics():
+    names = ("cora", "facebook")
+    found = {}
+    for name in names:
+        real = accelviz.load_graph(name)
+        natural, shuffled = (twin(real, order=order) for order in ("natural", "shuffled"))
+        found[name] = tuple(map(locality, (natural, real, shuffled)))
+    axes = plots.locality_brackets(found)
+    assert [label.get_text() for label in axes[0].get_yticklabels()] == list(names)
+    for statistic, ax in zip(found["cora"][0].relative, axes, strict=True):
+        assert statistic.split()[0] in ax.get_xlabel() or "overlap" in ax.get_xlabel()
+        shown = {(line.get_xdata()[0], line.get_ydata()[0]) for line in ax.lines[1:]}
+        for y, name in enumerate(names):
+            assert {(each.relative[statistic], y) for each in found[name]} <= shown
+    plt.close(axes[0].figure)

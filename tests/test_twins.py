@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -283,3 +284,20 @@ def test_real_graphs_lie_between_their_twins_orders(name):
     assert own.distinct_share < 1.01 * shuffled.distinct_share
     assert own.median_reuse_distance < 1.03 * shuffled.median_reuse_distance
     assert own.neighbor_overlap > 0.3 * shuffled.neighbor_overlap
+
+
+def test_the_documented_table_is_what_the_histograms_say():
+    """docs/graphs.md is written by benchmarks/graphs.py, which makes every graph."""
+    text = (Path(__file__).parents[1] / "docs" / "graphs.md").read_text("utf-8")
+    table = text.partition("<!-- table-one -->")[2].partition("<!-- end of table-one -->")[0]
+    lines = [line.strip("|").split(" | ") for line in table.strip().splitlines()[2:]]
+    assert len(lines) == len(TABLE_ONE) == 18
+    for cells, entry in zip(lines, TABLE_ONE.values(), strict=True):
+        name, *numbers = (cell.strip() for cell in cells[:7])
+        degrees, rows = entry.histogram()
+        zero_rows = rows[degrees == 0].sum()
+        expected = [entry.nodes, entry.nodes, entry.edges, entry.edges, degrees[-1], zero_rows]
+        assert [int(number.replace(",", "")) for number in numbers] == expected
+        assert name == entry.name + ("" if entry.exact else "-approximate")
+        assert cells[7].strip() == ("exact" if entry.exact else "**approximate**")
+        assert cells[8].strip().startswith("no" if entry.directed else "yes")

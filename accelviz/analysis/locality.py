@@ -37,12 +37,30 @@ class Locality:
     distinct_share : float
         Distinct columns over nonzeros in a window of rows, mean over windows weighted by
         nonzeros: 1 if no column repeats inside a window, small where neighbors are shared.
+    shape : tuple of int
+        Rows and columns of the matrix.
     """
 
     average_edge_span: float
     neighbor_overlap: float
     median_reuse_distance: float
     distinct_share: float
+    shape: tuple[int, int]
+
+    @property
+    def relative(self) -> dict[str, float]:
+        """The four statistics by name, in units that graphs of any size share.
+
+        The edge span as a share of a random order's, which is a third of the rows; the median reuse
+        distance as a share of the rows of X.
+        """
+        rows, columns = self.shape
+        return {
+            "edge span": self.average_edge_span / (rows / 3) if rows else float("nan"),
+            "neighbor overlap": self.neighbor_overlap,
+            "reuse distance": self.median_reuse_distance / columns if columns else float("nan"),
+            "distinct columns": self.distinct_share,
+        }
 
 
 def locality(graph: Graph, *, window: int = WINDOW) -> Locality:
@@ -74,6 +92,7 @@ def locality(graph: Graph, *, window: int = WINDOW) -> Locality:
         neighbor_overlap=neighbor_overlap(graph),
         median_reuse_distance=float(np.median(repeated)) if repeated.size else float("nan"),
         distinct_share=distinct_share(graph, window=window),
+        shape=graph.shape,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from accelviz.plots.card import graph_card, nonzero_pattern
 from accelviz.plots.degrees import degree_histogram
 from accelviz.plots.loads import block_close_ups, load_maps
+from accelviz.plots.locality import locality_brackets
 from accelviz.plots.overview import overview
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "degree_histogram",
     "graph_card",
     "load_maps",
+    "locality_brackets",
     "nonzero_pattern",
     "overview",
 ]
