@@ -115,7 +115,9 @@ def test_a_graph_card_shows_every_fact_and_marks_what_is_made_up():
             assert fact in texts
         assert texts[dict(graph.describe().lines())["kind"]].get_color() == colour
         assert pattern.images[0].get_array().sum() == graph.nnz
-        figure.savefig(io.BytesIO())
+        data, metadata = figure._repr_mimebundle_()
+        assert data["image/png"].startswith(b"\x89PNG")
+        assert graph.describe().source in metadata["image/png"]["alt"]
 
 
 def test_a_graph_card_of_nothing():

@@ -16,7 +16,7 @@ from accelviz.card import GraphCard
 from accelviz.graph import Graph
 from accelviz.ordering import DegreeHistogram
 from accelviz.plots.degrees import degree_histogram
-from accelviz.plots.style import GREY, PLAIN, VERMILLION, new_axes
+from accelviz.plots.style import GREY, PLAIN, VERMILLION, Page, new_axes
 
 #: Where text begins and wraps; heights of a fact's first line and of each further one.
 _LABEL_WIDTH, _TEXT_WIDTH = 0.31, 44
@@ -38,7 +38,10 @@ def graph_card(graph: Graph) -> Figure:
         Not known to pyplot, so it need not be closed. A graph that is made up says so in colour.
     """
     card = graph.describe()
-    figure = Figure(figsize=(13, 4.4), layout="constrained", dpi=110)
+    alt = f"Card of {card.name}: " + "; ".join(
+        f"{label} {text}" for label, text in card.lines()[1:]
+    )
+    figure = Page(alt=alt, figsize=(13, 4.4), layout="constrained", dpi=110)
     facts, degrees, pattern = figure.subplots(1, 3, width_ratios=[1.25, 1, 1])
     _facts(facts, card)
     histogram = DegreeHistogram.of(graph.row_pointers)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 #: Okabe and Ito's palette, distinguishable with any kind of colour vision.
@@ -39,3 +41,25 @@ def new_axes(ax: Axes | None, **figure_options: Any) -> Axes:
     if ax is not None:
         return ax
     return plt.subplots(layout="constrained", **figure_options)[1]
+
+
+class Page(Figure):
+    """A figure that pyplot does not know, and that a notebook shows by itself, with alt text.
+
+    Parameters
+    ----------
+    alt : str
+        What the picture shows, for those who cannot see it.
+    **options
+        Of `Figure`.
+    """
+
+    def __init__(self, *, alt: str, **options: Any) -> None:
+        super().__init__(**options)
+        self.alt = alt
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png")
+        data = {"image/png": buffer.getvalue(), "text/plain": self.alt}
+        return data, {"image/png": {"alt": self.alt}}
