@@ -1,4 +1,4 @@
-"""Degree sorting and permutations."""
+"""Orders that look at rows alone (by degree, at random), and permutations."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,15 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from accelviz import degree_sort, load_graph
-from accelviz.errors import GraphError
-from accelviz.ordering import DegreeHistogram, Permutation, sort_by_degree
+from accelviz.errors import ArgumentError, GraphError
+from accelviz.ordering import (
+    DegreeHistogram,
+    Permutation,
+    original_order,
+    random_order,
+    sort_by_degree,
+    windowed_degree_sort,
+)
 from tests.graphs import graph_of_degrees
 
 
@@ -41,6 +48,36 @@ def test_degree_sort_of_a_real_graph():
     assert degree_sort(graph.adjacency).order.tolist() == permutation.order.tolist()
     with pytest.raises(GraphError, match="got a int"):
         degree_sort(7)
+
+
+@given(st.lists(st.integers(0, 6), max_size=60), st.integers(1, 70))
+def test_windowed_degree_sort_sorts_each_window(degrees, window):
+    graph = graph_of_degrees(degrees)
+    rows = np.arange(len(degrees))
+    expected = np.lexsort((rows, degrees, rows // window)) if degrees else rows
+    assert windowed_degree_sort(graph, window=window).order.tolist() == expected.tolist()
+
+
+def test_the_ends_of_windowed_degree_sort():
+    graph = load_graph("cora")
+    for window in (graph.n_rows, 2**70, np.int32(8192)):
+        found = windowed_degree_sort(graph, window=window)
+        assert found.order.tolist() == degree_sort(graph).order.tolist()
+    for window in (0, -1, 2.0, None, True):
+        with pytest.raises(ArgumentError, match="window: got .* an integer of at least 1"):
+            windowed_degree_sort(graph, window=window)
+
+
+def test_original_and_random():
+    graph = graph_of_degrees([3, 1, 2, 0] * 50, 7)
+    assert original_order(graph).order.tolist() == list(range(200))
+    orders = [random_order(graph, seed=seed).order.tolist() for seed in range(3)]
+    assert len({tuple(order) for order in orders}) == 3
+    np.random.default_rng(0).random(9)  # a generator of our own: nobody else's draws count
+    assert random_order(graph).order.tolist() == orders[0]
+    for seed in (-1, 0.5, True, "1"):
+        with pytest.raises(ArgumentError, match="an integer of at least 0"):
+            random_order(graph, seed=seed)
 
 
 @given(st.permutations(range(9)))

@@ -1,0 +1,140 @@
+"""Community order: rows of one community side by side, the communities found by a library."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from accelviz.datasets import load_graph
+from accelviz.errors import ArgumentError
+from accelviz.ordering.inputs import checked_integer, undirected_pattern
+from accelviz.ordering.permutation import Permutation
+
+
+def community_order(
+    graph: Any, *, method: str = "auto", seed: int = 0, parts: int | None = None
+) -> Permutation:
+    """Put the rows of each community side by side.
+
+    Parameters
+    ----------
+    graph : Graph, or anything `load_graph` takes
+        Square. Its edges count in both directions (the pattern of `A + A^T`), weights and self
+        loops do not.
+    method : str
+        Who finds the communities:
+
+        - `"networkx"`: Louvain. Python throughout: a few seconds for 100,000 edges, hours for
+          millions.
+        - `"igraph"`: Louvain in C, if igraph is installed.
+        - `"metis"`: METIS' k-way partition into parts of about equal size, if pymetis is installed.
+        - `"auto"`: igraph if it is installed, else NetworkX.
+    seed : int
+        At least 0. Equal seeds give equal orders, with one version of the library.
+    parts : int, optional
+        How many parts METIS makes, 1 to the number of rows; the square root of the number of rows
+        if not given. Louvain finds the number itself.
+
+    Returns
+    -------
+    Permutation
+        Communities by their smallest row, the rows of each in their old order: what locality the
+        old order has is kept where the communities allow.
+
+    Raises
+    ------
+    GraphError
+        If `graph` is not a valid sparse matrix, or not square.
+    ArgumentError
+        If there is no such method or its package is not installed, or a number is out of range.
+
+    Notes
+    -----
+    The community-based orders that section 3.5.1 of GNNAdvisor compares Rabbit order with.
+    """
+    find, library = _method(method)
+    seed = checked_integer("seed", seed, 0)
+    pattern = undirected_pattern(load_graph(graph))
+    n_rows = pattern.shape[0]
+    if find is not _metis and parts is not None:
+        raise ArgumentError("parts", f"got {parts!r}, but Louvain finds the number itself", "None")
+    wanted = max(1, round(math.sqrt(n_rows))) if parts is None else parts
+    if checked_integer("parts", wanted, 1) > max(n_rows, 1):
+        raise ArgumentError("parts", f"got {wanted} for {n_rows} rows", "at most one a row")
+    if pattern.nnz == 0:  # nothing to find, and the libraries differ in how they say so
+        return Permutation.trusted(np.arange(n_rows, dtype=np.int32))
+    labels = find(library, pattern, seed, wanted)
+    _, first, community = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.argsort(first[community], kind="stable")
+    return Permutation.trusted(order.astype(np.int32))
+
+
+def _networkx(
+    networkx: Any, pattern: sparse.csr_array, seed: int, parts: int
+) -> npt.NDArray[np.integer[Any]]:
+    graph = networkx.from_scipy_sparse_array(pattern)
+    found = networkx.community.louvain_communities(graph, weight=None, seed=seed)
+    labels = np.empty(pattern.shape[0], dtype=np.int32)
+    for label, members in enumerate(found):
+        labels[list(members)] = label
+    return labels
+
+
+def _igraph(
+    igraph: Any, pattern: sparse.csr_array, seed: int, parts: int
+) -> npt.NDArray[np.integer[Any]]:
+    upper = sparse.triu(pattern, format="coo")
+    graph = igraph.Graph(n=pattern.shape[0], edges=np.column_stack([upper.row, upper.col]))
+    # igraph draws from one generator for all, Python's `random` unless told otherwise.
+    igraph.set_random_number_generator(random.Random(seed))
+    try:
+        return np.array(graph.community_multilevel().membership)
+    finally:
+        igraph.set_random_number_generator(random)
+
+
+def _metis(
+    pymetis: Any, pattern: sparse.csr_array, seed: int, parts: int
+) -> npt.NDArray[np.integer[Any]]:
+    index = pymetis.zero_copy_dtype()
+    adjacency = pymetis.CSRAdjacency(
+        pattern.indptr.astype(index, copy=False), pattern.indices.astype(index, copy=False)
+    )
+    # A C int from 1 up: METIS draws the same numbers for 0 as for 1.
+    options = pymetis.Options(seed=1 + seed % (2**31 - 1))
+    return np.array(pymetis.part_graph(parts, adjacency, options=options).vertex_part)
+
+
+#: Method, the package it needs, and what to install for it.
+_METHODS: dict[str, tuple[Callable[..., npt.NDArray[np.integer[Any]]], str, str]] = {
+    "igraph": (_igraph, "igraph", "igraph"),
+    "networkx": (_networkx, "networkx", "networkx"),
+    "metis": (_metis, "pymetis", "pymetis>=2025.2"),
+}
+
+
+def _method(name: str) -> tuple[Callable[..., npt.NDArray[np.integer[Any]]], Any]:
+    """Return the function that finds communities, and the library for it."""
+    if name == "auto":
+        try:
+            return _method("igraph")
+        except ArgumentError:
+            return _method("networkx")
+    if not isinstance(name, str) or name not in _METHODS:
+        raise ArgumentError("method", f"there is no {name!r}", ", ".join(["auto", *_METHODS]))
+    find, package, install = _METHODS[name]
+    try:
+        return find, importlib.import_module(package)
+    except ImportError as error:
+        raise ArgumentError(
+            "method",
+            f"{name!r} needs the package {package}, which is not installed",
+            f"pip install '{install}', or the method 'auto', which takes what there is",
+        ) from error
