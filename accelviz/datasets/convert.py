@@ -40,6 +40,8 @@ def from_scipy(matrix: Any, name: str, source: str) -> Graph:
         arrays = (matrix.indptr.copy(), matrix.indices.copy(), matrix.data.copy())
         return from_csr_arrays(*arrays, matrix.shape, name, source)
     try:
+        if matrix.format == "bsr":
+            matrix.check_format(full_check=True)
         csr = matrix.tocsr(copy=True)
     except (ValueError, IndexError, OverflowError) as error:
         raise GraphError("graph", str(error), "a valid SciPy sparse matrix") from error
@@ -121,9 +123,64 @@ def from_edge_index(
     if high >= n_nodes or n_nodes > MAX_SIDE:
         raise GraphError("edge_index", f"node {high} of {n_nodes}", f"nodes 0 to {n_nodes - 1}")
     sender, receiver = edges
-    ones = np.ones(edges.shape[1], dtype=np.float32)
-    coo = sparse.coo_array((ones, (receiver, sender)), shape=(n_nodes, n_nodes))
-    return from_scipy(coo, name, source)
+    return from_edges(sender, receiver, None, n_nodes, name, source)
+
+
+def from_edges(
+    sender: npt.NDArray[Any],
+    receiver: npt.NDArray[Any],
+    weights: npt.NDArray[np.float32] | None,
+    n_nodes: int,
+    name: str,
+    source: str,
+    *,
+    symmetric: bool = False,
+) -> Graph:
+    """Make a square graph of edges whose nodes are known to be 0 to `n_nodes` - 1.
+
+    Edge `e` becomes a nonzero in row `receiver[e]`, column `sender[e]`; a repeated edge adds up.
+    All weights are one if there are none. `symmetric` adds the other direction of every edge; of
+    two weights of one pair, the larger counts for both.
+    """
+    if weights is None:
+        weights = np.ones(len(sender), dtype=np.float32)
+    csr = sparse.coo_array((weights, (receiver, sender)), shape=(n_nodes, n_nodes)).tocsr()
+    if symmetric and csr.data.min(initial=1) > 0:
+        csr = csr.maximum(csr.T)
+    elif symmetric:
+        # SciPy's maximum takes what is not stored for zero, so it sees ranks, which start at 1.
+        levels, ranks = np.unique(csr.data, return_inverse=True)
+        csr.data = ranks + 1
+        csr = csr.maximum(csr.T)
+        csr.data = levels[csr.data - 1]
+    return from_csr_arrays(csr.indptr, csr.indices, csr.data, csr.shape, name, source)
+
+
+def plausible_nodes(edges: int) -> int:
+    """Return how many nodes a file with so many edges may have without being asked about it.
+
+    2^20 and 64 for each edge. A graph costs 8 bytes a node even where it has no edge, so a single
+    odd node number would cost 16 GB; sparse numbers, such as 9-digit ones of a few thousand users,
+    are better numbered anew.
+    """
+    return 2**20 + 64 * edges
+
+
+def check_stated_size(rows: int, entries: int) -> None:
+    """Refuse a number of rows, stated in a file, that is out of proportion to its entries.
+
+    Raises
+    ------
+    GraphError
+        If there are more than `plausible_nodes`.
+    """
+    if rows > plausible_nodes(entries):
+        raise GraphError(
+            "shape",
+            f"{rows} rows for {entries} entries",
+            f"{plausible_nodes(entries)} or fewer; if it is right, pass the matrix itself, opened "
+            "with SciPy or NumPy",
+        )
 
 
 def from_networkx(graph: Any, name: str, source: str) -> Graph:

@@ -14,6 +14,7 @@ from scipy import sparse
 from accelviz.datasets.bundled import bundled_graphs, load_bundled
 from accelviz.datasets.cache import cached
 from accelviz.datasets.convert import from_edge_index, from_networkx, from_scipy
+from accelviz.datasets.download import PUBLIC, download
 from accelviz.datasets.options import checked_options
 from accelviz.datasets.readers import READERS, read_file
 from accelviz.datasets.synthetic.table_one import TABLE_ONE
@@ -34,7 +35,9 @@ def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:
         - the name of a graph of Accel-GCN's Table I, in any case: `"collab"` or `"collab-twin"`,
           made up with that graph's exact degrees (see `twin`); Reddit and PRODUCTS approximately.
           `"pubmed"` is the real one;
-        - a path to a MatrixMarket file (`.mtx`, `.mtx.gz`) or a SciPy `.npz`;
+        - a path to a graph file: an edge list, MatrixMarket, `.npz` and others (docs/files.md);
+        - an address `https://...` of such a file, or the name of a public set in
+          `accelviz.datasets.download.PUBLIC`, which is fetched once and kept;
         - a SciPy sparse matrix or array, square or rectangular;
         - a NetworkX graph (rows in node order, weights from the attribute `weight`);
         - a 2 x E `edge_index` of integers (row 0 senders, row 1 receivers), NumPy or a CPU tensor;
@@ -107,13 +110,19 @@ def _load_named(graph: str | os.PathLike[str], options: dict[str, Any]) -> Graph
         if entry is not None:
             checked_options(_load_twin, options, f"the twin of {entry.name}")
             return _load_twin(entry.name, **options)
+        if graph.lower() in PUBLIC:
+            public = PUBLIC[graph.lower()]
+            read = read_file(download(graph), **options)
+            return replace(read, name=graph.lower(), source=public.url, kind="real")
+        if graph.lower().startswith(("http://", "https://")):
+            return replace(read_file(download(graph), **options), source=graph)
     path = Path(graph)
     looks_like_file = isinstance(graph, os.PathLike) or path.exists() or path.suffix
     if looks_like_file:
         return read_file(path, **options)
     table_one = ", ".join(entry.name for entry in TABLE_ONE.values())
     names = [*bundled_graphs(), *TABLE_ONE]
-    near = difflib.get_close_matches(str(graph).lower(), names, n=1)
+    near = difflib.get_close_matches(str(graph).lower(), [*names, *PUBLIC], n=1)
     raise GraphError(
         "graph",
         f"there is no graph {graph!r}, nor a file of that name"

@@ -3,7 +3,26 @@
 from __future__ import annotations
 
 # Importing a reader's module registers it.
-from accelviz.datasets.readers import matrix_market, npz
+from accelviz.datasets.readers import (
+    edge_list,
+    matrix_market,
+    metis,
+    npz,
+    ogb,
+    raw_csr,
+    tu,
+)
 from accelviz.datasets.readers.registry import READERS, read_file, reader
 
-__all__ = ["READERS", "matrix_market", "npz", "read_file", "reader"]
+__all__ = [
+    "READERS",
+    "edge_list",
+    "matrix_market",
+    "metis",
+    "npz",
+    "ogb",
+    "raw_csr",
+    "read_file",
+    "reader",
+    "tu",
+]

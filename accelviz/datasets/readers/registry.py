@@ -13,7 +13,7 @@ from accelviz.graph import Graph
 Reader = Callable[..., Graph]
 
 #: Ending of a file name, in lower case, to the function that reads it; the longest ending that
-#: matches counts.
+#: matches counts. One that starts with a letter is a whole name.
 READERS: dict[str, Reader] = {}
 
 
@@ -47,7 +47,11 @@ def read_file(path: Path, **options: Any) -> Graph:
         If the reader has no such option.
     """
     lowered = path.name.lower()
-    endings = [ending for ending in READERS if lowered.endswith(ending)]
+    endings = [
+        ending
+        for ending in READERS
+        if lowered == ending or (lowered.endswith(ending) and not ending[0].isalpha())
+    ]
     if not endings:
         raise GraphError(str(path), "no reader for this ending", ", ".join(sorted(READERS)))
     if not path.is_file():
@@ -56,4 +60,13 @@ def read_file(path: Path, **options: Any) -> Graph:
     function = READERS[ending]
     checked_options(function, options, f"the reader of {ending} files", ("name", "source"))
     name = path.name[: -len(ending)] or path.name
-    return function(path, name=name, source=f"file {path.name}", **options)
+    try:
+        return function(path, name=name, source=f"file {path.name}", **options)
+    except GraphError as error:
+        if path.name in error.argument:
+            raise
+        raise GraphError(f"{path}: {error.argument}", error.problem, error.expected) from error
+    except OSError as error:
+        raise GraphError(str(path), str(error), "a file that can be read") from error
+    except MemoryError as error:
+        raise GraphError(str(path), "it does not fit in memory", "a smaller graph") from error

@@ -1,0 +1,207 @@
+"""Edge lists: one edge a line, as SNAP and most others publish graphs."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass, field
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from accelviz.datasets.convert import from_edges, plausible_nodes
+from accelviz.datasets.readers.edge_lines import (
+    Layout,
+    NodeRange,
+    delimiter_of,
+    is_comment,
+    is_header,
+    split,
+)
+from accelviz.datasets.readers.registry import reader
+from accelviz.datasets.readers.text import blocks, malformed, shown
+from accelviz.errors import ArgumentError, GraphError
+from accelviz.graph import MAX_SIDE, Graph
+
+_UNDIRECTED = re.compile(rb"#\s*undirected graph", re.IGNORECASE)
+_ENDINGS = [
+    f".{kind}{packed}"
+    for kind in ("txt", "csv", "tsv", "edges", "edgelist")
+    for packed in ("", ".gz", ".bz2")
+]
+
+
+@reader(*_ENDINGS)
+def read_edge_list(
+    path: Path,
+    *,
+    name: str,
+    source: str,
+    base: int | str = "auto",
+    n_nodes: int | None = None,
+    symmetric: bool | None = None,
+    relabel: bool = False,
+    weights: bool | None = None,
+    progress: bool | None = None,
+) -> Graph:
+    """Read a file of edges `sender receiver [weight]`, plain or packed with gzip or bzip2.
+
+    The edge `u v` becomes a nonzero in row `v`, column `u`, so that `A @ X` sums over in-neighbors.
+    A repeated edge adds up. Fields are separated by commas, semicolons, bars, tabs or blanks, the
+    same in all lines. Lines that start with `#`, `%` or `//` are comments; the first other line
+    may hold the names of the columns.
+
+    Parameters
+    ----------
+    path : Path
+    name, source : str
+    base : {0, 1, "auto"}
+        The number of the first node. "auto" takes 1 if no node 0 occurs; `source` says which.
+    n_nodes : int, optional
+        Number of nodes; by default the largest one that occurs decides.
+    symmetric : bool, optional
+        Whether each line stands for both directions; the matrix becomes max(A, A^T), so a file that
+        lists both is not doubled. By default only if a comment says `# Undirected graph`, as SNAP
+        writes it.
+    relabel : bool
+        Number the nodes that occur anew, keeping their order: for sparse node numbers.
+    weights : bool, optional
+        Whether there is a weight in the third column. By default there is one if there are three
+        columns; more columns need a decision: True takes the third, False ignores all after the
+        second (so do it for timestamps).
+    progress : bool, optional
+        Show a progress bar: always, never, or (None) for large files in a terminal or notebook.
+
+    Raises
+    ------
+    GraphError
+        Naming the line, where one is malformed; if there is no edge; or if the largest node is out
+        of all proportion to the number of edges (see `plausible_nodes`) and neither `n_nodes` nor
+        `relabel` is given.
+    ArgumentError
+        If an option is none of the above.
+    """
+    if base not in (0, 1, "auto"):
+        raise ArgumentError("base", f"got {base!r}", '0, 1 or "auto"')
+    if n_nodes is not None and not (isinstance(n_nodes, Integral) and 0 < n_nodes <= MAX_SIDE):
+        raise ArgumentError("n_nodes", f"got {n_nodes!r}", f"1 to {MAX_SIDE}")
+    found = _collect(path, _allowed(base, n_nodes, relabel), weights, progress)
+    if not found.nodes:
+        raise GraphError(str(path), "there is no edge in it", "lines like `0 1`")
+
+    nodes = np.concatenate(found.nodes)
+    if relabel:
+        codes, labels = pd.factorize(nodes.ravel(), sort=True)
+        nodes = codes.astype(np.int32).reshape(-1, 2)
+        least, count = 0, len(labels)
+        if count > (n_nodes or MAX_SIDE):
+            raise GraphError(str(path), f"{count} different nodes", f"{n_nodes or MAX_SIDE}")
+        notes = ["numbered anew"]
+    else:
+        least = int(base) if base != "auto" else int(nodes.min() > 0)
+        count = int(nodes.max()) + 1 - least
+        most = n_nodes or min(MAX_SIDE, plausible_nodes(len(nodes)))
+        if count > most:  # reading once more, now that `most` is known, finds the line
+            _collect(path, _allowed(least, n_nodes, relabel, most), weights, progress=False)
+        notes = [f"counted from {least}"]
+    found.nodes.clear()
+    symmetric = found.undirected if symmetric is None else symmetric
+    if symmetric:
+        notes.append("in both directions")
+    if found.weights:
+        notes.append("weights in column 3")
+    sender, receiver = (nodes - np.int32(least) if least else nodes).T
+    return from_edges(
+        sender,
+        receiver,
+        np.concatenate(found.weights) if found.weights else None,
+        n_nodes or count,
+        name,
+        f"{source}, {', '.join(notes)}",
+        symmetric=symmetric,
+    )
+
+
+def _allowed(
+    base: int | str, n_nodes: int | None, relabel: bool, most: int | None = None
+) -> NodeRange:
+    if relabel:
+        return NodeRange(0, 2**63 - 2, "does not fit in 64 bits", "less than 2^63 - 1")
+    # As long as it is not known where counting starts, either may be right.
+    low = 0 if base == "auto" else int(base)
+    past = 1 if base == "auto" else int(base)
+    if n_nodes is not None:
+        high = n_nodes - 1 + past
+        advice = f"0 to {high - 1}, or 1 to {high}" if past > low else f"{low} to {high}"
+        return NodeRange(low, high, f"is too large for {n_nodes} nodes", advice)
+    if most is not None and most < MAX_SIDE:
+        return NodeRange(
+            low,
+            most - 1 + past,
+            f"is out of proportion to the number of edges, which allows {most} nodes",
+            "relabel=True to number sparse nodes anew, or n_nodes if so many are meant",
+        )
+    high = MAX_SIDE - 1 + past
+    return NodeRange(
+        low, high, "does not fit in 32 bits", f"up to {high}; relabel=True numbers them anew"
+    )
+
+
+@dataclass
+class _Found:
+    """What a file holds, in parts."""
+
+    nodes: list[npt.NDArray[Any]] = field(default_factory=list)
+    weights: list[npt.NDArray[np.float32]] = field(default_factory=list)
+    undirected: bool = False
+
+
+def _collect(path: Path, allowed: NodeRange, weights: bool | None, progress: bool | None) -> _Found:
+    found = _Found()
+    layout = None
+    header = False
+    for first_line, block in blocks(path, progress):
+        start = 0
+        if layout is None:
+            for number, line in enumerate(io.BytesIO(block), first_line):
+                if number == 1 and line.startswith(b"%%MatrixMarket"):
+                    raise GraphError(str(path), "it is a MatrixMarket file", "the ending .mtx")
+                if line.strip(b" \t\n") and not is_comment(line):
+                    if header or not is_header(line):
+                        layout = _layout(path, number, line.rstrip(b"\n"), weights, allowed)
+                        first_line = number
+                        break
+                    header = True
+                found.undirected |= _UNDIRECTED.match(line) is not None
+                start += len(line)
+            else:
+                continue
+        text = block[start:]
+        nodes, values = layout.fast(text) or layout.slow(first_line, text)
+        found.nodes.append(nodes)
+        if values is not None:
+            found.weights.append(values)
+    return found
+
+
+def _layout(
+    path: Path, number: int, line: bytes, weights: bool | None, allowed: NodeRange
+) -> Layout:
+    """Return the layout that the first line with an edge shows."""
+    delimiter = delimiter_of(line)
+    fields = split(line, delimiter)
+    count = len(fields)
+    if count > 3 and weights is None and fields[0].isdigit() and fields[1].isdigit():
+        raise malformed(
+            path,
+            number,
+            f"{count} columns in {shown(line)}",
+            "weights=True for weights in the third, or weights=False to ignore all but two",
+        )
+    columns = 3 if weights or (weights is None and count == 3) else 2
+    more = weights is not None and count > columns
+    return Layout(path, number, delimiter, columns, more, allowed)
