@@ -74,7 +74,7 @@ format: $(READY)dev
 
 # Renews the exact versions; run it after changing the dependencies in pyproject.toml.
 COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade --quiet \
-	--no-annotate --custom-compile-command "make lock" --extra lab --extra test --extra dev
+	--no-annotate --custom-compile-command "make lock" --extra lab --extra test --extra dev --extra emulator
 lock: $(READY)dev
 	$(COMPILE) --extra nvrtc --extra cuda13 --output-file requirements.lock
 	$(COMPILE) --extra cuda12 --output-file requirements-cuda12.lock

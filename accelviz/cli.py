@@ -65,7 +65,7 @@ def _doctor(_: argparse.Namespace) -> str:
     import numpy
     import scipy
 
-    from accelviz.executors import gpu_state
+    from accelviz.executors import find_executor, gpu_state
     from accelviz.files import kernel_directory
 
     state = gpu_state()
@@ -85,5 +85,7 @@ def _doctor(_: argparse.Namespace) -> str:
     ]
     if state.fix:
         lines.append(("what to do", state.fix))
+    emulator = find_executor("emulator")
+    lines.append(("emulator", emulator.why_not() or f"ready, {emulator.hardware()['hardware']}"))
     lines.append(("kernels", ", ".join(kernels)))
     return "\n".join(f"{label:<12}{text}" for label, text in lines)

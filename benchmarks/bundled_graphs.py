@@ -16,13 +16,15 @@ from accelviz.analysis.accuracy import Oracle
 from accelviz.datasets import bundled_graphs
 from accelviz.executors import EXECUTORS
 
+TIMED = [executor.name for executor in EXECUTORS if executor.timed]
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", required=True, help="CSV to write")
     parser.add_argument("--columns", nargs="+", type=int, default=[16, 32, 64, 96, 128])
     parser.add_argument("--repeats", type=int, default=50)
-    parser.add_argument("--devices", nargs="+", default=[executor.name for executor in EXECUTORS])
+    parser.add_argument("--devices", nargs="+", default=TIMED)
     options = parser.parse_args()
 
     devices = [

@@ -63,7 +63,7 @@ def test_the_demo_takes_a_file_and_a_setting(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--graph", "none"], "no bundled graph 'none'"),
+        (["--graph", "none"], "there is no graph 'none'"),
         (["--columns", "0"], "n_cols: got 0"),
         (["--max-warp-nzs", "70000"], "max_warp_nzs: got 70000"),
         (["--output", "x.doc"], "a name ending in .png, .svg, .pdf"),

@@ -199,3 +199,15 @@ def test_the_progress_bar_and_nothing_else(server, capsys):
     download(server.url, name="again.txt.gz", progress=True)
     assert "again.txt.gz: 100%" in capsys.readouterr().err
     assert pooch.get_logger().level == level != logging.WARNING
+
+
+def test_load_graph_takes_addresses_and_names_of_public_sets(server, monkeypatch):
+    graph = load_graph(server.url)
+    assert (graph.name, graph.source, graph.nnz) == ("net", server.url, 4)
+    assert load_graph(server.url, symmetric=False).nnz == 2
+    monkeypatch.setitem(PUBLIC, "com-mine", PublicSet(server.url, SHA256))
+    graph = load_graph("COM-Mine")
+    assert (graph.name, graph.kind, graph.source) == ("com-mine", "real", server.url)
+    monkeypatch.setitem(PUBLIC, "com-mine", PublicSet(server.url + ".none", SHA256))
+    with pytest.raises(GraphError, match="404 Not Found"):
+        load_graph("com-mine")

@@ -356,7 +356,10 @@ def test_truncated_gzip(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ("coraa", "no graph 'coraa'.*did you mean cora.*citeseer.*Collab.*or a file ending in .csv"),
+        (
+            "coraa",
+            "no graph 'coraa'.*did you mean cora.*citeseer.*Collab.*or a file ending in .csv",
+        ),
         ("none.mtx", "there is no such file"),
         ("notes.docx", r"no reader for this ending.*\.npz"),
         (7, "got a int"),

@@ -11,13 +11,24 @@ from accelviz.errors import ArgumentError
 from accelviz.executors.base import Executor, ReadyPlan, is_device_array
 from accelviz.executors.cpu import CpuExecutor
 from accelviz.executors.cuda import CudaExecutor, GpuState, gpu_state
+from accelviz.executors.emulator import EmulatorExecutor, emulate, trace
 from accelviz.graph import Graph
 from accelviz.strategies import Plan, Strategy, find_strategy, plan
 
-__all__ = ["EXECUTORS", "Executor", "GpuState", "ReadyPlan", "find_executor", "gpu_state", "spmm"]
+__all__ = [
+    "EXECUTORS",
+    "Executor",
+    "GpuState",
+    "ReadyPlan",
+    "emulate",
+    "find_executor",
+    "gpu_state",
+    "spmm",
+    "trace",
+]
 
 #: The devices, the one to prefer first.
-EXECUTORS: tuple[Executor, ...] = (CudaExecutor(), CpuExecutor())
+EXECUTORS: tuple[Executor, ...] = (CudaExecutor(), CpuExecutor(), EmulatorExecutor())
 
 #: Ready plans kept with each graph, so that the next `spmm` of the same kind starts at once.
 _KEPT_PLANS = 4
@@ -58,8 +69,10 @@ def spmm(
         The features; rounded to float32. A CuPy array (or another CUDA array) stays on the GPU.
     strategy : str or Strategy
         See `plan`.
-    device : {"auto", "cuda", "cpu"}
-        "auto" takes the GPU where there is one and the strategy has a kernel.
+    device : {"auto", "cuda", "cpu", "emulator"}
+        "auto" takes the GPU where there is one and the strategy has a kernel, else the CPU.
+        "emulator" runs the CUDA kernel itself on the host, thread by thread, and finds races and
+        wrong addresses; it needs a C++ compiler, and is for small graphs.
     out : array, optional
         C-contiguous float32 array of shape (n_rows, n_cols) to write to.
     **parameters
@@ -77,9 +90,10 @@ def spmm(
     ArgumentError
         If `X`, `out`, the device or the strategy does not fit.
     DeviceUnavailable
-        If `device="cuda"` and there is no usable GPU; the message says how to get there.
+        If `device="cuda"` and there is no usable GPU, or `device="emulator"` and no compiler; the
+        message says how to get there.
     KernelError
-        If the kernel does not compile or run.
+        If the kernel does not compile or run, or the emulator finds a mistake in it.
 
     Notes
     -----

@@ -28,9 +28,18 @@ class ReadyPlan(Protocol):
 
 
 class Executor(Protocol):
-    """A device that plans run on."""
+    """A device that plans run on.
+
+    Attributes
+    ----------
+    name : str
+        What `device=` calls it.
+    timed : bool
+        Whether its times say something about its hardware.
+    """
 
     name: str
+    timed: bool
 
     def why_not(self) -> str | None:
         """Say in one sentence why this device cannot be used here, or None if it can."""

@@ -23,6 +23,7 @@ class CpuExecutor:
     """Runs plans in Numba on all cores; always available."""
 
     name = "cpu"
+    timed = True
 
     def why_not(self) -> str | None:
         """Return None: every machine has a CPU."""

@@ -213,7 +213,8 @@ def compile_cubin(spec: KernelSpec, arch: str) -> bytes:
     program = nvrtc.createProgram(spec.source(), spec.file, [], [])
     try:
         nvrtc.compileProgram(program, [f"-arch={arch}", *compile_options(spec)])
-        return bytes(nvrtc.getCUBIN(program))
+        # CuPy takes off the last byte, as if it ended text; disassemblers want it.
+        return bytes(nvrtc.getCUBIN(program)) + b"\0"
     except nvrtc.NVRTCError as error:
         log = nvrtc.getProgramLog(program)
         raise KernelError(spec.file, f"it does not compile for {arch}:\n{log}") from error
@@ -225,6 +226,7 @@ class CudaExecutor:
     """Runs plans on the current CUDA device."""
 
     name = "cuda"
+    timed = True
 
     def why_not(self) -> str | None:
         """Say why there is no usable GPU, or None if there is one."""

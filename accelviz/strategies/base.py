@@ -69,7 +69,7 @@ class KernelSpec:
     Parameters
     ----------
     file : str
-        Name of the `.cu` file.
+        Name of the `.cu` file; with `code`, only the name that messages use.
     entry : str
         Name of its `extern "C" __global__` function.
     defines : mapping of str to int
@@ -77,21 +77,26 @@ class KernelSpec:
     arguments : tuple of str
         The function's parameters in order: names of `Plan.arrays`, and `X` and `Y` for the features
         and the result.
+    code : str
+        The CUDA source itself, in place of a file: for a kernel written in a notebook.
     """
 
     file: str
     entry: str
     defines: Mapping[str, int]
     arguments: tuple[str, ...]
+    code: str = ""
 
     def source(self) -> str:
-        """Read the CUDA source.
+        """Return the CUDA source.
 
         Raises
         ------
         KernelError
             If the file does not exist.
         """
+        if self.code:
+            return self.code
         path = files.kernel_directory() / self.file
         try:
             return path.read_text(encoding="utf-8")

@@ -1,0 +1,149 @@
+"""What a trace costs in memory transactions: requests, sectors, bank conflicts, collisions."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from accelviz.executors.emulator import trace
+from accelviz.strategies import Plan
+
+#: Bytes of a sector and of a cache line of every NVIDIA GPU since Pascal.
+SECTOR_BYTES, LINE_BYTES = 32, 128
+#: Shared memory: banks, and bytes of a word of a bank.
+BANKS, BANK_BYTES = 32, 4
+#: Blocks traced at a time where a whole launch is counted.
+_BLOCKS = 64
+
+_PLACE = ["file", "line", "kind", "space", "array"]
+
+
+def requests(traced: pd.DataFrame) -> pd.DataFrame:
+    """Put the lanes of each request together and count what it costs.
+
+    Parameters
+    ----------
+    traced : DataFrame
+        From `trace`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each request (one instruction of one warp): `block`, `warp`, `step`, `file`,
+        `line`, `kind`, `space`, `array`, and
+
+        - `lanes`: lanes that take part;
+        - `bytes`: what they ask for, repetitions included;
+        - `sectors`, `lines`: distinct 32-byte sectors and 128-byte lines (0 for shared memory);
+        - `wavefronts`: passes through the banks of shared memory, 1 if no two lanes want different
+          words of one bank (0 for global memory);
+        - `collisions`: lanes of an atomic whose address another lane of the request has too.
+    """
+    ordered = traced.sort_values(["block", "step", "lane"], kind="stable")
+    key = ordered[["block", "step"]].to_numpy()
+    begins = np.ones(len(key), dtype=bool)
+    begins[1:] = (key[1:] != key[:-1]).any(axis=1)
+    bounds = np.append(np.flatnonzero(begins), len(key)).astype(np.int64)
+    first = ordered.iloc[bounds[:-1]].reset_index(drop=True)
+    counted = _count(
+        bounds,
+        ordered["offset"].to_numpy(np.int64),
+        ordered["bytes"].to_numpy(np.int64),
+        (ordered["space"] == "shared").to_numpy(),
+        (ordered["kind"] == "atomic").to_numpy(),
+    )
+    found = first[["block", "warp", "step", *_PLACE]].copy()
+    found["lanes"] = np.diff(bounds)
+    for i, name in enumerate(("bytes", "sectors", "lines", "wavefronts", "collisions")):
+        found[name] = counted[:, i]
+    return found
+
+
+def traffic(traced: pd.DataFrame) -> pd.DataFrame:
+    """Sum the requests of a trace by source line, kind and array.
+
+    Parameters
+    ----------
+    traced : DataFrame
+        From `trace`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each line, kind and array, in the order of the source: `requests`, `lanes`,
+        `bytes`, `sectors`, `lines`, `wavefronts`, `collisions` in all, `lanes_per_request`, and
+        `sectors_per_request`, which is 4 where 32 lanes read 4 neighboring bytes each.
+    """
+    return _summed(requests(traced).assign(requests=1))
+
+
+def launch_traffic(plan: Plan, X: npt.ArrayLike) -> pd.DataFrame:
+    """Trace all blocks of a plan's kernel and return its `traffic`.
+
+    Parameters
+    ----------
+    plan : Plan
+    X : array, shape (n_senders, n_cols)
+
+    Returns
+    -------
+    DataFrame
+        As `traffic` gives it. Blocks are traced a few at a time, so that the memory stays bounded.
+    """
+    total = int(np.prod(plan.launch.grid))
+    parts = [
+        traffic(trace(plan, X, range(first, min(first + _BLOCKS, total))))
+        for first in range(0, total, _BLOCKS)
+    ]
+    return _summed(pd.concat(parts, ignore_index=True)) if parts else traffic(trace(plan, X, []))
+
+
+def _summed(table: pd.DataFrame) -> pd.DataFrame:
+    sums = ["requests", "lanes", "bytes", "sectors", "lines", "wavefronts", "collisions"]
+    found = table.groupby(_PLACE, observed=True, as_index=False)[sums].sum()
+    found = found.sort_values(["file", "line"], kind="stable", ignore_index=True)
+    found["lanes_per_request"] = found["lanes"] / found["requests"]
+    found["sectors_per_request"] = found["sectors"] / found["requests"]
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(
+    bounds: npt.NDArray[np.int64],
+    offset: npt.NDArray[np.int64],
+    size: npt.NDArray[np.int64],
+    shared: npt.NDArray[np.bool_],
+    atomic: npt.NDArray[np.bool_],
+) -> npt.NDArray[np.int64]:
+    """Bytes, sectors, lines, wavefronts and collisions of each request."""
+    counted = np.zeros((bounds.size - 1, 5), dtype=np.int64)
+    for request in range(bounds.size - 1):
+        start, stop = bounds[request], bounds[request + 1]
+        row = counted[request]
+        row[0] = size[start:stop].sum()
+        if shared[start]:
+            row[3] = _wavefronts(offset[start:stop], size[start])
+        else:
+            row[1] = np.unique(offset[start:stop] // SECTOR_BYTES).size
+            row[2] = np.unique(offset[start:stop] // LINE_BYTES).size
+        if atomic[start]:
+            row[4] = stop - start - np.unique(offset[start:stop]).size
+    return counted
+
+
+@numba.njit(cache=True, nogil=True)
+def _wavefronts(offset: npt.NDArray[np.int64], size: int) -> int:
+    """Count passes through the banks; wide accesses go a half or a quarter warp at a time."""
+    words = max(1, size // BANK_BYTES)
+    lanes = BANKS // words
+    total = 0
+    for first in range(0, offset.size, lanes):
+        wanted = np.unique(offset[first : first + lanes] // BANK_BYTES)
+        in_bank = np.zeros(BANKS, dtype=np.int64)
+        for word in wanted:
+            for k in range(words):
+                in_bank[(word + k) % BANKS] += 1
+        total += in_bank.max()
+    return total

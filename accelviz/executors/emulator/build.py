@@ -1,0 +1,184 @@
+"""Compiles a kernel for the host, once for each content."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.files import cache_folder, kernel_directory, written_whole
+from accelviz.strategies import KernelSpec
+
+HOST_SOURCES = Path(__file__).resolve().parent / "host"
+_COMMON = ("-std=c++17", "-g1", "-fPIC", "-fvisibility=hidden", f"-I{HOST_SOURCES}")
+#: -O1 keeps loads and stores as the source has them, in the source's order.
+_KERNEL = (
+    "-O1",
+    "-fno-exceptions",
+    "-fno-strict-aliasing",
+    "-fno-omit-frame-pointer",
+    "-Wno-unknown-pragmas",
+    "-Wno-attributes",
+)
+_CHECKED = ("-fsanitize=thread",)
+#: Clang leaves out a load that a store to the same place follows, unless told not to.
+_CHECKED_CLANG = ("-mllvm", "-tsan-instrument-read-before-write=1")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C++ compiler that was found and works.
+
+    Attributes
+    ----------
+    command : tuple of str
+        What to call.
+    version : str
+        Its first line of `--version`.
+    """
+
+    command: tuple[str, ...]
+    version: str
+
+    @property
+    def is_clang(self) -> bool:
+        """Whether it takes clang's options."""
+        return "clang" in self.version.lower() or "zig" in " ".join(self.command)
+
+
+def _candidates() -> list[list[str]]:
+    found = [shlex.split(os.environ["CXX"])] if os.environ.get("CXX") else []
+    found += [[name] for name in ("c++", "clang++", "g++")]
+    if importlib.util.find_spec("ziglang"):
+        found.append([sys.executable, "-m", "ziglang", "c++"])
+    return found
+
+
+@functools.cache
+def find_compiler() -> Compiler | None:
+    """Return the first C++ compiler that there is: `$CXX`, c++, clang++, g++, the wheel ziglang."""
+    for command in _candidates():
+        if shutil.which(command[0]) is None:
+            continue
+        try:
+            answer = subprocess.run(
+                [*command, "--version"], capture_output=True, text=True, timeout=60, check=True
+            )
+        except (OSError, subprocess.SubprocessError):
+            continue
+        version = (answer.stdout or answer.stderr).splitlines()
+        return Compiler(tuple(command), version[0] if version else "")
+    return None
+
+
+def why_not() -> str | None:
+    """Say in one sentence why kernels cannot be emulated here, or None if they can."""
+    if sys.platform == "win32":
+        return "kernels are emulated on Linux and macOS only"
+    if find_compiler() is None:
+        return (
+            "no C++ compiler was found to emulate kernels with; install one (such as g++), name it "
+            "in $CXX, or run `pip install ziglang`"
+        )
+    return None
+
+
+def build(spec: KernelSpec, *, checked: bool) -> Path:
+    """Compile a kernel with the emulator's runtime into a library, or take it from the cache.
+
+    Parameters
+    ----------
+    spec : KernelSpec
+    checked : bool
+        Let each load and store be checked and traced; without, the kernel runs at full speed.
+
+    Returns
+    -------
+    Path
+        The library.
+
+    Raises
+    ------
+    DeviceUnavailable
+        If there is no compiler.
+    KernelError
+        If the kernel does not exist or does not compile; the message holds the compiler's.
+    """
+    compiler = find_compiler()
+    if compiler is None:
+        raise DeviceUnavailable("device 'emulator'", "no C++ compiler", why_not() or "")
+    source = (
+        '#include "cuda_on_host.h"\n'
+        f'#line 1 "{spec.file}"\n'
+        f"{spec.source()}\n"
+        f'#line 1 "entry"\nEMULATED_KERNEL({spec.entry})\n'
+    )
+    options = [*_COMMON, *_KERNEL, f"-I{kernel_directory()}"]
+    options += [f"-D{name}={value}" for name, value in spec.defines.items()]
+    if checked:
+        options += [*_CHECKED, *(_CHECKED_CLANG if compiler.is_clang else ())]
+    folder = _folder()
+    path = folder / f"{spec.entry}-{_digest(compiler, options, source)}.so"
+    if not path.exists():
+        with tempfile.TemporaryDirectory() as scratch:
+            kernel = Path(scratch) / "kernel.cpp"
+            kernel.write_text(source, "utf-8")
+            object_file = kernel.with_suffix(".o")
+            _run(compiler, [*options, "-c", str(kernel), "-o", str(object_file)], spec)
+            with written_whole(path) as temporary:
+                link = ["-shared", "-o", str(temporary), str(object_file), str(_runtime(compiler))]
+                _run(compiler, [*link, "-ldl"] if sys.platform == "linux" else link, spec)
+    return path
+
+
+def _runtime(compiler: Compiler) -> Path:
+    """Compile the runtime, which all kernels share; return its object file."""
+    options = [*_COMMON, "-O2", "-DNDEBUG"]
+    path = _folder() / f"runtime-{_digest(compiler, options, '')}.o"
+    if not path.exists():
+        with written_whole(path) as temporary:
+            _run(
+                compiler,
+                [*options, "-c", str(HOST_SOURCES / "runtime.cpp"), "-o", str(temporary)],
+                None,
+            )
+    return path
+
+
+def _digest(compiler: Compiler, options: Sequence[str], source: str) -> str:
+    """Name a compilation by all that goes into it, headers included."""
+    digest = hashlib.sha256(repr((compiler, list(options), source)).encode())
+    for path in sorted([*HOST_SOURCES.iterdir(), *kernel_directory().glob("*.cuh")]):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+def _folder() -> Path:
+    folder = cache_folder() / "emulator"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        folder = Path(tempfile.gettempdir()) / f"accelviz-emulator-{os.getuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def _run(compiler: Compiler, options: Sequence[str], spec: KernelSpec | None) -> None:
+    answer = subprocess.run(
+        [*compiler.command, *options], capture_output=True, text=True, check=False
+    )
+    if answer.returncode:
+        what = spec.file if spec else "the emulator's runtime"
+        raise KernelError(
+            what, f"it does not compile for the emulator:\n{answer.stderr.strip()[-4000:]}"
+        )

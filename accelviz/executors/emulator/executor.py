@@ -1,0 +1,216 @@
+"""The executor `emulator`: a plan's CUDA kernel, run thread by thread on the host."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.executors.base import checked_features, checked_output
+from accelviz.executors.emulator import build
+from accelviz.executors.emulator.library import Known, Library, aligned, load
+from accelviz.executors.emulator.problems import kernel_error
+from accelviz.executors.emulator.symbols import line_table
+from accelviz.strategies import KernelSpec, LaunchConfig, Plan
+
+
+class EmulatorExecutor:
+    """Runs kernels compiled for the host, and finds their mistakes.
+
+    Parameters
+    ----------
+    seed : int
+        0 runs blocks, warps and lanes in order; another number in a random order, in which a
+        mistake that hides in one order may show.
+    checked : bool
+        Check every load and store (bounds, races, unwritten memory). Without, the kernel runs some
+        ten times as fast and a wrong index crashes the process.
+    """
+
+    name = "emulator"
+    timed = False
+
+    def __init__(self, *, seed: int = 0, checked: bool = True) -> None:
+        self.seed = seed
+        self.checked = checked
+
+    def why_not(self) -> str | None:
+        """Say why there is no usable compiler, or None if there is one."""
+        return build.why_not()
+
+    def hardware(self) -> dict[str, str]:
+        """Name the compiler that stands in for a GPU."""
+        compiler = build.find_compiler()
+        name = f"emulator, {compiler.version}" if compiler else "emulator"
+        return {"hardware": name, "driver": "", "cuda": "", "cupy": ""}
+
+    def prepare(self, plan: Plan) -> EmulatorPlan:
+        """Compile the plan's kernel for the host.
+
+        Raises
+        ------
+        DeviceUnavailable
+            If there is no C++ compiler.
+        KernelError
+            If the plan has no kernel, or it does not compile.
+        """
+        problem = build.why_not()
+        if problem is not None:
+            raise DeviceUnavailable("device 'emulator'", problem, "device='cpu', which needs none")
+        if plan.kernel is None:
+            raise KernelError(
+                plan.strategy, "this strategy has no CUDA kernel", "device='cpu', which needs none"
+            )
+        return EmulatorPlan(plan, plan.kernel, seed=self.seed, checked=self.checked)
+
+
+class EmulatorPlan:
+    """A plan with its kernel compiled for the host."""
+
+    def __init__(self, plan: Plan, spec: KernelSpec, *, seed: int, checked: bool) -> None:
+        self.plan = plan
+        self.seed = seed
+        self.checked = checked
+        self.library = load(build.build(spec, checked=checked))
+        self._spec = spec
+        self.known: list[Known] = []
+        self._arguments: dict[str, Known | np.generic] = {
+            name: known_array(name, array) if isinstance(array, np.ndarray) else array
+            for name, array in plan.arrays.items()
+        }
+
+    def multiply(
+        self, X: npt.ArrayLike, out: npt.NDArray[np.float32] | None = None
+    ) -> npt.NDArray[np.float32]:
+        """Return `A @ X`; see `ReadyPlan`.
+
+        Raises
+        ------
+        KernelError
+            If the kernel does something that is wrong on a GPU, naming source line, block, thread
+            and address.
+        """
+        features = checked_features(X, self.plan)
+        out = checked_output(out, self.plan)
+        result = self.run(features, out)
+        if result is not out:
+            out[...] = result
+        return out
+
+    def run(
+        self, X: npt.NDArray[np.float32], out: npt.NDArray[np.float32], **options: Any
+    ) -> npt.NDArray[Any]:
+        """Run the kernel on an output that holds what it should find there; return the result."""
+        plan = self.plan
+        result = aligned(out)
+        if plan.zero_output:
+            result[...] = 0
+        if plan.launch.n_blocks == 0 or out.size == 0:
+            return result
+        there = {
+            **self._arguments,
+            "X": known_array("X", X),
+            "Y": known_array("Y", result, writable=True, initialised=plan.zero_output),
+        }
+        arguments = [there[name] for name in self._spec.arguments]
+        self.known = run_checked(
+            self.library,
+            self._spec,
+            plan.launch,
+            arguments,
+            seed=self.seed,
+            checked=self.checked,
+            **options,
+        )
+        return result
+
+    def seconds(
+        self, X: npt.ArrayLike, repeats: int = 3, warmup: int = 1
+    ) -> npt.NDArray[np.float64]:
+        """Time runs by the host's clock, which says nothing about a GPU; see `ReadyPlan`."""
+        features = checked_features(X, self.plan)
+        out = checked_output(None, self.plan)
+        times = np.empty(warmup + repeats)
+        for i in range(times.size):
+            start = time.perf_counter()
+            self.run(features, out)
+            times[i] = time.perf_counter() - start
+        return times[warmup:]
+
+
+def emulate(
+    spec: KernelSpec,
+    launch: LaunchConfig,
+    arguments: Mapping[str, npt.NDArray[Any] | np.generic],
+    *,
+    outputs: Collection[str] = (),
+    unwritten: Collection[str] = (),
+    seed: int = 0,
+) -> dict[str, npt.NDArray[Any]]:
+    """Run any CUDA kernel, not only a plan's.
+
+    Parameters
+    ----------
+    spec : KernelSpec
+        `arguments` names its parameters in order.
+    launch : LaunchConfig
+    arguments : mapping of str to array or NumPy scalar
+        What the kernel is called with; left as they are.
+    outputs : collection of str
+        Arrays that the kernel may write; it gets a copy.
+    unwritten : collection of str
+        Those of them whose content the kernel may not read before it has written it.
+    seed : int
+        See `EmulatorExecutor`.
+
+    Returns
+    -------
+    dict of str to array
+        The outputs.
+
+    Raises
+    ------
+    DeviceUnavailable, KernelError
+        As the executor does.
+    """
+    library = load(build.build(spec, checked=True))
+    copies = {name: np.array(arguments[name]) for name in outputs}
+    results: dict[str, npt.NDArray[Any]] = {name: aligned(copy) for name, copy in copies.items()}
+    given: list[Known | np.generic] = []
+    for name in spec.arguments:
+        argument = results.get(name, arguments[name])
+        if isinstance(argument, np.ndarray):
+            written = name not in unwritten
+            given.append(known_array(name, argument, writable=name in results, initialised=written))
+        else:
+            given.append(argument)
+    run_checked(library, spec, launch, given, seed=seed)
+    return results
+
+
+def run_checked(
+    library: Library,
+    spec: KernelSpec,
+    launch: LaunchConfig,
+    arguments: Sequence[Known | np.generic],
+    **options: Any,
+) -> list[Known]:
+    """Run a kernel and raise what the runtime finds; return the arrays it counts."""
+    error, known = library.run(launch, arguments, **options)
+    found = kernel_error(error, known, line_table(library.path).find, spec.entry)
+    if found is not None:
+        raise found
+    return known
+
+
+def known_array(
+    name: str, array: npt.NDArray[Any], *, writable: bool = False, initialised: bool = True
+) -> Known:
+    """Describe an array of the host to the runtime, copied where it is not aligned."""
+    array = aligned(np.ascontiguousarray(array))
+    address, size = array.ctypes.data, array.nbytes
+    return Known(name, array, address, size, array.itemsize, False, writable, initialised)

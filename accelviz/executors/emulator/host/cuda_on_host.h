@@ -1,0 +1,253 @@
+// The CUDA vocabulary that kernels may use, for a C++ compiler on the host.
+//
+// A kernel file is compiled with this header in front of it and with the compiler's instrumentation
+// for thread checkers, which calls a function before every load and store. Those functions, and
+// everything that involves more than one thread, are in runtime.cpp. To add a CUDA feature, declare
+// it here; if it touches memory, let it go through `emulator::access`, so that it is checked and
+// traced like plain loads and stores.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__ static const
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __align__(n) alignas(n)
+#ifdef __APPLE__
+#define __shared__ static __attribute__((used, section("__DATA,emulator_shared"), aligned(16)))
+#else
+#define __shared__ static __attribute__((used, section("emulator_shared"), aligned(16)))
+#endif
+
+// Two calls in two branches stay two calls: at a barrier it matters which one a thread is at.
+#ifdef __clang__
+#define EMULATOR_BARRIER __attribute__((noinline, nomerge))
+#else
+#define EMULATOR_BARRIER __attribute__((noinline))
+#endif
+
+// Functions that stand for one instruction: they report their access themselves, with the address
+// of the code that called them.
+#define EMULATOR_INSTRUCTION __attribute__((noinline, no_sanitize("thread")))
+#define EMULATOR_HERE __builtin_return_address(0)
+
+namespace emulator {
+
+enum Kind : std::int32_t { LOAD, STORE, ATOMIC };
+enum Scope : std::int32_t { BLOCK, DEVICE };
+
+// Checks and traces an access of the running thread before it happens.
+void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *code);
+
+// Waits until every lane of `mask` has come here, then gives the value that lane `source` brought;
+// with `source` < 0, the calling lane's own. `votes` gets the lanes whose `vote` was true.
+std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bool vote, unsigned *votes,
+                       void *code);
+
+// `exchange` as __syncwarp, which also orders memory inside the warp.
+void sync_warp(unsigned mask, void *code);
+void sync_threads(void *code);
+void *dynamic_shared();
+[[noreturn]] void trap(void *code);
+unsigned lane();
+
+// T where it should not be deduced.
+template <typename T>
+struct identity {
+    using type = T;
+};
+template <typename T>
+using as_is = typename identity<T>::type;
+
+template <typename To, typename From>
+EMULATOR_INSTRUCTION inline To bits(From from) {
+    static_assert(sizeof(To) >= sizeof(From), "the value does not fit");
+    To to{};
+    std::memcpy(&to, &from, sizeof(From));
+    return to;
+}
+
+template <typename T>
+EMULATOR_INSTRUCTION inline T narrowed(std::uint64_t from) {
+    T to;
+    std::memcpy(&to, &from, sizeof(T));
+    return to;
+}
+
+template <typename... P, std::size_t... I>
+EMULATOR_INSTRUCTION inline void call(void (*kernel)(P...), void **arguments, std::index_sequence<I...>) {
+    kernel(*static_cast<std::remove_reference_t<P> *>(arguments[I])...);
+}
+
+template <typename... P>
+EMULATOR_INSTRUCTION inline void call(void (*kernel)(P...), void **arguments) {
+    call(kernel, arguments, std::index_sequence_for<P...>{});
+}
+
+}  // namespace emulator
+
+struct dim3 {
+    unsigned x, y, z;
+    constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+extern dim3 threadIdx, blockIdx, blockDim, gridDim;
+constexpr int warpSize = 32;
+
+// Vectors move as one access, as they do on a GPU.
+#define EMULATOR_MOVE(FROM, TO, BYTES)                                             \
+    emulator::access(FROM, BYTES, emulator::LOAD, emulator::DEVICE, EMULATOR_HERE); \
+    emulator::access(TO, BYTES, emulator::STORE, emulator::DEVICE, EMULATOR_HERE);  \
+    std::memcpy(static_cast<void *>(TO), FROM, BYTES)
+#define EMULATOR_VECTOR_COPIES(NAME)                  \
+    NAME() = default;                                 \
+    EMULATOR_INSTRUCTION NAME(const NAME &from) {     \
+        EMULATOR_MOVE(&from, this, sizeof(NAME));     \
+    }                                                 \
+    EMULATOR_INSTRUCTION NAME &operator=(const NAME &from) { \
+        EMULATOR_MOVE(&from, this, sizeof(NAME));     \
+        return *this;                                 \
+    }
+#define EMULATOR_VECTORS(T, PREFIX)                                                        \
+    struct alignas(2 * sizeof(T)) PREFIX##2 {                                              \
+        T x, y;                                                                            \
+        PREFIX##2(T x, T y) : x(x), y(y) {}                                                \
+        EMULATOR_VECTOR_COPIES(PREFIX##2)                                                  \
+    };                                                                                     \
+    struct alignas(4 * sizeof(T) < 16 ? 4 * sizeof(T) : 16) PREFIX##4 {                    \
+        T x, y, z, w;                                                                      \
+        PREFIX##4(T x, T y, T z, T w) : x(x), y(y), z(z), w(w) {}                          \
+        EMULATOR_VECTOR_COPIES(PREFIX##4)                                                  \
+    };                                                                                     \
+    inline PREFIX##2 make_##PREFIX##2(T x, T y) { return {x, y}; }                         \
+    inline PREFIX##4 make_##PREFIX##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+
+EMULATOR_VECTORS(float, float)
+EMULATOR_VECTORS(int, int)
+EMULATOR_VECTORS(unsigned, uint)
+
+template <typename T>
+EMULATOR_INSTRUCTION T __ldg(const T *address) {
+    emulator::access(address, sizeof(T), emulator::LOAD, emulator::DEVICE, EMULATOR_HERE);
+    T value;
+    std::memcpy(static_cast<void *>(&value), address, sizeof(T));
+    return value;
+}
+
+// Read-modify-write, at the scope of a block or of the device.
+#define EMULATOR_ATOMIC(NAME, EXPRESSION)                                                       \
+    template <typename T>                                                                       \
+    EMULATOR_INSTRUCTION T NAME(T *address, emulator::as_is<T> value) {                    \
+        emulator::access(address, sizeof(T), emulator::ATOMIC, emulator::DEVICE, EMULATOR_HERE); \
+        const T old = *address;                                                                 \
+        *address = EXPRESSION;                                                                  \
+        return old;                                                                             \
+    }                                                                                           \
+    template <typename T>                                                                       \
+    EMULATOR_INSTRUCTION T NAME##_block(T *address, emulator::as_is<T> value) {            \
+        emulator::access(address, sizeof(T), emulator::ATOMIC, emulator::BLOCK, EMULATOR_HERE);  \
+        const T old = *address;                                                                 \
+        *address = EXPRESSION;                                                                  \
+        return old;                                                                             \
+    }
+
+EMULATOR_ATOMIC(atomicAdd, old + value)
+EMULATOR_ATOMIC(atomicSub, old - value)
+EMULATOR_ATOMIC(atomicExch, value)
+EMULATOR_ATOMIC(atomicMin, value < old ? value : old)
+EMULATOR_ATOMIC(atomicMax, value > old ? value : old)
+EMULATOR_ATOMIC(atomicAnd, old &value)
+EMULATOR_ATOMIC(atomicOr, old | value)
+
+template <typename T>
+EMULATOR_INSTRUCTION T atomicCAS(T *address, emulator::as_is<T> expected,
+                                 emulator::as_is<T> value) {
+    emulator::access(address, sizeof(T), emulator::ATOMIC, emulator::DEVICE, EMULATOR_HERE);
+    const T old = *address;
+    if (old == expected) *address = value;
+    return old;
+}
+
+EMULATOR_BARRIER inline void __syncthreads() { emulator::sync_threads(EMULATOR_HERE); }
+EMULATOR_BARRIER inline void __syncwarp(unsigned mask = ~0u) {
+    emulator::sync_warp(mask, EMULATOR_HERE);
+}
+inline void __threadfence() {}
+inline void __threadfence_block() {}
+[[noreturn]] __attribute__((noinline)) inline void __trap() { emulator::trap(EMULATOR_HERE); }
+
+// The lane that a shuffle reads from: its own where the sum leaves the segment of `width` lanes.
+template <typename T>
+EMULATOR_INSTRUCTION T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
+    const int first = int(emulator::lane()) & ~(width - 1);
+    return emulator::narrowed<T>(emulator::exchange(mask, emulator::bits<std::uint64_t>(value),
+                                                    first + (source & (width - 1)), false, nullptr,
+                                                    EMULATOR_HERE));
+}
+template <typename T>
+EMULATOR_INSTRUCTION T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+    const int lane = emulator::lane(), source = lane - int(delta);
+    return emulator::narrowed<T>(emulator::exchange(
+        mask, emulator::bits<std::uint64_t>(value), source < (lane & ~(width - 1)) ? lane : source,
+        false, nullptr, EMULATOR_HERE));
+}
+template <typename T>
+EMULATOR_INSTRUCTION T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+    const int lane = emulator::lane(), source = lane + int(delta);
+    return emulator::narrowed<T>(emulator::exchange(
+        mask, emulator::bits<std::uint64_t>(value), source > (lane | (width - 1)) ? lane : source,
+        false, nullptr, EMULATOR_HERE));
+}
+template <typename T>
+EMULATOR_INSTRUCTION T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32) {
+    const int lane = emulator::lane(), source = lane ^ lane_mask;
+    return emulator::narrowed<T>(emulator::exchange(
+        mask, emulator::bits<std::uint64_t>(value), source > (lane | (width - 1)) ? lane : source,
+        false, nullptr, EMULATOR_HERE));
+}
+__attribute__((noinline)) inline unsigned __ballot_sync(unsigned mask, int predicate) {
+    unsigned votes = 0;
+    emulator::exchange(mask, 0, -1, predicate != 0, &votes, EMULATOR_HERE);
+    return votes;
+}
+__attribute__((noinline)) inline int __any_sync(unsigned mask, int predicate) {
+    unsigned votes = 0;
+    emulator::exchange(mask, 0, -1, predicate != 0, &votes, EMULATOR_HERE);
+    return votes != 0;
+}
+__attribute__((noinline)) inline int __all_sync(unsigned mask, int predicate) {
+    unsigned votes = 0;
+    emulator::exchange(mask, 0, -1, predicate == 0, &votes, EMULATOR_HERE);
+    return votes == 0;
+}
+
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(unsigned(x)); }
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+inline int __float_as_int(float x) { return emulator::bits<int>(x); }
+inline float __int_as_float(int x) { return emulator::bits<float>(x); }
+
+template <typename T>
+constexpr T min(T a, T b) {
+    return b < a ? b : a;
+}
+template <typename T>
+constexpr T max(T a, T b) {
+    return a < b ? b : a;
+}
+
+// Memory whose size the launch decides; `extern __shared__ T name[]` on a GPU.
+#define DYNAMIC_SHARED(T, NAME) T *NAME = static_cast<T *>(emulator::dynamic_shared())
+
+// Lets the runtime start a kernel of any signature.
+#define EMULATED_KERNEL(NAME) \
+    extern "C" void emulator_entry(void **arguments) { emulator::call(&NAME, arguments); }

@@ -1,0 +1,77 @@
+// Fibers: a stack and a place to go on from. Switching saves what a function call must keep.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+namespace emulator {
+
+extern "C" void emulator_switch(void **save, void *load);
+extern "C" void emulator_begin();
+
+#if defined(__APPLE__)
+#define EMULATOR_SYMBOL(NAME) "_" NAME
+#else
+#define EMULATOR_SYMBOL(NAME) NAME
+#endif
+
+#if defined(__x86_64__)
+asm(".text\n.globl " EMULATOR_SYMBOL("emulator_switch") "\n" EMULATOR_SYMBOL("emulator_switch") ":\n"
+    "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
+    "movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
+    "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n");
+constexpr std::size_t saved_words = 6, return_word = 6, frame_words = 8;
+#elif defined(__aarch64__)
+asm(".text\n.globl " EMULATOR_SYMBOL("emulator_switch") "\n" EMULATOR_SYMBOL("emulator_switch") ":\n"
+    "sub sp, sp, #160\n"
+    "stp x19, x20, [sp, #0]\nstp x21, x22, [sp, #16]\nstp x23, x24, [sp, #32]\n"
+    "stp x25, x26, [sp, #48]\nstp x27, x28, [sp, #64]\nstp x29, x30, [sp, #80]\n"
+    "stp d8, d9, [sp, #96]\nstp d10, d11, [sp, #112]\nstp d12, d13, [sp, #128]\n"
+    "stp d14, d15, [sp, #144]\n"
+    "mov x9, sp\nstr x9, [x0]\nmov sp, x1\n"
+    "ldp x19, x20, [sp, #0]\nldp x21, x22, [sp, #16]\nldp x23, x24, [sp, #32]\n"
+    "ldp x25, x26, [sp, #48]\nldp x27, x28, [sp, #64]\nldp x29, x30, [sp, #80]\n"
+    "ldp d8, d9, [sp, #96]\nldp d10, d11, [sp, #112]\nldp d12, d13, [sp, #128]\n"
+    "ldp d14, d15, [sp, #144]\nadd sp, sp, #160\nret\n");
+constexpr std::size_t saved_words = 20, return_word = 11, frame_words = 20;
+#else
+#error "the emulator knows x86-64 and arm64 only"
+#endif
+
+class Fiber {
+   public:
+    static constexpr std::size_t stack_bytes = 256 * 1024;
+
+    Fiber() {
+        void *memory = mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED) std::abort();
+        stack_ = static_cast<char *>(memory);
+    }
+    ~Fiber() { munmap(stack_, stack_bytes); }
+    Fiber(const Fiber &) = delete;
+    Fiber &operator=(const Fiber &) = delete;
+
+    // The next switch to this fiber begins `emulator_begin` on an empty stack.
+    void reset() {
+        auto *top = reinterpret_cast<std::uintptr_t *>(stack_ + stack_bytes) - frame_words;
+        for (std::size_t i = 0; i < frame_words; ++i) top[i] = 0;
+        top[return_word] = reinterpret_cast<std::uintptr_t>(&emulator_begin);
+        place_ = top;
+    }
+    bool owns(const void *address) const {
+        return address >= stack_ && address < stack_ + stack_bytes;
+    }
+    void enter() { emulator_switch(&outside_, place_); }
+    void leave() { emulator_switch(&place_, outside_); }
+
+   private:
+    char *stack_;
+    void *place_ = nullptr;
+    inline static void *outside_ = nullptr;
+};
+
+}  // namespace emulator

@@ -1,0 +1,75 @@
+// What the emulator knows of each word that a kernel may write: who wrote it last, who read it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime.h"
+
+namespace emulator {
+
+// When an access happened. Barriers of the block and of the warp count up; two accesses are ordered
+// if a barrier that both threads passed lies between them.
+struct Moment {
+    std::uint32_t thread = 0;  // of the whole launch, from 1; 0: nobody
+    std::uint32_t block_epoch = 0;
+    std::uint32_t warp_epoch = 0;
+    std::uint32_t code = 0;
+};
+
+struct Word {
+    Moment write;
+    Moment reads[2];  // of different warps where there were any
+    std::uint32_t block = ~0u;
+    std::uint8_t written = 0;  // a bit for each byte
+    std::uint8_t atomic = 0;   // the last write: 0 plain, 1 atomic, 2 atomics of several threads
+};
+
+class Memory {
+   public:
+    Memory(const EmulatorLaunch &launch) : launch_(launch), words_(launch.n_arrays) {
+        for (int i = 0; i < launch.n_arrays; ++i) {
+            const EmulatorArray &array = launch.arrays[i];
+            if (array.writable) words_[i].resize(array.bytes / 4 + 1);
+        }
+    }
+
+    // Index of the array that holds an address, or -1.
+    int find(const char *address) {
+        if (inside(last_, address)) return last_;
+        for (int i = 0; i < launch_.n_arrays; ++i) {
+            if (inside(i, address)) return last_ = i;
+        }
+        return -1;
+    }
+
+    // Index of the array that begins or ends nearest to an address, or -1.
+    int nearest(const char *address) const {
+        int best = -1;
+        std::int64_t best_distance = 0;
+        for (int i = 0; i < launch_.n_arrays; ++i) {
+            const EmulatorArray &array = launch_.arrays[i];
+            const std::int64_t before = array.data - address;
+            const std::int64_t distance =
+                before > 0 ? before : address - (array.data + array.bytes);
+            if (best < 0 || distance < best_distance) best = i, best_distance = distance;
+        }
+        return best;
+    }
+
+    const EmulatorArray &array(int i) const { return launch_.arrays[i]; }
+    Word &word(int i, std::uint64_t offset) { return words_[i][offset / 4]; }
+
+   private:
+    bool inside(int i, const char *address) const {
+        if (i >= launch_.n_arrays) return false;
+        const EmulatorArray &array = launch_.arrays[i];
+        return address >= array.data && address < array.data + array.bytes;
+    }
+
+    const EmulatorLaunch &launch_;
+    std::vector<std::vector<Word>> words_;
+    int last_ = 0;
+};
+
+}  // namespace emulator

@@ -1,0 +1,575 @@
+// The emulator's runtime: runs the threads of a block as fibers, checks and traces their accesses.
+//
+// Threads switch only where CUDA lets one wait for another: at barriers and warp-wide exchanges. A
+// traced block switches at each access too, so that the lanes of a warp go through the kernel side
+// by side. Among lanes that stand at different instructions the one with the lowest address goes
+// first; lanes that leave a loop or skip a branch thus wait for the others where the paths meet
+// again, as they do on a GPU.
+#include "runtime.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "cuda_on_host.h"
+#include "fibers.h"
+#include "memory.h"
+
+dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+extern "C" void emulator_entry(void **arguments);
+
+extern "C" {
+#ifdef __APPLE__
+extern char __start_emulator_shared __asm("section$start$__DATA$emulator_shared");
+extern char __stop_emulator_shared __asm("section$end$__DATA$emulator_shared");
+#else
+extern char __start_emulator_shared __attribute__((weak, visibility("hidden")));
+extern char __stop_emulator_shared __attribute__((weak, visibility("hidden")));
+#endif
+}
+
+namespace emulator {
+namespace {
+
+enum Problem : std::int32_t {
+    NONE,
+    OUT_OF_BOUNDS,
+    READ_ONLY,
+    MISALIGNED,
+    UNWRITTEN,
+    RACE,
+    BARRIER_MISSED,
+    BARRIERS_DIFFER,
+    LANES_MISSING,
+    LANE_OUTSIDE_MASK,
+    TRAPPED,
+};
+
+enum class State { UNSTARTED, READY, AT_ACCESS, AT_BARRIER, AT_EXCHANGE, DONE };
+
+struct Thread {
+    State state = State::UNSTARTED;
+    std::uint32_t index = 0;  // in the block
+    std::unique_ptr<Fiber> fiber;
+    std::uint64_t code = 0;  // where it waits
+    EmulatorRecord record{};
+    unsigned mask = 0;
+    std::uint64_t value = 0;
+    int source = 0;
+    bool vote = false;
+    unsigned votes = 0;
+};
+
+constexpr unsigned lanes = 32;
+constexpr std::size_t max_shared_bytes = 256 * 1024;  // of any GPU
+
+std::vector<EmulatorRecord> trace;
+
+class Machine {
+   public:
+    Machine(const EmulatorLaunch &launch, EmulatorError &error)
+        : launch_(launch), error_(error), memory_(launch), random_(launch.seed) {
+        blockDim = dim3(launch.block[0], launch.block[1], launch.block[2]);
+        gridDim = dim3(launch.grid[0], launch.grid[1], launch.grid[2]);
+        threads_.resize(blockDim.x * blockDim.y * blockDim.z);
+        for (std::size_t i = 0; i < threads_.size(); ++i) threads_[i].index = i;
+        warp_epochs_.resize((threads_.size() + lanes - 1) / lanes);
+        Dl_info info;
+        dladdr(reinterpret_cast<void *>(&emulator_run), &info);
+        base_ = reinterpret_cast<std::uint64_t>(info.dli_fbase);
+    }
+
+    void run() {
+        std::vector<std::uint32_t> blocks(launch_.n_blocks);
+        for (std::uint32_t i = 0; i < launch_.n_blocks; ++i) blocks[i] = launch_.first_block + i;
+        if (launch_.seed) shuffle(blocks);
+        for (std::uint32_t block : blocks) {
+            run_block(block);
+            if (error_.problem && error_.problem != BARRIERS_DIFFER) return;
+        }
+    }
+
+    void run_current() {
+        emulator_entry(launch_.arguments);
+        current_->state = State::DONE;
+        current_->fiber->leave();
+    }
+
+    void access(const char *address, unsigned bytes, Kind kind, std::uint64_t code) {
+        if (!launch_.checked) return;
+        const int found = memory_.find(address);
+        if (found < 0) {
+            if (current_->fiber->owns(address)) return;
+            if (kind == LOAD && in_library(address)) return;
+            fail_at(OUT_OF_BOUNDS, memory_.nearest(address), address, bytes, kind, code);
+        }
+        const EmulatorArray &array = memory_.array(found);
+        const std::uint64_t offset = address - array.data;
+        if (offset + bytes > array.bytes) {
+            fail_at(OUT_OF_BOUNDS, found, address, bytes, kind, code);
+        }
+        if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0) {
+            fail_at(MISALIGNED, found, address, bytes, kind, code);
+        }
+        if (array.writable) {
+            for (std::uint64_t at = offset / 4; at <= (offset + bytes - 1) / 4; ++at) {
+                check_word(found, at * 4, offset, bytes, kind, code);
+            }
+        } else if (kind != LOAD) {
+            fail_at(READ_ONLY, found, address, bytes, kind, code);
+        }
+        if (launch_.traced) {
+            EmulatorRecord &record = current_->record;
+            record.block = block_;
+            record.warp = current_->index / lanes;
+            record.lane = current_->index % lanes;
+            record.kind = kind;
+            record.array = found;
+            record.bytes = bytes;
+            record.code = code - base_;
+            record.offset = offset;
+            wait(State::AT_ACCESS, code);
+        }
+    }
+
+    void sync_threads(std::uint64_t code) { wait(State::AT_BARRIER, code); }
+
+    std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bool vote,
+                           unsigned *votes, bool orders, std::uint64_t code) {
+        Thread &self = *current_;
+        self.mask = mask;
+        self.value = value;
+        self.source = source < 0 ? int(self.index % lanes) : source;
+        self.vote = vote;
+        self.code = code;
+        self.state = State::AT_EXCHANGE;
+        if (!(mask >> (self.index % lanes) & 1)) fail(LANE_OUTSIDE_MASK, code);
+        if (complete_exchange(self)) {
+            if (orders) ++warp_epochs_[self.index / lanes];
+        } else {
+            self.fiber->leave();
+        }
+        if (votes) *votes = self.votes;
+        return self.value;
+    }
+
+    Thread &current() { return *current_; }
+    void *dynamic_shared() const { return launch_.dynamic_shared; }
+
+    [[noreturn]] void fail(Problem problem, std::uint64_t code, int array = -1) {
+        error_.problem = problem;
+        error_.code = code - base_;
+        error_.array = array;
+        name_thread(current_->index, error_.block, error_.thread);
+        current_->fiber->leave();
+        std::abort();  // a failed fiber is never entered again
+    }
+
+   private:
+    [[noreturn]] void fail_at(Problem problem, int array, const char *address, unsigned bytes,
+                              Kind kind, std::uint64_t code) {
+        error_.kind = kind;
+        error_.bytes = bytes;
+        error_.offset = array < 0 ? 0 : address - memory_.array(array).data;
+        fail(problem, code, array);
+    }
+
+    void run_block(std::uint32_t block) {
+        block_ = block;
+        blockIdx = dim3(block % gridDim.x, block / gridDim.x % gridDim.y,
+                        block / gridDim.x / gridDim.y);
+        block_epoch_ = 0;
+        step_ = 0;
+        std::fill(warp_epochs_.begin(), warp_epochs_.end(), 0);
+        for (Thread &thread : threads_) thread.state = State::UNSTARTED;
+        for (;;) {
+            if (launch_.traced) {
+                run_traced();
+            } else {
+                run_freely();
+            }
+            if (error_.problem && error_.problem != BARRIERS_DIFFER) break;
+            if (!pass_barrier()) break;
+        }
+    }
+
+    // Runs threads until each has left the kernel or waits for others.
+    void run_freely() {
+        const std::vector<std::uint32_t> order = thread_order();
+        std::size_t next = 0;
+        for (;;) {
+            Thread *thread = nullptr;
+            if (!ready_.empty()) {
+                const std::size_t at = launch_.seed ? draw(ready_.size()) : 0;
+                thread = &threads_[ready_[at]];
+                ready_.erase(ready_.begin() + at);
+                if (thread->state != State::READY) continue;  // it has had its turn
+            } else {
+                while (next < order.size() && threads_[order[next]].state != State::UNSTARTED &&
+                       threads_[order[next]].state != State::READY) {
+                    ++next;
+                }
+                if (next == order.size()) return;
+                thread = &threads_[order[next++]];
+            }
+            resume(*thread);
+            if (error_.problem && error_.problem != BARRIERS_DIFFER) return;
+        }
+    }
+
+    // Runs warps in turn, a step each, until each has left the kernel or waits for others.
+    void run_traced() {
+        bool moved = true;
+        while (moved) {
+            moved = false;
+            for (std::size_t first = 0; first < threads_.size(); first += lanes) {
+                moved |= step_warp(first, std::min(first + lanes, threads_.size()));
+                if (error_.problem && error_.problem != BARRIERS_DIFFER) return;
+            }
+        }
+        ready_.clear();
+    }
+
+    // Brings all lanes of a warp to their next access, then lets those at the first one have it.
+    bool step_warp(std::size_t first, std::size_t last) {
+        bool again = true;
+        while (again) {
+            again = false;
+            for (std::size_t i = first; i < last; ++i) {
+                if (threads_[i].state != State::UNSTARTED && threads_[i].state != State::READY) {
+                    continue;
+                }
+                resume(threads_[i]);
+                if (error_.problem && error_.problem != BARRIERS_DIFFER) return false;
+                again = true;
+            }
+        }
+        std::uint64_t lowest = ~0ull;
+        for (std::size_t i = first; i < last; ++i) {
+            if (threads_[i].state == State::AT_ACCESS) lowest = std::min(lowest, threads_[i].code);
+        }
+        if (lowest == ~0ull) return false;
+        for (std::size_t i = first; i < last; ++i) {
+            Thread &thread = threads_[i];
+            if (thread.state != State::AT_ACCESS || thread.code != lowest) continue;
+            thread.record.step = step_;
+            trace.push_back(thread.record);
+            thread.state = State::READY;
+        }
+        ++step_;
+        return true;
+    }
+
+    // Lets the threads go on from a barrier that all have reached; false if the block has ended.
+    bool pass_barrier() {
+        std::uint32_t waiting = 0, left = 0;
+        const Thread *stuck = nullptr, *at_barrier = nullptr, *gone = nullptr;
+        for (const Thread &thread : threads_) {
+            if (thread.state == State::AT_BARRIER) {
+                ++waiting;
+                if (!at_barrier) at_barrier = &thread;
+            } else if (thread.state == State::DONE) {
+                ++left;
+                gone = &thread;
+            } else if (!stuck) {
+                stuck = &thread;
+            }
+        }
+        if (left == threads_.size()) return false;
+        if (waiting == threads_.size()) {
+            for (Thread &thread : threads_) {
+                if (thread.code != at_barrier->code && !error_.problem) {
+                    report(BARRIERS_DIFFER, *at_barrier, &thread, waiting, left);
+                }
+                thread.state = State::READY;
+            }
+            ++block_epoch_;
+            return true;
+        }
+        if (stuck) {
+            report(LANES_MISSING, *stuck, at_barrier ? at_barrier : gone, waiting, left);
+        } else {
+            report(BARRIER_MISSED, *at_barrier, gone, waiting, left);
+        }
+        return false;
+    }
+
+    void report(Problem problem, const Thread &thread, const Thread *other, std::uint32_t waiting,
+                std::uint32_t left) {
+        error_.problem = problem;
+        error_.code = thread.code - base_;
+        error_.array = -1;
+        error_.waiting = waiting;
+        error_.left = left;
+        name_thread(thread.index, error_.block, error_.thread);
+        if (other) {
+            error_.other_code = other->state == State::DONE ? 0 : other->code - base_;
+            name_thread(other->index, error_.other_block, error_.other_thread);
+        }
+    }
+
+    // Gives every lane of the mask its value once all are there.
+    bool complete_exchange(const Thread &self) {
+        const std::size_t first = self.index / lanes * lanes;
+        unsigned votes = 0;
+        for (unsigned lane = 0; lane < lanes && first + lane < threads_.size(); ++lane) {
+            if (!(self.mask >> lane & 1)) continue;
+            const Thread &thread = threads_[first + lane];
+            if (thread.state != State::AT_EXCHANGE || thread.mask != self.mask) return false;
+            votes |= unsigned(thread.vote) << lane;
+        }
+        std::uint64_t values[lanes] = {};
+        for (unsigned lane = 0; lane < lanes && first + lane < threads_.size(); ++lane) {
+            values[lane] = threads_[first + lane].value;
+        }
+        for (unsigned lane = 0; lane < lanes && first + lane < threads_.size(); ++lane) {
+            Thread &thread = threads_[first + lane];
+            if (!(self.mask >> lane & 1)) continue;
+            if (!(self.mask >> thread.source & 1)) fail(LANE_OUTSIDE_MASK, thread.code);
+            thread.value = values[thread.source];
+            thread.votes = votes;
+            thread.state = State::READY;
+            if (&thread != &self && !launch_.traced) ready_.push_back(thread.index);
+        }
+        return true;
+    }
+
+    void check_word(int array, std::uint64_t at, std::uint64_t offset, unsigned bytes, Kind kind,
+                    std::uint64_t code) {
+        Word &word = memory_.word(array, at);
+        const EmulatorArray &known = memory_.array(array);
+        if (known.shared && word.block != block_) {
+            word = Word{};
+            word.block = block_;
+        }
+        unsigned touched = 0;
+        for (unsigned byte = 0; byte < 4; ++byte) {
+            if (at + byte >= offset && at + byte < offset + bytes) touched |= 1u << byte;
+        }
+        const char *address = known.data + offset;
+        if (kind != STORE && !known.initialised && (word.written & touched) != touched) {
+            fail_at(UNWRITTEN, array, address, bytes, kind, code);
+        }
+        const Moment now{block_ * std::uint32_t(threads_.size()) + current_->index + 1,
+                         block_epoch_, warp_epochs_[current_->index / lanes],
+                         std::uint32_t(code - base_)};
+        const bool clash = kind == ATOMIC ? word.atomic == 0 : true;
+        if (clash && !ordered(word.write, now, word.atomic == 2)) {
+            race(array, address, bytes, kind, code, word.write);
+        }
+        if (kind == LOAD) {
+            const bool first = word.reads[0].thread == 0 || same_warp(word.reads[0], now) ||
+                               ordered(word.reads[0], now, false);
+            word.reads[first ? 0 : 1] = now;
+            return;
+        }
+        for (const Moment &read : word.reads) {
+            if (!ordered(read, now, false)) race(array, address, bytes, kind, code, read);
+        }
+        const bool others = kind == ATOMIC && word.atomic && word.write.thread != now.thread &&
+                            !ordered(word.write, now, false);
+        word.atomic = kind != ATOMIC ? 0 : others || word.atomic == 2 ? 2 : 1;
+        word.write = now;
+        word.written |= touched;
+    }
+
+    // Whether an earlier access is certain to come first on any GPU. `several` threads made it.
+    bool ordered(const Moment &before, const Moment &now, bool several) const {
+        if (before.thread == 0) return true;
+        if (before.thread == now.thread && !several) return true;
+        const std::uint32_t size = threads_.size();
+        if ((before.thread - 1) / size != (now.thread - 1) / size) return false;
+        if (before.block_epoch < now.block_epoch) return true;
+        return !several && same_warp(before, now) && before.warp_epoch < now.warp_epoch;
+    }
+
+    bool same_warp(const Moment &a, const Moment &b) const {
+        const std::uint32_t size = threads_.size();
+        return (a.thread - 1) / size == (b.thread - 1) / size &&
+               (a.thread - 1) % size / lanes == (b.thread - 1) % size / lanes;
+    }
+
+    [[noreturn]] void race(int array, const char *address, unsigned bytes, Kind kind,
+                           std::uint64_t code, const Moment &other) {
+        const std::uint32_t size = threads_.size();
+        error_.other_code = other.code;
+        const std::uint32_t block = block_;
+        block_ = (other.thread - 1) / size;
+        name_thread((other.thread - 1) % size, error_.other_block, error_.other_thread);
+        block_ = block;
+        fail_at(RACE, array, address, bytes, kind, code);
+    }
+
+    void resume(Thread &thread) {
+        if (thread.state == State::UNSTARTED) {
+            if (!thread.fiber) thread.fiber = std::make_unique<Fiber>();
+            thread.fiber->reset();
+        }
+        thread.state = State::READY;
+        current_ = &thread;
+        threadIdx = dim3(thread.index % blockDim.x, thread.index / blockDim.x % blockDim.y,
+                         thread.index / blockDim.x / blockDim.y);
+        thread.fiber->enter();
+    }
+
+    void wait(State state, std::uint64_t code) {
+        current_->state = state;
+        current_->code = code;
+        current_->fiber->leave();
+    }
+
+    void name_thread(std::uint32_t index, std::uint32_t *block, std::uint32_t *thread) const {
+        block[0] = block_ % gridDim.x;
+        block[1] = block_ / gridDim.x % gridDim.y;
+        block[2] = block_ / gridDim.x / gridDim.y;
+        thread[0] = index % blockDim.x;
+        thread[1] = index / blockDim.x % blockDim.y;
+        thread[2] = index / blockDim.x / blockDim.y;
+    }
+
+    // Constants, and the indices of threads and blocks, which live in registers on a GPU.
+    bool in_library(const char *address) const {
+        for (const dim3 *index : {&threadIdx, &blockIdx, &blockDim, &gridDim}) {
+            if (address >= reinterpret_cast<const char *>(index) &&
+                address < reinterpret_cast<const char *>(index + 1)) {
+                return true;
+            }
+        }
+        const char *begin = &__start_emulator_shared, *end = &__stop_emulator_shared;
+        if (address >= begin && address < end + max_shared_bytes) return false;
+        Dl_info info;
+        return dladdr(address, &info) && reinterpret_cast<std::uint64_t>(info.dli_fbase) == base_;
+    }
+
+    std::vector<std::uint32_t> thread_order() {
+        std::vector<std::uint32_t> order(threads_.size());
+        for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+        if (!launch_.seed) return order;
+        std::vector<std::uint32_t> warps((order.size() + lanes - 1) / lanes), mixed;
+        for (std::uint32_t i = 0; i < warps.size(); ++i) warps[i] = i;
+        shuffle(warps);
+        for (std::uint32_t warp : warps) {
+            std::vector<std::uint32_t> inside;
+            for (std::uint32_t i = warp * lanes; i < order.size() && i < (warp + 1) * lanes; ++i) {
+                inside.push_back(i);
+            }
+            shuffle(inside);
+            mixed.insert(mixed.end(), inside.begin(), inside.end());
+        }
+        return mixed;
+    }
+
+    std::uint64_t draw(std::uint64_t bound) {  // SplitMix64
+        std::uint64_t x = random_ += 0x9E3779B97F4A7C15u;
+        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+        x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+        return (x ^ (x >> 31)) % bound;
+    }
+
+    void shuffle(std::vector<std::uint32_t> &items) {
+        for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[draw(i)]);
+    }
+
+    const EmulatorLaunch &launch_;
+    EmulatorError &error_;
+    Memory memory_;
+    std::vector<Thread> threads_;
+    std::vector<std::uint32_t> warp_epochs_;
+    std::deque<std::uint32_t> ready_;
+    Thread *current_ = nullptr;
+    std::uint64_t base_ = 0, random_;
+    std::uint32_t block_ = 0, block_epoch_ = 0, step_ = 0;
+};
+
+Machine *machine = nullptr;
+
+std::uint64_t address_of(void *code) { return reinterpret_cast<std::uint64_t>(code); }
+
+}  // namespace
+
+extern "C" void emulator_begin() {
+    machine->run_current();
+    std::abort();  // a fiber that has ended is never entered again
+}
+
+void access(const void *address, unsigned bytes, Kind kind, Scope, void *code) {
+    machine->access(static_cast<const char *>(address), bytes, kind, address_of(code));
+}
+void sync_threads(void *code) { machine->sync_threads(address_of(code)); }
+void sync_warp(unsigned mask, void *code) {
+    machine->exchange(mask, 0, -1, false, nullptr, true, address_of(code));
+}
+std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bool vote, unsigned *votes,
+                       void *code) {
+    return machine->exchange(mask, value, source, vote, votes, false, address_of(code));
+}
+void *dynamic_shared() { return machine->dynamic_shared(); }
+unsigned lane() { return machine->current().index % lanes; }
+void trap(void *code) {
+    machine->fail(TRAPPED, address_of(code));
+}
+
+}  // namespace emulator
+
+extern "C" {
+
+int emulator_run(const EmulatorLaunch *launch, EmulatorError *error) {
+    emulator::trace.clear();
+    *error = EmulatorError{};
+    emulator::Machine machine(*launch, *error);
+    emulator::machine = &machine;
+    machine.run();
+    emulator::machine = nullptr;
+    return error->problem;
+}
+
+std::uint64_t emulator_trace(const EmulatorRecord **records) {
+    *records = emulator::trace.data();
+    return emulator::trace.size();
+}
+
+void emulator_static_shared(char **begin, char **end) {
+    *begin = &__start_emulator_shared;
+    *end = &__stop_emulator_shared;
+}
+
+// What the compiler calls before each load and store of the kernel.
+#define EMULATOR_HOOKS(BYTES)                                                                     \
+    void __tsan_read##BYTES(void *address) {                                                      \
+        emulator::access(address, BYTES, emulator::LOAD, emulator::DEVICE, EMULATOR_HERE);         \
+    }                                                                                             \
+    void __tsan_write##BYTES(void *address) {                                                     \
+        emulator::access(address, BYTES, emulator::STORE, emulator::DEVICE, EMULATOR_HERE);        \
+    }                                                                                             \
+    void __tsan_unaligned_read##BYTES(void *address) {                                            \
+        emulator::access(address, BYTES, emulator::LOAD, emulator::DEVICE, EMULATOR_HERE);         \
+    }                                                                                             \
+    void __tsan_unaligned_write##BYTES(void *address) {                                           \
+        emulator::access(address, BYTES, emulator::STORE, emulator::DEVICE, EMULATOR_HERE);        \
+    }
+
+EMULATOR_HOOKS(1)
+EMULATOR_HOOKS(2)
+EMULATOR_HOOKS(4)
+EMULATOR_HOOKS(8)
+EMULATOR_HOOKS(16)
+void __tsan_read_range(void *address, std::size_t bytes) {
+    for (std::size_t at = 0; at < bytes; ++at) {
+        emulator::access(static_cast<char *>(address) + at, 1, emulator::LOAD, emulator::DEVICE,
+                         EMULATOR_HERE);
+    }
+}
+void __tsan_write_range(void *address, std::size_t bytes) {
+    for (std::size_t at = 0; at < bytes; ++at) {
+        emulator::access(static_cast<char *>(address) + at, 1, emulator::STORE, emulator::DEVICE,
+                         EMULATOR_HERE);
+    }
+}
+void __tsan_init() {}
+void __tsan_func_entry(void *) {}
+void __tsan_func_exit() {}
+}

@@ -1,0 +1,95 @@
+"""Which lane touches what, when: the memory accesses of a kernel as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from accelviz.errors import ArgumentError
+from accelviz.executors.base import checked_features, checked_output
+from accelviz.executors.emulator.executor import EmulatorExecutor
+from accelviz.executors.emulator.library import RECORD
+from accelviz.executors.emulator.problems import KINDS
+from accelviz.executors.emulator.symbols import line_table
+from accelviz.strategies import Plan
+
+
+def trace(plan: Plan, X: npt.ArrayLike, block: int | Iterable[int] = 0) -> pd.DataFrame:
+    """Run blocks of a plan's kernel in the emulator and record every access of every lane.
+
+    Parameters
+    ----------
+    plan : Plan
+        With a kernel.
+    X : array, shape (n_senders, n_cols)
+        The features.
+    block : int or several
+        The blocks to trace, counted over the whole grid with x fastest: block b of the workload is
+        block b, and the same for the next tile of columns is block b + `plan.launch.n_blocks`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each access of each lane: `block`, `warp` (in its block), `lane`, `step`, `file`,
+        `line`, `kind` ("load", "store" or "atomic"), `space` ("global" or "shared"), `array`,
+        `index` (element of the array), `bytes` and `offset` (bytes from the array's beginning).
+        Rows of equal block and step are one request: the same instruction of one warp, carried out
+        by the lanes that are there. Steps count up in the order in which requests are made, with
+        the warps of a block taking turns.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such block, or X does not fit.
+    KernelError, DeviceUnavailable
+        As `spmm` on the device "emulator" does.
+
+    Notes
+    -----
+    Lanes of a warp go through the kernel side by side. Where they part, those at the earliest
+    instruction go first and the others wait, so that they meet again where the paths do.
+    """
+    blocks = [block] if isinstance(block, int | np.integer) else list(block)
+    total = int(np.prod(plan.launch.grid))
+    for number in blocks:
+        if not 0 <= number < total:
+            raise ArgumentError("block", f"got {number}", f"0 to {total - 1}")
+    ready = EmulatorExecutor().prepare(plan)
+    features = checked_features(X, plan)
+    out = checked_output(None, plan)
+    parts = [_table(np.empty(0, dtype=RECORD), ready)]  # its columns, where there is no block
+    for number in blocks:
+        ready.run(features, out, first_block=int(number), n_blocks=1, traced=True)
+        parts.append(_table(ready.library.trace(), ready))
+    parts = parts[1:] or parts
+    return pd.concat(parts, ignore_index=True)
+
+
+def _table(records: npt.NDArray[Any], ready: Any) -> pd.DataFrame:
+    lines = line_table(ready.library.path)
+    codes, code_of = np.unique(records["code"], return_inverse=True)
+    places = [lines.find(int(code)) for code in codes]
+    names = pd.Categorical.from_codes(records["array"], [each.name for each in ready.known])
+    sizes = np.array([each.itemsize for each in ready.known], dtype=int)[records["array"]]
+    sizes = np.where(sizes > 0, sizes, records["bytes"])
+    shared = np.array([each.shared for each in ready.known], dtype=bool)[records["array"]]
+    return pd.DataFrame(
+        {
+            "block": records["block"].astype(np.int64),
+            "warp": records["warp"].astype(np.int32),
+            "lane": records["lane"].astype(np.int32),
+            "step": records["step"].astype(np.int64),
+            "file": pd.Categorical([place.file if place else "" for place in places])[code_of],
+            "line": np.array([place.line if place else 0 for place in places], dtype=int)[code_of],
+            "kind": pd.Categorical.from_codes(records["kind"], KINDS),
+            "space": pd.Categorical.from_codes(shared.astype(int), ["global", "shared"]),
+            "array": names,
+            "index": (records["offset"] // sizes).astype(np.int64),
+            "bytes": records["bytes"].astype(np.int32),
+            "offset": records["offset"].astype(np.int64),
+        }
+    )

@@ -1,0 +1,288 @@
+"""The emulator runs CUDA as it is meant, and finds planted mistakes."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+
+import accelviz
+from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.executors import find_executor
+from accelviz.executors.emulator import build, emulate
+from accelviz.executors.emulator.build import why_not
+from accelviz.strategies import KernelSpec, LaunchConfig
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+def run(code, n=64, grid=(1, 1, 1), warps=2, dynamic=0, seed=0, unwritten=(), **more):
+    """Run a kernel `k(const float *X, float *Y, int n)` on X = 0, 1, 2, ... and Y of NaN."""
+    names = ("X", "Y", *more, "n")
+    spec = KernelSpec("planted.cu", "k", {}, names, code='#include "common.cuh"\n' + code)
+    arguments = {
+        "X": np.arange(n, dtype=np.float32),
+        "Y": np.full(n, np.nan, np.float32),
+        **more,
+        "n": np.int32(n),
+    }
+    launch = LaunchConfig(grid, warps, dynamic)
+    outputs = ("Y", *more)
+    return emulate(
+        spec, launch, arguments, outputs=outputs, unwritten=("Y", *unwritten), seed=seed
+    )["Y"]
+
+
+HEAD = 'extern "C" __global__ void k(const float *X, float *Y, int n) {\n'
+INDEX = "    const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+
+
+def test_indices_and_guards():
+    code = HEAD + INDEX + "    if (i < n) Y[i] = X[i] + 1.0f;\n}"
+    Y = run(code, n=100, grid=(2, 1, 1))
+    np.testing.assert_array_equal(Y, np.arange(100) + 1)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_barriers_and_shared_memory(seed):
+    code = (
+        HEAD
+        + """
+    __shared__ float tile[64];
+    tile[threadIdx.x] = X[threadIdx.x];
+    __syncthreads();
+    Y[threadIdx.x] = tile[63 - threadIdx.x];
+}"""
+    )
+    np.testing.assert_array_equal(run(code, seed=seed), np.arange(64)[::-1])
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_dynamic_shared_memory_and_loops_around_barriers(seed):
+    code = (
+        HEAD
+        + """
+    DYNAMIC_SHARED(float, sums);
+    sums[threadIdx.x] = X[threadIdx.x];
+    __syncthreads();
+    for (int half = 32; half > 0; half /= 2) {
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) Y[0] = sums[0];
+}"""
+    )
+    assert run(code, dynamic=64 * 4, seed=seed)[0] == 63 * 64 / 2
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_shuffles_and_votes(seed):
+    code = (
+        HEAD
+        + """
+    const unsigned all = 0xffffffffu;
+    const int lane = threadIdx.x % 32;
+    float sum = X[threadIdx.x];
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(all, sum, step);
+    const float first = __shfl_sync(all, X[threadIdx.x], 3);
+    const float up = __shfl_up_sync(all, X[threadIdx.x], 1);
+    const float down = __shfl_down_sync(all, X[threadIdx.x], 2, 8);
+    const unsigned odd = __ballot_sync(all, lane % 2);
+    const int any = __any_sync(all, lane == 7), every = __all_sync(all, lane < 31);
+    Y[threadIdx.x] = sum + 1000.0f * first + 100000.0f * (up - down) + any - every + __popc(odd);
+}"""
+    )
+    x = np.arange(64, dtype=np.float64).reshape(2, 32)
+    lane = np.arange(32)
+    up = x[:, np.maximum(lane - 1, 0)]
+    down = x[:, np.where(lane % 8 < 6, np.minimum(lane + 2, 31), lane)]
+    expected = x.sum(1, keepdims=True) + 1000 * x[:, 3:4] + 1e5 * (up - down) + 1 - 0 + 16
+    np.testing.assert_allclose(run(code, seed=seed), expected.ravel())
+
+
+def test_part_of_a_warp_exchanges_among_itself():
+    code = (
+        HEAD
+        + """
+    if (threadIdx.x < 8) Y[threadIdx.x] = __shfl_sync(0xff, X[threadIdx.x], 7 - threadIdx.x);
+    else Y[threadIdx.x] = 0.0f;
+}"""
+    )
+    np.testing.assert_array_equal(run(code, warps=1, n=32)[:8], np.arange(8)[::-1])
+
+
+def test_atomics_and_vectors():
+    code = (
+        HEAD
+        + """
+    const float4 v = reinterpret_cast<const float4 *>(X)[threadIdx.x % 16];
+    atomicAdd(&Y[0], v.x);
+    atomicMax(reinterpret_cast<int *>(&Y[1]), int(threadIdx.x));
+    float4 *out = reinterpret_cast<float4 *>(Y) + 1;
+    if (threadIdx.x < 15) out[threadIdx.x] = make_float4(v.w, v.z, v.y, v.x);
+}"""
+    )
+    with pytest.raises(KernelError, match=r"planted.cu:5: .*nothing has written"):
+        run(code)
+    names = ("X", "Y", "n")
+    spec = KernelSpec("planted.cu", "k", {}, names, code=code)
+    arguments = {
+        "X": np.arange(64, dtype=np.float32),
+        "Y": np.zeros(64, np.float32),
+        "n": np.int32(64),
+    }
+    Y = emulate(spec, LaunchConfig((1, 1, 1), 2), arguments, outputs=("Y",))["Y"]
+    assert Y[0] == 4 * np.arange(0, 64, 4).sum()
+    assert Y[1].view(np.int32) == 63
+    np.testing.assert_array_equal(Y[4:], np.arange(60).reshape(15, 4)[:, ::-1].ravel())
+    assert (arguments["Y"] == 0).all()
+
+
+PLANTED = {
+    "load past the end": (
+        "    Y[i] = X[i + 1];\n}",
+        {},
+        r"planted.cu:4: out of bounds: thread 63 of block 0 reads X\[64\], 4 bytes past its end",
+    ),
+    "store before the beginning": (
+        "    Y[i - 1] = X[i];\n}",
+        {},
+        r":4: out of bounds: thread 0 of block 0 writes Y\[-1\], 4 bytes before its beginning",
+    ),
+    "shared out of bounds": (
+        "    __shared__ float tile[60];\n    tile[i] = X[i];\n    __syncthreads();\n"
+        "    Y[i] = tile[i];\n}",
+        {},
+        r":5: out of bounds: thread 60 of block 0 writes tile\[60\], 4 bytes past its end",
+    ),
+    "dynamic shared out of bounds": (
+        "    DYNAMIC_SHARED(float, tile);\n    tile[i] = X[i];\n    Y[i] = tile[i];\n}",
+        {"dynamic": 240},
+        r":5: out of bounds: thread 60 of block 0 writes dynamic shared memory\[60\]",
+    ),
+    "write to an input": (
+        "    const_cast<float *>(X)[i] = 1.0f;\n    Y[i] = 0.0f;\n}",
+        {},
+        r":4: thread 0 of block 0 writes X\[0\] .*which is an input",
+    ),
+    "misaligned vector": (
+        "    const float4 v = *reinterpret_cast<const float4 *>(X + 1);\n    Y[i] = v.x;\n}",
+        {},
+        r":4: misaligned: thread 0 of block 0 reads X\[1\].*multiple of the access's 16 bytes",
+    ),
+    "unwritten shared memory": (
+        "    __shared__ float tile[64];\n    Y[i] = tile[i];\n}",
+        {},
+        r":5: thread 0 of block 0 reads tile\[0\] .*nothing has written before",
+    ),
+    "shared memory of the last block": (
+        "    __shared__ float tile[64];\n    if (blockIdx.x == 0) tile[threadIdx.x] = 1.0f;\n"
+        "    Y[i] = tile[threadIdx.x];\n}",
+        {"grid": (2, 1, 1), "n": 128},
+        r":6: thread 0 of block 1 reads tile\[0\] .*nothing has written",
+    ),
+    "output that was not cleared": (
+        "    Y[i] += X[i];\n}",
+        {},
+        r":4: thread 0 of block 0 reads Y\[0\] .*nothing has written before.*zero_output",
+    ),
+    "missing barrier": (
+        "    __shared__ float tile[64];\n    tile[i] = X[i];\n    Y[i] = tile[63 - i];\n}",
+        {},
+        r":6: (a race: thread \d+ of block 0 reads tile.*at planted.cu:5|thread 0 .* nothing has)",
+    ),
+    "missing second barrier": (
+        "    __shared__ float tile[64];\n    tile[i] = X[i];\n    __syncthreads();\n"
+        "    Y[i] = tile[63 - i];\n    tile[i] = 0.0f;\n}",
+        {},
+        r":[78]: a race: thread \d+ of block 0 (reads|writes) tile.*at planted.cu:[78]",
+    ),
+    "two threads write one element": (
+        "    Y[i / 2] = X[i];\n}",
+        {},
+        r":4: a race: thread 1 of block 0 writes Y\[0\].*thread 0 of block 0 touches it at "
+        r"planted.cu:4 with no barrier",
+    ),
+    "two blocks write one element": (
+        "    Y[threadIdx.x] = X[threadIdx.x];\n}",
+        {"grid": (2, 1, 1)},
+        r"a race: thread 0 of block 1 writes Y\[0\].*thread 0 of block 0 touches",
+    ),
+    "one block stores where another adds": (
+        "    if (blockIdx.x == 0) Y[threadIdx.x] = 0.0f;\n"
+        "    else atomicAdd(&Y[threadIdx.x], X[threadIdx.x]);\n}",
+        {"grid": (2, 1, 1)},
+        r":5: a race: thread 0 of block 1 updates atomically Y\[0\].*at planted.cu:4",
+    ),
+    "barrier in a branch": (
+        "    if (threadIdx.x < 40) __syncthreads();\n    Y[i] = X[i];\n}",
+        {},
+        r":4: a barrier that not all threads reach: thread 0 of block 0 waits for ever, thread 63 "
+        r".*40 threads wait there, 24 have left",
+    ),
+    "return before a barrier": (
+        "    if (threadIdx.x == 5) return;\n    __syncthreads();\n    Y[i] = X[i];\n}",
+        {},
+        r":5: a barrier that not all threads reach.*thread 5 of block 0 does not come",
+    ),
+    "different barriers": (
+        "    if (threadIdx.x < 32) __syncthreads();\n    else __syncthreads();\n"
+        "    Y[i] = 1.0f;\n}",
+        {},
+        r":4: threads of a block wait at different barriers: thread 0 of block 0 here, thread 32 "
+        r"of block 0 at planted.cu:5",
+    ),
+    "shuffle in a branch": (
+        "    float x = X[i];\n    if (threadIdx.x % 32 < 20) x = __shfl_sync(0xffffffffu, x, 0);\n"
+        "    Y[i] = x;\n}",
+        {},
+        r":5: a warp-wide exchange that not all lanes of its mask reach: thread 0 of block 0",
+    ),
+    "shuffle from outside the mask": (
+        "    if (threadIdx.x < 8) Y[i] = __shfl_sync(0xff, X[i], 9);\n}",
+        {},
+        r":4: thread \d of block 0 .*outside the mask",
+    ),
+    "trap": ("    if (i == 7) __trap();\n    Y[i] = 0.0f;\n}", {}, r":4: thread 7 .*__trap"),
+}
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+@pytest.mark.parametrize("name", PLANTED)
+def test_finds(name, seed):
+    body, options, says = PLANTED[name]
+    with pytest.raises(KernelError) as caught:
+        run(HEAD + INDEX + body, seed=seed, **options)
+    message = str(caught.value)
+    assert message.startswith("k, planted.cu:")
+    if seed == 0:
+        assert re.search(says, message), message
+
+
+def test_without_a_compiler_there_is_one_clear_sentence(monkeypatch):
+    graph = accelviz.load_graph("cora")
+    monkeypatch.setattr(build, "_candidates", lambda: [["no-such-compiler"]])
+    build.find_compiler.cache_clear()
+    try:
+        assert "install one (such as g++), name it in $CXX" in find_executor("emulator").why_not()
+        with pytest.raises(DeviceUnavailable, match="no C\\+\\+ compiler was found"):
+            accelviz.spmm(graph, np.ones((2708, 1)), device="emulator")
+    finally:
+        build.find_compiler.cache_clear()
+
+
+def test_a_kernel_that_does_not_compile_shows_the_compiler_s_words():
+    with pytest.raises(KernelError, match=r"does not compile for the emulator:(?s:.*)planted.cu:3"):
+        run(HEAD + "    nonsense;\n}")
+
+
+def test_a_compilation_is_used_again(monkeypatch, tmp_path):
+    monkeypatch.setenv("ACCELVIZ_CACHE", str(tmp_path))
+    spec = accelviz.plan("cora").kernel
+    path = build.build(spec, checked=True)
+    written = path.stat().st_mtime_ns
+    assert build.build(spec, checked=True) == path
+    assert path.stat().st_mtime_ns == written
+    changed = dataclasses.replace(spec, code=spec.source() + "// changed")
+    assert build.build(changed, checked=True) != path
+    assert len(list((tmp_path / "emulator").glob("*.so"))) == 2

@@ -1,0 +1,242 @@
+"""Traces show what each lane touches, and traffic counts it as a GPU does."""
+
+from collections import OrderedDict
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import accelviz
+from accelviz import bench
+from accelviz.analysis.caches import GPUS, CacheLevel, GpuCaches, cache_hits
+from accelviz.analysis.traffic import launch_traffic, requests, traffic
+from accelviz.errors import ArgumentError
+from accelviz.executors.emulator import trace
+from accelviz.executors.emulator.build import why_not
+from tests.graphs import GRAPHS
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+@pytest.fixture(scope="module")
+def cora():
+    graph = accelviz.load_graph("cora")
+    return accelviz.plan(graph, n_cols=64), bench.features(graph.shape[1], 64)
+
+
+def test_a_trace_shows_the_workload_of_its_block(cora):
+    plan, X = cora
+    for block in (0, 100, 251):
+        traced = trace(plan, X, block)
+        assert (traced["block"] == block).all()
+        values = traced[traced["array"] == "values"]
+        work = plan.workload(block, block + 1)
+        expected = np.concatenate(
+            [np.arange(s, s + c) for s, c in zip(work["nz_start"], work["nz_count"], strict=True)]
+        )
+        # Two warps side by side cover the 64 columns, so each nonzero is read by 64 lanes.
+        assert np.sort(values["index"]).tolist() == np.sort(np.repeat(expected, 64)).tolist()
+        columns = traced[traced["array"] == "columns"]["index"].to_numpy()
+        features = traced[traced["array"] == "X"]
+        rows = plan.matrix.column_indices[columns]
+        assert np.bincount(features["index"] // 64).tolist() == np.bincount(rows).tolist()
+
+
+def test_lanes_of_a_request_are_neighbors(cora):
+    plan, X = cora
+    found = requests(trace(plan, X, 100))
+    gathers = found[found["array"] == "X"]
+    assert (gathers["lanes"] == 32).all()
+    assert (gathers["sectors"] == 4).all()  # 32 neighboring floats: coalesced
+    assert (gathers["lines"] == 1).all()
+    broadcast = found[found["array"] == "columns"]
+    assert (broadcast["sectors"] == 1).all()  # one element for all lanes
+
+
+def test_steps_are_in_program_order_for_every_lane(cora):
+    plan, X = cora
+    traced = trace(plan, X, 251)
+    for _, lane in traced.groupby(["warp", "lane"]):
+        assert lane["step"].is_monotonic_increasing
+    kinds = traced.groupby("step")[["line", "warp", "kind", "array"]].nunique()
+    assert (kinds == 1).all().all()  # a step is one instruction of one warp
+
+
+def test_the_last_tile_of_columns_leaves_lanes_idle():
+    graph = accelviz.load_graph("cora")
+    plan = accelviz.plan(graph, n_cols=40)
+    found = requests(trace(plan, bench.features(graph.shape[1], 40), 3))
+    assert set(found[found["array"] == "X"]["lanes"]) == {32, 8}
+    assert set(found[found["array"] == "X"]["sectors"]) <= {1, 4, 5, 2}
+
+
+def test_a_launch_reads_what_the_arithmetic_asks_for(cora):
+    plan, X = cora
+    found = launch_traffic(plan, X).set_index(["array", "kind"])
+    nnz, rows = plan.graph.nnz, plan.graph.n_rows
+    assert found.loc[("X", "load"), "requests"] == 2 * nnz
+    assert found.loc[("X", "load"), "sectors"] == 8 * nnz
+    assert found.loc[("X", "load"), "bytes"] == 4 * 64 * nnz
+    assert found.loc[("Y", "store"), "requests"] == 2 * rows
+    assert found.loc[("metadata", "load"), "requests"] == plan.statistics.warps
+    assert found.loc[("metadata", "load"), "bytes"] == 16 * 32 * plan.statistics.warps
+    shared = found.loc[("partial", "atomic")]
+    assert (shared["wavefronts"] == shared["requests"]).all()  # no two lanes share a bank
+
+
+def test_tracing_changes_no_result():
+    plan = accelviz.plan(GRAPHS["hub"](), n_cols=33)
+    X = bench.features(plan.graph.shape[1], 33)
+    total = trace(plan, X, range(int(np.prod(plan.launch.grid))))
+    atomics = total[(total["array"] == "Y") & (total["kind"] == "atomic")]
+    assert len(atomics)  # the hub's parts add up in global memory
+    assert traffic(total)["requests"].sum() == total.groupby("block")["step"].nunique().sum()
+
+
+def made_requests(offsets, size=4, *, space="global", kind="load"):
+    n = len(offsets)
+    return pd.DataFrame(
+        {
+            "block": np.zeros(n, int),
+            "warp": np.zeros(n, int),
+            "lane": np.arange(n),
+            "step": np.zeros(n, int),
+            "file": "k.cu",
+            "line": 1,
+            "kind": kind,
+            "space": space,
+            "array": "a",
+            "index": np.array(offsets) // size,
+            "bytes": size,
+            "offset": offsets,
+        }
+    )
+
+
+LANES = np.arange(32)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "size", "sectors", "lines"),
+    [
+        (4 * LANES, 4, 4, 1),
+        (0 * LANES, 4, 1, 1),
+        (4 * LANES + 4, 4, 5, 2),
+        (128 * LANES, 4, 32, 32),
+        (16 * LANES, 16, 16, 4),
+        (8 * LANES, 8, 8, 2),
+    ],
+)
+def test_sectors_and_lines(offsets, size, sectors, lines):
+    (found,) = requests(made_requests(offsets, size)).to_dict("records")
+    assert (found["sectors"], found["lines"], found["wavefronts"]) == (sectors, lines, 0)
+    assert found["bytes"] == 32 * size
+
+
+@pytest.mark.parametrize(
+    ("offsets", "size", "wavefronts"),
+    [
+        (4 * LANES, 4, 1),
+        (0 * LANES, 4, 1),  # a broadcast
+        (8 * LANES, 4, 2),
+        (128 * LANES, 4, 32),
+        (4 * (LANES * 33), 4, 1),  # padding takes the conflict away
+        (16 * LANES, 16, 4),
+        (8 * LANES, 8, 2),
+    ],
+)
+def test_bank_conflicts(offsets, size, wavefronts):
+    (found,) = requests(made_requests(offsets, size, space="shared")).to_dict("records")
+    assert (found["wavefronts"], found["sectors"]) == (wavefronts, 0)
+
+
+def test_collisions_of_atomics():
+    (found,) = requests(made_requests(4 * (LANES // 4), kind="atomic")).to_dict("records")
+    assert found["collisions"] == 24
+
+
+def test_blocks_that_there_are_not(cora):
+    with pytest.raises(ArgumentError, match="block: got 252.*0 to 251"):
+        trace(*cora, 252)
+    assert trace(*cora, []).empty
+    assert list(trace(*cora, []).columns) == list(trace(*cora, 0).columns)
+
+
+def stream(offsets, *, block=0, kind="load", array="a"):
+    """One lane after another: a request for each offset."""
+    n = len(offsets)
+    return made_requests(np.array(offsets), kind=kind).assign(
+        step=np.arange(n), lane=0, block=block, array=array
+    )
+
+
+def hits(traced, gpu, **options):
+    (found,) = cache_hits(traced, gpu, **options).to_dict("records")
+    return found["sectors"], found["l1_hits"], found["l2_hits"], found["dram_sectors"]
+
+
+TINY = GpuCaches(2, CacheLevel(2 * 128, 2), CacheLevel(8 * 128, 8))
+
+
+def test_sectors_of_a_line_are_filled_one_by_one():
+    assert hits(stream([0, 32, 4, 36]), TINY) == (4, 2, 0, 2)
+
+
+def test_the_least_recently_used_line_goes():
+    lines = [0, 128, 0, 256, 0, 128]  # 256 throws out 128, not 0
+    assert hits(stream(lines), TINY) == (6, 2, 1, 3)
+
+
+def test_each_sm_has_its_own_l1_and_all_share_the_l2():
+    both = pd.concat([stream([0, 0], block=0), stream([0, 0], block=1)])
+    assert hits(both, TINY) == (4, 2, 1, 1)
+    same = pd.concat([stream([0, 0], block=0), stream([0, 0], block=2)])
+    assert hits(same, TINY) == (4, 3, 0, 1)
+
+
+def test_stores_and_atomics_pass_the_l1_by():
+    for kind in ("store", "atomic"):
+        assert hits(stream([0, 0], kind=kind), TINY) == (2, 0, 1, 1)
+
+
+def test_lanes_of_one_request_share_a_sector():
+    assert hits(made_requests(4 * LANES), TINY) == (4, 0, 0, 4)
+
+
+def test_arrays_do_not_share_lines():
+    both = pd.concat([stream([0], array="a"), stream([0], array="b").assign(step=1)])
+    assert cache_hits(both, TINY)["dram_sectors"].tolist() == [1, 1]
+
+
+def test_a_set_associative_cache_against_a_plain_one():
+    rng = np.random.default_rng(0)
+    offsets = 32 * rng.integers(0, 200, 3000)
+    level = CacheLevel(16 * 128, 4)
+    sets = [OrderedDict() for _ in range(level.sets)]
+    expected = 0
+    for sector in (offsets // 32).tolist():
+        line = sector // 4
+        held = sets[line % level.sets]
+        valid = held.pop(line, set())
+        expected += sector in valid
+        held[line] = valid | {sector}
+        if len(held) > level.ways:
+            held.popitem(last=False)
+    gpu = GpuCaches(1, level, CacheLevel(1 << 20, 16))
+    sectors, l1_hits, l2_hits, dram = hits(stream(offsets), gpu)
+    assert (sectors, l1_hits) == (3000, expected)
+    assert dram == len(np.unique(offsets))
+    assert l2_hits == 3000 - expected - dram
+
+
+def test_named_gpus_and_what_is_none(cora):
+    traced = trace(*cora, range(0, 252, 10))
+    for name in GPUS:
+        found = cache_hits(traced, name).set_index("array")
+        assert 0 <= found.loc["X", "l1_hit_rate"] <= 1
+        everything = requests(traced)
+        assert found["sectors"].sum() == everything["sectors"].sum()
+    with pytest.raises(ArgumentError, match="no 'GTX'.*H200"):
+        cache_hits(traced, "GTX")
+    with pytest.raises(ArgumentError, match="blocks_per_sm"):
+        cache_hits(traced, blocks_per_sm=0)
