@@ -351,10 +351,13 @@ def test_tu(file):
     graph = load_graph(path)
     assert (graph.name, graph.shape) == ("MUTAG", (4, 4))
     assert edges_of(graph) == [(1, 0, 1.0), (0, 1, 1.0), (3, 2, 1.0), (2, 3, 1.0)]
-    file("1\n1\n2\n2\n2\n", "DS/MUTAG_graph_indicator.txt")
+    file("1\n1\n2\n\n2\n2\n \n\n", "DS/MUTAG_graph_indicator.txt")
     assert load_graph(path).shape == (5, 5)
     file("1\n1\n2\n", "DS/MUTAG_graph_indicator.txt")
     with pytest.raises(GraphError, match=r"MUTAG_A.txt, line 3: node 4 is too large for 3 nodes"):
+        load_graph(path)
+    file("\n", "DS/MUTAG_graph_indicator.txt")
+    with pytest.raises(GraphError, match=r"MUTAG_graph_indicator.txt: there is no node in it"):
         load_graph(path)
     with pytest.raises(GraphError, match=r"Z_A.txt, line 1: node 0.*nodes from 1"):
         load_graph(file("0, 1\n", "Z_A.txt"))

@@ -28,6 +28,12 @@ def from_scipy(matrix: Any, name: str, source: str) -> Graph:
     # write out of bounds.
     if matrix.format == "csc":
         check_csr(matrix.indptr, matrix.indices, matrix.data, matrix.shape[::-1], canonical=False)
+    elif matrix.format == "bsr":
+        blocks = tuple(
+            side // max(block, 1)
+            for side, block in zip(matrix.shape, matrix.blocksize, strict=True)
+        )
+        check_csr(matrix.indptr, matrix.indices, matrix.indices, blocks, canonical=False)
     elif matrix.format == "coo":
         for axis, index in enumerate((matrix.row, matrix.col)):
             if index.size and (index.min() < 0 or index.max() >= matrix.shape[axis]):
@@ -40,8 +46,6 @@ def from_scipy(matrix: Any, name: str, source: str) -> Graph:
         arrays = (matrix.indptr.copy(), matrix.indices.copy(), matrix.data.copy())
         return from_csr_arrays(*arrays, matrix.shape, name, source)
     try:
-        if matrix.format == "bsr":
-            matrix.check_format(full_check=True)
         csr = matrix.tocsr(copy=True)
     except (ValueError, IndexError, OverflowError) as error:
         raise GraphError("graph", str(error), "a valid SciPy sparse matrix") from error
@@ -75,6 +79,8 @@ def from_csr_arrays(
     if values is None:
         values = np.ones(column_indices.size, dtype=np.float32)
     real_dtype(values.dtype)
+    if values.ndim != 1:
+        raise GraphError("values", f"a {values.ndim}-D array", "a 1-D one")
     if values.dtype.kind == "b" or values.dtype == np.float16:
         # SciPy would add booleans to a boolean, and takes no float16.
         values = values.astype(np.float32)

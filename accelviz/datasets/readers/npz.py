@@ -56,9 +56,9 @@ def read_npz(path: Path, *, name: str, source: str) -> Graph:
             _check_archive(archive, path.stat().st_size)
         with np.load(path, allow_pickle=False) as members:
             if "format" in members and members["format"].item() not in (b"csr", "csr"):
-                matrix = sparse.load_npz(path)
-                check_stated_size(matrix.shape[0], matrix.nnz)
-                return from_scipy(matrix, name, source)
+                rows, _ = _two_integers(members["shape"])
+                check_stated_size(rows, members["data"].size)
+                return from_scipy(sparse.load_npz(path), name, source)
             wanted = {"indptr", "indices", "data", "shape", "edge_index", "num_nodes"}
             wanted |= {"src_li", "dst_li"}
             fields = {key: members[key] for key in wanted & set(members)}
@@ -79,13 +79,11 @@ def read_npz(path: Path, *, name: str, source: str) -> Graph:
             "what scipy.sparse.save_npz writes (indptr, indices, data, shape, format), or "
             "edge_index, or GNNAdvisor's src_li, dst_li and num_nodes",
         )
-    if fields["shape"].dtype.kind not in "iu":
-        raise GraphError("shape", f"dtype {fields['shape'].dtype}", "two integers")
     return from_csr_arrays(
         fields["indptr"],
         fields["indices"],
         fields.get("data"),
-        fields["shape"],
+        _two_integers(fields["shape"]),
         name,
         source,
     )
@@ -111,13 +109,22 @@ def read_npy(path: Path, *, name: str, source: str) -> Graph:
     return _from_edge_index(edges, None, name, source)
 
 
+def _two_integers(shape: npt.NDArray[Any]) -> tuple[int, int]:
+    if shape.shape != (2,) or shape.dtype.kind not in "iu":
+        raise GraphError("shape", f"got shape {shape.shape} of {shape.dtype}", "two integers")
+    rows, columns = shape.tolist()
+    return rows, columns
+
+
 def _from_edge_index(
     edges: npt.NDArray[Any], num_nodes: npt.NDArray[Any] | None, name: str, source: str
 ) -> Graph:
     n_nodes = None
     if num_nodes is not None:
         if num_nodes.size != 1 or num_nodes.dtype.kind not in "iu":
-            raise GraphError("num_nodes", f"got {num_nodes!r}", "one whole number")
+            raise GraphError(
+                "num_nodes", f"got shape {num_nodes.shape} of {num_nodes.dtype}", "one whole number"
+            )
         n_nodes = int(num_nodes.item())
     if edges.ndim == 2 and edges.dtype.kind in "iu":
         check_stated_size(n_nodes or int(edges.max(initial=0)) + 1, edges.shape[1])

@@ -7,6 +7,7 @@ from pathlib import Path
 from accelviz.datasets.readers.edge_list import read_edge_list
 from accelviz.datasets.readers.registry import reader
 from accelviz.datasets.readers.text import blocks
+from accelviz.errors import GraphError
 from accelviz.graph import Graph
 
 
@@ -27,9 +28,10 @@ def read_tu(path: Path, *, name: str, source: str, progress: bool | None = None)
     n_nodes = None
     if indicator.is_file():
         n_nodes = sum(
-            sum(not line.isspace() for line in block.splitlines())
-            for _, block in blocks(indicator, progress)
+            bool(line.strip()) for _, block in blocks(indicator) for line in block.splitlines()
         )
+        if not n_nodes:
+            raise GraphError(str(indicator), "there is no node in it", "a line for each node")
     return read_edge_list(
         path, name=name, source=source, base=1, n_nodes=n_nodes, symmetric=False, progress=progress
     )

@@ -1,0 +1,169 @@
+"""NumPy files and pairs of raw integers."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from accelviz import load_graph
+from accelviz.datasets.readers import npz
+from accelviz.errors import GraphError
+
+A = sparse.csr_array(np.array([[0, 2, 0, 1], [2, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]], np.float32))
+EDGES = np.array([[0, 0, 2], [1, 2, 2]])
+ROWS = [[0, 0, 0], [1, 0, 0], [1, 0, 1]]  # of the receivers
+
+
+def test_edge_index_files(tmp_path):
+    path = tmp_path / "g.npz"
+    np.savez(path, edge_index=EDGES)
+    assert load_graph(path).adjacency.toarray().tolist() == ROWS
+    np.savez_compressed(path, edge_index=EDGES.astype(np.uint16), num_nodes=5, y=np.ones(5))
+    assert load_graph(path).shape == (5, 5)
+    np.save(tmp_path / "g.npy", EDGES)
+    graph = load_graph(tmp_path / "g.npy")
+    assert graph.adjacency.toarray().tolist() == ROWS
+    assert (graph.name, graph.source) == ("g", "file g.npy")
+    np.save(tmp_path / "g.npy", np.asfortranarray(EDGES))
+    assert load_graph(tmp_path / "g.npy").adjacency.toarray().tolist() == ROWS
+
+
+def test_gnnadvisor_s_archive_has_senders_as_rows(tmp_path):
+    path = tmp_path / "g.npz"
+    np.savez(path, src_li=EDGES[0], dst_li=EDGES[1], num_nodes=4)
+    coo = sparse.coo_array((np.ones(3), (EDGES[0], EDGES[1])), shape=(4, 4))
+    np.testing.assert_array_equal(load_graph(path).adjacency.toarray(), coo.toarray())
+
+
+def arrays(**changes):
+    return {"src_li": EDGES[0], "dst_li": EDGES[1], "num_nodes": 4, **changes}
+
+
+@pytest.mark.parametrize(
+    ("members", "says"),
+    [
+        (arrays(num_nodes=2), "node 2 of 2"),
+        (arrays(num_nodes=-1), "node 2 of -1"),
+        (arrays(num_nodes=2.5), r"num_nodes: got shape \(\) of float64"),
+        (arrays(num_nodes=[1, 2]), r"num_nodes: got shape \(2,\) of int64"),
+        (arrays(num_nodes=2_000_000_000), "2000000000 rows for 3 entries"),
+        (arrays(src_li=EDGES[0, :2]), "shapes.*equal lengths"),
+        (arrays(src_li=EDGES[0] - 1), "negative node -1"),
+        (arrays(src_li=EDGES[0] * 0.5), "dtype float64"),
+        ({"src_li": EDGES[0], "dst_li": EDGES[1]}, "lacks indices, indptr, shape"),
+        (
+            {"indptr": [0], "indices": EDGES[0], "shape": [1j, 1]},
+            r"shape: got shape \(2,\) of complex128",
+        ),
+        ({"indptr": [0, 1], "indices": [0], "data": [[1]], "shape": [1, 1]}, "values: a 2-D"),
+        ({"edge_index": EDGES.T}, r"shape \(3, 2\)"),
+        ({"edge_index": EDGES * 1.0}, "dtype float64"),
+        ({"edge_index": EDGES + 2_000_000_000}, "2000000003 rows for 3"),
+        ({"edge_index": EDGES[:, :0], "num_nodes": 2_000_000_000}, "2000000000 rows for 0"),
+    ],
+)
+def test_archives_that_are_wrong(tmp_path, members, says):
+    path = tmp_path / "g.npz"
+    np.savez(path, **members)
+    with pytest.raises(GraphError, match=says) as caught:
+        load_graph(path)
+    assert str(path) in str(caught.value)
+
+
+def claiming(shape, dtype="<i8"):
+    """A .npy file whose header promises more than there is."""
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        stream, {"descr": dtype, "fortran_order": False, "shape": shape}
+    )
+    return stream.getvalue() + bytes(64)
+
+
+@pytest.mark.parametrize("shape", [(2, 10**15), (10**40,), (2, 5), (2**31, 2**31, 2**31)])
+def test_headers_that_promise_too_much(tmp_path, shape):
+    content = claiming(shape)
+    (tmp_path / "g.npy").write_bytes(content)
+    with zipfile.ZipFile(tmp_path / "g.npz", "w") as archive:
+        archive.writestr("edge_index.npy", content)
+    for name in ("g.npy", "g.npz"):
+        with pytest.raises(GraphError, match=f"{name}: an array claims .* bytes of 64"):
+            load_graph(tmp_path / name)
+
+
+def test_pickles_in_npy_are_never_loaded(tmp_path):
+    np.save(tmp_path / "g.npy", np.array([None]), allow_pickle=True)
+    with pytest.raises(GraphError, match="pickled objects, which are never loaded"):
+        load_graph(tmp_path / "g.npy")
+
+
+def test_an_archive_that_unpacks_to_too_much(tmp_path, monkeypatch):
+    path = tmp_path / "g.npz"
+    np.savez_compressed(path, edge_index=np.zeros((2, 100_000), int))
+    assert load_graph(path).nnz == 1
+    monkeypatch.setattr(npz, "MOST_BYTES", 1000)
+    with pytest.raises(GraphError, match="it unpacks from .* to .*at most 100 times"):
+        load_graph(path)
+
+
+@pytest.mark.parametrize("kind", ["csc", "coo", "bsr", "dia"])
+def test_scipy_archives_of_any_format(tmp_path, kind):
+    path = tmp_path / "g.npz"
+    sparse.save_npz(path, A.asformat(kind))
+    np.testing.assert_array_equal(load_graph(path).adjacency.toarray(), A.toarray())
+    with np.load(path) as archive:
+        members = {**archive, "shape": [2_000_000_000, 1], "data": np.ones(1)}
+    np.savez(path, **members)
+    with pytest.raises(GraphError, match="2000000000 rows for 1 entries"):
+        load_graph(path)
+
+
+@pytest.mark.parametrize(
+    ("pointers", "indices", "says"),
+    [
+        ([0, 2, 0, 2], [0, 1], "row_pointers: they fall after row 1"),
+        ([0, 100, 50, 0], [0, 1], "row_pointers: they fall after row 1"),
+        ([0, 1, 1, 2], [0, 7], "column_indices: 7 at position 1.*0 to 2"),
+    ],
+)
+def test_tampered_blocks_are_refused(tmp_path, pointers, indices, says):
+    arrays = {"indptr": pointers, "indices": indices, "data": np.ones((2, 2, 2)), "shape": [6, 6]}
+    np.savez(tmp_path / "g.npz", format=b"bsr", **arrays)
+    with pytest.raises(GraphError, match=says):
+        load_graph(tmp_path / "g.npz")
+
+
+@pytest.mark.parametrize(
+    ("pointers", "indices"),
+    [("graph.ptrdump", "graph.edgedump"), ("new_indptr", "new_indices")],
+)
+def test_raw_pairs(tmp_path, pointers, indices):
+    def file(content, name):
+        path = tmp_path / name
+        path.write_bytes(content)
+        return path
+
+    first = file(A.indptr.astype("<i4").tobytes(), f"Web.{pointers}")
+    second = file(A.indices.astype("<i4").tobytes(), f"Web.{indices}")
+    for path in (first, second):
+        graph = load_graph(path)
+        np.testing.assert_array_equal(graph.adjacency.toarray(), A.astype(bool).toarray())
+        assert (graph.name, graph.source) == ("Web", f"file {path.name}")
+        assert load_graph(path, n_cols=9).shape == (4, 9)
+        with pytest.raises(GraphError, match="column_indices: 3 at position"):
+            load_graph(path, n_cols=3)
+    for content, says in (
+        (b"abcde", "length of 5 bytes.*multiple of 4"),
+        (b"", "empty.*at least one row pointer"),
+        (np.array([0, 9], "<i4").tobytes(), "row_pointers: they run from 0 to 9.*nonzeros, 4"),
+        (np.array([0, 5, 4], "<i4").tobytes(), "row_pointers: they fall"),
+        (np.array([0, 4], ">i4").tobytes(), "row_pointers: they run from 0 to 67108864"),
+    ):
+        file(content, first.name)
+        with pytest.raises(GraphError, match=says) as caught:
+            load_graph(second)
+        assert "Web." in str(caught.value)
+    first.unlink()
+    with pytest.raises(GraphError, match=f"Web.{pointers}: there is no such file.*both files"):
+        load_graph(second)
