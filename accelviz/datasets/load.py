@@ -16,7 +16,8 @@ from accelviz.datasets.cache import cached
 from accelviz.datasets.convert import from_edge_index, from_networkx, from_scipy
 from accelviz.datasets.download import PUBLIC, download
 from accelviz.datasets.options import checked_options
-from accelviz.datasets.readers import READERS, read_file
+from accelviz.datasets.readers import read_file
+from accelviz.datasets.readers.registry import known_endings
 from accelviz.datasets.synthetic.table_one import TABLE_ONE
 from accelviz.datasets.synthetic.twins import find_table_entry, twin
 from accelviz.errors import ArgumentError, GraphError
@@ -128,7 +129,7 @@ def _load_named(graph: str | os.PathLike[str], options: dict[str, Any]) -> Graph
         f"there is no graph {graph!r}, nor a file of that name"
         + (f"; did you mean {near[0]}?" if near else ""),
         f"a bundled graph ({', '.join(bundled_graphs())}), one of Table I ({table_one}), or a file "
-        f"ending in {', '.join(sorted(READERS))}",
+        f"ending in {known_endings()}",
     )
 
 

@@ -30,6 +30,14 @@ def reader(*endings: str) -> Callable[[Reader], Reader]:
     return register
 
 
+def known_endings() -> str:
+    """List the endings that there are readers for, as an error message has them."""
+    packed = [ending for ending in READERS if ending.endswith((".gz", ".bz2"))]
+    plain = [ending for ending in READERS if ending not in packed]
+    own = [name for name in packed if name.rpartition(".")[0] not in plain]
+    return f"{', '.join(sorted(plain + own))}; text may be packed, as in .txt.gz or .mtx.bz2"
+
+
 def read_file(path: Path, **options: Any) -> Graph:
     """Read a graph file with the reader that its ending asks for.
 
@@ -53,7 +61,7 @@ def read_file(path: Path, **options: Any) -> Graph:
         if lowered == ending or (lowered.endswith(ending) and not ending[0].isalpha())
     ]
     if not endings:
-        raise GraphError(str(path), "no reader for this ending", ", ".join(sorted(READERS)))
+        raise GraphError(str(path), "no reader for this ending", known_endings())
     if not path.is_file():
         raise GraphError(str(path), "there is no such file", "a path to a graph file")
     ending = max(endings, key=len)
