@@ -1,7 +1,7 @@
 """accelviz: learn, explore and measure how SpMM is mapped onto a GPU.
 
 `load_graph` opens a graph, `plan` maps it onto blocks and warps the way a strategy does, `spmm`
-multiplies it with a dense matrix on a GPU or on the CPU.
+multiplies it with a dense matrix on a GPU or on the CPU, `trace` shows what each lane touches.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 __version__ = "0.1.0"
 
 from accelviz.datasets import load_graph
-from accelviz.executors import spmm
+from accelviz.executors import spmm, trace
 from accelviz.ordering import degree_sort
 from accelviz.strategies import plan, strategies
 
-__all__ = ["degree_sort", "load_graph", "plan", "spmm", "strategies"]
+__all__ = ["degree_sort", "load_graph", "plan", "spmm", "strategies", "trace"]

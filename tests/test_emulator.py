@@ -2,35 +2,33 @@
 
 import dataclasses
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import accelviz
-from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors import find_executor
-from accelviz.executors.emulator import build, emulate
+from accelviz.executors.emulator import EmulatorExecutor, build, emulate
 from accelviz.executors.emulator.build import why_not
 from accelviz.strategies import KernelSpec, LaunchConfig
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 
-def run(code, n=64, grid=(1, 1, 1), warps=2, dynamic=0, seed=0, unwritten=(), **more):
-    """Run a kernel `k(const float *X, float *Y, int n)` on X = 0, 1, 2, ... and Y of NaN."""
-    names = ("X", "Y", *more, "n")
-    spec = KernelSpec("planted.cu", "k", {}, names, code='#include "common.cuh"\n' + code)
+def run(code, n=64, grid=(1, 1, 1), warps=2, dynamic=0, seed=0, cleared=False):
+    """Run a kernel `k(const float *X, float *Y, int n)` on X = 0, 1, 2, ...; Y is NaN, or 0."""
+    code = '#include "common.cuh"\n' + code
+    spec = KernelSpec("planted.cu", "k", {}, ("X", "Y", "n"), code=code)
     arguments = {
         "X": np.arange(n, dtype=np.float32),
-        "Y": np.full(n, np.nan, np.float32),
-        **more,
+        "Y": np.zeros(n, np.float32) if cleared else np.full(n, np.nan, np.float32),
         "n": np.int32(n),
     }
+    unwritten = () if cleared else ("Y",)
     launch = LaunchConfig(grid, warps, dynamic)
-    outputs = ("Y", *more)
-    return emulate(
-        spec, launch, arguments, outputs=outputs, unwritten=("Y", *unwritten), seed=seed
-    )["Y"]
+    return emulate(spec, launch, arguments, outputs=("Y",), unwritten=unwritten, seed=seed)["Y"]
 
 
 HEAD = 'extern "C" __global__ void k(const float *X, float *Y, int n) {\n'
@@ -124,18 +122,10 @@ def test_atomics_and_vectors():
     )
     with pytest.raises(KernelError, match=r"planted.cu:5: .*nothing has written"):
         run(code)
-    names = ("X", "Y", "n")
-    spec = KernelSpec("planted.cu", "k", {}, names, code=code)
-    arguments = {
-        "X": np.arange(64, dtype=np.float32),
-        "Y": np.zeros(64, np.float32),
-        "n": np.int32(64),
-    }
-    Y = emulate(spec, LaunchConfig((1, 1, 1), 2), arguments, outputs=("Y",))["Y"]
+    Y = run(code, cleared=True)
     assert Y[0] == 4 * np.arange(0, 64, 4).sum()
     assert Y[1].view(np.int32) == 63
     np.testing.assert_array_equal(Y[4:], np.arange(60).reshape(15, 4)[:, ::-1].ravel())
-    assert (arguments["Y"] == 0).all()
 
 
 PLANTED = {
@@ -214,6 +204,11 @@ PLANTED = {
         {"grid": (2, 1, 1)},
         r":5: a race: thread 0 of block 1 updates atomically Y\[0\].*at planted.cu:4",
     ),
+    "atomics of a block's scope from two blocks": (
+        "    atomicAdd_block(&Y[0], X[i]);\n}",
+        {"grid": (2, 1, 1), "warps": 1, "cleared": True},
+        r":4: a race: thread 0 of block 1 updates atomically Y\[0\].*of block 0 touches it",
+    ),
     "barrier in a branch": (
         "    if (threadIdx.x < 40) __syncthreads();\n    Y[i] = X[i];\n}",
         {},
@@ -286,3 +281,36 @@ def test_a_compilation_is_used_again(monkeypatch, tmp_path):
     changed = dataclasses.replace(spec, code=spec.source() + "// changed")
     assert build.build(changed, checked=True) != path
     assert len(list((tmp_path / "emulator").glob("*.so"))) == 2
+
+
+def test_emulate_leaves_its_arguments_as_they_are():
+    spec = KernelSpec(
+        "k.cu", "k", {}, ("X", "Y", "n"), code=HEAD + "    if (threadIdx.x == 0) Y[0] = X[1];\n}"
+    )
+    arguments = {"X": np.ones(2, np.float32), "Y": np.zeros(1, np.float32), "n": np.int32(2)}
+    assert emulate(spec, LaunchConfig((1, 1, 1), 1), arguments, outputs=("Y",), seed=0)["Y"] == [1]
+    assert arguments["Y"] == [0]
+
+
+def test_the_documentation_s_code_does_what_it_says():
+    text = (Path(__file__).parents[1] / "docs" / "emulator.md").read_text("utf-8")
+    mistake, traffic = re.findall(r"```python\n(.*?)```", text, re.S)
+    said = re.search(r"KernelError: (.*?)\n\n", text, re.S)[1]
+    with pytest.raises(KernelError) as caught:
+        exec(mistake, {})
+    assert str(caught.value) == " ".join(said.split())
+    names = {}
+    exec(traffic, names)
+    assert len(names["traced"])
+
+
+def test_a_result_too_large_to_check_is_refused(monkeypatch):
+    from accelviz.executors.emulator import executor
+
+    monkeypatch.setattr(executor, "MAX_ELEMENTS", 2707)
+    X = np.ones((2708, 1), np.float32)
+    with pytest.raises(ArgumentError, match="a result of 2,708 elements.*device='cpu'"):
+        accelviz.spmm("cora", X, device="emulator")
+    plan = accelviz.plan("cora", n_cols=1)
+    unchecked = EmulatorExecutor(checked=False).prepare(plan)
+    np.testing.assert_array_equal(unchecked.multiply(X)[:, 0], plan.graph.degrees)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -49,6 +51,18 @@ class Executor(Protocol):
 
     def prepare(self, plan: Plan) -> ReadyPlan:
         """Compile and move what `plan` needs; raises DeviceUnavailable or KernelError."""
+
+
+def seconds_on_host(
+    run: Callable[[], object], repeats: int, warmup: int
+) -> npt.NDArray[np.float64]:
+    """Time `run` by the host's clock; see `ReadyPlan.seconds`."""
+    times = np.empty(warmup + repeats)
+    for i in range(times.size):
+        start = time.perf_counter()
+        run()
+        times[i] = time.perf_counter() - start
+    return times[warmup:]
 
 
 def is_device_array(array: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.executors.base import checked_features, checked_output
+from accelviz.executors.base import checked_features, checked_output, seconds_on_host
 from accelviz.strategies import Plan
 from accelviz.workload import Workload
 
@@ -98,12 +97,7 @@ class CpuPlan:
         """Time runs by the host's clock; see `ReadyPlan`."""
         features = checked_features(X, self.plan)
         out = checked_output(None, self.plan)
-        times = np.empty(warmup + repeats)
-        for i in range(times.size):
-            start = time.perf_counter()
-            self._run(features, out)
-            times[i] = time.perf_counter() - start
-        return times[warmup:]
+        return seconds_on_host(lambda: self._run(features, out), repeats, warmup)
 
     def _run(self, X: npt.NDArray[np.float32], out: npt.NDArray[np.float32]) -> None:
         matrix = self.plan.matrix

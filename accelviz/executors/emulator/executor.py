@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import DeviceUnavailable, KernelError
-from accelviz.executors.base import checked_features, checked_output
+from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
+from accelviz.executors.base import checked_features, checked_output, seconds_on_host
 from accelviz.executors.emulator import build
 from accelviz.executors.emulator.library import Known, Library, aligned, load
 from accelviz.executors.emulator.problems import kernel_error
 from accelviz.executors.emulator.symbols import line_table
 from accelviz.strategies import KernelSpec, LaunchConfig, Plan
+
+#: Elements of a result whose every access can be checked; each takes 60 bytes.
+MAX_ELEMENTS = 1 << 25
 
 
 class EmulatorExecutor:
@@ -106,6 +108,13 @@ class EmulatorPlan:
     ) -> npt.NDArray[Any]:
         """Run the kernel on an output that holds what it should find there; return the result."""
         plan = self.plan
+        if self.checked and out.size > MAX_ELEMENTS:
+            raise ArgumentError(
+                "graph",
+                f"a result of {out.size:,} elements",
+                f"at most {MAX_ELEMENTS:,}, as the emulator keeps a record of each; a smaller "
+                "graph, or device='cpu'",
+            )
         result = aligned(out)
         if plan.zero_output:
             result[...] = 0
@@ -134,12 +143,7 @@ class EmulatorPlan:
         """Time runs by the host's clock, which says nothing about a GPU; see `ReadyPlan`."""
         features = checked_features(X, self.plan)
         out = checked_output(None, self.plan)
-        times = np.empty(warmup + repeats)
-        for i in range(times.size):
-            start = time.perf_counter()
-            self.run(features, out)
-            times[i] = time.perf_counter() - start
-        return times[warmup:]
+        return seconds_on_host(lambda: self.run(features, out), repeats, warmup)
 
 
 def emulate(

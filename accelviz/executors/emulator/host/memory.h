@@ -23,6 +23,7 @@ struct Word {
     std::uint32_t block = ~0u;
     std::uint8_t written = 0;  // a bit for each byte
     std::uint8_t atomic = 0;   // the last write: 0 plain, 1 atomic, 2 atomics of several threads
+    bool block_scope = false;  // an atomic that is one for its own block only
 };
 
 class Memory {

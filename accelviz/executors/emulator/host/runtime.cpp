@@ -99,7 +99,7 @@ class Machine {
         current_->fiber->leave();
     }
 
-    void access(const char *address, unsigned bytes, Kind kind, std::uint64_t code) {
+    void access(const char *address, unsigned bytes, Kind kind, Scope scope, std::uint64_t code) {
         if (!launch_.checked) return;
         const int found = memory_.find(address);
         if (found < 0) {
@@ -117,7 +117,7 @@ class Machine {
         }
         if (array.writable) {
             for (std::uint64_t at = offset / 4; at <= (offset + bytes - 1) / 4; ++at) {
-                check_word(found, at * 4, offset, bytes, kind, code);
+                check_word(found, at * 4, offset, bytes, kind, scope, code);
             }
         } else if (kind != LOAD) {
             fail_at(READ_ONLY, found, address, bytes, kind, code);
@@ -339,7 +339,7 @@ class Machine {
     }
 
     void check_word(int array, std::uint64_t at, std::uint64_t offset, unsigned bytes, Kind kind,
-                    std::uint64_t code) {
+                    Scope scope, std::uint64_t code) {
         Word &word = memory_.word(array, at);
         const EmulatorArray &known = memory_.array(array);
         if (known.shared && word.block != block_) {
@@ -357,7 +357,9 @@ class Machine {
         const Moment now{block_ * std::uint32_t(threads_.size()) + current_->index + 1,
                          block_epoch_, warp_epochs_[current_->index / lanes],
                          std::uint32_t(code - base_)};
-        const bool clash = kind == ATOMIC ? word.atomic == 0 : true;
+        const bool elsewhere = word.write.thread && block_of(word.write) != block_of(now);
+        const bool narrow = elsewhere && (scope == BLOCK || word.block_scope);
+        const bool clash = kind != ATOMIC || word.atomic == 0 || narrow;
         if (clash && !ordered(word.write, now, word.atomic == 2)) {
             race(array, address, bytes, kind, code, word.write);
         }
@@ -373,6 +375,7 @@ class Machine {
         const bool others = kind == ATOMIC && word.atomic && word.write.thread != now.thread &&
                             !ordered(word.write, now, false);
         word.atomic = kind != ATOMIC ? 0 : others || word.atomic == 2 ? 2 : 1;
+        word.block_scope = kind == ATOMIC && scope == BLOCK;
         word.write = now;
         word.written |= touched;
     }
@@ -381,16 +384,19 @@ class Machine {
     bool ordered(const Moment &before, const Moment &now, bool several) const {
         if (before.thread == 0) return true;
         if (before.thread == now.thread && !several) return true;
-        const std::uint32_t size = threads_.size();
-        if ((before.thread - 1) / size != (now.thread - 1) / size) return false;
+        if (block_of(before) != block_of(now)) return false;
         if (before.block_epoch < now.block_epoch) return true;
         return !several && same_warp(before, now) && before.warp_epoch < now.warp_epoch;
     }
 
     bool same_warp(const Moment &a, const Moment &b) const {
         const std::uint32_t size = threads_.size();
-        return (a.thread - 1) / size == (b.thread - 1) / size &&
+        return block_of(a) == block_of(b) &&
                (a.thread - 1) % size / lanes == (b.thread - 1) % size / lanes;
+    }
+
+    std::uint32_t block_of(const Moment &moment) const {
+        return (moment.thread - 1) / threads_.size();
     }
 
     [[noreturn]] void race(int array, const char *address, unsigned bytes, Kind kind,
@@ -398,7 +404,7 @@ class Machine {
         const std::uint32_t size = threads_.size();
         error_.other_code = other.code;
         const std::uint32_t block = block_;
-        block_ = (other.thread - 1) / size;
+        block_ = block_of(other);
         name_thread((other.thread - 1) % size, error_.other_block, error_.other_thread);
         block_ = block;
         fail_at(RACE, array, address, bytes, kind, code);
@@ -496,8 +502,8 @@ extern "C" void emulator_begin() {
     std::abort();  // a fiber that has ended is never entered again
 }
 
-void access(const void *address, unsigned bytes, Kind kind, Scope, void *code) {
-    machine->access(static_cast<const char *>(address), bytes, kind, address_of(code));
+void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *code) {
+    machine->access(static_cast<const char *>(address), bytes, kind, scope, address_of(code));
 }
 void sync_threads(void *code) { machine->sync_threads(address_of(code)); }
 void sync_warp(unsigned mask, void *code) {
