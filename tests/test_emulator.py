@@ -134,6 +134,11 @@ PLANTED = {
         {},
         r"planted.cu:4: out of bounds: thread 63 of block 0 reads X\[64\], 4 bytes past its end",
     ),
+    "load far past the end": (
+        "    Y[i] = X[i + 4000];\n}",
+        {},
+        r":4: out of bounds: thread 0 of block 0 reads X\[4000\], 15748 bytes past its end",
+    ),
     "store before the beginning": (
         "    Y[i - 1] = X[i];\n}",
         {},

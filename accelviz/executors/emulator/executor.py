@@ -11,7 +11,7 @@ import numpy.typing as npt
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors.base import checked_features, checked_output, seconds_on_host
 from accelviz.executors.emulator import build
-from accelviz.executors.emulator.library import Known, Library, aligned, load
+from accelviz.executors.emulator.library import Known, Library, guarded, load
 from accelviz.executors.emulator.problems import kernel_error
 from accelviz.executors.emulator.symbols import line_table
 from accelviz.strategies import KernelSpec, LaunchConfig, Plan
@@ -98,9 +98,7 @@ class EmulatorPlan:
         """
         features = checked_features(X, self.plan)
         out = checked_output(out, self.plan)
-        result = self.run(features, out)
-        if result is not out:
-            out[...] = result
+        out[...] = self.run(features, out)
         return out
 
     def run(
@@ -115,16 +113,12 @@ class EmulatorPlan:
                 f"at most {MAX_ELEMENTS:,}, as the emulator keeps a record of each; a smaller "
                 "graph, or device='cpu'",
             )
-        result = aligned(out)
+        result = known_array("Y", out, writable=True, initialised=plan.zero_output)
         if plan.zero_output:
-            result[...] = 0
+            result.data[...] = 0
         if plan.launch.n_blocks == 0 or out.size == 0:
-            return result
-        there = {
-            **self._arguments,
-            "X": known_array("X", X),
-            "Y": known_array("Y", result, writable=True, initialised=plan.zero_output),
-        }
+            return result.data
+        there = {**self._arguments, "X": known_array("X", X), "Y": result}
         arguments = [there[name] for name in self._spec.arguments]
         self.known = run_checked(
             self.library,
@@ -135,7 +129,7 @@ class EmulatorPlan:
             checked=self.checked,
             **options,
         )
-        return result
+        return result.data
 
     def seconds(
         self, X: npt.ArrayLike, repeats: int = 3, warmup: int = 1
@@ -182,18 +176,18 @@ def emulate(
         As the executor does.
     """
     library = load(build.build(spec, checked=True))
-    copies = {name: np.array(arguments[name]) for name in outputs}
-    results: dict[str, npt.NDArray[Any]] = {name: aligned(copy) for name, copy in copies.items()}
-    given: list[Known | np.generic] = []
+    given: dict[str, Known | np.generic] = {}
     for name in spec.arguments:
-        argument = results.get(name, arguments[name])
+        argument = arguments[name]
         if isinstance(argument, np.ndarray):
-            written = name not in unwritten
-            given.append(known_array(name, argument, writable=name in results, initialised=written))
+            writable, initialised = name in outputs, name not in unwritten
+            given[name] = known_array(name, argument, writable=writable, initialised=initialised)
         else:
-            given.append(argument)
-    run_checked(library, spec, launch, given, seed=seed)
-    return results
+            given[name] = argument
+    run_checked(library, spec, launch, list(given.values()), seed=seed)
+    return {
+        n: known.data for n, known in given.items() if isinstance(known, Known) and n in outputs
+    }
 
 
 def run_checked(
@@ -214,7 +208,7 @@ def run_checked(
 def known_array(
     name: str, array: npt.NDArray[Any], *, writable: bool = False, initialised: bool = True
 ) -> Known:
-    """Describe an array of the host to the runtime, copied where it is not aligned."""
-    array = aligned(np.ascontiguousarray(array))
+    """Copy an array to where the kernel finds it, and describe it to the runtime."""
+    array = guarded(array)
     address, size = array.ctypes.data, array.nbytes
     return Known(name, array, address, size, array.itemsize, False, writable, initialised)

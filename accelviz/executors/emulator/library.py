@@ -7,6 +7,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ from accelviz.strategies import LaunchConfig
 
 #: Where arrays begin, as on a GPU.
 ALIGNMENT = 256
+#: Bytes around each array that belong to none, so that an index past its end meets no other.
+GUARD = 16 * 1024
 
 #: One lane's part in one step of a warp; `EmulatorRecord` in runtime.h.
 RECORD = np.dtype(
@@ -88,8 +91,8 @@ class Known:
     ----------
     name : str
         As the plan or the kernel calls it.
-    data : array, optional
-        Its memory, beginning at a multiple of `ALIGNMENT`; None for static shared memory.
+    data : array
+        Its memory, `guarded`; of static shared memory, nothing.
     address, size : int
         Where it lies and its bytes.
     itemsize : int
@@ -99,7 +102,7 @@ class Known:
     """
 
     name: str
-    data: npt.NDArray[np.generic] | None
+    data: npt.NDArray[Any]
     address: int
     size: int
     itemsize: int
@@ -108,15 +111,16 @@ class Known:
     initialised: bool = True
 
 
-def aligned(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-    """Return `array`, or a copy that begins at a multiple of `ALIGNMENT`."""
-    if array.ctypes.data % ALIGNMENT == 0:
-        return array
-    room = np.empty(array.nbytes + ALIGNMENT, dtype=np.uint8)
-    start = -room.ctypes.data % ALIGNMENT
+def guarded(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a copy that begins at a multiple of `ALIGNMENT`, with `GUARD` bytes on either side."""
+    room = np.empty(array.nbytes + 2 * GUARD + ALIGNMENT, dtype=np.uint8)
+    start = GUARD + -(room.ctypes.data + GUARD) % ALIGNMENT
     copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
+
+
+_NOTHING = np.empty(0, dtype=np.uint8)
 
 
 @functools.lru_cache(maxsize=128)
@@ -147,12 +151,12 @@ class Library:
     def _static_shared(self, begin: int, end: int) -> list[Known]:
         found = shared_arrays(self.path)
         if not found:  # one array of all, where the format does not tell them apart
-            whole = Known("shared memory", None, begin, end - begin, 0, True, True, False)
+            whole = Known("shared memory", _NOTHING, begin, end - begin, 0, True, True, False)
             return [whole] if end > begin else []
         # The first of them begins where the section does.
         base = begin - min(array.offset for array in found)
         return [
-            Known(array.name, None, base + array.offset, array.size, 0, True, True, False)
+            Known(array.name, _NOTHING, base + array.offset, array.size, 0, True, True, False)
             for array in found
         ]
 
@@ -194,7 +198,7 @@ class Library:
         known += self.static_shared
         dynamic = np.empty(launch.dynamic_shared_bytes, dtype=np.uint8)
         if dynamic.size:
-            dynamic = np.asarray(aligned(dynamic), dtype=np.uint8)
+            dynamic = guarded(dynamic)
             address, size = dynamic.ctypes.data, dynamic.nbytes
             known.append(
                 Known("dynamic shared memory", dynamic, address, size, 0, True, True, False)
