@@ -37,7 +37,7 @@ class Workload:
     nz_start : array of int64, shape (n,)
         Position of the run's first nonzero in that matrix's nonzero arrays.
     nz_count : array of int32, shape (n,)
-        Length of the run, at least 1.
+        Length of the run; 0 where the warp writes a row that has no nonzero.
 
     Other integer dtypes are converted to these.
 
@@ -295,8 +295,9 @@ def _mark(
 ) -> tuple[int, int]:
     for i in range(row.size):
         start, stop = nz_start[i], nz_start[i] + nz_count[i]
-        inside = row_pointers[row[i]] <= start and stop <= row_pointers[row[i] + 1]
-        if not inside or nz_count[i] < 1:
+        row_start, row_stop = row_pointers[row[i]], row_pointers[row[i] + 1]
+        inside = row_start <= start and stop <= row_stop
+        if not inside or nz_count[i] < min(1, row_stop - row_start):
             return _OUTSIDE_ROW, i
         for k in range(start, stop):
             if covered[k]:

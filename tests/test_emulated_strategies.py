@@ -19,7 +19,9 @@ BUNDLED = [name for name in GRAPHS if name not in MADE]
 @pytest.mark.parametrize("strategy", accelviz.strategies())
 @pytest.mark.parametrize("name", MADE)
 def test_kernel_matches_the_oracle(strategy, name):
-    check_results(GRAPHS[name](), strategy, "emulator", columns=(*COLUMNS, 512, 1000, 1500))
+    graph = GRAPHS[name]()
+    wide = (512, 1000, 1500) if graph.nnz < 10_000 else ()
+    check_results(graph, strategy, "emulator", columns=(*COLUMNS, *wide))
 
 
 @pytest.mark.parametrize("strategy", accelviz.strategies())

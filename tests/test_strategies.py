@@ -234,3 +234,22 @@ def test_cuda_without_a_gpu_says_what_to_do():
 def test_strategies_lists_what_there_is():
     assert "accel_gcn" in accelviz.strategies()
     assert all(accelviz.strategies().values())
+
+
+@pytest.mark.parametrize("strategy", ["graphblast", "ge_spmm", "row_thread"])
+def test_row_strategies_give_every_row_to_a_warp_in_order(strategy):
+    graph = GRAPHS["isolated_ends"]()
+    for block_warps in (1, 3, 32):
+        made = accelviz.plan(graph, strategy, block_warps=block_warps)
+        made.check()
+        work = made.workload()
+        assert work.row.tolist() == list(range(graph.n_rows))
+        np.testing.assert_array_equal(work.nz_count, graph.degrees)
+        rows_per_warp = 32 if strategy == "row_thread" else 1
+        np.testing.assert_array_equal(
+            work.block * block_warps + work.warp, work.row // rows_per_warp
+        )
+        assert made.metadata is None
+    for wrong in (0, 33, True, 1.5, "4"):
+        with pytest.raises(PartitionError, match="block_warps"):
+            accelviz.plan(graph, strategy, block_warps=wrong)

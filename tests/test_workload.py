@@ -49,6 +49,7 @@ def test_nothing_at_all():
         ([(0, 0, 1, 0, 3)], "nonzeros 0 to 2 of block 0 are not all in row 1"),
         ([(0, 0, 0, 2, 2)], "nonzeros 2 to 3 of block 0 are not all in row 0"),
         ([(0, 0, 0, 0, 0)], "not all in row 0"),
+        ([(0, 0, 0, 0, -1)], "not all in row 0"),
         ([(2, 0, 0, 0, 3)], "block: 2 to 2 occur. Expected: 0 to 1"),
         ([(0, 2, 0, 0, 3)], "warp: 2 to 2 occur. Expected: 0 to 1"),
         ([(0, 0, 3, 0, 3)], "row: 3 to 3 occur. Expected: 0 to 2"),

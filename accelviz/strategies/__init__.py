@@ -11,10 +11,13 @@ from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.strategies.accel_gcn import AccelGCN
 from accelviz.strategies.base import KernelSpec, LaunchConfig, Plan, Strategy
+from accelviz.strategies.ge_spmm import GeSpMM
+from accelviz.strategies.graphblast import GraphBLAST
+from accelviz.strategies.row_thread import RowThread
 
 __all__ = ["KernelSpec", "LaunchConfig", "Plan", "Strategy", "find_strategy", "plan", "strategies"]
 
-REGISTRY: tuple[Strategy, ...] = (AccelGCN(),)
+REGISTRY: tuple[Strategy, ...] = (AccelGCN(), GraphBLAST(), GeSpMM(), RowThread())
 
 
 def strategies() -> dict[str, str]:

@@ -1,0 +1,44 @@
+// GraphBLAST's row-split SpMM (Yang, Buluc and Owens, Euro-Par 2018): Y = A X, fp32, CSR.
+//
+// A warp multiplies one row of A with 32 columns of X. Its lanes load 32 nonzeros of the row side
+// by side, each lane one; shuffles then hand them round, one after the other, and each lane adds
+// the product for its own column. Rows are never cut: a long row keeps one warp busy.
+//
+// grid  = (blocks of BLOCK_WARPS rows, tiles of 32 columns)
+// block = 32 x BLOCK_WARPS threads
+#include "common.cuh"
+
+#if !defined(BLOCK_WARPS)
+#error "graphblast.cu is compiled by accelviz, which supplies BLOCK_WARPS, the warps in a block"
+#endif
+
+#define BLOCK_THREADS (BLOCK_WARPS * WARP_SIZE)
+#define ALL_LANES 0xffffffffu
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    graphblast(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
+               const float *__restrict__ values, const float *__restrict__ X, float *__restrict__ Y,
+               int n_rows, int n_cols) {
+    const int lane = threadIdx.x % WARP_SIZE;
+    const long long row = (long long)blockIdx.x * BLOCK_WARPS + threadIdx.x / WARP_SIZE;
+    const int column = blockIdx.y * WARP_SIZE + lane;
+    if (row >= n_rows) return;  // the whole warp leaves
+
+    const long long end = row_pointers[row + 1];
+    float sum = 0.0f;
+    for (long long begin = row_pointers[row]; begin < end; begin += WARP_SIZE) {
+        int my_column = 0;
+        float my_value = 0.0f;
+        if (begin + lane < end) {
+            my_column = columns[begin + lane];
+            my_value = values[begin + lane];
+        }
+        const int count = end - begin < WARP_SIZE ? int(end - begin) : WARP_SIZE;
+        for (int k = 0; k < count; ++k) {
+            const int sender = __shfl_sync(ALL_LANES, my_column, k);
+            const float value = __shfl_sync(ALL_LANES, my_value, k);
+            if (column < n_cols) sum += value * X[element(sender, column, n_cols)];
+        }
+    }
+    if (column < n_cols) Y[element(row, column, n_cols)] = sum;
+}
