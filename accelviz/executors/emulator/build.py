@@ -21,16 +21,20 @@ from accelviz.strategies import KernelSpec
 
 HOST_SOURCES = Path(__file__).resolve().parent / "host"
 _COMMON = ("-std=c++17", "-g1", "-fPIC", "-fvisibility=hidden", f"-I{HOST_SOURCES}")
-#: -O1 keeps loads and stores as the source has them, in the source's order.
+#: -O1 keeps loads and stores as the source has them, in the source's order; blocks that stay where
+#: the source has them let the lanes of a traced warp meet again at the right place.
 _KERNEL = (
     "-O1",
     "-fno-exceptions",
     "-fno-strict-aliasing",
     "-fno-omit-frame-pointer",
+    "-fno-reorder-blocks",
+    "-fno-guess-branch-probability",
+    "-Wno-ignored-optimization-argument",
     "-Wno-unknown-pragmas",
     "-Wno-attributes",
 )
-_CHECKED = ("-fsanitize=thread",)
+_CHECKED = ("-fsanitize=thread", "-fsanitize-coverage=trace-pc")
 #: Clang leaves out a load that a store to the same place follows, unless told not to.
 _CHECKED_CLANG = ("-mllvm", "-tsan-instrument-read-before-write=1")
 

@@ -29,14 +29,16 @@
 
 // Two calls in two branches stay two calls: at a barrier it matters which one a thread is at.
 #ifdef __clang__
-#define EMULATOR_BARRIER __attribute__((noinline, nomerge))
+#define EMULATOR_UNCOVERED __attribute__((no_sanitize("coverage")))
+#define EMULATOR_BARRIER __attribute__((noinline, nomerge)) EMULATOR_UNCOVERED
 #else
-#define EMULATOR_BARRIER __attribute__((noinline))
+#define EMULATOR_UNCOVERED __attribute__((no_sanitize_coverage))
+#define EMULATOR_BARRIER __attribute__((noinline)) EMULATOR_UNCOVERED
 #endif
 
 // Functions that stand for one instruction: they report their access themselves, with the address
 // of the code that called them.
-#define EMULATOR_INSTRUCTION __attribute__((noinline, no_sanitize("thread")))
+#define EMULATOR_INSTRUCTION __attribute__((noinline, no_sanitize("thread"))) EMULATOR_UNCOVERED
 #define EMULATOR_HERE __builtin_return_address(0)
 
 namespace emulator {
@@ -181,7 +183,7 @@ EMULATOR_BARRIER inline void __syncwarp(unsigned mask = ~0u) {
 }
 inline void __threadfence() {}
 inline void __threadfence_block() {}
-[[noreturn]] __attribute__((noinline)) inline void __trap() { emulator::trap(EMULATOR_HERE); }
+[[noreturn]] EMULATOR_BARRIER inline void __trap() { emulator::trap(EMULATOR_HERE); }
 
 // The lane that a shuffle reads from: its own where the sum leaves the segment of `width` lanes.
 template <typename T>
@@ -212,17 +214,17 @@ EMULATOR_INSTRUCTION T __shfl_xor_sync(unsigned mask, T value, int lane_mask, in
         mask, emulator::bits<std::uint64_t>(value), source > (lane | (width - 1)) ? lane : source,
         false, nullptr, EMULATOR_HERE));
 }
-__attribute__((noinline)) inline unsigned __ballot_sync(unsigned mask, int predicate) {
+EMULATOR_BARRIER inline unsigned __ballot_sync(unsigned mask, int predicate) {
     unsigned votes = 0;
     emulator::exchange(mask, 0, -1, predicate != 0, &votes, EMULATOR_HERE);
     return votes;
 }
-__attribute__((noinline)) inline int __any_sync(unsigned mask, int predicate) {
+EMULATOR_BARRIER inline int __any_sync(unsigned mask, int predicate) {
     unsigned votes = 0;
     emulator::exchange(mask, 0, -1, predicate != 0, &votes, EMULATOR_HERE);
     return votes != 0;
 }
-__attribute__((noinline)) inline int __all_sync(unsigned mask, int predicate) {
+EMULATOR_BARRIER inline int __all_sync(unsigned mask, int predicate) {
     unsigned votes = 0;
     emulator::exchange(mask, 0, -1, predicate == 0, &votes, EMULATOR_HERE);
     return votes == 0;

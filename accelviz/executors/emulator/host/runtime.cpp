@@ -2,9 +2,9 @@
 //
 // Threads switch only where CUDA lets one wait for another: at barriers and warp-wide exchanges. A
 // traced block switches at each access too, so that the lanes of a warp go through the kernel side
-// by side. Among lanes that stand at different instructions the one with the lowest address goes
-// first; lanes that leave a loop or skip a branch thus wait for the others where the paths meet
-// again, as they do on a GPU.
+// by side. They also stop at each basic block, and among lanes that stand at different places the one
+// with the lowest address goes first; lanes that leave a loop or skip a branch thus wait for the
+// others where the paths meet again, as they do on a GPU.
 #include "runtime.h"
 
 #include <dlfcn.h>
@@ -56,6 +56,7 @@ struct Thread {
     std::uint32_t index = 0;  // in the block
     std::unique_ptr<Fiber> fiber;
     std::uint64_t code = 0;  // where it waits
+    bool records = false;    // at an access, and not at the beginning of a basic block
     EmulatorRecord record{};
     unsigned mask = 0;
     std::uint64_t value = 0;
@@ -132,8 +133,16 @@ class Machine {
             record.bytes = bytes;
             record.code = code - base_;
             record.offset = offset;
+            current_->records = true;
             wait(State::AT_ACCESS, code);
         }
+    }
+
+    // Lanes that part meet again at the beginning of a basic block, also where nothing is accessed.
+    void begin_basic_block(std::uint64_t code) {
+        if (!launch_.traced) return;
+        current_->records = false;
+        wait(State::AT_ACCESS, code);
     }
 
     void sync_threads(std::uint64_t code) { wait(State::AT_BARRIER, code); }
@@ -253,14 +262,17 @@ class Machine {
             if (threads_[i].state == State::AT_ACCESS) lowest = std::min(lowest, threads_[i].code);
         }
         if (lowest == ~0ull) return false;
+        bool recorded = false;
         for (std::size_t i = first; i < last; ++i) {
             Thread &thread = threads_[i];
             if (thread.state != State::AT_ACCESS || thread.code != lowest) continue;
+            thread.state = State::READY;
+            if (!thread.records) continue;
+            recorded = true;
             thread.record.step = step_;
             trace.push_back(thread.record);
-            thread.state = State::READY;
         }
-        ++step_;
+        step_ += recorded;
         return true;
     }
 
@@ -574,6 +586,9 @@ void __tsan_write_range(void *address, std::size_t bytes) {
         emulator::access(static_cast<char *>(address) + at, 1, emulator::STORE, emulator::DEVICE,
                          EMULATOR_HERE);
     }
+}
+void __sanitizer_cov_trace_pc() {
+    if (emulator::machine) emulator::machine->begin_basic_block(emulator::address_of(EMULATOR_HERE));
 }
 void __tsan_init() {}
 void __tsan_func_entry(void *) {}
