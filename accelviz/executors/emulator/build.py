@@ -28,14 +28,12 @@ _KERNEL = (
     "-fno-exceptions",
     "-fno-strict-aliasing",
     "-fno-omit-frame-pointer",
-    "-fno-reorder-blocks",
-    "-fno-guess-branch-probability",
-    "-Wno-ignored-optimization-argument",
     "-Wno-unknown-pragmas",
     "-Wno-attributes",
 )
 _CHECKED = ("-fsanitize=thread", "-fsanitize-coverage=trace-pc")
 #: Clang leaves out a load that a store to the same place follows, unless told not to.
+_CHECKED_GCC = ("-fno-reorder-blocks", "-fno-guess-branch-probability")
 _CHECKED_CLANG = ("-mllvm", "-tsan-instrument-read-before-write=1")
 
 
@@ -130,7 +128,7 @@ def build(spec: KernelSpec, *, checked: bool) -> Path:
     options = [*_COMMON, *_KERNEL, f"-I{kernel_directory()}"]
     options += [f"-D{name}={value}" for name, value in spec.defines.items()]
     if checked:
-        options += [*_CHECKED, *(_CHECKED_CLANG if compiler.is_clang else ())]
+        options += [*_CHECKED, *(_CHECKED_CLANG if compiler.is_clang else _CHECKED_GCC)]
     folder = _folder()
     path = folder / f"{spec.entry}-{_digest(compiler, options, source)}.so"
     if not path.exists():
