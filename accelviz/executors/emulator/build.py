@@ -21,8 +21,7 @@ from accelviz.strategies import KernelSpec
 
 HOST_SOURCES = Path(__file__).resolve().parent / "host"
 _COMMON = ("-std=c++17", "-g1", "-fPIC", "-fvisibility=hidden", f"-I{HOST_SOURCES}")
-#: -O1 keeps loads and stores as the source has them, in the source's order; blocks that stay where
-#: the source has them let the lanes of a traced warp meet again at the right place.
+#: -O1 keeps loads and stores as the source has them, in the source's order.
 _KERNEL = (
     "-O1",
     "-fno-exceptions",
@@ -32,8 +31,9 @@ _KERNEL = (
     "-Wno-attributes",
 )
 _CHECKED = ("-fsanitize=thread", "-fsanitize-coverage=trace-pc")
-#: Clang leaves out a load that a store to the same place follows, unless told not to.
+#: Basic blocks that stay in the source's order let lanes of a traced warp meet at the right place.
 _CHECKED_GCC = ("-fno-reorder-blocks", "-fno-guess-branch-probability")
+#: Clang leaves out a load that a store to the same place follows, unless told not to.
 _CHECKED_CLANG = ("-mllvm", "-tsan-instrument-read-before-write=1")
 
 
