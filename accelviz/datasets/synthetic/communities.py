@@ -14,7 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.datasets.synthetic.draws import State, below, shuffle, stream, unit
+from accelviz.errors import ArgumentError
 
+#: Vertex ids by community, or at random.
+ORDERS = ("natural", "shuffled")
 #: The largest community is this many times as large as the smallest.
 SIZE_RATIO = 100
 #: No community is smaller, nor holds more than this share of the rows.
@@ -41,6 +44,18 @@ class Layout:
     local: npt.NDArray[np.int64]
     members: npt.NDArray[np.int32]
     bounds: npt.NDArray[np.int64]
+
+
+def check_order(order: object) -> None:
+    """Refuse what is no order of vertex ids.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not one of `ORDERS`.
+    """
+    if order not in ORDERS:
+        raise ArgumentError("order", f"got {order!r}", " or ".join(map(repr, ORDERS)))
 
 
 def default_sizes(n: int, nnz: int) -> tuple[int, int]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 State = npt.NDArray[np.uint64]
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
+STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _TO_UNIT = 2.0**-53
@@ -41,7 +41,7 @@ def mixed(counter: np.uint64) -> Any:
 @numba.njit(cache=True, inline="always")
 def bits(state: State) -> Any:
     """Draw 64 random bits."""
-    state[0] += _STEP
+    state[0] += STEP
     return mixed(state[0])
 
 

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from accelviz.datasets.synthetic.draws import mixed, shuffle, stream
+from accelviz.datasets.synthetic.communities import check_order
+from accelviz.datasets.synthetic.draws import STEP, mixed, shuffle, stream
 from accelviz.errors import ArgumentError
 from accelviz.graph import MAX_SIDE, Graph
 
@@ -25,7 +26,6 @@ _EDGE_FACTOR = 16
 #: Pairs between two steps of the progress bar.
 _CHUNK = 1 << 23
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
 _RMAT, _BLOCKS = 0, 1
 
 
@@ -165,8 +165,7 @@ def _made(
         raise ArgumentError("n_edges", f"got {n_edges}", "0 or more")
     if not 2 <= n_nodes <= MAX_SIDE:
         raise ArgumentError("n_nodes", f"got {n_nodes}", f"2 to {MAX_SIDE}")
-    if order not in ("natural", "shuffled"):
-        raise ArgumentError("order", f"got {order!r}", "'natural' or 'shuffled'")
+    check_order(order)
     ids = np.arange(n_nodes, dtype=np.int32)
     if order == "shuffled":
         shuffle(stream(seed, "ids"), ids)
@@ -204,16 +203,16 @@ def _pair_at(
     model: int, parameters: npt.NDArray[np.int64], start: np.uint64, n_nodes: int, index: int
 ) -> Any:
     """Draw the pair number `index`: row and column, different from each other."""
-    counter = mixed(start + np.uint64(index) * _STEP)
+    counter = mixed(start + np.uint64(index) * STEP)
     row = column = np.int64(0)
     while row == column or row >= n_nodes or column >= n_nodes:
-        counter += _STEP
+        counter += STEP
         word = mixed(counter)
         if model == _RMAT:
             row = column = np.int64(0)
             for level in range(parameters[0]):
                 if level % 4 == 0 and level > 0:
-                    counter += _STEP
+                    counter += STEP
                     word = mixed(counter)
                 draw = np.int64(word & np.uint64(0xFFFF))
                 word >>= np.uint64(16)
@@ -223,9 +222,9 @@ def _pair_at(
                 column = 2 * column + right
         else:
             stays = np.int64(word >> np.uint64(32)) < parameters[1]
-            counter += _STEP
+            counter += STEP
             row = np.int64(mixed(counter) % np.uint64(n_nodes))
-            counter += _STEP
+            counter += STEP
             other = mixed(counter)
             if stays:
                 block = row * parameters[0] // n_nodes

@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.card import is_symmetric
-from accelviz.datasets.synthetic.communities import default_sizes, lay_out
+from accelviz.datasets.synthetic.communities import check_order, default_sizes, lay_out
 from accelviz.datasets.synthetic.directed import directed_columns
 from accelviz.datasets.synthetic.table_one import TABLE_ONE, Histogram, TableEntry
 from accelviz.datasets.synthetic.undirected import undirected_columns
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import MAX_SIDE, Graph
 
-ORDERS = ("natural", "shuffled")
 #: Share of a row's neighbors in its own community, unless said otherwise.
 LOCALITY = 0.8
 #: A name may end in these; the longest that fits is taken off.
@@ -78,8 +77,7 @@ def twin(
     GraphError
         If `of` is rectangular, is no histogram, or allows no such graph.
     """
-    if order not in ORDERS:
-        raise ArgumentError("order", f"got {order!r}", " or ".join(map(repr, ORDERS)))
+    check_order(order)
     if locality is not None and not 0 <= locality <= 1:
         raise ArgumentError("locality", f"got {locality!r}", "a share, 0 to 1")
     pieces, kind, must_fit = None, "twin", True

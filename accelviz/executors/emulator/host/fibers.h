@@ -23,7 +23,7 @@ asm(".text\n.globl " EMULATOR_SYMBOL("emulator_switch") "\n" EMULATOR_SYMBOL("em
     "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
     "movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
     "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n");
-constexpr std::size_t saved_words = 6, return_word = 6, frame_words = 8;
+constexpr std::size_t return_word = 6, frame_words = 8;
 #elif defined(__aarch64__)
 asm(".text\n.globl " EMULATOR_SYMBOL("emulator_switch") "\n" EMULATOR_SYMBOL("emulator_switch") ":\n"
     "sub sp, sp, #160\n"
@@ -36,7 +36,7 @@ asm(".text\n.globl " EMULATOR_SYMBOL("emulator_switch") "\n" EMULATOR_SYMBOL("em
     "ldp x25, x26, [sp, #48]\nldp x27, x28, [sp, #64]\nldp x29, x30, [sp, #80]\n"
     "ldp d8, d9, [sp, #96]\nldp d10, d11, [sp, #112]\nldp d12, d13, [sp, #128]\n"
     "ldp d14, d15, [sp, #144]\nadd sp, sp, #160\nret\n");
-constexpr std::size_t saved_words = 20, return_word = 11, frame_words = 20;
+constexpr std::size_t return_word = 11, frame_words = 20;
 #else
 #error "the emulator knows x86-64 and arm64 only"
 #endif

@@ -90,7 +90,7 @@ class Machine {
         if (launch_.seed) shuffle(blocks);
         for (std::uint32_t block : blocks) {
             run_block(block);
-            if (error_.problem && error_.problem != BARRIERS_DIFFER) return;
+            if (failed()) return;
         }
     }
 
@@ -201,7 +201,7 @@ class Machine {
             } else {
                 run_freely();
             }
-            if (error_.problem && error_.problem != BARRIERS_DIFFER) break;
+            if (failed()) break;
             if (!pass_barrier()) break;
         }
     }
@@ -226,7 +226,7 @@ class Machine {
                 thread = &threads_[order[next++]];
             }
             resume(*thread);
-            if (error_.problem && error_.problem != BARRIERS_DIFFER) return;
+            if (failed()) return;
         }
     }
 
@@ -237,7 +237,7 @@ class Machine {
             moved = false;
             for (std::size_t first = 0; first < threads_.size(); first += lanes) {
                 moved |= step_warp(first, std::min(first + lanes, threads_.size()));
-                if (error_.problem && error_.problem != BARRIERS_DIFFER) return;
+                if (failed()) return;
             }
         }
         ready_.clear();
@@ -253,7 +253,7 @@ class Machine {
                     continue;
                 }
                 resume(threads_[i]);
-                if (error_.problem && error_.problem != BARRIERS_DIFFER) return false;
+                if (failed()) return false;
                 again = true;
             }
         }
@@ -309,6 +309,9 @@ class Machine {
         }
         return false;
     }
+
+    // Differing barriers are only noted: Python knows whether they stand on one line.
+    bool failed() const { return error_.problem && error_.problem != BARRIERS_DIFFER; }
 
     void report(Problem problem, const Thread &thread, const Thread *other, std::uint32_t waiting,
                 std::uint32_t left) {
