@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import ArgumentError
-from accelviz.strategies import Plan
+from accelviz.errors import ArgumentError, KernelError
+from accelviz.strategies import KernelSpec, Plan
 
 
 class ReadyPlan(Protocol):
@@ -51,6 +51,21 @@ class Executor(Protocol):
 
     def prepare(self, plan: Plan) -> ReadyPlan:
         """Compile and move what `plan` needs; raises DeviceUnavailable or KernelError."""
+
+
+def kernel_of(plan: Plan) -> KernelSpec:
+    """Return the plan's kernel.
+
+    Raises
+    ------
+    KernelError
+        If it has none.
+    """
+    if plan.kernel is None:
+        raise KernelError(
+            plan.strategy, "this strategy has no CUDA kernel", "device='cpu', which needs none"
+        )
+    return plan.kernel
 
 
 def seconds_on_host(

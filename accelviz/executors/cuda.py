@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import DeviceUnavailable, KernelError
-from accelviz.executors.base import checked_features, checked_output, is_device_array
+from accelviz.executors.base import checked_features, checked_output, is_device_array, kernel_of
 from accelviz.files import kernel_directory
 from accelviz.strategies import KernelSpec, Plan
 
@@ -257,11 +257,7 @@ class CudaExecutor:
         state = gpu_state()
         if not state.ready:
             raise DeviceUnavailable("device 'cuda'", state.detail, state.fix)
-        if plan.kernel is None:
-            raise KernelError(
-                plan.strategy, "this strategy has no CUDA kernel", "device='cpu', which needs none"
-            )
-        return CudaPlan(plan, plan.kernel)
+        return CudaPlan(plan, kernel_of(plan))
 
 
 class CudaPlan:

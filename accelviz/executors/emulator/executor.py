@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
-from accelviz.executors.base import checked_features, checked_output, seconds_on_host
+from accelviz.errors import ArgumentError, DeviceUnavailable
+from accelviz.executors.base import checked_features, checked_output, kernel_of, seconds_on_host
 from accelviz.executors.emulator import build
 from accelviz.executors.emulator.library import Known, Library, guarded, load
 from accelviz.executors.emulator.problems import kernel_error
@@ -63,11 +63,7 @@ class EmulatorExecutor:
         problem = build.why_not()
         if problem is not None:
             raise DeviceUnavailable("device 'emulator'", problem, "device='cpu', which needs none")
-        if plan.kernel is None:
-            raise KernelError(
-                plan.strategy, "this strategy has no CUDA kernel", "device='cpu', which needs none"
-            )
-        return EmulatorPlan(plan, plan.kernel, seed=self.seed, checked=self.checked)
+        return EmulatorPlan(plan, kernel_of(plan), seed=self.seed, checked=self.checked)
 
 
 class EmulatorPlan:
