@@ -21,6 +21,7 @@ from accelviz.graph import Graph
 from accelviz.ordering import DegreeHistogram
 from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, unpack
 from accelviz.partition.warp_level import storage_ratio, warp_partition, warp_workload
+from accelviz.records import Measurement
 from accelviz.strategies import Plan, plan
 from accelviz.workload import Workload
 
@@ -37,7 +38,7 @@ class Demo:
     warp_metadata: np.ndarray
     warp_level: LoadMap
     block_level: LoadMap
-    measurements: list[bench.Measurement]
+    measurements: list[Measurement]
 
 
 def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
@@ -72,7 +73,7 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
         made.check()
         steps.update()
         begin("counting the work of every warp")
-        warps = made.launch.warps_per_block
+        warps = made.warps_per_block
         warp_metadata = warp_partition(graph.row_pointers, made.parameters["max_warp_nzs"])
         warp_blocks = -(-len(warp_metadata) // warps)
         warp_level = load_map([warp_workload(warp_metadata, warps)], warp_blocks, warps)
@@ -107,7 +108,7 @@ def table(demo: Demo) -> str:
         ),
         (
             "blocks",
-            f"{counted.blocks:,} of {made.launch.warps_per_block} warps, "
+            f"{counted.blocks:,} of {made.warps_per_block} warps, "
             f"at most {made.parameters['max_warp_nzs']} nonzeros a warp",
         ),
         ("warps", f"{counted.warps:,} launched, {counted.busy_warps:,} with work"),
@@ -174,13 +175,13 @@ def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
     median = np.median(graph.degrees) if graph.n_rows else 0
     figure = plots.overview(
         f"{graph.name}: {graph.nnz:,} nonzeros in {graph.n_rows:,} rows, on "
-        f"{made.launch.n_blocks:,} blocks of {made.launch.warps_per_block} warps",
+        f"{made.launch.n_blocks:,} blocks of {made.warps_per_block} warps",
         degrees=demo.histogram,
         degrees_title=f"half of the rows have at most {median:.0f}\n"
         f"nonzeros, the longest has {demo.histogram.largest:,}",
         degree_bounds=degree_bounds(made),
         blocks=examples(made),
-        warps_per_block=made.launch.warps_per_block,
+        warps_per_block=made.warps_per_block,
         loads={
             f"{demo.warp_level.idle_share:.0%} with the warp-level partition of rows in the "
             "caller's order": demo.warp_level,
@@ -192,9 +193,13 @@ def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
         figure.savefig(temporary)
 
 
+def _setting(made: Plan) -> BlockSetting:
+    return BlockSetting(made.parameters["max_block_warps"], made.parameters["max_warp_nzs"])
+
+
 def degree_bounds(made: Plan) -> dict[int, str]:
     """Name the ranges of degrees that the block-level partition treats alike, by upper end."""
-    setting = BlockSetting(**made.parameters)
+    setting = _setting(made)
     shared = {setting.deg_bound: "warps share a row"} if setting.max_block_warps > 1 else {}
     beyond = {WORD_LIMIT: "split over\nblocks"}
     return {setting.max_warp_nzs: "one warp a row", **shared, **beyond}
@@ -204,7 +209,7 @@ def examples(made: Plan, count: int = _EXAMPLE_BLOCKS) -> dict[str, Workload]:
     """Choose a few blocks that differ: number and int4 as a title, and what their warps do."""
     if made.metadata is None:
         return {}
-    setting = BlockSetting(**made.parameters)
+    setting = _setting(made)
     fields = unpack(made.metadata, setting)
     chosen = {}
     for block in example_blocks(fields.degree, fields.rows * fields.warps_per_row, count):

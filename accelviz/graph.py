@@ -119,6 +119,11 @@ class Graph:
         """Plans that `spmm` made for this graph and keeps for its next call."""
         return {}
 
+    @cached_property
+    def prepared(self) -> dict[str, Any]:
+        """What preprocessing made of this graph whatever the column count; plans share it."""
+        return {}
+
     def describe(self) -> GraphCard:
         """Return the graph's card: size, degrees, edge span, symmetry, and where it came from.
 

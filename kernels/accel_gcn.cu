@@ -7,10 +7,11 @@
 //   1. registers           for the run itself;
 //   2. shared memory       where several combined warps of the block share a row;
 //   3. global memory       where a row is split over several blocks.
+// With COMBINED_WARP 0 each warp of the hardware is on its own instead (Figure 4a), the paper's
+// second ablation; only `place` knows the difference.
 //
 // grid  = (blocks in the metadata, tiles of TILE_COLUMNS columns)
 // block = 32 x MAX_BLOCK_WARPS threads
-#include "common.cuh"
 
 // The plan supplies, at compile time:
 //   MAX_BLOCK_WARPS   warps in a block
@@ -18,15 +19,13 @@
 //   INFO_FIELD_BITS   width of the low field of the metadata's info word
 //   TILE_COLUMNS      threads in a combined warp, a multiple of 32 (the paper's round_dim)
 //   SHARED_ROWS       most rows of a block whose nonzeros several combined warps share
+//   COMBINED_WARP     1, or 0 to let each warp walk the columns on its own
 #if !defined(MAX_BLOCK_WARPS) || !defined(DEG_BOUND) || !defined(INFO_FIELD_BITS) || \
-    !defined(TILE_COLUMNS) || !defined(SHARED_ROWS)
+    !defined(TILE_COLUMNS) || !defined(SHARED_ROWS) || !defined(COMBINED_WARP)
 #error "accel_gcn.cu is compiled by accelviz, which supplies the constants listed above"
 #endif
 
-static_assert(TILE_COLUMNS % WARP_SIZE == 0, "a combined warp is made of whole warps");
-
-#define BLOCK_THREADS (MAX_BLOCK_WARPS * WARP_SIZE)
-#define COMBINED_WARPS (TILE_COLUMNS / WARP_SIZE)
+#include "accel_gcn.cuh"
 
 struct Block {
     int first_row;
@@ -48,35 +47,17 @@ __device__ __forceinline__ Block decode(int4 metadata) {
     block.rows = block.split ? 1 : info & ((1u << INFO_FIELD_BITS) - 1);
     block.row_nzs = block.split ? info : degree;
     block.warp_nzs = block.split ? ceil_div(info, MAX_BLOCK_WARPS) : info >> INFO_FIELD_BITS;
-    block.warps_per_row = ceil_div(block.row_nzs, block.warp_nzs);
+    // Most rows have one warp, which spares them the divisions, here and below.
+    const bool alone = block.row_nzs <= block.warp_nzs;
+    block.warps_per_row = alone ? 1 : ceil_div(block.row_nzs, block.warp_nzs);
     return block;
-}
-
-// Sums nonzeros begin..end-1 of one row, for one column of X.
-__device__ __forceinline__ float dot(const int *__restrict__ columns,
-                                     const float *__restrict__ values, const float *__restrict__ X,
-                                     int begin, int end, int column, int n_cols) {
-    float sum = 0.0f;
-#pragma unroll 4
-    for (int k = begin; k < end; ++k) {
-        sum += values[k] * X[element(columns[k], column, n_cols)];
-    }
-    return sum;
-}
-
-// Writes one element of Y; parts of a split row add up there.
-__device__ __forceinline__ void emit(float *out, float sum, bool split) {
-    if (split) {
-        atomicAdd(out, sum);
-    } else {
-        *out = sum;
-    }
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     accel_gcn(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
               const int *__restrict__ columns, const float *__restrict__ values,
               const float *__restrict__ X, float *__restrict__ Y, int n_cols) {
+    RECORD_WARP;
     __shared__ float partial[SHARED_ROWS * TILE_COLUMNS];
 
     const Block block = decode(metadata[blockIdx.x]);
@@ -90,13 +71,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         __syncthreads();
     }
 
-    // MAX_BLOCK_WARPS combined warps take COMBINED_WARPS passes of the block's threads.
-    for (int pass = 0; pass < COMBINED_WARPS; ++pass) {
-        const int thread = threadIdx.x + pass * BLOCK_THREADS;
-        const int combined_warp = thread / TILE_COLUMNS;
-        const int lane = thread % TILE_COLUMNS;
-        const int row = combined_warp / block.warps_per_row;
-        const int part = combined_warp % block.warps_per_row;
+    for (int pass = 0; pass < PASSES; ++pass) {
+        const auto [warp, lane] = place(pass);
+        const int row = shared_sums ? warp / block.warps_per_row : warp;
+        const int part = shared_sums ? warp % block.warps_per_row : 0;
         const int column = first_column + lane;
 
         if (row < block.rows && column < n_cols) {

@@ -17,3 +17,48 @@ __device__ __forceinline__ long long element(int row, int column, int n_cols) {
 __device__ __forceinline__ int ceil_div(int a, int b) {
     return (a + b - 1) / b;
 }
+
+#ifdef __CUDACC__
+// The GPU's own clock, the same on all of its SMs.
+__device__ __forceinline__ unsigned long long global_nanoseconds() {
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+#endif
+
+// `RECORD_WARP;` is the first line of a kernel. In a build with RECORD_TIMELINE it notes, for each
+// warp, where and when it ran; in any other it is nothing.
+#ifdef RECORD_TIMELINE
+struct WarpTime {
+    unsigned long long start, stop;  // nanoseconds; the first lane's and the last one's
+    unsigned sm;
+    unsigned unused;
+};
+
+__device__ WarpTime *warp_times;  // one for each warp: those of block 0, 0 first, then block 1, 0
+
+class WarpClock {
+   public:
+    __device__ WarpClock() : start(global_nanoseconds()) {
+    }
+
+    // Lanes that leave the kernel together report together, as often as they part.
+    __device__ ~WarpClock() {
+        const unsigned together = __activemask();
+        if (threadIdx.x % WARP_SIZE != __ffs(together) - 1) return;
+        const long long block =
+            blockIdx.x + (long long)gridDim.x * (blockIdx.y + (long long)gridDim.y * blockIdx.z);
+        WarpTime *mine = &warp_times[block * (blockDim.x / WARP_SIZE) + threadIdx.x / WARP_SIZE];
+        atomicMin(&mine->start, start);
+        atomicMax(&mine->stop, global_nanoseconds());
+        asm volatile("mov.u32 %0, %%smid;" : "=r"(mine->sm));
+    }
+
+   private:
+    unsigned long long start;
+};
+#define RECORD_WARP const WarpClock record_of_this_warp
+#else
+#define RECORD_WARP
+#endif

@@ -22,6 +22,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     ge_spmm(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
             const float *__restrict__ values, const float *__restrict__ X, float *__restrict__ Y,
             int n_rows, int n_cols) {
+    RECORD_WARP;
     __shared__ int staged_columns[BLOCK_THREADS];
     __shared__ float staged_values[BLOCK_THREADS];
 

@@ -19,6 +19,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     graphblast(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
                const float *__restrict__ values, const float *__restrict__ X, float *__restrict__ Y,
                int n_rows, int n_cols) {
+    RECORD_WARP;
     const int lane = threadIdx.x % WARP_SIZE;
     const long long row = (long long)blockIdx.x * BLOCK_WARPS + threadIdx.x / WARP_SIZE;
     const int column = blockIdx.y * WARP_SIZE + lane;

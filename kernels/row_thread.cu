@@ -17,6 +17,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     row_thread(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
                const float *__restrict__ values, const float *__restrict__ X, float *__restrict__ Y,
                int n_rows, int n_cols) {
+    RECORD_WARP;
     const long long row = (long long)blockIdx.x * BLOCK_THREADS + threadIdx.x;
     if (row >= n_rows) return;
     const long long begin = row_pointers[row];

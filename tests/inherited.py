@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 import accelviz
 from accelviz import bench
 from accelviz.analysis.accuracy import Oracle
 from accelviz.executors import find_executor
 from accelviz.graph import Graph
 from accelviz.strategies import Strategy
-from tests.graphs import COLUMNS
+from tests.graphs import COLUMNS, MADE
+
+#: The strategies that are not a library's.
+KERNELS = [
+    name
+    for name in accelviz.strategies()
+    if accelviz.plan(MADE["one_node"](), name).kernel is not None
+]
 
 
 def weighted(graph: Graph) -> Graph:
     """The graph with random signed weights; the bundled ones are all ones, which hide mistakes."""
-    weights = np.random.default_rng(graph.nnz).standard_normal(graph.nnz).astype(np.float32)
-    arrays = (graph.row_pointers, graph.column_indices, weights)
-    return Graph(*arrays, graph.shape, graph.name, graph.source)
+    return bench.random_weights(graph, seed=graph.nnz)
 
 
 def check_results(

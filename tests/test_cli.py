@@ -13,7 +13,8 @@ from scipy import sparse
 
 import accelviz
 from accelviz import cli, demo
-from accelviz.executors import cuda, gpu_state
+from accelviz.executors import gpu_state
+from accelviz.executors.cuda import state as cuda
 from tests.graphs import MADE
 
 

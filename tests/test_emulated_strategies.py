@@ -9,14 +9,14 @@ from accelviz.analysis.accuracy import Oracle
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.executors.emulator.build import why_not
 from tests.graphs import COLUMNS, GRAPHS, MADE
-from tests.inherited import check_results, weighted
+from tests.inherited import KERNELS, check_results, weighted
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 BUNDLED = [name for name in GRAPHS if name not in MADE]
 
 
-@pytest.mark.parametrize("strategy", accelviz.strategies())
+@pytest.mark.parametrize("strategy", KERNELS)
 @pytest.mark.parametrize("name", MADE)
 def test_kernel_matches_the_oracle(strategy, name):
     graph = GRAPHS[name]()
@@ -24,14 +24,14 @@ def test_kernel_matches_the_oracle(strategy, name):
     check_results(graph, strategy, "emulator", columns=(*COLUMNS, *wide))
 
 
-@pytest.mark.parametrize("strategy", accelviz.strategies())
+@pytest.mark.parametrize("strategy", KERNELS)
 @pytest.mark.parametrize("name", BUNDLED)
 def test_kernel_matches_the_oracle_on_real_graphs(strategy, name):
     columns = (3, 33, 64) if GRAPHS[name]().nnz < 100_000 else (16,)
     check_results(GRAPHS[name](), strategy, "emulator", columns=columns)
 
 
-@pytest.mark.parametrize("strategy", accelviz.strategies())
+@pytest.mark.parametrize("strategy", KERNELS)
 @pytest.mark.parametrize("name", ["hub", "all_degrees", "isolated_ends"])
 def test_the_order_of_threads_and_blocks_does_not_matter(strategy, name):
     graph = weighted(GRAPHS[name]())

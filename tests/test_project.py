@@ -34,7 +34,7 @@ ROOMS = [
 ]
 #: Packages that only one room may import, at any depth.
 ONLY_IN = {
-    "cupy": ("executors/cuda.py",),
+    "cupy": ("executors/cuda/",),
     "matplotlib": ("plots/",),
     "ipywidgets": ("widgets/",),
 }

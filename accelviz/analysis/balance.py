@@ -72,8 +72,7 @@ def load_map(
 
 def plan_load_map(plan: Plan, max_columns: int = 1200) -> LoadMap:
     """Sum a plan's workload by block and warp; see `load_map`."""
-    launch = plan.launch
-    return load_map(plan.workload_slices(), launch.n_blocks, launch.warps_per_block, max_columns)
+    return load_map(plan.workload_slices(), plan.launch.n_blocks, plan.warps_per_block, max_columns)
 
 
 def example_blocks(

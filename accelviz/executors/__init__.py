@@ -10,7 +10,7 @@ from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.executors.base import Executor, ReadyPlan, is_device_array
 from accelviz.executors.cpu import CpuExecutor
-from accelviz.executors.cuda import CudaExecutor, GpuState, gpu_state
+from accelviz.executors.cuda import CudaExecutor, GpuState, gpu_state, trace_gpu
 from accelviz.executors.emulator import EmulatorExecutor, emulate, trace
 from accelviz.graph import Graph
 from accelviz.strategies import Plan, Strategy, find_strategy, plan
@@ -25,6 +25,7 @@ __all__ = [
     "gpu_state",
     "spmm",
     "trace",
+    "trace_gpu",
 ]
 
 #: The devices, the one to prefer first.
@@ -145,10 +146,10 @@ def _choose(device: str, X: Any, plan: Plan) -> Executor:
         return find_executor(device)
     if is_device_array(X):
         return find_executor("cuda")
-    usable = [executor for executor in EXECUTORS if executor.why_not() is None]
-    if plan.kernel is None:
-        usable = [executor for executor in usable if executor.name == "cpu"]
-    return usable[0]
+    for executor in EXECUTORS:
+        if executor.why_not(plan) is None:
+            return executor
+    return EXECUTORS[0]  # which says what is missing when it prepares the plan
 
 
 def _ready(plan: Plan, executor: Executor) -> ReadyPlan:

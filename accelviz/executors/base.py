@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,21 +12,62 @@ import numpy.typing as npt
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.strategies import KernelSpec, Plan
 
+#: Larger than the last cache of most processors.
+HOST_FLUSH_BYTES = 256 << 20
+
 
 class ReadyPlan(Protocol):
-    """A plan whose arrays are where the device wants them and whose code is compiled."""
+    """A plan whose arrays are where the device wants them and whose code is compiled.
+
+    Attributes
+    ----------
+    plan : Plan
+    setup_seconds : mapping of str to float
+        Preprocessing that the device did, beside the plan's own; compiling is not part of it.
+    variant : str
+        What the device chose where the plan leaves a choice.
+    """
 
     plan: Plan
+    setup_seconds: Mapping[str, float]
+    variant: str
+
+    def features(self, X: Any) -> Any:
+        """Return `X` as the plan wants it: float32, contiguous, where the device reads it."""
+
+    def output(self) -> Any:
+        """Return a new, uninitialised result where the device writes it."""
 
     def multiply(self, X: Any, out: Any = None) -> Any:
         """Return `A @ X`; float32, shape (rows of A, columns of X), in the caller's row order."""
 
-    def seconds(self, X: Any, repeats: int, warmup: int) -> npt.NDArray[np.float64]:
+    def seconds(
+        self, X: Any, repeats: int, warmup: int, *, cold: bool = False
+    ) -> npt.NDArray[np.float64]:
         """Time `repeats` runs by the device's own clock, shape (repeats,), after warming up.
 
         A run is all that `multiply` does between input and output in place: clearing included,
-        allocation and transfers excluded.
+        allocation and transfers excluded. With `cold`, the last cache before memory is flushed
+        before each of them.
         """
+
+
+class Limits(Protocol):
+    """What a device can do, measured in the same run as the plans it is held against.
+
+    Attributes
+    ----------
+    launch_seconds : float
+        Time of a launch that does nothing.
+    copy_bandwidth : float
+        Bytes per second of a large copy, read plus written.
+    """
+
+    launch_seconds: float
+    copy_bandwidth: float
+
+    def gather_bandwidth(self, rows: int, n_cols: int) -> float:
+        """Bytes per second of reading random whole rows of a float32 matrix of that shape."""
 
 
 class Executor(Protocol):
@@ -43,11 +84,17 @@ class Executor(Protocol):
     name: str
     timed: bool
 
-    def why_not(self) -> str | None:
-        """Say in one sentence why this device cannot be used here, or None if it can."""
+    def why_not(self, plan: Plan | None = None) -> str | None:
+        """Say in one sentence why this device cannot be used here (for a plan), or None."""
 
     def hardware(self) -> dict[str, str]:
         """Name what runs: `hardware`, `driver`, `cuda`, `cupy`; what does not apply is empty."""
+
+    def to_device(self, array: npt.NDArray[Any]) -> Any:
+        """Return an array where the device's plans read it."""
+
+    def limits(self) -> Limits | None:
+        """Measure what the device can do, or None where that says nothing about its plans."""
 
     def prepare(self, plan: Plan) -> ReadyPlan:
         """Compile and move what `plan` needs; raises DeviceUnavailable or KernelError."""
@@ -63,17 +110,23 @@ def kernel_of(plan: Plan) -> KernelSpec:
     """
     if plan.kernel is None:
         raise KernelError(
-            plan.strategy, "this strategy has no CUDA kernel", "device='cpu', which needs none"
+            plan.strategy,
+            "this strategy has no CUDA kernel",
+            "device='cpu', which needs none"
+            if plan.has_workload
+            else "device='cuda', as it is a library's",
         )
     return plan.kernel
 
 
 def seconds_on_host(
-    run: Callable[[], object], repeats: int, warmup: int
+    run: Callable[[], object], repeats: int, warmup: int, *, cold: bool = False
 ) -> npt.NDArray[np.float64]:
     """Time `run` by the host's clock; see `ReadyPlan.seconds`."""
     times = np.empty(warmup + repeats)
+    flush = np.empty(HOST_FLUSH_BYTES if cold else 0, np.uint8)
     for i in range(times.size):
+        flush.fill(i)
         start = time.perf_counter()
         run()
         times[i] = time.perf_counter() - start

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.errors import DeviceUnavailable
 from accelviz.executors.base import checked_features, checked_output, seconds_on_host
 from accelviz.strategies import Plan
 from accelviz.workload import Workload
@@ -24,8 +27,10 @@ class CpuExecutor:
     name = "cpu"
     timed = True
 
-    def why_not(self) -> str | None:
-        """Return None: every machine has a CPU."""
+    def why_not(self, plan: Plan | None = None) -> str | None:
+        """Say why a plan cannot be replayed, or None: every machine has a CPU."""
+        if plan is not None and not plan.has_workload:
+            return f"{plan.strategy!r} is a library for GPUs, whose work cannot be replayed"
         return None
 
     def hardware(self) -> dict[str, str]:
@@ -33,8 +38,24 @@ class CpuExecutor:
         name = f"{_processor()}, {numba.get_num_threads()} threads"
         return {"hardware": name, "driver": "", "cuda": "", "cupy": ""}
 
+    def to_device(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the array itself."""
+        return array
+
+    def limits(self) -> None:
+        """Return None: the replay is held against no limit of the processor."""
+
     def prepare(self, plan: Plan) -> CpuPlan:
-        """Read the workload once and group its records by row."""
+        """Read the workload once and group its records by row.
+
+        Raises
+        ------
+        DeviceUnavailable
+            If the plan is a library's.
+        """
+        problem = self.why_not(plan)
+        if problem is not None:
+            raise DeviceUnavailable("device 'cpu'", problem, "device='cuda', on a GPU")
         return CpuPlan(plan)
 
 
@@ -62,6 +83,8 @@ class CpuPlan:
     """
 
     plan: Plan
+    setup_seconds: Mapping[str, float] = field(init=False, default_factory=dict)
+    variant: str = field(init=False, default="")
     first_record: npt.NDArray[np.int64] = field(init=False)
     nz_start: npt.NDArray[np.int64] = field(init=False)
     nz_count: npt.NDArray[np.int32] = field(init=False)
@@ -82,6 +105,16 @@ class CpuPlan:
         self.pieces = np.searchsorted(cost, cuts).astype(np.int64)
         self.pieces[-1] = n_rows
 
+    def features(self, X: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """Return the features as float32; see `ReadyPlan`."""
+        checked: npt.NDArray[np.float32] = checked_features(X, self.plan)
+        return checked
+
+    def output(self) -> npt.NDArray[np.float32]:
+        """Return a new result; see `ReadyPlan`."""
+        made: npt.NDArray[np.float32] = checked_output(None, self.plan)
+        return made
+
     def multiply(
         self, X: npt.ArrayLike, out: npt.NDArray[np.float32] | None = None
     ) -> npt.NDArray[np.float32]:
@@ -92,12 +125,12 @@ class CpuPlan:
         return out
 
     def seconds(
-        self, X: npt.ArrayLike, repeats: int = 20, warmup: int = 3
+        self, X: npt.ArrayLike, repeats: int = 20, warmup: int = 3, *, cold: bool = False
     ) -> npt.NDArray[np.float64]:
         """Time runs by the host's clock; see `ReadyPlan`."""
         features = checked_features(X, self.plan)
         out = checked_output(None, self.plan)
-        return seconds_on_host(lambda: self._run(features, out), repeats, warmup)
+        return seconds_on_host(lambda: self._run(features, out), repeats, warmup, cold=cold)
 
     def _run(self, X: npt.NDArray[np.float32], out: npt.NDArray[np.float32]) -> None:
         matrix = self.plan.matrix

@@ -47,10 +47,38 @@ def warp_partition(row_pointers: npt.NDArray[np.int64], max_warp_nzs: int) -> np
     return metadata
 
 
-def warp_workload(metadata: npt.NDArray[np.int32], warps_per_block: int) -> Workload:
-    """Spell out warp-level metadata as a workload, `warps_per_block` consecutive warps a block."""
-    block, warp = np.divmod(np.arange(len(metadata)), warps_per_block)
-    return Workload(block, warp, metadata[:, 0], metadata[:, 1], metadata[:, 2])
+def warp_workload(
+    metadata: npt.NDArray[np.int32], warps_per_block: int, start: int = 0, stop: int | None = None
+) -> Workload:
+    """Spell out warp-level metadata as a workload, `warps_per_block` consecutive warps a block.
+
+    Parameters
+    ----------
+    metadata : array of int32, shape (warps, 4)
+        As `warp_partition` gives it.
+    warps_per_block : int
+    start, stop : int
+        First block and the one after the last; all blocks if not given.
+    """
+    first = start * warps_per_block
+    last = len(metadata) if stop is None else min(stop * warps_per_block, len(metadata))
+    runs = metadata[first:last]
+    block, warp = np.divmod(np.arange(first, first + len(runs)), warps_per_block)
+    return Workload(block, warp, runs[:, 0], runs[:, 1], runs[:, 2])
+
+
+def cuts_rows(metadata: npt.NDArray[np.int32], warps_per_block: int) -> bool:
+    """Tell whether some row has warps in more than one block, so that its parts meet in the output.
+
+    Parameters
+    ----------
+    metadata : array of int32, shape (warps, 4)
+        As `warp_partition` gives it.
+    warps_per_block : int
+    """
+    row = metadata[:, 0]
+    first_of_block = np.arange(warps_per_block, row.size, warps_per_block)
+    return bool(np.any(row[first_of_block] == row[first_of_block - 1]))
 
 
 def storage_ratio(

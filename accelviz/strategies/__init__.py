@@ -11,13 +11,28 @@ from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.strategies.accel_gcn import AccelGCN
 from accelviz.strategies.base import KernelSpec, LaunchConfig, Plan, Strategy
+from accelviz.strategies.cusparse import CuSPARSE
+from accelviz.strategies.fusegnn_gar import FuseGnnGar
+from accelviz.strategies.fusegnn_gas import FuseGnnGas
 from accelviz.strategies.ge_spmm import GeSpMM
+from accelviz.strategies.gnnadvisor import GNNAdvisor
 from accelviz.strategies.graphblast import GraphBLAST
+from accelviz.strategies.merge_path import MergePath
 from accelviz.strategies.row_thread import RowThread
 
 __all__ = ["KernelSpec", "LaunchConfig", "Plan", "Strategy", "find_strategy", "plan", "strategies"]
 
-REGISTRY: tuple[Strategy, ...] = (AccelGCN(), GraphBLAST(), GeSpMM(), RowThread())
+REGISTRY: tuple[Strategy, ...] = (
+    AccelGCN(),
+    GNNAdvisor(),
+    GraphBLAST(),
+    GeSpMM(),
+    RowThread(),
+    MergePath(),
+    FuseGnnGas(),
+    FuseGnnGar(),
+    CuSPARSE(),
+)
 
 
 def strategies() -> dict[str, str]:
@@ -60,7 +75,8 @@ def plan(
         Columns of the dense matrix, at least 1.
     **parameters
         The strategy's own. For `accel_gcn`: `max_block_warps` (1 to 32, default 12) and
-        `max_warp_nzs` (1 to 65,535, default 32).
+        `max_warp_nzs` (1 to 65,535, default 32), and for its ablations `partition` ("block" or
+        "warp") and `combined_warp` (True or False).
 
     Returns
     -------

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from accelviz.errors import PartitionError
 from accelviz.graph import Graph
-from accelviz.ordering import sort_by_degree
+from accelviz.ordering import Permutation, sort_by_degree
 from accelviz.partition.block_level import (
     FIELD_BITS,
     MAX_BLOCK_WARPS,
@@ -16,6 +21,7 @@ from accelviz.partition.block_level import (
     block_partition,
     block_workload,
 )
+from accelviz.partition.warp_level import cuts_rows, warp_partition, warp_workload
 from accelviz.strategies.base import (
     STATIC_SHARED_BYTES,
     WARP_SIZE,
@@ -25,7 +31,9 @@ from accelviz.strategies.base import (
     Stopwatch,
     Strategy,
     column_tiles,
+    prepared,
 )
+from accelviz.workload import Workload
 
 #: Widest combined warp, in columns. Wider features are cut into tiles along the grid's y.
 MAX_TILE_COLUMNS = 1024
@@ -37,7 +45,10 @@ class AccelGCN(Strategy):
 
     Section III of the paper. `build` takes `max_block_warps` (warps in a block, 1 to 32) and
     `max_warp_nzs` (most nonzeros of a warp, 1 to 65,535); their product is deg_bound, the most
-    nonzeros one block handles.
+    nonzeros one block handles. Two more take an idea away each, for the paper's ablations (section
+    IV-B and Table II): `partition="warp"` gives each warp metadata of its own and leaves the rows
+    in the caller's order (Figures 3b and 7), `combined_warp=False` lets each warp walk the columns
+    on its own (Figures 4a and 8).
     """
 
     name = "accel_gcn"
@@ -50,8 +61,10 @@ class AccelGCN(Strategy):
         *,
         max_block_warps: int = MAX_BLOCK_WARPS,
         max_warp_nzs: int = MAX_WARP_NZS,
+        partition: str = "block",
+        combined_warp: bool = True,
     ) -> Plan:
-        """Sort by degree, partition into blocks, permute the rows.
+        """Sort by degree, partition into blocks, permute the rows; or only partition into warps.
 
         Raises
         ------
@@ -59,13 +72,12 @@ class AccelGCN(Strategy):
             If a parameter is out of range or the graph has 2^31 nonzeros or more.
         """
         setting = BlockSetting(max_block_warps, max_warp_nzs)
-        clock = Stopwatch()
-        with clock.step("degree sort"):
-            permutation, histogram = sort_by_degree(graph.row_pointers)
-        with clock.step("block partition"):
-            metadata = block_partition(histogram, setting)
-        with clock.step("permute rows"):
-            matrix = permutation.apply_to_graph(graph)
+        if not isinstance(partition, str) or partition not in PARTITIONS:
+            known = " or ".join(repr(name) for name in PARTITIONS)
+            raise PartitionError("partition", f"got {partition!r}", known)
+        if not isinstance(combined_warp, bool | np.bool_):
+            raise PartitionError("combined_warp", f"got {combined_warp!r}", "True or False")
+        made = PARTITIONS[partition](graph, setting)
         tiles, tile_columns = column_tiles(n_cols, widest_tile(setting.max_block_warps))
         return Plan(
             strategy=self.name,
@@ -74,38 +86,119 @@ class AccelGCN(Strategy):
             parameters={
                 "max_block_warps": setting.max_block_warps,
                 "max_warp_nzs": setting.max_warp_nzs,
+                "partition": partition,
+                "combined_warp": bool(combined_warp),
             },
-            matrix=matrix,
-            launch=LaunchConfig((len(metadata), tiles, 1), setting.max_block_warps),
-            slice_workload=partial(block_workload, metadata, setting),
-            permutation=permutation,
-            metadata=metadata,
+            matrix=made.matrix,
+            launch=LaunchConfig((made.n_blocks, tiles, 1), setting.max_block_warps),
+            slice_workload=made.slice_workload,
+            permutation=made.permutation,
+            metadata=made.metadata,
             kernel=KernelSpec(
-                file="accel_gcn.cu",
-                entry="accel_gcn",
+                file=f"{made.kernel}.cu",
+                entry=made.kernel,
                 defines={
                     "MAX_BLOCK_WARPS": setting.max_block_warps,
-                    "DEG_BOUND": setting.deg_bound,
-                    "INFO_FIELD_BITS": FIELD_BITS,
                     "TILE_COLUMNS": tile_columns,
                     "SHARED_ROWS": shared_rows(setting.max_block_warps),
+                    "COMBINED_WARP": int(combined_warp),
+                    **made.defines,
                 },
-                arguments=("metadata", "output_rows", "columns", "values", "X", "Y", "n_cols"),
+                arguments=(*made.pointers, "X", "Y", *made.scalars, "n_cols"),
             ),
-            arrays={
-                "metadata": metadata,
-                "output_rows": permutation.order,
-                "columns": matrix.column_indices,
-                "values": matrix.values,
-                "n_cols": np.int32(n_cols),
-            },
-            # Rows without a nonzero have no block, and parts of a split row add up in the output.
-            zero_output=bool(
-                histogram.degrees.size
-                and (histogram.degrees[0] == 0 or histogram.largest > setting.deg_bound)
-            ),
-            setup_seconds=clock.seconds,
+            arrays={**made.pointers, **made.scalars, "n_cols": np.int32(n_cols)},
+            zero_output=made.zero_output,
+            setup_seconds=made.setup_seconds,
         )
+
+
+@dataclass(frozen=True)
+class Partitioned:
+    """What the block-level and the warp-level plans differ in; the names are those of `Plan`."""
+
+    kernel: str
+    matrix: Graph
+    metadata: npt.NDArray[np.int32]
+    n_blocks: int
+    slice_workload: Callable[[int, int], Workload]
+    zero_output: bool
+    setup_seconds: Mapping[str, float]
+    pointers: Mapping[str, npt.NDArray[Any]]
+    permutation: Permutation | None = None
+    scalars: Mapping[str, np.generic] = field(default_factory=dict)
+    defines: Mapping[str, int] = field(default_factory=dict)
+
+
+def block_level(graph: Graph, setting: BlockSetting) -> Partitioned:
+    """Sort by degree and describe each block (section III-C); column counts share the sorting."""
+
+    def sort(clock: Stopwatch) -> Any:
+        with clock.step("degree sort"):
+            return sort_by_degree(graph.row_pointers)
+
+    def permute(clock: Stopwatch) -> Graph:
+        with clock.step("permute rows"):
+            return permutation.apply_to_graph(graph)
+
+    (permutation, histogram), sort_seconds = prepared(graph, "degree sort", sort)
+    clock = Stopwatch()
+    with clock.step("block partition"):
+        metadata = block_partition(histogram, setting)
+        metadata.setflags(write=False)
+    matrix, permute_seconds = prepared(graph, "rows by degree", permute)
+    return Partitioned(
+        kernel="accel_gcn",
+        matrix=matrix,
+        metadata=metadata,
+        n_blocks=len(metadata),
+        slice_workload=partial(block_workload, metadata, setting),
+        # Rows without a nonzero have no block, and parts of a split row add up in the output.
+        zero_output=bool(
+            histogram.degrees.size
+            and (histogram.degrees[0] == 0 or histogram.largest > setting.deg_bound)
+        ),
+        setup_seconds={**sort_seconds, **clock.seconds, **permute_seconds},
+        pointers={
+            "metadata": metadata,
+            "output_rows": permutation.order,
+            "columns": matrix.column_indices,
+            "values": matrix.values,
+        },
+        permutation=permutation,
+        defines={"DEG_BOUND": setting.deg_bound, "INFO_FIELD_BITS": FIELD_BITS},
+    )
+
+
+def warp_level(graph: Graph, setting: BlockSetting) -> Partitioned:
+    """Describe each warp, the rows in the caller's order; a block is consecutive warps."""
+    clock = Stopwatch()
+    with clock.step("warp partition"):
+        metadata = warp_partition(graph.row_pointers, setting.max_warp_nzs)
+        metadata.setflags(write=False)
+    return Partitioned(
+        kernel="accel_gcn_warp",
+        matrix=graph,
+        metadata=metadata,
+        n_blocks=-(-len(metadata) // setting.max_block_warps),
+        slice_workload=partial(warp_workload, metadata, setting.max_block_warps),
+        zero_output=bool(
+            (graph.degrees == 0).any() or cuts_rows(metadata, setting.max_block_warps)
+        ),
+        setup_seconds=clock.seconds,
+        pointers={
+            "metadata": metadata,
+            "columns": graph.column_indices,
+            "values": graph.values,
+        },
+        scalars={"n_warps": np.int32(len(metadata))},
+    )
+
+
+#: What `partition` may be.
+PARTITIONS: Mapping[str, Callable[[Graph, BlockSetting], Partitioned]] = {
+    "block": block_level,
+    "warp": warp_level,
+}
 
 
 def shared_rows(max_block_warps: int) -> int:

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,10 @@ WARP_SIZE = 32
 STATIC_SHARED_BYTES = 48 * 1024
 #: Blocks to a slice where a workload is read in slices.
 SLICE_BLOCKS = 1 << 15
+#: Most blocks of a CUDA grid in x, y and z.
+GRID_LIMITS = ((1 << 31) - 1, 65_535, 65_535)
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,25 @@ class LaunchConfig:
         Warps (of 32 threads) in a block, 1 to 32.
     dynamic_shared_bytes : int
         Shared memory beyond what the kernel declares itself.
+
+    Raises
+    ------
+    PartitionError
+        If no GPU launches a grid of that size.
     """
 
     grid: tuple[int, int, int]
     warps_per_block: int
     dynamic_shared_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        for axis, blocks, limit in zip("xyz", self.grid, GRID_LIMITS, strict=True):
+            if blocks > limit:
+                raise PartitionError(
+                    "grid",
+                    f"{blocks:,} blocks in {axis}",
+                    f"at most {limit:,}; a smaller graph or fewer columns",
+                )
 
     @property
     def block(self) -> tuple[int, int, int]:
@@ -105,6 +123,25 @@ class KernelSpec:
             raise KernelError(self.file, f"no such kernel ({error.strerror})", there) from error
 
 
+@dataclass(frozen=True)
+class LibraryCall:
+    """A vendor's SpMM, in place of a kernel of this project.
+
+    Parameters
+    ----------
+    library : str
+        Whose it is: "cusparse".
+    algorithm : str
+        Which of its algorithms, by the library's own name, or "fastest".
+    preprocess : bool
+        Whether the library may look at the matrix before the first call.
+    """
+
+    library: str
+    algorithm: str
+    preprocess: bool = True
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """What a strategy makes of a graph and a column count; nothing in it is device-specific.
@@ -123,8 +160,9 @@ class Plan:
         The matrix that the kernel walks; `graph` itself, or `graph` with its rows permuted.
     launch : LaunchConfig
         Grid and block.
-    slice_workload : callable
-        `slice_workload(start, stop)` gives the Workload of those blocks.
+    slice_workload : callable, optional
+        `slice_workload(start, stop)` gives the Workload of those blocks. None for a library, which
+        does not say what its warps do.
     permutation : Permutation, optional
         Row `i` of `matrix` is row `permutation.order[i]` of `graph`. None for the caller's order.
     metadata : array, optional
@@ -138,7 +176,13 @@ class Plan:
         The output must be cleared before the launch; the clearing is part of the timed work. If
         False, the kernel writes every element itself.
     setup_seconds : mapping of str to float
-        Wall-clock time of each step of the preprocessing, in order.
+        Wall-clock time of each step of the preprocessing, in order. A step that other plans of the
+        graph share is counted in each of them.
+    workload_warps : int
+        Warps of a block that the workload's column `warp` counts, where they are not the hardware's
+        (`launch.warps_per_block`) because the threads are grouped otherwise.
+    library : LibraryCall, optional
+        The library that does the work; then there is no kernel.
     """
 
     strategy: str
@@ -147,13 +191,34 @@ class Plan:
     parameters: Mapping[str, Any]
     matrix: Graph
     launch: LaunchConfig
-    slice_workload: Callable[[int, int], Workload]
+    slice_workload: Callable[[int, int], Workload] | None
     permutation: Permutation | None = None
     metadata: npt.NDArray[np.int32] | None = None
     kernel: KernelSpec | None = None
     arrays: Mapping[str, npt.NDArray[Any] | np.generic] = field(default_factory=dict)
     zero_output: bool = True
     setup_seconds: Mapping[str, float] = field(default_factory=dict)
+    workload_warps: int = 0
+    library: LibraryCall | None = None
+
+    @property
+    def warps_per_block(self) -> int:
+        """Warps of a block as the workload counts them."""
+        return self.workload_warps or self.launch.warps_per_block
+
+    @property
+    def has_workload(self) -> bool:
+        """Whether it is known which warp does what; a library does not say."""
+        return self.slice_workload is not None
+
+    def _slices(self) -> Callable[[int, int], Workload]:
+        if self.slice_workload is None:
+            raise PartitionError(
+                "workload",
+                f"{self.strategy!r} is a library, which does not say which warp does what",
+                "a strategy with a kernel of its own",
+            )
+        return self.slice_workload
 
     def workload(self, start: int = 0, stop: int | None = None) -> Workload:
         """Return the workload of blocks `start` to `stop` (all of them if not given).
@@ -163,20 +228,22 @@ class Plan:
         Raises
         ------
         PartitionError
-            If there are no such blocks.
+            If there are no such blocks, or the plan is a library's.
         """
+        slice_workload = self._slices()
         n_blocks = self.launch.n_blocks
         stop = n_blocks if stop is None else stop
         if not 0 <= start <= stop <= n_blocks:
             raise PartitionError(
                 "blocks", f"{start} to {stop}", f"a range within 0 to {n_blocks} (stop excluded)"
             )
-        return self.slice_workload(start, stop)
+        return slice_workload(start, stop)
 
     def workload_slices(self, blocks: int = SLICE_BLOCKS) -> Iterator[Workload]:
         """Give the workload in slices of `blocks` blocks, so that its memory stays bounded."""
+        slice_workload = self._slices()
         for start in range(0, self.launch.n_blocks, blocks):
-            yield self.slice_workload(start, min(start + blocks, self.launch.n_blocks))
+            yield slice_workload(start, min(start + blocks, self.launch.n_blocks))
 
     @cached_property
     def ready(self) -> dict[str, Any]:
@@ -186,7 +253,7 @@ class Plan:
     @cached_property
     def statistics(self) -> WorkloadStatistics:
         """Blocks, warps, idle share and balance, counted from the workload."""
-        return statistics(self.workload_slices(), self.launch.n_blocks, self.launch.warps_per_block)
+        return statistics(self.workload_slices(), self.launch.n_blocks, self.warps_per_block)
 
     def check(self) -> None:
         """Refuse a workload that does not cover every nonzero of `matrix` exactly once.
@@ -200,7 +267,7 @@ class Plan:
             self.workload_slices(),
             self.matrix.row_pointers,
             self.launch.n_blocks,
-            self.launch.warps_per_block,
+            self.warps_per_block,
         )
 
     @property
@@ -218,10 +285,11 @@ class Plan:
     def __repr__(self) -> str:
         settings = "".join(f", {name}={value}" for name, value in self.parameters.items())
         grid = " x ".join(str(side) for side in self.launch.grid[:2])
-        return (
-            f"Plan({self.strategy!r}, {self.graph.name!r}, n_cols={self.n_cols}{settings}: "
-            f"{grid} blocks of {self.launch.warps_per_block} warps)"
-        )
+        work = f"{grid} blocks of {self.launch.warps_per_block} warps"
+        if self.library is not None:
+            work = f"a call of {self.library.library}"
+        name = f"{self.strategy!r}, {self.graph.name!r}, n_cols={self.n_cols}{settings}"
+        return f"Plan({name}: {work})"
 
 
 class Strategy(ABC):
@@ -295,6 +363,32 @@ class Stopwatch:
         start = time.perf_counter()
         yield
         self.seconds[name] = time.perf_counter() - start
+
+
+def prepared(
+    graph: Graph, name: str, make: Callable[[Stopwatch], Made]
+) -> tuple[Made, dict[str, float]]:
+    """Do a piece of preprocessing once for each graph, and tell what it took.
+
+    Parameters
+    ----------
+    graph : Graph
+        Keeps the result, so that plans for other column counts share its memory.
+    name : str
+        What is made; the same name always means the same.
+    make : callable
+        Makes it, timing its steps.
+
+    Returns
+    -------
+    made, seconds
+        `seconds` are those of the first time, step by step.
+    """
+    if name not in graph.prepared:
+        clock = Stopwatch()
+        graph.prepared[name] = make(clock), clock.seconds
+    made, seconds = graph.prepared[name]
+    return made, dict(seconds)
 
 
 def column_tiles(n_cols: int, max_columns: int) -> tuple[int, int]:

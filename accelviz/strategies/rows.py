@@ -1,4 +1,4 @@
-"""What the strategies have in common that give each warp whole rows in the caller's order."""
+"""What strategies share that walk the graph as it is, in the caller's order."""
 
 from __future__ import annotations
 
@@ -7,14 +7,28 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from accelviz.errors import PartitionError
 from accelviz.graph import Graph
+from accelviz.partition.checks import checked_integer
 from accelviz.partition.row_split import row_workload
-from accelviz.strategies.base import KernelSpec, LaunchConfig, Plan
+from accelviz.partition.thread_groups import coo_rows
+from accelviz.strategies.base import KernelSpec, LaunchConfig, Plan, Stopwatch, prepared
 
 #: Warps of a block that every CUDA GPU can launch.
 MOST_BLOCK_WARPS = 32
+
+
+def rows_of_nonzeros(graph: Graph) -> tuple[npt.NDArray[np.int32], dict[str, float]]:
+    """Return the row of each nonzero, which COO stores, once for each graph; and what it took."""
+
+    def convert(clock: Stopwatch) -> npt.NDArray[np.int32]:
+        with clock.step("CSR to COO"):
+            rows = coo_rows(graph.row_pointers)
+        rows.setflags(write=False)
+        return rows
+
+    return prepared(graph, "coo rows", convert)
 
 
 def plan_rows(
@@ -49,13 +63,7 @@ def plan_rows(
     PartitionError
         If `block_warps` is not 1 to 32.
     """
-    if (
-        isinstance(block_warps, bool)
-        or not isinstance(block_warps, int | np.integer)
-        or not 1 <= block_warps <= MOST_BLOCK_WARPS
-    ):
-        raise PartitionError("block_warps", f"got {block_warps!r}", f"1 to {MOST_BLOCK_WARPS}")
-    block_warps = int(block_warps)
+    block_warps = checked_integer("block_warps", block_warps, MOST_BLOCK_WARPS)
     blocks = -(-graph.n_rows // (rows_per_warp * block_warps))
     arrays: dict[str, Any] = {
         "row_pointers": graph.row_pointers,

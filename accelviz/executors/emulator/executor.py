@@ -40,8 +40,10 @@ class EmulatorExecutor:
         self.seed = seed
         self.checked = checked
 
-    def why_not(self) -> str | None:
-        """Say why there is no usable compiler, or None if there is one."""
+    def why_not(self, plan: Plan | None = None) -> str | None:
+        """Say why there is no usable compiler, or no kernel to emulate, or None."""
+        if plan is not None and plan.kernel is None:
+            return f"{plan.strategy!r} has no CUDA kernel"
         return build.why_not()
 
     def hardware(self) -> dict[str, str]:
@@ -49,6 +51,13 @@ class EmulatorExecutor:
         compiler = build.find_compiler()
         name = f"emulator, {compiler.version}" if compiler else "emulator"
         return {"hardware": name, "driver": "", "cuda": "", "cupy": ""}
+
+    def to_device(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the array itself."""
+        return array
+
+    def limits(self) -> None:
+        """Return None: an emulator's time says nothing."""
 
     def prepare(self, plan: Plan) -> EmulatorPlan:
         """Compile the plan's kernel for the host.
@@ -69,8 +78,11 @@ class EmulatorExecutor:
 class EmulatorPlan:
     """A plan with its kernel compiled for the host."""
 
+    variant = ""
+
     def __init__(self, plan: Plan, spec: KernelSpec, *, seed: int, checked: bool) -> None:
         self.plan = plan
+        self.setup_seconds: Mapping[str, float] = {}
         self.seed = seed
         self.checked = checked
         self.library = load(build.build(spec, checked=checked))
@@ -80,6 +92,16 @@ class EmulatorPlan:
             name: known_array(name, array) if isinstance(array, np.ndarray) else array
             for name, array in plan.arrays.items()
         }
+
+    def features(self, X: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """Return the features as float32; see `ReadyPlan`."""
+        checked: npt.NDArray[np.float32] = checked_features(X, self.plan)
+        return checked
+
+    def output(self) -> npt.NDArray[np.float32]:
+        """Return a new result; see `ReadyPlan`."""
+        made: npt.NDArray[np.float32] = checked_output(None, self.plan)
+        return made
 
     def multiply(
         self, X: npt.ArrayLike, out: npt.NDArray[np.float32] | None = None
@@ -128,12 +150,12 @@ class EmulatorPlan:
         return result.data
 
     def seconds(
-        self, X: npt.ArrayLike, repeats: int = 3, warmup: int = 1
+        self, X: npt.ArrayLike, repeats: int = 3, warmup: int = 1, *, cold: bool = False
     ) -> npt.NDArray[np.float64]:
         """Time runs by the host's clock, which says nothing about a GPU; see `ReadyPlan`."""
         features = checked_features(X, self.plan)
         out = checked_output(None, self.plan)
-        return seconds_on_host(lambda: self.run(features, out), repeats, warmup)
+        return seconds_on_host(lambda: self.run(features, out), repeats, warmup, cold=cold)
 
 
 def emulate(

@@ -1,0 +1,20 @@
+"""The CUDA executor: compiles a plan's kernel with NVRTC and launches it through CuPy.
+
+The only folder that imports CuPy, and it does so only when a GPU is asked for.
+"""
+
+from accelviz.executors.cuda.compiler import compile_cubin
+from accelviz.executors.cuda.executor import CudaExecutor, CudaPlan
+from accelviz.executors.cuda.state import GpuState, diagnose, driver_cuda_version, gpu_state
+from accelviz.executors.cuda.timeline import trace_gpu
+
+__all__ = [
+    "CudaExecutor",
+    "CudaPlan",
+    "GpuState",
+    "compile_cubin",
+    "diagnose",
+    "driver_cuda_version",
+    "gpu_state",
+    "trace_gpu",
+]

@@ -1,0 +1,30 @@
+"""Host arrays on the GPU, each of them once."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from accelviz.executors.cuda.state import import_cupy
+
+_uploaded: dict[tuple[int, int], Any] = {}
+
+
+def on_device(array: Any) -> Any:
+    """Return an array's copy on the current device; scalars pass through.
+
+    The copy of a read-only array is kept as long as the array lives, so that plans which share an
+    array share its copy. A writable one may change and is copied each time.
+    """
+    if not isinstance(array, np.ndarray):
+        return array
+    cupy = import_cupy()
+    if array.flags.writeable:
+        return cupy.asarray(array)
+    key = (id(array), cupy.cuda.Device().id)
+    if key not in _uploaded:
+        _uploaded[key] = cupy.asarray(array)
+        weakref.finalize(array, _uploaded.pop, key, None)
+    return _uploaded[key]

@@ -1,0 +1,72 @@
+"""Compiling kernels with NVRTC."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from typing import Any
+
+from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.executors.cuda.state import import_cupy, one_line
+from accelviz.files import kernel_directory
+from accelviz.strategies import KernelSpec
+
+
+def compile_options(spec: KernelSpec) -> tuple[str, ...]:
+    """Return the NVRTC options of a kernel: language, include path, line numbers, constants."""
+    folder = kernel_directory()
+    headers = b"".join(path.read_bytes() for path in sorted(folder.glob("*.cuh")))
+    return (
+        "--std=c++17",
+        "-lineinfo",
+        f"-I{folder}",
+        # CuPy's cache of compiled kernels does not look into headers; this makes it.
+        f"-DHEADERS_{hashlib.sha256(headers).hexdigest()[:16]}",
+        *(f"-D{name}={value}" for name, value in spec.defines.items()),
+    )
+
+
+def compile_cubin(spec: KernelSpec, arch: str) -> bytes:
+    """Compile a kernel to machine code for one architecture; needs CuPy but no GPU.
+
+    Parameters
+    ----------
+    spec : KernelSpec
+    arch : str
+        Such as "sm_90".
+
+    Returns
+    -------
+    bytes
+        The cubin.
+
+    Raises
+    ------
+    DeviceUnavailable
+        If CuPy or NVRTC is not installed.
+    KernelError
+        If the source does not compile; the message holds the compiler's log.
+    """
+    try:
+        nvrtc = import_cupy().cuda.nvrtc
+        nvrtc.getVersion()
+    except Exception as error:
+        raise DeviceUnavailable(
+            "NVRTC", one_line(error), "pip install 'accelviz[nvrtc]'"
+        ) from error
+    program = nvrtc.createProgram(spec.source(), spec.file, [], [])
+    try:
+        nvrtc.compileProgram(program, [f"-arch={arch}", *compile_options(spec)])
+        # CuPy takes off the last byte, as if it ended text; disassemblers want it.
+        return bytes(nvrtc.getCUBIN(program)) + b"\0"
+    except nvrtc.NVRTCError as error:
+        log = nvrtc.getProgramLog(program)
+        raise KernelError(spec.file, f"it does not compile for {arch}:\n{log}") from error
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+@functools.lru_cache(maxsize=64)
+def loaded_module(source: str, options: tuple[str, ...]) -> Any:
+    """Return CuPy's module of a source, compiled for the current device once."""
+    return import_cupy().RawModule(code=source, options=options)

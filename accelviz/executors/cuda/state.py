@@ -1,0 +1,159 @@
+"""Whether kernels can run here, and what to do if not."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+NO_PACKAGE, NO_DRIVER, NO_TOOLKIT, READY = "no package", "no driver", "no toolkit", "ready"
+
+_INSTALL = "run `make install CUDA={0}` in a checkout, or `pip install 'accelviz[cuda{0}]'`"
+
+
+@dataclass(frozen=True)
+class GpuState:
+    """Whether kernels can run here, and what to do if not.
+
+    Attributes
+    ----------
+    state : str
+        `"no package"`, `"no driver"`, `"no toolkit"` or `"ready"`.
+    detail : str
+        What was found.
+    fix : str
+        What to do; empty if ready.
+    """
+
+    state: str
+    detail: str
+    fix: str = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether kernels can run."""
+        return self.state == READY
+
+
+@functools.cache
+def gpu_state() -> GpuState:
+    """Look for a usable GPU once; later calls get the same answer."""
+    return diagnose(import_cupy, driver_cuda_version)
+
+
+def diagnose(import_cupy: Callable[[], Any], driver_version: Callable[[], str | None]) -> GpuState:
+    """Find out which of the four states this machine is in.
+
+    Parameters
+    ----------
+    import_cupy : callable
+        Gives the module or raises ImportError.
+    driver_version : callable
+        Gives the CUDA version of the NVIDIA driver, such as "13.0", or None without one.
+    """
+    try:
+        cupy = import_cupy()
+    except Exception as error:  # a broken installation can raise anything on import
+        return _without_package(error, driver_version())
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:
+        return _without_driver(cupy, error, driver_version())
+    if count == 0:
+        return GpuState(NO_DRIVER, "the driver lists no GPU", "check that nvidia-smi shows one")
+    try:
+        version = nvrtc_version(cupy)
+        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    except Exception as error:
+        major = cupy.cuda.runtime.runtimeGetVersion() // 1000
+        return GpuState(
+            NO_TOOLKIT,
+            f"CuPy {cupy.__version__} sees a GPU but no NVRTC to compile with: {one_line(error)}",
+            f"pip install 'cupy-cuda{major}x[ctk]'",
+        )
+    name = properties["name"].decode()
+    capability = f"{properties['major']}.{properties['minor']}"
+    memory = properties["totalGlobalMem"] / 2**30
+    return GpuState(
+        READY,
+        f"{name}, compute capability {capability}, {memory:.0f} GiB, CuPy {cupy.__version__}, "
+        f"NVRTC {version}",
+    )
+
+
+def _without_package(error: Exception, driver: str | None) -> GpuState:
+    if sys.platform == "darwin":
+        return GpuState(NO_PACKAGE, "CUDA does not exist on macOS", "use device='cpu' here")
+    missing = isinstance(error, ModuleNotFoundError)
+    found = "CuPy is not installed" if missing else f"CuPy does not import: {one_line(error)}"
+    if driver is None:
+        return GpuState(
+            NO_PACKAGE,
+            f"{found}, and nvidia-smi finds no NVIDIA driver",
+            "nothing to do without an NVIDIA GPU: device='cpu' does everything but time a GPU. "
+            f"With one, install its driver, then {_INSTALL.format(13)}",
+        )
+    major = 13 if int(driver.partition(".")[0]) >= 13 else 12
+    return GpuState(
+        NO_PACKAGE, f"{found}; the driver supports CUDA {driver}", _INSTALL.format(major)
+    )
+
+
+def _without_driver(cupy: Any, error: Exception, driver: str | None) -> GpuState:
+    detail = f"CuPy {cupy.__version__} is installed but finds no usable GPU: {one_line(error)}"
+    if driver is None:
+        return GpuState(
+            NO_DRIVER,
+            detail,
+            "nothing to do without an NVIDIA GPU: device='cpu' does everything but time a GPU. "
+            "With one, install its driver and check that nvidia-smi lists it",
+        )
+    if driver.startswith("12."):
+        return GpuState(
+            NO_DRIVER, f"{detail}; the driver supports CUDA {driver} only", _INSTALL.format(12)
+        )
+    return GpuState(NO_DRIVER, detail, "check that nvidia-smi lists a GPU and restart")
+
+
+def one_line(error: Exception) -> str:
+    """Return an exception's message on one line, not too long."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def nvrtc_version(cupy: Any) -> str:
+    """Return the version of NVRTC, such as "13.0"."""
+    return ".".join(str(part) for part in cupy.cuda.nvrtc.getVersion())
+
+
+def import_cupy() -> Any:
+    """Return the module CuPy; raises ImportError where there is none."""
+    with warnings.catch_warnings():
+        # CuPy warns about missing CUDA paths that it can do without.
+        warnings.simplefilter("ignore")
+        import cupy
+    return cupy
+
+
+def driver_cuda_version() -> str | None:
+    """Return the CUDA version that the NVIDIA driver supports ("13.0"), or None without one."""
+    _, found, rest = ask_nvidia_smi().partition("CUDA Version:")
+    return rest.split()[0] if found else None
+
+
+def ask_nvidia_smi(*options: str) -> str:
+    """Return what nvidia-smi prints, empty if it is missing or fails."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return ""
+    try:
+        answer = subprocess.run(
+            [tool, *options], capture_output=True, text=True, timeout=20, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return answer.stdout.strip()

@@ -1,0 +1,117 @@
+"""Where and when each warp of a launch ran, from an instrumented build of its kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.executors.base import checked_features, checked_output, kernel_of
+from accelviz.executors.cuda.executor import KernelLaunch, cuda_errors
+from accelviz.executors.cuda.state import gpu_state, import_cupy
+from accelviz.strategies import Plan
+
+#: What a kernel's first line says, and what makes it say something; see `kernels/common.cuh`.
+MARK, SWITCH = "RECORD_WARP", "RECORD_TIMELINE"
+#: `WarpTime` of `kernels/common.cuh`.
+_WARP_TIME = np.dtype([("start", "u8"), ("stop", "u8"), ("sm", "u4"), ("unused", "u4")])
+_WARMUP = 3
+
+
+def trace_gpu(plan: Plan, X: Any) -> pd.DataFrame:
+    """Run a plan on the GPU and record where and when each of its warps ran.
+
+    Parameters
+    ----------
+    plan : Plan
+        With a kernel whose first line is `RECORD_WARP;`, as those of this project are.
+    X : array, shape (n_senders, n_cols)
+        The features.
+
+    Returns
+    -------
+    DataFrame
+        A row for each warp launched, in order of block and warp:
+
+        - `tile`, `block`, `warp`: blockIdx.y, blockIdx.x, and the hardware's warp in the block;
+        - `sm`: the streaming multiprocessor it ran on;
+        - `start_ns`, `stop_ns`: nanoseconds since the first warp began, by the GPU's global timer,
+          the same clock on all SMs. Its step, often 32 ns or more, is `attrs["step_ns"]`.
+
+        `attrs` further has `sms` and `blocks_per_sm`, how many blocks an SM holds at once.
+
+    Raises
+    ------
+    DeviceUnavailable
+        If there is no usable GPU.
+    KernelError
+        If the plan has no kernel, the kernel has no `RECORD_WARP;`, or it does not compile.
+    ArgumentError
+        If `X` does not fit.
+
+    Notes
+    -----
+    The recording build has a few instructions more at the start and the end of each warp; time it
+    by `benchmark`, not by this.
+    """
+    state = gpu_state()
+    if not state.ready:
+        raise DeviceUnavailable("trace_gpu", state.detail, state.fix)
+    spec = kernel_of(plan)
+    if MARK not in spec.source():
+        raise KernelError(
+            spec.file, "it does not record its warps", f"'{MARK};' as the kernel's first line"
+        )
+    cupy = import_cupy()
+    with cuda_errors(plan):
+        features = checked_features(cupy.asarray(X), plan, cupy)
+        out = checked_output(None, plan, cupy)
+        launch = KernelLaunch(plan, spec, f"-D{SWITCH}")
+        columns, rows, layers = plan.launch.grid
+        warps = columns * rows * layers * plan.launch.warps_per_block
+        times = np.zeros(warps, _WARP_TIME)
+        times["start"] = np.iinfo(np.uint64).max
+        on_gpu = cupy.asarray(times.view(np.uint8))
+        pointer = cupy.ndarray(1, np.uint64, launch.module.get_global("warp_times"))
+        pointer.fill(on_gpu.data.ptr)
+        for _ in range(_WARMUP):
+            launch(features, out)
+        on_gpu.set(times.view(np.uint8))
+        launch(features, out)
+        times = on_gpu.get().view(_WARP_TIME)
+        attributes = _device_attributes(cupy, launch, plan)
+    return _table(times, plan, attributes)
+
+
+def _table(times: Any, plan: Plan, attributes: dict[str, int]) -> pd.DataFrame:
+    block, warp = np.divmod(np.arange(times.size), max(plan.launch.warps_per_block, 1))
+    tile, block = np.divmod(block, max(plan.launch.grid[0], 1))
+    first = times["start"].min(initial=np.iinfo(np.uint64).max)
+    start, stop = ((times[name] - first).astype(np.int64) for name in ("start", "stop"))
+    table = pd.DataFrame(
+        {
+            "tile": tile,
+            "block": block,
+            "warp": warp,
+            "sm": times["sm"].astype(np.int64),
+            "start_ns": start,
+            "stop_ns": stop,
+        }
+    )
+    moments = np.unique(np.concatenate([start, stop]))
+    table.attrs = {
+        **attributes,
+        "step_ns": int(np.diff(moments).min(initial=np.iinfo(np.int64).max)),
+    }
+    return table
+
+
+def _device_attributes(cupy: Any, launch: KernelLaunch, plan: Plan) -> dict[str, int]:
+    device = cupy.cuda.Device()
+    occupancy = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor
+    held = occupancy(
+        launch.function.kernel.ptr, plan.launch.block[0], plan.launch.dynamic_shared_bytes
+    )
+    return {"sms": int(device.attributes["MultiProcessorCount"]), "blocks_per_sm": int(held)}

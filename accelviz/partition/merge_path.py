@@ -1,0 +1,140 @@
+"""Merge path: every warp gets equally many rows plus nonzeros (Merrill and Garland, SC 2016).
+
+The decision path walks the rows' ends and the nonzeros: a row's nonzeros, then its end. It has an
+item for each, `n_rows + nnz` in all, and is cut into shares of equal length. Where a share begins
+is found by binary search on its diagonal: the rows and nonzeros before it are as many as the items,
+so the row alone says the nonzero too, and metadata is one int32 a warp for any number of nonzeros.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.workload import Workload, spread
+
+
+def merge_path_partition(
+    row_pointers: npt.NDArray[np.int64], warp_items: int
+) -> npt.NDArray[np.int32]:
+    """Find the row at which each warp's share begins.
+
+    Parameters
+    ----------
+    row_pointers : array of int64, shape (n_rows + 1,)
+    warp_items : int
+        Items of a warp; the last warp has what is left.
+
+    Returns
+    -------
+    array of int32, shape (warps + 1,)
+        The rows whose ends lie in earlier shares, which is the row where the share begins; the last
+        entry is the number of rows. Item `i` at row `r` has nonzero `i - r` next.
+    """
+    n_rows = row_pointers.size - 1
+    warps = -(-(n_rows + int(row_pointers[-1])) // warp_items)
+    first_rows = np.zeros(warps + 1, dtype=np.int32)
+    _search_diagonals(row_pointers, warp_items, first_rows)
+    first_rows[-1] = n_rows
+    return first_rows
+
+
+@numba.njit(cache=True, nogil=True)
+def _search_diagonals(
+    row_pointers: npt.NDArray[np.int64], warp_items: int, first_rows: npt.NDArray[np.int32]
+) -> None:
+    low = 0
+    for warp in range(1, first_rows.size - 1):
+        item = warp * warp_items
+        high = min(low + warp_items, row_pointers.size - 1)  # a share ends no more rows than that
+        while low < high:
+            middle = (low + high) // 2
+            if row_pointers[middle + 1] + middle < item:  # the item that ends row `middle`
+                low = middle + 1
+            else:
+                high = middle
+        first_rows[warp] = low
+
+
+def first_nonzeros(
+    row_pointers: npt.NDArray[np.int64],
+    first_rows: npt.NDArray[np.int32],
+    warp_items: int,
+    start: int,
+    stop: int,
+) -> npt.NDArray[np.int64]:
+    """Return the nonzero at which the shares of warps `start` to `stop` - 1 begin.
+
+    Parameters
+    ----------
+    row_pointers : array of int64, shape (n_rows + 1,)
+    first_rows : array of int32, shape (warps + 1,)
+        As `merge_path_partition` gives it for `warp_items`.
+    warp_items : int
+    start, stop : int
+        Warps; entry `warps` is where the last share ends.
+
+    Returns
+    -------
+    array of int64, shape (stop - start,)
+    """
+    n_items = row_pointers.size - 1 + int(row_pointers[-1])
+    items: npt.NDArray[np.int64] = np.minimum(np.arange(start, stop) * warp_items, n_items)
+    return items - first_rows[start:stop]
+
+
+def cuts_rows(
+    row_pointers: npt.NDArray[np.int64], first_rows: npt.NDArray[np.int32], warp_items: int
+) -> bool:
+    """Say whether the nonzeros of some row lie in several shares."""
+    rows = first_rows[1:-1]
+    nonzeros = first_nonzeros(row_pointers, first_rows, warp_items, 1, first_rows.size - 1)
+    return bool(np.any((row_pointers[rows] < nonzeros) & (nonzeros < row_pointers[rows + 1])))
+
+
+def merge_path_workload(
+    row_pointers: npt.NDArray[np.int64],
+    first_rows: npt.NDArray[np.int32],
+    warp_items: int,
+    warps_per_block: int,
+    start: int,
+    stop: int,
+) -> Workload:
+    """Return the workload of blocks `start` to `stop` - 1.
+
+    Parameters
+    ----------
+    row_pointers : array of int64, shape (n_rows + 1,)
+    first_rows : array of int32, shape (warps + 1,)
+        As `merge_path_partition` gives it for `warp_items`.
+    warp_items, warps_per_block : int
+    start, stop : int
+        Blocks.
+
+    Returns
+    -------
+    Workload
+        A record for each piece of a row in a share. A row's nonzeros say whose it is: the share
+        that has only its end has no record, unless the row has no nonzero at all.
+    """
+    warps = first_rows.size - 1
+    last = min(stop * warps_per_block, warps)
+    first = min(start * warps_per_block, last)
+    rows = first_rows[first : last + 1].astype(np.int64)
+    nonzeros = first_nonzeros(row_pointers, first_rows, warp_items, first, last + 1)
+    # A share can reach into the row whose end is the next share's; after the last row is none.
+    owner, place = spread(np.minimum(rows[1:] + 1, row_pointers.size - 1) - rows[:-1])
+    row = rows[owner] + place
+    nz_start = np.maximum(row_pointers[row], nonzeros[owner])
+    nz_count = np.minimum(row_pointers[row + 1], nonzeros[owner + 1]) - nz_start
+    ends_empty = (row_pointers[row] == row_pointers[row + 1]) & (row < rows[owner + 1])
+    work = (nz_count > 0) | ends_empty
+    warp = first + owner[work]
+    return Workload(
+        warp // warps_per_block,
+        warp % warps_per_block,
+        row[work],
+        nz_start[work],
+        nz_count[work],
+    )

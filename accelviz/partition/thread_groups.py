@@ -1,0 +1,88 @@
+"""fuseGNN's thread groups: threads side by side take the columns, groups of them the edges.
+
+Section 5.3 of the paper: of `block_size` threads T and `n_cols` columns m, floor(T / m) groups of m
+threads handle as many edges at once, and the threads left over are idle; with m >= T the whole
+block is one group.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.partition.row_split import row_workload
+from accelviz.workload import Workload, spread
+
+
+def thread_groups(block_size: int, n_cols: int) -> int:
+    """Return the groups of a block: max(floor(T / m), 1), the paper's `stride`."""
+    return max(1, block_size // n_cols)
+
+
+def coo_rows(row_pointers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """Spell out the row of each nonzero, which COO stores and CSR does not.
+
+    Parameters
+    ----------
+    row_pointers : array of int64, shape (n_rows + 1,)
+
+    Returns
+    -------
+    array of int32, shape (nnz,)
+        The paper's `tarInd`.
+    """
+    rows = np.arange(row_pointers.size - 1, dtype=np.int32)
+    return np.repeat(rows, np.diff(row_pointers))
+
+
+def edge_workload(rows: npt.NDArray[np.int32], groups: int, start: int, stop: int) -> Workload:
+    """Return blocks `start` to `stop` - 1 where each group of a block has one edge.
+
+    Parameters
+    ----------
+    rows : array of int32, shape (nnz,)
+        The row of each nonzero.
+    groups : int
+        Groups of a block.
+    start, stop : int
+        Blocks.
+
+    Returns
+    -------
+    Workload
+        A record for each nonzero; its `warp` is the group.
+    """
+    last = min(stop * groups, rows.size)
+    first = min(start * groups, last)
+    edges = np.arange(first, last)
+    one_each = np.ones(edges.size, dtype=np.int32)
+    return Workload(edges // groups, edges % groups, rows[first:last], edges, one_each)
+
+
+def vertex_workload(
+    row_pointers: npt.NDArray[np.int64], groups: int, start: int, stop: int
+) -> Workload:
+    """Return blocks `start` to `stop` - 1 where a block has a row and its groups take turns.
+
+    Parameters
+    ----------
+    row_pointers : array of int64, shape (n_rows + 1,)
+    groups : int
+        Groups of a block.
+    start, stop : int
+        Blocks, which are rows.
+
+    Returns
+    -------
+    Workload
+        With one group, a record for each row. Else one for each nonzero, as neighbors go to
+        different groups, and one for each row without. Its `warp` is the group.
+    """
+    if groups == 1:
+        return row_workload(row_pointers, 1, 1, start, stop)
+    degrees = np.diff(row_pointers[start : stop + 1])
+    owner, place = spread(np.maximum(degrees, 1))
+    row = start + owner
+    return Workload(
+        row, place % groups, row, row_pointers[row] + place, np.minimum(degrees, 1)[owner]
+    )

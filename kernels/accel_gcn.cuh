@@ -1,0 +1,64 @@
+// What Accel-GCN's kernels share: where a thread works, its sum in registers, its way to Y.
+// The including file has checked the plan's constants.
+#pragma once
+
+#include "common.cuh"
+
+static_assert(TILE_COLUMNS % WARP_SIZE == 0, "a combined warp is made of whole warps");
+
+#define BLOCK_THREADS (MAX_BLOCK_WARPS * WARP_SIZE)
+// Passes of the block's threads in which MAX_BLOCK_WARPS warps cover TILE_COLUMNS columns each.
+#define PASSES (TILE_COLUMNS / WARP_SIZE)
+
+struct Place {
+    int warp;  // in the plan's workload: a combined warp, or a warp of the hardware
+    int lane;  // column inside the tile
+};
+
+// Where this thread works in one of the passes: all that the combined warp changes (Figure 4).
+__device__ __forceinline__ Place place(int pass) {
+#if COMBINED_WARP
+    // TILE_COLUMNS threads side by side are a warp: they cover all columns at the same time.
+    const int thread = threadIdx.x + pass * BLOCK_THREADS;
+    return {thread / TILE_COLUMNS, thread % TILE_COLUMNS};
+#else
+    // Each warp walks the columns on its own, 32 in a pass.
+    return {int(threadIdx.x) / WARP_SIZE, pass * WARP_SIZE + int(threadIdx.x) % WARP_SIZE};
+#endif
+}
+
+// Sums N nonzeros of one row, for one column of X: all loads are on their way before the first
+// product, as a warp with a short row has nothing else to wait for.
+template <int N>
+__device__ __forceinline__ float products(const int *__restrict__ columns,
+                                          const float *__restrict__ values,
+                                          const float *__restrict__ X, int column, int n_cols) {
+    float neighbors[N], sum = 0.0f;
+#pragma unroll
+    for (int j = 0; j < N; ++j) neighbors[j] = X[element(columns[j], column, n_cols)];
+#pragma unroll
+    for (int j = 0; j < N; ++j) sum += values[j] * neighbors[j];
+    return sum;
+}
+
+// Sums nonzeros begin..end-1 of one row, for one column of X, four at a time.
+__device__ __forceinline__ float dot(const int *__restrict__ columns,
+                                     const float *__restrict__ values, const float *__restrict__ X,
+                                     int begin, int end, int column, int n_cols) {
+    float sum = 0.0f;
+    int k = begin;
+    for (; k + 4 <= end; k += 4) sum += products<4>(columns + k, values + k, X, column, n_cols);
+    if (k + 3 == end) return sum + products<3>(columns + k, values + k, X, column, n_cols);
+    if (k + 2 == end) return sum + products<2>(columns + k, values + k, X, column, n_cols);
+    if (k + 1 == end) return sum + products<1>(columns + k, values + k, X, column, n_cols);
+    return sum;
+}
+
+// Writes one element of Y; parts of a split row add up there.
+__device__ __forceinline__ void emit(float *out, float sum, bool split) {
+    if (split) {
+        atomicAdd(out, sum);
+    } else {
+        *out = sum;
+    }
+}

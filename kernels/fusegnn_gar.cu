@@ -1,0 +1,84 @@
+// fuseGNN's fused-GAR (ICCAD 2020, Algorithm 3): Y = A X, fp32, CSR.
+//
+// Gather, apply edge, reduce: a block has one row of A and adds it up on chip, so that it needs no
+// atomics. With fewer columns than threads, `groups` = floor(threads / columns) groups of n_cols
+// threads take turns at the row's nonzeros, and their sums meet in shared memory; else each thread
+// walks all nonzeros for its columns. The paper's extra weight of a self-loop is not here: a
+// diagonal is among the nonzeros.
+//
+// grid  = (rows)
+// block = BLOCK_THREADS threads
+#include "common.cuh"
+
+#if !defined(BLOCK_THREADS)
+#error "fusegnn_gar.cu is compiled by accelviz, which supplies BLOCK_THREADS, the block's threads"
+#endif
+
+// Nonzeros of a thread whose loads are in flight together.
+#define BATCH 4
+
+// Sums nonzeros `first`, `first` + `step`, ... of the `count` of a row, for one column of X. Those
+// past the end are left out one by one, so that a short row's loads are in flight together too.
+__device__ __forceinline__ float dot(const int *__restrict__ columns,
+                                     const float *__restrict__ values, const float *__restrict__ X,
+                                     unsigned first, unsigned count, unsigned step, int column,
+                                     int n_cols) {
+    float sum = 0.0f;
+    for (unsigned k = first; k < count; k += BATCH * step) {
+        int senders[BATCH];
+        float weights[BATCH], x[BATCH];
+#pragma unroll
+        for (unsigned j = 0; j < BATCH; ++j) {
+            const unsigned own = k + j * step;
+            senders[j] = own < count ? columns[own] : 0;
+            weights[j] = own < count ? values[own] : 0.0f;
+        }
+#pragma unroll
+        for (unsigned j = 0; j < BATCH; ++j) {
+            x[j] = k + j * step < count ? X[element(senders[j], column, n_cols)] : 0.0f;
+        }
+#pragma unroll
+        for (unsigned j = 0; j < BATCH; ++j) sum += weights[j] * x[j];
+    }
+    return sum;
+}
+
+// Group reduce (section 5.2): adds the other groups' entries of `buffer` to the first group's. An
+// even number of groups is halved; of an odd number, the last is added to the first.
+__device__ __forceinline__ void group_reduce(float *buffer, int groups, int thread, int n_cols) {
+    while (groups > 1) {
+        const int moved = groups % 2 == 0 ? groups / 2 : 1;
+        groups -= moved;
+        __syncthreads();
+        if (thread < moved * n_cols) buffer[thread] += buffer[groups * n_cols + thread];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    fusegnn_gar(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
+                const float *__restrict__ values, const float *__restrict__ X,
+                float *__restrict__ Y, int n_cols, int groups) {
+    RECORD_WARP;
+    __shared__ float buffer[BLOCK_THREADS];
+
+    const int row = blockIdx.x;
+    const int thread = threadIdx.x;
+    const long long begin = row_pointers[row];
+    const int degree = int(row_pointers[row + 1] - begin);
+    columns += begin;
+    values += begin;
+
+    if (groups > 1) {
+        const int group = thread / n_cols;
+        const int column = thread % n_cols;
+        buffer[thread] =
+            group < groups ? dot(columns, values, X, group, degree, groups, column, n_cols) : 0.0f;
+        // No more groups than have a nonzero, as line 9 has it; it prints m for the others' number.
+        group_reduce(buffer, min(groups, degree), thread, n_cols);
+        if (thread < n_cols) Y[element(row, column, n_cols)] = buffer[thread];
+    } else {
+        for (int column = thread; column < n_cols; column += BLOCK_THREADS) {
+            Y[element(row, column, n_cols)] = dot(columns, values, X, 0, degree, 1, column, n_cols);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+// fuseGNN's fused-GAS (ICCAD 2020, Algorithm 1): Y = A X, fp32, COO.
+//
+// Gather, apply edge, scatter: threads side by side read the row of X at one end of an edge, weigh
+// it, and add it to the row of Y at the other end with atomics. No edge knows of another, so the
+// edges may come in any order and no row is too long; the price is an atomic a product.
+//
+// With fewer columns than threads, a block handles `groups` = floor(threads / columns) edges and
+// the threads left over are idle; else it handles one edge, and each thread loops over its columns.
+//
+// grid  = (blocks of `groups` edges)
+// block = BLOCK_THREADS threads
+#include "common.cuh"
+
+#if !defined(BLOCK_THREADS)
+#error "fusegnn_gas.cu is compiled by accelviz, which supplies BLOCK_THREADS, the block's threads"
+#endif
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    fusegnn_gas(const int *__restrict__ rows, const int *__restrict__ columns,
+                const float *__restrict__ values, const float *__restrict__ X,
+                float *__restrict__ Y, long long n_edges, int n_cols, int groups) {
+    RECORD_WARP;
+    const int thread = threadIdx.x;
+    const int group = groups > 1 ? thread / n_cols : 0;
+    const int first_column = thread - group * n_cols;
+    const long long edge = (long long)blockIdx.x * groups + group;
+    if (group >= groups || edge >= n_edges) return;
+
+    const int target = rows[edge];
+    const int source = columns[edge];
+    const float weight = values[edge];
+    // Several groups: one turn of the loop, as a thread has one column.
+#pragma unroll 4
+    for (int column = first_column; column < n_cols; column += BLOCK_THREADS) {
+        atomicAdd(&Y[element(target, column, n_cols)], weight * X[element(source, column, n_cols)]);
+    }
+}

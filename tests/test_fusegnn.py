@@ -1,0 +1,119 @@
+"""fuseGNN's two kernels: edges in parallel with atomics, and a block a vertex."""
+
+import numpy as np
+import pytest
+
+import accelviz
+from accelviz.errors import PartitionError
+from accelviz.executors.emulator.build import why_not
+from accelviz.partition.thread_groups import coo_rows, thread_groups
+from accelviz.strategies import base
+from accelviz.workload import Workload
+from tests.graphs import MADE, graph_of_degrees
+from tests.inherited import check_results
+
+EMULATOR = pytest.param(
+    "emulator", marks=pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+)
+BOTH = ("fusegnn_gas", "fusegnn_gar")
+
+
+def test_figure_7_has_three_groups_of_five_columns():
+    assert thread_groups(16, 5) == 3
+    assert [thread_groups(128, m) for m in (1, 64, 65, 127, 128, 129)] == [128, 2, 1, 1, 1, 1]
+
+
+def test_coo_names_the_row_of_every_nonzero():
+    rows = coo_rows(np.array([0, 2, 2, 5, 5]))
+    assert rows.tolist() == [0, 0, 2, 2, 2]
+    assert rows.dtype == np.int32
+
+
+@pytest.mark.parametrize("n_cols", [1, 5, 60, 64, 65, 1000])
+def test_gas_gives_every_edge_to_a_group_in_order(n_cols):
+    graph = MADE["tall"]()
+    plan = accelviz.plan(graph, "fusegnn_gas", n_cols, block_size=128)
+    groups = max(1, 128 // n_cols)
+    assert plan.warps_per_block == groups
+    assert plan.launch.warps_per_block == 4
+    assert plan.launch.n_blocks == -(-graph.nnz // groups)
+    assert plan.zero_output
+    plan.check()
+    work = plan.workload()
+    assert work.nz_start.tolist() == list(range(graph.nnz))
+    assert set(work.nz_count) == {1}
+    np.testing.assert_array_equal(work.block * groups + work.warp, work.nz_start)
+    np.testing.assert_array_equal(np.bincount(work.row, minlength=graph.n_rows), graph.degrees)
+
+
+def test_gas_makes_the_coo_rows_once():
+    graph = MADE["hub"]()
+    one, other = (accelviz.plan(graph, "fusegnn_gas", n_cols) for n_cols in (16, 300))
+    assert one.arrays["rows"] is other.arrays["rows"]
+    assert not one.arrays["rows"].flags.writeable
+    assert list(one.setup_seconds) == list(other.setup_seconds) == ["CSR to COO"]
+
+
+@pytest.mark.parametrize("n_cols", [1, 5, 60, 64, 65, 1000])
+def test_gar_gives_every_row_a_block_whose_groups_take_turns(n_cols):
+    graph = graph_of_degrees([0, 1, 2, 3, 200, 0])
+    plan = accelviz.plan(graph, "fusegnn_gar", n_cols, block_size=128)
+    groups = max(1, 128 // n_cols)
+    assert plan.warps_per_block == groups
+    assert plan.launch.grid == (6, 1, 1)
+    assert not plan.zero_output
+    plan.check()
+    work = plan.workload()
+    np.testing.assert_array_equal(work.block, work.row)
+    if groups == 1:
+        assert work.row.tolist() == list(range(6))
+        np.testing.assert_array_equal(work.nz_count, graph.degrees)
+    else:
+        assert work.row.tolist() == [0, 1, *[2] * 2, *[3] * 3, *[4] * 200, 5]
+        np.testing.assert_array_equal(work.nz_count, graph.degrees[work.row] > 0)
+        np.testing.assert_array_equal(
+            work.warp, (work.nz_start - graph.row_pointers[work.row]) % groups
+        )
+
+
+@pytest.mark.parametrize("strategy", BOTH)
+@pytest.mark.parametrize("n_cols", [3, 33, 400])
+def test_the_workload_reads_the_same_in_slices(strategy, n_cols):
+    plan = accelviz.plan(MADE["all_degrees"](), strategy, n_cols)
+    whole = plan.workload().to_frame()
+    assert whole.equals(Workload.concatenate(plan.workload_slices(blocks=7)).to_frame())
+
+
+@pytest.mark.parametrize("device", ["cpu", EMULATOR])
+@pytest.mark.parametrize("strategy", BOTH)
+@pytest.mark.parametrize("block_size", [32, 64, 96, 1024])
+def test_any_block_size(strategy, block_size, device):
+    around = (block_size - 1, block_size, block_size + 1, 2 * block_size + 3)
+    # Even and odd numbers of groups, and rows with fewer nonzeros than there are groups.
+    columns = (1, 5, 7, block_size // 3, block_size // 2, *around)
+    graph = graph_of_degrees([0, 1, 2, 3, 12, 13, 14, 40, 0, 150, 0])
+    check_results(graph, strategy, device, columns=columns, block_size=block_size)
+    for name in ("empty", "no_edges", "no_columns"):
+        check_results(MADE[name](), strategy, device, columns=(1, 33), block_size=block_size)
+
+
+@pytest.mark.parametrize("device", ["cpu", EMULATOR])
+@pytest.mark.parametrize("strategy", BOTH)
+def test_many_columns(strategy, device):
+    check_results(MADE["isolated_ends"](), strategy, device, columns=(10_000,))
+
+
+@pytest.mark.parametrize("strategy", BOTH)
+@pytest.mark.parametrize("wrong", [0, -32, 31, 33, 1056, True, 64.0, "64", None])
+def test_wrong_block_sizes_are_named(strategy, wrong):
+    says = rf"block_size: got {wrong!r}.*a multiple of 32 from 32 to 1024"
+    with pytest.raises(PartitionError, match=says):
+        accelviz.plan(MADE["isolated_ends"](), strategy, block_size=wrong)
+
+
+def test_more_edges_than_a_grid_has_blocks_are_refused(monkeypatch):
+    monkeypatch.setattr(base, "GRID_LIMITS", (6, 1, 1))
+    graph = MADE["isolated_ends"]()  # 7 nonzeros
+    accelviz.plan(graph, "fusegnn_gas", 128)
+    with pytest.raises(PartitionError, match=r"grid: 7 blocks in x.*at most 6.*fewer columns"):
+        accelviz.plan(graph, "fusegnn_gas", 129)
