@@ -8,9 +8,19 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
+from accelviz.bench import benchmark
 from accelviz.datasets import load_graph
-from accelviz.executors import spmm, trace
+from accelviz.executors import spmm, trace, trace_gpu
 from accelviz.ordering import degree_sort
 from accelviz.strategies import plan, strategies
 
-__all__ = ["degree_sort", "load_graph", "plan", "spmm", "strategies", "trace"]
+__all__ = [
+    "benchmark",
+    "degree_sort",
+    "load_graph",
+    "plan",
+    "spmm",
+    "strategies",
+    "trace",
+    "trace_gpu",
+]

@@ -6,8 +6,8 @@ import datetime
 import functools
 import os
 import subprocess
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,19 @@ import numpy.typing as npt
 import pandas as pd
 
 from accelviz import files
+from accelviz.analysis.limits import SpmmLimits
 from accelviz.errors import ArgumentError
 from accelviz.executors import find_executor
 from accelviz.strategies import Plan
+
+#: Columns of the result table, in order. Those before `median_us` say what was measured.
+COLUMNS = (
+    *("run", "hardware", "driver", "cuda", "cupy", "date", "commit", "device"),
+    *("graph", "graph_kind", "fingerprint", "rows", "nonzeros"),
+    *("strategy", "parameters", "variant", "kernel", "columns", "dtype", "state", "repeats"),
+    *("median_us", "quartile1_us", "quartile3_us", "setup_us", "prepare_us", "error_over_bound"),
+    *("floor_us", "gather_limit_us", "copy_gb_per_s", "gather_gb_per_s", "problem"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +45,27 @@ class Measurement:
         Time of each warm run by the device's own clock.
     error : float
         Largest error against float64 in units of the error bound; at most 1.
+    state : str
+        "warm", or "cold" where the last cache was flushed before each run.
+    device_setup_seconds : mapping of str to float
+        Preprocessing that the device did, beside the plan's own.
+    prepare_seconds : float
+        Making the plan ready: compiling, transfers, and the device's preprocessing.
+    variant : str
+        What a library chose.
+    limits : SpmmLimits, optional
+        What the device allows, measured in the same run.
     """
 
     plan: Plan
     device: str
     seconds: npt.NDArray[np.float64]
     error: float
+    state: str = "warm"
+    device_setup_seconds: Mapping[str, float] = field(default_factory=dict)
+    prepare_seconds: float = float("nan")
+    variant: str = ""
+    limits: SpmmLimits | None = None
 
     @property
     def median(self) -> float:
@@ -57,8 +82,9 @@ class Measurement:
         """Return the measurement as a row of the result table; times in microseconds."""
         graph, plan = self.plan.graph, self.plan
         low, high = self.quartiles
+        setup = sum(plan.setup_seconds.values()) + sum(self.device_setup_seconds.values())
         return {
-            **_hardware(self.device),
+            **hardware(self.device),
             "date": datetime.date.today().isoformat(),
             "commit": source_commit(),
             "device": self.device,
@@ -67,21 +93,64 @@ class Measurement:
             "rows": graph.n_rows,
             "nonzeros": graph.nnz,
             "strategy": plan.strategy,
-            "parameters": " ".join(f"{key}={value}" for key, value in plan.parameters.items()),
+            "parameters": parameters_text(plan.parameters),
+            "variant": self.variant,
             "columns": plan.n_cols,
-            "state": "warm",
+            "dtype": "float32",
+            "state": self.state,
             "repeats": self.seconds.size,
-            "median_us": round(self.median * 1e6, 3),
-            "quartile1_us": round(low * 1e6, 3),
-            "quartile3_us": round(high * 1e6, 3),
-            "setup_us": round(sum(plan.setup_seconds.values()) * 1e6, 1),
+            "median_us": _microseconds(self.median),
+            "quartile1_us": _microseconds(low),
+            "quartile3_us": _microseconds(high),
+            "setup_us": _microseconds(setup),
+            "prepare_us": _microseconds(self.prepare_seconds),
             "error_over_bound": round(self.error, 4),
+            **_limits_row(self.limits),
         }
+
+
+def _microseconds(seconds: float) -> float:
+    return round(seconds * 1e6, 3)
+
+
+def _limits_row(limits: SpmmLimits | None) -> dict[str, float]:
+    if limits is None:
+        return {}
+    return {
+        "floor_us": _microseconds(limits.floor_seconds),
+        "gather_limit_us": _microseconds(limits.gather_seconds),
+        "copy_gb_per_s": round(limits.copy_bandwidth / 1e9, 1),
+        "gather_gb_per_s": round(limits.gather_bandwidth / 1e9, 1),
+    }
+
+
+def parameters_text(parameters: Mapping[str, Any]) -> str:
+    """Write a strategy's parameters as one cell of a table: "ngs=32 dw=16"."""
+    return " ".join(f"{key}={value}" for key, value in parameters.items())
+
+
+def result_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return rows as the tidy table with the columns `COLUMNS`, empty where a row has nothing."""
+    return pd.DataFrame(list(rows)).reindex(columns=list(COLUMNS))
+
+
+def append(rows: Sequence[Mapping[str, Any]], path: str | os.PathLike[str]) -> None:
+    """Add rows to a CSV of results, making it where it is missing.
+
+    Raises
+    ------
+    ArgumentError
+        If the file has other columns.
+    """
+    there = Path(path).exists()
+    if there and tuple(pd.read_csv(path, nrows=0).columns) != COLUMNS:
+        raise ArgumentError("path", f"{path} has other columns", "a new file")
+    result_table(rows).to_csv(path, mode="a", header=not there, index=False)
 
 
 def record(measurements: Iterable[Measurement], path: str | os.PathLike[str]) -> pd.DataFrame:
     """Write measurements as CSV, whole or not at all, and return the table."""
-    table = pd.DataFrame([measurement.row() for measurement in measurements])
+    table = result_table(measurement.row() for measurement in measurements)
     with files.written_whole(path) as temporary:
         table.to_csv(temporary, index=False)
     return table
@@ -113,7 +182,8 @@ def recorded(name: str) -> pd.DataFrame:
 
 
 @functools.cache
-def _hardware(device: str) -> dict[str, str]:
+def hardware(device: str) -> dict[str, str]:
+    """Name what a device runs on: `hardware`, `driver`, `cuda`, `cupy`."""
     return find_executor(device).hardware()
 
 

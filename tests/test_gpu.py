@@ -11,8 +11,9 @@ from accelviz.analysis.accuracy import Oracle
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors import find_executor, gpu_state
 from accelviz.graph import Graph
+from accelviz.strategies.cusparse import ALGORITHMS
 from tests.graphs import COLUMNS, GRAPHS
-from tests.inherited import check_results
+from tests.inherited import KERNELS, check_results
 
 pytestmark = pytest.mark.gpu
 
@@ -54,6 +55,10 @@ def test_device_arrays_stay_on_the_device(strategy):
     cupy.testing.assert_allclose(out, result, rtol=1e-4, atol=1e-4)
     with pytest.raises(ArgumentError, match="a C-contiguous float32 cupy array"):
         accelviz.spmm(graph, X, strategy, out=np.empty(result.shape, np.float32))
+    wide = bench.features(graph.shape[1], 128)
+    shifted = cupy.concatenate([cupy.zeros(1, cupy.float32), cupy.asarray(wide.ravel())])[1:]
+    result = accelviz.spmm(graph, shifted.reshape(wide.shape), strategy)  # not aligned to vectors
+    assert Oracle(graph, wide).error(result.get()) <= 1
     on_host = accelviz.spmm(graph, host, strategy)
     assert isinstance(on_host, np.ndarray)
 
@@ -89,10 +94,13 @@ def test_what_goes_wrong_on_the_gpu_is_named():
         accelviz.spmm(dataclasses.replace(plan, kernel=broken), X, device="cuda")
     with pytest.raises(KernelError, match="has no CUDA kernel"):
         accelviz.spmm(dataclasses.replace(plan, kernel=None), X, device="cuda")
+    silent = dataclasses.replace(plan.kernel, code="void nothing() {}")
+    with pytest.raises(KernelError, match="RECORD_WARP"):
+        accelviz.trace_gpu(dataclasses.replace(plan, kernel=silent), X)
     assert accelviz.spmm(dataclasses.replace(plan, kernel=None), X).shape == (7, 4)
-    too_many = dataclasses.replace(plan.launch, grid=(plan.launch.n_blocks, 1 << 20, 1))
+    too_much = dataclasses.replace(plan.launch, dynamic_shared_bytes=1 << 20)
     with pytest.raises(KernelError, match="failed on the GPU"):
-        accelviz.spmm(dataclasses.replace(plan, launch=too_many), X, device="cuda")
+        accelviz.spmm(dataclasses.replace(plan, launch=too_much), X, device="cuda")
     n = 1_000_000
     ones = np.ones(n, np.float32)
     tall = Graph(np.arange(n + 1), np.zeros(n, np.int32), ones, (n, 1))
@@ -110,3 +118,63 @@ def test_times_come_from_cuda_events():
     assert found.seconds.shape == (7,)
     assert (found.seconds > 0).all()
     assert found.error <= 1
+
+
+@pytest.mark.parametrize("strategy", KERNELS)
+def test_every_warp_is_recorded_where_and_when_it_ran(strategy):
+    import cupy
+
+    for name, n_cols in (("pubmed", 64), ("cora", 150)):
+        graph = accelviz.load_graph(name)
+        plan = accelviz.plan(graph, strategy, n_cols)
+        table = accelviz.trace_gpu(plan, bench.features(graph.shape[1], n_cols))
+        columns, rows, _ = plan.launch.grid
+        warps = plan.launch.warps_per_block
+        assert len(table) == columns * rows * warps
+        assert table["block"].max() == columns - 1
+        assert table["tile"].max() == rows - 1
+        assert table["warp"].max() == warps - 1
+        assert table["start_ns"].min() == 0
+        assert (table["stop_ns"] >= table["start_ns"]).all()
+        assert table["stop_ns"].max() < 1e9
+        assert table.groupby(["tile", "block"])["sm"].nunique().max() == 1
+        sms = cupy.cuda.Device().attributes["MultiProcessorCount"]
+        assert table.attrs["sms"] == sms
+        assert table["sm"].min() >= 0
+        assert table["sm"].max() < sms
+        assert 1 <= table.attrs["blocks_per_sm"] <= 32
+        assert table.attrs["step_ns"] >= 1
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_of_cusparse_is_right_or_refused(algorithm):
+    try:
+        accelviz.spmm(
+            accelviz.load_graph("cora"), bench.features(2708, 8), "cusparse", algorithm=algorithm
+        )
+    except KernelError as error:
+        assert "does not take this matrix" in str(error)  # noqa: PT017
+        return
+    for name in GRAPHS:
+        check_results(GRAPHS[name](), "cusparse", "cuda", columns=(1, 33, 64), algorithm=algorithm)
+
+
+def test_benchmark_on_the_gpu():
+    strategies = ["accel_gcn", ("cusparse", {"algorithm": "default"})]
+    table = accelviz.benchmark("pubmed", strategies, (17, 64), repeats=5, progress=False)
+    assert len(table) == 8
+    assert set(table["device"]) == {"cuda"}
+    assert (table["median_us"] > 0).all()
+    assert (table["floor_us"] > 0).all()
+    assert (table["gather_limit_us"] >= table["floor_us"] * 0.5).all()
+    assert table["copy_gb_per_s"].nunique() == 1
+    assert (table["driver"].astype(str) != "").all()
+
+
+def test_arrays_that_plans_share_are_on_the_gpu_once():
+    from accelviz.executors.cuda.arrays import on_device
+
+    graph = accelviz.load_graph("cora")
+    assert on_device(graph.values) is on_device(graph.values)
+    writable = np.zeros(3, np.float32)
+    assert on_device(writable) is not on_device(writable)

@@ -6,7 +6,9 @@ from accelviz.plots.card import graph_card, nonzero_pattern
 from accelviz.plots.degrees import degree_histogram
 from accelviz.plots.loads import block_close_ups, load_maps
 from accelviz.plots.locality import locality_brackets
+from accelviz.plots.measured import speedup_bars, speedup_ranges, time_against_columns
 from accelviz.plots.overview import overview
+from accelviz.plots.timeline import sm_timeline, timeline_comparison
 
 __all__ = [
     "block_close_ups",
@@ -16,4 +18,9 @@ __all__ = [
     "locality_brackets",
     "nonzero_pattern",
     "overview",
+    "sm_timeline",
+    "speedup_bars",
+    "speedup_ranges",
+    "time_against_columns",
+    "timeline_comparison",
 ]

@@ -1,0 +1,351 @@
+"""When blocks ran on which SM: as a GPU recorded it, and as the workload alone predicts it.
+
+Both are one table, a row for each block, so that one picture and one summary serve both.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from accelviz.errors import ArgumentError
+from accelviz.strategies import Plan
+from accelviz.workload import nonzeros_per_warp
+
+#: Units of `start` and `stop`: of a measured table, and of a predicted one.
+NANOSECONDS, NONZEROS = "ns", "nonzeros"
+#: What a block without work takes in a prediction, in nonzeros: to come and go is not free.
+IDLE_BLOCK = 1
+
+Integers = npt.NDArray[np.int64]
+
+
+def block_times(table: pd.DataFrame) -> pd.DataFrame:
+    """Sum up the warps of each block.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `trace_gpu`: a row for each warp.
+
+    Returns
+    -------
+    DataFrame
+        A row for each block, in order of tile and block, all columns int64:
+
+        - `tile`, `block`: blockIdx.y and blockIdx.x;
+        - `sm`: the streaming multiprocessor it ran on. Where the GPU's numbers have gaps, so that
+          some are not below `attrs["sms"]`, they are counted anew;
+        - `slot`: its lane in the picture. Of the blocks on one SM, those that ran at the same time
+          have different ones: each has the first that is free when it starts;
+        - `start`, `stop`: when its first warp began and its last one ended, in `attrs["unit"]`,
+          here "ns".
+
+        The other `attrs` are those of `table`.
+    """
+    tile, block, sm, begin, end = (
+        table[name].to_numpy(np.int64) for name in ("tile", "block", "sm", "start_ns", "stop_ns")
+    )
+    key = tile * (block.max(initial=0) + 1) + block
+    if np.any(key[1:] < key[:-1]):
+        order = np.argsort(key, kind="stable")
+        tile, block, sm, begin, end, key = (
+            each[order] for each in (tile, block, sm, begin, end, key)
+        )
+    first = np.flatnonzero(np.diff(key, prepend=-1))
+    sm = sm[first]
+    start = np.minimum.reduceat(begin, first) if first.size else begin
+    stop = np.maximum.reduceat(end, first) if first.size else end
+    sms = int(table.attrs.get("sms", 0)) or int(sm.max(initial=-1)) + 1
+    if sm.max(initial=-1) >= sms:
+        sm = np.unique(sm, return_inverse=True)[1]
+    slot = np.empty_like(start)
+    # Of those that start together, first the ones that the clock's step gives no time at all.
+    order = np.lexsort((stop, start, sm))
+    slot[order] = _pack(sm[order], start[order], stop[order])
+    found = _table(tile[first], block[first], sm, slot, start, stop)
+    found.attrs = {**table.attrs, "sms": sms, "unit": NANOSECONDS}
+    return found
+
+
+def predicted_timeline(plan: Plan, sms: int, blocks_per_sm: int) -> pd.DataFrame:
+    """Hand out a plan's blocks as a GPU would if time were nothing but nonzeros.
+
+    A block takes as long as its busiest warp has nonzeros, one without work takes `IDLE_BLOCK`.
+    Blocks go out in order, the tiles one after the other, each to the slot that is free first. It
+    knows of no memory, no caches and no instructions: where a GPU does otherwise, they are why.
+
+    Parameters
+    ----------
+    plan : Plan
+    sms : int
+        Streaming multiprocessors.
+    blocks_per_sm : int
+        Blocks that an SM holds at once. `trace_gpu` gives both.
+
+    Returns
+    -------
+    DataFrame
+        As of `block_times`, with `start` and `stop` in nonzeros (`attrs["unit"]`).
+
+    Raises
+    ------
+    ArgumentError
+        If `sms` or `blocks_per_sm` is below 1.
+    PartitionError
+        If the plan is a library's, which does not say what its blocks do.
+    """
+    for name, value in (("sms", sms), ("blocks_per_sm", blocks_per_sm)):
+        if value < 1:
+            raise ArgumentError(name, f"got {value}", "1 or more")
+    busiest = _per_block(plan, lambda per_warp: per_warp.max(axis=1, initial=0))
+    duration = np.maximum(busiest, IDLE_BLOCK)
+    tiles = plan.launch.grid[1] * plan.launch.grid[2]
+    start, lane = _hand_out(duration, tiles, sms * blocks_per_sm)
+    blocks = np.arange(duration.size)
+    found = _table(
+        np.repeat(np.arange(tiles), duration.size),
+        np.tile(blocks, tiles),
+        # The first blocks go to the SMs in turn, as on a GPU, not all to the first SM.
+        lane % sms,
+        lane // sms,
+        start,
+        start + np.tile(duration, tiles),
+    )
+    found.attrs = {"sms": sms, "blocks_per_sm": blocks_per_sm, "unit": NONZEROS}
+    return found
+
+
+def with_nonzeros(blocks: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    """Return the table with a column `nonzeros`: how many the block has in the plan's workload.
+
+    Raises
+    ------
+    PartitionError
+        If the plan is a library's, which does not say what its blocks do.
+    """
+    nonzeros = _per_block(plan, lambda per_warp: per_warp.sum(axis=1))
+    return blocks.assign(nonzeros=nonzeros[blocks["block"].to_numpy()])
+
+
+@dataclass(frozen=True)
+class TimelineSummary:
+    """How well a launch kept the SMs busy.
+
+    Attributes
+    ----------
+    total : int
+        From the start of the first block to the end of the last, in `unit`.
+    busy_share : float
+        Share of the SMs' time in which they had at least one block, 0 to 1.
+    tail : int
+        From the moment when the first SM ran out of work for good until the end, in `unit`. An SM
+        that never had a block ran out at the start.
+    imbalance : float
+        When the last SM ended over when they ended on average; 1 is perfect balance.
+    unit : str
+        "ns" or "nonzeros".
+    """
+
+    total: int
+    busy_share: float
+    tail: int
+    imbalance: float
+    unit: str
+
+    @property
+    def tail_share(self) -> float:
+        """Share of the total that the tail is, 0 to 1."""
+        return self.tail / self.total if self.total else 0.0
+
+
+def timeline_summary(blocks: pd.DataFrame, sms: int | None = None) -> TimelineSummary:
+    """Sum up the blocks of a launch.
+
+    Parameters
+    ----------
+    blocks : DataFrame
+        From `block_times` or `predicted_timeline`.
+    sms : int, optional
+        Streaming multiprocessors, those without a block included; `blocks.attrs["sms"]` if not
+        given.
+
+    Raises
+    ------
+    ArgumentError
+        If `blocks` has no unit, or more SMs than `sms`.
+    """
+    unit, sms = timeline_unit(blocks), _sm_count(blocks, sms)
+    sm, start, stop = _columns(blocks)
+    finish = sm_finishes(blocks, sms)
+    total = int(finish.max(initial=0))
+    order = np.lexsort((start, sm))
+    busy = int(_busy(sm[order], start[order], stop[order]))
+    spent = int(finish.sum())
+    return TimelineSummary(
+        total=total,
+        busy_share=busy / (sms * total) if total else 1.0,
+        tail=total - int(finish.min(initial=total)),
+        imbalance=sms * total / spent if spent else 1.0,
+        unit=unit,
+    )
+
+
+def sm_finishes(blocks: pd.DataFrame, sms: int | None = None) -> Integers:
+    """Return when each SM ended its last block, from the start of the launch; 0 without a block.
+
+    Parameters
+    ----------
+    blocks, sms
+        As of `timeline_summary`.
+
+    Returns
+    -------
+    array of int64, shape (sms,)
+    """
+    sm, start, stop = _columns(blocks)
+    finish = np.zeros(_sm_count(blocks, sms), dtype=np.int64)
+    np.maximum.at(finish, sm, stop - start.min(initial=np.iinfo(np.int64).max))
+    return finish
+
+
+def occupancy(
+    blocks: pd.DataFrame,
+    bins: int,
+    sms: int | None = None,
+    weight: npt.NDArray[Any] | None = None,
+) -> npt.NDArray[np.float64]:
+    """Count the blocks that each SM holds, on average over each of `bins` equal stretches of time.
+
+    Parameters
+    ----------
+    blocks, sms
+        As of `timeline_summary`.
+    bins : int
+        Stretches from the start of the first block to the end of the last.
+    weight : array, shape (len(blocks),), optional
+        What each block counts for, at least 0; 1 if not given.
+
+    Returns
+    -------
+    array of float64, shape (sms, bins)
+    """
+    sms = _sm_count(blocks, sms)
+    sm, start, stop = _columns(blocks)
+    weight = np.ones(sm.size) if weight is None else weight
+    origin, end = (int(start.min()), int(stop.max())) if len(blocks) else (0, 0)
+    change = np.zeros(sms * (bins + 1))
+    if end > origin:
+        # A block that comes within a bin counts for the rest of it there, and in full from the
+        # next one on: two changes, summed along time at the end.
+        for moment, sign in ((start, weight), (stop, -weight)):
+            place = (moment - origin) * (bins / (end - origin))
+            at = np.minimum(place.astype(np.int64), bins - 1)
+            late = place - at
+            cell = sm * (bins + 1) + at
+            change += np.bincount(cell, sign * (1.0 - late), change.size)
+            change += np.bincount(cell + 1, sign * late, change.size)
+    held = np.cumsum(change.reshape(sms, bins + 1), axis=1)[:, :-1]
+    # What is left of a block after it went is rounding.
+    held[held < 1e-9 * weight.max(initial=0)] = 0.0
+    return held
+
+
+def timeline_unit(blocks: pd.DataFrame) -> str:
+    """Return the unit of a table's `start` and `stop`.
+
+    Raises
+    ------
+    ArgumentError
+        If it has none, as after an operation of pandas that drops `attrs`.
+    """
+    unit = blocks.attrs.get("unit")
+    if unit not in (NANOSECONDS, NONZEROS):
+        raise ArgumentError(
+            "blocks",
+            f"attrs['unit'] is {unit!r}",
+            "a table from block_times or predicted_timeline, its attrs kept",
+        )
+    return str(unit)
+
+
+def _sm_count(blocks: pd.DataFrame, sms: int | None) -> int:
+    count = blocks.attrs.get("sms", 1) if sms is None else sms
+    largest = int(blocks["sm"].max()) if len(blocks) else 0
+    if largest >= count:
+        raise ArgumentError("sms", f"{count}, but there is a block on SM {largest}", "all SMs")
+    return int(count)
+
+
+def _columns(blocks: pd.DataFrame) -> tuple[Integers, Integers, Integers]:
+    sm, start, stop = (blocks[name].to_numpy(np.int64) for name in ("sm", "start", "stop"))
+    return sm, start, stop
+
+
+def _table(*columns: Integers) -> pd.DataFrame:
+    names = ("tile", "block", "sm", "slot", "start", "stop")
+    return pd.DataFrame(dict(zip(names, columns, strict=True)))
+
+
+def _per_block(plan: Plan, reduce: Callable[[Integers], Integers]) -> Integers:
+    """Reduce the nonzeros per warp of each block of one tile, slice by slice."""
+    found = np.zeros(plan.launch.n_blocks, dtype=np.int64)
+    for part in plan.workload_slices():
+        if len(part):
+            of_slice = reduce(nonzeros_per_warp(part, plan.warps_per_block))
+            first = int(part.block[0])
+            found[first : first + of_slice.size] = of_slice
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _pack(sm: Integers, start: Integers, stop: Integers) -> Integers:
+    """Give each block, in order of SM and start, the first slot of its SM that is free."""
+    slot = np.empty(sm.size, np.int64)
+    free_from = np.empty(32, np.int64)
+    used = 0
+    for i in range(sm.size):
+        if i and sm[i] != sm[i - 1]:
+            used = 0
+        k = 0
+        while k < used and free_from[k] > start[i]:
+            k += 1
+        if k == used:
+            used += 1
+            if used > free_from.size:
+                free_from = np.concatenate((free_from, free_from))
+        free_from[k] = stop[i]
+        slot[i] = k
+    return slot
+
+
+@numba.njit(cache=True, nogil=True)
+def _hand_out(duration: Integers, tiles: int, slots: int) -> Any:
+    """Give each block in turn to the slot that is free first, of several to the lowest."""
+    start = np.empty(tiles * duration.size, np.int64)
+    slot = np.empty_like(start)
+    free = [(0, k) for k in range(slots)]  # ascending, hence a heap
+    for i in range(start.size):
+        start[i], slot[i] = free[0]
+        heapq.heapreplace(free, (start[i] + duration[i % duration.size], slot[i]))
+    return start, slot
+
+
+@numba.njit(cache=True, nogil=True)
+def _busy(sm: Integers, start: Integers, stop: Integers) -> int:
+    """Sum the time in which SMs have a block, the blocks being in order of SM and start."""
+    total, until = 0, 0
+    for i in range(sm.size):
+        if i == 0 or sm[i] != sm[i - 1]:
+            until = start[i]
+        if stop[i] > until:
+            total += stop[i] - max(start[i], until)
+            until = stop[i]
+    return total

@@ -1,0 +1,339 @@
+"""`benchmark`: strategies on graphs, timed by the same rules for everybody.
+
+The ten rules of fair timing, and where they are kept: every kernel of a call is inside the timing,
+clearing too, and nothing is allocated there (`ReadyPlan.seconds`); warm and cold medians with
+quartiles; one graph, vertex order, dtype and weights for all strategies; preprocessing beside the
+times (`setup_us`); cuSPARSE is the fastest of its algorithms; every result is held to float64
+first; each graph has a row of its own.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import itertools
+import os
+import time
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from accelviz.analysis.accuracy import Oracle
+from accelviz.analysis.limits import SpmmLimits, distinct_columns, spmm_limits
+from accelviz.bench.checks import check, features, random_weights
+from accelviz.datasets import load_graph
+from accelviz.errors import AccelvizError, ArgumentError, DeviceUnavailable
+from accelviz.executors import EXECUTORS, Executor, find_executor
+from accelviz.executors.base import Limits
+from accelviz.graph import Graph
+from accelviz.records import (
+    Measurement,
+    append,
+    hardware,
+    parameters_text,
+    result_table,
+    source_commit,
+)
+from accelviz.strategies import Plan, Strategy, find_strategy, strategies
+
+#: The column counts that the papers compare at.
+COLUMNS = (16, 32, 64, 96, 128)
+STATES = ("warm", "cold")
+#: What makes two rows measurements of the same thing.
+KEY = [
+    *("hardware", "driver", "cuda", "cupy", "commit", "device"),
+    *("graph", "fingerprint", "strategy", "parameters", "kernel", "columns", "state", "repeats"),
+]
+_WARMUP = 3
+
+Chosen = tuple[Strategy, dict[str, Any]]
+
+
+def measure(
+    plan: Plan, executor: Executor, oracle: Oracle, X: Any, repeats: int = 20
+) -> Measurement:
+    """Check a plan on a device, then time it warm. No check, no time.
+
+    Raises
+    ------
+    DeviceUnavailable, KernelError
+        If the device is not usable or the result is wrong.
+    """
+    (found,) = _measured(plan, executor, oracle, X, repeats, ("warm",), None)
+    return found
+
+
+def benchmark(
+    graphs: Any,
+    strategies: Any = None,
+    n_cols: int | Iterable[int] = COLUMNS,
+    device: str = "auto",
+    *,
+    repeats: int = 20,
+    states: Sequence[str] = STATES,
+    path: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+    on_error: str = "raise",
+) -> pd.DataFrame:
+    """Time strategies on graphs, the same way for everybody, after checking every result.
+
+    Parameters
+    ----------
+    graphs : Graph, anything `load_graph` takes, or an iterable of them
+        Their weights are replaced by random signed ones, the same for every strategy; a generator
+        is read one graph at a time.
+    strategies : str, Strategy, (strategy, parameters), or an iterable of them, optional
+        Such as `["cusparse", ("gnnadvisor", {"ngs": 32}), MyStrategy()]`. All that the device can
+        run if not given.
+    n_cols : int or iterable of int
+        Columns of the features.
+    device : {"auto", "cuda", "cpu"}
+        "auto" takes the GPU, or without one the CPU; the CPU's times are those of a replay and say
+        nothing about a GPU. The columns `device` and `hardware` say which it was.
+    repeats : int
+        Timed runs of each case, at least 1.
+    states : sequence of {"warm", "cold"}
+        "cold" flushes the last cache before each run.
+    path : str or PathLike, optional
+        A CSV that each row is added to as soon as it is measured. What is there already (by `KEY`:
+        the machine, the commit, the kernel's source, the graph, the strategy, the columns) is not
+        measured again, so that an interrupted run goes on. A change of a strategy's Python in an
+        uncommitted tree does not show in the key; take a new path then.
+    progress : bool
+        Show a progress bar.
+    on_error : {"raise", "record"}
+        Whether a wrong result, or a case the device has no memory for, ends the run or becomes a
+        row without a time whose column `problem` says what happened.
+
+    Returns
+    -------
+    DataFrame
+        A row for each graph, strategy, column count and state: times in microseconds (`median_us`,
+        `quartile1_us`, `quartile3_us`), preprocessing (`setup_us`), the error over its bound, and
+        on a GPU the limits of `analysis.limits` measured in the same run. `run` is the time the
+        call began: ratios belong inside one run.
+
+    Raises
+    ------
+    GraphError, ArgumentError, PartitionError
+        If a graph, a strategy, a parameter or another argument does not fit.
+    DeviceUnavailable
+        If the device is not usable, or cannot run a strategy that was asked for.
+    KernelError
+        If a result is wrong, unless `on_error="record"`.
+
+    Examples
+    --------
+    >>> import accelviz
+    >>> table = accelviz.benchmark("cora", "graphblast", 32, "cpu", repeats=3, progress=False)
+    >>> table[["graph", "strategy", "columns", "state"]].values.tolist()
+    [['cora', 'graphblast', 32, 'warm'], ['cora', 'graphblast', 32, 'cold']]
+    """
+    executor = _executor(device)
+    columns = _columns(n_cols)
+    _check_options(repeats, states, on_error)
+    chosen = _chosen(strategies, executor)
+    run = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    known = _known(path)
+    rows: list[dict[str, Any]] = []
+    limits: Limits | None = None
+    bar = tqdm(disable=not progress, unit="case", desc=_description(executor))
+    bar.total = 0
+    for given in _each(graphs):
+        graph = random_weights(load_graph(given))
+        bar.total += len(columns) * len(chosen)
+        identity = {
+            **hardware(executor.name),
+            "commit": source_commit(),
+            "device": executor.name,
+            "graph": graph.name,
+            "fingerprint": fingerprint(graph),
+            "repeats": repeats,
+        }
+        case = _Case(graph, executor, max(columns))
+        for d, (strategy, parameters) in itertools.product(columns, chosen):
+            bar.set_postfix_str(f"{graph.name}, {strategy.name}, {d}")
+            try:
+                plan = strategy.plan(graph, d, **parameters)
+                of_plan = {
+                    **identity,
+                    "strategy": plan.strategy,
+                    "parameters": parameters_text(plan.parameters),
+                    "kernel": kernel_digest(plan),
+                    "columns": d,
+                }
+                wanted = [s for s in states if _key({**of_plan, "state": s}) not in known]
+                if wanted:
+                    limits = limits or executor.limits()
+                    found = case.measured(plan, repeats, wanted, limits)
+                    new = [{"run": run, **m.row(), **of_plan, "problem": ""} for m in found]
+                    rows += new
+                    _save(new, path)
+            except AccelvizError as error:
+                if on_error == "raise" or isinstance(error, ArgumentError):
+                    bar.close()
+                    raise
+                new = [
+                    {"run": run, **identity, "strategy": strategy.name, "columns": d}
+                    | {"parameters": parameters_text(parameters), "problem": str(error)}
+                ]
+                rows += new
+                _save(new, path)
+            bar.update()
+    bar.close()
+    return result_table(rows) if path is None else pd.read_csv(path)
+
+
+class _Case:
+    """One graph with its features and its oracle, which every strategy and column count share."""
+
+    def __init__(self, graph: Graph, executor: Executor, most_columns: int) -> None:
+        self.graph = graph
+        self._executor = executor
+        self._most_columns = most_columns
+        self._inputs: tuple[Any, Oracle, int] | None = None
+        self._limits: dict[int, SpmmLimits] = {}
+
+    def measured(
+        self, plan: Plan, repeats: int, states: Sequence[str], machine: Limits | None
+    ) -> list[Measurement]:
+        """Check and time a plan of this graph."""
+        if self._inputs is None:  # not before something is to be measured
+            X = features(self.graph.shape[1], self._most_columns)
+            to_device = self._executor.to_device
+            oracle = Oracle(self.graph, X).moved(to_device)
+            self._inputs = to_device(X), oracle, distinct_columns(self.graph)
+        X, oracle, distinct = self._inputs
+        d = plan.n_cols
+        if machine is not None and d not in self._limits:
+            self._limits[d] = spmm_limits(self.graph, d, machine, distinct)
+        own = X[:, :d].copy() if d < X.shape[1] else X
+        limits = self._limits.get(d)
+        return _measured(plan, self._executor, oracle, own, repeats, states, limits)
+
+
+def _measured(
+    plan: Plan,
+    executor: Executor,
+    oracle: Oracle,
+    X: Any,
+    repeats: int,
+    states: Sequence[str],
+    limits: SpmmLimits | None,
+) -> list[Measurement]:
+    start = time.perf_counter()
+    ready = executor.prepare(plan)
+    prepare_seconds = time.perf_counter() - start
+    error = check(ready, X, oracle)
+    return [
+        Measurement(
+            plan,
+            executor.name,
+            ready.seconds(X, repeats, _WARMUP, cold=state == "cold"),
+            error,
+            state=state,
+            device_setup_seconds=ready.setup_seconds,
+            prepare_seconds=prepare_seconds,
+            variant=ready.variant,
+            limits=limits,
+        )
+        for state in states
+    ]
+
+
+def fingerprint(graph: Graph) -> str:
+    """Return a checksum of a graph's structure, 8 hexadecimal digits."""
+    pointers = zlib.crc32(np.ascontiguousarray(graph.row_pointers).data)
+    return f"{zlib.crc32(np.ascontiguousarray(graph.column_indices).data, pointers):08x}"
+
+
+def kernel_digest(plan: Plan) -> str:
+    """Return a checksum of a plan's CUDA source and constants; empty where it has none."""
+    if plan.kernel is None:
+        return ""
+    content = repr((plan.kernel.source(), sorted(plan.kernel.defines.items())))
+    return hashlib.sha256(content.encode()).hexdigest()[:8]
+
+
+def _executor(device: str) -> Executor:
+    if device != "auto":
+        executor = find_executor(device)
+        problem = executor.why_not()
+        if problem is not None:
+            raise DeviceUnavailable(f"device {device!r}", problem, "device='auto'")
+        return executor
+    return next(each for each in EXECUTORS if each.timed and each.why_not() is None)
+
+
+def _description(executor: Executor) -> str:
+    return "timing the GPU" if executor.name == "cuda" else f"timing the {executor.name}, no GPU"
+
+
+def _columns(n_cols: int | Iterable[int]) -> list[int]:
+    columns = list(n_cols) if isinstance(n_cols, Iterable) else [n_cols]
+    if not columns or not all(isinstance(d, int | np.integer) and d >= 1 for d in columns):
+        raise ArgumentError("n_cols", f"got {n_cols!r}", "column counts of at least 1")
+    return [int(d) for d in columns]
+
+
+def _check_options(repeats: int, states: Sequence[str], on_error: str) -> None:
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+        raise ArgumentError("repeats", f"got {repeats!r}", "an integer of at least 1")
+    if isinstance(states, str) or not states or not set(states) <= set(STATES):
+        raise ArgumentError("states", f"got {states!r}", "some of " + ", ".join(STATES))
+    if on_error not in ("raise", "record"):
+        raise ArgumentError("on_error", f"got {on_error!r}", "raise, record")
+
+
+def _each(graphs: Any) -> Iterable[Any]:
+    """Tell one graph from several: a list of pairs is an `edge_index`, not several graphs."""
+    several = isinstance(graphs, list | tuple | range) or (
+        hasattr(graphs, "__next__") and not hasattr(graphs, "shape")
+    )
+    return graphs if several else [graphs]
+
+
+def _chosen(wanted: Any, executor: Executor) -> list[Chosen]:
+    """Return strategy objects with their parameters, refusing what the device cannot run."""
+    tiny = Graph(
+        np.array([0, 1]), np.zeros(1, np.int32), np.ones(1, np.float32), (1, 1), "one nonzero"
+    )
+    if wanted is None:
+        every = [(find_strategy(name), dict[str, Any]()) for name in strategies()]
+        return [each for each in every if executor.why_not(each[0].plan(tiny, 1)) is None]
+    one = isinstance(wanted, str | Strategy) or (
+        isinstance(wanted, tuple) and len(wanted) == 2 and isinstance(wanted[1], dict)
+    )
+    chosen = []
+    for each in [wanted] if one else wanted:
+        name, parameters = each if isinstance(each, tuple) else (each, {})
+        strategy = find_strategy(name)
+        problem = executor.why_not(strategy.plan(tiny, 1, **parameters))
+        if problem is not None:
+            raise DeviceUnavailable(f"device {executor.name!r}", problem, "another strategy")
+        chosen.append((strategy, dict(parameters)))
+    return chosen
+
+
+def _known(path: str | os.PathLike[str] | None) -> set[tuple[str, ...]]:
+    if path is None or not Path(path).exists():
+        return set()
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    if not set(KEY) <= set(table.columns):
+        raise ArgumentError("path", f"{path} has other columns", "a new file")
+    done = table[table["median_us"] != ""]
+    return {_key(row) for row in done.to_dict("records")}
+
+
+def _key(row: dict[Any, Any]) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in KEY)
+
+
+def _save(rows: list[dict[str, Any]], path: str | os.PathLike[str] | None) -> None:
+    if path is not None:
+        append(rows, path)

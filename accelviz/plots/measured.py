@@ -1,0 +1,392 @@
+"""Pictures of result tables: who is faster, on which graphs, at which column counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+
+from accelviz.analysis.comparison import (
+    RANGE_NAMES,
+    RANGES,
+    Cases,
+    by_graph,
+    labelled,
+    latest,
+    named,
+    overall,
+    speedups,
+)
+from accelviz.errors import ArgumentError
+from accelviz.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    Page,
+    new_axes,
+    tidy,
+)
+
+#: In the order of the strategies given. Vermillion is kept for losses.
+_COLOURS = (BLUE, ORANGE, GREEN, BLACK, PURPLE, SKY, GREY)
+_MARKS = ("o", "s", "^", "D", "v", "P", "X")
+#: Behind everything slower than the baseline.
+_LOSS = "#FBE9E0"
+_GRID = "#DDDDDD"
+_HATCH = "////"
+#: Column counts from few to many, in Table II's four ranges: lightness tells them apart.
+_RANGE_COLOURS = ("#9AD0F5", "#3F9BDC", "#0B5FA5", "#062B4F")
+_TIMES = FuncFormatter(lambda value, _: f"{value:g}x")
+#: Ticks of ratios, where the range is wide and where it is narrow.
+_TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.33, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100)
+_FINE_TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.75, 2, 2.5)
+
+
+def speedup_bars(
+    table: pd.DataFrame,
+    baseline: str = "cusparse",
+    strategies: Cases | None = None,
+    *,
+    state: str = "warm",
+    called: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw for each graph how many times as fast as a baseline the strategies are.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Results of one machine, with the columns of `records.COLUMNS`.
+    baseline : str
+        Whose time is divided by the others'; see `analysis.comparison` for how to name a case.
+    strategies : str, iterable of str, or mapping of str to str, optional
+        Who is compared, or names for them; all but the baseline if not given. The first one's
+        values are written at its bars, and its mean is the title.
+    state : {"warm", "cold"}
+        Which times.
+    called : str, optional
+        Name of the baseline in the picture.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    Axes
+        Logarithmic: a bar goes up from 1 where the strategy is faster, and down, into the shaded
+        zone, where it is slower. Each bar is the geometric mean over the column counts; the last
+        group is that over the graphs. The first strategy's gains order the graphs; those whose
+        degrees are approximate are hatched.
+    """
+    called = called or baseline
+    found = speedups(table[table["state"] == state], baseline, strategies)
+    if found.empty:
+        raise ArgumentError("table", f"no {state} time beside one of {baseline!r}", "one run")
+    graphs, means = by_graph(found), overall(found)
+    values = graphs.set_index(["strategy", "graph"])["speedup"]
+    first = values[means.index[0]].sort_values(ascending=False)
+    names = list(dict.fromkeys([*first.index, *graphs["graph"]]))
+    labels, approximate = _labels(graphs, names)
+    ax = new_axes(ax, figsize=(max(8.0, 1.8 + 0.6 * len(names)), 4.8))
+    places = np.append(np.arange(len(names)), len(names) + 0.4)
+    width = 0.82 / len(means)
+    for i, strategy in enumerate(means.index):
+        heights = np.append(values[strategy].reindex(names), means.loc[strategy, "speedup"])
+        bars = ax.bar(
+            places + (i - (len(means) - 1) / 2) * width,
+            heights - 1,
+            width,
+            bottom=1,
+            color=_COLOURS[i % len(_COLOURS)],
+            zorder=2,
+        )
+        for bar, name, height in zip(bars, [*names, ""], heights, strict=True):
+            if name in approximate:
+                bar.set(hatch=_HATCH, edgecolor="white", linewidth=0)
+            if np.isfinite(height) and (i == 0 or not name):
+                _write_value(ax, bar.get_x() + width / 2, height, bold=not name)
+    _ratio_axis(ax, "y", pd.concat([graphs["speedup"], means["speedup"]]))
+    ax.axvline(len(names) - 0.3, color=GREY, lw=0.8)
+    ax.set_xticks(places, [*labels, "mean of\nall graphs"], rotation=40, ha="right", fontsize=9)
+    ax.get_xticklabels()[-1].set_fontweight("bold")
+    ax.tick_params(axis="x", length=0)
+    ax.set_xlim(-0.6, places[-1] + 0.6)
+    ax.set_ylabel(f"times as fast as {called}")
+    handles = [
+        Patch(color=_COLOURS[i % len(_COLOURS)], label=name) for i, name in enumerate(means.index)
+    ]
+    if approximate:
+        note = "* degrees approximate"
+        handles.append(Patch(facecolor=GREY, hatch=_HATCH, edgecolor="white", lw=0, label=note))
+    ax.legend(
+        handles=handles,
+        ncols=len(handles),
+        fontsize=9,
+        frameon=False,
+        loc="lower left",
+        bbox_to_anchor=(-0.01, 0.99),
+    )
+    title = _verdict(means, called)
+    ax.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=24)
+    return tidy(ax)
+
+
+def time_against_columns(
+    table: pd.DataFrame,
+    graphs: Sequence[str] | None = None,
+    strategies: Cases | None = None,
+    *,
+    state: str = "warm",
+    log: bool = False,
+) -> Page:
+    """Draw time against the column count, a panel for each graph and a line for each strategy.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Results of one machine, with the columns of `records.COLUMNS`.
+    graphs : sequence of str, optional
+        Names in the table; all of it if not given.
+    strategies : str, iterable of str, or mapping of str to str, optional
+        Cases (see `analysis.comparison`), or names for them; all if not given.
+    state : {"warm", "cold"}
+        Which times.
+    log : bool
+        Logarithmic times. Linear ones begin at 0.
+
+    Returns
+    -------
+    Page
+        Lines are medians, the bands around them quartiles. Of several runs the latest counts.
+    """
+    rows = latest(labelled(table[table["state"] == state], strategies))
+    shown = list(dict.fromkeys(rows["graph"])) if graphs is None else list(graphs)
+    missing = set(shown) - set(rows["graph"])
+    if missing or not shown:
+        there = ", ".join(dict.fromkeys(rows["graph"]))
+        raise ArgumentError("graphs", f"no {state} times of {sorted(missing)}", there)
+    names = list(named(table, strategies))
+    across = min(4, len(shown))
+    down = -(-len(shown) // across)
+    alt = (
+        f"Time of {', '.join(names)} against the columns of the features, "
+        f"{rows['columns'].min()} to {rows['columns'].max()}, a panel for each of "
+        f"{', '.join(map(_short, shown))}."
+    )
+    size = (max(3.1 * across, 5.0) + 0.5, 2.45 * down + 0.7)
+    page = Page(alt=alt, figsize=size, layout="constrained", dpi=110)
+    panels = page.subplots(down, across, squeeze=False, sharex=True)
+    for ax, graph in zip(panels.flat, shown, strict=False):
+        _lines(ax, rows[rows["graph"] == graph], names, log)
+    for ax in panels.flat[len(shown) :]:
+        ax.set_axis_off()
+    for ax in panels[-1]:
+        ax.set_xlabel("columns of the features", fontsize=9)
+    handles = [
+        Line2D([], [], color=_COLOURS[i % len(_COLOURS)], lw=2.2, label=name)
+        for i, name in enumerate(names)
+    ]
+    page.legend(
+        handles=handles,
+        title=f"Time of one product, {state} cache: lower is faster",
+        title_fontproperties={"weight": "bold", "size": 12},
+        loc="outside upper center",
+        ncols=len(names),
+        frameon=False,
+    )
+    return page
+
+
+def speedup_ranges(
+    table: pd.DataFrame,
+    baseline: str,
+    strategy: str,
+    *,
+    state: str = "warm",
+    called: tuple[str, str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how much a strategy gains on each graph, a dot for each column count.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Results of one machine, with the columns of `records.COLUMNS`.
+    baseline, strategy : str
+        Two cases; see `analysis.comparison`.
+    state : {"warm", "cold"}
+        Which times.
+    called : tuple of two str, optional
+        Names of baseline and strategy in the picture.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    Axes
+        Logarithmic, with the side of losses shaded. A dot's lightness says in which of Table II's
+        ranges its column count lies; a bar is a graph's geometric mean, and the last line has that
+        of all graphs.
+    """
+    other, own = called or (baseline, strategy)
+    found = speedups(table[table["state"] == state], baseline, {own: strategy})
+    if found.empty:
+        raise ArgumentError("table", f"no {state} time beside one of {baseline!r}", "one run")
+    graphs, means = by_graph(found).sort_values("speedup", ascending=False), overall(found)
+    labels, approximate = _labels(graphs, graphs["graph"])
+    ax = new_axes(ax, figsize=(8.2, 2.4 + 0.27 * len(graphs)))
+    jitter = (-0.24, -0.08, 0.08, 0.24)  # the ranges one under the other, few columns on top
+    for y, name in enumerate(graphs["graph"]):
+        part = found[found["graph"] == name]
+        for (low, high), colour, shift in zip(RANGES, _RANGE_COLOURS, jitter, strict=True):
+            inside = part.loc[(part["columns"] > low) & (part["columns"] <= high), "speedup"]
+            ax.plot(inside, np.full(len(inside), y + shift), "o", ms=3.6, color=colour, alpha=0.8)
+    last = len(graphs) + 0.5
+    for y, mean in enumerate(graphs["speedup"]):
+        _mean_mark(ax, mean, y, bold=False)
+    _mean_mark(ax, means["speedup"].iloc[0], last, bold=True)
+    ax.axhline(last - 0.75, color=GREY, lw=0.8)
+    ax.set_yticks([*range(len(graphs)), last], [*labels, "mean of all graphs"], fontsize=9)
+    ax.get_yticklabels()[-1].set_fontweight("bold")
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(last + 0.6, -1.5)
+    _ratio_axis(ax, "x", found["speedup"])
+    label = f"times as fast as {other}"
+    ax.set_xlabel(label + ("\n* degrees approximate" if approximate else ""))
+    handles = [
+        Line2D([], [], marker="o", ls="", ms=5, color=colour, label=name)
+        for colour, name in zip(_RANGE_COLOURS, RANGE_NAMES, strict=True)
+    ]
+    handles.append(Line2D([], [], marker="|", ls="", ms=11, mew=2.5, color=BLACK, label="mean"))
+    ax.legend(
+        handles=handles,
+        title="columns of the features",
+        ncols=len(handles),
+        fontsize=9,
+        title_fontsize=9,
+        columnspacing=1.2,
+        handletextpad=0.2,
+        loc="lower left",
+        bbox_to_anchor=(-0.01, 0.99),
+        alignment="left",
+        frameon=False,
+    )
+    title = _verdict(means, other, "\n")
+    ax.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=42)
+    return tidy(ax)
+
+
+def _verdict(means: pd.DataFrame, baseline: str, between: str = " ") -> str:
+    """Say what the first strategy's mean is, and on how many graphs it loses."""
+    name, mean = means.index[0], means.iloc[0]
+    losses = f"slower on {mean['losses'] or 'none'} of {mean['graphs']} graphs"
+    return f"{name}: {mean['speedup']:.2f} times as fast as {baseline},{between}{losses}"
+
+
+def _labels(graphs: pd.DataFrame, names: Iterable[str]) -> tuple[list[str], set[str]]:
+    """Return what graphs are called, starred where approximate, and which of them are."""
+    approximate = set(graphs.loc[graphs["graph_kind"] == "approximate twin", "graph"])
+    return [_short(name) + "*" * (name in approximate) for name in names], approximate
+
+
+def _write_value(ax: Axes, x: float, value: float, *, bold: bool) -> None:
+    up = value >= 1
+    ax.annotate(
+        f"{value:.2f}",
+        (x, value),
+        xytext=(0, 2 if up else -2),
+        textcoords="offset points",
+        ha="center",
+        va="bottom" if up else "top",
+        rotation=90,
+        fontsize=9 if bold else 8,
+        fontweight="bold" if bold else "normal",
+        color=BLACK if up else VERMILLION,
+        zorder=4,
+    )
+
+
+def _ratio_axis(ax: Axes, which: Literal["x", "y"], values: pd.Series) -> None:
+    """Make an axis of ratios: logarithmic, a line at 1, the side of losses shaded and named."""
+    low, high = min(float(values.min()), 1.0), max(float(values.max()), 1.0)
+    span = max(high / low, 1.2)
+    # Room for what is written at the ends, and for a side that nothing lies on.
+    low, high = min(low / span**0.15, span**-0.2), max(high * span**0.15, span**0.2)
+    vertical = which == "y"
+    axis = ax.yaxis if vertical else ax.xaxis
+    ax.set(**{f"{which}scale": "log", f"{which}lim": (low, high)})
+    wide = high / low > 2.5
+    ticks = [tick for tick in (_TICKS if wide else _FINE_TICKS) if low <= tick <= high]
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(_TIMES)
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
+    (ax.axhspan if vertical else ax.axvspan)(low, 1, color=_LOSS, zorder=0, lw=0)
+    (ax.axhline if vertical else ax.axvline)(1, color=BLACK, lw=1.2, zorder=3)
+    ax.grid(axis=which, color=_GRID, lw=0.8, zorder=1)
+    ax.set_axisbelow(True)
+    for text, colour, middle in (("slower", VERMILLION, low**0.5), ("faster", GREY, high**0.5)):
+        ax.text(
+            1.008 if vertical else middle,
+            middle if vertical else 0.985,
+            text,
+            color=colour,
+            ha="left" if vertical else "center",
+            va="center" if vertical else "top",
+            rotation=270 if vertical else 0,
+            transform=ax.get_yaxis_transform() if vertical else ax.get_xaxis_transform(),
+        )
+
+
+def _mean_mark(ax: Axes, value: float, y: float, *, bold: bool) -> None:
+    colour = BLACK if value >= 1 else VERMILLION
+    ax.plot([value, value], [y - 0.38, y + 0.38], color=colour, lw=3 if bold else 2.2, zorder=4)
+    ax.text(
+        1.01,
+        y,
+        f"{value:.2f}",
+        color=colour,
+        va="center",
+        fontsize=9,
+        fontweight="bold" if bold else "normal",
+        transform=ax.get_yaxis_transform(),
+    )
+
+
+def _lines(ax: Axes, rows: pd.DataFrame, names: Sequence[str], log: bool) -> None:
+    unit, factor = ("ms", 1e-3) if rows["median_us"].max() >= 2000 else ("µs", 1.0)
+    for i, name in enumerate(names):
+        line = rows[rows["strategy"] == name].sort_values("columns")
+        colour = _COLOURS[i % len(_COLOURS)]
+        low, high = line["quartile1_us"] * factor, line["quartile3_us"] * factor
+        ax.fill_between(line["columns"], low, high, color=colour, alpha=0.25, lw=0)
+        width = 1.4 if i else 2.4
+        ax.plot(line["columns"], line["median_us"] * factor, color=colour, lw=width, zorder=3 - i)
+    (label,), _ = _labels(rows, rows["graph"].iloc[:1])
+    ax.set_title(label, loc="left", fontsize=10, fontweight="bold")
+    nonzeros = f"{rows['nonzeros'].iloc[0]:,} nonzeros"
+    ax.set_title(nonzeros, loc="right", fontsize=8, color=GREY)
+    ax.set_ylabel(unit, fontsize=9)
+    ax.set_xticks([16, 32, 64, 96, 128])
+    if log:
+        ax.set_yscale("log")
+    else:
+        ax.set_ylim(bottom=0)
+    ax.grid(axis="x", color=_GRID, lw=0.8)
+    tidy(ax)
+
+
+def _short(name: str) -> str:
+    """Return a graph's name without its being a twin, which the caption says."""
+    return re.sub(r"(-approximate)?-twin", "", name)

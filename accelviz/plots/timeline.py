@@ -1,0 +1,246 @@
+"""What each SM did and when: as a GPU recorded it, and as the workload alone predicted it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import ListedColormap, Normalize
+from matplotlib.ticker import MaxNLocator
+
+from accelviz.analysis.schedule import (
+    NANOSECONDS,
+    NONZEROS,
+    TimelineSummary,
+    occupancy,
+    sm_finishes,
+    timeline_summary,
+)
+from accelviz.errors import ArgumentError
+from accelviz.plots.style import GREY, IDLE, VERMILLION, Page, new_axes, tidy
+
+#: Most bars, and most lanes (SMs times the blocks that one holds), that a picture can show; beyond
+#: them bars hide each other or are thinner than a pixel.
+MOST_BARS, MOST_LANES = 20_000, 400
+#: Columns of the image that is drawn instead.
+BINS = 800
+#: Bars in a lane, and lanes, up to which a white edge parts the bars without hiding them.
+_EDGED_BARS, _EDGED_LANES = 40, 100
+#: Blue on orange is told apart with any kind of colour vision; the palest blues would not show.
+_COLOURS = ListedColormap(colormaps["Blues"](np.linspace(0.35, 1, 256)))
+_TAIL = "#FBD9BF"
+#: A table's unit to that of the axis, how many of the former make one of the latter, and the label.
+_UNITS = {
+    NANOSECONDS: ("µs", 1000.0, "time (µs)"),
+    NONZEROS: ("nonzeros", 1.0, "time (nonzeros that a warp works off one after the other)"),
+}
+
+
+def sm_timeline(
+    blocks: pd.DataFrame,
+    *,
+    ax: Axes | None = None,
+    colour_by: str | None = None,
+    by_finish: bool = True,
+    bars: bool | None = None,
+    title: str = "",
+) -> Axes:
+    """Draw when each SM worked: a line an SM, a bar a block, the tail shaded.
+
+    Parameters
+    ----------
+    blocks : DataFrame
+        From `block_times` or `predicted_timeline`.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+    colour_by : str, optional
+        What the colour says: "duration", which is what bars have if it is not given, or a column of
+        `blocks`, such as the "nonzeros" that `with_nonzeros` adds.
+    by_finish : bool
+        The SMs in the order in which they ended, the last one on top; if not, in that of their
+        numbers.
+    bars : bool, optional
+        Whether to draw bars. If not, the picture is an image, and says so: its colour is the number
+        of blocks that each SM holds, or the mean of `colour_by` over them. If not given, bars where
+        they can be seen (`MOST_BARS`, `MOST_LANES`).
+    title : str, optional
+        On the left; on the right are the busy share and the tail.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ArgumentError
+        If there is no column `colour_by`, or `blocks` has no unit.
+    """
+    ax = new_axes(ax, figsize=(10, 4.6))
+    summary = timeline_summary(blocks)
+    finish = sm_finishes(blocks)
+    line = np.arange(finish.size)
+    if by_finish:
+        line[np.argsort(-finish, kind="stable")] = np.arange(finish.size)
+    _, scale, label = _UNITS[summary.unit]
+    total, tail = summary.total / scale, summary.tail / scale
+    ax.set_facecolor(IDLE)
+    if tail:
+        ax.axvspan(total - tail, total, color=_TAIL, lw=0, zorder=0)
+        ax.axvline(total - tail, color=VERMILLION, lw=1.2)
+    if not len(blocks):
+        ax.text(0.5, 0.5, "no block", ha="center", transform=ax.transAxes, color=GREY)
+    elif _can_be_seen(blocks) if bars is None else bars:
+        _bars(ax, blocks, line, colour_by or "duration")
+    else:
+        _image(ax, blocks, line, total, colour_by)
+        label += f"\n{len(blocks):,} blocks, not shown one by one"
+    if by_finish and summary.tail_share > 0.1:
+        # Free of blocks, because those who end first are at the bottom.
+        ax.annotate(
+            "tail: no work is left for these SMs",
+            (0.995, 0.04),
+            xycoords="axes fraction",
+            ha="right",
+            fontsize=9,
+        )
+    ax.set_xlim(0, total or 1)
+    ax.set_ylim(finish.size - 0.5, -0.5)
+    ax.set_xlabel(label)
+    ax.set_ylabel("SMs, the last to end on top" if by_finish else "SM")
+    ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
+    ax.xaxis.set_major_formatter("{x:,.10g}")
+    ax.set_title(title, loc="left", fontsize=10.5, fontweight="bold")
+    ax.set_title(_numbers(summary), loc="right", fontsize=9.5)
+    return tidy(ax)
+
+
+def timeline_comparison(
+    measured: pd.DataFrame,
+    predicted: pd.DataFrame,
+    *,
+    title: str = "",
+    colour_by: str | None = None,
+    by_finish: bool = True,
+) -> Page:
+    """Draw what the workload predicted above what happened.
+
+    Parameters
+    ----------
+    measured : DataFrame
+        From `block_times`.
+    predicted : DataFrame
+        From `predicted_timeline`.
+    title : str, optional
+        Above both: the strategy and the graph.
+    colour_by, by_finish
+        As of `sm_timeline`.
+
+    Returns
+    -------
+    Page
+        Both are as wide as the time they took, so that tails compare as shares of it.
+    """
+    panels = {"what the workload predicted": predicted, "what happened": measured}
+    said = [
+        f"{name}: {_sentence(timeline_summary(blocks))}"
+        for name, blocks in (("predicted", predicted), ("measured", measured))
+    ]
+    page = Page(
+        alt=f"Timelines of the SMs{', ' if title else ''}{title}. {'; '.join(said)}.",
+        figsize=(11, 7.4),
+        layout="constrained",
+        dpi=110,
+    )
+    bars = all(map(_can_be_seen, panels.values()))
+    for ax, (name, blocks) in zip(page.subplots(2, 1), panels.items(), strict=True):
+        sm_timeline(blocks, ax=ax, colour_by=colour_by, by_finish=by_finish, bars=bars, title=name)
+    page.suptitle(title, fontsize=13, fontweight="bold")
+    page.supxlabel("    |    ".join(said), fontsize=9.5)
+    return page
+
+
+def _can_be_seen(blocks: pd.DataFrame) -> bool:
+    return len(blocks) <= MOST_BARS and blocks.attrs.get("sms", 1) * _lanes(blocks) <= MOST_LANES
+
+
+def _lanes(blocks: pd.DataFrame) -> int:
+    return int(blocks["slot"].max()) + 1 if len(blocks) else 1
+
+
+def _values(blocks: pd.DataFrame, colour_by: str) -> tuple[npt.NDArray[np.float64], str]:
+    """Return a value for each block, and what it is."""
+    if colour_by == "duration":
+        name, scale, _ = _UNITS[blocks.attrs["unit"]]
+        return (blocks["stop"] - blocks["start"]).to_numpy() / scale, f"{name} a block took"
+    if colour_by not in blocks:
+        columns = ", ".join(map(str, blocks.columns))
+        raise ArgumentError("colour_by", f"there is no {colour_by!r}", f"duration, {columns}")
+    return blocks[colour_by].to_numpy(np.float64), f"{colour_by} of a block"
+
+
+def _bars(ax: Axes, blocks: pd.DataFrame, line: npt.NDArray[np.int64], colour_by: str) -> None:
+    scale = _UNITS[blocks.attrs["unit"]][1]
+    left, right = (
+        (blocks[name] - blocks["start"].min()).to_numpy() / scale for name in ("start", "stop")
+    )
+    gap = 0.16 if line.size <= 40 else 0.0
+    lanes = _lanes(blocks)
+    height = (1 - gap) / lanes
+    top = line[blocks["sm"].to_numpy()] - 0.5 + gap / 2 + blocks["slot"].to_numpy() * height
+    x = np.stack([left, right, right, left], axis=1)
+    y = np.stack([top, top, top + height, top + height], axis=1)
+    value, label = _values(blocks, colour_by)
+    lanes *= line.size
+    parted = lanes <= _EDGED_LANES and len(blocks) <= _EDGED_BARS * lanes
+    bars = PolyCollection(
+        list(np.stack([x, y], axis=2)),
+        array=value,
+        cmap=_COLOURS,
+        norm=Normalize(0, value.max() or 1),
+        # The bar's own colour as edge keeps one in sight that is shorter than a pixel.
+        edgecolors="white" if parted else "face",
+        linewidths=0.5 if parted else 0.3,
+    )
+    ax.add_collection(bars, autolim=False)
+    ax.figure.colorbar(bars, ax=ax, pad=0.01, aspect=25).set_label(label, fontsize=9)
+
+
+def _image(
+    ax: Axes,
+    blocks: pd.DataFrame,
+    line: npt.NDArray[np.int64],
+    total: float,
+    colour_by: str | None,
+) -> None:
+    held = occupancy(blocks, BINS)
+    fit = max(int(blocks.attrs.get("blocks_per_sm", 1)), _lanes(blocks))
+    if colour_by is None:
+        shown, label, top = held, f"blocks an SM holds ({fit} fit)", float(fit)
+    else:
+        value, label = _values(blocks, colour_by)
+        shown = occupancy(blocks, BINS, weight=value) / np.where(held > 0, held, 1)
+        label, top = f"{label}\n(mean of those an SM holds)", float(shown.max()) or 1.0
+    picture = np.ma.empty((line.size, BINS))
+    picture[line] = np.ma.masked_where(held == 0, shown)
+    image = ax.imshow(
+        picture,
+        aspect="auto",
+        interpolation="nearest",
+        cmap=_COLOURS,
+        norm=Normalize(0, top),
+        extent=(0, total or 1, line.size - 0.5, -0.5),
+    )
+    ax.figure.colorbar(image, ax=ax, pad=0.01, aspect=25).set_label(label, fontsize=9)
+
+
+def _numbers(summary: TimelineSummary) -> str:
+    return f"SMs busy {summary.busy_share:.0%} of the time, tail {summary.tail_share:.0%}"
+
+
+def _sentence(summary: TimelineSummary) -> str:
+    unit, scale, _ = _UNITS[summary.unit]
+    tail, total = (f"{each / scale:,.4g}" for each in (summary.tail, summary.total))
+    return f"{_numbers(summary)} ({tail} of {total} {unit})"

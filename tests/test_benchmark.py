@@ -1,0 +1,245 @@
+"""The harness: checks first, the same for everybody, resumable; and the limits it reports."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import accelviz
+from accelviz import bench, records
+from accelviz.analysis.accuracy import EPS32, Oracle
+from accelviz.analysis.limits import distinct_columns, spmm_limits
+from accelviz.bench import harness
+from accelviz.errors import (
+    ArgumentError,
+    DeviceUnavailable,
+    GraphError,
+    KernelError,
+    PartitionError,
+)
+from accelviz.executors import find_executor, gpu_state
+from accelviz.strategies import LaunchConfig, Plan, Strategy
+from accelviz.workload import Workload
+from tests.graphs import MADE, graph_of_degrees
+from tests.inherited import KERNELS
+
+SMALL = MADE["isolated_ends"]
+
+
+def run(graphs, strategies="graphblast", n_cols=3, device="cpu", **options):
+    return accelviz.benchmark(
+        graphs, strategies, n_cols, device, **{"repeats": 2, "progress": False, **options}
+    )
+
+
+def test_a_row_for_each_graph_strategy_column_count_and_state():
+    table = run(["cora", SMALL()], ["graphblast", ("row_thread", {"block_warps": 2})], [1, 33])
+    assert tuple(table.columns) == records.COLUMNS
+    assert len(table) == 2 * 2 * 2 * 2
+    assert not table.duplicated(["graph", "strategy", "columns", "state"]).any()
+    assert set(table["parameters"]) == {"block_warps=4", "block_warps=2"}
+    assert len(set(table["run"])) == 1
+    assert set(table["device"]) == {"cpu"}
+    assert (table["median_us"] > 0).all()
+    assert (table["quartile1_us"] <= table["median_us"]).all()
+    assert (table["median_us"] <= table["quartile3_us"]).all()
+    assert (table["error_over_bound"] > 0).all()  # random weights: a rounding error shows
+    assert table["floor_us"].isna().all()  # the CPU is held against no limit
+
+
+def test_without_names_every_strategy_that_the_device_can_run():
+    assert set(run(SMALL(), None)["strategy"]) == set(KERNELS)
+
+
+def test_preprocessing_stands_beside_the_times():
+    table = run("cora", ["accel_gcn", "row_thread"]).groupby("strategy")["setup_us"].min()
+    assert table["accel_gcn"] > 0
+    assert table["row_thread"] == 0
+
+
+def test_a_generator_gives_one_graph_at_a_time():
+    alive = []
+
+    def graphs():
+        for name in ("hub_alone", "tall"):
+            alive.append(name)
+            yield MADE[name]()
+
+    assert len(run(graphs(), states=("warm",))) == 2
+    assert alive == ["hub_alone", "tall"]
+
+
+def test_what_counts_as_several_graphs():
+    edges = np.array([[0, 1], [1, 0]])
+    assert len(run(edges, states=("warm",))) == 1
+    assert len(run(sparse.eye_array(3, format="csr"), states=("warm",))) == 1
+    assert run([], states=("warm",)).empty
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    path = tmp_path / "times.csv"
+    first = run(["cora"], ["graphblast"], [3, 4], path=path)
+    measured = []
+    original = harness._measured
+    monkeypatch.setattr(
+        harness,
+        "_measured",
+        lambda plan, *rest: measured.append((plan.strategy, plan.n_cols)) or original(plan, *rest),
+    )
+    table = run(["cora"], ["graphblast", "row_thread"], [4, 5], path=path)
+    assert measured == [("row_thread", 4), ("graphblast", 5), ("row_thread", 5)]
+    assert len(table) == len(first) + 6
+    assert tuple(pd.read_csv(path).columns) == records.COLUMNS
+    run(["cora"], ["graphblast"], [3], path=path, repeats=3)  # other repeats: another case
+    assert measured[-1] == ("graphblast", 3)
+    weighted = accelviz.load_graph("cora")
+    run([weighted], ["graphblast"], [3], path=path)
+    assert len(measured) == 4
+
+
+def test_a_changed_kernel_is_measured_again():
+    plan = accelviz.plan(SMALL(), "ge_spmm", 3)
+    wide = accelviz.plan(SMALL(), "ge_spmm", 64)
+    assert harness.kernel_digest(plan) != harness.kernel_digest(wide)
+    assert harness.kernel_digest(plan) == harness.kernel_digest(
+        accelviz.plan(MADE["hub"](), "ge_spmm", 4)
+    )
+    assert harness.kernel_digest(accelviz.plan(SMALL(), "cusparse")) == ""
+
+
+class Forgetful(Strategy):
+    """Forgets the last nonzero."""
+
+    name = "forgetful"
+
+    def build(self, graph, n_cols):
+        row = np.repeat(np.arange(graph.n_rows), graph.degrees)[:-1]
+        work = Workload(row * 0, row * 0, row, np.arange(row.size), np.ones_like(row))
+        return Plan(
+            strategy=self.name,
+            graph=graph,
+            n_cols=n_cols,
+            parameters={},
+            matrix=graph,
+            launch=LaunchConfig((1, 1, 1), 1),
+            slice_workload=lambda start, stop: work if stop > start else Workload.concatenate([]),
+        )
+
+
+def test_no_check_no_time(tmp_path):
+    path = tmp_path / "times.csv"
+    wanted = ["graphblast", Forgetful()]
+    with pytest.raises(KernelError, match="wrong result on 'cora' with 3 columns"):
+        run("cora", wanted, path=path)
+    assert set(pd.read_csv(path)["strategy"]) == {"graphblast"}  # what was right is kept
+    table = run("cora", wanted, path=path, on_error="record")
+    (bad,) = table[table["strategy"] == "forgetful"].to_dict("records")
+    assert "wrong result" in bad["problem"]
+    assert np.isnan(bad["median_us"])
+    # What failed is tried again.
+    assert len(run("cora", wanted, path=path, on_error="record")) == len(table) + 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "says"),
+    [
+        (("cora", "accel"), {}, ArgumentError, "no 'accel'"),
+        (("cora", ("graphblast", {"ngs": 3})), {}, ArgumentError, "ngs"),
+        (("cora", ("graphblast", {"block_warps": 0})), {}, PartitionError, "block_warps"),
+        (("cora", "graphblast", 0), {}, ArgumentError, "n_cols"),
+        (("cora", "graphblast", [3, 2.5]), {}, ArgumentError, "n_cols"),
+        (("cora", "graphblast", []), {}, ArgumentError, "n_cols"),
+        (("cora", "graphblast", 3, "tpu"), {}, ArgumentError, "device"),
+        (("cora", "cusparse"), {}, DeviceUnavailable, "a library for GPUs"),
+        (("no such graph",), {}, GraphError, "no such graph"),
+        (("cora",), {"repeats": 0}, ArgumentError, "repeats"),
+        (("cora",), {"repeats": True}, ArgumentError, "repeats"),
+        (("cora",), {"states": "warm"}, ArgumentError, "states"),
+        (("cora",), {"states": ("hot",)}, ArgumentError, "warm, cold"),
+        (("cora",), {"on_error": "ignore"}, ArgumentError, "on_error"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, options, error, says):
+    with pytest.raises(error, match=says):
+        run(*arguments, **options)
+
+
+def test_a_file_of_something_else_is_not_added_to(tmp_path):
+    path = tmp_path / "other.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ArgumentError, match="other columns"):
+        run("cora", path=path)
+    assert path.read_text() == "a,b\n1,2\n"
+
+
+def test_a_gpu_that_is_not_there_is_said():
+    if gpu_state().ready:
+        pytest.skip("there is a GPU")
+    with pytest.raises(DeviceUnavailable, match="device='auto'"):
+        run("cora", device="cuda")
+    assert set(run("cora", device="auto")["device"]) == {"cpu"}
+
+
+def test_cusparse_plans_anywhere_and_runs_on_a_gpu_only():
+    plan = accelviz.plan("cora", "cusparse", 16)
+    assert repr(plan) == (
+        "Plan('cusparse', 'cora', n_cols=16, algorithm=fastest, preprocess=True: "
+        "a call of cusparse)"
+    )
+    for ask in (plan.workload, plan.check, lambda: plan.statistics):
+        with pytest.raises(PartitionError, match="does not say which warp does what"):
+            ask()
+    X = bench.features(plan.graph.shape[1], 16)
+    for device, says in (("cpu", "cannot be replayed"), ("emulator", "a library's")):
+        if find_executor(device).why_not() is None:
+            with pytest.raises((DeviceUnavailable, KernelError), match=says):
+                accelviz.spmm(plan, X, device=device)
+    with pytest.raises(ArgumentError, match=r"algorithm: .*'alg9'.*csr_alg2"):
+        accelviz.plan("cora", "cusparse", algorithm="alg9")
+    with pytest.raises(ArgumentError, match="preprocess: got 1"):
+        accelviz.plan("cora", "cusparse", preprocess=1)
+    if not gpu_state().ready:
+        with pytest.raises(DeviceUnavailable, match="What to do"):
+            accelviz.spmm(plan, X)
+
+
+class Machine:
+    launch_seconds = 2e-6
+    copy_bandwidth = 4e12
+
+    def gather_bandwidth(self, rows, n_cols):
+        return 1e12 * rows * n_cols
+
+
+def test_limits_by_hand():
+    graph = graph_of_degrees([2, 0, 1], 5)
+    assert distinct_columns(graph) in (2, 3)
+    found = spmm_limits(graph, 10, Machine(), distinct=3)
+    own = 8 * 3 + 4 * 4
+    assert found.compulsory_bytes == own + 40 * (3 + 3)
+    assert found.gather_bytes == 40 * 3
+    assert found.floor_seconds == 2e-6
+    assert found.gather_bandwidth == 5e13
+    big = spmm_limits(accelviz.load_graph("pubmed"), 1000, Machine(), distinct=19717)
+    own = 8 * 88648 + 4 * 19718
+    assert big.floor_seconds == pytest.approx((own + 4000 * 2 * 19717) / 4e12)
+    gather = 4000 * 88648 / (1e12 * 19717 * 1000) + (own + 4000 * 19717) / 4e12
+    assert big.gather_seconds == pytest.approx(gather)
+
+
+def test_the_oracle_is_scipy_s_whatever_the_pieces(monkeypatch):
+    monkeypatch.setattr("accelviz.analysis.accuracy._PIECE_NONZEROS", 7)
+    for name in ("empty", "no_columns", "no_edges", "isolated_ends", "hub", "wide", "tall"):
+        graph = bench.random_weights(MADE[name]())
+        X = bench.features(graph.shape[1], 5)
+        oracle = Oracle(graph, X)
+        A = graph.adjacency.astype(np.float64)
+        np.testing.assert_array_equal(oracle.expected, A @ X.astype(np.float64))
+        bound = graph.degrees[:, None] * EPS32 * (abs(A) @ np.abs(X.astype(np.float64)))
+        np.testing.assert_array_equal(oracle.bound, bound)
+
+
+def test_recorded_results_are_found_by_name():
+    assert len(records.recorded("emulator-h200")) > 100
+    with pytest.raises(ArgumentError, match="emulator-h200"):
+        records.recorded("no-such-results")

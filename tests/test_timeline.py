@@ -1,0 +1,413 @@
+"""When blocks ran: tables against hand-made ones and a plain scheduler, pictures against tables."""
+
+import io
+import itertools
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+import accelviz
+from accelviz import plots
+from accelviz.analysis.schedule import (
+    IDLE_BLOCK,
+    TimelineSummary,
+    block_times,
+    occupancy,
+    predicted_timeline,
+    sm_finishes,
+    timeline_summary,
+    with_nonzeros,
+)
+from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
+from accelviz.executors import gpu_state
+from accelviz.strategies import LaunchConfig, Plan
+from accelviz.workload import Workload, nonzeros_per_warp
+from tests.graphs import GRAPHS
+
+matplotlib.use("agg")
+
+COLUMNS = ["tile", "block", "sm", "slot", "start", "stop"]
+
+
+def warps(*rows, **attrs):
+    """A table as of `trace_gpu` from rows of (tile, block, warp, sm, start, stop)."""
+    names = ["tile", "block", "warp", "sm", "start_ns", "stop_ns"]
+    table = pd.DataFrame(rows, columns=names, dtype=np.int64)
+    table.attrs = {"sms": 2, "blocks_per_sm": 2, "step_ns": 1} | attrs
+    return table
+
+
+def timeline(*rows, **attrs):
+    """A table as of `block_times` from rows of (sm, start, stop)."""
+    return block_times(warps(*((0, i, 0, *row) for i, row in enumerate(rows)), **attrs))
+
+
+def plan_of(loads, tiles=(1, 1)):
+    """A plan whose workload gives warp w of block b `loads[b][w]` nonzeros, of no graph at all."""
+    loads = np.asarray(loads, dtype=np.int64).reshape(len(loads), -1)
+    counts = loads.ravel()
+    busy = np.flatnonzero(counts)
+    block, warp = np.divmod(np.arange(counts.size), loads.shape[1])
+    columns = (block, warp, np.zeros_like(block), np.cumsum(counts) - counts, counts)
+    graph = GRAPHS["empty"]()
+
+    def slice_workload(start, stop):
+        kept = busy[(block[busy] >= start) & (block[busy] < stop)]
+        return Workload(*(column[kept] for column in columns))
+
+    launch = LaunchConfig((len(loads), *tiles), loads.shape[1])
+    return Plan("made", graph, 1, {}, graph, launch, slice_workload)
+
+
+def plain_schedule(durations, sms, blocks_per_sm):
+    """Each duration to the slot that is free first, slots in turn over the SMs."""
+    free = [0] * (sms * blocks_per_sm)
+    for duration in durations:
+        slot = free.index(min(free))
+        yield slot % sms, slot // sms, free[slot], free[slot] + duration
+        free[slot] += duration
+
+
+def many_blocks(n, sms, blocks_per_sm):
+    """The table of a launch whose blocks all take 1 to 999 ns."""
+    rng = np.random.default_rng(n)
+    found = predicted_timeline(plan_of(rng.integers(1, 1000, n)), sms, blocks_per_sm)
+    found.attrs["unit"] = "ns"
+    return found
+
+
+def test_a_block_is_there_from_its_first_warp_to_its_last():
+    table = warps(
+        (1, 0, 0, 1, 7, 9),
+        (0, 1, 1, 0, 3, 5),
+        (0, 0, 0, 1, 2, 4),
+        (0, 1, 0, 0, 1, 4),
+        (0, 0, 1, 1, 0, 3),
+    )
+    found = block_times(table)
+    assert found.columns.tolist() == COLUMNS
+    assert set(found.dtypes) == {np.dtype(np.int64)}
+    assert found.to_numpy().tolist() == [
+        [0, 0, 1, 0, 0, 4],
+        [0, 1, 0, 0, 1, 5],
+        [1, 0, 1, 0, 7, 9],
+    ]
+    assert found.attrs == {"sms": 2, "blocks_per_sm": 2, "step_ns": 1, "unit": "ns"}
+
+
+def test_a_block_has_the_first_slot_that_is_free_when_it_starts():
+    found = timeline(
+        (0, 0, 10), (0, 2, 4), (0, 3, 5), (0, 4, 6), (0, 5, 12), (0, 10, 11), (1, 1, 2), sms=2
+    )
+    assert found["slot"].tolist() == [0, 1, 2, 1, 2, 0, 0]
+    assert timeline((0, 1, 5), (0, 1, 1))["slot"].tolist() == [
+        0,
+        0,
+    ]  # shorter than the clock's step
+    crowd = timeline(*((0, i, 1000) for i in range(100)))  # more than any SM holds
+    assert crowd["slot"].tolist() == list(range(100))
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 9)),
+        min_size=1,
+        max_size=60,
+    )
+)
+def test_slots_never_overlap_and_are_as_few_as_can_be(made):
+    found = timeline(*((sm, start, start + length) for sm, start, length in made), sms=4)
+    for _, lane in found.groupby(["sm", "slot"]):
+        spans = sorted(zip(lane["start"], lane["stop"], strict=True))
+        assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
+    for _, of_sm in found.groupby("sm"):
+        there = [
+            1 + ((of_sm["start"] <= moment) & (moment < of_sm["stop"])).drop(i).sum()
+            for i, moment in of_sm["start"].items()
+        ]
+        assert of_sm["slot"].max() + 1 <= max(there)
+
+
+def test_sm_numbers_with_gaps_are_counted_anew():
+    found = timeline((140, 0, 1), (3, 0, 2), (140, 1, 4), sms=2)
+    assert found["sm"].tolist() == [1, 0, 1]
+    assert block_times(warps((0, 0, 0, 5, 0, 1), sms=0)).attrs["sms"] == 6
+
+
+def test_a_summary_by_hand():
+    # SM 0 works 0-4 and 6-10, SM 1 0-4 and 2-5 at once, SM 2 0-8: busy 8 + 5 + 8 of 4 x 10.
+    blocks = timeline((0, 0, 4), (1, 0, 4), (2, 0, 8), (0, 6, 10), (1, 2, 5), sms=4)
+    assert sm_finishes(blocks).tolist() == [10, 5, 8, 0]
+    found = timeline_summary(blocks)
+    assert found == TimelineSummary(10, 21 / 40, 10, 40 / 23, "ns")
+    assert found.tail_share == 1
+    blocks = blocks.assign(start=blocks["start"] + 100, stop=blocks["stop"] + 100)
+    found = timeline_summary(blocks, sms=3)
+    assert found == TimelineSummary(10, 21 / 30, 5, 30 / 23, "ns")
+    assert found.tail_share == 0.5
+
+
+def test_the_summary_of_perfect_balance_and_of_nothing():
+    even = timeline((0, 0, 5), (1, 0, 5), (0, 5, 9), (1, 5, 9))
+    assert timeline_summary(even) == TimelineSummary(9, 1.0, 0, 1.0, "ns")
+    for nothing in (timeline(), timeline((0, 3, 3))):
+        assert timeline_summary(nothing) == TimelineSummary(0, 1.0, 0, 1.0, "ns")
+        assert timeline_summary(nothing).tail_share == 0
+
+
+def test_what_is_wrong_with_a_table_is_named():
+    blocks = timeline((1, 0, 5))
+    with pytest.raises(ArgumentError, match="sms: 1, but there is a block on SM 1"):
+        timeline_summary(blocks, sms=1)
+    blocks.attrs = {}
+    with pytest.raises(ArgumentError, match="'unit'.*is None.*block_times"):
+        timeline_summary(blocks, sms=2)
+
+
+def test_occupancy_by_hand():
+    blocks = timeline((0, 0, 8), (0, 1, 4), (1, 2, 3), (1, 2, 3))
+    assert occupancy(blocks, 4).tolist() == [[1.5, 2, 1, 1], [0, 1, 0, 0]]
+    assert occupancy(blocks, 1).tolist() == [[11 / 8], [2 / 8]]
+    assert occupancy(blocks, 4, sms=3)[2].tolist() == [0] * 4
+    weighted = occupancy(blocks, 4, weight=np.array([2, 10, 3, 5]))
+    assert weighted.tolist() == [[7, 12, 2, 2], [0, 4, 0, 0]]
+    assert occupancy(timeline(), 3).tolist() == [[0] * 3] * 2
+
+
+def test_occupancy_holds_all_of_the_blocks_time():
+    blocks = many_blocks(20_000, 7, 5)
+    span = blocks["stop"].max()
+    for bins in (1, 13, 800):
+        held = occupancy(blocks, bins)
+        assert held.sum() * span / bins == pytest.approx((blocks["stop"] - blocks["start"]).sum())
+        assert 0 <= held.min() <= held.max() <= 5 + 1e-9
+
+
+def test_a_prediction_by_hand():
+    # Blocks take 3, 1, 1 (without work), 5; two slots: block 2 follows 1, block 3 follows 2.
+    plan = plan_of([[3, 1], [0, 1], [0, 0], [5, 5]])
+    found = predicted_timeline(plan, 2, 1)
+    assert found.columns.tolist() == COLUMNS
+    assert set(found.dtypes) == {np.dtype(np.int64)}
+    assert found["sm"].tolist() == [0, 1, 1, 1]
+    assert found["start"].tolist() == [0, 0, 1, 2]
+    assert found["stop"].tolist() == [3, 1, 2, 7]
+    assert found.attrs == {"sms": 2, "blocks_per_sm": 1, "unit": "nonzeros"}
+    assert timeline_summary(found) == TimelineSummary(7, 10 / 14, 4, 14 / 10, "nonzeros")
+    assert with_nonzeros(found, plan)["nonzeros"].tolist() == [4, 1, 0, 10]
+    assert with_nonzeros(found, plan).attrs == found.attrs
+    one_sm = predicted_timeline(plan, 1, 2)
+    assert one_sm["slot"].tolist() == [0, 1, 1, 1]
+    assert one_sm["sm"].tolist() == [0] * 4
+
+
+@given(
+    st.lists(st.integers(0, 6), min_size=1, max_size=40),
+    st.integers(1, 3),
+    st.integers(1, 2),
+    st.integers(1, 5),
+    st.integers(1, 4),
+)
+def test_a_prediction_against_a_plain_scheduler(loads, y, z, sms, blocks_per_sm):
+    plan = plan_of(loads, (y, z))
+    found = predicted_timeline(plan, sms, blocks_per_sm)
+    durations = [max(load, IDLE_BLOCK) for load in loads] * y * z
+    expected = list(plain_schedule(durations, sms, blocks_per_sm))
+    assert found[["sm", "slot", "start", "stop"]].to_numpy().tolist() == list(map(list, expected))
+    assert found["tile"].tolist() == [tile for tile in range(y * z) for _ in loads]
+    assert found["block"].tolist() == list(range(len(loads))) * y * z
+
+
+@pytest.mark.parametrize("strategy", accelviz.strategies())
+@pytest.mark.parametrize("name", ["empty", "isolated_ends", "hub", "facebook"])
+def test_a_prediction_of_every_strategy(strategy, name):
+    plan = accelviz.plan(GRAPHS[name](), strategy, n_cols=100)
+    if not plan.has_workload:
+        with pytest.raises(PartitionError, match="does not say which warp"):
+            predicted_timeline(plan, 4, 2)
+        return
+    found = predicted_timeline(plan, 4, 2)
+    columns, rows, layers = plan.launch.grid
+    assert len(found) == columns * rows * layers
+    work = plan.workload()
+    per_warp = np.zeros((columns, plan.warps_per_block), np.int64)
+    if len(work):
+        some = nonzeros_per_warp(work, plan.warps_per_block)
+        per_warp[work.block[0] : work.block[0] + len(some)] = some
+    took = (found["stop"] - found["start"]).to_numpy().reshape(rows * layers, columns)
+    np.testing.assert_array_equal(
+        took, np.broadcast_to(np.maximum(per_warp.max(axis=1, initial=0), IDLE_BLOCK), took.shape)
+    )
+    nonzeros = with_nonzeros(found, plan)["nonzeros"]
+    assert nonzeros.sum() == rows * layers * plan.graph.nnz
+    timeline_summary(found)
+    plt.close(plots.sm_timeline(found).figure)
+
+
+def test_a_prediction_needs_a_machine():
+    for sms, blocks_per_sm, name in ((0, 1, "sms"), (1, 0, "blocks_per_sm")):
+        with pytest.raises(ArgumentError, match=f"{name}: got 0"):
+            predicted_timeline(plan_of([1]), sms, blocks_per_sm)
+
+
+def test_a_prediction_taken_for_a_measurement_has_the_same_slots():
+    """The packing finds no more slots than the scheduler used, and the same summary."""
+    predicted = predicted_timeline(accelviz.plan("pubmed", "graphblast"), 12, 8)
+    rows = predicted.rename(columns={"start": "start_ns", "stop": "stop_ns"}).drop(columns="slot")
+    found = block_times(rows.sample(frac=1, random_state=0))
+    assert found["slot"].max() < 8
+    columns = ["tile", "block", "sm", "start", "stop"]
+    pd.testing.assert_frame_equal(found[columns], predicted[columns])
+    ours, theirs = timeline_summary(found), timeline_summary(predicted)
+    assert (ours.total, ours.busy_share, ours.tail) == (
+        theirs.total,
+        theirs.busy_share,
+        theirs.tail,
+    )
+
+
+@pytest.fixture
+def ax():
+    return Figure(layout="constrained").subplots()
+
+
+def test_one_block_is_one_bar(ax):
+    plots.sm_timeline(timeline((0, 500, 2500), sms=1), ax=ax, title="alone")
+    (bars,) = ax.collections
+    (bar,) = bars.get_paths()
+    assert bar.get_extents().intervalx.tolist() == [0, 2]
+    assert bars.get_array().tolist() == [2]
+    assert ax.get_xlim() == (0, 2)
+    assert ax.get_ylim() == (0.5, -0.5)
+    assert ax.get_xlabel() == "time (µs)"
+    assert ax.get_title(loc="left") == "alone"
+    assert ax.get_title(loc="right") == "SMs busy 100% of the time, tail 0%"
+    assert not ax.patches  # no tail
+    ax.figure.savefig(io.BytesIO())
+
+
+def test_300_blocks_are_300_bars_in_their_lines_and_the_tail_is_shaded(ax):
+    blocks = many_blocks(300, 6, 3)
+    summary = timeline_summary(blocks)
+    plots.sm_timeline(blocks, ax=ax, by_finish=False)
+    (bars,) = ax.collections
+    corners = [path.get_extents() for path in bars.get_paths()]
+    assert len(corners) == 300
+    np.testing.assert_allclose([box.x0 for box in corners], blocks["start"] / 1000)
+    np.testing.assert_allclose([box.x1 for box in corners], blocks["stop"] / 1000)
+    middle = np.array([(box.y0 + box.y1) / 2 for box in corners])
+    assert np.round(middle).tolist() == blocks["sm"].tolist()
+    np.testing.assert_array_equal(np.argsort(np.unique(middle.round(6))), np.arange(18))
+    (tail,) = ax.patches
+    assert tail.get_x() == pytest.approx((summary.total - summary.tail) / 1000)
+    assert tail.get_x() + tail.get_width() == pytest.approx(summary.total / 1000)
+    assert ax.get_ylim() == (5.5, -0.5)
+    assert ax.get_ylabel() == "SM"
+    assert f"tail {summary.tail_share:.0%}" in ax.get_title(loc="right")
+    assert ax.figure.axes[1].get_ylabel() == "µs a block took"
+    ax.figure.savefig(io.BytesIO())
+
+
+def test_the_last_sm_to_end_is_on_top(ax):
+    blocks = timeline((0, 0, 5), (1, 0, 9), (2, 0, 7), sms=4)
+    plots.sm_timeline(blocks, ax=ax)
+    middle = [path.get_extents().intervaly.mean() for path in ax.collections[0].get_paths()]
+    assert np.round(middle).tolist() == [2, 0, 1]
+    assert "last to end on top" in ax.get_ylabel()
+    assert [text.get_text() for text in ax.texts] == ["tail: no work is left for these SMs"]
+
+
+@pytest.mark.parametrize("by_finish", [False, True])
+def test_200_000_blocks_are_an_image_of_how_many_an_sm_holds(ax, by_finish):
+    blocks = many_blocks(200_000, 132, 16)
+    plots.sm_timeline(blocks, ax=ax, by_finish=by_finish)
+    assert not ax.collections
+    (image,) = ax.images
+    held = image.get_array()
+    assert held.shape == (132, 800)
+    line = np.argsort(-sm_finishes(blocks), kind="stable") if by_finish else np.arange(132)
+    np.testing.assert_array_equal(held.filled(0), occupancy(blocks, 800)[line])
+    assert list(image.get_extent()) == [0, blocks["stop"].max() / 1000, 131.5, -0.5]
+    assert image.get_clim() == (0, 16)
+    assert "200,000 blocks, not shown one by one" in ax.get_xlabel()
+    assert ax.figure.axes[1].get_ylabel() == "blocks an SM holds (16 fit)"
+    ax.figure.savefig(io.BytesIO())
+
+
+def test_bars_thinner_than_a_pixel_are_an_image_too():
+    few = many_blocks(300, 132, 8)
+    for blocks, bars in ((few, True), (many_blocks(3000, 132, 8), False)):
+        ax = plots.sm_timeline(blocks)
+        assert (len(ax.collections), len(ax.images)) == (bars, not bars)
+        plt.close(ax.figure)
+    ax = plots.sm_timeline(few, bars=False)
+    assert len(ax.images) == 1
+    plt.close(ax.figure)
+
+
+def test_the_colour_says_what_it_is_asked_to(ax):
+    plan = plan_of([4, 2, 6])
+    blocks = with_nonzeros(predicted_timeline(plan, 1, 2), plan)
+    plots.sm_timeline(blocks, ax=ax, colour_by="nonzeros")
+    assert ax.collections[0].get_array().tolist() == [4, 2, 6]
+    assert ax.figure.axes[1].get_ylabel() == "nonzeros of a block"
+    assert "nonzeros" in ax.get_xlabel()
+    # Blocks 0 and 2 share the SM from 2 to 4, and 2 is alone until 8: a mean of 5, then 6.
+    image = plots.sm_timeline(blocks, colour_by="nonzeros", bars=False)
+    shown = image.images[0].get_array()[0]
+    np.testing.assert_allclose(shown[[0, 199, 200, 399, 400, 799]], [3, 3, 5, 5, 6, 6])
+    assert "mean of those" in image.figure.axes[1].get_ylabel()
+    plt.close(image.figure)
+    with pytest.raises(ArgumentError, match=r"no 'heat'.*duration.*nonzeros"):
+        plots.sm_timeline(blocks, ax=ax, colour_by="heat")
+
+
+def test_a_picture_of_no_block(ax):
+    plots.sm_timeline(timeline(), ax=ax)
+    assert [text.get_text() for text in ax.texts] == ["no block"]
+    ax.figure.savefig(io.BytesIO())
+
+
+@pytest.mark.parametrize("strategy", ["accel_gcn", "graphblast"])
+def test_a_comparison_says_the_numbers_of_both(strategy):
+    plan = accelviz.plan("cora", strategy)
+    predicted = predicted_timeline(plan, 4, 2)
+    rng = np.random.default_rng(0)
+    stop = predicted["stop"] * 40 + rng.integers(0, 39, len(predicted))
+    measured = predicted.assign(start=predicted["start"] * 40, stop=stop)
+    measured.attrs = predicted.attrs | {"unit": "ns"}
+    page = plots.timeline_comparison(measured, predicted, title=f"{strategy} on cora")
+    above, below = page.axes[:2]
+    assert above.get_title(loc="left") == "what the workload predicted"
+    assert below.get_title(loc="left") == "what happened"
+    assert below.get_xlabel() == "time (µs)"
+    caption = page.get_supxlabel()
+    for name, blocks, ax, scale, unit in (
+        ("predicted", predicted, above, 1, "nonzeros"),
+        ("measured", measured, below, 1000, "µs"),
+    ):
+        found = timeline_summary(blocks)
+        assert ax.get_xlim() == (0, found.total / scale)
+        assert len(ax.collections[0].get_paths()) == len(blocks)
+        shares = f"busy {found.busy_share:.0%} of the time, tail {found.tail_share:.0%}"
+        times = f"{found.tail / scale:,.4g} of {found.total / scale:,.4g} {unit}"
+        for text in (page.alt, caption):
+            assert f"{name}: SMs {shares} ({times})" in text
+    assert page.alt.startswith(f"Timelines of the SMs, {strategy} on cora. predicted: ")
+    data, metadata = page._repr_mimebundle_()
+    assert data["image/png"].startswith(b"\x89PNG")
+    assert metadata["image/png"]["alt"] == page.alt
+
+
+def test_without_a_gpu_tracing_says_what_to_do():
+    if gpu_state().ready:
+        pytest.skip("there is a GPU")
+    plan = accelviz.plan("cora")
+    with pytest.raises(DeviceUnavailable, match=r"trace_gpu: .* What to do: \w+"):
+        accelviz.trace_gpu(plan, np.zeros((plan.graph.shape[1], 64), np.float32))
