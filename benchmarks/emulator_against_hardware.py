@@ -13,14 +13,11 @@ each case and quantity, with both counts, their ratio, and why they differ where
 from __future__ import annotations
 
 import argparse
-import csv
 import datetime
-import io
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
+import nsight
 import numpy as np
 import pandas as pd
 
@@ -124,23 +121,9 @@ def launch(_: argparse.Namespace) -> None:
 
 
 def profile(options: argparse.Namespace) -> None:
-    metrics = sorted({metric for group in METRICS.values() for metric in group})
-    entries = sorted({plan.kernel.entry for _, plan in cases() if plan.kernel})
-    answer = subprocess.run(
-        [
-            *("ncu", "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base"),
-            *("--kernel-name", f"regex:^({'|'.join(entries)})$", "--metrics", ",".join(metrics)),
-            *(sys.executable, __file__, "launch"),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if answer.returncode:
-        raise SystemExit(answer.stdout[-3000:] + answer.stderr[-3000:])
-    begin = answer.stdout.index('"ID"')
-    table = list(csv.DictReader(io.StringIO(answer.stdout[begin:])))
-    launches = [row for row in table if row["ID"].isdigit()]
+    metrics = {metric for group in METRICS.values() for metric in group}
+    entries = {plan.kernel.entry for _, plan in cases() if plan.kernel}
+    launches = nsight.profile([__file__, "launch"], entries, metrics)
     known = [case for case, plan in cases() if plan.launch.n_blocks]
     if len(launches) != len(known):
         raise SystemExit(f"{len(launches)} launches for {len(known)} cases")
@@ -148,7 +131,7 @@ def profile(options: argparse.Namespace) -> None:
     rows = []
     for case, row in zip(known, launches, strict=True):
         for quantity, group in METRICS.items():
-            counts = [float(row[metric].replace(",", "")) for metric in group if row.get(metric)]
+            counts = [row[metric] for metric in group if metric in row]
             count = int(sum(counts)) if counts else ""
             rows.append({**hardware, **case, "quantity": quantity, "count": count})
     pd.DataFrame(rows).to_csv(options.output, index=False)
