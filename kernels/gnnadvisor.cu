@@ -50,18 +50,29 @@ using Vector = float2;
 using Vector = float;
 #endif
 
-__device__ __forceinline__ void add_product(float *sums, float weight, float x) {
-    sums[0] += weight * x;
+// One of the columns of a vector.
+__device__ __forceinline__ float part(float vector, int) {
+    return vector;
 }
-__device__ __forceinline__ void add_product(float *sums, float weight, float2 x) {
-    sums[0] += weight * x.x;
-    sums[1] += weight * x.y;
+__device__ __forceinline__ float part(float2 vector, int i) {
+    return i == 0 ? vector.x : vector.y;
 }
-__device__ __forceinline__ void add_product(float *sums, float weight, float4 x) {
-    sums[0] += weight * x.x;
-    sums[1] += weight * x.y;
-    sums[2] += weight * x.z;
-    sums[3] += weight * x.w;
+__device__ __forceinline__ float part(float4 vector, int i) {
+    return i == 0 ? vector.x : i == 1 ? vector.y : i == 2 ? vector.z : vector.w;
+}
+
+__device__ __forceinline__ void add_product(float &sum, float weight, float x) {
+    sum += weight * x;
+}
+__device__ __forceinline__ void add_product(float2 &sum, float weight, float2 x) {
+    sum.x += weight * x.x;
+    sum.y += weight * x.y;
+}
+__device__ __forceinline__ void add_product(float4 &sum, float weight, float4 x) {
+    sum.x += weight * x.x;
+    sum.y += weight * x.y;
+    sum.z += weight * x.z;
+    sum.w += weight * x.w;
 }
 
 // Adds N nonzeros to a lane's sums: for the vector of columns at which X is passed, and for each of
@@ -69,7 +80,7 @@ __device__ __forceinline__ void add_product(float *sums, float weight, float4 x)
 template <int N>
 __device__ __forceinline__ void add(const int *__restrict__ columns,
                                     const float *__restrict__ values, const float *__restrict__ X,
-                                    int width, int n_cols, float (&sums)[LANE_VECTORS][VECTOR]) {
+                                    int width, int n_cols, Vector (&sums)[LANE_VECTORS]) {
     int senders[N];
     float weights[N];
     Vector neighbors[N][LANE_VECTORS];
@@ -103,7 +114,7 @@ __device__ __forceinline__ void add(const int *__restrict__ columns,
 __device__ __forceinline__ void add_group(const int *__restrict__ columns,
                                           const float *__restrict__ values,
                                           const float *__restrict__ X, int count, int width,
-                                          int n_cols, float (&sums)[LANE_VECTORS][VECTOR]) {
+                                          int n_cols, Vector (&sums)[LANE_VECTORS]) {
     for (; count >= 4; count -= 4, columns += 4, values += 4) {
         add<4>(columns, values, X, width, n_cols, sums);
     }
@@ -158,16 +169,23 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         const long long begin = group_pointers[group];
         const int count = int(group_pointers[group + 1] - begin);
         for (int c = lane * VECTOR; c < width; c += LANE_VECTORS * WORKER_COLUMNS) {
-            float sums[LANE_VECTORS][VECTOR] = {};
+            Vector sums[LANE_VECTORS] = {};
             add_group(columns + begin, values + begin, X + c, count, width - c, n_cols, sums);
 #pragma unroll
-            for (int i = 0; i < LANE_VECTORS * VECTOR; ++i) {
-                const int column = c + i / VECTOR * WORKER_COLUMNS + i % VECTOR;
-                if (column < width) {
+            for (int i = 0; i < LANE_VECTORS; ++i) {
+                const int first = c + i * WORKER_COLUMNS;
+                if (first < width) {
                     if (shared) {
-                        atomicAdd_block(&slot[column], sums[i / VECTOR][i % VECTOR]);
+#pragma unroll
+                        for (int j = 0; j < VECTOR; ++j) {
+                            atomicAdd_block(&slot[first + j], part(sums[i], j));
+                        }
+                    } else if (cut) {
+#pragma unroll
+                        for (int j = 0; j < VECTOR; ++j) atomicAdd(&Y[first + j], part(sums[i], j));
                     } else {
-                        emit(&Y[column], sums[i / VECTOR][i % VECTOR], cut);
+                        // An index of vectors: a float's address would make NVRTC store each apart.
+                        reinterpret_cast<Vector *>(Y)[first / VECTOR] = sums[i];
                     }
                 }
             }

@@ -136,7 +136,7 @@ class CudaPlan:
 
     def _features(self, X: Any) -> Any:
         features = checked_features(X, self.plan, self._cupy)
-        # Kernels may read X by vectors; a caller's view can begin anywhere.
+        # Kernels may read and write by vectors; a caller's view can begin anywhere.
         return features if features.data.ptr % VECTOR_BYTES == 0 else features.copy()
 
     def output(self) -> Any:
@@ -151,7 +151,10 @@ class CudaPlan:
             features = self._features(X)
             if is_device_array(X):
                 result = checked_output(out, self.plan, cupy)
-                self._work(features, result)
+                if result.data.ptr % VECTOR_BYTES:
+                    result[...] = self.multiply(features)
+                else:
+                    self._work(features, result)
                 return result
             host = checked_output(out, self.plan)
             # A host output's content goes along, so that an element the kernel misses stays seen.
