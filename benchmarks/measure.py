@@ -121,7 +121,10 @@ def main() -> None:
         return
     options.output.parent.mkdir(parents=True, exist_ok=True)
     study = STUDIES[options.study]
-    cases = runnable(study.chosen(), options.device)
+    chosen = [
+        case for case in study.chosen() if named(case) in (options.strategies or [named(case)])
+    ]
+    cases = runnable(chosen, options.device)
     columns = options.columns
     ends = sorted({min(columns), max(columns)})
     run(load_graph(WARM_UP), cases, ends, ("warm",), options.device, repeats=1, path=None)
@@ -146,6 +149,11 @@ def main() -> None:
     report(options.output)
 
 
+def named(case: Case) -> str:
+    """Return a case's strategy."""
+    return case if isinstance(case, str) else case[0]
+
+
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -154,6 +162,7 @@ def parsed() -> argparse.Namespace:
     for name, study in STUDIES.items():
         word = words.add_parser(name, help=study.summary, description=study.summary)
         word.add_argument("--output", required=True, type=Path, help="CSV to add to")
+        word.add_argument("--strategies", nargs="+", help="these alone of the study's")
         word.add_argument("--columns", nargs="+", type=int, default=list(study.columns))
         word.add_argument("--repeats", type=int, default=20, help="timed runs of each case")
         word.add_argument("--device", default="auto", help="auto, cuda or cpu")
@@ -199,9 +208,9 @@ def runnable(cases: Sequence[Case], device: str) -> list[Case]:
     tiny = load_graph(sparse.eye_array(1, format="csr"))
     found = []
     for case in cases:
-        name, parameters = case if isinstance(case, tuple) else (case, {})
+        parameters = case[1] if isinstance(case, tuple) else {}
         try:
-            problem = executor.why_not(find_strategy(name).plan(tiny, 1, **parameters))
+            problem = executor.why_not(find_strategy(named(case)).plan(tiny, 1, **parameters))
         except AccelvizError as error:
             problem = str(error)
         if problem is None:
