@@ -162,23 +162,57 @@ def recorded(name: str) -> pd.DataFrame:
     Parameters
     ----------
     name : str
-        Such as "accel_gcn-bundled-h200".
+        Such as "strategies-h200"; the scripts in `benchmarks/` say what each holds.
 
     Returns
     -------
     DataFrame
-        One row for each set of repeats; the columns of `Measurement.row`.
+        Of `benchmark`'s results one row for each set of repeats, with the columns `COLUMNS`.
 
     Raises
     ------
     ArgumentError
         If there are none of that name, listing those there are.
     """
-    path = files.results_directory() / f"{name}.csv"
-    if not path.is_file():
-        there = ", ".join(sorted(p.stem for p in path.parent.glob("*.csv")))
-        raise ArgumentError("name", f"no recorded results {name!r}", there or "none are recorded")
-    return pd.read_csv(path)
+    there = {path.name.partition(".csv")[0]: path for path in results_files()}
+    if name not in there:
+        raise ArgumentError("name", f"no recorded results {name!r}", ", ".join(sorted(there)))
+    return pd.read_csv(there[name])
+
+
+def results_files() -> list[Path]:
+    """Return the recorded tables that ship with the package; large ones are compressed."""
+    return sorted(files.results_directory().glob("*.csv*"))
+
+
+def recorded_timelines(name: str = "timelines-h200") -> dict[str, pd.DataFrame]:
+    """Read when each block of recorded launches ran, ready for `plots.sm_timeline`.
+
+    Parameters
+    ----------
+    name : str
+        As `recorded` takes it.
+
+    Returns
+    -------
+    dict of str to DataFrame
+        Strategy to the table that `analysis.schedule.block_times` made of `trace_gpu`'s. What and
+        where it was is in `attrs`: `graph`, `columns`, `parameters`, `hardware`, `date`, ...
+
+    Raises
+    ------
+    ArgumentError
+        If there are none of that name.
+    """
+    table = recorded(name)
+    own = ["tile", "block", "sm", "slot", "start", "stop"]
+    timelines = {}
+    for strategy, rows in table.groupby("strategy", sort=False):
+        blocks = rows[own].reset_index(drop=True)
+        about = rows.iloc[0].drop(own).to_dict()
+        blocks.attrs = {**about, "unit": "ns"}
+        timelines[str(strategy)] = blocks
+    return timelines
 
 
 @functools.cache

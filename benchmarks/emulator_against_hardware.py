@@ -48,7 +48,7 @@ METRICS = {
 #: Counts as close as this need no explanation.
 _CLOSE = 0.02
 _CAS_LOOP = (
-    "a shared atomicAdd of floats (accel_gcn.cu, atomicAdd_block) is a loop in machine code: LDS, "
+    "a shared atomicAdd of floats (atomicAdd_block) is a loop in machine code: LDS, "
     "then ATOMS.CAST.SPIN, which takes two wavefronts, again where another warp came between"
 )
 _UNROLLED = (
@@ -56,10 +56,17 @@ _UNROLLED = (
     "time while more than 12 are left, then 8, then 4, each with loads of its own, so lanes with "
     "rows of different length part; counting that gives the hardware's requests exactly"
 )
+_SAME_ADDRESS = (
+    "with 16 columns a warp holds two edges, often of one row; the hardware counts an atomic's "
+    "sectors for each group of lanes that adds to the same addresses, the emulator once for a warp"
+)
 #: Strategy and quantity to why emulator and hardware differ, read off the machine code.
 _WHY = {
     ("accel_gcn", "shared load wavefronts"): _CAS_LOOP,
     ("accel_gcn", "shared atomic wavefronts"): _CAS_LOOP,
+    ("gnnadvisor", "shared load wavefronts"): _CAS_LOOP,
+    ("gnnadvisor", "shared atomic wavefronts"): _CAS_LOOP,
+    ("fusegnn_gas", "global atomic sectors"): _SAME_ADDRESS,
     ("row_thread", "global load requests"): _UNROLLED,
     ("row_thread", "global load sectors"): _UNROLLED,
 }

@@ -19,7 +19,7 @@ def section(
 ) -> str:
     """Draw time against columns; count who is ahead where, and what one column more costs."""
     table = in_order(results(results_file, "columns-h200"), order)
-    page = plots.time_against_columns(table, strategies=SYSTEMS)
+    page = plots.time_against_columns(table, strategies=SYSTEMS, log=True)
     warm = table[table["state"] == "warm"]
     others = {name: SYSTEMS[name] for name in SYSTEMS if name != "Accel-GCN"}
     over = {

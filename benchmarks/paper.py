@@ -89,7 +89,7 @@ def measured_on(table: pd.DataFrame, dropped: int) -> str:
         f"{said['date']}, commit {said['commit'] or 'unknown'}, median of {said['repeats']} runs"
     )
     if dropped:
-        text += f"; {dropped} times had no baseline in their own run and are left out"
+        text += f"; {dropped} times had no partner in their own run and are left out"
     return text + "."
 
 

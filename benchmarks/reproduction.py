@@ -44,11 +44,11 @@ def main() -> None:
         if needed is None:
             text = renewed(text, name, section(figures=options.figures))
             continue
-        path = options.results / f"{needed}.csv"
-        if path.is_file():
-            text = renewed(text, name, section(str(path), figures=options.figures))
+        found = sorted(options.results.glob(f"{needed}.csv*"))
+        if found:
+            text = renewed(text, name, section(str(found[0]), figures=options.figures))
         else:
-            print(f"{name} stays as it is: there is no {path}")
+            print(f"{name} stays as it is: there is no {options.results / needed}.csv")
     options.document.write_text(text, "utf-8")
     print(f"renewed {options.document}")
 

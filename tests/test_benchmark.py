@@ -1,14 +1,18 @@
 """The harness: checks first, the same for everybody, resumable; and the limits it reports."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
 import accelviz
-from accelviz import bench, records
+from accelviz import bench, plots, records
 from accelviz.analysis.accuracy import EPS32, Oracle
 from accelviz.analysis.limits import distinct_columns, spmm_limits
+from accelviz.analysis.schedule import timeline_summary
 from accelviz.bench import harness
 from accelviz.errors import (
     ArgumentError,
@@ -243,3 +247,46 @@ def test_recorded_results_are_found_by_name():
     assert len(records.recorded("emulator-h200")) > 100
     with pytest.raises(ArgumentError, match="emulator-h200"):
         records.recorded("no-such-results")
+
+
+@pytest.mark.parametrize("name", ["strategies-h200", "columns-h200", "ablations-h200"])
+def test_recorded_times_are_whole_and_right(name):
+    table = records.recorded(name)
+    assert tuple(table.columns) == records.COLUMNS
+    assert table["problem"].isna().all()
+    assert (table["error_over_bound"] <= 1).all()
+    assert (table["quartile1_us"] <= table["median_us"]).all()
+    assert (table["median_us"] <= table["quartile3_us"]).all()
+    assert set(table["device"]) == {"cuda"}
+    assert not table.duplicated(["run", *harness.KEY]).any()
+    approximate = table["graph"].str.contains("approximate")
+    assert (table["graph_kind"] == np.where(approximate, "approximate twin", "twin")).all()
+
+
+def test_recorded_timelines_are_ready_to_draw():
+    timelines = records.recorded_timelines()
+    assert {"accel_gcn", "graphblast"} <= set(timelines)
+    for strategy, blocks in timelines.items():
+        parameters = dict(word.split("=") for word in blocks.attrs["parameters"].split())
+        plan = accelviz.plan(blocks.attrs["graph"], strategy, int(blocks.attrs["columns"]))
+        assert parameters == {key: str(value) for key, value in plan.parameters.items()}
+        assert len(blocks) == plan.launch.grid[0] * plan.launch.grid[1]
+        assert timeline_summary(blocks).unit == "ns"
+        assert plots.sm_timeline(blocks).get_title() is not None
+
+
+def test_the_documentation_s_code_runs_and_says_the_truth():
+    text = (Path(__file__).parents[1] / "docs" / "measuring.md").read_text("utf-8")
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", text, re.S):
+        exec(code, names)
+    assert len(names["table"]) == 2 * 3 * 2 * 2
+    said = re.search(
+        r"Predicted: SMs busy (\d+) %.*?tail (\d+) %.*?busy (\d+) %, tail (\d+) %", text
+    )
+    found = [
+        round(100 * share)
+        for blocks in (names["predicted"], names["measured"])
+        for share in (timeline_summary(blocks).busy_share, timeline_summary(blocks).tail_share)
+    ]
+    assert found == [int(number) for number in said.groups()]

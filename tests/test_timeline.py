@@ -336,7 +336,7 @@ def test_200_000_blocks_are_an_image_of_how_many_an_sm_holds(ax, by_finish):
     assert list(image.get_extent()) == [0, blocks["stop"].max() / 1000, 131.5, -0.5]
     assert image.get_clim() == (0, 16)
     assert "200,000 blocks, not shown one by one" in ax.get_xlabel()
-    assert ax.figure.axes[1].get_ylabel() == "blocks an SM holds (16 fit)"
+    assert ax.figure.axes[1].get_ylabel() == "blocks an SM holds (at most 16)"
     ax.figure.savefig(io.BytesIO())
 
 

@@ -11,7 +11,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from accelviz.analysis.comparison import (
     RANGE_NAMES,
@@ -375,12 +381,15 @@ def _lines(ax: Axes, rows: pd.DataFrame, names: Sequence[str], log: bool) -> Non
         ax.plot(line["columns"], line["median_us"] * factor, color=colour, lw=width, zorder=3 - i)
     (label,), _ = _labels(rows, rows["graph"].iloc[:1])
     ax.set_title(label, loc="left", fontsize=10, fontweight="bold")
-    nonzeros = f"{rows['nonzeros'].iloc[0]:,} nonzeros"
+    nonzeros = f"{rows['nonzeros'].iloc[0] / 1e6:.2g} M nonzeros"
     ax.set_title(nonzeros, loc="right", fontsize=8, color=GREY)
     ax.set_ylabel(unit, fontsize=9)
     ax.set_xticks([16, 32, 64, 96, 128])
     if log:
         ax.set_yscale("log")
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.yaxis.set_minor_formatter(NullFormatter())
     else:
         ax.set_ylim(bottom=0)
     ax.grid(axis="x", color=_GRID, lw=0.8)

@@ -218,7 +218,7 @@ def _image(
     held = occupancy(blocks, BINS)
     fit = max(int(blocks.attrs.get("blocks_per_sm", 1)), _lanes(blocks))
     if colour_by is None:
-        shown, label, top = held, f"blocks an SM holds ({fit} fit)", float(fit)
+        shown, label, top = held, f"blocks an SM holds (at most {fit})", float(fit)
     else:
         value, label = _values(blocks, colour_by)
         shown = occupancy(blocks, BINS, weight=value) / np.where(held > 0, held, 1)
