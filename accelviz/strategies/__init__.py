@@ -10,7 +10,7 @@ from typing import Any
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.strategies.accel_gcn import AccelGCN
-from accelviz.strategies.base import KernelSpec, LaunchConfig, Plan, Strategy
+from accelviz.strategies.base import Strategy
 from accelviz.strategies.cusparse import CuSPARSE
 from accelviz.strategies.fusegnn_gar import FuseGnnGar
 from accelviz.strategies.fusegnn_gas import FuseGnnGas
@@ -18,6 +18,7 @@ from accelviz.strategies.ge_spmm import GeSpMM
 from accelviz.strategies.gnnadvisor import GNNAdvisor
 from accelviz.strategies.graphblast import GraphBLAST
 from accelviz.strategies.merge_path import MergePath
+from accelviz.strategies.plans import KernelSpec, LaunchConfig, Plan
 from accelviz.strategies.row_thread import RowThread
 
 __all__ = ["KernelSpec", "LaunchConfig", "Plan", "Strategy", "find_strategy", "plan", "strategies"]

@@ -22,16 +22,13 @@ from accelviz.partition.block_level import (
     block_workload,
 )
 from accelviz.partition.warp_level import cuts_rows, warp_partition, warp_workload
-from accelviz.strategies.base import (
+from accelviz.strategies.base import Stopwatch, Strategy, column_tiles, prepared
+from accelviz.strategies.plans import (
     STATIC_SHARED_BYTES,
     WARP_SIZE,
     KernelSpec,
     LaunchConfig,
     Plan,
-    Stopwatch,
-    Strategy,
-    column_tiles,
-    prepared,
 )
 from accelviz.workload import Workload
 

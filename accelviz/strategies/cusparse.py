@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
-from accelviz.strategies.base import LaunchConfig, LibraryCall, Plan, Strategy
+from accelviz.strategies.base import Strategy
+from accelviz.strategies.plans import LaunchConfig, LibraryCall, Plan
 
 #: Algorithm to its number in cusparse.h (CUSPARSE_SPMM_ALG_DEFAULT, CUSPARSE_SPMM_CSR_ALG1, ...):
 #: all that take a general matrix, so none of the blocked formats.

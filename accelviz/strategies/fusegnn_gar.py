@@ -9,7 +9,8 @@ import numpy as np
 from accelviz.graph import Graph
 from accelviz.partition.checks import checked_integer
 from accelviz.partition.thread_groups import thread_groups, vertex_workload
-from accelviz.strategies.base import WARP_SIZE, KernelSpec, LaunchConfig, Plan, Strategy
+from accelviz.strategies.base import Strategy
+from accelviz.strategies.plans import WARP_SIZE, KernelSpec, LaunchConfig, Plan
 from accelviz.strategies.rows import MOST_BLOCK_WARPS
 
 

@@ -12,15 +12,13 @@ from accelviz.partition import neighbor_groups as bits
 from accelviz.partition.block_level import WORD_LIMIT
 from accelviz.partition.checks import checked_integer
 from accelviz.partition.neighbor_groups import group_workload, neighbor_groups, warp_memory
-from accelviz.strategies.base import (
+from accelviz.strategies.base import Stopwatch, Strategy, column_tiles
+from accelviz.strategies.plans import (
     STATIC_SHARED_BYTES,
     WARP_SIZE,
     KernelSpec,
     LaunchConfig,
     Plan,
-    Stopwatch,
-    Strategy,
-    column_tiles,
 )
 from accelviz.strategies.rows import MOST_BLOCK_WARPS
 

@@ -10,16 +10,8 @@ import numpy.typing as npt
 from accelviz.graph import Graph
 from accelviz.partition.checks import checked_integer
 from accelviz.partition.merge_path import cuts_rows, merge_path_partition, merge_path_workload
-from accelviz.strategies.base import (
-    WARP_SIZE,
-    KernelSpec,
-    LaunchConfig,
-    Plan,
-    Stopwatch,
-    Strategy,
-    column_tiles,
-    prepared,
-)
+from accelviz.strategies.base import Stopwatch, Strategy, column_tiles, prepared
+from accelviz.strategies.plans import WARP_SIZE, KernelSpec, LaunchConfig, Plan
 from accelviz.strategies.rows import MOST_BLOCK_WARPS
 
 #: Shares beyond this leave even large graphs with too few warps to fill a GPU.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from accelviz.graph import Graph
-from accelviz.strategies.base import WARP_SIZE, Plan, Strategy
+from accelviz.strategies.base import Strategy
+from accelviz.strategies.plans import WARP_SIZE, Plan
 from accelviz.strategies.rows import plan_rows
 
 

@@ -13,7 +13,8 @@ from accelviz.graph import Graph
 from accelviz.partition.checks import checked_integer
 from accelviz.partition.row_split import row_workload
 from accelviz.partition.thread_groups import coo_rows
-from accelviz.strategies.base import KernelSpec, LaunchConfig, Plan, Stopwatch, prepared
+from accelviz.strategies.base import Stopwatch, prepared
+from accelviz.strategies.plans import KernelSpec, LaunchConfig, Plan
 
 #: Warps of a block that every CUDA GPU can launch.
 MOST_BLOCK_WARPS = 32

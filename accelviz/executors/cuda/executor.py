@@ -23,7 +23,7 @@ from accelviz.executors.cuda.state import (
 )
 from accelviz.executors.cuda.timing import CudaLimits, event_seconds
 from accelviz.strategies import KernelSpec, Plan
-from accelviz.strategies.base import STATIC_SHARED_BYTES
+from accelviz.strategies.plans import STATIC_SHARED_BYTES
 
 #: Alignment of the widest load.
 VECTOR_BYTES = 16
