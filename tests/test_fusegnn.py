@@ -7,7 +7,7 @@ import accelviz
 from accelviz.errors import PartitionError
 from accelviz.executors.emulator.build import why_not
 from accelviz.partition.thread_groups import coo_rows, thread_groups
-from accelviz.strategies import base
+from accelviz.strategies import plans
 from accelviz.workload import Workload
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import check_results
@@ -112,7 +112,7 @@ def test_wrong_block_sizes_are_named(strategy, wrong):
 
 
 def test_more_edges_than_a_grid_has_blocks_are_refused(monkeypatch):
-    monkeypatch.setattr(base, "GRID_LIMITS", (6, 1, 1))
+    monkeypatch.setattr(plans, "GRID_LIMITS", (6, 1, 1))
     graph = MADE["isolated_ends"]()  # 7 nonzeros
     accelviz.plan(graph, "fusegnn_gas", 128)
     with pytest.raises(PartitionError, match=r"grid: 7 blocks in x.*at most 6.*fewer columns"):

@@ -177,6 +177,15 @@ def geometric_mean(values: npt.ArrayLike) -> float:
     return float(np.exp(np.log(array).mean())) if array.size else float("nan")
 
 
+#: What both averages below tell of a group of speedups.
+_SUMMARY: dict[str, Any] = {
+    "speedup": ("speedup", geometric_mean),
+    "lowest": ("speedup", "min"),
+    "highest": ("speedup", "max"),
+    "cases": ("speedup", "size"),
+}
+
+
 def by_graph(found: pd.DataFrame) -> pd.DataFrame:
     """Average each graph's speedups over its column counts.
 
@@ -198,13 +207,7 @@ def by_graph(found: pd.DataFrame) -> pd.DataFrame:
     """
     _check_one(found)
     groups = found.groupby(["strategy", "graph"], sort=False)
-    return groups.agg(
-        speedup=("speedup", geometric_mean),
-        lowest=("speedup", "min"),
-        highest=("speedup", "max"),
-        cases=("speedup", "size"),
-        graph_kind=("graph_kind", "first"),
-    ).reset_index()
+    return groups.agg(**_SUMMARY, graph_kind=("graph_kind", "first")).reset_index()
 
 
 def by_columns(found: pd.DataFrame) -> pd.DataFrame:
@@ -224,13 +227,8 @@ def by_columns(found: pd.DataFrame) -> pd.DataFrame:
     _check_one(found)
     ordered = found.sort_values("columns", kind="stable")
     groups = ordered.groupby(["strategy", "columns"], sort=False)
-    return groups.agg(
-        speedup=("speedup", geometric_mean),
-        lowest=("speedup", "min"),
-        highest=("speedup", "max"),
-        cases=("speedup", "size"),
-        losses=("speedup", lambda values: int((values < 1).sum())),
-    ).reset_index()
+    losses = ("speedup", lambda values: int((values < 1).sum()))
+    return groups.agg(**_SUMMARY, losses=losses).reset_index()
 
 
 def overall(found: pd.DataFrame) -> pd.DataFrame:
