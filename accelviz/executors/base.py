@@ -199,3 +199,19 @@ def checked_output(out: Any, plan: Plan, xp: Any = np) -> Any:
             f"a C-contiguous float32 {xp.__name__} array of shape {shape}",
         )
     return out
+
+
+class HostPlan:
+    """What ready plans share whose features and results are the host's."""
+
+    plan: Plan
+
+    def features(self, X: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """Return the features as float32; see `ReadyPlan`."""
+        checked: npt.NDArray[np.float32] = checked_features(X, self.plan)
+        return checked
+
+    def output(self) -> npt.NDArray[np.float32]:
+        """Return a new result; see `ReadyPlan`."""
+        made: npt.NDArray[np.float32] = checked_output(None, self.plan)
+        return made

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import DeviceUnavailable
-from accelviz.executors.base import checked_features, checked_output, seconds_on_host
+from accelviz.executors.base import HostPlan, checked_features, checked_output, seconds_on_host
 from accelviz.strategies import Plan
 from accelviz.workload import Workload
 
@@ -69,7 +69,7 @@ def _processor() -> str:
 
 
 @dataclass(eq=False)
-class CpuPlan:
+class CpuPlan(HostPlan):
     """A plan's workload, its records grouped by the row they add to.
 
     Attributes
@@ -104,16 +104,6 @@ class CpuPlan:
         cuts = np.linspace(0, cost[-1], numba.get_num_threads() * _PIECES_PER_THREAD + 1)
         self.pieces = np.searchsorted(cost, cuts).astype(np.int64)
         self.pieces[-1] = n_rows
-
-    def features(self, X: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """Return the features as float32; see `ReadyPlan`."""
-        checked: npt.NDArray[np.float32] = checked_features(X, self.plan)
-        return checked
-
-    def output(self) -> npt.NDArray[np.float32]:
-        """Return a new result; see `ReadyPlan`."""
-        made: npt.NDArray[np.float32] = checked_output(None, self.plan)
-        return made
 
     def multiply(
         self, X: npt.ArrayLike, out: npt.NDArray[np.float32] | None = None

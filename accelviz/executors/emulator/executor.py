@@ -9,7 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import ArgumentError, DeviceUnavailable
-from accelviz.executors.base import checked_features, checked_output, kernel_of, seconds_on_host
+from accelviz.executors.base import (
+    HostPlan,
+    checked_features,
+    checked_output,
+    kernel_of,
+    seconds_on_host,
+)
 from accelviz.executors.emulator import build
 from accelviz.executors.emulator.library import Known, Library, guarded, load
 from accelviz.executors.emulator.problems import kernel_error
@@ -75,7 +81,7 @@ class EmulatorExecutor:
         return EmulatorPlan(plan, kernel_of(plan), seed=self.seed, checked=self.checked)
 
 
-class EmulatorPlan:
+class EmulatorPlan(HostPlan):
     """A plan with its kernel compiled for the host."""
 
     variant = ""
@@ -92,16 +98,6 @@ class EmulatorPlan:
             name: known_array(name, array) if isinstance(array, np.ndarray) else array
             for name, array in plan.arrays.items()
         }
-
-    def features(self, X: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """Return the features as float32; see `ReadyPlan`."""
-        checked: npt.NDArray[np.float32] = checked_features(X, self.plan)
-        return checked
-
-    def output(self) -> npt.NDArray[np.float32]:
-        """Return a new result; see `ReadyPlan`."""
-        made: npt.NDArray[np.float32] = checked_output(None, self.plan)
-        return made
 
     def multiply(
         self, X: npt.ArrayLike, out: npt.NDArray[np.float32] | None = None
