@@ -7,11 +7,10 @@ from functools import partial
 import numpy as np
 
 from accelviz.graph import Graph
-from accelviz.partition.checks import checked_integer
 from accelviz.partition.thread_groups import thread_groups, vertex_workload
 from accelviz.strategies.base import Strategy
 from accelviz.strategies.plans import WARP_SIZE, KernelSpec, LaunchConfig, Plan
-from accelviz.strategies.rows import MOST_BLOCK_WARPS
+from accelviz.strategies.rows import checked_block_size
 
 
 class FuseGnnGar(Strategy):
@@ -33,9 +32,7 @@ class FuseGnnGar(Strategy):
         PartitionError
             If `block_size` is out of range.
         """
-        block_size = checked_integer(
-            "block_size", block_size, MOST_BLOCK_WARPS * WARP_SIZE, step=WARP_SIZE
-        )
+        block_size = checked_block_size(block_size)
         groups = thread_groups(block_size, n_cols)
         return Plan(
             strategy=self.name,

@@ -7,11 +7,10 @@ from functools import partial
 import numpy as np
 
 from accelviz.graph import Graph
-from accelviz.partition.checks import checked_integer
 from accelviz.partition.thread_groups import edge_workload, thread_groups
 from accelviz.strategies.base import Strategy
 from accelviz.strategies.plans import WARP_SIZE, KernelSpec, LaunchConfig, Plan
-from accelviz.strategies.rows import MOST_BLOCK_WARPS, rows_of_nonzeros
+from accelviz.strategies.rows import checked_block_size, rows_of_nonzeros
 
 
 class FuseGnnGas(Strategy):
@@ -34,9 +33,7 @@ class FuseGnnGas(Strategy):
         PartitionError
             If `block_size` is out of range, or the blocks are too many for a grid.
         """
-        block_size = checked_integer(
-            "block_size", block_size, MOST_BLOCK_WARPS * WARP_SIZE, step=WARP_SIZE
-        )
+        block_size = checked_block_size(block_size)
 
         rows, seconds = rows_of_nonzeros(graph)
         groups = thread_groups(block_size, n_cols)

@@ -14,10 +14,22 @@ from accelviz.partition.checks import checked_integer
 from accelviz.partition.row_split import row_workload
 from accelviz.partition.thread_groups import coo_rows
 from accelviz.strategies.base import Stopwatch, prepared
-from accelviz.strategies.plans import KernelSpec, LaunchConfig, Plan
+from accelviz.strategies.plans import WARP_SIZE, KernelSpec, LaunchConfig, Plan
 
 #: Warps of a block that every CUDA GPU can launch.
 MOST_BLOCK_WARPS = 32
+
+
+def checked_block_size(block_size: int) -> int:
+    """Return fuseGNN's parameter of that name, threads of a block, if it is whole warps.
+
+    Raises
+    ------
+    PartitionError
+        If it is no multiple of 32 up to 1,024.
+    """
+    most = MOST_BLOCK_WARPS * WARP_SIZE
+    return checked_integer("block_size", block_size, most, step=WARP_SIZE)
 
 
 def rows_of_nonzeros(graph: Graph) -> tuple[npt.NDArray[np.int32], dict[str, float]]:

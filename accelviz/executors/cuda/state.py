@@ -130,6 +130,7 @@ def nvrtc_version(cupy: Any) -> str:
     return ".".join(str(part) for part in cupy.cuda.nvrtc.getVersion())
 
 
+@functools.cache  # every call of a plan asks for it
 def import_cupy() -> Any:
     """Return the module CuPy; raises ImportError where there is none."""
     with warnings.catch_warnings():
