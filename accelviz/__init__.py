@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
+from accelviz.analysis.sweep import sweep
 from accelviz.bench import benchmark
 from accelviz.datasets import load_graph
 from accelviz.executors import spmm, trace, trace_gpu
@@ -21,6 +22,7 @@ __all__ = [
     "plan",
     "spmm",
     "strategies",
+    "sweep",
     "trace",
     "trace_gpu",
 ]

@@ -15,6 +15,7 @@ from accelviz.ordering.bandwidth import reverse_cuthill_mckee
 from accelviz.ordering.community import community_order
 from accelviz.ordering.degree import (
     DegreeHistogram,
+    RowDegrees,
     degree_sort,
     sort_by_degree,
     windowed_degree_sort,
@@ -29,6 +30,7 @@ __all__ = [
     "Dendrogram",
     "Permutation",
     "RenumberingAdvice",
+    "RowDegrees",
     "community_order",
     "degree_sort",
     "original_order",

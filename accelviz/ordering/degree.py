@@ -5,6 +5,7 @@ The degree histogram is counted on the way.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.datasets import load_graph
+from accelviz.errors import ArgumentError
+from accelviz.graph import Graph
 from accelviz.ordering.inputs import checked_integer
 from accelviz.ordering.permutation import Permutation
 
 #: A counting table may hold this many entries for each row before a comparison sort is cheaper.
 _COUNTERS_PER_ROW = 4
 _SMALL_TABLE = 1 << 16
+#: The histogram's name among what a graph keeps.
+_KEPT = "degree histogram"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +46,25 @@ class DegreeHistogram:
         """Count the degrees of a matrix from its row pointers, int64, shape (n + 1,)."""
         return _histogram(row_pointers, _degree_counts(row_pointers))
 
+    @classmethod
+    def counted(cls, counts: Mapping[int, int]) -> DegreeHistogram:
+        """Take `{degree: rows}`, in any order.
+
+        Raises
+        ------
+        ArgumentError
+            If a degree or a number of rows is no integer of at least 0.
+        """
+        for what, numbers in (("degree", counts.keys()), ("number of rows", counts.values())):
+            for number in numbers:
+                if isinstance(number, bool) or not isinstance(number, int | np.integer):
+                    raise ArgumentError("degrees", f"got a {what} of {number!r}", "integers")
+                if number < 0:
+                    raise ArgumentError("degrees", f"got a {what} of {number}", "0 or more")
+        present = sorted((int(d), int(n)) for d, n in counts.items() if n)
+        table = np.array(present, dtype=np.int64).reshape(-1, 2)
+        return cls(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
+
     @property
     def n_rows(self) -> int:
         """Number of rows in all."""
@@ -55,6 +79,28 @@ class DegreeHistogram:
     def largest(self) -> int:
         """The largest degree, 0 where there is no row."""
         return int(self.degrees[-1]) if self.degrees.size else 0
+
+
+@dataclass(frozen=True, eq=False)
+class RowDegrees:
+    """What is known of a graph's rows: how many have each degree and, perhaps, in which order.
+
+    Parameters
+    ----------
+    histogram : DegreeHistogram
+    row_pointers : array of int64, shape (n + 1,), optional
+        Of the graph, where it is at hand: they give the degrees in the order of the rows.
+    """
+
+    histogram: DegreeHistogram
+    row_pointers: npt.NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(cls, graph: Graph) -> RowDegrees:
+        """Count the degrees of a graph, once."""
+        if _KEPT not in graph.prepared:
+            graph.prepared[_KEPT] = DegreeHistogram.of(graph.row_pointers)
+        return cls(graph.prepared[_KEPT], graph.row_pointers)
 
 
 def degree_sort(graph: Any) -> Permutation:

@@ -37,14 +37,26 @@ def tidy(ax: Axes) -> Axes:
 
 
 def new_axes(ax: Axes | None, **figure_options: Any) -> Axes:
-    """Return `ax`, or the axes of a new figure."""
+    """Return `ax`, or the axes of a new figure, which `tell` can give its alt text."""
     if ax is not None:
         return ax
-    return plt.subplots(layout="constrained", **figure_options)[1]
+    return new_figure(**figure_options).subplots()
+
+
+def new_figure(**figure_options: Any) -> Page:
+    """Return a new figure that pyplot knows, so that a notebook shows it without being asked."""
+    return plt.figure(FigureClass=Page, alt="", layout="constrained", **figure_options)
+
+
+def tell(ax: Axes, sentence: str) -> None:
+    """Add a sentence to the alt text of the figure that `ax` is in, if it has one."""
+    figure = ax.get_figure(root=True)
+    if isinstance(figure, Page) and sentence not in figure.alt:
+        figure.alt = f"{figure.alt} {sentence}".strip()
 
 
 class Page(Figure):
-    """A figure that pyplot does not know, and that a notebook shows by itself, with alt text.
+    """A figure that a notebook shows by itself, with alt text.
 
     Parameters
     ----------

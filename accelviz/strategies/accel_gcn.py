@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
-from accelviz.ordering import Permutation, sort_by_degree
+from accelviz.ordering import Permutation, RowDegrees, sort_by_degree
+from accelviz.partition import closed_forms
 from accelviz.partition.block_level import (
     FIELD_BITS,
     MAX_BLOCK_WARPS,
@@ -21,6 +22,7 @@ from accelviz.partition.block_level import (
     block_partition,
     block_workload,
 )
+from accelviz.partition.summary import PartitionSummary
 from accelviz.partition.warp_level import cuts_rows, warp_partition, warp_workload
 from accelviz.strategies.base import Stopwatch, Strategy, column_tiles, prepared
 from accelviz.strategies.plans import (
@@ -68,12 +70,7 @@ class AccelGCN(Strategy):
         PartitionError
             If a parameter is out of range or the graph has 2^31 nonzeros or more.
         """
-        setting = BlockSetting(max_block_warps, max_warp_nzs)
-        if not isinstance(partition, str) or partition not in PARTITIONS:
-            known = " or ".join(repr(name) for name in PARTITIONS)
-            raise PartitionError("partition", f"got {partition!r}", known)
-        if not isinstance(combined_warp, bool | np.bool_):
-            raise PartitionError("combined_warp", f"got {combined_warp!r}", "True or False")
+        setting = checked_setting(max_block_warps, max_warp_nzs, partition, combined_warp)
         made = PARTITIONS[partition](graph, setting)
         tiles, tile_columns = column_tiles(n_cols, widest_tile(setting.max_block_warps))
         return Plan(
@@ -107,6 +104,37 @@ class AccelGCN(Strategy):
             zero_output=made.zero_output,
             setup_seconds=made.setup_seconds,
         )
+
+    def summarize(
+        self,
+        rows: RowDegrees,
+        n_cols: int,
+        *,
+        max_block_warps: int,
+        max_warp_nzs: int,
+        partition: str,
+        combined_warp: bool,
+    ) -> PartitionSummary:
+        """Count blocks, warps, loads and atomics; the combined warp changes none of them."""
+        setting = checked_setting(max_block_warps, max_warp_nzs, partition, combined_warp)
+        if partition == "block":
+            return closed_forms.block_level(rows, n_cols, setting)
+        return closed_forms.runs_in_order(
+            rows, n_cols, setting.max_warp_nzs, setting.max_block_warps, closed_forms.INT4_BYTES
+        )
+
+
+def checked_setting(
+    max_block_warps: int, max_warp_nzs: int, partition: str, combined_warp: bool
+) -> BlockSetting:
+    """Return the setting, or say which of the parameters is out of range."""
+    setting = BlockSetting(max_block_warps, max_warp_nzs)
+    if not isinstance(partition, str) or partition not in PARTITIONS:
+        known = " or ".join(repr(name) for name in PARTITIONS)
+        raise PartitionError("partition", f"got {partition!r}", known)
+    if not isinstance(combined_warp, bool | np.bool_):
+        raise PartitionError("combined_warp", f"got {combined_warp!r}", "True or False")
+    return setting
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,15 @@ import contextlib
 import inspect
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.summary import PartitionSummary
 from accelviz.strategies.plans import WARP_SIZE, Plan
 
 Made = TypeVar("Made")
@@ -52,6 +54,26 @@ class Strategy(ABC):
             defaults; `plan` takes their names from its signature.
         """
 
+    def summarize(
+        self, rows: RowDegrees, n_cols: int, *args: Any, **parameters: Any
+    ) -> PartitionSummary | None:
+        """Say what `build` would make of such rows, in closed form from their degrees.
+
+        Parameters
+        ----------
+        rows : RowDegrees
+            With the row pointers, or without: then what depends on the rows' order is None.
+        n_cols : int
+        *args, **parameters
+            An override names the parameters of `build` here, without defaults.
+
+        Returns
+        -------
+        PartitionSummary or None
+            None, as here, where no closed form is known.
+        """
+        return None
+
     def defaults(self) -> dict[str, Any]:
         """Return the strategy's own parameters and their defaults, from `build`'s signature."""
         signature = inspect.signature(self.build)
@@ -69,6 +91,24 @@ class Strategy(ABC):
         ArgumentError
             If `n_cols` is no positive integer, or a parameter is not this strategy's.
         """
+        return self.build(graph, self._checked(n_cols, parameters), **parameters)
+
+    def closed_form(
+        self, rows: RowDegrees, n_cols: int, **parameters: Any
+    ) -> PartitionSummary | None:
+        """Check the column count and the parameters' names, then `summarize`.
+
+        Raises
+        ------
+        ArgumentError
+            As `plan` does.
+        PartitionError
+            If a parameter is out of range.
+        """
+        n_cols = self._checked(n_cols, parameters)
+        return self.summarize(rows, n_cols, **{**self.defaults(), **parameters})
+
+    def _checked(self, n_cols: int, parameters: Mapping[str, Any]) -> int:
         known = self.defaults()
         for name in parameters:
             if name not in known:
@@ -79,7 +119,7 @@ class Strategy(ABC):
                 )
         if isinstance(n_cols, bool) or not isinstance(n_cols, int | np.integer) or n_cols < 1:
             raise ArgumentError("n_cols", f"got {n_cols!r}", "a column count of at least 1")
-        return self.build(graph, int(n_cols), **parameters)
+        return int(n_cols)
 
 
 class Stopwatch:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.summary import PartitionSummary
 from accelviz.strategies.base import Strategy
 from accelviz.strategies.plans import LaunchConfig, LibraryCall, Plan
 
@@ -44,12 +46,7 @@ class CuSPARSE(Strategy):
         ArgumentError
             If there is no such algorithm, or `preprocess` is not a bool.
         """
-        if algorithm != FASTEST and algorithm not in ALGORITHMS:
-            raise ArgumentError(
-                "algorithm", f"there is no {algorithm!r}", ", ".join([FASTEST, *ALGORITHMS])
-            )
-        if not isinstance(preprocess, bool):
-            raise ArgumentError("preprocess", f"got {preprocess!r}", "True or False")
+        checked_call(algorithm, preprocess)
         return Plan(
             strategy=self.name,
             graph=graph,
@@ -61,3 +58,20 @@ class CuSPARSE(Strategy):
             library=LibraryCall("cusparse", algorithm, preprocess),
             zero_output=False,
         )
+
+    def summarize(
+        self, rows: RowDegrees, n_cols: int, *, algorithm: str, preprocess: bool
+    ) -> PartitionSummary:
+        """Know nothing: the library does not say what its warps do."""
+        checked_call(algorithm, preprocess)
+        return PartitionSummary()
+
+
+def checked_call(algorithm: str, preprocess: bool) -> None:
+    """Refuse an algorithm that there is not, and a `preprocess` that is not a bool."""
+    if algorithm != FASTEST and algorithm not in ALGORITHMS:
+        raise ArgumentError(
+            "algorithm", f"there is no {algorithm!r}", ", ".join([FASTEST, *ALGORITHMS])
+        )
+    if not isinstance(preprocess, bool):
+        raise ArgumentError("preprocess", f"got {preprocess!r}", "True or False")

@@ -7,6 +7,9 @@ from functools import partial
 import numpy as np
 
 from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition import closed_forms
+from accelviz.partition.summary import PartitionSummary
 from accelviz.partition.thread_groups import thread_groups, vertex_workload
 from accelviz.strategies.base import Strategy
 from accelviz.strategies.plans import WARP_SIZE, KernelSpec, LaunchConfig, Plan
@@ -58,3 +61,8 @@ class FuseGnnGar(Strategy):
             zero_output=False,
             workload_warps=groups,
         )
+
+    def summarize(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> PartitionSummary:
+        """Count what each thread group of each row has."""
+        groups = thread_groups(checked_block_size(block_size), n_cols)
+        return closed_forms.vertices(rows, groups)

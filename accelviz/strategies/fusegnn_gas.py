@@ -7,6 +7,9 @@ from functools import partial
 import numpy as np
 
 from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition import closed_forms
+from accelviz.partition.summary import PartitionSummary
 from accelviz.partition.thread_groups import edge_workload, thread_groups
 from accelviz.strategies.base import Strategy
 from accelviz.strategies.plans import WARP_SIZE, KernelSpec, LaunchConfig, Plan
@@ -63,3 +66,8 @@ class FuseGnnGas(Strategy):
             setup_seconds=seconds,
             workload_warps=groups,
         )
+
+    def summarize(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> PartitionSummary:
+        """Count edges: each is an atomic a column."""
+        groups = thread_groups(checked_block_size(block_size), n_cols)
+        return closed_forms.edges(rows, n_cols, groups)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.summary import PartitionSummary
 from accelviz.strategies.base import Strategy
 from accelviz.strategies.plans import WARP_SIZE, Plan
-from accelviz.strategies.rows import plan_rows
+from accelviz.strategies.rows import plan_rows, summarize_rows
 
 #: Columns of a lane where there are more than 32: the paper's coarsening factor.
 MERGED_COLUMNS = 2
@@ -40,3 +42,7 @@ class GeSpMM(Strategy):
             column_tiles=-(-n_cols // (WARP_SIZE * merged)),
             defines={"LANE_COLUMNS": merged},
         )
+
+    def summarize(self, rows: RowDegrees, n_cols: int, *, block_warps: int) -> PartitionSummary:
+        """Count blocks and loads; every row is one warp's."""
+        return summarize_rows(rows, 1, block_warps)

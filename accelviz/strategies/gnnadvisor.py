@@ -8,10 +8,13 @@ from functools import partial
 import numpy as np
 
 from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition import closed_forms
 from accelviz.partition import neighbor_groups as bits
 from accelviz.partition.block_level import WORD_LIMIT
 from accelviz.partition.checks import checked_integer
 from accelviz.partition.neighbor_groups import group_workload, neighbor_groups, warp_memory
+from accelviz.partition.summary import PartitionSummary
 from accelviz.strategies.base import Stopwatch, Strategy, column_tiles
 from accelviz.strategies.plans import (
     STATIC_SHARED_BYTES,
@@ -34,6 +37,8 @@ MOST_LANE_COLUMNS = 4
 #: Columns that one load can move, the widest first.
 VECTORS = (4, 2, 1)
 FLOAT_BYTES = 4
+#: Of a group: its row and a packed word.
+METADATA_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -238,4 +243,19 @@ class GNNAdvisor(Strategy):
             # Rows without a nonzero have no group, and parts of a cut row add up in the output.
             zero_output=bool((graph.degrees == 0).any() or memory.cut.any()),
             setup_seconds=clock.seconds,
+        )
+
+    def summarize(
+        self,
+        rows: RowDegrees,
+        n_cols: int,
+        *,
+        ngs: int | None,
+        dw: int | None,
+        block_warps: int | None,
+    ) -> PartitionSummary:
+        """Count groups, loads and atomics."""
+        decision = decide(n_cols, block_warps, dw=dw, ngs=ngs)
+        return closed_forms.runs_in_order(
+            rows, n_cols, decision.ngs, decision.block_warps, METADATA_BYTES
         )

@@ -8,8 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition import closed_forms
 from accelviz.partition.checks import checked_integer
 from accelviz.partition.merge_path import cuts_rows, merge_path_partition, merge_path_workload
+from accelviz.partition.summary import PartitionSummary
 from accelviz.strategies.base import Stopwatch, Strategy, column_tiles, prepared
 from accelviz.strategies.plans import WARP_SIZE, KernelSpec, LaunchConfig, Plan
 from accelviz.strategies.rows import MOST_BLOCK_WARPS
@@ -44,11 +47,7 @@ class MergePath(Strategy):
         PartitionError
             If a parameter is out of range.
         """
-        items_per_thread = checked_integer(
-            "items_per_thread", items_per_thread, MOST_ITEMS_PER_THREAD
-        )
-        block_warps = checked_integer("block_warps", block_warps, MOST_BLOCK_WARPS)
-        warp_items = items_per_thread * WARP_SIZE
+        warp_items, block_warps = checked_share(items_per_thread, block_warps)
 
         def search(clock: Stopwatch) -> tuple[npt.NDArray[np.int32], bool]:
             with clock.step("merge-path search"):
@@ -64,7 +63,10 @@ class MergePath(Strategy):
             strategy=self.name,
             graph=graph,
             n_cols=n_cols,
-            parameters={"items_per_thread": items_per_thread, "block_warps": block_warps},
+            parameters={
+                "items_per_thread": warp_items // WARP_SIZE,
+                "block_warps": block_warps,
+            },
             matrix=graph,
             launch=LaunchConfig((blocks, tiles, 1), block_warps),
             slice_workload=partial(
@@ -103,3 +105,15 @@ class MergePath(Strategy):
             zero_output=cut,
             setup_seconds=seconds,
         )
+
+    def summarize(
+        self, rows: RowDegrees, n_cols: int, *, items_per_thread: int, block_warps: int
+    ) -> PartitionSummary:
+        """Count shares, loads and atomics."""
+        return closed_forms.merge_path(rows, n_cols, *checked_share(items_per_thread, block_warps))
+
+
+def checked_share(items_per_thread: int, block_warps: int) -> tuple[int, int]:
+    """Return the items of a warp and the warps of a block, or say which is out of range."""
+    items = checked_integer("items_per_thread", items_per_thread, MOST_ITEMS_PER_THREAD)
+    return items * WARP_SIZE, checked_integer("block_warps", block_warps, MOST_BLOCK_WARPS)

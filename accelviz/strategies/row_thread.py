@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.summary import PartitionSummary
 from accelviz.strategies.base import Strategy
 from accelviz.strategies.plans import WARP_SIZE, Plan
-from accelviz.strategies.rows import plan_rows
+from accelviz.strategies.rows import plan_rows, summarize_rows
 
 
 class RowThread(Strategy):
@@ -34,3 +36,7 @@ class RowThread(Strategy):
             column_tiles=1,
             defines={},
         )
+
+    def summarize(self, rows: RowDegrees, n_cols: int, *, block_warps: int) -> PartitionSummary:
+        """Count blocks and loads; every row is one warp's."""
+        return summarize_rows(rows, WARP_SIZE, block_warps)

@@ -10,8 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition import closed_forms
 from accelviz.partition.checks import checked_integer
 from accelviz.partition.row_split import row_workload
+from accelviz.partition.summary import PartitionSummary
 from accelviz.partition.thread_groups import coo_rows
 from accelviz.strategies.base import Stopwatch, prepared
 from accelviz.strategies.plans import WARP_SIZE, KernelSpec, LaunchConfig, Plan
@@ -42,6 +45,18 @@ def rows_of_nonzeros(graph: Graph) -> tuple[npt.NDArray[np.int32], dict[str, flo
         return rows
 
     return prepared(graph, "coo rows", convert)
+
+
+def summarize_rows(rows: RowDegrees, rows_per_warp: int, block_warps: int) -> PartitionSummary:
+    """Sum up what `plan_rows` plans.
+
+    Raises
+    ------
+    PartitionError
+        If `block_warps` is not 1 to 32.
+    """
+    block_warps = checked_integer("block_warps", block_warps, MOST_BLOCK_WARPS)
+    return closed_forms.rows_in_order(rows, rows_per_warp, block_warps)
 
 
 def plan_rows(

@@ -1,0 +1,204 @@
+"""What partitions do to a graph over many settings, from its degrees alone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from accelviz.datasets import load_graph
+from accelviz.errors import ArgumentError
+from accelviz.graph import Graph
+from accelviz.ordering import DegreeHistogram, RowDegrees
+from accelviz.partition.summary import PartitionSummary
+from accelviz.strategies import Strategy, find_strategy
+from accelviz.strategies import plan as make_plan
+
+#: The statistics of a setting, in the order of the table's columns.
+STATISTICS = (
+    *("blocks", "warps", "busy_warps", "idle_warps", "idle_share"),
+    *("warp_nzs_mean", "warp_nzs_q1", "warp_nzs_median", "warp_nzs_q3", "largest", "imbalance"),
+    *("metadata_bytes", "rows_shared", "rows_cut", "shared_atomics", "global_atomics"),
+)
+#: Parameters that have a column in every table.
+_ALWAYS = ("max_block_warps", "max_warp_nzs")
+
+
+def sweep(
+    graph: Any,
+    *,
+    max_block_warps: int | Iterable[int] | None = None,
+    max_warp_nzs: int | Iterable[int] | None = None,
+    strategies: str | Strategy | Iterable[str | Strategy] = "accel_gcn",
+    n_cols: int | Iterable[int] = 64,
+    **parameters: Any,
+) -> pd.DataFrame:
+    """Say what partitions do to a graph, exactly, without building a workload.
+
+    Parameters
+    ----------
+    graph : Graph, anything `load_graph` takes, DegreeHistogram, or mapping of int to int
+        The matrix, or `{degree: rows}`: how many rows have each degree.
+    max_block_warps, max_warp_nzs : int or iterable of int, optional
+        The settings of the block-level partition (section III-C of Accel-GCN), in all combinations;
+        the strategy's defaults if not given.
+    strategies : str, Strategy or iterable of them
+        Names from `accelviz.strategies()`, or objects of your own class.
+    n_cols : int or iterable of int
+        Columns of X. They matter to atomics, and to strategies that partition by columns.
+    **parameters
+        Any other parameters of the strategies, one value or an iterable (a str is one value). A
+        strategy takes those that it has.
+
+    Returns
+    -------
+    DataFrame
+        A row for each strategy and combination of its own parameters, with the columns `strategy`,
+        `n_cols`, `max_block_warps`, `max_warp_nzs`, the other parameters that were given (<NA>
+        where a strategy has none of that name), and
+
+        - `blocks`, `warps`, `busy_warps`: launched for one tile of columns, and warps with work;
+        - `idle_warps`: share of the launched warps without work, 0 to 1;
+        - `idle_share`: share of warp time spent idle or waiting for the block's busiest warp;
+        - `warp_nzs_mean`, `warp_nzs_q1`, `warp_nzs_median`, `warp_nzs_q3`, `largest`: nonzeros of
+          the warps with work;
+        - `imbalance`: `largest` over the mean;
+        - `metadata_bytes`;
+        - `rows_shared`, `rows_cut`: rows that several warps of one block share, and rows whose
+          nonzeros lie in several blocks;
+        - `shared_atomics`, `global_atomics`: floats added by atomics, over all columns.
+
+        NaN where the degrees do not determine it: where a partition walks the rows in their order,
+        a histogram does not say which of them share a block; a library says nothing at all; and of
+        a strategy of your own without `summarize`, which is counted from its workload, it is not
+        known how sums meet. `attrs["graph"]` is the graph's name.
+
+    Raises
+    ------
+    GraphError
+        If the graph is not a valid sparse matrix.
+    ArgumentError
+        If a degree, a strategy, a parameter or `n_cols` is not what it can be, an iterable is
+        empty, or a strategy without closed form is to go by a histogram alone.
+    PartitionError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> import accelviz
+    >>> table = accelviz.sweep("cora", max_block_warps=[4, 12], max_warp_nzs=32)
+    >>> table[["max_block_warps", "blocks", "idle_share"]].round(3)
+       max_block_warps  blocks  idle_share
+    0                4     733       0.122
+    1               12     252       0.337
+    """
+    name, source, rows = _opened(graph)
+    chosen = _strategies(strategies)
+    asked = {
+        "max_block_warps": max_block_warps,
+        "max_warp_nzs": max_warp_nzs,
+        **parameters,
+    }
+    given = {key: _values(key, value) for key, value in asked.items() if value is not None}
+    columns = _values("n_cols", n_cols)
+    known = [strategy.defaults() for strategy in chosen]
+    for key in given:
+        if not any(key in own for own in known):
+            raise ArgumentError(
+                key,
+                "no strategy of this sweep has such a parameter",
+                ", ".join(dict.fromkeys(itertools.chain.from_iterable(known))) or "none at all",
+            )
+    lines = []
+    shown = tuple(dict.fromkeys([*_ALWAYS, *given]))
+    for strategy, own in zip(chosen, known, strict=True):
+        varied = {key: values for key, values in given.items() if key in own}
+        for count in columns:
+            for setting in itertools.product(*varied.values()):
+                parameter = dict(zip(varied, setting, strict=True))
+                found = _summary(strategy, source, rows, count, parameter)
+                effective = {**own, **parameter}
+                settings = (effective.get(key, pd.NA) for key in shown)
+                lines.append((strategy.name, count, *settings, *_figures(found)))
+    table = pd.DataFrame(lines, columns=["strategy", "n_cols", *shown, *STATISTICS])
+    for key in shown:  # numbers stay numbers where some are missing
+        table[key] = _whole(table[key])
+    table.attrs["graph"] = name
+    return table
+
+
+def _opened(graph: Any) -> tuple[str, Graph | None, RowDegrees]:
+    if isinstance(graph, DegreeHistogram):
+        return "degrees", None, RowDegrees(graph)
+    if isinstance(graph, Mapping):
+        return "degrees", None, RowDegrees(DegreeHistogram.counted(graph))
+    loaded = load_graph(graph)
+    return loaded.name, loaded, RowDegrees.of(loaded)
+
+
+def _strategies(wanted: Any) -> list[Strategy]:
+    several: list[Any] = [wanted] if isinstance(wanted, str | Strategy | type) else list(wanted)
+    if not several:
+        raise ArgumentError("strategies", "got none", "at least one")
+    return [find_strategy(each) for each in several]
+
+
+def _values(name: str, value: Any) -> list[Any]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return [value]
+    values = [each.item() if isinstance(each, np.generic) else each for each in value]
+    if not values:
+        raise ArgumentError(name, "got no value", "a value or several")
+    return values
+
+
+def _summary(
+    strategy: Strategy,
+    graph: Graph | None,
+    rows: RowDegrees,
+    n_cols: int,
+    parameters: Mapping[str, Any],
+) -> PartitionSummary:
+    found = strategy.closed_form(rows, n_cols, **parameters)
+    if found is not None:
+        return found
+    if graph is None:
+        raise ArgumentError(
+            "strategies",
+            f"{strategy.name!r} has no `summarize`, so degrees alone do not say what it does",
+            "the graph itself, whose workload can be counted",
+        )
+    made = make_plan(graph, strategy, n_cols, **parameters)
+    if not made.has_workload:
+        return PartitionSummary()
+    return PartitionSummary.counted(made.statistics, made.metadata_bytes)
+
+
+def _figures(found: PartitionSummary) -> tuple[float, ...]:
+    nan = float("nan")
+    return (
+        *(nan if value is None else value for value in (found.blocks, found.warps)),
+        *(found.busy_warps, found.idle_warps, found.idle_share, found.mean),
+        *(found.quantile(share) for share in (0.25, 0.5, 0.75)),
+        *(found.largest, found.imbalance),
+        *(
+            nan if value is None else value
+            for value in (
+                found.metadata_bytes,
+                found.rows_shared,
+                found.rows_cut,
+                found.shared_atomics,
+                found.global_atomics,
+            )
+        ),
+    )
+
+
+def _whole(column: pd.Series) -> pd.Series:
+    numbers = [value for value in column if value is not pd.NA and value is not None]
+    if numbers and all(isinstance(value, int) and not isinstance(value, bool) for value in numbers):
+        return column.astype("Int64" if len(numbers) < len(column) else "int64")
+    return column.astype("Int64") if not numbers else column

@@ -1,0 +1,267 @@
+"""The closed forms say what counting the real workload says, and `sweep` lays them out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import accelviz
+from accelviz import bench
+from accelviz.analysis.sweep import STATISTICS, sweep
+from accelviz.analysis.traffic import launch_traffic
+from accelviz.errors import ArgumentError, PartitionError
+from accelviz.executors import find_executor
+from accelviz.ordering import DegreeHistogram, RowDegrees
+from accelviz.strategies import KernelSpec, LaunchConfig, Plan, Strategy, find_strategy
+from accelviz.workload import Workload
+from tests.graphs import GRAPHS, MADE, graph_of_degrees
+from tests.inherited import KERNELS
+
+needs_compiler = pytest.mark.skipif(
+    find_executor("emulator").why_not() is not None, reason="needs a C++ compiler"
+)
+
+degree_lists = st.lists(
+    st.one_of(st.integers(0, 5), st.integers(0, 70), st.sampled_from([31, 32, 33, 64, 384, 385])),
+    max_size=60,
+)
+#: Each strategy with parameters of every kind it has.
+PARAMETERS = {
+    "accel_gcn": st.fixed_dictionaries(
+        {
+            "max_block_warps": st.integers(1, 32),
+            "max_warp_nzs": st.integers(1, 80),
+            "partition": st.sampled_from(["block", "warp"]),
+        }
+    ),
+    "gnnadvisor": st.fixed_dictionaries(
+        {
+            "ngs": st.one_of(st.none(), st.integers(1, 80)),
+            "block_warps": st.one_of(st.none(), st.integers(1, 32)),
+        }
+    ),
+    "merge_path": st.fixed_dictionaries(
+        {"items_per_thread": st.integers(1, 3), "block_warps": st.integers(1, 32)}
+    ),
+    **dict.fromkeys(
+        ("graphblast", "ge_spmm", "row_thread"),
+        st.fixed_dictionaries({"block_warps": st.integers(1, 32)}),
+    ),
+    **dict.fromkeys(
+        ("fusegnn_gas", "fusegnn_gar"),
+        st.fixed_dictionaries({"block_size": st.sampled_from([32, 64, 128, 1024])}),
+    ),
+}
+
+
+def closed_form(graph, strategy, n_cols, **parameters):
+    return find_strategy(strategy).closed_form(RowDegrees.of(graph), n_cols, **parameters)
+
+
+def counted_rows(plan):
+    """Rows that several warps of one block share, and rows that lie in several blocks."""
+    table = plan.workload().to_frame().query("nz_count > 0")
+    in_block = table.groupby(["row", "block"])["warp"].nunique()
+    shared = int((in_block > 1).groupby("row").any().sum())
+    blocks = table.groupby("row")["block"].agg(["min", "max"])
+    return shared, int((blocks["min"] < blocks["max"]).sum())
+
+
+def check_against_workload(graph, strategy, n_cols, **parameters):
+    found = closed_form(graph, strategy, n_cols, **parameters)
+    plan = accelviz.plan(graph, strategy, n_cols, **parameters)
+    counted = plan.statistics
+    assert found.statistics == counted
+    for name in ("blocks", "warps", "busy_warps", "nonzeros", "idle_warps", "idle_share"):
+        assert getattr(found, name) == getattr(counted, name), name
+    assert found.largest == counted.largest
+    assert found.imbalance == pytest.approx(counted.imbalance, rel=1e-12)
+    assert found.metadata_bytes == plan.metadata_bytes
+    assert (found.rows_shared, found.rows_cut) == counted_rows(plan)
+    from_histogram = find_strategy(strategy).closed_form(
+        RowDegrees(DegreeHistogram.of(graph.row_pointers)), n_cols, **parameters
+    )
+    for name in ("blocks", "warps", "slots", "metadata_bytes", *STATISTICS[-4:]):
+        known = getattr(from_histogram, name)
+        assert known is None or known == getattr(found, name), name
+    if from_histogram.loads is not None:
+        assert from_histogram.loads.nonzeros.tolist() == found.loads.nonzeros.tolist()
+        assert from_histogram.loads.warps.tolist() == found.loads.warps.tolist()
+
+
+def test_every_strategy_with_a_kernel_has_a_closed_form():
+    assert set(PARAMETERS) == set(KERNELS)
+
+
+@pytest.mark.parametrize("strategy", KERNELS)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_closed_forms_equal_the_counted_workload(strategy, data):
+    graph = graph_of_degrees(data.draw(degree_lists), 400)
+    n_cols = data.draw(st.sampled_from([1, 3, 16, 33, 64, 130, 300]))
+    check_against_workload(graph, strategy, n_cols, **data.draw(PARAMETERS[strategy]))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("strategy", KERNELS)
+def test_closed_forms_on_every_graph(strategy, name):
+    check_against_workload(GRAPHS[name](), strategy, 64)
+
+
+@needs_compiler
+@pytest.mark.parametrize("n_cols", [3, 40])
+@pytest.mark.parametrize("name", ["isolated_ends", "wide"])
+@pytest.mark.parametrize("strategy", KERNELS)
+def test_atomics_are_those_that_the_kernel_carries_out(strategy, name, n_cols):
+    variants = [{}]
+    if strategy == "accel_gcn":
+        variants += [{"max_block_warps": 2, "max_warp_nzs": 3}, {"partition": "warp"}]
+    if strategy == "gnnadvisor":
+        variants += [{"ngs": 3, "dw": 5, "block_warps": 3}]
+    for parameters in variants:
+        graph = MADE[name]()
+        plan = accelviz.plan(graph, strategy, n_cols, **parameters)
+        counted = launch_traffic(plan, bench.features(graph.shape[1], n_cols))
+        atomics = counted[counted["kind"] == "atomic"].groupby("space", observed=False)
+        floats = (atomics["bytes"].sum() / 4).to_dict()
+        found = closed_form(graph, strategy, n_cols, **parameters)
+        assert found.shared_atomics == floats.get("shared", 0)
+        assert found.global_atomics == floats.get("global", 0)
+
+
+def test_what_a_histogram_determines_and_what_it_does_not():
+    degrees = {0: 2, 3: 20, 40: 5, 500: 1}
+    table = sweep(degrees, strategies=accelviz.strategies()).set_index("strategy")
+    whole = sweep(MADE["wide"](), strategies=accelviz.strategies()).set_index("strategy")
+    same = table == whole
+    missing = table.isna() & ~whole.isna()
+    parameters = ["max_block_warps", "max_warp_nzs"]
+    assert (same | missing | (table.isna() & whole.isna())).drop(columns=parameters).all(axis=None)
+    assert not missing.loc[["accel_gcn", "fusegnn_gar"]].any(axis=None)
+    assert missing.columns[missing.loc["gnnadvisor"]].tolist() == [
+        *("idle_share", "rows_shared", "rows_cut", "shared_atomics", "global_atomics")
+    ]
+    assert missing.columns[missing.loc["graphblast"]].tolist() == ["idle_share"]
+    assert table.loc["cusparse", list(STATISTICS)].isna().all()
+    assert table.loc["graphblast", parameters].isna().all()
+
+
+def test_a_sweep_has_every_combination_in_order():
+    table = sweep("cora", max_block_warps=np.array([2, 4]), max_warp_nzs=(8, 16, 32))
+    assert table[["max_block_warps", "max_warp_nzs"]].to_numpy().tolist() == [
+        [block, warp] for block in (2, 4) for warp in (8, 16, 32)
+    ]
+    assert table.attrs["graph"] == "cora"
+    assert table.dtypes["max_block_warps"] == table.dtypes["blocks"] == np.int64
+    for row in table.itertuples():
+        plan = accelviz.plan(
+            "cora", max_block_warps=row.max_block_warps, max_warp_nzs=row.max_warp_nzs
+        )
+        assert (row.blocks, row.idle_share) == (plan.launch.n_blocks, plan.statistics.idle_share)
+
+
+def test_each_strategy_takes_the_parameters_that_it_has():
+    table = sweep(
+        "cora",
+        strategies=["accel_gcn", "gnnadvisor", "graphblast"],
+        max_warp_nzs=[16, 32],
+        ngs=[8, 16, 32],
+        n_cols=[16, 64],
+    )
+    assert table.groupby("strategy").size().to_dict() == {
+        "accel_gcn": 4,
+        "gnnadvisor": 6,
+        "graphblast": 2,
+    }
+    assert table["ngs"].dtype == "Int64"
+    assert table.query("strategy == 'gnnadvisor'")["max_warp_nzs"].isna().all()
+    assert table.query("strategy == 'graphblast'")["ngs"].isna().all()
+    partitions = sweep("cora", partition=["block", "warp"])["partition"]
+    assert partitions.tolist() == ["block", "warp"]
+
+
+def test_quartiles_are_those_of_the_warps_with_work():
+    graph = MADE["all_degrees"]()
+    loads = accelviz.plan(graph).workload().to_frame().groupby(["block", "warp"])["nz_count"].sum()
+    found = sweep(graph).iloc[0]
+    for share, column in ((25, "warp_nzs_q1"), (50, "warp_nzs_median"), (75, "warp_nzs_q3")):
+        assert found[column] == np.percentile(loads, share, method="inverted_cdf")
+    assert found["warp_nzs_mean"] == pytest.approx(loads.mean())
+
+
+@pytest.mark.parametrize("graph", [{}, {0: 3}, "empty", "no_edges"])
+def test_sweeps_of_nothing(graph):
+    graph = GRAPHS[graph]() if isinstance(graph, str) else graph
+    table = sweep(graph, strategies=KERNELS)
+    assert len(table) == len(KERNELS)
+    assert (table["busy_warps"].fillna(0) == 0).all()
+    assert (table["idle_share"].fillna(0) == 0).all()
+
+
+class Halves(Strategy):
+    """Two warps: the first half of the rows and the second; as a student would write it."""
+
+    name = "halves"
+
+    def build(self, graph, n_cols):
+        """Plan it."""
+        middle = graph.n_rows // 2
+
+        def workload(start, stop):
+            rows = np.arange(graph.n_rows)
+            return Workload(
+                np.zeros_like(rows),
+                (rows >= middle).astype(int),
+                rows,
+                graph.row_pointers[:-1],
+                graph.degrees,
+            )
+
+        return Plan(
+            strategy=self.name,
+            graph=graph,
+            n_cols=n_cols,
+            parameters={},
+            matrix=graph,
+            launch=LaunchConfig((1, 1, 1), 2),
+            slice_workload=workload,
+            kernel=KernelSpec("halves.cu", "halves", {}, (), code="//"),
+        )
+
+
+def test_a_strategy_without_a_closed_form_is_counted():
+    found = sweep("cora", strategies=[Halves(), "accel_gcn"]).iloc[0]
+    assert found["idle_share"] == accelviz.plan("cora", Halves()).statistics.idle_share > 0
+    assert np.isnan(found["shared_atomics"])
+    with pytest.raises(ArgumentError, match="'halves' has no `summarize`.*the graph itself"):
+        sweep({3: 4}, strategies=Halves())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"graph": {-1: 3}}, ArgumentError, "a degree of -1"),
+        ({"graph": {3: -1}}, ArgumentError, "a number of rows of -1"),
+        ({"graph": {1.5: 3}}, ArgumentError, "a degree of 1.5"),
+        ({"graph": {3: True}}, ArgumentError, "a number of rows of True"),
+        ({"max_block_warps": []}, ArgumentError, "max_block_warps: got no value"),
+        ({"max_block_warps": 33}, PartitionError, "max_block_warps: got 33"),
+        ({"max_warp_nzs": [4, 0]}, PartitionError, "max_warp_nzs: got 0"),
+        ({"max_warp_nzs": 2.5}, PartitionError, "an integer"),
+        ({"ngs": 3}, ArgumentError, "no strategy of this sweep has such a parameter"),
+        ({"strategies": []}, ArgumentError, "strategies: got none"),
+        ({"strategies": "magic"}, ArgumentError, "there is no 'magic'"),
+        ({"n_cols": 0}, ArgumentError, "a column count of at least 1"),
+        ({"partition": "row"}, PartitionError, "'block' or 'warp'"),
+    ],
+)
+def test_bad_sweeps_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        sweep(**{"graph": {3: 4}, **arguments})
+
+
+def test_a_histogram_may_come_in_any_order_and_with_rows_of_none():
+    one = sweep({5: 2, 1: 7, 9: 0})
+    other = sweep(DegreeHistogram(np.array([1, 5]), np.array([7, 2])))
+    pd.testing.assert_frame_equal(one, other)
