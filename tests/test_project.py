@@ -155,7 +155,7 @@ def test_the_wheel_holds_kernels_and_graphs_and_stays_small(tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         sizes = {info.filename: info.file_size for info in archive.infolist()}
         archive.extractall(tmp_path / "site")
-    assert sum(sizes.values()) < 8_000_000
+    assert sum(sizes.values()) < 10_000_000
     shipped = {
         "accelviz/kernels/": ROOT.glob("kernels/*.cu*"),
         "accelviz/results/": ROOT.glob("benchmarks/results/*.csv*"),
