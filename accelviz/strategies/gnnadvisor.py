@@ -29,8 +29,8 @@ from accelviz.strategies.rows import MOST_BLOCK_WARPS
 WORKLOAD_PER_THREAD = 1024
 #: The paper finds blocks of 1 to 4 warps best.
 BLOCK_WARPS = 4
-#: Neighbors of a group unless asked otherwise. The Decider's choice, 1,024 down to 256, is slower
-#: on an H200 at every column count (docs/reproduction.md), as it leaves long rows to one warp.
+#: Neighbors of a group unless asked otherwise. The Decider's choice, 1,024 down to 256, is nowhere
+#: faster on an H200 and mostly slower (docs/reproduction.md), as it leaves long rows to one warp.
 NGS = 32
 #: Columns that a lane sums at the same time, each in a register of its own.
 MOST_LANE_COLUMNS = 4
