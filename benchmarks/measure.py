@@ -103,6 +103,17 @@ STUDIES = {
             for combined in (True, False)
         ),
     ),
+    "sweeps": Study(
+        "Accel-GCN with other settings than the published one, warm",
+        ["cora", "pubmed", "collab-twin", "artist-twin", "com-amazon-twin", "citation-twin"],
+        (16, 32, 64, 128),
+        ("warm",),
+        tuple(
+            ("accel_gcn", {"max_block_warps": block_warps, "max_warp_nzs": warp_nzs})
+            for block_warps in (1, 2, 4, 6, 8, 12, 16, 24, 32)
+            for warp_nzs in (8, 16, 32, 64, 128)
+        ),
+    ),
     "bundled": Study(
         "every strategy on the bundled real graphs, warm and cold",
         list(bundled_graphs()),
