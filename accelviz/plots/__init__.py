@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+from accelviz.plots.assignment import block_assignment
 from accelviz.plots.card import graph_card, nonzero_pattern
-from accelviz.plots.degrees import degree_histogram
+from accelviz.plots.degrees import degree_histogram, degree_shares
+from accelviz.plots.lanes import lane_map
+from accelviz.plots.load_histograms import warp_loads
 from accelviz.plots.loads import block_close_ups, load_maps
 from accelviz.plots.locality import locality_brackets
 from accelviz.plots.measured import speedup_bars, speedup_ranges, time_against_columns
+from accelviz.plots.memory import access_map
+from accelviz.plots.metadata import metadata_layout
 from accelviz.plots.overview import overview
+from accelviz.plots.ownership import block_ownership
+from accelviz.plots.rooflines import roofline
+from accelviz.plots.sweeps import sweep_heatmap, sweep_lines
 from accelviz.plots.timeline import sm_timeline, timeline_comparison
 
 __all__ = [
+    "access_map",
+    "block_assignment",
     "block_close_ups",
+    "block_ownership",
     "degree_histogram",
+    "degree_shares",
     "graph_card",
+    "lane_map",
     "load_maps",
     "locality_brackets",
+    "metadata_layout",
     "nonzero_pattern",
     "overview",
+    "roofline",
     "sm_timeline",
     "speedup_bars",
     "speedup_ranges",
+    "sweep_heatmap",
+    "sweep_lines",
     "time_against_columns",
     "timeline_comparison",
+    "warp_loads",
 ]

@@ -1,4 +1,4 @@
-"""Degree distributions."""
+"""Degree distributions: how many rows have how many nonzeros, and who holds most of the work."""
 
 from __future__ import annotations
 
@@ -7,69 +7,390 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullFormatter
+from matplotlib.axis import Axis
+from matplotlib.ticker import (
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    PercentFormatter,
+)
 
-from accelviz.plots.style import BLUE, GREY, IDLE, PLAIN, new_axes, tidy
+from accelviz.analysis.degrees import (
+    LongestRows,
+    checked_histogram,
+    cumulative_shares,
+    degree_at,
+    end_of_body,
+    equal_bins,
+    logarithmic_bins,
+    longest_rows,
+)
+from accelviz.errors import ArgumentError
+from accelviz.plots.labels import write_title
+from accelviz.plots.quantities import percent_text
+from accelviz.plots.style import (
+    BLUE,
+    GREY,
+    IDLE,
+    ORANGE,
+    PLAIN,
+    VERMILLION,
+    new_axes,
+    tell,
+    tidy,
+)
+
+#: Of more distinct degrees than this, points and bars would run into each other.
+MOST_POINTS, MOST_BARS = 500, 60
+_LABEL = "degree (nonzeros in a row)"
+#: Rows per degree, which may be a fraction.
+_FRACTION = FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+#: Points that a letter of a band's label is wide, at 8 points.
+_LETTER = 4.6
 
 
 def degree_histogram(
     degrees: npt.NDArray[np.int64],
     rows: npt.NDArray[np.int64],
     *,
+    scale: str = "log",
     bounds: Mapping[int, str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how many rows have each degree, both axes logarithmic.
+    """Draw how many rows have each degree.
 
     Parameters
     ----------
     degrees, rows : arrays of int64, shape (k,)
-        The degrees that occur, ascending, and how many rows have each of them. Rows of degree 0,
-        which a logarithmic axis cannot show, are named in the picture.
+        The degrees that occur, ascending, and how many rows have each of them: those of
+        `ordering.DegreeHistogram`.
+    scale : {"log", "linear"}
+        Both axes logarithmic, or both linear. Logarithmic ones cannot show the rows of degree 0,
+        which are named in the picture. Linear ones end where 99 % of the rows do if the longest row
+        is more than four times as long, and the rest is named in the picture.
     bounds : mapping of int to str, optional
         Degrees at which something changes, with what holds up to there; drawn as shaded bands.
+    ax : Axes, optional
+        Where to draw; a new figure, with a title, if not given.
+
+    Returns
+    -------
+    Axes
+        A point a degree, or a bar a degree on linear axes. Of more than 500 distinct degrees (on
+        linear ones: of more than 60) ranges are counted; the label of the rows says so.
+
+    Raises
+    ------
+    ArgumentError
+        If `scale` is neither, or the arrays are no histogram.
+    """
+    degrees, rows = checked_histogram(degrees, rows)
+    if scale not in ("log", "linear"):
+        raise ArgumentError("scale", f"got {scale!r}", "'log' or 'linear'")
+    title = _summary(degrees, rows)
+    if ax is None:
+        ax = new_axes(None, figsize=(7, 4.2))
+        write_title(ax, title)
+    (_logarithmic if scale == "log" else _linear)(ax, degrees, rows)
+    if rows[degrees > 0].any() or (scale == "linear" and rows.any()):
+        _shade(ax, bounds or {})
+    else:
+        ax.text(0.5, 0.5, title, ha="center", transform=ax.transAxes, color=GREY)
+    n_rows, zero = int(rows.sum()), int(rows[degrees == 0].sum())
+    none = f", {zero:,} of them without a nonzero" if zero else ""
+    tell(ax, f"Degree histogram of {n_rows:,} rows{none}, {scale} axes: {title}.")
+    return tidy(ax)
+
+
+def degree_shares(
+    degrees: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+    *,
+    bounds: Mapping[int, str] | None = None,
+    share: float = 0.01,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw which share of the rows, and of the nonzeros, lies in rows of at most each degree.
+
+    Parameters
+    ----------
+    degrees, rows : arrays of int64, shape (k,)
+        The degrees that occur, ascending, and how many rows have each of them: those of
+        `ordering.DegreeHistogram`.
+    bounds : mapping of int to str, optional
+        Degrees at which something changes, with what holds up to there; drawn as shaded bands with
+        the share of the rows and of the nonzeros that lies in each.
+    share : float
+        Of how many of the longest rows the title speaks, above 0 and at most 1.
     ax : Axes, optional
         Where to draw; a new figure if not given.
 
     Returns
     -------
     Axes
+        Two curves that rise to 100 %. The further apart they are, the more of the work lies in few
+        rows. Nothing is binned.
+
+    Raises
+    ------
+    ArgumentError
+        If the arrays are no histogram, or `share` is out of range.
     """
-    ax = new_axes(ax, figsize=(6, 4))
+    degrees, rows = checked_histogram(degrees, rows)
+    longest = longest_rows(degrees, rows, share)
+    of_rows, of_nonzeros = cumulative_shares(degrees, rows)
+    ax = new_axes(ax, figsize=(8, 4.4))
+    largest = max(1, int(degrees.max(initial=1)))
+    ax.set_xscale("log")
+    ax.set_xlim(0.8, largest * 1.6)
+    ax.set_ylim(0, 1.24 if bounds else 1.04)
+    ax.set_yticks(np.linspace(0, 1, 6))
+    ax.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+    ax.xaxis.set_major_formatter(PLAIN)
+    _few_ticks(ax.xaxis)
+    ax.set_xlabel(_LABEL)
+    ax.set_ylabel("share in rows of at most that degree")
+    tidy(ax)
+    if not longest.n_rows or not longest.degree:
+        what = "no row has a nonzero" if longest.n_rows else "no row"
+        ax.text(0.5, 0.5, what, ha="center", transform=ax.transAxes, color=GREY)
+        write_title(ax, what)
+        tell(ax, f"Cumulative shares of rows and nonzeros by degree: {what}.")
+        return ax
+    for curve, name, colour, side in (
+        (of_rows, "rows", BLUE, -1),
+        (of_nonzeros, "nonzeros", ORANGE, 1),
+    ):
+        zero = float(curve[degrees == 0].sum())
+        x = np.concatenate([[0.8], np.maximum(degrees, 0.8), [largest * 1.6]])
+        y = np.concatenate([[zero], curve, [1.0]])
+        ax.step(x, y, where="post", color=colour, lw=2.2, zorder=3)
+        _name_curve(ax, name, colour, x, y, side)
+    who = _longest_name(longest.rows, longest.n_rows, share)
+    ax.plot([longest.degree] * 2, [1 - longest.share, 1], color=VERMILLION, lw=3, zorder=4)
+    _name_longest(ax, f"{who}:\n{percent_text(longest.share)} of the nonzeros", longest)
+    _shade(ax, _with_shares(bounds or {}, degrees, of_rows, of_nonzeros))
+    verb = "holds" if longest.rows == 1 else "hold"
+    sentence = f"{who} {verb} {percent_text(longest.share)} of the nonzeros"
+    write_title(ax, sentence)
+    half = int(degrees[np.searchsorted(of_nonzeros, 0.5)])
+    tell(
+        ax,
+        f"Cumulative shares of {longest.n_rows:,} rows and their nonzeros by degree: {sentence}; "
+        f"rows of at most {degree_at(degrees, rows, 0.5):,} nonzeros are half of the rows, rows of "
+        f"at most {half:,} hold half of the nonzeros.",
+    )
+    return ax
+
+
+def _logarithmic(ax: Axes, degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> None:
     seen = degrees > 0
+    largest = int(degrees.max(initial=1))
     ax.set_xscale("log")
     ax.set_yscale("log")
-    largest = int(degrees.max(initial=1))
-    if seen.any():
+    label = "rows with that degree"
+    if seen.sum() > MOST_POINTS:
+        bins = logarithmic_bins(degrees, rows)
+        heights = bins.rows_per_degree
+        bottom = heights.min() * 0.5
+        ax.bar(
+            bins.low - 0.5,
+            heights - bottom,
+            bins.widths,
+            bottom=bottom,
+            align="edge",
+            color=BLUE,
+            ec="white",
+            lw=0.6,
+            zorder=3,
+        )
+        _headroom(ax, bottom, heights.max())
+        label = "rows per degree, mean over each bar's degrees"
+    elif seen.any():
         ax.vlines(degrees[seen], 0.6, rows[seen], color=BLUE, lw=1.0, alpha=0.35)
         ax.plot(degrees[seen], rows[seen], "o", ms=4, color=BLUE, zorder=3)
-        ax.set_ylim(0.6, rows[seen].max() * 3)
-    ax.set_xlim(0.8, largest * 1.6)
-    _shade(ax, bounds or {}, largest)
+        _headroom(ax, 0.6, rows[seen].max())
+    ax.set_xlim(0.8 if largest > 1 else 0.4, largest * 1.6)
+    ax.xaxis.set_major_formatter(PLAIN)
+    ax.yaxis.set_major_formatter(_FRACTION)
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(PLAIN)
-        axis.set_minor_formatter(NullFormatter())
-    label, zero = "degree (nonzeros in a row)", int(rows[~seen].sum())
-    ax.set_xlabel(f"{label}\nnot shown: {zero:,} rows without a nonzero" if zero else label)
-    ax.set_ylabel("rows with that degree")
-    return tidy(ax)
+        _few_ticks(axis)
+    zero = int(rows[~seen].sum())
+    ax.set_xlabel(f"{_LABEL}\nnot shown: {_rows(zero)} without a nonzero" if zero else _LABEL)
+    ax.set_ylabel(label)
 
 
-def _shade(ax: Axes, bounds: Mapping[int, str], largest: int) -> None:
-    left = 0.8
-    for i, (bound, label) in enumerate(bounds.items()):
-        right = min(bound + 0.5, largest * 1.6)
-        if left >= right:
-            continue
+def _linear(ax: Axes, degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> None:
+    end = end_of_body(degrees, rows)
+    bins = equal_bins(degrees, rows, end, most=MOST_BARS)
+    width = int(bins.widths.max(initial=1))
+    ax.bar(
+        bins.low - 0.5,
+        bins.rows,
+        bins.widths,
+        align="edge",
+        color=BLUE,
+        ec="white",
+        lw=0.6,
+        zorder=3,
+    )
+    ax.set_xlim(-0.7, max(end, int(bins.high.max(initial=1))) + 0.7)
+    ax.set_ylim(0, max(1, int(bins.rows.max(initial=0))) * 1.25)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(MaxNLocator(8, integer=True))
+        axis.set_major_formatter("{x:,.0f}")
+    beyond = degrees > end
+    if beyond.any():
+        ax.annotate(
+            f"not shown: {_rows(int(rows[beyond].sum()))} of {int(degrees[beyond][0]):,} "
+            f"to {int(degrees[-1]):,}\nnonzeros, beyond this axis \N{RIGHTWARDS ARROW}",
+            (0.99, 0.5),
+            xycoords="axes fraction",
+            ha="right",
+            va="center",
+            fontsize=9,
+            color=VERMILLION,
+        )
+    ax.set_xlabel(_LABEL)
+    each = "that degree" if width == 1 else f"a degree in each range of {width:,}"
+    ax.set_ylabel(f"rows with {each}")
+
+
+def _shade(ax: Axes, bounds: Mapping[int, str]) -> None:
+    """Shade every other band between the bounds, and write what holds in each."""
+    logarithmic = ax.get_xscale() == "log"
+    left, end = ax.get_xlim()
+    to_axes = ax.transScale + ax.transLimits
+    bands = []
+    for bound, label in sorted(bounds.items()):
+        right = min(bound + 0.5, end)
+        if left < right:
+            bands.append((left, right, label))
+            left = right
+    points = ax.get_window_extent().width / ax.figure.dpi * 72
+    places = [[to_axes.transform((x, 1))[0] for x in band[:2]] for band in bands]
+    wanted = [_LETTER * max(map(len, band[2].split("\n"))) / points for band in bands]
+    crowded = any(stop - start < w for (start, stop), w in zip(places, wanted, strict=True))
+    for i, ((left, right, label), (start, stop)) in enumerate(zip(bands, places, strict=True)):
         if i % 2 == 0:
             ax.axvspan(left, right, color=IDLE, zorder=0, lw=0)
+        middle = (left * right) ** 0.5 if logarithmic else (left + right) / 2
+        centre = (start + stop) / 2
+        half = wanted[i] / 2
+        ha = "left" if centre < half else "right" if centre > 1 - half else "center"
         ax.annotate(
             label,
-            ((left * right) ** 0.5, 0.98),
+            ({"left": left, "center": middle, "right": right}[ha], 0.98),
             xycoords=("data", "axes fraction"),
-            ha="center",
+            # One under the other where they would not fit side by side.
+            xytext=(0, -i * 10 * (label.count("\n") + 1) if crowded else 0),
+            textcoords="offset points",
+            ha=ha,
             va="top",
             fontsize=8,
             color=GREY,
         )
-        left = right
+
+
+def _with_shares(
+    bounds: Mapping[int, str],
+    degrees: npt.NDArray[np.int64],
+    of_rows: npt.NDArray[np.float64],
+    of_nonzeros: npt.NDArray[np.float64],
+) -> dict[int, str]:
+    """Add to what holds up to each bound the shares of rows and nonzeros that lie there."""
+    texts, before = {}, (0.0, 0.0)
+    for bound, label in sorted(bounds.items()):
+        last = np.searchsorted(degrees, bound, side="right") - 1
+        upto = (float(of_rows[last]), float(of_nonzeros[last])) if last >= 0 else (0.0, 0.0)
+        shares = [percent_text(now - old) for now, old in zip(upto, before, strict=True)]
+        texts[bound] = f"{label}\n{shares[0]} of rows\n{shares[1]} of nonzeros"
+        before = upto
+    return texts
+
+
+def _headroom(ax: Axes, low: float, high: float) -> None:
+    """Leave room above what is drawn on a logarithmic axis, for the names of the bands."""
+    ax.set_ylim(low, high * max(3.0, (high / low) ** 0.12))
+
+
+def _few_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis between the powers of ten too where it has few of them."""
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 40 * low else (1,)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _name_longest(ax: Axes, text: str, longest: LongestRows) -> None:
+    """Write what the longest rows hold where no curve can be: right of them and lower."""
+    left, end = ax.get_xlim()
+    far = np.log(longest.degree / left) / np.log(end / left) > 0.65
+    ax.annotate(
+        text,
+        (longest.degree, 1 - longest.share),
+        xytext=(0.985, 0.04) if far else (longest.degree, (1 - longest.share) / 3),
+        textcoords="axes fraction" if far else "data",
+        ha="right" if far else "left",
+        va="bottom",
+        fontsize=9,
+        color=VERMILLION,
+        arrowprops={
+            "arrowstyle": "-",
+            "color": VERMILLION,
+            "lw": 0.8,
+            "shrinkB": 0,
+            "relpos": (0.9 if far else 0, 1),
+        },
+        zorder=5,
+    )
+
+
+def _name_curve(
+    ax: Axes,
+    name: str,
+    colour: str,
+    x: npt.NDArray[np.float64],
+    y: npt.NDArray[np.float64],
+    side: int,
+) -> None:
+    """Write a curve's name beside it, above it on its left (-1) or below it on its right (1)."""
+    # The curve only rises: above it on its left and below it on its right there is room.
+    at = min(int(np.searchsorted(y, 0.6 if side < 0 else 0.35)), x.size - 1)
+    ax.annotate(
+        name,
+        (x[at], y[at] if side < 0 else y[max(0, at - 1)]),
+        xytext=(5 * side, -5 * side),
+        textcoords="offset points",
+        ha="right" if side < 0 else "left",
+        va="bottom" if side < 0 else "top",
+        color=colour,
+        fontweight="bold",
+    )
+
+
+def _summary(degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> str:
+    """Say what stands out."""
+    if not rows.sum():
+        return "no row"
+    median, largest = degree_at(degrees, rows, 0.5), int(degrees[rows > 0][-1])
+    if not largest:
+        return "no row has a nonzero"
+    if (rows > 0).sum() == 1:
+        return f"every row has {_nonzeros(largest)}"
+    return f"half of the rows have at most {_nonzeros(median)}, the longest has {largest:,}"
+
+
+def _longest_name(rows: int, n_rows: int, share: float) -> str:
+    if rows == 1:
+        return f"the longest of {n_rows:,} rows"
+    # Too few rows to speak of a percentage that rounding has not changed.
+    return f"the {100 * share:g} % longest rows" if rows >= 10 else f"the {rows} longest rows"
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row" + "s" * (count != 1)
+
+
+def _nonzeros(count: int) -> str:
+    return f"{count:,} nonzero" + "s" * (count != 1)

@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from accelviz.analysis.balance import LoadMap
-from accelviz.plots.style import GREY, IDLE, PLAIN, ROW_COLOURS, tidy
+from accelviz.errors import ArgumentError
+from accelviz.plots.style import GREY, IDLE, PLAIN, ROW_COLOURS, new_figure, tell, tidy
 from accelviz.workload import Workload
+
+#: Pictures of load maps share an axis while the narrowest has at least one in so many of its parts.
+_NARROWEST = 8
 
 
 def block_close_ups(
@@ -44,8 +47,7 @@ def block_close_ups(
     """
     if axes is None:
         size = (2.4 * len(works) + 0.6, 1.7 + 0.16 * warps_per_block)
-        _, grid = plt.subplots(1, len(works), figsize=size, layout="constrained", squeeze=False)
-        axes = list(grid[0])
+        axes = list(new_figure(figsize=size).subplots(1, len(works), squeeze=False)[0])
     longest = max((int(work.nz_count.max(initial=1)) for work in works), default=1)
     for i, (ax, work) in enumerate(zip(axes, works, strict=True)):
         _bars(ax, work, warps_per_block)
@@ -58,6 +60,8 @@ def block_close_ups(
         ax.set_title(titles[i] if titles else f"block {block}", fontsize=8.5)
         ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
         ax.set_xlabel("nonzeros")
+        busy = np.unique(work.warp[work.nz_count > 0]).size
+        tell(ax, f"Block {block}: {busy} of {warps_per_block} warps have nonzeros.")
         tidy(ax)
     if axes:
         axes[0].set_ylabel("warp")
@@ -91,21 +95,30 @@ def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None
     ----------
     maps : mapping of str to LoadMap
         Title to loads. A block is a column of the picture, a warp a line; an idle warp is light
-        grey. Where only a sample of the blocks is shown, the picture says so.
+        grey. Where only a sample of the blocks is shown, the picture says so. One or more.
     axes : sequence of Axes, optional
         One for each map; a new figure if not given.
 
     Returns
     -------
     list of Axes
-        All with the same scales.
+        All with the same colours, and with the same blocks unless a picture would then be narrower
+        than an eighth of the widest; then each has an axis of its own, and the last one says so.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no map.
     """
+    if not maps:
+        raise ArgumentError("maps", "no load map", "one or more, by title")
     if axes is None:
         size = (10, 0.4 + 1.8 * len(maps))
-        _, grid = plt.subplots(len(maps), 1, figsize=size, layout="constrained", squeeze=False)
-        axes = list(grid[:, 0])
+        axes = list(new_figure(figsize=size).subplots(len(maps), 1, squeeze=False)[:, 0])
     top = max((float(each.load.max(initial=1)) for each in maps.values()), default=1.0)
     widest = max((each.n_blocks for each in maps.values()), default=1) or 1
+    narrowest = min((each.n_blocks for each in maps.values() if each.n_blocks), default=1)
+    own = narrowest * _NARROWEST < widest
     norm = LogNorm(1, max(top, 2))
     colours = colormaps["viridis_r"].with_extremes(bad=IDLE)
     for ax, (title, each) in zip(axes, maps.items(), strict=True):
@@ -119,9 +132,15 @@ def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None
                 norm=norm,
                 extent=(-0.5, columns * each.every - 0.5, warps - 0.5, -0.5),
             )
-        ax.set_xlim(-0.5, widest - 0.5)
-        ax.set_ylabel("warp")
+        else:
+            ax.set_yticks([])
+        ax.set_xlim(-0.5, ((each.n_blocks or 1) if own else widest) - 0.5)
+        ax.xaxis.set_major_locator(MaxNLocator(7, integer=True))
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        ax.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+        ax.set_ylabel(each.worker.replace(" ", "\n"))
         ax.set_title(title, loc="left", fontsize=9.5)
+        tell(ax, f"{title}: the nonzeros of each {each.worker} of {each.n_blocks:,} blocks.")
         if each.every > 1:
             ax.annotate(
                 f"one block of {each.every:,} is shown",
@@ -131,9 +150,10 @@ def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None
                 fontsize=8,
                 color=GREY,
             )
-    axes[-1].set_xlabel("block")
+    axes[-1].set_xlabel("block" + " (each picture as wide as its own blocks)" * own)
     bar = axes[-1].figure.colorbar(ScalarMappable(norm, colours), ax=axes, pad=0.01, aspect=25)
     bar.ax.yaxis.set_major_formatter(PLAIN)
     bar.ax.yaxis.set_minor_formatter(NullFormatter())
-    bar.set_label("nonzeros of the warp\n(grey: idle)", fontsize=9)
+    workers = " or ".join(dict.fromkeys(each.worker for each in maps.values()))
+    bar.set_label(f"nonzeros of the {workers}\n(grey: idle)", fontsize=9)
     return list(axes)

@@ -45,7 +45,8 @@ def new_axes(ax: Axes | None, **figure_options: Any) -> Axes:
 
 def new_figure(**figure_options: Any) -> Page:
     """Return a new figure that pyplot knows, so that a notebook shows it without being asked."""
-    return plt.figure(FigureClass=Page, alt="", layout="constrained", **figure_options)
+    page: Page = plt.figure(FigureClass=Page, alt="", layout="constrained", **figure_options)
+    return page
 
 
 def tell(ax: Axes, sentence: str) -> None:

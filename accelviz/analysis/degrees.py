@@ -1,0 +1,198 @@
+"""How unequal the rows of a graph are, counted from its degree histogram."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.errors import ArgumentError
+
+#: What a distribution with a long tail is cut at where it cannot be shown whole: so many of the
+#: rows are below, and the longest row is so many times as long.
+_BODY, _TAIL_TIMES = 0.99, 4
+
+
+@dataclass(frozen=True, eq=False)
+class DegreeBins:
+    """Rows counted in ranges of degrees; ranges without a row are left out.
+
+    Attributes
+    ----------
+    low, high : arrays of int64, shape (k,)
+        First and last degree of each range.
+    rows : array of int64, shape (k,)
+        Rows with one of those degrees.
+    """
+
+    low: npt.NDArray[np.int64]
+    high: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+
+    @property
+    def widths(self) -> npt.NDArray[np.int64]:
+        """Degrees in each range."""
+        return self.high - self.low + 1
+
+    @property
+    def rows_per_degree(self) -> npt.NDArray[np.float64]:
+        """Mean over the degrees of each range of the rows that have it, float64, shape (k,)."""
+        mean: npt.NDArray[np.float64] = self.rows / self.widths
+        return mean
+
+
+@dataclass(frozen=True)
+class LongestRows:
+    """The longest rows of a graph, and what part of its work they are.
+
+    Attributes
+    ----------
+    rows : int
+        How many they are, at least 1 where there is a row.
+    n_rows : int
+        Rows in all.
+    share : float
+        Share of the nonzeros that they hold, 0 to 1.
+    degree : int
+        Nonzeros of the shortest of them.
+    """
+
+    rows: int
+    n_rows: int
+    share: float
+    degree: int
+
+
+def checked_histogram(
+    degrees: npt.ArrayLike, rows: npt.ArrayLike
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return a degree histogram as two int64 arrays, shape (k,).
+
+    Raises
+    ------
+    ArgumentError
+        If they are not two 1-D arrays of one length, `degrees` not negative and ascending, `rows`
+        not negative.
+    """
+    checked = np.atleast_1d(np.asarray(degrees)), np.atleast_1d(np.asarray(rows))
+    if checked[0].shape != checked[1].shape or checked[0].ndim != 1:
+        raise ArgumentError(
+            "rows",
+            f"shape {checked[1].shape} beside degrees of shape {checked[0].shape}",
+            "two 1-D arrays of one length, as DegreeHistogram has them",
+        )
+    for name, values in zip(("degrees", "rows"), checked, strict=True):
+        if values.size and (values.dtype.kind not in "iu" or values.min() < 0):
+            raise ArgumentError(name, f"{values.dtype}, or one below 0", "integers from 0 up")
+    if (np.diff(checked[0].astype(np.int64)) <= 0).any():
+        raise ArgumentError("degrees", "not ascending", "each degree once, the smallest first")
+    return checked[0].astype(np.int64), checked[1].astype(np.int64)
+
+
+def logarithmic_bins(
+    degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], *, per_octave: int = 4
+) -> DegreeBins:
+    """Count rows in ranges of degrees that grow with the degree; rows of degree 0 are left out.
+
+    Parameters
+    ----------
+    degrees, rows : arrays of int64, shape (k,)
+        The degrees that occur, ascending, and how many rows have each of them.
+    per_octave : int
+        Ranges from one power of two to the next; as long as they would be narrower than one degree
+        there are fewer.
+    """
+    octaves = max(1, int(degrees.max(initial=1)).bit_length())
+    edges = np.unique(np.ceil(2.0 ** (np.arange(octaves * per_octave + 1) / per_octave)))
+    return _counted(degrees, rows, edges.astype(np.int64))
+
+
+def equal_bins(
+    degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], largest: int, *, most: int = 60
+) -> DegreeBins:
+    """Count the rows of degree 0 to `largest` in at most `most` ranges of equally many degrees.
+
+    The last range may reach beyond `largest`; no longer row is counted in it.
+    """
+    width = -(-(largest + 1) // most)
+    edges = np.arange(-(-(largest + 1) // width) + 1) * width
+    kept = degrees <= largest
+    return _counted(degrees[kept], rows[kept], edges)
+
+
+def _counted(
+    degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], edges: npt.NDArray[np.int64]
+) -> DegreeBins:
+    sums = np.zeros(edges.size - 1, dtype=np.int64)
+    place = np.searchsorted(edges, degrees, side="right") - 1
+    inside = (place >= 0) & (place < sums.size)
+    np.add.at(sums, place[inside], rows[inside])
+    seen = sums > 0
+    return DegreeBins(edges[:-1][seen], edges[1:][seen] - 1, sums[seen])
+
+
+def end_of_body(degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> int:
+    """Return the degree up to which a picture with linear axes shows something.
+
+    The largest degree, or, where that is more than four times as large, the smallest one that 99 %
+    of the rows do not exceed.
+    """
+    largest = int(degrees.max(initial=0))
+    body = degree_at(degrees, rows, _BODY)
+    return body if body > 0 and largest > _TAIL_TIMES * body else largest
+
+
+def degree_at(degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], share: float) -> int:
+    """Return the smallest degree that at least `share` (0 to 1) of the rows do not exceed."""
+    below = np.cumsum(rows)
+    if not below.size or not below[-1]:
+        return 0
+    return int(degrees[np.searchsorted(below, share * below[-1])])
+
+
+def cumulative_shares(
+    degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Add up the rows, and their nonzeros, from the smallest degree to the largest.
+
+    Returns
+    -------
+    of_rows, of_nonzeros : arrays of float64, shape (k,)
+        Share, 0 to 1, that rows of at most each degree have; all 0 where there is nothing to share.
+    """
+    sums = np.cumsum(rows), np.cumsum(degrees * rows)
+    of_rows, of_nonzeros = (each / max(1, int(each[-1]) if each.size else 1) for each in sums)
+    return of_rows, of_nonzeros
+
+
+def longest_rows(
+    degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], share: float = 0.01
+) -> LongestRows:
+    """Say what part of the nonzeros the longest rows hold.
+
+    Parameters
+    ----------
+    degrees, rows : arrays of int64, shape (k,)
+        The degrees that occur, ascending, and how many rows have each of them.
+    share : float
+        How many of the rows, 0 to 1; rounded to whole rows, at least one. Of rows that are equally
+        long any may be among them.
+
+    Raises
+    ------
+    ArgumentError
+        If `share` is not between 0 and 1.
+    """
+    if not 0 < share <= 1:
+        raise ArgumentError("share", f"got {share}", "above 0, at most 1")
+    n_rows, nonzeros = int(rows.sum()), int(degrees @ rows)
+    if not n_rows:
+        return LongestRows(0, 0, 0.0, 0)
+    count = max(1, round(share * n_rows))
+    # Rows taken of each degree, the largest degree first.
+    before = np.cumsum(rows[::-1]) - rows[::-1]
+    taken = np.clip(count - before, 0, rows[::-1])
+    held = int(degrees[::-1] @ taken)
+    shortest = int(degrees[::-1][np.flatnonzero(taken)[-1]])
+    return LongestRows(count, n_rows, held / max(1, nonzeros), shortest)

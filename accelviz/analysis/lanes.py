@@ -1,0 +1,335 @@
+"""Which lane reads which column of X when, and which sectors of memory that moves.
+
+All from a trace (`accelviz.trace`), so it holds for any strategy's kernel as it is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from accelviz.analysis.traffic import SECTOR_BYTES
+from accelviz.errors import ArgumentError
+from accelviz.strategies.plans import WARP_SIZE
+
+Integers = npt.NDArray[np.int64]
+_FLOAT_BYTES = 4
+#: Sectors are gathered where fewer than one in so many of those between them are touched.
+_SPARSE = 2
+
+
+def column_visits(traced: pd.DataFrame, n_cols: int, *, array: str = "X") -> pd.DataFrame:
+    """Say which lane touches which columns of a dense matrix, in which turn of its warp.
+
+    Parameters
+    ----------
+    traced : DataFrame
+        From `trace`.
+    n_cols : int
+        Columns of the matrix.
+    array : str
+        The matrix: X, or Y.
+
+    Returns
+    -------
+    DataFrame
+        A row for each access of each lane, in the order of the trace: `block`, `warp` (of the
+        hardware), `lane`, `thread` (of the block), `turn` (which request of that warp for that
+        array, from 0), `row` of the matrix, `column`, and `columns`, the neighboring columns read
+        at once, which is 4 for a float4.
+
+    Raises
+    ------
+    ArgumentError
+        If `n_cols` is below 1.
+    """
+    if n_cols < 1:
+        raise ArgumentError("n_cols", f"got {n_cols}", "1 or more")
+    found = traced[(traced["array"] == array).to_numpy(bool)]
+    numbers = {name: found[name].to_numpy(np.int64) for name in ("block", "warp", "lane", "index")}
+    return pd.DataFrame(
+        {
+            **{name: numbers[name] for name in ("block", "warp", "lane")},
+            "thread": numbers["warp"] * WARP_SIZE + numbers["lane"],
+            "turn": _turns(numbers["block"], numbers["warp"], found["step"].to_numpy(np.int64)),
+            "row": numbers["index"] // n_cols,
+            "column": numbers["index"] % n_cols,
+            "columns": found["bytes"].to_numpy(np.int64) // _FLOAT_BYTES,
+        }
+    )
+
+
+def _turns(block: Integers, warp: Integers, step: Integers) -> Integers:
+    """Count the steps of each warp of each block, from 0."""
+    order = np.lexsort((step, warp, block))
+    warps = np.stack([block, warp])[:, order]
+    another = _changes(warps)
+    request = np.cumsum(another | _changes(step[order]))
+    turn = np.empty(step.size, dtype=np.int64)
+    turn[order] = request - request[np.flatnonzero(another)][np.cumsum(another) - 1]
+    return turn
+
+
+def _changes(columns: Integers) -> npt.NDArray[np.bool_]:
+    """Return where a record differs from the one before it; the first one does."""
+    columns = np.atleast_2d(columns)
+    changed = np.ones(columns.shape[1], dtype=bool)
+    changed[1:] = (columns[:, 1:] != columns[:, :-1]).any(axis=0)
+    return changed
+
+
+def column_runs(visits: pd.DataFrame) -> pd.DataFrame:
+    """Put lanes of one turn together that touch neighboring columns of one row.
+
+    Parameters
+    ----------
+    visits : DataFrame
+        From `column_visits`.
+
+    Returns
+    -------
+    DataFrame
+        `block`, `warp`, `turn`, `row`, `column` (the first), `columns` (how many), `first_lane`,
+        `last_lane` and `lanes`; in ascending order of the first five.
+    """
+    keys = ["block", "turn", "warp", "row"]
+    ordered = visits.sort_values([*keys, "column", "lane"], kind="stable")
+    column = ordered["column"].to_numpy()
+    end = column + ordered["columns"].to_numpy()
+    begins = _changes(ordered[keys].to_numpy().T)
+    begins[1:] |= column[1:] > end[:-1]
+    first = np.flatnonzero(begins)
+    found = ordered.iloc[first][["block", "warp", "turn", "row", "column"]].reset_index(drop=True)
+    lane = ordered["lane"].to_numpy()
+    if not first.size:
+        return found.assign(columns=0, first_lane=0, last_lane=0, lanes=0).astype(np.int64)
+    found["columns"] = np.maximum.reduceat(end, first) - column[first]
+    found["first_lane"] = np.minimum.reduceat(lane, first)
+    found["last_lane"] = np.maximum.reduceat(lane, first)
+    found["lanes"] = np.diff(np.append(first, begins.size))
+    order = ["block", "warp", "turn", "row", "column"]
+    return found.sort_values(order, kind="stable", ignore_index=True)
+
+
+def first_warps(visits: pd.DataFrame, count: int) -> pd.DataFrame:
+    """Keep the visits of the `count` lowest warps that have any.
+
+    Warps of equal number of several blocks are different warps; lower blocks come first.
+    """
+    order = visits[["warp", "block"]].drop_duplicates().sort_values(["warp", "block"])[:count]
+    return visits.merge(order, on=["warp", "block"])
+
+
+def stack_runs(runs: pd.DataFrame) -> pd.DataFrame:
+    """Give the runs of each turn lines on which none hides another.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        From `column_runs`.
+
+    Returns
+    -------
+    DataFrame
+        The same with `worker`, the warp counted from 0 among those that there are, and `line`, from
+        0 in each turn: runs of one row share a line, unless several warps read the same columns
+        of it. The line of the lowest warp comes first.
+    """
+    found = runs.copy()
+    found["worker"] = found.groupby(["warp", "block"]).ngroup()
+    again = found.groupby(["turn", "row", "column"]).cumcount()
+    lowest = found.groupby([found["turn"], found["row"], again])["worker"].transform("min")
+    line = found.groupby([found["turn"], lowest, found["row"], again]).ngroup()
+    found["line"] = line - line.groupby(found["turn"]).transform("min")
+    return found
+
+
+def columns_at_once(visits: pd.DataFrame) -> int:
+    """Return how many columns of a row are read in one turn, by whichever warps of a block.
+
+    The median over the turns and the rows that are read in each, the higher one of two; 0 if
+    nothing is read.
+    """
+    covered = _covered(column_runs(visits), ["block", "turn", "row"])
+    return int(covered.quantile(0.5, interpolation="higher")) if len(covered) else 0
+
+
+def turns_per_row(visits: pd.DataFrame) -> int:
+    """Return in how many turns a warp reads of the same row; the median, 0 if nothing is read."""
+    turns = visits.groupby(["block", "warp", "row"])["turn"].nunique()
+    return int(turns.median()) if len(turns) else 0
+
+
+def _covered(runs: pd.DataFrame, keys: list[str]) -> pd.Series:
+    """Count the distinct columns of runs that have the same keys."""
+    ordered = runs.sort_values([*keys, "column"], kind="stable")
+    begin = ordered["column"].to_numpy()
+    end = begin + ordered["columns"].to_numpy()
+    group = np.cumsum(_changes(ordered[keys].to_numpy().T))
+    # The end of all earlier runs of the group: shifted by group, one running maximum serves all.
+    reach = int(end.max(initial=0)) + 1
+    before = np.maximum.accumulate(np.append(0, (end + group * reach)[:-1])) - group * reach
+    fresh = np.maximum(0, end - np.maximum(begin, before))
+    return pd.Series(fresh).groupby(group).sum()
+
+
+def request_numbers(traced: pd.DataFrame) -> Integers:
+    """Count the requests of a trace from 0, in the order in which they are made.
+
+    Returns
+    -------
+    array of int64, shape (accesses,)
+        The request of each access: blocks one after the other, steps in order.
+    """
+    block, step = (traced[name].to_numpy(np.int64) for name in ("block", "step"))
+    order = np.lexsort((step, block))
+    number = np.empty(block.size, dtype=np.int64)
+    number[order] = np.cumsum(_changes(np.stack([block, step])[:, order])) - 1
+    return number
+
+
+def sector_runs(traced: pd.DataFrame) -> pd.DataFrame:
+    """Say which 32-byte sectors each request touches, and which bytes of them it asks for.
+
+    Parameters
+    ----------
+    traced : DataFrame
+        From `trace`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each run of neighboring bytes in one sector that a request asks for, by however
+        many lanes: `request` (from 0, in the order in which they are made), `warp`, `kind`,
+        `array`, `sector` (of the array, from 0), `first` and `last` byte in the sector, and
+        `begins`, True for the first run of its request in its sector. In ascending order.
+    """
+    table = pd.DataFrame(
+        {
+            "request": request_numbers(traced),
+            "warp": traced["warp"].to_numpy(np.int64),
+            "kind": traced["kind"].to_numpy(),
+            "array": traced["array"].to_numpy(),
+            "offset": traced["offset"].to_numpy(np.int64),
+            "bytes": traced["bytes"].to_numpy(np.int64),
+        }
+    )
+    table = table.drop_duplicates(["request", "offset", "bytes"])
+    table = table.sort_values(["request", "offset"], kind="stable", ignore_index=True)
+    offset = table["offset"].to_numpy()
+    end = offset + table["bytes"].to_numpy()
+    sector = offset // SECTOR_BYTES
+    begins = _changes(np.stack([table["request"].to_numpy(), sector]))
+    parted = begins.copy()
+    parted[1:] |= offset[1:] > end[:-1]
+    first = np.flatnonzero(parted)
+    found = table.iloc[first][["request", "warp", "kind", "array"]].reset_index(drop=True)
+    found["sector"] = sector[first]
+    found["first"] = offset[first] - sector[first] * SECTOR_BYTES
+    last = np.maximum.reduceat(end, first) if first.size else end
+    found["last"] = last - sector[first] * SECTOR_BYTES - 1
+    found["begins"] = begins[first]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where the sectors of an array go in a picture.
+
+    Attributes
+    ----------
+    touched : array of int64, shape (k,)
+        The sectors that are touched, ascending.
+    gathered : bool
+        Whether only these have a place, one after the other, because most of those between them
+        are not touched. If not, all from the first to the last have.
+    """
+
+    touched: Integers
+    gathered: bool
+
+    @classmethod
+    def of(cls, sectors: Integers) -> Places:
+        """Give places to these sectors, repetitions allowed."""
+        touched = np.unique(sectors)
+        spanned = int(touched[-1] - touched[0]) + 1 if touched.size else 0
+        return cls(touched, touched.size * _SPARSE < spanned)
+
+    @property
+    def spanned(self) -> int:
+        """Sectors from the first touched one to the last."""
+        return int(self.touched[-1] - self.touched[0]) + 1 if self.touched.size else 0
+
+    @property
+    def n(self) -> int:
+        """Places there are."""
+        return self.touched.size if self.gathered else self.spanned
+
+    def find(self, sectors: Integers) -> Integers:
+        """Return the place of each of these sectors, from 0; all must be touched ones."""
+        if self.gathered:
+            return np.searchsorted(self.touched, sectors)
+        return sectors - self.touched[0] if self.touched.size else sectors
+
+
+@dataclass(frozen=True, eq=False)
+class SectorMap:
+    """Sectors moved and bytes asked for, in few enough cells to draw.
+
+    Attributes
+    ----------
+    moved : array of int64, shape (lines, columns)
+        Sectors that the requests of a cell move: a line is some neighboring places, a column some
+        requests in a row.
+    asked : array of int64, shape (lines, columns)
+        Distinct bytes of them that each request asks for, in all.
+    places_per_line, requests_per_column : int
+        The last line and column may have fewer.
+    """
+
+    moved: Integers
+    asked: Integers
+    places_per_line: int
+    requests_per_column: int
+
+    @property
+    def share(self) -> npt.NDArray[np.float64]:
+        """Bytes asked for over bytes moved, 0 to 1; NaN where nothing is moved."""
+        share = np.full(self.moved.shape, np.nan)
+        np.divide(self.asked, self.moved * SECTOR_BYTES, out=share, where=self.moved > 0)
+        return share
+
+
+def sector_map(
+    runs: pd.DataFrame, places: Places, requests: int, *, lines: int = 120, columns: int = 400
+) -> SectorMap:
+    """Count what `sector_runs` of one array say in a grid of at most `lines` x `columns` cells.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        From `sector_runs`, of one array.
+    places : Places
+        Of these sectors, or of more.
+    requests : int
+        Requests of the whole picture.
+    lines, columns : int
+
+    Returns
+    -------
+    SectorMap
+    """
+    per_line = max(1, -(-places.n // lines))
+    per_column = max(1, -(-requests // columns))
+    shape = (-(-places.n // per_line), -(-requests // per_column))
+    cell = (
+        places.find(runs["sector"].to_numpy(np.int64)) // per_line,
+        runs["request"].to_numpy(np.int64) // per_column,
+    )
+    moved, asked = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    np.add.at(moved, cell, runs["begins"].to_numpy(np.int64))
+    np.add.at(asked, cell, (runs["last"] - runs["first"] + 1).to_numpy(np.int64))
+    return SectorMap(moved, asked, per_line, per_column)

@@ -1,0 +1,131 @@
+"""Where a row went, and a sample of the blocks, without spelling out a whole workload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from accelviz.analysis.balance import LoadMap, worker_name
+from accelviz.errors import ArgumentError
+from accelviz.strategies import Plan
+from accelviz.workload import Workload, nonzeros_per_warp
+
+#: Warps up to which a workload is read at once rather than block by block.
+_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class RowPlace:
+    """Where a row of the caller's graph is in a plan.
+
+    Attributes
+    ----------
+    row : int
+        Of the caller's graph.
+    place : int
+        The same row of the matrix that the kernel walks (`Plan.matrix`).
+    degree : int
+        Its nonzeros.
+    first_nz : int
+        Position of the first of them in that matrix's nonzero arrays.
+    first_block, blocks : int
+        The first block that has some of it, and how many have; no block at all where a row without
+        nonzeros is cleared beforehand.
+    """
+
+    row: int
+    place: int
+    degree: int
+    first_nz: int
+    first_block: int
+    blocks: int
+
+
+def find_row(plan: Plan, row: int) -> RowPlace:
+    """Follow a row of the caller's graph to its place and its blocks.
+
+    Parameters
+    ----------
+    plan : Plan
+        With a workload.
+    row : int
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such row.
+    PartitionError
+        If the plan is a library's.
+
+    Notes
+    -----
+    Where the blocks go through the rows in order, as those of every strategy here do, a binary
+    search looks at a few dozen of them; where they do not, all are read.
+    """
+    if not 0 <= row < plan.graph.n_rows:
+        raise ArgumentError("row", f"got {row}", f"0 to {plan.graph.n_rows - 1}")
+    place = row if plan.permutation is None else int(plan.permutation.inverse[row])
+    begin, end = (int(each) for each in plan.matrix.row_pointers[place : place + 2])
+    first = _first_block(plan, lambda work: bool(work.row.max() >= place))
+    after = _first_block(plan, lambda work: bool(work.row.min() > place))
+    if not (first < after and place in plan.workload(first, first + 1).row):
+        first, after = _scan(plan, place) if end > begin else (0, 0)
+    return RowPlace(row, place, end - begin, begin, first, after - first)
+
+
+def _first_block(plan: Plan, reached: Callable[[Workload], bool]) -> int:
+    """Search for the first block that has reached something, blocks without a record left out."""
+    low, high = 0, plan.launch.n_blocks
+    while low < high:
+        middle = probe = (low + high) // 2
+        work = plan.workload(probe, probe + 1)
+        while not len(work) and probe + 1 < high:
+            probe += 1
+            work = plan.workload(probe, probe + 1)
+        if not len(work) or reached(work):
+            high = middle
+        else:
+            low = probe + 1
+    return low
+
+
+def _scan(plan: Plan, place: int) -> tuple[int, int]:
+    first = last = None
+    for part in plan.workload_slices():
+        found = part.block[part.row == place]
+        if found.size:
+            first = int(found[0]) if first is None else first
+            last = int(found[-1])
+    return (0, 0) if first is None or last is None else (first, last + 1)
+
+
+def sampled_loads(plan: Plan, most: int = 160) -> LoadMap:
+    """Sum the work of at most `most` blocks by warp; see `balance.load_map`.
+
+    Unlike there, only the blocks shown are looked at, so the idle share is left to others (NaN).
+
+    Parameters
+    ----------
+    plan : Plan
+        With a workload.
+    most : int
+        Most blocks shown; of more, every k-th is.
+    """
+    n_blocks, warps = plan.launch.n_blocks, plan.warps_per_block
+    every = max(1, -(-n_blocks // most))
+    shown = np.arange(0, n_blocks, every)
+    load = np.zeros((shown.size, warps), dtype=np.int64)
+    if n_blocks * warps <= _AT_ONCE:
+        work = plan.workload()
+        whole = np.zeros((n_blocks, warps), dtype=np.int64)
+        if len(work):
+            counted = nonzeros_per_warp(work, warps)
+            whole[work.block[0] : work.block[0] + len(counted)] = counted
+        load = whole[::every]
+    else:
+        for i, block in enumerate(shown.tolist()):
+            work = plan.workload(block, block + 1)
+            load[i] = np.bincount(work.warp, weights=work.nz_count, minlength=warps)
+    return LoadMap(load, n_blocks, every, float("nan"), worker_name(plan))

@@ -1,0 +1,179 @@
+"""Lines of a strategy's metadata taken apart: their words, the fields in them, what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.errors import ArgumentError
+from accelviz.partition.block_level import FIELD_BITS, BlockSetting, unpack
+
+#: Bits of a word of any metadata.
+WORD_BITS = 32
+
+
+@dataclass(frozen=True)
+class Field:
+    """Some neighboring bits of a word.
+
+    Attributes
+    ----------
+    name : str
+    bits : int
+        How many they are.
+    value : int
+    """
+
+    name: str
+    bits: int
+    value: int
+
+
+@dataclass(frozen=True)
+class MetadataLine:
+    """One line of metadata, which is what one block or one warp reads.
+
+    Attributes
+    ----------
+    title : str
+        What the line belongs to.
+    words : tuple of int
+        Its 32-bit words in the order of memory, as unsigned numbers.
+    fields : tuple of tuple of Field
+        Of each word, from the high bit to the low one; 32 bits in all. Empty where what the bits
+        mean is not known.
+    meaning : str
+        What the line says, in words; empty where that is not known.
+    """
+
+    title: str
+    words: tuple[int, ...]
+    fields: tuple[tuple[Field, ...], ...]
+    meaning: str = ""
+
+
+def block_level_lines(
+    metadata: npt.NDArray[np.int32], setting: BlockSetting, blocks: int | Iterable[int]
+) -> list[MetadataLine]:
+    """Take the int4 of some blocks apart (Accel-GCN, section III-C).
+
+    Parameters
+    ----------
+    metadata : array of int32, shape (blocks, 4)
+        As `block_partition` gives it.
+    setting : BlockSetting
+        The one it was made with.
+    blocks : int or iterable of int
+        Which blocks.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such block.
+    PartitionError
+        If the metadata cannot have been made with `setting`.
+    """
+    found = []
+    numbers = _numbers(blocks)
+    for block, line in zip(numbers, word_lines(metadata, numbers, called="block"), strict=True):
+        fields = unpack(metadata[block : block + 1], setting)
+        degree, row, loc, rows, warp_nzs, row_nzs = (
+            int(column[0])
+            for column in (
+                fields.degree,
+                fields.first_row,
+                fields.first_nz,
+                fields.rows,
+                fields.warp_nzs,
+                fields.row_nzs,
+            )
+        )
+        begin = (
+            (Field("degree", WORD_BITS, degree),),
+            (Field("first row", WORD_BITS, row),),
+            (Field("first nonzero (loc)", WORD_BITS, loc),),
+        )
+        if degree > setting.deg_bound:
+            info: tuple[Field, ...] = (Field("info: nonzeros of this part", WORD_BITS, row_nzs),)
+            meaning = (
+                f"degree {degree:,}, more than the {setting.deg_bound:,} that a block takes: this "
+                f"one takes {_nonzeros(row_nzs)} of row {row:,}, the first at position {loc:,}, "
+                f"at most {warp_nzs:,} a warp"
+            )
+        else:
+            info = (
+                Field("info: nonzeros of a warp", WORD_BITS - FIELD_BITS, warp_nzs),
+                Field("info: rows", FIELD_BITS, rows),
+            )
+            per_row = int(fields.warps_per_row[0])
+            who = f"each of the {rows} rows from row {row:,} on" if rows > 1 else f"row {row:,}"
+            share = "one warp a row" if per_row == 1 else f"{per_row} warps share a row"
+            meaning = (
+                f"degree {degree:,}: {who} has {_nonzeros(degree)}, the first at position {loc:,}; "
+                f"{share}, at most {_nonzeros(warp_nzs)} each"
+            )
+        found.append(MetadataLine(line.title, line.words, (*begin, info), meaning))
+    return found
+
+
+def _nonzeros(count: int) -> str:
+    return f"{count:,} nonzero{'' if count == 1 else 's'}"
+
+
+def word_lines(
+    metadata: npt.NDArray[Any],
+    lines: int | Iterable[int],
+    *,
+    names: Sequence[str] = (),
+    called: str = "line",
+) -> list[MetadataLine]:
+    """Take lines of any strategy's metadata apart, a field a word.
+
+    Parameters
+    ----------
+    metadata : array of a 32-bit integer type, shape (lines,) or (lines, words)
+        `Plan.metadata`.
+    lines : int or iterable of int
+        Which lines.
+    names : sequence of str, optional
+        Of the words, such as row, first nonzero, length and padding for Accel-GCN's warp-level
+        metadata (Figure 3b). Without them the words are left unnamed.
+    called : str
+        What a line belongs to: "block" or "warp".
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such line, `metadata` is no such array, or there is not a name a word.
+    """
+    array = np.asarray(metadata)
+    if array.ndim not in (1, 2) or array.dtype.kind not in "iu" or array.dtype.itemsize != 4:
+        raise ArgumentError(
+            "metadata",
+            f"a {array.ndim}-D array of {array.dtype}",
+            "32-bit integers, a line a block or warp",
+        )
+    table = array.reshape(len(array), -1) if array.size else np.empty((0, 0), np.int32)
+    if names and len(names) != table.shape[1]:
+        raise ArgumentError("names", f"{len(names)} names", f"{table.shape[1]}, one a word")
+    found = []
+    for line in _numbers(lines):
+        if not 0 <= line < len(table):
+            raise ArgumentError(
+                f"{called}s", f"there is no {called} {line}", f"0 to {len(table) - 1:,}"
+            )
+        signed = table[line].tolist()
+        words = tuple(word % (1 << WORD_BITS) for word in signed)
+        fields = tuple(
+            (Field(name, WORD_BITS, word),) for name, word in zip(names, signed, strict=False)
+        )
+        found.append(MetadataLine(f"{called} {line:,}", words, fields))
+    return found
+
+
+def _numbers(lines: int | Iterable[int]) -> list[int]:
+    return [int(lines)] if isinstance(lines, int | np.integer) else list(lines)

@@ -1,0 +1,381 @@
+"""Which block handles which nonzeros: over the whole matrix, and row by row for a few blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from accelviz.analysis.balance import example_blocks, worker_name
+from accelviz.errors import ArgumentError
+from accelviz.strategies import Plan
+from accelviz.workload import Workload
+
+#: Orders of the rows: the caller's, or that in which the kernel walks them.
+ORDERS = ("caller", "kernel")
+#: Blocks shown beyond which nobody can tell them apart.
+MOST_BLOCKS = 512
+#: Most runs of one row in an assignment; of the rest only the nonzeros are counted.
+MOST_RUNS = 400
+#: Blocks chosen as examples, and blocks that are shown of a row cut over many.
+_EXAMPLES, _BLOCKS_OF_A_ROW = 8, 12
+
+
+@dataclass(frozen=True, eq=False)
+class OwnershipMap:
+    """Nonzeros, and the blocks that handle them, in each cell of a grid over a matrix.
+
+    Attributes
+    ----------
+    counts : array of int64, shape (rows of cells, columns of cells)
+        Nonzeros in each cell. They add up to the matrix's.
+    mean_block : array of float64, the shape of `counts`
+        Mean over a cell's nonzeros of the number of their block; NaN where there is none. In a map
+        that is `exact`, the block itself.
+    shape : tuple of int
+        Rows and columns of the matrix. Cell i begins at row `ceil(i * rows / cells)`.
+    n_blocks : int
+        Blocks launched.
+    order : {"caller", "kernel"}
+        What the rows are ordered by.
+    rows_apart : float
+        Rows from the first to the last, both included, that a block has nonzeros in; mean over the
+        blocks that have any. 0 if none has.
+    spread : float
+        Standard deviation of the block numbers within a cell, pooled over all nonzeros; 0 in a map
+        that is `exact`.
+    strategy, graph : str
+        Their names.
+    """
+
+    counts: npt.NDArray[np.int64]
+    mean_block: npt.NDArray[np.float64]
+    shape: tuple[int, int]
+    n_blocks: int
+    order: str
+    rows_apart: float
+    spread: float
+    strategy: str
+    graph: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether each cell is one entry of the matrix."""
+        return self.counts.shape == self.shape
+
+
+def ownership_map(plan: Plan, *, cells: int = 150, order: str = "caller") -> OwnershipMap:
+    """Count the nonzeros of a plan's matrix by cell and block, exactly, in slices of its workload.
+
+    Parameters
+    ----------
+    plan : Plan
+    cells : int
+        Most cells along each side. A matrix that has no more rows and columns is mapped exactly.
+    order : {"caller", "kernel"}
+        Of the rows; the columns are always the caller's.
+
+    Raises
+    ------
+    ArgumentError
+        If `cells` is below 1, or there is no such order.
+    PartitionError
+        If the plan is a library's, which does not say which block does what.
+    """
+    if cells < 1:
+        raise ArgumentError("cells", f"got {cells}", "1 or more")
+    if order not in ORDERS:
+        raise ArgumentError("order", f"got {order!r}", " or ".join(map(repr, ORDERS)))
+    n_rows, n_cols = plan.matrix.shape
+    counts = np.zeros((min(cells, n_rows), min(cells, n_cols)), dtype=np.int64)
+    block_sums = np.zeros_like(counts)
+    block_squares = np.zeros(counts.shape)
+    place = plan.output_rows if order == "caller" else np.arange(n_rows, dtype=np.int32)
+    blocks = rows_apart = 0
+    for part in plan.workload_slices():
+        found = _count_cells(
+            part.block,
+            part.row,
+            part.nz_start,
+            part.nz_count,
+            place,
+            plan.matrix.column_indices,
+            n_cols,
+            counts,
+            block_sums,
+            block_squares,
+        )
+        blocks, rows_apart = blocks + found[0], rows_apart + found[1]
+    with np.errstate(invalid="ignore"):
+        mean = block_sums / counts
+    work = counts > 0
+    variance = (block_squares - block_sums * mean)[work].sum() / max(1, int(counts.sum()))
+    return OwnershipMap(
+        counts,
+        mean,
+        (n_rows, n_cols),
+        plan.launch.n_blocks,
+        order,
+        rows_apart / blocks if blocks else 0.0,
+        float(np.sqrt(max(0.0, variance))),
+        plan.strategy,
+        plan.graph.name,
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_cells(
+    block: npt.NDArray[np.int64],
+    row: npt.NDArray[np.int32],
+    nz_start: npt.NDArray[np.int64],
+    nz_count: npt.NDArray[np.int32],
+    place: npt.NDArray[np.int32],
+    column_indices: npt.NDArray[np.int32],
+    n_cols: int,
+    counts: npt.NDArray[np.int64],
+    block_sums: npt.NDArray[np.int64],
+    block_squares: npt.NDArray[np.float64],
+) -> tuple[int, int]:
+    """Add some whole blocks to the cells; return how many have work, and the sum of their rows."""
+    blocks = rows_apart = 0
+    current, low, high = -1, 0, -1
+    for i in range(block.size):
+        if not nz_count[i]:
+            continue
+        shown = place[row[i]]
+        if block[i] != current:
+            rows_apart += high - low + 1
+            blocks += 1
+            current, low, high = block[i], shown, shown
+        low, high = min(low, shown), max(high, shown)
+        line = int(shown) * counts.shape[0] // place.size
+        for k in range(nz_start[i], nz_start[i] + nz_count[i]):
+            cell = int(column_indices[k]) * counts.shape[1] // n_cols
+            counts[line, cell] += 1
+            block_sums[line, cell] += block[i]
+            block_squares[line, cell] += float(block[i]) * block[i]
+    return blocks, rows_apart + high - low + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """Some blocks' rows as the kernel walks them, and which warp handles which of their nonzeros.
+
+    Attributes
+    ----------
+    runs : DataFrame
+        A line for each run of nonzeros: `block`, `warp`, `row` (of the matrix that the kernel
+        walks), `place` (of the run's first nonzero within its row) and `count`, its nonzeros: 0
+        where a warp only writes a row that has none.
+    rows : DataFrame
+        A line for each row shown, ascending: `row`, `caller_row` (its number in the caller's order)
+        and `degree`.
+    blocks : DataFrame
+        A line for each block chosen, ascending: `block`, `rows` that it handles, `rows_shown`, its
+        `nonzeros`, its `warps` that have any, and how many the `least` and the `most` loaded of
+        these have; of the whole block, whatever is shown.
+    n_blocks, n_rows, nnz : int
+        Of the whole plan and its matrix.
+    worker : str
+        What `warp` counts: "warp", or "thread group" (`balance.worker_name`).
+    order : {"caller", "kernel"}
+        Whether the kernel walks the caller's rows or permuted ones.
+    strategy, graph : str
+        Their names.
+    """
+
+    runs: pd.DataFrame
+    rows: pd.DataFrame
+    blocks: pd.DataFrame
+    n_blocks: int
+    n_rows: int
+    nnz: int
+    worker: str
+    order: str
+    strategy: str
+    graph: str
+
+    @property
+    def whole(self) -> bool:
+        """Whether every row and every nonzero is in it."""
+        return len(self.rows) == self.n_rows and int(self.runs["count"].sum()) == self.nnz
+
+
+def assignment(
+    plan: Plan, blocks: int | Iterable[int] | None = None, *, most_rows: int = 48
+) -> Assignment:
+    """Tell which block and warp handles which nonzeros of each row (Accel-GCN, Figures 4d and e).
+
+    Parameters
+    ----------
+    plan : Plan
+    blocks : int or iterable of int, optional
+        Which blocks, such as `range(10, 15)`; at most 512. If not given, all of a matrix of at most
+        `most_rows` rows, its rows without a block included; else a few blocks that differ in the
+        degree of their rows, and of a row cut over several blocks up to 12 of these.
+    most_rows : int
+        Of blocks with more rows in all, each shows as many of its first rows as there is room for.
+
+    Returns
+    -------
+    Assignment
+        Of one row at most 400 runs.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such block, there are too many, or `most_rows` is below 1.
+    PartitionError
+        If the plan is a library's, which does not say which warp does what.
+    """
+    if most_rows < 1:
+        raise ArgumentError("most_rows", f"got {most_rows}", "1 or more")
+    everything = blocks is None and plan.matrix.n_rows <= most_rows
+    if everything:
+        work = plan.workload()
+    else:
+        chosen = _examples(plan, most_rows) if blocks is None else _checked(plan, blocks)
+        work = _workload_of(plan, chosen)
+    pointers = plan.matrix.row_pointers
+    runs = work.to_frame().rename(columns={"nz_start": "place", "nz_count": "count"})
+    runs["place"] -= pointers[runs["row"]]
+    of_block = runs.groupby("block").agg(rows=("row", "nunique"), nonzeros=("count", "sum"))
+    rank = runs.drop_duplicates(["block", "row"]).groupby("block").cumcount()
+    quota = _quota(of_block["rows"].to_numpy(), most_rows)
+    shown = runs.loc[rank.index[rank < quota], ["block", "row"]]
+    of_block.insert(1, "rows_shown", shown.groupby("block").size())
+    per_warp = runs[runs["count"] > 0].groupby(["block", "warp"])["count"].sum()
+    of_warps = per_warp.groupby("block").agg(["size", "min", "max"])
+    of_block[["warps", "least", "most"]] = of_warps.reindex(of_block.index, fill_value=0)
+    runs = runs.merge(shown, on=["block", "row"])
+    runs = runs[runs.groupby("row").cumcount() < MOST_RUNS].reset_index(drop=True)
+    rows = np.arange(plan.matrix.n_rows) if everything else np.unique(runs["row"])
+    return Assignment(
+        runs,
+        pd.DataFrame(
+            {
+                "row": rows,
+                "caller_row": plan.output_rows[rows],
+                "degree": pointers[rows + 1] - pointers[rows],
+            }
+        ),
+        of_block.reset_index(),
+        plan.launch.n_blocks,
+        plan.matrix.n_rows,
+        plan.matrix.nnz,
+        worker_name(plan),
+        "caller" if plan.permutation is None else "kernel",
+        plan.strategy,
+        plan.graph.name,
+    )
+
+
+def _quota(rows: npt.NDArray[np.int64], most_rows: int) -> int:
+    """Return how many rows of a block fit, at least 1, if all have at most `most_rows`."""
+    low, high = 1, max(1, int(rows.max(initial=1)))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if np.minimum(rows, middle).sum() <= most_rows:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _checked(plan: Plan, blocks: int | Iterable[int]) -> list[int]:
+    asked = [blocks] if isinstance(blocks, int | np.integer) else blocks
+    n_blocks = plan.launch.n_blocks
+    chosen: set[int] = set()
+    for block in asked:
+        if isinstance(block, bool) or not isinstance(block, int | np.integer):
+            raise ArgumentError("blocks", f"got {block!r}", "block numbers")
+        if not 0 <= block < n_blocks:
+            raise ArgumentError("blocks", f"there is no block {block}", f"0 to {n_blocks - 1:,}")
+        chosen.add(int(block))
+        if len(chosen) > MOST_BLOCKS:
+            raise ArgumentError("blocks", f"more than {MOST_BLOCKS}", f"at most {MOST_BLOCKS}")
+    return sorted(chosen)
+
+
+def _workload_of(plan: Plan, blocks: list[int]) -> Workload:
+    """Return the workload of some blocks, ascending, read a range at a time."""
+    numbers = np.array(blocks, dtype=np.int64)
+    ranges = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+    return Workload.concatenate(
+        plan.workload(int(part[0]), int(part[-1]) + 1) for part in ranges if part.size
+    )
+
+
+def _examples(plan: Plan, most_rows: int) -> list[int]:
+    """Choose blocks that differ in the degree of their rows, as many as fit with all of these."""
+    degrees = np.diff(plan.matrix.row_pointers)
+    best = np.full(int(degrees.max(initial=0)) + 1, -1, dtype=np.int64)
+    busiest = np.zeros_like(best)
+    for part in plan.workload_slices():
+        _best_of_degree(
+            part.block, part.warp, part.row, part.nz_count, degrees,
+            plan.warps_per_block, best, busiest,
+        )  # fmt: skip
+    present = np.flatnonzero(best >= 0)
+    for count in range(_EXAMPLES, 2, -1):
+        picked = example_blocks(present, busiest[present], count)
+        chosen = [int(best[present[i]]) for i in picked]
+        work = _workload_of(plan, sorted(chosen))
+        pairs = pd.DataFrame({"block": work.block, "row": work.row}).drop_duplicates()
+        if len(pairs) <= most_rows:
+            break
+    return sorted(set(chosen).union(*(_others_of_row(plan, block) for block in chosen)))
+
+
+def _others_of_row(plan: Plan, block: int) -> set[int]:
+    """Find the blocks that share a row with `block`, if a part of one row is all that it has."""
+    work = plan.workload(block, block + 1)
+    row = int(work.row[0])
+    pointers = plan.matrix.row_pointers
+    part = int(work.nz_count.sum()) < int(pointers[row + 1] - pointers[row])
+    if not part or np.any(work.row != row):
+        return set()
+
+    def walk(step: int) -> Iterator[int]:
+        other = block + step
+        while 0 <= other < plan.launch.n_blocks and row in plan.workload(other, other + 1).row:
+            yield other
+            other += step
+
+    found = {block}
+    for step in (-1, 1):  # the row's first parts tell more than its last
+        for other in walk(step):
+            if len(found) == _BLOCKS_OF_A_ROW:
+                break
+            found.add(other)
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _best_of_degree(
+    block: npt.NDArray[np.int64],
+    warp: npt.NDArray[np.int32],
+    row: npt.NDArray[np.int32],
+    nz_count: npt.NDArray[np.int32],
+    degrees: npt.NDArray[np.int64],
+    warps_per_block: int,
+    best: npt.NDArray[np.int64],
+    busiest: npt.NDArray[np.int64],
+) -> None:
+    """Note, for each degree, the block with that largest degree that has most warps with work."""
+    last_seen = np.full(warps_per_block, -1, dtype=np.int64)
+    busy = largest = 0
+    for i in range(block.size):
+        if nz_count[i]:
+            largest = max(largest, degrees[row[i]])
+            if last_seen[warp[i]] != block[i]:
+                last_seen[warp[i]] = block[i]
+                busy += 1
+        if i + 1 == block.size or block[i + 1] != block[i]:
+            if busy > busiest[largest]:
+                best[largest], busiest[largest] = block[i], busy
+            busy = largest = 0

@@ -1,0 +1,251 @@
+"""Which setting of a sweep is best, and its rows as lines or as a grid, for pictures to show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from accelviz.analysis.sweep import STATISTICS
+from accelviz.errors import ArgumentError
+from accelviz.partition.block_level import MAX_BLOCK_WARPS, MAX_WARP_NZS
+
+#: What the paper's authors published.
+PUBLISHED: Mapping[str, Any] = {
+    "max_block_warps": MAX_BLOCK_WARPS,
+    "max_warp_nzs": MAX_WARP_NZS,
+}
+#: Statistics of which less is better. Of the others neither more nor less is.
+LESS_IS_BETTER = frozenset(
+    (
+        *("idle_warps", "idle_share", "largest", "imbalance", "metadata_bytes"),
+        *("rows_shared", "rows_cut", "shared_atomics", "global_atomics"),
+    )
+)
+BETTER = ("lowest", "highest", "neither")
+
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """The best rows of a sweep.
+
+    Attributes
+    ----------
+    row : Series, optional
+        The best one; of equal ones that with the fewest blocks. None where no row has a value or
+        neither more nor less is better.
+    equal : int
+        How many other rows have the same value.
+    """
+
+    row: pd.Series | None
+    equal: int
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """The rows of a sweep that differ in the parameter along x alone.
+
+    Attributes
+    ----------
+    key : mapping of str to object
+        What the line has in common and others have not: parameter to value, those that its
+        strategy does not have left out.
+    rows : DataFrame
+        In ascending order of x; one row, without x, if the strategy has no such parameter.
+    constant : bool
+        Whether it is such a single row.
+    """
+
+    key: Mapping[str, Any]
+    rows: pd.DataFrame
+    constant: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A statistic of a sweep over two parameters.
+
+    Attributes
+    ----------
+    x, y : list
+        Their values, ascending.
+    cells : array of float64, shape (len(y), len(x))
+        NaN where there is no row or it has no value.
+    left_out : tuple of str
+        Strategies whose rows lack one of the parameters.
+    """
+
+    x: list[Any]
+    y: list[Any]
+    cells: npt.NDArray[np.float64]
+    left_out: tuple[str, ...]
+
+
+def parameters(table: pd.DataFrame) -> list[str]:
+    """Return the columns that say what the settings are: those before the first statistic."""
+    names = list(table.columns)
+    return names[: next((i for i, name in enumerate(names) if name in STATISTICS), len(names))]
+
+
+def varying(table: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Return those of the columns that have more than one value, a missing one included."""
+    return [name for name in names if len(table[name].unique()) > 1]
+
+
+def telling(table: pd.DataFrame) -> list[str]:
+    """Return the parameters that tell settings apart: strategy, and what varies within one.
+
+    A parameter that one strategy has and another has not does not vary by that alone.
+    """
+    names = varying(table, parameters(table))
+    if "strategy" not in names:
+        return names
+    groups = [rows for _, rows in table.groupby("strategy", sort=False)]
+    return [name for name in names if name == "strategy" or any(varying(g, [name]) for g in groups)]
+
+
+def checked_sweep(table: pd.DataFrame, value: str, *axes: str) -> None:
+    """Refuse a table that cannot be shown.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing, `value` is no number, or the table does not vary along an axis.
+    """
+    there = [str(name) for name in table.columns]
+    for name in (value, *axes):
+        if name not in table:
+            raise ArgumentError(name, "the table has no such column", ", ".join(there))
+    if not pd.api.types.is_numeric_dtype(table[value]):
+        raise ArgumentError(value, f"a column of {table[value].dtype}", "numbers, as `blocks` is")
+    if len(set(axes)) < len(axes) or value in axes:
+        raise ArgumentError("table", f"{value} against {', '.join(axes)}", "columns that differ")
+    for name in axes:
+        count = table[name].nunique()
+        if count < 2:
+            had = f"only {table[name].dropna().iloc[0]}" if count else "no value"
+            raise ArgumentError(name, f"the table has {had} of it", "a sweep over two or more")
+
+
+def direction(value: str, better: str | None) -> str:
+    """Return which values of a statistic are best: "lowest", "highest" or "neither".
+
+    Raises
+    ------
+    ArgumentError
+        If `better` is none of them. None asks for what is known of the statistic.
+    """
+    if better is None:
+        return "lowest" if value in LESS_IS_BETTER else "neither"
+    if better not in BETTER:
+        raise ArgumentError("better", f"got {better!r}", ", ".join(map(repr, BETTER)))
+    return better
+
+
+def best(table: pd.DataFrame, value: str, better: str) -> Best:
+    """Return the best row of a sweep; `better` is one of `BETTER`."""
+    there = table[table[value].notna()]
+    if better == "neither" or there.empty:
+        return Best(None, 0)
+    wanted = there[value].min() if better == "lowest" else there[value].max()
+    equal = there[there[value] == wanted]
+    if "blocks" in equal and equal["blocks"].notna().any():
+        return Best(equal.loc[equal["blocks"].idxmin()], len(equal) - 1)
+    return Best(equal.iloc[0], len(equal) - 1)
+
+
+def at_setting(
+    table: pd.DataFrame, value: str, setting: Mapping[str, Any] | None
+) -> pd.Series | None:
+    """Return the first row that has these parameters and a value, None if there is none."""
+    if not setting or not set(setting) <= set(table.columns):
+        return None
+    rows = table[table[value].notna()]
+    for name, wanted in setting.items():
+        rows = rows[(rows[name] == wanted).fillna(False).astype(bool)]
+    return None if rows.empty else rows.iloc[0]
+
+
+def lines(table: pd.DataFrame, x: str, by: str | None = None) -> list[Line]:
+    """Take a sweep apart into lines along `x`.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `sweep` returns it.
+    x : str
+        The parameter along the lines.
+    by : str, optional
+        The parameter that tells the lines apart; all others that vary if not given.
+
+    Raises
+    ------
+    ArgumentError
+        If two rows of a line have the same x.
+    """
+    others = [name for name in telling(table) if name != x]
+    if by is not None:
+        if by not in table:
+            raise ArgumentError("by", f"no column {by!r}", ", ".join(others) or "none varies")
+        keys = [by]
+    else:
+        keys = others
+    groups = table.groupby(keys, dropna=False, sort=False) if keys else [((), table)]
+    found = []
+    for values, rows in groups:
+        key = {name: each for name, each in zip(keys, values, strict=True) if pd.notna(each)}
+        along = rows[rows[x].notna()].sort_values(x, kind="stable")
+        _refuse_several(along, [x])
+        if len(along):
+            found.append(Line(key, along, constant=False))
+        constant = rows[rows[x].isna()]
+        if len(constant) > 1:
+            raise ArgumentError(
+                "table", f"{len(constant)} rows of {_text(key)} without {x}", "one, or another `by`"
+            )
+        if len(constant):
+            found.append(Line(key, constant, constant=True))
+    return found
+
+
+def grid(table: pd.DataFrame, value: str, x: str, y: str) -> Grid:
+    """Lay a statistic out over two parameters.
+
+    Raises
+    ------
+    ArgumentError
+        If two rows have the same place.
+    """
+    outside = table[x].isna() | table[y].isna()
+    inside = table[~outside]
+    _refuse_several(inside, [x, y])
+    across, down = (sorted(inside[name].unique()) for name in (x, y))
+    cells = np.full((len(down), len(across)), np.nan)
+    i = np.searchsorted(np.array(down), inside[y].to_numpy())
+    j = np.searchsorted(np.array(across), inside[x].to_numpy())
+    cells[i, j] = inside[value].to_numpy(dtype=np.float64, na_value=np.nan)
+    names = table.loc[outside, "strategy"].unique() if "strategy" in table else ()
+    return Grid(across, down, cells, tuple(map(str, names)))
+
+
+def _refuse_several(rows: pd.DataFrame, places: list[str]) -> None:
+    several = rows[rows.duplicated(places, keep=False)]
+    if several.empty:
+        return
+    place = several[places].iloc[0].to_dict()
+    same = several[(several[places] == several[places].iloc[0]).all(axis=1)]
+    names = [name for name in varying(same, parameters(same)) if name not in places]
+    raise ArgumentError(
+        "table",
+        f"{len(same)} rows at {_text(place)}, which differ in {', '.join(names) or 'nothing'}",
+        f"rows with one value of {names[0]}" if names else "each setting once",
+    )
+
+
+def _text(setting: Mapping[Any, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in setting.items())

@@ -1,0 +1,162 @@
+"""Metadata bit by bit: what a block or a warp reads to know its work."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb
+
+from accelviz.analysis.metadata import WORD_BITS, Field, MetadataLine
+from accelviz.errors import ArgumentError
+from accelviz.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, new_axes, tell
+from accelviz.plots.texts import ink
+
+#: Fields of a line in turn, the last two being those of Accel-GCN's info. A 0 is paler than a 1.
+_FIELD_COLOURS = (BLUE, GREEN, PURPLE, ORANGE, BLUE)
+_PALE = 0.8
+#: Bits that one hexadecimal digit stands for; a gap parts them.
+_DIGIT, _DIGIT_GAP = 4, 0.3
+#: Heights in units of `_INCHES`: a line of text, the names of a word's fields, its bits, its digits
+#: and the space below, and the space between two lines of metadata.
+_TEXT, _NAMES, _BITS, _DIGITS, _BETWEEN = 1.15, 1.35, 1.15, 1.25, 0.9
+_INCHES = 0.175
+#: Widths in bits, of what is beside them, and letters of a line of text.
+_LEFT, _RIGHT, _LETTERS = 2.6, 6.5, 118
+#: CUDA's names of the words of an int4.
+_INT4 = ("x", "y", "z", "w")
+#: Lines that fit on a page or two.
+MOST_LINES = 16
+
+
+def metadata_layout(lines: Sequence[MetadataLine], *, ax: Axes | None = None) -> Axes:
+    """Draw metadata as bits: a row of cells for each 32-bit word, its fields bracketed and named.
+
+    Parameters
+    ----------
+    lines : sequence of MetadataLine
+        From `block_level_lines` (Accel-GCN's int4) or `word_lines` (any other), at most 16, one
+        under the other.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    Axes
+        Bit 31 is on the left. Below each four bits is their hexadecimal digit.
+
+    Raises
+    ------
+    ArgumentError
+        If there are too many lines, or the fields of a word are not 32 bits in all.
+    """
+    if len(lines) > MOST_LINES:
+        raise ArgumentError("lines", f"{len(lines)} lines of metadata", f"at most {MOST_LINES}")
+    meanings = [textwrap.wrap(line.meaning, _LETTERS) for line in lines]
+    word = _NAMES + _BITS + _DIGITS
+    heights = [
+        _TEXT * (1 + len(meaning)) + word * len(line.words)
+        for line, meaning in zip(lines, meanings, strict=True)
+    ]
+    total = sum(heights) + _BETWEEN * max(0, len(lines) - 1)
+    ax = new_axes(ax, figsize=(9.5, max(1.2, total * _INCHES + 0.3)))
+    ax.set_axis_off()
+    ax.set_xlim(-_LEFT, _place(WORD_BITS) + _RIGHT)
+    ax.set_ylim(max(total, 1), 0)
+    if not lines:
+        ax.text(0.5, 0.5, "no metadata", ha="center", transform=ax.transAxes, color=GREY)
+    y = 0.0
+    for line, meaning in zip(lines, meanings, strict=True):
+        size = f"{len(line.words) * WORD_BITS} bits"
+        ax.text(-_LEFT, y, f"{line.title}: {size}", va="top", fontsize=11, fontweight="bold")
+        for text in meaning:
+            y += _TEXT
+            ax.text(-_LEFT, y, text, va="top", fontsize=9.5)
+        y += _TEXT
+        colour = 0
+        for i, bits in enumerate(line.words):
+            name = f".{_INT4[i]}" if len(line.words) == len(_INT4) else f"word {i}"
+            fields = line.fields[i] if line.fields else ()
+            _word(ax, y + _NAMES, name, bits, fields, colour)
+            colour += len(fields)
+            y += word
+        y += _BETWEEN
+        digits = " ".join(_hexadecimal(bits) for bits in line.words)
+        tell(
+            ax, f"{line.title.capitalize()} in {size}, {digits}. {line.meaning}".rstrip(". ") + "."
+        )
+    return ax
+
+
+def _place(bit: int) -> float:
+    """Return where a bit begins, counted from the left."""
+    return bit + bit // _DIGIT * _DIGIT_GAP
+
+
+def _hexadecimal(word: int) -> str:
+    return f"0x{word:0{WORD_BITS // _DIGIT}X}"
+
+
+def _word(ax: Axes, top: float, name: str, word: int, fields: Sequence[Field], colour: int) -> None:
+    """Draw a word whose bits begin at height `top`."""
+    if fields and sum(field.bits for field in fields) != WORD_BITS:
+        sizes = " + ".join(str(field.bits) for field in fields)
+        raise ArgumentError("fields", f"{sizes} bits", f"{WORD_BITS} bits a word")
+    middle, below = top + _BITS / 2, top + _BITS
+    ax.text(-_LEFT, middle, name, va="center", fontsize=9, family="monospace")
+    value = "" if fields else f" = {word:,}"
+    ax.text(
+        _place(WORD_BITS) + 0.2,
+        middle,
+        _hexadecimal(word) + value,
+        va="center",
+        fontsize=9.5,
+        family="monospace",
+    )
+    bits = [word >> (WORD_BITS - 1 - i) & 1 for i in range(WORD_BITS)]
+    colours = [GREY] * WORD_BITS
+    first = 0
+    for i, field in enumerate(fields):
+        own = _FIELD_COLOURS[(colour + i) % len(_FIELD_COLOURS)]
+        colours[first : first + field.bits] = [own] * field.bits
+        _bracket(ax, top, first, field, own)
+        first += field.bits
+    faces = [_face(own, bit) for own, bit in zip(colours, bits, strict=True)]
+    left = np.array([_place(i) for i in range(WORD_BITS)])
+    corners = [[(x, top), (x + 1, top), (x + 1, below), (x, below)] for x in left.tolist()]
+    cells = PolyCollection(corners, facecolors=faces, edgecolors="white", linewidths=0.8)
+    ax.add_collection(cells, autolim=False)
+    for x, bit, face in zip(left.tolist(), bits, faces, strict=True):
+        ax.text(x + 0.5, middle, str(bit), ha="center", va="center", fontsize=8.5, color=ink(face))
+    for i in range(0, WORD_BITS, _DIGIT):
+        digit = word >> (WORD_BITS - _DIGIT - i) & (1 << _DIGIT) - 1
+        ax.text(
+            _place(i) + _DIGIT / 2,
+            below + 0.1,
+            f"{digit:X}",
+            ha="center",
+            va="top",
+            fontsize=8,
+            family="monospace",
+            color=GREY,
+        )
+
+
+def _bracket(ax: Axes, top: float, first: int, field: Field, colour: str) -> None:
+    """Span a field's bits from above, with the numbers of its first and last one."""
+    low, high = _place(first) + 0.06, _place(first + field.bits - 1) + 0.94
+    ax.plot([low, low, high, high], [top - 0.1, top - 0.28, top - 0.28, top - 0.1], color=colour)
+    last = first + field.bits - 1
+    for x, bit, side in ((low, first, "left"), (high, last, "right")):
+        number = str(WORD_BITS - 1 - bit)
+        ax.text(x, top - 0.36, number, ha=side, va="bottom", fontsize=7, color=GREY)
+    text = f"{field.name} = {field.value:,}"
+    ax.text((low + high) / 2, top - 0.34, text, ha="center", va="bottom", fontsize=9.5)
+
+
+def _face(colour: str, bit: int) -> tuple[float, float, float]:
+    red, green, blue = (1 - (1 - part) * (1 if bit else 1 - _PALE) for part in to_rgb(colour))
+    return red, green, blue

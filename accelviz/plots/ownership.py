@@ -1,0 +1,206 @@
+"""Where the nonzeros of a matrix lie, and which block handles which of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap, Normalize
+from matplotlib.ticker import MaxNLocator
+
+from accelviz.analysis.ownership import OwnershipMap
+from accelviz.errors import ArgumentError
+from accelviz.plots.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    new_figure,
+    tell,
+)
+from accelviz.plots.texts import ink, points
+
+#: Blocks in turn, where each nonzero is a cell. Neighbors differ with any kind of colour vision.
+_BLOCK_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, VERMILLION, SKY)
+#: First to last block, where cells are coloured by a mean. The palest yellow would not show.
+_FIRST_TO_LAST = ListedColormap(colormaps["plasma"](np.linspace(0, 0.88, 256)), name="blocks")
+#: Opacity of the cells with the fewest nonzeros.
+_FAINTEST = 0.35
+#: Sides up to which the entries of a matrix are parted by lines.
+_GRID_LIMIT = 60
+
+
+def block_ownership(*maps: OwnershipMap, axes: Sequence[Axes] | None = None) -> list[Axes]:
+    """Draw where the nonzeros of a matrix lie, coloured by the block that handles them.
+
+    Parameters
+    ----------
+    *maps : OwnershipMap
+        From `ownership_map`: two strategies, or two orders of the rows, side by side. Where a map
+        is exact, each cell is a nonzero, the colours take turns, and the block's number is written
+        where there is room. Else a cell's hue is the mean number of its nonzeros' blocks, and the
+        paler it is the fewer nonzeros it has, which a key says.
+    axes : sequence of Axes, optional
+        One for each map; a new figure if not given.
+
+    Returns
+    -------
+    list of Axes
+        One for each map.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no map.
+    """
+    if not maps:
+        raise ArgumentError("maps", "got none", "at least one OwnershipMap")
+    if axes is None:
+        figure = new_figure(figsize=(4.7 * len(maps) + 0.7, 5.0))
+        figure.set_layout_engine("compressed")  # square panels stay next to each other
+        axes = list(figure.subplots(1, len(maps), squeeze=False)[0])
+    coarse = [each for each in maps if not each.exact]
+    most = max((int(each.counts.max(initial=1)) for each in coarse), default=1)
+    for ax, each in zip(axes, maps, strict=True):
+        _matrix_axes(ax, each)
+        if not each.counts.any():
+            ax.text(0.5, 0.5, "no nonzero", ha="center", transform=ax.transAxes, color=GREY)
+        elif each.exact:
+            _entries(ax, each)
+        else:
+            _cells(ax, each, most)
+        _tell_ownership(ax, each)
+    if any(each.counts.any() for each in coarse):
+        last = max(i for i, each in enumerate(maps) if not each.exact)
+        _key(axes[last], coarse, most)
+    return list(axes)
+
+
+def _matrix_axes(ax: Axes, each: OwnershipMap) -> None:
+    n_rows, n_cols = each.shape
+    ax.set_xlabel("column")
+    ax.set_ylabel("row" if each.order == "caller" else "row, in the kernel's order")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter("{x:,.0f}")
+    ax.xaxis.set_major_locator(
+        MaxNLocator(10 if n_cols <= _GRID_LIMIT else 4, integer=True, min_n_ticks=1)
+    )
+    ax.yaxis.set_major_locator(
+        MaxNLocator(10 if n_rows <= _GRID_LIMIT else 4, integer=True, min_n_ticks=1)
+    )
+    ax.set_xlim(-0.5, max(n_cols, 1) - 0.5)
+    ax.set_ylim(max(n_rows, 1) - 0.5, -0.5)
+    ax.set_aspect("equal" if n_rows == n_cols else "auto")
+    blocks = f"{each.n_blocks:,} block{'s' * (each.n_blocks != 1)}"
+    title = f"{each.strategy}, {each.order}'s row order: {blocks}"
+    ax.set_title(f"{title}\n{_reach(each)}", loc="left", fontsize=10)
+
+
+def _reach(each: OwnershipMap) -> str:
+    if not each.rows_apart:
+        return "no nonzero"
+    text = f"a block's work spans {_number(each.rows_apart)} rows on average"
+    if not each.exact:
+        text += f"\nblocks within a cell differ by \N{PLUS-MINUS SIGN}{_number(each.spread)}"
+    return text
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+
+def _entries(ax: Axes, each: OwnershipMap) -> None:
+    colours = ListedColormap(
+        [_BLOCK_COLOURS[block % len(_BLOCK_COLOURS)] for block in range(max(2, each.n_blocks))]
+    )
+    ax.imshow(
+        np.ma.masked_invalid(each.mean_block),
+        cmap=colours,
+        norm=Normalize(-0.5, colours.N - 0.5),
+        interpolation="nearest",
+        aspect=ax.get_aspect(),
+    )
+    if each.n_blocks > len(_BLOCK_COLOURS):
+        ax.set_xlabel(f"column ({len(_BLOCK_COLOURS)} colours take turns)")
+    n_rows, n_cols = each.shape
+    if max(n_rows, n_cols) > _GRID_LIMIT:
+        return
+    ax.set_facecolor("#F7F7F7")
+    ax.set_xticks(np.arange(n_cols + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(n_rows + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color="white", lw=1.2 if max(n_rows, n_cols) < 30 else 0.6)
+    ax.tick_params(which="minor", length=0)
+    width, height = points(ax)
+    size = min(height / n_rows * 0.6, width / n_cols / len(str(each.n_blocks - 1)) * 1.3, 10)
+    if size < 5:
+        return
+    for row, column in np.argwhere(each.counts).tolist():
+        block = int(each.mean_block[row, column])
+        ax.text(
+            column,
+            row,
+            str(block),
+            ha="center",
+            va="center",
+            fontsize=size,
+            color=ink(_BLOCK_COLOURS[block % len(_BLOCK_COLOURS)]),
+        )
+
+
+def _cells(ax: Axes, each: OwnershipMap, most: int) -> None:
+    n_rows, n_cols = each.shape
+    ax.imshow(
+        np.ma.masked_invalid(each.mean_block),
+        alpha=_opacity(each.counts, most),
+        cmap=_FIRST_TO_LAST,
+        norm=Normalize(0, max(1, each.n_blocks - 1)),
+        interpolation="nearest",
+        extent=(-0.5, n_cols - 0.5, n_rows - 0.5, -0.5),
+        aspect=ax.get_aspect(),
+    )
+    lines, columns = each.counts.shape
+    cell = f"a cell is {_number(n_rows / lines)} x {_number(n_cols / columns)} entries"
+    ax.set_xlabel(f"column ({cell})")
+
+
+def _opacity(counts: npt.NDArray[Any], most: int) -> npt.NDArray[np.float64]:
+    """From `_FAINTEST` for one nonzero to 1 for `most`, even steps for equal factors."""
+    share = np.log(np.maximum(counts, 1)) / np.log(max(most, 2))
+    opacity: npt.NDArray[np.float64] = _FAINTEST + (1 - _FAINTEST) * share
+    return opacity
+
+
+def _key(ax: Axes, maps: Sequence[OwnershipMap], most: int) -> None:
+    """Put what hue and paleness mean to the right of `ax`: blocks up, nonzeros across."""
+    key = ax.inset_axes((1.06, 0.3, 0.13, 0.4))
+    counts = np.geomspace(1, max(most, 2), 24)
+    key.imshow(
+        np.linspace(0, 1, 64)[:, None].repeat(counts.size, axis=1),
+        alpha=_opacity(counts, most)[None].repeat(64, axis=0),
+        cmap=_FIRST_TO_LAST,
+        extent=(0, np.log10(max(most, 2)), 1, 0),
+        aspect="auto",
+    )
+    numbers = {each.n_blocks for each in maps}
+    last = f"last ({numbers.pop() - 1:,})" if len(numbers) == 1 else "last"
+    key.yaxis.tick_right()
+    key.set_yticks([0, 1], ["first", last], fontsize=8)
+    key.set_xticks([0, np.log10(max(most, 2))], ["1", f"{max(most, 2):,}"], fontsize=8)
+    key.set_title("mean block\nof a cell", fontsize=9, loc="left")
+    key.set_xlabel("its nonzeros", fontsize=9)
+
+
+def _tell_ownership(ax: Axes, each: OwnershipMap) -> None:
+    tell(
+        ax,
+        f"The {int(each.counts.sum()):,} nonzeros of {each.graph}, rows in the {each.order}'s "
+        f"order, coloured by which of {each.n_blocks:,} blocks of {each.strategy} handles them: "
+        f"{_reach(each)}.".replace("\n", "; "),
+    )

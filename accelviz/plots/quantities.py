@@ -1,0 +1,153 @@
+"""What the statistics and parameters of a sweep are called, and how their values are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.axis import Axis
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    Locator,
+    LogLocator,
+    MaxNLocator,
+    MultipleLocator,
+    NullFormatter,
+)
+
+#: Name in a sentence, and kind of value.
+_STATISTICS = {
+    "blocks": ("blocks launched", "count"),
+    "warps": ("warps launched", "count"),
+    "busy_warps": ("warps with work", "count"),
+    "idle_warps": ("launched warps without work", "share"),
+    "idle_share": ("idle share", "share"),
+    "warp_nzs_mean": ("mean nonzeros of a warp", "number"),
+    "warp_nzs_q1": ("lower quartile of the nonzeros of a warp", "number"),
+    "warp_nzs_median": ("median nonzeros of a warp", "number"),
+    "warp_nzs_q3": ("upper quartile of the nonzeros of a warp", "number"),
+    "largest": ("nonzeros of the busiest warp", "count"),
+    "imbalance": ("imbalance", "ratio"),
+    "metadata_bytes": ("size of the metadata", "bytes"),
+    "rows_shared": ("rows shared by warps of a block", "count"),
+    "rows_cut": ("rows cut between blocks", "count"),
+    "shared_atomics": ("floats added by atomics in shared memory", "count"),
+    "global_atomics": ("floats added by atomics in global memory", "count"),
+}
+#: What an axis says where the name does not explain itself.
+_EXPLAINED = {
+    "idle_share": "idle share: warp time spent idle\nor waiting for the block's busiest warp",
+    "imbalance": "imbalance: nonzeros of the busiest warp\nover the mean of warps with work",
+}
+_PARAMETERS = {
+    "max_block_warps": "warps in a block",
+    "max_warp_nzs": "most nonzeros of a warp",
+    "n_cols": "columns of X",
+    "ngs": "most neighbors of a group",
+    "block_warps": "warps in a block",
+    "block_size": "threads in a block",
+    "items_per_thread": "rows and nonzeros of a thread",
+}
+_BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def statistic_name(statistic: str) -> str:
+    """Return what a statistic is called in a sentence; its own name if it is not known."""
+    return _STATISTICS.get(statistic, (statistic, ""))[0]
+
+
+def statistic_label(statistic: str) -> str:
+    """Return what an axis says of a statistic."""
+    return _EXPLAINED.get(statistic, statistic_name(statistic))
+
+
+def statistic_kind(statistic: str) -> str:
+    """Return "share", "count", "bytes", "ratio" or "number"."""
+    return _STATISTICS.get(statistic, ("", "number"))[1]
+
+
+def parameter_label(parameter: str) -> str:
+    """Return what an axis says of a parameter: its name, and what it is if that is known."""
+    what = _PARAMETERS.get(parameter)
+    return f"{parameter} ({what})" if what else parameter
+
+
+def writer(statistic: str) -> Callable[[float], str]:
+    """Return what writes a statistic's values: percent, counts, KiB and MiB."""
+    return _WRITERS[statistic_kind(statistic)]
+
+
+def share_text(value: float) -> str:
+    """Write a share: "12.3 %", "0.02 %", "0 %"."""
+    percent = 100 * value
+    if percent == 0:
+        return "0 %"
+    return f"{percent:.1f} %" if abs(percent) >= 0.05 else f"{percent:.1g} %"
+
+
+def percent_text(share: float) -> str:
+    """Write a share in about two digits, as in a sentence: "38 %", "9.8 %", "under 0.1 %"."""
+    percent = 100 * share
+    if percent == 0 or percent >= 9.95:
+        # 99.9 % is not all of it.
+        return f"{percent:.1f} %" if 99 < percent < 99.95 else f"{percent:.0f} %"
+    return f"{percent:.1f} %" if percent >= 0.05 else "under 0.1 %"
+
+
+def count_text(value: float) -> str:
+    """Write a count: "12,345", "1.23 M"."""
+    for size, letter in ((1e9, "G"), (1e6, "M")):
+        if value >= size:
+            return f"{_three_digits(value / size)} {letter}"
+    return f"{value:,.0f}"
+
+
+def bytes_text(value: float) -> str:
+    """Write a number of bytes: "512 B", "1.5 KiB"."""
+    for size, unit in _BYTES:
+        if value >= size:
+            return f"{_three_digits(value / size)} {unit}"
+    return f"{value:.0f} B"
+
+
+def mark_axis(axis: Axis, statistic: str, low: float, high: float, *, log: bool) -> None:
+    """Choose ticks for a statistic's values from `low` to `high`, and how they are written."""
+    kind = statistic_kind(statistic)
+    if log:
+        locator: Locator = LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,))
+        if kind == "bytes":
+            powers = np.arange(np.floor(np.log2(low)), np.ceil(np.log2(high)) + 1)
+            locator = FixedLocator((2.0 ** powers[:: -(-len(powers) // 8)]).tolist())
+    elif kind == "bytes":
+        unit = next((unit for unit, _ in _BYTES if high >= unit), 1)
+        steps = [base * 10**power for power in range(-2, 3) for base in (1, 2, 5)]
+        locator = MultipleLocator(unit * next(s for s in [*steps, 1e9] if high / unit / s <= 7))
+    else:
+        locator = MaxNLocator(7, integer=kind == "count", steps=[1, 2, 2.5, 5, 10])
+    texts: dict[str, Callable[[float], str]] = {
+        "share": lambda value: f"{100 * value:.4g} %",
+        "ratio": lambda value: f"{value:g}",
+        "number": lambda value: f"{value:,.5g}",
+    }
+    write = texts.get(kind, writer(statistic))
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _number_text(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+_WRITERS: dict[str, Callable[[float], str]] = {
+    "share": share_text,
+    "count": count_text,
+    "bytes": bytes_text,
+    "ratio": lambda value: f"{value:.2f}",
+    "number": _number_text,
+}

@@ -1,0 +1,386 @@
+"""Sweeps: what a statistic of the partition does as its parameters change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import NullLocator
+
+from accelviz.analysis.settings import (
+    PUBLISHED,
+    Grid,
+    Line,
+    checked_sweep,
+    grid,
+    lines,
+)
+from accelviz.errors import ArgumentError
+from accelviz.plots.labels import HALO, label_ends
+from accelviz.plots.marks import Marks
+from accelviz.plots.quantities import (
+    mark_axis,
+    parameter_label,
+    statistic_kind,
+    statistic_label,
+    statistic_name,
+    writer,
+)
+from accelviz.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    IDLE,
+    ORANGE,
+    PURPLE,
+    SKY,
+    new_axes,
+    tell,
+    tidy,
+)
+
+_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, BLACK, GREY)
+#: Most labels at the ends of lines; most cells down and across with their value in them.
+_LABELS, _WRITTEN = 12, (8, 16)
+_QUARTILES = ("warp_nzs_q1", "warp_nzs_q3")
+
+
+def sweep_lines(
+    table: pd.DataFrame,
+    y: str = "idle_share",
+    x: str = "max_block_warps",
+    *,
+    by: str | None = None,
+    better: str | None = None,
+    published: Mapping[str, Any] | None = PUBLISHED,
+    band: bool = False,
+    log: bool | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a statistic of a sweep against a parameter, a line for each value of the others.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `accelviz.sweep` returns it: parameters, then statistics.
+    y : str
+        The statistic.
+    x : str
+        The parameter. A strategy that has none of that name is a dashed line.
+    by : str, optional
+        The parameter, or "strategy", that tells the lines apart; all that vary if not given.
+    better : {"lowest", "highest", "neither"}, optional
+        Which values are best, for the marker; if not given, what is known of the statistic.
+    published : mapping of str to value, optional
+        The setting to mark; the paper's if not given. None marks none.
+    band : bool
+        Shade the quartiles of the nonzeros of a warp, with `y` one of the `warp_nzs_`.
+    log : bool, optional
+        Logarithmic y; if not given, where counts differ by more than a factor of 50.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing, the table does not vary along `x`, or rows of one line have the same
+        x.
+    """
+    checked_sweep(table, y, x)
+    if band and not y.startswith("warp_nzs_"):
+        raise ArgumentError("band", f"y is {y!r}", "y='warp_nzs_median', whose quartiles it shades")
+    if band:
+        checked_sweep(table, _QUARTILES[0], x)
+        checked_sweep(table, _QUARTILES[1], x)
+    found = lines(table, x, by)
+    write = writer(y)
+    ax = new_axes(ax, figsize=(9, 4.6))
+    place = _x_axis(ax, table[x])
+    values = table[y].dropna().to_numpy(dtype=np.float64)
+    _y_axis(ax, y, values, log, band and table[_QUARTILES[1]].max())
+    colours = _line_colours(found)
+    marks = Marks(table, y, better, published)
+    pointed = {row.name for row, *_ in marks.places()}
+    for line, colour in zip(found, colours, strict=True):
+        heights = _floats(line.rows[y])
+        if line.constant:
+            ax.axhline(heights[0], color=colour, lw=1.6, ls="--", zorder=2)
+            continue
+        places = place(line.rows[x])
+        # Of many lines those stand out that a marked setting is on.
+        main = len(found) <= 4 or not pointed.isdisjoint(line.rows.index)
+        style: dict[str, Any] = (
+            {"lw": 2.2, "ms": 4.5, "zorder": 3} if main else {"lw": 1.1, "ms": 2.5, "zorder": 2}
+        )
+        ax.plot(places, heights, color=colour, marker="o" if len(places) <= 40 else "", **style)
+        if band:
+            low, high = (_floats(line.rows[name]) for name in _QUARTILES)
+            ax.fill_between(places, low, high, color=colour, alpha=0.15, lw=0)
+    unknown = [_words(line) or y for line in found if not line.rows[y].notna().any()]
+    note = f"\nnot shown, as degrees do not determine it: {', '.join(unknown)}" if unknown else ""
+    ax.set_xlabel(parameter_label(x) + note)
+    ax.set_ylabel(statistic_label(y))
+    ax.margins(x=0.02)
+    ax.grid(axis="y", color="#DDDDDD", lw=0.8, zorder=0)
+    ax.set_axisbelow(True)
+    if values.size:
+        _name_lines(ax, found, colours, y)
+    marks.write_title(ax)
+    end = ax.get_xlim()[1]
+    for row, name, mark, colour in marks.places():
+        at = place(pd.Series([row[x]]))[0] if pd.notna(row[x]) else end
+        _point_out(ax, at, float(row[y]), name, mark, colour)
+    what = f"{statistic_name(y)} against {x}"
+    across = f"{write(values.min())} to {write(values.max())}" if values.size else "no value"
+    tell(ax, f"Lines of {what}, {len(found)} in all, {across}. {marks.title}.")
+    return tidy(ax)
+
+
+def sweep_heatmap(
+    table: pd.DataFrame,
+    value: str = "idle_share",
+    *,
+    x: str = "max_block_warps",
+    y: str = "max_warp_nzs",
+    better: str | None = None,
+    published: Mapping[str, Any] | None = PUBLISHED,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a statistic of a sweep over two parameters as a heat map.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `accelviz.sweep` returns it: parameters, then statistics.
+    value : str
+        The statistic. Its values are written in the cells where those are at most 16 x 8.
+    x, y : str
+        The parameters across and down. Strategies that lack one of them are named in the picture.
+    better : {"lowest", "highest", "neither"}, optional
+        Which values are best, for the outline; if not given, what is known of the statistic.
+    published : mapping of str to value, optional
+        The setting to outline; the paper's if not given. None outlines none.
+    ax : Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    Axes
+        Dark is much. A cell without a value is light grey.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing, the table does not vary along `x` or `y`, or two rows have the same
+        place.
+    """
+    checked_sweep(table, value, x, y)
+    found = grid(table, value, x, y)
+    inside = table[table[x].notna() & table[y].notna()]
+    down, across = found.cells.shape
+    size = (min(10.0, max(6.0, 2.6 + 0.5 * across)), min(8.0, max(3.0, 1.5 + 0.36 * down)))
+    ax = new_axes(ax, figsize=size)
+    norm = _norm(value, found.cells)
+    image = ax.imshow(
+        np.ma.masked_invalid(found.cells),
+        aspect="auto",
+        interpolation="nearest",
+        cmap=colormaps["viridis_r"].with_extremes(bad=IDLE),
+        norm=norm,
+    )
+    for set_ticks, values in ((ax.set_xticks, found.x), (ax.set_yticks, found.y)):
+        every = -(-len(values) // 40)
+        shown = range(0, len(values), every)
+        set_ticks(shown, [str(values[i]) for i in shown], fontsize=9)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    label = parameter_label(x)
+    if found.left_out:
+        label += f"\nnot shown, without {x} or {y}: {', '.join(found.left_out)}"
+    ax.set_xlabel(label)
+    ax.set_ylabel(parameter_label(y).replace(" (", "\n("))
+    marks = Marks(inside, value, better, published)
+    marks.write_title(ax)
+    if np.isfinite(found.cells).any():
+        bar = ax.figure.colorbar(image, ax=ax, pad=0.01, aspect=25)
+        log = isinstance(image.norm, LogNorm)
+        mark_axis(bar.ax.yaxis, value, *image.get_clim(), log=log)
+        bar.ax.minorticks_off()
+        bar.outline.set_visible(False)
+        bar.set_label(statistic_label(value), fontsize=9)
+        written = down <= _WRITTEN[0] and across <= _WRITTEN[1]
+        if written:
+            _write_cells(ax, found.cells, value, image)
+        _outline(ax, found, x, y, marks, written)
+    what = f"{statistic_name(value)} over {x} ({len(found.x)} values) and {y} ({len(found.y)})"
+    tell(ax, f"Heat map of {what}. {marks.title}.")
+    return ax
+
+
+def _floats(values: pd.Series) -> npt.NDArray[np.float64]:
+    return values.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _x_axis(ax: Axes, values: pd.Series) -> Callable[[pd.Series], npt.NDArray[np.float64]]:
+    """Space the values of a parameter, and return what says where each of them is.
+
+    Steps that grow are spaced by ratio; what is no positive number stands in a row.
+    """
+    seen = sorted(values.dropna().unique())
+    numbers = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    if not numbers or seen[0] <= 0:
+        ax.set_xticks(range(len(seen)), [str(each) for each in seen])
+        order = {each: i for i, each in enumerate(seen)}
+        return lambda some: np.array([order[each] for each in some], dtype=np.float64)
+    steps = np.diff(np.array(seen, dtype=np.float64))
+    if steps.max() > 2 * steps.min():
+        ax.set_xscale("log", base=2)
+    shown = seen
+    if len(seen) > 16:
+        # The first, the last, and multiples of what leaves few enough, not too close to those.
+        step = next(s for s in (2, 4, 8, 16, 32, 64, 10**9) if len(seen) / s <= 10)
+        apart = step / 2
+        inside = [s for s in seen if s % step == 0 and s - seen[0] >= apart <= seen[-1] - s]
+        shown = [seen[0], *inside, seen[-1]]
+    ax.set_xticks(shown, [f"{each:g}" for each in shown])
+    ax.xaxis.set_minor_locator(NullLocator())
+    return lambda some: some.to_numpy(dtype=np.float64)
+
+
+def _y_axis(
+    ax: Axes, statistic: str, values: npt.NDArray[np.float64], log: bool | None, top: float
+) -> None:
+    kind = statistic_kind(statistic)
+    if not values.size:
+        ax.text(0.5, 0.5, "not determined", ha="center", transform=ax.transAxes, color=GREY)
+        return
+    low, high = float(values.min()), max(float(values.max()), float(top or 0))
+    if log is None:
+        log = kind in ("count", "bytes", "ratio") and low > 0 and high > 50 * low
+    log = log and low > 0
+    if log:
+        ax.set_yscale("log")
+        room = max(high / low, 1.5) ** 0.1
+        ax.set_ylim(low / room, high * room)
+    else:
+        ax.set_ylim(min(0.0, low), (high or 1) * 1.12)
+    mark_axis(ax.yaxis, statistic, *ax.get_ylim(), log=log)
+
+
+def _line_colours(found: Sequence[Line]) -> list[Any]:
+    """From dark to light where one number tells the lines apart, else one after the other."""
+    varied = [line for line in found if not line.constant]
+    names = {name for line in varied for name in line.key}
+    values: list[Any] = [next(iter(line.key.values()), None) for line in varied]
+    if len(varied) > 1 and len(names) == 1 and all(isinstance(v, int | np.integer) for v in values):
+        order = {value: i for i, value in enumerate(sorted(map(int, values)))}
+        shades = colormaps["viridis"](np.linspace(0, 0.85, len(varied)))
+        shaded = iter([shades[order[int(value)]] for value in values])
+        return [GREY if line.constant else next(shaded) for line in found]
+    return [_COLOURS[i % len(_COLOURS)] for i in range(len(found))]
+
+
+def _name_lines(ax: Axes, found: Sequence[Line], colours: Sequence[Any], y: str) -> None:
+    """Write at the right what each line is; of many, every second, third, ..."""
+    named = [(line, colour) for line, colour in zip(found, colours, strict=True) if line.key]
+    every = -(-len(named) // _LABELS)
+    named = [each for i, each in enumerate(named) if i % every == 0 or i == len(named) - 1]
+    ends = [(float(line.rows[y].iloc[-1]), _words(line), colour) for line, colour in named]
+    names = list(dict.fromkeys(name for line, _ in named for name in line.key))
+    heading = parameter_label(names[0]).replace(" (", "\n(") if len(names) == 1 else ""
+    label_ends(ax, ends, "" if names == ["strategy"] else heading)
+
+
+def _words(line: Line) -> str:
+    return ", ".join(
+        f"{name} {each}" if len(line.key) > 1 and name != "strategy" else str(each)
+        for name, each in line.key.items()
+    )
+
+
+def _point_out(ax: Axes, x: float, y: float, text: str, mark: str, colour: str) -> None:
+    ax.plot(
+        [x],
+        [y],
+        mark,
+        ms=14 if mark == "*" else 8,
+        mfc=colour if mark == "*" else "white",
+        mec="white" if mark == "*" else colour,
+        mew=1.0 if mark == "*" else 1.8,
+        zorder=5,
+        clip_on=False,
+    )
+    place = (ax.transScale + ax.transLimits).transform((x, y))
+    ax.annotate(
+        text,
+        (x, y),
+        xytext=(0, 11 if place[1] < 0.88 else -11),
+        textcoords="offset points",
+        ha="left" if place[0] < 0.15 else "right" if place[0] > 0.85 else "center",
+        va="bottom" if place[1] < 0.88 else "top",
+        fontsize=9,
+        fontweight="bold",
+        color=colour,
+        path_effects=HALO,
+        zorder=6,
+    )
+
+
+def _norm(statistic: str, values: npt.NDArray[np.float64]) -> Normalize:
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    if statistic_kind(statistic) in ("count", "bytes") and low > 0 and high > 50 * low:
+        return LogNorm(low, high)
+    return Normalize(low, high if high > low else low + 1)
+
+
+def _write_cells(ax: Axes, values: npt.NDArray[np.float64], statistic: str, image: Any) -> None:
+    """Write each value in its cell; the unit is at the colour bar."""
+    write = writer(statistic)
+    shades = image.cmap(image.norm(np.nan_to_num(values)))[..., :3] @ (0.299, 0.587, 0.114)
+    for (i, j), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            text = write(value).removesuffix(" %")
+            colour = "black" if shades[i, j] > 0.5 else "white"
+            ax.text(j, i, text, ha="center", va="center", fontsize=8.5, color=colour)
+
+
+def _outline(ax: Axes, found: Grid, x: str, y: str, marks: Marks, written: bool) -> None:
+    """Outline the best and the published cell, and name them."""
+    for row, text, mark, colour in marks.places():
+        j, i = found.x.index(row[x]), found.y.index(row[y])
+        for width, edge in ((4.5, "white"), (2.2, colour)):
+            ax.add_patch(
+                Rectangle(
+                    (j - 0.5, i - 0.5), 1, 1, fill=False, ec=edge, lw=width, zorder=4, clip_on=False
+                )
+            )
+        # The best one's name stands above its cell, the published one's below, if there are cells.
+        above = i > 0 if mark == "*" else i == len(found.y) - 1
+        side = "left" if j < len(found.x) / 6 else "right" if j > len(found.x) * 5 / 6 else "center"
+        ax.annotate(
+            text.partition(":")[0] if written else text,
+            ({"left": j - 0.5, "right": j + 0.5, "center": j}[side], i - 0.5 if above else i + 0.5),
+            xytext=(0, 2 if above else -2),
+            textcoords="offset points",
+            ha=side,
+            va="bottom" if above else "top",
+            fontsize=8 if written else 9,
+            fontweight="bold",
+            color=colour,
+            path_effects=HALO,
+            annotation_clip=False,
+            zorder=6,
+        )

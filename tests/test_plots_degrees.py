@@ -1,0 +1,241 @@
+"""Degree distributions: ranges, shares and the longest rows, counted again row by row."""
+
+import matplotlib
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+import accelviz
+from accelviz.analysis.degrees import (
+    checked_histogram,
+    cumulative_shares,
+    degree_at,
+    end_of_body,
+    equal_bins,
+    logarithmic_bins,
+    longest_rows,
+)
+from accelviz.datasets import TABLE_ONE
+from accelviz.errors import ArgumentError
+from accelviz.ordering import DegreeHistogram
+from accelviz.plots.degrees import MOST_POINTS, degree_histogram, degree_shares
+
+matplotlib.use("agg")
+
+TOY = np.array([0, 1, 1, 1, 2, 2, 2, 3, 3, 9])
+
+
+def histogram(rows):
+    """The histogram of a list with each row's degree."""
+    return np.unique(np.asarray(rows, dtype=np.int64), return_counts=True)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def ax():
+    return Figure(layout="constrained").subplots()
+
+
+degree_lists = st.lists(st.one_of(st.integers(0, 9), st.integers(0, 5000)), min_size=1, max_size=60)
+
+
+@given(rows=degree_lists, per_octave=st.integers(1, 8))
+def test_logarithmic_bins_hold_every_row_with_a_nonzero_once(rows, per_octave):
+    bins = logarithmic_bins(*histogram(rows), per_octave=per_octave)
+    rows = np.array(rows)
+    for low, high, count in zip(bins.low, bins.high, bins.rows, strict=True):
+        assert count == ((rows >= low) & (rows <= high)).sum() > 0
+    assert bins.rows.sum() == (rows > 0).sum()
+    assert (bins.low[1:] > bins.high[:-1]).all()
+    np.testing.assert_allclose(bins.rows_per_degree * (bins.high - bins.low + 1), bins.rows)
+    assert (bins.high < 2 ** (1 / per_octave) * bins.low + 1).all()
+
+
+@given(rows=degree_lists, most=st.integers(1, 80), share=st.floats(0, 1))
+def test_equal_bins_hold_the_rows_up_to_the_end_once(rows, most, share):
+    end = int(share * max(rows))
+    bins = equal_bins(*histogram(rows), end, most=most)
+    rows = np.array(rows)
+    for low, high, count in zip(bins.low, bins.high, bins.rows, strict=True):
+        assert count == ((rows >= low) & (rows <= min(high, end))).sum() > 0
+    assert bins.rows.sum() == (rows <= end).sum()
+    assert len(bins.rows) <= most
+    assert len(set(bins.widths.tolist())) <= 1
+
+
+@given(rows=degree_lists, share=st.floats(0.001, 1))
+def test_the_longest_rows_and_the_shares_are_those_of_the_sorted_rows(rows, share):
+    degrees, counts = histogram(rows)
+    found = longest_rows(degrees, counts, share)
+    rows = np.sort(rows)[::-1]
+    assert found.rows == max(1, round(share * rows.size))
+    assert found.n_rows == rows.size
+    assert found.degree == rows[found.rows - 1]
+    assert found.share == pytest.approx(rows[: found.rows].sum() / max(1, rows.sum()))
+    of_rows, of_nonzeros = cumulative_shares(degrees, counts)
+    for degree, r, n in zip(degrees, of_rows, of_nonzeros, strict=True):
+        assert r == pytest.approx((rows <= degree).mean())
+        assert n == pytest.approx(rows[rows <= degree].sum() / max(1, rows.sum()))
+
+
+def test_a_degree_that_a_share_of_the_rows_does_not_exceed():
+    assert [degree_at(*histogram(TOY), share) for share in (0.05, 0.1, 0.5, 0.9, 0.95, 1)] == [
+        *(0, 0, 2, 3, 9, 9)
+    ]
+    assert degree_at(*histogram([]), 0.5) == 0
+    assert end_of_body(*histogram([1] * 990 + [4] * 10)) == 4  # not so long
+    assert end_of_body(*histogram([1] * 990 + [5] * 10)) == 1
+
+
+@pytest.mark.parametrize(
+    ("degrees", "rows"),
+    [([1, 2], [1]), ([[1]], [[1]]), ([2, 1], [1, 1]), ([1, 1], [1, 1]), ([-1], [1]), ([1.5], [1])],
+)
+def test_what_is_no_histogram_is_refused(degrees, rows):
+    with pytest.raises(ArgumentError):
+        checked_histogram(np.array(degrees), np.array(rows))
+    for draw in (degree_histogram, degree_shares):
+        with pytest.raises(ArgumentError):
+            draw(np.array(degrees), np.array(rows))
+
+
+def test_other_arguments_that_are_refused():
+    with pytest.raises(ArgumentError, match="'log' or 'linear'"):
+        degree_histogram(*histogram(TOY), scale="cubic")
+    for share in (0, -1, 1.5):
+        with pytest.raises(ArgumentError, match="at most 1"):
+            degree_shares(*histogram(TOY), share=share)
+
+
+def test_many_distinct_degrees_are_counted_in_ranges(ax):
+    entry = TABLE_ONE["reddit"]
+    degrees, rows = entry.histogram()
+    assert degrees.size > MOST_POINTS
+    degree_histogram(degrees, rows, ax=ax)
+    assert not ax.lines
+    bottom = ax.get_ylim()[0]
+    heights = np.array([bar.get_height() + bottom for bar in ax.patches])
+    widths = np.array([bar.get_width() for bar in ax.patches])
+    assert (heights * widths).sum() == pytest.approx(rows.sum())
+    assert widths[0] == 1
+    assert widths[-1] > 100
+    assert "rows per degree" in ax.get_ylabel()
+
+
+def test_few_distinct_degrees_are_points(ax):
+    degree_histogram(*histogram(TOY), ax=ax)
+    assert ax.lines[0].get_xydata().tolist() == [[1, 3], [2, 3], [3, 2], [9, 1]]
+    assert ax.get_xlabel().endswith("not shown: 1 row without a nonzero")
+    assert ax.get_ylabel() == "rows with that degree"
+    assert not ax.get_title(loc="left")  # the caller's to write
+
+
+def test_linear_axes_show_rows_without_a_nonzero(ax):
+    degree_histogram(*histogram(TOY), scale="linear", ax=ax)
+    bars = {bar.get_x() + bar.get_width() / 2: bar.get_height() for bar in ax.patches}
+    assert bars == {0: 1, 1: 3, 2: 3, 3: 2, 9: 1}
+    assert (ax.get_xscale(), ax.get_yscale()) == ("linear", "linear")
+    assert not ax.texts
+
+
+def test_linear_axes_end_before_a_long_tail_and_say_what_is_beyond(ax):
+    graph = accelviz.load_graph("cora")
+    degree_histogram(*histogram(graph.degrees), scale="linear", ax=ax)
+    end = ax.get_xlim()[1]
+    beyond = graph.degrees[graph.degrees > end]
+    assert 0 < beyond.size < 0.01 * graph.n_rows
+    assert sum(bar.get_height() for bar in ax.patches) == graph.n_rows - beyond.size
+    (text,) = [text.get_text() for text in ax.texts]
+    assert f"{beyond.size} rows of {beyond.min()} to {beyond.max()}" in text
+
+
+def test_linear_bars_are_ranges_where_there_are_many(ax):
+    degree_histogram(*histogram(np.arange(300)), scale="linear", ax=ax)
+    assert {(bar.get_width(), bar.get_height()) for bar in ax.patches} == {(5, 5)}
+    assert len(ax.patches) == 60
+    assert "each range of 5" in ax.get_ylabel()
+
+
+def test_a_histogram_of_its_own_says_what_stands_out():
+    ax = degree_histogram(*histogram(TOY))
+    sentence = "half of the rows have at most 2 nonzeros, the longest has 9"
+    assert ax.get_title(loc="left") == sentence
+    assert "10 rows, 1 of them without a nonzero" in ax.figure.alt
+    assert sentence in ax.figure.alt
+    regular = degree_histogram(*histogram([4] * 5))
+    assert regular.get_title(loc="left") == "every row has 4 nonzeros"
+
+
+def test_shares_are_the_two_curves_and_the_sentence():
+    ax = degree_shares(*histogram(TOY))
+    rows, nonzeros, bracket = ax.lines
+    assert rows.get_drawstyle() == nonzeros.get_drawstyle() == "steps-post"
+    for line, expected in (
+        (rows, [0.1, 0.1, 0.4, 0.7, 0.9, 1, 1]),
+        (nonzeros, [0, 0, 3 / 24, 9 / 24, 15 / 24, 1, 1]),
+    ):
+        np.testing.assert_allclose(line.get_ydata(), expected)
+        assert line.get_xdata()[1:-1].tolist() == [0.8, 1, 2, 3, 9]
+    assert bracket.get_xdata().tolist() == [9, 9]
+    np.testing.assert_allclose(bracket.get_ydata(), [15 / 24, 1])
+    assert ax.get_title(loc="left") == "the longest of 10 rows holds 38 % of the nonzeros"
+    assert {"rows", "nonzeros"} <= {text.get_text() for text in ax.texts}
+    assert "the longest of 10 rows holds 38 % of the nonzeros" in ax.figure.alt
+    assert "rows of at most 3 hold half of the nonzeros" in ax.figure.alt
+
+
+def test_bands_say_what_share_lies_in_each():
+    graph = accelviz.load_graph("cora")
+    bounds = {32: "one warp a row", 384: "warps share a row"}
+    ax = degree_shares(*histogram(graph.degrees), bounds=bounds)
+    short = graph.degrees <= 32
+    texts = {text.get_text() for text in ax.texts}
+    of_nonzeros = graph.degrees[short].sum() / graph.nnz
+    expected = f"one warp a row\n{short.mean():.1%} of rows\n{of_nonzeros:.0%} of nonzeros"
+    assert expected.replace("%", " %") in texts
+    rest = f"{(~short).mean():.1%} of rows\n{1 - of_nonzeros:.1%} of nonzeros"
+    assert "warps share a row\n" + rest.replace("%", " %") in texts
+    longest = np.sort(graph.degrees)[::-1][:27].sum() / graph.nnz
+    title = f"the 1 % longest rows hold {100 * longest:.1f} % of the nonzeros"
+    assert ax.get_title(loc="left") == title
+
+
+def test_bands_are_labelled_on_both_scales_and_one_under_the_other_where_narrow():
+    bounds = {32: "one warp a row", 384: "warps share a row", 10**9: "blocks share a row"}
+    entry = DegreeHistogram(*TABLE_ONE["reddit"].histogram())
+    for scale in ("log", "linear"):
+        ax = degree_histogram(entry.degrees, entry.rows, scale=scale, bounds=bounds)
+        labels = [text for text in ax.texts if text.get_text() in bounds.values()]
+        assert len(labels) == 3
+        heights = {text.get_position()[1] for text in labels}
+        assert len(heights) == (1 if scale == "log" else 3)
+
+
+@pytest.mark.parametrize(("rows", "what"), [([], "no row"), ([0] * 5, "no row has a nonzero")])
+def test_pictures_of_nothing_say_so(rows, what):
+    for ax in (
+        degree_histogram(*histogram(rows), bounds={32: "one warp a row"}),
+        degree_shares(*histogram(rows), bounds={32: "one warp a row"}),
+    ):
+        assert what in [text.get_text() for text in ax.texts]
+        assert ax.get_title(loc="left") == what
+        assert what in ax.figure.alt
+        ax.figure.draw_without_rendering()
+    linear = degree_histogram(*histogram(rows), scale="linear")
+    assert sum(bar.get_height() for bar in linear.patches) == len(rows)
+    linear.figure.draw_without_rendering()
+
+
+@pytest.mark.parametrize("name", ["citation", "am", "ovcar-8h"])
+def test_large_graphs_are_drawn(name):
+    degrees, rows = TABLE_ONE[name].histogram()
+    for draw in (degree_histogram, degree_shares):
+        draw(degrees, rows, bounds={32: "one warp a row"}).figure.draw_without_rendering()

@@ -1,0 +1,199 @@
+"""The lane map shows which lane reads which column when, as the kernel does it."""
+
+import io
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+import accelviz
+from accelviz import bench
+from accelviz.analysis.lanes import (
+    column_runs,
+    column_visits,
+    columns_at_once,
+    first_warps,
+    stack_runs,
+    turns_per_row,
+)
+from accelviz.errors import ArgumentError
+from accelviz.executors.emulator import trace
+from accelviz.executors.emulator.build import why_not
+from accelviz.plots.lanes import MOST_TURNS, lane_map
+
+matplotlib.use("agg")
+compiled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+def traced_cora(strategy="accel_gcn", n_cols=96, block=100, **parameters):
+    graph = accelviz.load_graph("cora")
+    made = accelviz.plan(graph, strategy, n_cols=n_cols, **parameters)
+    return made, trace(made, bench.features(graph.shape[1], n_cols), block)
+
+
+def made_trace(requests, n_cols, *, size=4, array="X", block=0):
+    """A trace of requests (warp, step, row, first column, lanes), each lane one vector further."""
+    parts = []
+    for warp, step, row, column, lanes in requests:
+        lane = np.arange(lanes)
+        index = row * n_cols + column + lane * (size // 4)
+        parts.append(
+            pd.DataFrame(
+                {"block": block, "warp": warp, "lane": lane, "step": step}
+                | {"file": "k.cu", "line": 1, "kind": "load", "space": "global", "array": array}
+                | {"index": index, "bytes": size, "offset": 4 * index}
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+@compiled
+@pytest.mark.parametrize(("strategy", "n_cols"), [("accel_gcn", 100), ("gnnadvisor", 96)])
+def test_visits_are_the_loads_of_the_trace(strategy, n_cols):
+    _, traced = traced_cora(strategy, n_cols)
+    visits = column_visits(traced, n_cols)
+    loads = traced[traced["array"] == "X"].reset_index(drop=True)
+    assert len(visits) == len(loads)
+    expected = loads.groupby("warp")["step"].rank("dense").to_numpy() - 1
+    np.testing.assert_array_equal(visits["turn"], expected)
+    np.testing.assert_array_equal(visits["row"] * n_cols + visits["column"], loads["index"])
+    np.testing.assert_array_equal(visits["thread"], loads["warp"] * 32 + loads["lane"])
+    np.testing.assert_array_equal(visits["columns"] * 4, loads["bytes"])
+    assert set(visits["columns"]) == ({1} if strategy == "accel_gcn" else {2})
+
+
+@compiled
+@pytest.mark.parametrize("n_cols", [60, 96, 100])
+def test_the_combined_warp_reads_a_whole_row_at_once(n_cols):
+    _, alone = traced_cora(n_cols=n_cols, combined_warp=False)
+    _, combined = traced_cora(n_cols=n_cols)
+    passes = -(-n_cols // 32)
+    alone, combined = (column_visits(each, n_cols) for each in (alone, combined))
+    assert (columns_at_once(alone), columns_at_once(combined)) == (32, n_cols)
+    assert (turns_per_row(alone), turns_per_row(combined)) == (passes, 1)
+    runs = column_runs(combined)
+    for _, row in runs.groupby(["turn", "row"]):
+        warps = row.sort_values("column")
+        assert warps["column"].tolist() == list(range(0, n_cols, 32))  # side by side
+        assert (np.diff(warps["warp"]) == 1).all()
+    assert len(alone) == len(combined)  # the same work
+
+
+@compiled
+def test_every_lane_is_in_one_bar_and_no_bar_hides_another():
+    _, traced = traced_cora(n_cols=100)
+    visits = column_visits(traced, 100)
+    runs = column_runs(visits)
+    assert runs["lanes"].sum() == len(visits)
+    assert (runs["last_lane"] - runs["first_lane"] + 1 == runs["lanes"]).all()
+    stacked = stack_runs(runs)
+    cells = stacked.loc[stacked.index.repeat(stacked["columns"])]
+    place = cells.groupby(level=0).cumcount() + cells["column"]
+    assert (
+        not pd.DataFrame({"turn": cells["turn"], "line": cells["line"], "place": place})
+        .duplicated()
+        .any()
+    )
+    for _, turn in stacked.groupby("turn"):
+        assert sorted(turn["line"].unique()) == list(range(turn["line"].max() + 1))
+
+
+def test_lanes_of_vectors_and_lanes_that_share_a_column():
+    vectors = made_trace([(0, 0, 3, 0, 24)], 96, size=16)
+    (run,) = column_runs(column_visits(vectors, 96)).to_dict("records")
+    assert (run["row"], run["column"], run["columns"], run["lanes"]) == (3, 0, 96, 24)
+    parted = pd.concat([made_trace([(0, 0, 3, 0, 4)], 96), made_trace([(0, 0, 3, 8, 2)], 96)])
+    assert column_runs(column_visits(parted, 96))["columns"].tolist() == [4, 2]
+    same = made_trace([(0, 0, 3, 5, 1)] * 4, 96)  # four lanes read one column
+    (run,) = column_runs(column_visits(same, 96)).to_dict("records")
+    assert (run["columns"], run["lanes"]) == (1, 4)
+
+
+def test_columns_at_once_are_counted_once_where_warps_overlap():
+    both = made_trace([(0, 0, 3, 0, 32), (1, 1, 3, 16, 32)], 64)
+    visits = column_visits(both, 64)
+    assert columns_at_once(visits) == 48
+    assert stack_runs(column_runs(visits))["line"].tolist() == [0, 0]
+    twice = made_trace([(0, 0, 3, 0, 32), (1, 1, 3, 0, 32)], 64)
+    assert stack_runs(column_runs(column_visits(twice, 64)))["line"].tolist() == [0, 1]
+
+
+def test_warps_of_several_blocks_are_several():
+    tiles = pd.concat(
+        [made_trace([(0, 0, 3, 32 * b, 32), (1, 1, 5, 32 * b, 32)], 64, block=b) for b in (0, 1)]
+    )
+    visits = column_visits(tiles, 64)
+    assert set(visits["turn"]) == {0}
+    kept = first_warps(visits, 3)[["warp", "block"]].drop_duplicates()
+    assert sorted(map(tuple, kept.to_numpy().tolist())) == [(0, 0), (0, 1), (1, 0)]
+    assert stack_runs(column_runs(visits))["worker"].nunique() == 4
+
+
+@compiled
+def test_bars_are_the_runs_of_the_warps_shown():
+    _, alone = traced_cora(combined_warp=False)
+    _, combined = traced_cora()
+    axes = lane_map({"alone": alone, "combined": combined}, 96)
+    assert len({ax.get_xlim() for ax in axes}) == len({ax.get_ylim() for ax in axes}) == 1
+    for ax, traced in zip(axes, (alone, combined), strict=True):
+        visits = column_visits(traced, 96)
+        runs = column_runs(visits[visits["warp"] < 3])
+        (drawn,) = ax.collections
+        corners = np.array([path.vertices[:4] for path in drawn.get_paths()])
+        found = sorted(
+            zip(
+                np.floor(corners[:, 0, 1] + 1e-9).astype(int).tolist(),
+                corners[:, 0, 0].astype(int).tolist(),
+                corners[:, 1, 0].astype(int).tolist(),
+                strict=True,
+            )
+        )
+        ends = runs["column"] + runs["columns"]
+        assert found == sorted(zip(runs["turn"], runs["column"], ends, strict=True))
+        texts = [text.get_text() for text in ax.texts]
+        assert sum(text.startswith("w") and "row" in text for text in texts) == len(runs)
+    first, second = axes
+    assert first.get_title(loc="left") == "alone:\n32 of 96 columns of a row at once"
+    assert second.get_title(loc="left") == "combined:\nall 96 columns of a row at once"
+    costs = [
+        next(t.get_text() for t in ax.texts if "requests" in t.get_text()).replace("\n", " ")
+        for ax in axes
+    ]
+    assert "a warp comes to a row of X 3 times; 108 requests" in costs[0]
+    assert "a warp comes to a row of X once; 108 requests" in costs[1]
+    assert all("32 lanes and 4 sectors each; 3 of 12 warps" in cost for cost in costs)
+    assert "alone: the lanes read 32 of 96 columns" in first.figure.alt
+    plt.close(first.figure)
+
+
+def test_more_turns_than_fit_are_said_to_be():
+    long = made_trace([(0, step, step, 0, 8) for step in range(MOST_TURNS + 5)], 8)
+    (ax,) = lane_map({"long": long}, 8)
+    assert len(ax.collections[0].get_paths()) == MOST_TURNS
+    assert f"the first {MOST_TURNS} of {MOST_TURNS + 5} turns are shown" in ax.get_xlabel()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["warp 0"]
+    plt.close(ax.figure)
+
+
+def test_the_caller_chooses_the_warps():
+    traced = made_trace([(warp, warp, warp, 0, 32) for warp in range(5)], 32)
+    (ax,) = lane_map({"chosen": traced}, 32, warps=[1, 4])
+    texts = [text.get_text() for text in ax.texts]
+    assert {"warp 1 reads row 1", "warp 4 reads row 4"} <= set(texts)
+    assert any("2 of 5 warps that read are shown" in text.replace("\n", " ") for text in texts)
+    plt.close(ax.figure)
+
+
+def test_a_trace_of_nothing_and_what_is_refused():
+    nothing = made_trace([(0, 0, 0, 0, 1)], 8)[:0]
+    (ax,) = lane_map({"nothing": nothing}, 8)
+    assert [text.get_text() for text in ax.texts] == ["nothing is read"]
+    ax.figure.savefig(io.BytesIO())
+    plt.close(ax.figure)
+    assert columns_at_once(column_visits(nothing, 8)) == 0
+    with pytest.raises(ArgumentError, match="traces: no trace"):
+        lane_map({}, 8)
+    with pytest.raises(ArgumentError, match="n_cols: got 0"):
+        lane_map({"nothing": nothing}, 0)

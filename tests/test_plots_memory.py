@@ -1,0 +1,227 @@
+"""The access map shows what a request moves and what of it is asked for."""
+
+import io
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+import accelviz
+from accelviz import bench
+from accelviz.analysis.lanes import Places, request_numbers, sector_map, sector_runs
+from accelviz.analysis.traffic import requests
+from accelviz.errors import ArgumentError
+from accelviz.executors.emulator import trace
+from accelviz.executors.emulator.build import why_not
+from accelviz.plots.memory import access_map
+
+matplotlib.use("agg")
+compiled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+LANES = np.arange(32)
+
+
+def traced_cora(strategy, n_cols=32, block=0):
+    graph = accelviz.load_graph("cora")
+    made = accelviz.plan(graph, strategy, n_cols=n_cols)
+    return trace(made, bench.features(graph.shape[1], n_cols), block)
+
+
+def made_request(offsets, step=0, *, size=4, array="X", kind="load", space="global", warp=0):
+    return pd.DataFrame(
+        {"block": 0, "warp": warp, "lane": np.arange(len(offsets)), "step": step}
+        | {"file": "k.cu", "line": 1, "kind": kind, "space": space, "array": array}
+        | {"index": np.array(offsets) // size, "bytes": size, "offset": offsets}
+    )
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("strategy", "n_cols", "block"),
+    [("accel_gcn", 100, 251), ("row_thread", 8, 0), ("gnnadvisor", 64, 3), ("merge_path", 33, 1)],
+)
+def test_runs_have_the_sectors_and_bytes_of_the_requests(strategy, n_cols, block):
+    traced = traced_cora(strategy, n_cols, block)
+    runs, costs = sector_runs(traced), requests(traced)
+    assert runs["request"].max() + 1 == len(costs)
+    sectors = runs.groupby("request")["begins"].sum()
+    in_global = (costs["space"] == "global").to_numpy()
+    np.testing.assert_array_equal(sectors[in_global], costs.loc[in_global, "sectors"])
+    by_request = runs.assign(asked=runs["last"] - runs["first"] + 1).groupby("request")["asked"]
+    distinct = traced.drop_duplicates(["step", "offset"]).groupby("step")["bytes"].sum()
+    np.testing.assert_array_equal(by_request.sum(), distinct)
+    assert runs["first"].min() >= 0
+    assert runs["last"].max() < 32
+
+
+def test_requests_are_numbered_in_order():
+    traced = pd.concat([made_request([0, 4], 7), made_request([8], 2)]).assign(block=[1, 1, 0])
+    assert request_numbers(traced).tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "size", "expected"),
+    [
+        (4 * LANES, 4, [(s, 0, 31) for s in range(4)]),  # coalesced
+        (0 * LANES, 4, [(0, 0, 3)]),  # a broadcast
+        (128 * LANES[:3], 4, [(0, 0, 3), (4, 0, 3), (8, 0, 3)]),
+        (8 * LANES[:4], 4, [(0, 0, 3), (0, 8, 11), (0, 16, 19), (0, 24, 27)]),
+        (4 * LANES[:4] + 24, 4, [(0, 24, 31), (1, 0, 7)]),
+        (16 * LANES[:2], 16, [(0, 0, 31)]),
+    ],
+)
+def test_bytes_asked_for_in_each_sector(offsets, size, expected):
+    runs = sector_runs(made_request(offsets, size=size))
+    found = list(zip(runs["sector"], runs["first"], runs["last"], strict=True))
+    assert found == expected
+    assert runs["begins"].sum() == len({sector for sector, *_ in expected})
+
+
+def test_sectors_far_apart_are_gathered():
+    near, far = Places.of(np.array([5, 7, 5])), Places.of(np.array([100, 5, 7, 100]))
+    assert (near.gathered, near.n, near.spanned) == (False, 3, 3)
+    assert (far.gathered, far.n, far.spanned) == (True, 3, 96)
+    assert near.find(np.array([7, 5])).tolist() == [2, 0]
+    assert far.find(np.array([7, 100])).tolist() == [1, 2]
+    assert Places.of(np.array([], dtype=int)).n == 0
+
+
+@compiled
+@pytest.mark.parametrize(("lines", "columns"), [(60, 200), (7, 11), (1, 1), (10**6, 10**6)])
+def test_cells_add_up_to_what_is_moved(lines, columns):
+    traced = traced_cora("row_thread", 8)
+    runs = sector_runs(traced)
+    total = int(runs["request"].max()) + 1
+    runs = runs[(runs["array"] == "X").to_numpy()]
+    places = Places.of(runs["sector"].to_numpy())
+    found = sector_map(runs, places, total, lines=lines, columns=columns)
+    assert found.moved.shape[0] <= lines
+    assert found.moved.shape[1] <= columns
+    costs = requests(traced)
+    costs = costs[(costs["array"] == "X").to_numpy()]
+    assert found.moved.sum() == costs["sectors"].sum()
+    assert found.asked.sum() == (runs["last"] - runs["first"] + 1).sum()
+    np.testing.assert_allclose(found.share[found.moved > 0], 0.125)  # one float of each sector
+    assert np.isnan(found.share[found.moved == 0]).all()
+    cell = (runs["request"] // found.requests_per_column).value_counts().sort_index()
+    np.testing.assert_array_equal(found.moved.sum(axis=0)[cell.index], cell)
+
+
+def boxes(collection):
+    corners = np.array([path.vertices[:4] for path in collection.get_paths()])
+    return [tuple(np.round([*box.min(axis=0), *box.max(axis=0)], 3).tolist()) for box in corners]
+
+
+def test_pale_sectors_and_full_bytes():
+    traced = pd.concat(
+        [made_request(4 * LANES, 0), made_request(32 * LANES[:2] + 8, 1, warp=1)], ignore_index=True
+    )
+    (ax,) = access_map({"made": traced})
+    pale, full = ax.collections
+    assert boxes(pale) == [(-0.42, s, 0.42, s + 1) for s in range(4)] + [
+        (0.58, s, 1.42, s + 1) for s in range(2)
+    ]
+    assert boxes(full) == [(-0.42, s, 0.42, s + 1) for s in range(4)] + [
+        (0.58, s + 0.25, 1.42, s + 0.375) for s in range(2)
+    ]
+    colours = full.get_facecolors()
+    assert (colours[:4] == colours[0]).all()
+    assert (colours[4:] == colours[4]).all()
+    assert (colours[0] != colours[4]).any()
+    asked = (128 + 8) / (6 * 32)
+    assert (
+        ax.get_title(loc="left")
+        == f"X: 2 loads, 3 sectors each, {100 * asked:.3g}% of it asked for"
+    )
+    assert f"made: {100 * asked:.3g}% of the bytes it moves are asked for" in ax.figure.alt
+    plt.close(ax.figure)
+
+
+@compiled
+def test_scattered_and_coalesced_beside_each_other():
+    traces = {name: traced_cora(name) for name in ("row_thread", "accel_gcn")}
+    arrays = ("columns", "X", "Y")
+    axes = access_map(traces, arrays=arrays)
+    assert len([ax for ax in axes if ax.images]) == 6
+    for i, array in enumerate(arrays):
+        left, right = axes[2 * i : 2 * i + 2]
+        assert left.get_ylim() == right.get_ylim()
+        for ax, traced in zip((left, right), traces.values(), strict=True):
+            costs = requests(traced)
+            costs = costs[(costs["array"] == array).to_numpy()]
+            assert ax.get_title(loc="left").startswith(f"{array}: {len(costs):,} ")
+            assert f"{costs['sectors'].mean():.3g} sector" in ax.get_title(loc="left")
+    shares = [ax.images[0].get_array().compressed() for ax in axes[2:4]]
+    np.testing.assert_allclose(shares[0], 0.125)
+    np.testing.assert_allclose(shares[1], 1)
+    touched = np.unique(
+        np.concatenate(
+            [t.loc[(t["array"] == "X").to_numpy(), "offset"] // 32 for t in traces.values()]
+        )
+    )
+    notes = " ".join(text.get_text() for text in axes[2].texts).replace("\n", " ")
+    spanned = touched[-1] - touched[0] + 1
+    assert f"only the {touched.size:,} of {spanned:,} sectors touched" in notes
+    assert "to a cell" in axes[-1].get_xlabel()
+    plt.close(axes[0].figure)
+
+
+@compiled
+def test_a_close_up_of_one_warp_draws_its_requests_one_by_one():
+    traced = traced_cora("row_thread")
+    axes = access_map({"row_thread": traced}, arrays=("X",), warps=[2], between=(10, 40))
+    (ax,) = axes
+    own = traced[traced["warp"] == 2]
+    number = own["step"].rank(method="dense") - 1
+    window = own[(number >= 10) & (number < 40)]
+    costs = requests(window)
+    expected = costs.loc[(costs["array"] == "X").to_numpy(), "sectors"].sum()
+    assert len(ax.collections[0].get_paths()) == expected
+    assert ax.get_xlim() == (9.5, 39.5)
+    assert f"10 to 39 of {own['step'].nunique():,} are shown" in ax.get_xlabel()
+    plt.close(ax.figure)
+
+
+def test_shared_memory_has_no_sectors_and_kinds_have_edges():
+    traced = pd.concat(
+        [
+            made_request(4 * LANES, 0, array="partial", space="shared", kind="store"),
+            made_request(8 * LANES, 1, array="partial", space="shared", kind="atomic"),
+        ],
+        ignore_index=True,
+    )
+    (ax,) = access_map({"made": traced})
+    assert len(ax.collections) == 2  # a kind each, nothing pale
+    title = ax.get_title(loc="left")
+    assert title == "partial (shared memory): 1 store, 1 atomic, 1.5 passes each"
+    assert "with edge: stores black, atomics red" in [text.get_text() for text in ax.texts]
+    assert ax.get_ylabel() == "32 bytes"
+    plt.close(ax.figure)
+
+
+def test_arrays_come_as_they_are_touched_and_may_be_untouched_in_a_window():
+    traced = pd.concat([made_request([0], 0, array="b"), made_request([0], 1, array="a")])
+    first, second = access_map({"made": traced})
+    assert first.get_title(loc="left").startswith("b: ")
+    assert second.get_title(loc="left").startswith("a: ")
+    plt.close(first.figure)
+    first, second = access_map({"made": traced}, arrays=("a", "b"), between=(0, 1))
+    assert first.get_title(loc="left") == "a: not touched"
+    first.figure.savefig(io.BytesIO())
+    plt.close(first.figure)
+
+
+def test_a_trace_of_nothing_and_what_is_refused():
+    traced = made_request([0])
+    (ax,) = access_map({"nothing": traced[:0]})
+    assert ax.get_title(loc="left") == "nothing is touched"
+    ax.figure.savefig(io.BytesIO())
+    plt.close(ax.figure)
+    with pytest.raises(ArgumentError, match="traces: no trace"):
+        access_map({})
+    with pytest.raises(ArgumentError, match="arrays: 'Z' is not touched. Expected: X"):
+        access_map({"made": traced}, arrays=("Z",))
+    for between in ((3, 3), (-1, 3)):
+        with pytest.raises(ArgumentError, match="between: got"):
+            access_map({"made": traced}, between=between)

@@ -1,0 +1,370 @@
+"""Which block handles which nonzeros: counted independently, and drawn."""
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+import accelviz
+from accelviz.analysis.ownership import MOST_RUNS, assignment, ownership_map
+from accelviz.errors import ArgumentError, PartitionError
+from accelviz.plots.assignment import block_assignment
+from accelviz.plots.ownership import block_ownership
+from tests.graphs import GRAPHS, graph_of_degrees
+
+matplotlib.use("agg")
+
+TOY = [1, 1, 2, 2, 3, 5, 9, 0, 1, 4]
+SMALL = {"max_block_warps": 2, "max_warp_nzs": 2}
+STRATEGIES = [
+    *("accel_gcn", "graphblast", "gnnadvisor", "merge_path", "row_thread"),
+    *("fusegnn_gas", "fusegnn_gar"),
+]
+
+
+@pytest.fixture(scope="module")
+def toy():
+    return graph_of_degrees(TOY, name="toy")
+
+
+@pytest.fixture
+def ax():
+    return Figure(layout="constrained", figsize=(9, 5)).subplots()
+
+
+def spelled_out(plan) -> pd.DataFrame:
+    """Block, warp, row, the caller's row and column of each nonzero, one by one."""
+    rows = []
+    for block, warp, row, start, count in plan.workload().to_frame().itertuples(index=False):
+        for k in range(start, start + count):
+            rows.append((block, warp, row, k, int(plan.matrix.column_indices[k])))  # noqa: PERF401
+    table = pd.DataFrame(rows, columns=["block", "warp", "row", "nonzero", "column"], dtype=int)
+    table["caller_row"] = plan.output_rows[table["row"].to_numpy()]
+    return table
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("name", ["isolated_ends", "hub", "wide", "tall", "degree_385"])
+@pytest.mark.parametrize(("cells", "order"), [(1, "caller"), (7, "kernel"), (150, "caller")])
+def test_a_map_counts_every_nonzero_and_its_block(strategy, name, cells, order):
+    plan = accelviz.plan(GRAPHS[name](), strategy)
+    found = ownership_map(plan, cells=cells, order=order)
+    each = spelled_out(plan)
+    each["shown"] = each["caller_row"] if order == "caller" else each["row"]
+    n_rows, n_cols = plan.matrix.shape
+    lines, columns = min(cells, n_rows), min(cells, n_cols)
+    each["line"] = each["shown"] * lines // n_rows
+    each["cell"] = each["column"] * columns // n_cols
+    groups = each.groupby(["line", "cell"])["block"]
+    counts, means = np.zeros((lines, columns), dtype=int), np.full((lines, columns), np.nan)
+    for (line, cell), blocks in groups:
+        counts[line, cell], means[line, cell] = len(blocks), blocks.mean()
+    np.testing.assert_array_equal(found.counts, counts)
+    np.testing.assert_allclose(found.mean_block, means, rtol=1e-12)
+    spans = each.groupby("block")["shown"].agg(lambda rows: rows.max() - rows.min() + 1)
+    assert found.rows_apart == pytest.approx(spans.mean())
+    deviations = each["block"] - groups.transform("mean")
+    assert found.spread == pytest.approx(np.sqrt((deviations**2).mean()), abs=1e-5)
+    assert found.n_blocks == plan.launch.n_blocks
+    assert found.exact == (cells >= max(n_rows, n_cols))
+
+
+def test_a_map_is_the_same_in_slices_of_any_size(monkeypatch):
+    plan = accelviz.plan("cora")
+    whole = ownership_map(plan, cells=50)
+    slices = type(plan).workload_slices
+    monkeypatch.setattr(type(plan), "workload_slices", lambda self: slices(self, 7))
+    parts = ownership_map(plan, cells=50)
+    np.testing.assert_array_equal(parts.counts, whole.counts)
+    np.testing.assert_array_equal(parts.mean_block, whole.mean_block)
+    assert parts.rows_apart == whole.rows_apart
+
+
+def test_degree_sorting_scatters_a_block_over_the_caller_rows_but_not_over_the_kernels():
+    plan = accelviz.plan("cora")
+    assert ownership_map(plan).rows_apart > 10 * ownership_map(plan, order="kernel").rows_apart
+    rows = accelviz.plan("cora", "graphblast")
+    assert ownership_map(rows).rows_apart == ownership_map(rows, order="kernel").rows_apart == 4
+
+
+def test_errors_of_the_map(toy):
+    plan = accelviz.plan(toy)
+    with pytest.raises(ArgumentError, match="cells: got 0"):
+        ownership_map(plan, cells=0)
+    with pytest.raises(ArgumentError, match="order: got 'degree'. Expected: 'caller' or 'kernel'"):
+        ownership_map(plan, order="degree")
+    with pytest.raises(PartitionError, match="library"):
+        ownership_map(accelviz.plan(toy, "cusparse"))
+    with pytest.raises(ArgumentError, match="at least one OwnershipMap"):
+        block_ownership()
+
+
+@pytest.mark.parametrize("order", ["caller", "kernel"])
+def test_a_small_matrix_shows_the_block_of_each_nonzero(toy, order):
+    plan = accelviz.plan(toy, **SMALL)
+    (ax,) = block_ownership(ownership_map(plan, order=order))
+    each = spelled_out(plan)
+    shown = each["caller_row"] if order == "caller" else each["row"]
+    expected = dict(zip(zip(shown, each["column"], strict=True), each["block"], strict=True))
+    drawn = ax.images[0].get_array()
+    cells = {(row, column): drawn[row, column] for row, column in np.argwhere(~drawn.mask).tolist()}
+    assert cells == expected
+    written = {tuple(reversed(text.get_position())): int(text.get_text()) for text in ax.texts}
+    assert written == expected
+    colours = [ax.images[0].cmap(ax.images[0].norm(block)) for block in range(plan.launch.n_blocks)]
+    assert all(colours[i] != colours[i + 1] for i in range(len(colours) - 1))
+    assert "(6 colours take turns)" in ax.get_xlabel()
+    assert ax.get_title(loc="left").startswith(f"accel_gcn, {order}'s row order: 10 blocks")
+    ax.figure.canvas.draw()
+    plt.close(ax.figure)
+
+
+def test_a_large_matrix_shows_mean_blocks_and_how_many_nonzeros_there_are():
+    plans = accelviz.plan("cora"), accelviz.plan("cora", "graphblast")
+    maps = [ownership_map(plan) for plan in plans]
+    axes = block_ownership(*maps)
+    for ax, each in zip(axes, maps, strict=True):
+        image = ax.images[0]
+        np.testing.assert_array_equal(image.get_array().filled(np.nan), each.mean_block)
+        assert image.norm.vmin == 0
+        assert image.norm.vmax == each.n_blocks - 1
+        opacity = image.get_alpha()
+        counts = each.counts
+        assert (opacity[counts == 1] == opacity[counts == 1][0]).all()
+        assert opacity[counts == counts.max()].min() == 1 == opacity.max()
+        assert opacity[counts == 2].min() > opacity[counts == 1].max() > 0.3
+        assert "a cell is 18 x 18 entries" in ax.get_xlabel()
+        assert not ax.texts
+    first, second = (ax.get_title(loc="left") for ax in axes)
+    assert "a block's work spans 177 rows on average" in first
+    assert "a block's work spans 4 rows on average" in second
+    assert f"{maps[0].spread:,.0f}" in first
+    (key,) = axes[1].child_axes
+    assert not axes[0].child_axes
+    assert [text.get_text() for text in key.get_xticklabels()] == ["1", str(maps[0].counts.max())]
+    assert [text.get_text() for text in key.get_yticklabels()] == ["first", "last"]
+    assert "252 blocks of accel_gcn" in axes[0].figure.alt
+    assert "677 blocks of graphblast" in axes[0].figure.alt
+    axes[0].figure.canvas.draw()
+    plt.close(axes[0].figure)
+
+
+@pytest.mark.parametrize("name", ["empty", "no_columns", "one_node", "no_edges", "wide", "tall"])
+@pytest.mark.parametrize("strategy", ["accel_gcn", "graphblast", "fusegnn_gas"])
+def test_pictures_of_odd_matrices(name, strategy):
+    plan = accelviz.plan(GRAPHS[name](), strategy)
+    drawn = [
+        *block_ownership(ownership_map(plan), ownership_map(plan, order="kernel")),
+        block_assignment(assignment(plan)),
+    ]
+    for ax in drawn:
+        ax.figure.canvas.draw()
+        if not plan.matrix.nnz and ax is not drawn[-1]:
+            assert [text.get_text() for text in ax.texts] == ["no nonzero"]
+        assert ("no nonzero" in ax.get_title(loc="left")) == (plan.matrix.nnz == 0)
+        plt.close(ax.figure)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_small_assignment_is_the_workload(toy, strategy):
+    plan = accelviz.plan(toy, strategy)
+    shown = assignment(plan)
+    work = plan.workload().to_frame()
+    np.testing.assert_array_equal(
+        shown.runs["place"] + plan.matrix.row_pointers[shown.runs["row"]], work["nz_start"]
+    )
+    for ours, theirs in (
+        ("block", "block"),
+        ("warp", "warp"),
+        ("row", "row"),
+        ("count", "nz_count"),
+    ):
+        assert shown.runs[ours].tolist() == work[theirs].tolist()
+    assert shown.rows["row"].tolist() == list(range(10))
+    degrees = toy.degrees[shown.rows["caller_row"]]
+    assert shown.rows["degree"].tolist() == degrees.tolist()
+    assert shown.whole
+    each = spelled_out(plan)
+    blocks = shown.blocks.set_index("block")
+    assert blocks["rows"].to_dict() == work.groupby("block")["row"].nunique().to_dict()
+    loads = each.groupby(["block", "warp"]).size()
+    for column, how in (("nonzeros", "sum"), ("warps", "size"), ("least", "min"), ("most", "max")):
+        expected = loads.groupby("block").agg(how)
+        assert blocks[column].to_dict() == expected.reindex(blocks.index, fill_value=0).to_dict()
+
+
+def test_chosen_blocks_show_their_runs_and_nothing_else():
+    plan = accelviz.plan("cora", "gnnadvisor")
+    shown = assignment(plan, [340, 5, 5, 341])
+    assert shown.blocks["block"].tolist() == [5, 340, 341]
+    work = plan.workload().to_frame()
+    work = work[work["block"].isin([5, 340, 341])]
+    assert shown.runs["row"].tolist() == work["row"].tolist()
+    assert shown.runs["count"].tolist() == work["nz_count"].tolist()
+    assert set(shown.rows["row"]) == set(work["row"])
+    assert not shown.whole
+    assert assignment(plan, 5).blocks["block"].tolist() == [5]
+    assert assignment(plan, range(0)).rows.empty
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("name", ["cora", "hub", "all_degrees"])
+def test_examples_differ_and_stay_few(strategy, name):
+    plan = accelviz.plan(GRAPHS[name](), strategy)
+    shown = assignment(plan)
+    assert 0 < len(shown.rows) <= 48
+    assert shown.blocks["rows_shown"].max() >= 1
+    work = plan.workload().to_frame().set_index(["block", "warp", "row"])["nz_count"]
+    runs = shown.runs.groupby(["block", "warp", "row"])["count"].sum()
+    whole = work.groupby(["block", "warp", "row"]).sum().reindex(runs.index)
+    assert (runs <= whole).all()
+    assert shown.runs.groupby("row").size().max() <= MOST_RUNS
+    if strategy == "accel_gcn":
+        assert shown.rows["degree"].nunique() >= 3
+        assert (runs == whole).all()
+        assert shown.blocks["rows_shown"].tolist() == shown.blocks["rows"].tolist()
+
+
+def test_a_row_cut_over_blocks_is_shown_with_all_of_them():
+    plan = accelviz.plan(GRAPHS["hub"]())
+    shown = assignment(plan)
+    hub = shown.runs[shown.runs["row"] == 99]
+    assert hub["block"].unique().tolist() == list(range(10, 18))
+    assert hub["count"].sum() == 3000
+    many = assignment(accelviz.plan(GRAPHS["hub"](), max_warp_nzs=8))
+    assert many.runs[many.runs["row"] == 99]["block"].nunique() == 12  # of 32
+
+
+def test_a_block_of_many_rows_shows_its_first_and_says_so():
+    plan = accelviz.plan("cora", "row_thread")
+    shown = assignment(plan, [3], most_rows=10)
+    assert shown.rows["row"].tolist() == list(range(768, 778))
+    assert shown.blocks["rows"].tolist() == [256]
+    assert shown.blocks["rows_shown"].tolist() == [10]
+    ax = block_assignment(shown)
+    assert any("246 more not shown" in text.get_text() for text in ax.texts)
+    plt.close(ax.figure)
+
+
+def test_of_a_very_long_row_the_first_runs_are_kept():
+    plan = accelviz.plan(GRAPHS["hub"](), "fusegnn_gar")
+    shown = assignment(plan, 50)
+    assert len(shown.runs) == MOST_RUNS
+    assert shown.runs["place"].tolist() == list(range(MOST_RUNS))
+    assert shown.blocks[["nonzeros", "warps", "most"]].to_numpy().tolist() == [[3000, 2, 1500]]
+
+
+def test_errors_of_the_assignment(toy):
+    plan = accelviz.plan(toy, **SMALL)
+    with pytest.raises(ArgumentError, match="there is no block 10. Expected: 0 to 9"):
+        assignment(plan, [3, 10])
+    with pytest.raises(ArgumentError, match="there is no block -1"):
+        assignment(plan, -1)
+    with pytest.raises(ArgumentError, match="got 1.5"):
+        assignment(plan, [1.5])
+    with pytest.raises(ArgumentError, match="most_rows: got 0"):
+        assignment(plan, most_rows=0)
+    with pytest.raises(ArgumentError, match="at most 512"):
+        assignment(accelviz.plan("cora", "graphblast"), range(513))
+    with pytest.raises(PartitionError, match="library"):
+        assignment(accelviz.plan(toy, "cusparse"))
+
+
+def boxes(ax) -> list[tuple[float, float, float]]:
+    """Height, begin and end of each coloured run in the picture."""
+    runs = next(
+        each for each in ax.collections if isinstance(each, PolyCollection) and each.zorder == 2
+    )
+    found = []
+    for path in runs.get_paths():
+        (left, low), (right, high) = path.vertices.min(axis=0), path.vertices.max(axis=0)
+        found.append(((low + high) / 2, left, right))
+    return found
+
+
+def test_each_run_is_a_box_in_the_colour_of_its_block(toy):
+    plan = accelviz.plan(toy, **SMALL)
+    shown = assignment(plan)
+    ax = block_assignment(shown)
+    line = dict(zip(shown.rows["row"], ax.get_yticks(), strict=True))
+    expected = [
+        (line[row], place, place + count)
+        for row, place, count in zip(
+            shown.runs["row"], shown.runs["place"], shown.runs["count"], strict=True
+        )
+    ]
+    np.testing.assert_allclose(boxes(ax), expected)
+    (runs,) = (each for each in ax.collections if each.zorder == 2)
+    colours = [to_hex(colour) for colour in runs.get_facecolor()]
+    of_run = dict(
+        zip(zip(shown.runs["block"], shown.runs["warp"], strict=True), colours, strict=True)
+    )
+    assert of_run[5, 0] != of_run[5, 1]
+    assert len({of_run[block, 0] for block in (7, 8, 9)}) == 3
+    texts = [text.get_text() for text in ax.texts]
+    assert "block 0: 2 rows of degree 1" in texts
+    assert "blocks 7 to 9: a row of degree 9" in texts
+    assert "no block: a row of degree 0" in texts
+    assert [text for text in texts if text in "01"] == [str(warp) for warp in shown.runs["warp"]]
+    labels = [text.get_text() for text in ax.get_yticklabels()]
+    assert labels == [
+        f"{row} ({caller})"
+        for row, caller in zip(shown.rows["row"], shown.rows["caller_row"], strict=True)
+    ]
+    assert ax.get_title(loc="left") == (
+        "accel_gcn on toy: a block's warps differ up to 2-fold in nonzeros"
+    )
+    assert "10 blocks for 10 rows, 2 of these cut over several blocks" in ax.figure.alt
+    assert ax.get_xscale() == "linear"
+    plt.close(ax.figure)
+
+
+def test_a_sample_says_what_share_it_is_and_how_its_axis_is_scaled():
+    shown = assignment(accelviz.plan("cora"))
+    ax = block_assignment(shown)
+    share = shown.runs["count"].sum() / shown.nnz
+    (note,) = (text.get_text() for text in ax.texts if "a colour is a block" in text.get_text())
+    assert note.startswith(f"{len(shown.blocks)} of 252 blocks, {share:.1%} of the nonzeros")
+    assert "grey: not shown" in note
+    assert "square-root scale" in ax.get_xlabel()
+    assert ax.get_xticks().tolist() == [0, 5, 10, 20, 50, 100, 168]
+    assert ax.get_xlim()[0] == 0
+    widths = {round(right - left) for _, left, right in boxes(ax)}
+    assert widths == set(shown.runs["count"])
+    ax.figure.canvas.draw()
+    plt.close(ax.figure)
+
+
+def test_a_part_of_a_long_row_begins_where_the_part_does(ax):
+    shown = assignment(accelviz.plan(GRAPHS["hub"]()), [16, 17])
+    block_assignment(shown, ax=ax)
+    assert ax.get_xlim()[0] == 6 * 384
+    assert ax.get_xscale() == "linear"
+    assert min(left for _, left, _ in boxes(ax)) == 6 * 384
+    assert max(right for _, _, right in boxes(ax)) == 3000
+    ax.figure.canvas.draw()
+
+
+def test_a_large_graph_without_a_nonzero():
+    plan = accelviz.plan(graph_of_degrees([0] * 100), "graphblast")
+    ax = block_assignment(assignment(plan))
+    assert "no nonzero" in ax.get_title(loc="left")
+    assert "0 of 25 blocks, none of the nonzeros" in ax.figure.alt
+    ax.figure.canvas.draw()
+    plt.close(ax.figure)
+
+
+def test_what_is_cut_off_is_marked():
+    ax = block_assignment(assignment(accelviz.plan("cora", "gnnadvisor"), [340]))
+    assert [line.get_marker() for line in ax.lines] == [">"]  # the row of degree 168 goes on
+    plt.close(ax.figure)
+
+
+def test_warps_are_called_what_they_are(toy):
+    ax = block_assignment(assignment(accelviz.plan(toy, "fusegnn_gas")))
+    assert "a block's thread groups have equally many nonzeros" in ax.get_title(loc="left")
+    plt.close(ax.figure)

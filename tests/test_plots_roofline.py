@@ -1,0 +1,257 @@
+"""Rooflines: flops, bytes and shares worked out by hand, and from the graphs themselves."""
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex
+
+import accelviz
+from accelviz import records
+from accelviz.analysis.limits import distinct_columns
+from accelviz.analysis.roofline import LAUNCH_US, MODELS, roofline_table, shares
+from accelviz.errors import ArgumentError
+from accelviz.plots.rooflines import roofline
+from accelviz.plots.style import BLUE, ORANGE, VERMILLION
+
+matplotlib.use("agg")
+
+#: 2 x 1,000,000 x 10 flops; 20 MB copied in 10 µs at 2,000 GB/s; gathering takes 40 µs.
+SAME = {
+    "run": "2026-01-01T00:00:00+00:00",
+    "hardware": "made-up GPU",
+    "device": "cuda",
+    "graph": "a",
+    "graph_kind": "twin",
+    "fingerprint": "00",
+    "rows": 100_000,
+    "nonzeros": 1_000_000,
+    "columns": 10,
+    "dtype": "float32",
+    "state": "warm",
+    "floor_us": 10.0,
+    "gather_limit_us": 40.0,
+    "copy_gb_per_s": 2000.0,
+    "gather_gb_per_s": 4000.0,
+}
+
+
+def table(*rows):
+    """Rows of (strategy, time, what differs from SAME)."""
+    return records.result_table(
+        {**SAME, "strategy": strategy, "median_us": time, **other} for strategy, time, other in rows
+    )
+
+
+TWO = (("fast", 50.0, {}), ("slow", 100.0, {}))
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    return records.recorded("bundled-h200")
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def points(ax):
+    """Every strategy's points by colour: of lines that have markers and no line."""
+    lines = [line for line in ax.lines if line.get_ls() == "None" and line.get_marker() != "_"]
+    return {to_hex(line.get_color()): line.get_xydata().tolist() for line in lines}
+
+
+def test_flops_bytes_and_shares_by_hand():
+    found = roofline_table(table(*TWO))
+    assert found["strategy"].tolist() == ["fast", "slow"]
+    assert found["flops"].tolist() == [20e6, 20e6]
+    np.testing.assert_allclose(found["bytes"], 20e6)
+    np.testing.assert_allclose(found["intensity"], 1.0)
+    np.testing.assert_allclose(found["gflops"], [400, 200])
+    np.testing.assert_allclose(found["copy_roof_gflops"], 2000)
+    np.testing.assert_allclose(found["gather_roof_gflops"], 500)
+    np.testing.assert_allclose(found["share"], [0.2, 0.1])
+    gather = roofline_table(table(*TWO), model="gather")
+    expected = 8 * 1_000_000 + 4 * 100_001 + 4 * 10 * (1_000_000 + 100_000)
+    np.testing.assert_allclose(gather["bytes"], expected)
+    np.testing.assert_allclose(gather["share"], [0.8, 0.4])
+    np.testing.assert_allclose(gather["gflops"], [400, 200])
+
+
+def test_bytes_are_those_of_the_real_graphs(bundled):
+    found = roofline_table(bundled, "accel_gcn")
+    assert len(found) > 20
+    for name, rows in found.groupby("graph"):
+        graph = accelviz.load_graph(name)
+        d = rows["columns"]
+        own = 8 * graph.nnz + 4 * (graph.n_rows + 1)
+        exact = own + 4 * d * (distinct_columns(graph) + graph.n_rows)
+        np.testing.assert_allclose(rows["bytes"], exact, rtol=2e-4)
+        np.testing.assert_allclose(rows["flops"], 2 * graph.nnz * d)
+    gather = roofline_table(bundled, "accel_gcn", model="gather").query("graph == 'cit-hepph'")
+    graph = accelviz.load_graph("cit-hepph")
+    d = gather["columns"]
+    exact = 8 * graph.nnz + 4 * (graph.n_rows + 1) + 4 * d * (graph.nnz + graph.n_rows)
+    assert gather["bytes"].tolist() == exact.tolist()
+
+
+@pytest.mark.parametrize(
+    ("model", "limit"), [("compulsory", "floor_us"), ("gather", "gather_limit_us")]
+)
+def test_a_share_is_the_limit_over_the_time(bundled, model, limit):
+    found = roofline_table(bundled, "merge_path", model=model)
+    warm = bundled.query("state == 'warm' and strategy == 'merge_path'")
+    both = found.merge(warm, on=["graph", "columns"])
+    assert len(both) == len(found)
+    np.testing.assert_allclose(both["share"], both[limit] / both["median_us_y"], rtol=1e-12)
+
+
+def test_what_takes_no_longer_than_a_launch_is_left_out(bundled):
+    found = roofline_table(bundled, "accel_gcn")
+    warm = bundled.query("state == 'warm' and strategy == 'accel_gcn'")
+    short = (warm["floor_us"] <= LAUNCH_US).sum()
+    assert 0 < short == found.attrs["left_out"] == len(warm) - len(found)
+    assert roofline_table(bundled, "accel_gcn", launch_us=0).attrs["left_out"] == 0
+
+
+def test_of_several_runs_the_latest_counts():
+    later = {"run": "2026-02-01T00:00:00+00:00"}
+    found = roofline_table(table(*TWO, ("fast", 80.0, later)))
+    assert found.set_index("strategy")["median_us"].to_dict() == {"fast": 80.0, "slow": 100.0}
+
+
+def test_a_peak_lowers_the_roof_and_nothing_else():
+    found = roofline_table(table(*TWO), peak_gflops=800)
+    np.testing.assert_allclose(found["roof_gflops"], 800)
+    np.testing.assert_allclose(found["share"], [0.5, 0.25])
+    np.testing.assert_allclose(found["copy_roof_gflops"], 2000)
+
+
+def test_shares_are_geometric_means():
+    rows = table(("fast", 50.0, {}), ("fast", 12.5, {"graph": "b"}), ("slow", 100.0, {}))
+    found = shares(roofline_table(rows))
+    assert found.index.tolist() == ["fast", "slow"]
+    assert found.loc["fast"].tolist() == pytest.approx([0.4, 0.2, 0.8, 2])
+    assert found.loc["slow"].tolist() == pytest.approx([0.1, 0.1, 0.1, 1])
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        (table(*TWO), {"model": "guess"}, "'compulsory' or 'gather'"),
+        (table(*TWO), {"state": "cold"}, "no cold time"),
+        (table(*TWO), {"peak_gflops": 0}, "a positive number"),
+        (table(*TWO), {"strategies": "other"}, "no 'other'"),
+        (table(*TWO).drop(columns="floor_us"), {}, "no floor_us"),
+        (table(*TWO).assign(floor_us=np.nan), {}, "no limits"),
+        (table(*TWO, ("fast", 1.0, {"hardware": "other"})), {}, "more than one machine"),
+    ],
+)
+def test_tables_without_an_answer_are_refused(rows, options, message):
+    for call in (roofline_table, roofline):
+        with pytest.raises(ArgumentError, match=message):
+            call(rows, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"graphs": "b"}, r"no times of \['b'\]"),
+        ({"graphs": []}, "no times of none"),
+        ({"columns": [10, 11]}, r"no times of \[11\]"),
+    ],
+)
+def test_graphs_and_columns_that_are_not_there_are_refused(options, message):
+    with pytest.raises(ArgumentError, match=message):
+        roofline(table(*TWO), **options)
+    with pytest.raises(ArgumentError, match="empty launch takes as long"):
+        roofline(table(*TWO).assign(floor_us=2.0))
+
+
+def test_one_case_is_named_with_every_strategy_s_share():
+    ax = roofline(table(*TWO))
+    assert {to_hex(BLUE.lower()): [[1, 400]], to_hex(ORANGE.lower()): [[1, 200]]} == {
+        colour: [pytest.approx(xy) for xy in found] for colour, found in points(ax).items()
+    }
+    assert {"fast: 20 %", "slow: 10 %", "random-gather limit", "a, 10 columns"} <= set(texts(ax))
+    assert "made-up GPU copy 2 TB/s" in texts(ax)
+    title = "fast reaches 20 % of the roof that copy bandwidth sets (a, 10 columns)"
+    assert ax.get_title(loc="left").replace("\n", " ") == title
+    assert MODELS["compulsory"] in ax.get_xlabel()
+    assert "nonzeros x columns / time" in ax.get_ylabel()
+    assert title in ax.figure.alt
+    assert "slow 10 %" in ax.figure.alt
+    (limit,) = [line for line in ax.lines if line.get_marker() == "_"]
+    assert limit.get_xydata().tolist() == [[pytest.approx(1), pytest.approx(500)]]
+    assert to_hex(limit.get_color()) == VERMILLION.lower()
+    roof = next(line for line in ax.lines if line.get_ls() == "-")
+    np.testing.assert_allclose(roof.get_ydata() / roof.get_xdata(), 2000)
+
+
+def test_the_gather_model_draws_the_gather_roof_and_says_so():
+    ax = roofline(table(*TWO), model="gather")
+    assert MODELS["gather"] in ax.get_xlabel()
+    assert "fast reaches 80 % of the random-gather limit" in ax.get_title(loc="left")
+    slopes = [line for line in ax.lines if len(line.get_xdata()) == 2]
+    found = {round((line.get_ydata() / line.get_xdata())[0]) for line in slopes}
+    assert found == {2000, 4000}
+    assert "random gather 4 TB/s" in texts(ax)
+    other = {"graph": "b", "columns": 20, "gather_gb_per_s": 3000.0}
+    ax = roofline(table(*TWO, ("fast", 50.0, other)), model="gather")
+    assert "random gather 3 to 4 TB/s" in texts(ax)
+    assert "above 100 %" not in ax.get_xlabel()
+    ax = roofline(table(("fast", 20.0, {})), model="gather")
+    assert "above 100 %" in ax.get_xlabel()
+
+
+def test_a_known_peak_is_the_flat_roof():
+    ax = roofline(table(*TWO), peak_gflops=10_000)
+    assert ax.get_title(loc="left").startswith("Memory-bound: fast reaches 20 %")
+    assert "float32 peak 10 TFLOP/s" in texts(ax)
+    flat = [line for line in ax.lines if set(line.get_ydata()) == {10_000}]
+    assert len(flat) == 1
+    ax = roofline(table(*TWO), peak_gflops=1000)  # the peak is the bound, not memory
+    assert ax.get_title(loc="left").startswith("fast reaches 40 %")
+
+
+def test_many_cases_are_a_legend_with_means_and_ranges(bundled):
+    cases = {"ours": "accel_gcn", "cuSPARSE": "cusparse"}
+    ax = roofline(bundled, None, [64, 128], cases)
+    found = roofline_table(bundled[bundled["columns"].isin([64, 128])], cases)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    for label, (name, each) in zip(labels, shares(found).iterrows(), strict=False):
+        assert label.startswith(f"{name}: {100 * each['share']:.0f} %")
+    assert labels[-1] == "random-gather limit of a case"
+    assert sum(map(len, points(ax).values())) == len(found)
+    assert f"left out: {found.attrs['left_out']} times" in ax.get_xlabel()
+    assert f"mean of {len(found) // 2} cases" in ax.get_title(loc="left").replace("\n", " ")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_all_recorded_times_of_the_paper_s_graphs_are_drawn(model):
+    recorded = records.recorded("strategies-h200")
+    names = ["accel_gcn", "cusparse algorithm=fastest preprocess=True", "merge_path", "ge_spmm"]
+    ax = roofline(recorded, None, None, names, model=model)
+    ax.figure.draw_without_rendering()
+    found = roofline_table(recorded, names, model=model)
+    assert sum(map(len, points(ax).values())) == len(found) > 800
+    low, high = ax.get_ylim()
+    assert found["gflops"].between(low, high).all()
+    assert (found["copy_roof_gflops"] < high).all()
+    with pytest.raises(ArgumentError, match="several settings"):
+        roofline(recorded)
+
+
+def test_a_table_measured_without_a_gpu_is_refused():
+    cpu = accelviz.benchmark("cora", "accel_gcn", 16, "cpu", repeats=1, progress=False)
+    with pytest.raises(ArgumentError, match="no limits"):
+        roofline(cpu)
+    with pytest.raises(ArgumentError, match="a table of `benchmark`"):
+        roofline(pd.DataFrame({"strategy": ["accel_gcn"]}), "cora")
