@@ -90,8 +90,9 @@ def timing(
 
     Notes
     -----
-    The prediction holds everything but the warp time equal: what memory, caches and the number of
-    blocks on an SM do to the time is what it leaves out.
+    The prediction holds everything but the warp time equal. What it leaves out is what matters
+    more often than not: memory, caches, and the blocks that an SM can hold
+    (`benchmarks/warp_time.py` compares the two for many settings).
     """
     times = times[(times["strategy"] == strategy.name) & (times["columns"] == n_cols)]
     if times.empty:
@@ -119,11 +120,52 @@ def timing(
     )
 
 
+def parameters_of(text: str) -> dict[str, str]:
+    """Take apart what `records.parameters_text` wrote: "ngs=32 dw=16"."""
+    return dict(word.split("=", 1) for word in str(text).split())
+
+
+def recorded_curve(
+    times: pd.DataFrame,
+    strategy: Strategy,
+    n_cols: int,
+    parameters: Mapping[str, Any],
+    over: str,
+) -> dict[int, float]:
+    """Return what was recorded while one integer parameter changed and the others stayed.
+
+    Parameters
+    ----------
+    times : DataFrame
+        From `recorded_times`.
+    strategy : Strategy
+    n_cols : int
+    parameters : mapping
+        The others; the strategy's defaults where they are not given.
+    over : str
+        The parameter.
+
+    Returns
+    -------
+    dict of int to float
+        Its value to the median in microseconds, ascending.
+    """
+    times = times[(times["strategy"] == strategy.name) & (times["columns"] == n_cols)]
+    wanted = {key: str(value) for key, value in {**strategy.defaults(), **parameters}.items()}
+    wanted.pop(over, None)
+    curve: dict[int, float] = {}
+    for text, median in zip(times["parameters"], times["median_us"], strict=True):
+        there = parameters_of(text)
+        if over in there and all(there.get(key) == value for key, value in wanted.items()):
+            curve.setdefault(int(there[over]), float(median))
+    return dict(sorted(curve.items()))
+
+
 def _matching(times: pd.DataFrame, parameters: Mapping[str, Any]) -> pd.Series | None:
     """Find the first row with these parameters; None stands for the strategy's own choice."""
-    words = {f"{key}={value}" for key, value in parameters.items() if value is not None}
+    words = {key: str(value) for key, value in parameters.items() if value is not None}
     for _, row in times.iterrows():
-        there = str(row["parameters"]).split()
-        if words <= set(there):
+        there = parameters_of(row["parameters"])
+        if all(there.get(key) == value for key, value in words.items()):
             return row
     return None
