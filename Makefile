@@ -51,7 +51,7 @@ demo: $(READY)base
 	@$(BIN)/accelviz demo $(ARGS)
 
 test: $(READY)test
-	@$(BIN)/python -m pytest -n auto $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 
 lab: $(READY)lab
 	@$(BIN)/jupyter lab --notebook-dir=notebooks $(ARGS)

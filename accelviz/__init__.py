@@ -14,10 +14,12 @@ from accelviz.datasets import load_graph
 from accelviz.executors import spmm, trace, trace_gpu
 from accelviz.ordering import degree_sort
 from accelviz.strategies import plan, strategies
+from accelviz.widgets import explore
 
 __all__ = [
     "benchmark",
     "degree_sort",
+    "explore",
     "load_graph",
     "plan",
     "spmm",

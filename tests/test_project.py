@@ -37,6 +37,7 @@ ONLY_IN = {
     "cupy": ("executors/cuda/",),
     "matplotlib": ("plots/",),
     "ipywidgets": ("widgets/",),
+    "anywidget": ("widgets/",),
 }
 
 
@@ -78,11 +79,8 @@ def test_every_module_has_a_room():
 
 
 def test_importing_accelviz_brings_in_nothing_heavy():
-    code = (
-        "import sys, accelviz; "
-        "print([m for m in ('cupy', 'matplotlib', 'ipywidgets', 'IPython', 'networkx', 'pooch') "
-        "if m in sys.modules])"
-    )
+    heavy = ["cupy", "matplotlib", "ipywidgets", "anywidget", "IPython", "networkx", "pooch"]
+    code = f"import sys, accelviz; print([m for m in {heavy} if m in sys.modules])"
     answer = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
     )
@@ -97,7 +95,11 @@ def test_the_public_names_are_there_and_documented():
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: PyPI name to conda-forge name where they differ.
-CONDA_NAMES = {"matplotlib": "matplotlib-base", "igraph": "python-igraph"}
+CONDA_NAMES = {
+    "matplotlib": "matplotlib-base",
+    "igraph": "python-igraph",
+    "playwright": "playwright-python",
+}
 
 
 def requirement(text):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,17 +30,16 @@ class RowPlace:
         Its nonzeros.
     first_nz : int
         Position of the first of them in that matrix's nonzero arrays.
-    first_block, blocks : int
-        The first block that has some of it, and how many have; no block at all where a row without
-        nonzeros is cleared beforehand.
+    blocks : tuple of int
+        The blocks that have some of it, ascending; none at all where a row without nonzeros is
+        cleared beforehand.
     """
 
     row: int
     place: int
     degree: int
     first_nz: int
-    first_block: int
-    blocks: int
+    blocks: tuple[int, ...]
 
 
 def find_row(plan: Plan, row: int) -> RowPlace:
@@ -68,11 +67,15 @@ def find_row(plan: Plan, row: int) -> RowPlace:
         raise ArgumentError("row", f"got {row}", f"0 to {plan.graph.n_rows - 1}")
     place = row if plan.permutation is None else int(plan.permutation.inverse[row])
     begin, end = (int(each) for each in plan.matrix.row_pointers[place : place + 2])
+    degree = end - begin
     first = _first_block(plan, lambda work: bool(work.row.max() >= place))
     after = _first_block(plan, lambda work: bool(work.row.min() > place))
-    if not (first < after and place in plan.workload(first, first + 1).row):
-        first, after = _scan(plan, place) if end > begin else (0, 0)
-    return RowPlace(row, place, end - begin, begin, first, after - first)
+    # In order, each of them has some of the row.
+    near = 0 < after - first <= max(degree, 1)
+    blocks, covered = _having(place, [plan.workload(first, after)] if near else [])
+    if covered < degree or not (blocks or plan.zero_output):
+        blocks, _ = _having(place, plan.workload_slices())
+    return RowPlace(row, place, degree, begin, blocks)
 
 
 def _first_block(plan: Plan, reached: Callable[[Workload], bool]) -> int:
@@ -91,14 +94,15 @@ def _first_block(plan: Plan, reached: Callable[[Workload], bool]) -> int:
     return low
 
 
-def _scan(plan: Plan, place: int) -> tuple[int, int]:
-    first = last = None
-    for part in plan.workload_slices():
-        found = part.block[part.row == place]
-        if found.size:
-            first = int(found[0]) if first is None else first
-            last = int(found[-1])
-    return (0, 0) if first is None or last is None else (first, last + 1)
+def _having(place: int, parts: Iterable[Workload]) -> tuple[tuple[int, ...], int]:
+    """Return the blocks that have some of a row, and how many of its nonzeros they have."""
+    blocks: list[int] = []
+    covered = 0
+    for part in parts:
+        own = part.row == place
+        blocks += np.unique(part.block[own]).tolist()
+        covered += int(part.nz_count[own].sum())
+    return tuple(blocks), covered
 
 
 def sampled_loads(plan: Plan, most: int = 160) -> LoadMap:

@@ -48,15 +48,20 @@ class Timing:
 
 
 def recorded_times(graph: Graph) -> pd.DataFrame:
-    """Return what was recorded of exactly this graph, warm, on a GPU; empty if nothing was."""
+    """Return what was recorded of exactly this graph, warm, on a GPU; empty if nothing was.
+
+    The column `setting` has the parameters as a dict of texts.
+    """
     tables: list[pd.DataFrame] = []
+    own = ""
     for name in TABLES:
         table = _warm(name)
         table = table[table["graph"] == graph.name]
         if len(table):
-            own = fingerprint(graph) if not tables else tables[0]["fingerprint"].iloc[0]
+            own = own or fingerprint(graph)
             tables.append(table[table["fingerprint"] == own])
-    return pd.concat(tables, ignore_index=True) if tables else _warm(TABLES[-1]).iloc[:0]
+    found = pd.concat(tables, ignore_index=True) if tables else _warm(TABLES[-1]).iloc[:0]
+    return found.assign(setting=[parameters_of(text) for text in found["parameters"]])
 
 
 @functools.cache
@@ -104,7 +109,12 @@ def timing(
     basis = _matching(times, {**default, **kept})
     known = exact if exact is not None else basis
     if known is None:
-        return Timing(limit=float(times["gather_limit_us"].iloc[0]))
+        first = times.iloc[0]
+        return Timing(
+            limit=float(first["gather_limit_us"]),
+            hardware=str(first["hardware"]),
+            date=str(first["date"]),
+        )
     predicted = None
     if basis is not None:
         now, then = slots(parameters), slots(kept)
@@ -122,7 +132,7 @@ def timing(
 
 def parameters_of(text: str) -> dict[str, str]:
     """Take apart what `records.parameters_text` wrote: "ngs=32 dw=16"."""
-    return dict(word.split("=", 1) for word in str(text).split())
+    return dict(word.split("=", 1) for word in str(text).split() if "=" in word)
 
 
 def recorded_curve(
@@ -151,11 +161,10 @@ def recorded_curve(
         Its value to the median in microseconds, ascending.
     """
     times = times[(times["strategy"] == strategy.name) & (times["columns"] == n_cols)]
-    wanted = {key: str(value) for key, value in {**strategy.defaults(), **parameters}.items()}
-    wanted.pop(over, None)
+    own = {**strategy.defaults(), **parameters}
+    wanted = {key: str(value) for key, value in own.items() if value is not None and key != over}
     curve: dict[int, float] = {}
-    for text, median in zip(times["parameters"], times["median_us"], strict=True):
-        there = parameters_of(text)
+    for there, median in zip(times["setting"], times["median_us"], strict=True):
         if over in there and all(there.get(key) == value for key, value in wanted.items()):
             curve.setdefault(int(there[over]), float(median))
     return dict(sorted(curve.items()))
@@ -164,8 +173,7 @@ def recorded_curve(
 def _matching(times: pd.DataFrame, parameters: Mapping[str, Any]) -> pd.Series | None:
     """Find the first row with these parameters; None stands for the strategy's own choice."""
     words = {key: str(value) for key, value in parameters.items() if value is not None}
-    for _, row in times.iterrows():
-        there = parameters_of(row["parameters"])
+    for i, there in enumerate(times["setting"]):
         if all(there.get(key) == value for key, value in words.items()):
-            return row
+            return times.iloc[i]
     return None

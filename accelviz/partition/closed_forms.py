@@ -159,7 +159,16 @@ def _walk_runs(
     busiest = 0
     for row in range(row_pointers.size - 1):
         degree = row_pointers[row + 1] - row_pointers[row]
+        if degree <= most:  # most rows, spared the divisions
+            if degree > 0:
+                busiest = max(busiest, degree)
+                filled += 1
+                if filled == block_warps:
+                    slots += block_warps * busiest
+                    filled = busiest = 0
+            continue
         left = -(-degree // most)
+        last = degree - (left - 1) * most
         pieces = 0
         shares = False
         while left > 0:
@@ -178,7 +187,6 @@ def _walk_runs(
             if taken > 1:
                 shares = True
                 runs += taken
-            last = degree - (-(-degree // most) - 1) * most  # of the row's last run
             busiest = max(busiest, most if taken > 1 or left > 0 else last)
             filled += taken
             if filled == block_warps:

@@ -5,12 +5,13 @@ The scheme that Accel-GCN's block-level partition is measured against, and Equat
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import PartitionError
-from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, ceil_div
-from accelviz.workload import Workload, spread
+from accelviz.partition.block_level import WORD_LIMIT, BlockSetting
+from accelviz.workload import Workload
 
 
 def warp_partition(row_pointers: npt.NDArray[np.int64], max_warp_nzs: int) -> npt.NDArray[np.int32]:
@@ -37,14 +38,32 @@ def warp_partition(row_pointers: npt.NDArray[np.int64], max_warp_nzs: int) -> np
     max_warp_nzs = BlockSetting(max_warp_nzs=max_warp_nzs).max_warp_nzs
     if row_pointers[-1] > WORD_LIMIT:
         raise PartitionError("graph", f"{row_pointers[-1]:,} nonzeros", f"at most {WORD_LIMIT:,}")
-    degrees = np.diff(row_pointers)
-    warps = ceil_div(degrees, max_warp_nzs)
-    row, part = spread(warps)
-    metadata = np.zeros((row.size, 4), dtype=np.int32)
-    metadata[:, 0] = row
-    metadata[:, 1] = row_pointers[row] + part * max_warp_nzs
-    metadata[:, 2] = np.minimum(max_warp_nzs, degrees[row] - part * max_warp_nzs)
+    metadata = np.empty((_count_runs(row_pointers, max_warp_nzs), 4), dtype=np.int32)
+    _emit_runs(row_pointers, max_warp_nzs, metadata)
     return metadata
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_runs(row_pointers: npt.NDArray[np.int64], most: int) -> int:
+    runs = 0
+    for row in range(row_pointers.size - 1):
+        degree = row_pointers[row + 1] - row_pointers[row]
+        runs += min(degree, 1) if degree <= most else -(-degree // most)
+    return runs
+
+
+@numba.njit(cache=True, nogil=True)
+def _emit_runs(
+    row_pointers: npt.NDArray[np.int64], most: int, metadata: npt.NDArray[np.int32]
+) -> None:
+    run = 0
+    for row in range(row_pointers.size - 1):
+        start, end = row_pointers[row], row_pointers[row + 1]
+        while start < end:
+            words = metadata[run]
+            words[0], words[1], words[2], words[3] = row, start, min(most, end - start), 0
+            start += most
+            run += 1
 
 
 def warp_workload(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import io
-from typing import Any
+from html import escape
+from typing import Any, cast
 
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
@@ -45,8 +47,8 @@ def new_axes(ax: Axes | None, **figure_options: Any) -> Axes:
 
 def new_figure(**figure_options: Any) -> Page:
     """Return a new figure that pyplot knows, so that a notebook shows it without being asked."""
-    page: Page = plt.figure(FigureClass=Page, alt="", layout="constrained", **figure_options)
-    return page
+    page = plt.figure(FigureClass=Page, alt="", layout="constrained", **figure_options)
+    return cast(Page, page)
 
 
 def tell(ax: Axes, sentence: str) -> None:
@@ -74,5 +76,11 @@ class Page(Figure):
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         buffer = io.BytesIO()
         self.savefig(buffer, format="png")
-        data = {"image/png": buffer.getvalue(), "text/plain": self.alt}
+        picture = buffer.getvalue()
+        # nbconvert keeps no other alt text than one in HTML.
+        html = (
+            f'<img alt="{escape(self.alt)}" style="max-width: 100%" '
+            f'src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
+        )
+        data = {"text/html": html, "image/png": picture, "text/plain": self.alt}
         return data, {"image/png": {"alt": self.alt}}

@@ -8,6 +8,7 @@ registry; a class in a notebook cell will do as well, passed to `plan` in place 
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import time
 from abc import ABC, abstractmethod
@@ -76,12 +77,7 @@ class Strategy(ABC):
 
     def defaults(self) -> dict[str, Any]:
         """Return the strategy's own parameters and their defaults, from `build`'s signature."""
-        signature = inspect.signature(self.build)
-        return {
-            parameter.name: parameter.default
-            for parameter in signature.parameters.values()
-            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-        }
+        return dict(_keyword_only(type(self).build))
 
     def plan(self, graph: Graph, n_cols: int, **parameters: Any) -> Plan:
         """Check the column count and the parameters' names, then build.
@@ -120,6 +116,15 @@ class Strategy(ABC):
         if isinstance(n_cols, bool) or not isinstance(n_cols, int | np.integer) or n_cols < 1:
             raise ArgumentError("n_cols", f"got {n_cols!r}", "a column count of at least 1")
         return int(n_cols)
+
+
+@functools.cache
+def _keyword_only(function: Callable[..., Any]) -> dict[str, Any]:
+    return {
+        parameter.name: parameter.default
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    }
 
 
 class Stopwatch:

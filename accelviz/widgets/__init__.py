@@ -1,0 +1,8 @@
+"""Interactive panels for JupyterLab. Only opening one needs ipywidgets and anywidget."""
+
+from __future__ import annotations
+
+from accelviz.widgets.entry import ask, explore
+from accelviz.widgets.state import State
+
+__all__ = ["State", "ask", "explore"]

@@ -1,0 +1,316 @@
+"""The explorer's views of one block: its warps, its metadata, a row's way, what lanes read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+import pandas as pd
+
+from accelviz.analysis.balance import worker_name
+from accelviz.analysis.lookup import RowPlace
+from accelviz.analysis.traffic import LINE_BYTES, SECTOR_BYTES, requests
+from accelviz.errors import PartitionError
+from accelviz.partition.block_level import FIELD_BITS, BlockSetting, unpack
+from accelviz.strategies import Plan
+from accelviz.widgets.charts import note
+from accelviz.widgets.drawing import (
+    BLUE,
+    GREY,
+    IDLE,
+    LINE,
+    ROWS,
+    Axis,
+    attributes,
+    line,
+    rect,
+    svg,
+    table,
+    text,
+)
+from accelviz.widgets.state import State, Traced
+
+#: Runs of nonzeros and warps of a block that are drawn; a block of many more says so.
+_RUNS, _WARPS = 800, 32
+#: Columns of a row, and words of metadata, that are written out.
+_COLUMNS, _WORDS = 12, 8
+_FLOAT_BYTES, _WORD_BITS, _LANES = 4, 32, 32
+#: Width of the picture of the lanes.
+_ACROSS = 1060
+_NO_BLOCK = "There is no block: no row has a nonzero."
+_LIBRARY = "The library does not say what its warps do."
+
+
+def block(state: State) -> str:
+    """Draw the block that is shown: a bar a warp, as long as its nonzeros, coloured by row."""
+    work = state.work
+    if work is None:
+        return note(_NO_BLOCK if state.first.plan.has_workload else _LIBRARY)
+    plan, graph = state.first.plan, state.graph
+    warps = min(plan.warps_per_block, _WARPS)
+    per_warp = np.bincount(work.warp, weights=work.nz_count, minlength=plan.warps_per_block)
+    x = Axis(0, max(float(per_warp.max(initial=1)), 1), 40, 470)
+    height = 190 / warps
+    parts = [rect(x.start, 8 + w * height, 430, height - 1, IDLE) for w in range(warps)]
+    filled = np.zeros(plan.warps_per_block)
+    rows = plan.output_rows
+    # The row that is followed is marked where it is not alone.
+    alone = np.unique(work.row).size < 2
+    mark = "" if alone else ' stroke="black" stroke-width="2"'
+    colour = np.unique(work.row, return_inverse=True)[1] % len(ROWS)
+    for i, (warp, place, start, count) in enumerate(
+        zip(
+            work.warp[:_RUNS].tolist(),
+            work.row[:_RUNS].tolist(),
+            work.nz_start[:_RUNS].tolist(),
+            work.nz_count[:_RUNS].tolist(),
+            strict=True,
+        )
+    ):
+        if warp >= warps:
+            continue
+        row = int(rows[place])
+        info = (
+            f"warp {warp}: row {row} (degree {graph.degrees[row]}), "
+            f"nonzeros {start:,} to {start + count - 1:,}"
+            if count
+            else f"warp {warp}: row {row} has no nonzero, only its zeros are written"
+        )
+        left, right = x(filled[warp]), x(filled[warp] + count)
+        filled[warp] += count
+        chosen = mark if row == state.settings.row else ""
+        parts.append(
+            rect(left, 8 + warp * height, max(right - left - 0.5, 1.5), height - 1,
+                 ROWS[colour[i]], attributes(f"row {row}", info, {"row": row}, label=info) + chosen)
+        )  # fmt: skip
+    parts += [
+        text(35, 8 + (warp + 0.5) * height + 4, str(warp), at="end", colour=GREY, size=10)
+        for warp in sorted({0, warps // 2, warps - 1})
+    ]
+    bottom = 8 + warps * height
+    parts += [
+        text(x(value), bottom + 14, f"{value:.0f}", at="middle", colour=GREY)
+        for value in x.ticks()
+        if float(value).is_integer()
+    ]
+    parts.append(text(255, bottom + 28, "nonzeros", at="middle", colour=GREY))
+    name = worker_name(plan)
+    turned = ' transform="rotate(-90 12 100)"'
+    parts.append(text(12, 100, name, at="middle", colour=GREY, extra=turned))
+    hidden = plan.warps_per_block - warps
+    more = f"{hidden} more {name}s are not shown. " if hidden else ""
+    more += f"{len(work) - _RUNS:,} more runs are not shown. " if len(work) > _RUNS else ""
+    label = f"Block {state.settings.block}: nonzeros of its {warps} {name}s"
+    return svg(480, bottom + 34, parts, label) + (note(more) if more else "")
+
+
+def metadata(state: State) -> str:
+    """Write the metadata of the block that is shown; an int4 bit by bit, with its meaning."""
+    side, number = state.first, state.settings.block
+    plan = side.plan
+    if not plan.has_workload:
+        return note(_LIBRARY)
+    if not plan.launch.n_blocks:
+        return note(_NO_BLOCK)
+    if plan.metadata is None:
+        name = side.choice.strategy.name
+        return note(f"{name} has no metadata: warps find their work from their number alone.")
+    words = np.asarray(plan.metadata)
+    words = words[:, None] if words.ndim == 1 else words
+    per_block = len(words) == plan.launch.n_blocks
+    settings = plan.parameters
+    if per_block and {"max_block_warps", "max_warp_nzs"} <= settings.keys():
+        # Lines of another kind, such as those of single warps, are shown as plain words.
+        with contextlib.suppress(PartitionError):
+            setting = BlockSetting(settings["max_block_warps"], settings["max_warp_nzs"])
+            return _int4(words[number], setting)
+    first = number if per_block else number * plan.warps_per_block
+    shown = words[first : first + (1 if per_block else plan.warps_per_block)]
+    rows = [
+        (str(i), *(f"<code>{_hex(word)}</code> {int(word)}" for word in entry))
+        for i, entry in enumerate(shown[:_WORDS].tolist())
+    ]
+    header = ["warp", *(f"word {i}" for i in range(words.shape[1]))]
+    rest = len(shown) - _WORDS
+    more = f"and {rest} more entries. " if rest > 0 else ""
+    size = words.shape[1] * words.itemsize
+    return table(header, rows) + note(f"{more}{size} bytes for each warp.")
+
+
+def _hex(word: int) -> str:
+    return f"0x{word & 0xFFFFFFFF:08x}"
+
+
+def _int4(words: np.ndarray, setting: BlockSetting) -> str:
+    fields = unpack(words[None], setting)
+    degree, row, loc, info = (int(word) for word in words)
+    warp_nzs, rows, own = (int(each[0]) for each in (fields.warp_nzs, fields.rows, fields.row_nzs))
+    split = degree > setting.deg_bound
+    if split:
+        meaning = f"<b>{own:,}</b> nonzeros of a row that is cut: up to {warp_nzs:,} for each warp"
+    else:
+        several = "s" if rows != 1 else ""
+        meaning = f"<mark><b>{warp_nzs:,}</b> nonzeros a warp</mark>, <b>{rows}</b> row{several}"
+    above = ", above deg_bound" if split else ""
+    lines = (
+        ("degree", degree, f"<b>{degree:,}</b> nonzeros in a row{above}", 0),
+        ("row", row, f"<b>{row:,}</b> is the first row, in sorted order", 0),
+        ("loc", loc, f"<b>{loc:,}</b> is the position of the first nonzero", 0),
+        ("info", info, meaning, 0 if split else FIELD_BITS),
+    )
+    rows_shown = [
+        (
+            name,
+            f"<code>{_hex(word)}</code>",
+            f'<code class="av-bits">{_bits(word, cut)}</code>',
+            meant,
+        )
+        for name, word, meant, cut in lines
+    ]
+    return table(("word", "hex", "bits", "says"), rows_shown, classes="av-int4") + note(
+        f"16 bytes describe the whole block; deg_bound is {setting.max_block_warps} x "
+        f"{setting.max_warp_nzs} = {setting.deg_bound}."
+    )
+
+
+def _bits(word: int, cut: int) -> str:
+    """Write 32 bits in groups of eight, the low field of `cut` bits marked."""
+    digits = f"{word & 0xFFFFFFFF:0{_WORD_BITS}b}"
+    groups = [digits[i : i + 8] for i in range(0, _WORD_BITS, 8)]
+    if not cut:
+        return " ".join(groups)
+    high = (_WORD_BITS - cut) // 8
+    return f"<mark>{' '.join(groups[:high])}</mark> {' '.join(groups[high:])}"
+
+
+def row(state: State) -> str:
+    """Follow a row: its place, its blocks and warps, its nonzeros, and the addresses they read."""
+    place, work = state.place, state.work
+    plan, graph = state.first.plan, state.graph
+    if place is None or work is None:
+        return note(_LIBRARY if not plan.has_workload else "There is no row with a nonzero.")
+    own = work.row == place.place
+    warps = sorted(set(work.warp[own].tolist()))
+    steps = [
+        ("row", f"<b>{place.row:,}</b> of {graph.n_rows:,}, degree {place.degree:,}"),
+        ("place", _place(plan, place)),
+        ("block", _blocks(place, state.settings.block)),
+        (worker_name(plan), _several(warps) or "none"),
+        ("nonzeros", _range(place.first_nz, place.degree)),
+        *_addresses(plan, place),
+    ]
+    return table(("", ""), [(name, cell) for name, cell in steps], classes="av-row")
+
+
+def _place(plan: Plan, place: RowPlace) -> str:
+    if plan.permutation is None:
+        return "the kernel walks the rows as they are"
+    return f"row {place.place:,} of the matrix that the kernel walks"
+
+
+def _blocks(place: RowPlace, shown: int) -> str:
+    if not place.blocks:
+        return "none: Y is cleared beforehand"
+    first, last = place.blocks[0], place.blocks[-1]
+    if first == last:
+        return f"<b>{first:,}</b>"
+    if len(place.blocks) == last - first + 1:
+        return f"<b>{first:,}</b> to <b>{last:,}</b>; {shown:,} is shown"
+    return f"{len(place.blocks):,} from <b>{first:,}</b> to <b>{last:,}</b>; {shown:,} is shown"
+
+
+def _several(numbers: Sequence[int]) -> str:
+    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"<b>{numbers[0]}</b> to <b>{numbers[-1]}</b> in this block"
+    return ", ".join(f"<b>{number}</b>" for number in numbers)
+
+
+def _range(first: int, count: int) -> str:
+    return f"{first:,} to {first + count - 1:,}" if count else "none"
+
+
+def _addresses(plan: Plan, place: RowPlace) -> list[tuple[str, str]]:
+    """Say what the nonzeros read: which rows of X, at which bytes, in how many sectors."""
+    columns = plan.matrix.column_indices[place.first_nz : place.first_nz + place.degree]
+    if not columns.size:
+        return []
+    shown = ", ".join(f"{column:,}" for column in columns[:_COLUMNS].tolist())
+    more = ", ..." if columns.size > _COLUMNS else ""
+    size = _FLOAT_BYTES * plan.n_cols
+    begin = int(columns[0]) * size
+    sectors = (begin + size - 1) // SECTOR_BYTES - begin // SECTOR_BYTES + 1
+    return [
+        ("columns", f"{shown}{more}"),
+        (
+            "reads",
+            f"X[{int(columns[0]):,}, 0 to {plan.n_cols - 1}] first: bytes {begin:,} to "
+            f"{begin + size - 1:,}, {sectors} sectors of {SECTOR_BYTES}",
+        ),
+        ("in all", f"{columns.size:,} rows of X, {columns.size * size:,} bytes"),
+    ]
+
+
+def trace(state: State) -> str:
+    """Draw one request of the traced block: what each lane touches, and in which sectors."""
+    traced = state.traced
+    if traced is None:
+        return note(
+            "Press “Trace this block” to run its CUDA code in the emulator, lane by lane, and step "
+            "through what each warp reads next."
+        )
+    lanes = traced.lanes
+    if not len(lanes):
+        return note("This block touches no memory.")
+    counted = requests(lanes).iloc[0]
+    title = (
+        f"request {traced.step + 1:,} of {len(traced.steps):,}: warp {counted['warp']}, "
+        f"{counted['kind']} of {counted['array']} ({counted['file']}:{counted['line']})"
+    )
+    if counted["space"] == "shared":
+        cost = f"{counted['wavefronts']} pass(es) through the banks of shared memory"
+    else:
+        cost = f"{counted['sectors']} sectors of {SECTOR_BYTES} bytes"
+    said = f"{counted['lanes']} lanes ask for {counted['bytes']} bytes: {cost}"
+    return f"<p><b>{escape(title)}</b><br>{escape(said)}</p>{_lanes(lanes, traced)}"
+
+
+def _lanes(lanes: pd.DataFrame, traced: Traced) -> str:
+    slot = _ACROSS / _LANES
+    parts = []
+    taking = dict(zip(lanes["lane"].tolist(), range(len(lanes)), strict=True))
+    for lane in range(_LANES):
+        fill = BLUE if lane in taking else IDLE
+        info = f"lane {lane} takes no part"
+        if lane in taking:
+            own = lanes.iloc[taking[lane]]
+            info = (
+                f"lane {lane}: {own['array']}[{own['index']}], bytes {own['offset']:,} to "
+                f"{own['offset'] + own['bytes'] - 1:,}"
+            )
+        parts.append(
+            rect(10 + lane * slot, 18, slot - 1.5, 20, fill, attributes(f"lane {lane}", info))
+        )
+        if lane % 8 == 0 or lane == _LANES - 1:
+            parts.append(
+                text(10 + (lane + 0.5) * slot, 13, str(lane), at="middle", colour=GREY, size=10)
+            )
+    offset = lanes["offset"].to_numpy()
+    touched, which = np.unique(offset // SECTOR_BYTES, return_inverse=True)
+    width = _ACROSS / max(len(touched), 16)
+    for i, sector in enumerate(touched.tolist()):
+        start = sector * SECTOR_BYTES
+        info = f"sector {i}: bytes {start:,} to {start + SECTOR_BYTES - 1:,}"
+        same_line = i and touched[i - 1] * SECTOR_BYTES // LINE_BYTES == start // LINE_BYTES
+        left = 10 + i * width + (0 if same_line else 1)
+        parts.append(rect(left, 100, width - 2, 22, "#56B4E9", attributes(info=info)))
+    for lane, place in taking.items():
+        middle = 10 + (lane + 0.5) * slot
+        target = 10 + (int(which[place]) + 0.5) * width
+        key = attributes(f"lane {lane}")
+        parts.append(line(middle, 38, target, 100, LINE, key))
+    parts.append(text(10, 138, "sectors of 32 bytes, in the order of their addresses", size=10))
+    return svg(
+        _ACROSS + 20, 146, parts, f"Request {traced.step + 1}: lanes and the sectors they touch"
+    )

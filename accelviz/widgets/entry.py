@@ -1,0 +1,125 @@
+"""The panels' front doors: they say what is missing where there is no Jupyter."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from accelviz.analysis.sweep import sweep
+from accelviz.datasets import load_graph
+from accelviz.errors import AccelvizError
+from accelviz.strategies import Strategy
+from accelviz.widgets.state import State
+from accelviz.widgets.sweep_state import NAMES, SweepState
+
+#: What the panels are made with; everything else in accelviz works without.
+NEEDED = ("ipywidgets", "anywidget")
+#: The settings that a question offers unless asked otherwise.
+BLOCK_WARPS = tuple(range(2, 33))
+WARP_NZS = (4, 8, 16, 32, 64, 128, 256, 512)
+
+
+def explore(graph: Any = "cora", strategies: Sequence[Strategy | str] = (), **settings: Any) -> Any:
+    """Open the explorer on a graph.
+
+    Parameters
+    ----------
+    graph : Graph, or anything `load_graph` takes
+        Every bundled graph can be chosen in the panel too.
+    strategies : sequence of Strategy or str, optional
+        Strategies of your own, offered beside those there are; the first is shown first.
+    **settings
+        Where to begin: `first`, `second`, `max_block_warps`, `max_warp_nzs`, `n_cols`, `row`.
+
+    Returns
+    -------
+    Explorer
+        A widget: as the last line of a cell it is shown.
+
+    Raises
+    ------
+    GraphError
+        If `graph` is not a valid sparse matrix.
+    ArgumentError
+        If there is no such setting.
+    AccelvizError
+        If ipywidgets or anywidget is not installed.
+    """
+    _check_packages("explore")
+    from accelviz.widgets.explorer import Explorer
+
+    return Explorer(State(load_graph(graph), strategies, **settings))
+
+
+def ask(
+    graph: Any,
+    statistic: str = "idle_warps",
+    *,
+    most: bool = False,
+    question: str | None = None,
+    explanation: str = "",
+    guesses: int = 3,
+    max_block_warps: Iterable[int] = BLOCK_WARPS,
+    max_warp_nzs: Iterable[int] = WARP_NZS,
+    strategy: str | Strategy = "accel_gcn",
+    n_cols: int = 64,
+) -> Any:
+    """Ask for the setting that does best; the answer is locked until the guesses are used.
+
+    Parameters
+    ----------
+    graph : Graph, anything `sweep` takes
+    statistic : str
+        What is to be small: a column of `sweep`'s table.
+    most : bool
+        Whether it is to be large instead.
+    question : str, optional
+        In your own words.
+    explanation : str, optional
+        Shown with the answer.
+    guesses : int
+        How many there are.
+    max_block_warps, max_warp_nzs : iterable of int
+        The settings to choose from.
+    strategy : str or Strategy
+        With these two parameters.
+    n_cols : int
+        Columns of X.
+
+    Returns
+    -------
+    Question
+        A widget: as the last line of a cell it is shown.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such statistic or setting, or the graph's degrees do not determine it.
+    AccelvizError
+        If ipywidgets or anywidget is not installed.
+    """
+    _check_packages("ask")
+    from accelviz.widgets.question import Question
+
+    table = sweep(
+        graph,
+        max_block_warps=max_block_warps,
+        max_warp_nzs=max_warp_nzs,
+        strategies=strategy,
+        n_cols=n_cols,
+    )
+    state = SweepState(table, statistic, most=most, guesses=guesses)
+    size = "largest" if most else "smallest"
+    asked = f"Which setting of {state.graph} has the {size} {NAMES[statistic]}?"
+    return Question(state, question or asked, explanation)
+
+
+def _check_packages(name: str) -> None:
+    missing = [package for package in NEEDED if importlib.util.find_spec(package) is None]
+    if missing:
+        raise AccelvizError(
+            name,
+            f"it needs {' and '.join(missing)}, which this Python does not have",
+            "pip install 'accelviz[lab]'; `make lab` has it",
+        )

@@ -1,0 +1,271 @@
+// The panel's front end: shows what Python says is to be seen, and asks Python for changes.
+// At most one request is on its way; what is asked for meanwhile is put together and sent next.
+
+// A request that is not answered after this many milliseconds is worth a word to the reader; one
+// that is known to take long says so itself.
+const PATIENCE = 4000;
+
+const SILENT =
+  "The kernel has not answered. It may be busy with another cell, or it was stopped: " +
+  "then restart it and run this cell again.";
+const GONE = "The kernel of this panel is gone. Restart it and run this cell again.";
+
+function element(tag, properties = {}, children = []) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+// JupyterLab has keys of its own, unless the element that has the focus says otherwise.
+function quiet(focusable) {
+  focusable.dataset.lmSuppressShortcuts = "true";
+}
+
+// One control; `ask` is called with a change of settings. `update` shows what Python says.
+const CONTROLS = {
+  slider(ask, name) {
+    const input = element("input", { type: "range", min: 0, step: 1 });
+    const shown = element("output");
+    let values = [];
+    input.oninput = () => {
+      shown.textContent = values[input.value];
+      ask({ [name]: values[input.value] });
+    };
+    return {
+      parts: [input, shown],
+      focus: input,
+      update(control) {
+        values = control.values;
+        input.max = values.length - 1;
+        input.value = Math.max(values.indexOf(control.value), 0);
+        input.disabled = !control.enabled;
+        shown.textContent = control.enabled ? control.value : "–";
+        input.setAttribute("aria-valuetext", shown.textContent);
+      },
+    };
+  },
+  steps(ask, name) {
+    const input = element("input", { type: "range", min: 0, step: 1 });
+    const number = element("input", { type: "number", min: 0, step: 1 });
+    input.oninput = () => {
+      number.value = input.value;
+      ask({ [name]: Number(input.value) });
+    };
+    const typed = () => ask({ [name]: Math.round(Number(number.value)) });
+    number.onchange = typed;
+    number.onkeydown = (event) => event.key === "Enter" && typed();
+    return {
+      parts: [input, number],
+      focus: input,
+      update(control) {
+        for (const each of [input, number]) {
+          each.max = control.last;
+          each.value = control.value;
+          each.disabled = !control.enabled;
+        }
+      },
+    };
+  },
+  menu(ask, name) {
+    const select = element("select");
+    select.onchange = () => ask({ [name]: select.value });
+    return {
+      parts: [select],
+      focus: select,
+      update(control) {
+        const there = [...select.options].map((option) => option.value);
+        if (JSON.stringify(there) !== JSON.stringify(control.values)) {
+          select.replaceChildren(
+            ...control.values.map((value) => element("option", { value, textContent: value })),
+          );
+        }
+        select.value = control.value;
+      },
+    };
+  },
+  button(ask, name) {
+    const press = element("button", { type: "button" });
+    press.onclick = () => ask({ [name]: true });
+    return {
+      parts: [press],
+      focus: press,
+      update(control) {
+        press.textContent = control.label;
+        press.disabled = !control.enabled;
+      },
+    };
+  },
+};
+
+function render({ model, el }) {
+  const title = element("div", { className: "av-title" });
+  const message = element("div", { className: "av-message", hidden: true });
+  message.setAttribute("role", "alert");
+  const controls = element("div", { className: "av-controls" });
+  const views = element("div", { className: "av-views" });
+  const hint = element("div", { className: "av-hint" });
+  hint.setAttribute("aria-live", "polite");
+  const panel = element("div", { className: "av-panel" }, [title, message, controls, views, hint]);
+  el.append(panel);
+
+  // --- asking -------------------------------------------------------------------------------
+  let sent = 0; // number of the last request
+  let answered = true;
+  let waiting = null; // changes that wait for the answer
+  let patience = null;
+
+  function say(text, details = "") {
+    message.replaceChildren(text);
+    if (details) {
+      const more = element("details", {}, [element("summary", { textContent: "traceback" })]);
+      more.append(element("pre", { textContent: details }));
+      message.append(more);
+    }
+    message.hidden = !text;
+  }
+
+  function ask(change) {
+    waiting = { ...waiting, ...change };
+    if (answered) send();
+  }
+
+  function send() {
+    sent += 1;
+    answered = false;
+    panel.classList.add("av-busy");
+    clearTimeout(patience);
+    patience = setTimeout(() => say(SILENT), PATIENCE);
+    try {
+      // Without a kernel a message throws, where a change of the model would be lost in silence.
+      model.send({});
+      model.set("request", { number: `${id}:${sent}`, change: waiting });
+      model.save_changes();
+      waiting = null;
+    } catch {
+      gone();
+    }
+  }
+
+  function gone() {
+    clearTimeout(patience);
+    answered = true; // so that the next change tries again
+    waiting = null;
+    panel.classList.remove("av-busy");
+    say(GONE);
+  }
+
+  // Several copies of a panel share one model: the number says whose request was answered.
+  const id = Math.random().toString(36).slice(2, 8);
+
+  // --- showing ------------------------------------------------------------------------------
+  const known = new Map(); // name of a control or view to what shows it
+
+  function showControl(control) {
+    let there = known.get(`control ${control.name}`);
+    if (!there) {
+      there = CONTROLS[control.kind](ask, control.name);
+      const name = element("span", { textContent: control.kind === "button" ? "" : control.label });
+      there.box = element("label", { className: `av-control av-${control.kind}` }, [
+        name,
+        ...there.parts,
+      ]);
+      there.focus.dataset.control = control.name;
+      for (const each of there.parts) quiet(each);
+      known.set(`control ${control.name}`, there);
+      controls.append(there.box);
+    }
+    there.box.style.gridColumn = `span ${control.width}`;
+    there.update(control);
+  }
+
+  function showView(view) {
+    let there = known.get(`view ${view.name}`);
+    if (!there) {
+      const heading = element("h4");
+      const body = element("div", { className: "av-body" });
+      there = { heading, body, html: null };
+      there.box = element("section", {}, [heading, body]);
+      there.box.dataset.view = view.name;
+      there.box.style.gridColumn = `span ${view.width}`;
+      known.set(`view ${view.name}`, there);
+      views.append(there.box);
+    }
+    there.heading.textContent = view.title;
+    if (there.html !== view.html) {
+      // The focus stays on what has the same place in the new picture.
+      const focused = [...there.body.querySelectorAll("[tabindex]")].indexOf(
+        document.activeElement,
+      );
+      there.body.innerHTML = view.html;
+      there.body.querySelectorAll("[tabindex]").forEach(quiet);
+      there.html = view.html;
+      if (focused >= 0) there.body.querySelectorAll("[tabindex]")[focused]?.focus();
+    }
+  }
+
+  function show() {
+    const page = model.get("page");
+    const own = page.number === `${id}:${sent}`;
+    const current = answered || own; // else a later answer is on its way, with later values
+    title.innerHTML = page.title;
+    for (const view of page.views) showView(view);
+    if (current && !waiting) for (const control of page.controls) showControl(control);
+    if (own) {
+      clearTimeout(patience);
+      answered = true;
+      panel.classList.remove("av-busy");
+      say(page.message, page.details);
+      if (waiting) send();
+    } else if (answered) {
+      say(page.message, page.details);
+    }
+    panel.dataset.answered = answered && !waiting ? sent : "";
+  }
+
+  // --- pointing -----------------------------------------------------------------------------
+  function point(event) {
+    const target = event.target.closest?.("[data-key], [data-info]");
+    for (const lit of views.querySelectorAll(".av-lit")) lit.classList.remove("av-lit");
+    hint.textContent = target?.dataset.info ?? "";
+    if (!target?.dataset.key) return;
+    const key = CSS.escape(target.dataset.key);
+    for (const same of views.querySelectorAll(`[data-key="${key}"]`)) same.classList.add("av-lit");
+  }
+
+  function pick(event) {
+    const target = event.target.closest?.("[data-pick], [data-scale]");
+    if (!target) return;
+    if (target.dataset.pick) return ask(JSON.parse(target.dataset.pick));
+    const [name, first, end, last] = JSON.parse(target.dataset.scale);
+    const box = target.getBoundingClientRect();
+    const value = first + Math.floor(((event.clientX - box.left) / box.width) * (end - first));
+    ask({ [name]: Math.min(Math.max(value, first), last) });
+  }
+
+  views.addEventListener("pointerover", point);
+  views.addEventListener("pointerleave", point);
+  views.addEventListener("focusin", point);
+  views.addEventListener("click", pick);
+  views.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    if (!event.target.closest?.("[data-pick]")) return;
+    event.preventDefault();
+    pick(event);
+  });
+
+  model.on("change:page", show);
+  model.on("comm_live_update", gone);
+  // JupyterLab says of a kernel that is shut down only here.
+  const changed = model.widget_manager?.context?.sessionContext?.kernelChanged;
+  const lost = (_, kernels) => kernels.newValue || gone();
+  changed?.connect(lost);
+  show();
+  return () => {
+    clearTimeout(patience);
+    changed?.disconnect(lost);
+    model.off("change:page", show);
+    model.off("comm_live_update", gone);
+  };
+}
+
+export default { render };

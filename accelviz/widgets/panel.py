@@ -1,0 +1,150 @@
+"""A panel of controls and views in a notebook: Python decides what is in it, the script shows it.
+
+The script sends `request` and Python answers with `page`, each with a number, so that the script
+knows what has been answered: it has one request on its way at most, and says so when none comes
+back. A burst of key presses ends on its last value.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+from accelviz.errors import AccelvizError
+
+_HERE = Path(__file__).resolve().parent
+
+
+def slider(
+    name: str, label: str, values: Sequence[Any], value: Any, *, enabled: bool = True
+) -> dict[str, Any]:
+    """Describe a slider over some values, in order, a third of the panel wide."""
+    return {
+        "kind": "slider",
+        "name": name,
+        "label": label,
+        "values": list(values),
+        "value": value,
+        "enabled": enabled,
+        "width": 4,
+    }
+
+
+def steps(
+    name: str, label: str, last: int, value: int, *, enabled: bool = True, width: int = 3
+) -> dict[str, Any]:
+    """Describe a slider from 0 to `last` with a field for the number."""
+    return {
+        "kind": "steps",
+        "name": name,
+        "label": label,
+        "last": max(last, 0),
+        "value": value,
+        "enabled": enabled and last > 0,
+        "width": width,
+    }
+
+
+def menu(name: str, label: str, values: Sequence[str], value: str) -> dict[str, Any]:
+    """Describe a menu."""
+    return {
+        "kind": "menu",
+        "name": name,
+        "label": label,
+        "values": list(values),
+        "value": value,
+        "enabled": True,
+        "width": 4,
+    }
+
+
+def button(name: str, label: str, *, enabled: bool = True) -> dict[str, Any]:
+    """Describe a button; pressing it asks for the change `{name: True}`."""
+    return {"kind": "button", "name": name, "label": label, "enabled": enabled, "width": 2}
+
+
+def view(name: str, title: str, html: str, *, width: int) -> dict[str, Any]:
+    """Describe a view: a titled piece of HTML, so many twelfths of the panel wide."""
+    return {"name": name, "title": title, "html": html, "width": width}
+
+
+class Panel(anywidget.AnyWidget):
+    """Controls on top, views below.
+
+    Parameters
+    ----------
+    change : callable
+        `change(wanted)` is given a mapping of names to values, as controls and views ask for them.
+        An AccelvizError that it raises is shown as it is; any other with its traceback.
+    page : callable
+        `page()` gives what is to be seen now: `title` (HTML), `controls` and `views`.
+
+    Raises
+    ------
+    AccelvizError
+        If there is no first page.
+    """
+
+    _esm = _HERE / "panel.js"
+    _css = _HERE / "panel.css"
+    request = traitlets.Dict().tag(sync=True)
+    page = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self,
+        change: Callable[[Mapping[str, Any]], None],
+        page: Callable[[], Mapping[str, Any]],
+    ) -> None:
+        self._change, self._page = change, page
+        super().__init__(page={"number": 0, "message": "", "details": "", **page()})
+        self.observe(self._answer, "request")
+
+    def _answer(self, event: Mapping[str, Any]) -> None:
+        number, wanted = event["new"].get("number", 0), event["new"].get("change", {})
+        message = details = ""
+        try:
+            self._change(wanted)
+        except AccelvizError as error:
+            message = str(error)
+        except Exception as error:  # a dead slider would say less
+            message = f"Something failed: {type(error).__name__}: {error}"
+            details = traceback.format_exc()
+        self._show(number, message, details)
+
+    def _show(self, number: int, message: str = "", details: str = "") -> None:
+        try:
+            seen = dict(self._page())
+        except Exception as error:
+            seen = {key: self.page.get(key) for key in ("title", "controls", "views")}
+            message = message or f"Something failed: {type(error).__name__}: {error}"
+            details = details or traceback.format_exc()
+        self.page = {"number": number, "message": message, "details": details, **seen}
+
+    def refresh(self) -> None:
+        """Show what changed in Python."""
+        self._show(self.page["number"])
+
+    def html(self) -> str:
+        """Return the panel as it is now as HTML without a script, for pages that have no kernel."""
+        shown = self.page
+        style = (_HERE / "panel.css").read_text(encoding="utf-8")
+        boxes = "".join(
+            f'<section style="grid-column: span {each["width"]}"><h4>{escape(each["title"])}</h4>'
+            f'<div class="av-body">{each["html"]}</div></section>'
+            for each in shown["views"]
+        )
+        return (
+            f'<style>{style}</style><div class="av-panel"><div class="av-title">{shown["title"]}'
+            f'</div><div class="av-views">{boxes}</div></div>'
+        )
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        found = super()._repr_mimebundle_(**options)
+        data, metadata = found if isinstance(found, tuple) else (found, {})
+        return {**(data or {}), "text/html": self.html()}, metadata

@@ -1,0 +1,83 @@
+"""One JupyterLab and one browser for all tests of this folder."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from .lab import Notebook
+from .server import Server, find_browser, launch
+
+NEEDED = ("anywidget", "ipywidgets", "jupyterlab", "playwright")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    # One worker of pytest-xdist runs them all (with --dist loadgroup), for there is one server.
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+# Not for the session: Playwright keeps an event loop running, which other tests may not want.
+@pytest.fixture(scope="package")
+def browser():
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"a browser test needs the package {missing[0]}")
+    path = find_browser()
+    if path is None:
+        pytest.skip("a browser test needs Chromium: install it, or name it in ACCELVIZ_CHROMIUM")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = launch(playwright, path)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="package")
+def server(browser, tmp_path_factory):
+    running = Server(tmp_path_factory.mktemp("lab"))
+    try:
+        yield running.start()
+    finally:
+        running.stop()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    setattr(item, f"report_{report.when}", report)
+    return report
+
+
+@pytest.fixture
+def open_notebook(server, browser, request):
+    """Return a function that opens a notebook made of the given cells, or a given notebook file.
+
+    A test that fails leaves a picture of each of its pages among the artifacts.
+    """
+    opened = []
+    test = re.sub(r"[^\w.-]+", "-", request.node.name).strip("-")
+
+    def open_(*cells, path=None):
+        name = f"{test}-{len(opened)}"
+        if path is None:
+            server.write_notebook(name, cells)
+        else:
+            (server.root / f"{name}.ipynb").write_bytes(Path(path).read_bytes())
+        page = browser.new_page(viewport={"width": 1400, "height": 1000})
+        notebook = Notebook(server, page, name, prefix=f"{test}-")
+        opened.append(notebook)
+        return notebook.open()
+
+    yield open_
+    failed = getattr(getattr(request.node, "report_call", None), "failed", True)
+    for notebook in opened:
+        if failed:
+            notebook.screenshot("failed")
+        notebook.page.close()
+    server.end_kernels()

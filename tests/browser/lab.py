@@ -1,0 +1,272 @@
+"""A notebook in a real JupyterLab, for tests of what people see and do.
+
+Nothing here imports Playwright before it is needed, so that a machine without it can still
+collect the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .server import PATIENCE, ROOT, Server
+
+if TYPE_CHECKING:
+    from playwright.sync_api import ConsoleMessage, Locator, Page, Request
+
+
+def artifacts() -> Path:
+    """Return the folder that keeps the pictures of a test run."""
+    folder = Path(os.environ.get("ACCELVIZ_ARTIFACTS") or ROOT / ".artifacts")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+#: Everything asked of the page starts here: `panel` is the notebook, `kernel` may be null.
+PANEL = """
+const panel = jupyterapp.shell.currentWidget;
+const kernel = panel?.sessionContext?.session?.kernel ?? null;
+"""
+
+#: Resolves with the milliseconds from `key` going down to the end of the frame that shows what
+#: `ready` (a function body) waits for. The frame's callback comes before its layout and paint; the
+#: message posted from it comes after.
+REPAINT = """
+([key, presses, ready, milliseconds]) => {
+  const isReady = new Function('before', ready);
+  const before = new Function('before', ready)(undefined);
+  window.repaint = new Promise((resolve, reject) => {
+    let start = null, left = presses;
+    const observer = new MutationObserver(check);
+    const timer = setTimeout(() => stop(() => reject(new Error('not repainted in time'))),
+                             milliseconds);
+    window.addEventListener('keydown', down, true);
+    observer.observe(document.body,
+      {attributes: true, characterData: true, childList: true, subtree: true});
+    function stop(then) {
+      observer.disconnect();
+      clearTimeout(timer);
+      window.removeEventListener('keydown', down, true);
+      then();
+    }
+    function down(event) {
+      if (event.key === key && left > 0 && --left === 0) start = event.timeStamp;
+      check();
+    }
+    function check() {
+      if (start === null || !isReady(before)) return;
+      observer.disconnect();
+      requestAnimationFrame(() => {
+        const channel = new MessageChannel();
+        channel.port1.onmessage = () => stop(() => resolve(performance.now() - start));
+        channel.port2.postMessage(null);
+      });
+    }
+  });
+  window.repaint.catch(() => null);
+}
+"""
+
+
+class Notebook:
+    """One notebook in the browser, with all that the browser had to say about it.
+
+    Attributes
+    ----------
+    page
+        Playwright's page, for everything that is not here.
+    outside
+        Addresses that the page asked for and that are not the server's.
+    """
+
+    def __init__(self, server: Server, page: Page, name: str, prefix: str = "") -> None:
+        self.server, self.page, self.name, self.prefix = server, page, name, prefix
+        self.outside: list[str] = []
+        self._console: list[tuple[str, str]] = []
+        page.set_default_timeout(PATIENCE * 1000)
+        page.on("console", self._on_console)
+        page.on("pageerror", lambda error: self._console.append(("", f"{error}\n{error.stack}")))
+        page.on("request", self._on_request)
+
+    def open(self) -> Notebook:
+        """Open it and wait until its kernel is idle."""
+        self.page.goto(
+            f"{self.server.url}lab/tree/{self.name}.ipynb?reset&token={self.server.token}"
+        )
+        self.wait("return typeof jupyterapp !== 'undefined'", panel=False)
+        self.page.evaluate("async () => { await jupyterapp.restored }")
+        self.wait(f"return panel?.context?.path === {json.dumps(self.name + '.ipynb')}")
+        self.page.evaluate(f"async () => {{ {PANEL} await panel.context.ready }}")
+        self.wait_idle()
+        return self
+
+    def wait(self, body: str, *, panel: bool = True, seconds: float = PATIENCE) -> None:
+        """Wait until JavaScript's `body`, which may use `panel` and `kernel`, returns truth."""
+        self.page.wait_for_function(
+            f"() => {{ {PANEL if panel else ''} {body} }}", timeout=seconds * 1000
+        )
+
+    def wait_until(self, ready: Callable[[], Any], seconds: float = PATIENCE) -> Any:
+        """Return the first truthy answer of `ready`, a function of Python's."""
+        for _ in range(round(seconds * 20)):
+            if answer := ready():
+                return answer
+            self.page.wait_for_timeout(50)  # which lets events of the page come in
+        raise TimeoutError(f"waited {seconds:.0f} s in vain")
+
+    def ask(self, body: str) -> Any:
+        """Return what JavaScript's `body`, which may use `panel` and `kernel`, returns."""
+        return self.page.evaluate(f"async () => {{ {PANEL} {body} }}")
+
+    def command(self, name: str) -> None:
+        """Give JupyterLab a command and wait until it is done."""
+        self.page.evaluate(
+            """name => {
+              window.commandDone = null;
+              jupyterapp.commands.execute(name).then(
+                () => { window.commandDone = 'yes' },
+                error => { window.commandDone = String(error) });
+            }""",
+            name,
+        )
+        self.wait("return window.commandDone !== null", panel=False)
+        done = self.page.evaluate("window.commandDone")
+        assert done == "yes", f"{name}: {done}"
+
+    def run_all(self) -> Notebook:
+        """Run every cell and wait until each has ended and the kernel is idle."""
+        self.command("notebook:run-all-cells")
+        self.wait_idle()
+        return self
+
+    def wait_idle(self, seconds: float = PATIENCE) -> None:
+        idle = "kernel?.connectionStatus === 'connected' && kernel.status === 'idle'"
+        self.wait(f"return {idle}", seconds=seconds)
+
+    def cell_errors(self) -> list[str]:
+        """Return the exceptions, standard error and unshown widgets of the cells."""
+        found = self.ask(
+            """
+            const said = [];
+            for (const cell of panel.content.model.cells) {
+              if (cell.type !== 'code') continue;
+              for (const output of cell.outputs.toJSON()) {
+                if (output.output_type === 'error') said.push(output.traceback.join('\\n'));
+                if (output.name === 'stderr') said.push([output.text].flat().join(''));
+              }
+            }
+            for (const node of panel.node.querySelectorAll('.jupyter-widgets-error-widget'))
+              said.push(node.textContent);
+            return said;
+            """
+        )
+        return [re.sub(r"\x1b\[[0-9;]*m", "", text) for text in found]
+
+    def console_errors(self) -> list[str]:
+        """Return the page's uncaught errors and what it wrote to the console as errors."""
+        self.page.evaluate("0")  # what the page said before has then arrived
+        return [f"{text} [{url}]" for url, text in self._console]
+
+    def complaints(self) -> list[str]:
+        """Return all that went wrong: in cells, in the page, and addresses outside this machine."""
+        return [*self.cell_errors(), *self.console_errors(), *self.outside]
+
+    def screenshot(self, name: str, what: Locator | None = None) -> Path:
+        """Keep a picture of an element, or of the page, and return where."""
+        path = artifacts() / f"{self.prefix}{name}.png"
+        (what if what is not None else self.page).screenshot(path=path)
+        return path
+
+    # The kernel
+
+    def kernel_id(self) -> str:
+        return self.ask("return kernel.id")
+
+    def kernel_status(self) -> str | None:
+        """Return JupyterLab's word for the kernel's state; None when there is no kernel."""
+        return self.ask("return kernel?.status ?? null")
+
+    def kill_kernel(self) -> None:
+        """Kill the kernel's process, as a machine that is out of memory does."""
+        self.server.kernel_process(self.kernel_id()).kill()
+
+    def shut_down_kernel(self) -> None:
+        """Shut the kernel down as JupyterLab's menu does."""
+        self.command("kernelmenu:shutdown")
+
+    def restart_kernel(self) -> None:
+        """Restart the kernel as JupyterLab's menu does once you have said yes."""
+        self.ask("await panel.sessionContext.restartKernel()")
+        self.wait_idle()
+
+    def dismiss_dialogs(self, seconds: float = PATIENCE) -> str:
+        """Wait for a dialog of JupyterLab, accept it and return what it said."""
+        dialog = self.page.locator(".jp-Dialog-content").first
+        dialog.wait_for(timeout=seconds * 1000)
+        said = dialog.inner_text()
+        self.page.locator(".jp-Dialog .jp-mod-accept").first.click()
+        dialog.wait_for(state="detached")
+        return said
+
+    # From key to picture
+
+    def key_to_repaint(
+        self, focused: Locator, key: str | Iterable[str], counter: str, attribute: str
+    ) -> list[float]:
+        """Press keys one by one and time each until the page shows its effect.
+
+        Parameters
+        ----------
+        focused
+            The element that takes the keys.
+        key
+            One key for each press.
+        counter
+            CSS selector of the element whose `attribute` the widget changes with every picture.
+
+        Returns
+        -------
+        list of float
+            Milliseconds from the browser's receiving each key to the end of the first frame
+            painted with the changed attribute, layout and paint included.
+        """
+        shown = (
+            f"const now = document.querySelector({json.dumps(counter)})"
+            f"?.getAttribute({json.dumps(attribute)});"
+            "return before === undefined ? {now} : now !== before.now;"
+        )
+        return [self.burst(focused, each, 1, until=shown) for each in key]
+
+    def burst(self, focused: Locator, key: str, presses: int, *, until: str) -> float:
+        """Press a key many times without waiting, until the page shows the effect of the last.
+
+        Parameters
+        ----------
+        until
+            Body of a JavaScript function that returns whether the page shows it. It is also
+            called once before the first press, with `before` undefined; what it then returns is
+            `before` in the later calls.
+
+        Returns
+        -------
+        float
+            Milliseconds from the last key to the end of the first frame painted with its effect.
+        """
+        focused.focus()
+        self.page.evaluate(REPAINT, [key, presses, until, PATIENCE * 1000])
+        for _ in range(presses):
+            self.page.keyboard.press(key)
+        return self.page.evaluate("window.repaint")
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self._console.append((message.location.get("url", ""), message.text))
+
+    def _on_request(self, request: Request) -> None:
+        local = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")
+        if not request.url.startswith(local):
+            self.outside.append(request.url)

@@ -1,0 +1,222 @@
+"""The two programs of a browser test: JupyterLab's server and a Chromium that reaches only it."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Seconds to wait for anything; long, because the machine may be small and busy.
+PATIENCE = 120
+
+#: Where a browser may be, if `ACCELVIZ_CHROMIUM` names none.
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def find_browser() -> str | None:
+    """Return the path of a Chromium, or None if this machine has none."""
+    named = os.environ.get("ACCELVIZ_CHROMIUM")
+    if named:
+        path = shutil.which(named)
+        if path is None:
+            raise FileNotFoundError(f"ACCELVIZ_CHROMIUM names {named}, which is no program")
+        return path
+    return next((path for name in BROWSERS if (path := shutil.which(name))), None)
+
+
+def poll(ready: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
+    """Return the first truthy answer of `ready`; fail with `what` when there is none in time."""
+    end = time.monotonic() + seconds
+    while not (answer := ready()):
+        if time.monotonic() > end:
+            raise TimeoutError(f"waited {seconds:.0f} s for {what}")
+        time.sleep(0.05)
+    return answer
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """JupyterLab on this machine, with settings, kernels and notebooks in one folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.root = folder / "notebooks"
+        self.token = secrets.token_hex(16)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.url = ""
+        # Without the proxy that the environment may name.
+        self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
+
+    def start(self) -> Server:
+        self._write_settings()
+        command = [
+            *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"),
+            f"--ServerApp.root_dir={self.root}",
+            "--ServerApp.ip=127.0.0.1",
+            f"--ServerApp.port={free_port()}",
+            "--ServerApp.terminals_enabled=False",
+            # Makes `jupyterapp` visible in the page, which is how the tests give commands.
+            "--LabApp.expose_app_in_browser=True",
+            # The default one asks the package index what could be installed.
+            "--LabApp.extension_manager=readonly",
+            "--LabApp.check_for_updates_class=jupyterlab.handlers.announcements.NeverCheckForUpdate",
+            "--LabApp.news_url=",
+        ]
+        with (self.folder / "server.log").open("wb") as log:
+            self.process = subprocess.Popen(
+                command,
+                cwd=self.root,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        poll(self._is_ready, "JupyterLab to start")
+        return self
+
+    def stop(self) -> None:
+        """Stop the server and every process that it started, however they fare."""
+        if self.process is None:
+            return
+        import psutil
+
+        try:
+            children = psutil.Process(self.process.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            children = []
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        _, alive = psutil.wait_procs(children, timeout=2)
+        for child in alive:
+            child.kill()
+        psutil.wait_procs(alive, timeout=5)
+        self.process = None
+
+    def log(self) -> str:
+        return (self.folder / "server.log").read_text("utf-8", "replace")
+
+    def ask(self, path: str, method: str = "GET") -> Any:
+        """Return the answer of the server's own interface, decoded."""
+        request = urllib.request.Request(
+            f"{self.url}api/{path}",
+            headers={"Authorization": f"token {self.token}"},
+            method=method,
+        )
+        with self._open(request, timeout=PATIENCE) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def end_kernels(self) -> None:
+        """End every notebook's kernel."""
+        for session in self.ask("sessions"):
+            self.ask(f"sessions/{session['id']}", "DELETE")
+
+    def kernel_process(self, kernel: str) -> Any:
+        """Return the `psutil.Process` of the kernel of this id."""
+        import psutil
+
+        assert self.process is not None
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            try:
+                if any(kernel in word for word in child.cmdline()):
+                    return child
+            except (psutil.NoSuchProcess, psutil.ZombieProcess):
+                continue
+        raise LookupError(f"no process has kernel {kernel}")
+
+    def write_notebook(self, name: str, cells: Sequence[str]) -> Path:
+        """Write the sources of code cells as a notebook into the server's folder."""
+        import nbformat
+
+        notebook = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(source) for source in cells],
+            metadata={
+                "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}
+            },
+        )
+        path = self.root / f"{name}.ipynb"
+        nbformat.write(notebook, path)
+        return path
+
+    def _is_ready(self) -> bool:
+        assert self.process is not None
+        if self.process.poll() is not None:
+            raise RuntimeError(f"JupyterLab ended with {self.process.returncode}:\n{self.log()}")
+        # The port is the server's choice in the end: it takes another if this one is gone.
+        info = self.folder / "runtime" / f"jpserver-{self.process.pid}.json"
+        try:
+            self.url = f"http://127.0.0.1:{json.loads(info.read_text())['port']}/"
+            return "started" in self.ask("status")
+        except (OSError, ValueError, urllib.error.URLError):
+            return False
+
+    def _environment(self) -> dict[str, str]:
+        ours = ("JUPYTER", "IPYTHON", "COVERAGE", "PYTEST")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        return kept | {
+            "IPYTHONDIR": str(self.folder / "ipython"),
+            "JUPYTER_CONFIG_DIR": str(self.folder / "config"),
+            "JUPYTER_DATA_DIR": str(self.folder / "data"),
+            "JUPYTER_PATH": str(self.folder / "data"),
+            "JUPYTER_RUNTIME_DIR": str(self.folder / "runtime"),
+            "JUPYTER_PLATFORM_DIRS": "1",
+            "JUPYTER_TOKEN": self.token,
+            "PYTHONPATH": os.pathsep.join(
+                filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])
+            ),
+        }
+
+    def _write_settings(self) -> None:
+        files = {
+            "config/labconfig/page_config.json": {
+                # It asks whether you want news, over whatever is being tested.
+                "disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}
+            },
+            "data/kernels/python3/kernel.json": {
+                "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+                "display_name": "Python 3",
+                "language": "python",
+            },
+        }
+        for name, content in files.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(content))
+        for name in ("notebooks", "runtime", "ipython"):
+            (self.folder / name).mkdir(exist_ok=True)
+
+
+def launch(playwright: Any, path: str) -> Browser:
+    """Start a Chromium that reaches nothing but this machine."""
+    return playwright.chromium.launch(
+        executable_path=path,
+        args=[
+            "--disable-dev-shm-usage",
+            "--no-proxy-server",
+            "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+        ],
+    )
