@@ -168,6 +168,14 @@ def test_wrong_arguments_are_named(arguments, options, error, says):
         run(*arguments, **options)
 
 
+def test_no_graph_gives_an_empty_table_and_no_file(tmp_path):
+    path = tmp_path / "nothing.csv"
+    table = accelviz.benchmark([], path=path)
+    assert len(table) == 0
+    assert tuple(table.columns) == records.COLUMNS
+    assert not path.exists()
+
+
 def test_a_file_of_something_else_is_not_added_to(tmp_path):
     path = tmp_path / "other.csv"
     path.write_text("a,b\n1,2\n")

@@ -186,7 +186,9 @@ def benchmark(
                 _save(new, path)
             bar.update()
     bar.close()
-    return result_table(rows) if path is None else pd.read_csv(path)
+    if path is None or not Path(path).exists():  # nothing was asked for, so nothing was written
+        return result_table(rows)
+    return pd.read_csv(path)
 
 
 class _Case:
