@@ -10,6 +10,7 @@ import numpy as np
 from accelviz.analysis.balance import LoadMap, worker_name
 from accelviz.errors import ArgumentError
 from accelviz.strategies import Plan
+from accelviz.strategies.plans import SLICE_BLOCKS
 from accelviz.workload import Workload, nonzeros_per_warp
 
 #: Warps up to which a workload is read at once rather than block by block.
@@ -70,8 +71,8 @@ def find_row(plan: Plan, row: int) -> RowPlace:
     degree = end - begin
     first = _first_block(plan, lambda work: bool(work.row.max() >= place))
     after = _first_block(plan, lambda work: bool(work.row.min() > place))
-    # In order, each of them has some of the row.
-    near = 0 < after - first <= max(degree, 1)
+    # In order, those between have some of the row or nothing at all.
+    near = 0 < after - first <= max(degree, SLICE_BLOCKS)
     blocks, covered = _having(place, [plan.workload(first, after)] if near else [])
     if covered < degree or not (blocks or plan.zero_output):
         blocks, _ = _having(place, plan.workload_slices())

@@ -322,7 +322,9 @@ def _map_cursor(
         across,
         height,
         "transparent",
-        attributes(scale=["block", 0, covered, found.n_blocks - 1], label="choose a block"),
+        attributes(
+            scale=["block", 0, covered, found.n_blocks - 1, found.every], label="choose a block"
+        ),
     )
     return [line(at, top - 3, at, top + height + 3, "black", ' stroke-width="1.6"'), overlay]
 

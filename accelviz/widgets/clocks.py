@@ -53,11 +53,15 @@ def _curve(state: State, curve: dict[int, float], found: list[Timing], limit: fl
     if second is not None:
         parts.append(line(x.start, y(second), x.stop, y(second), SIDES[1]))
         labels.append((y(second), "second", SIDES[1]))
-    parts += [trace(known, SIDES[0], ' stroke-dasharray="5 4"'), trace(curve, SIDES[0], "")]
+    if known:
+        parts.append(trace(known, SIDES[0], ' stroke-dasharray="5 4"'))
+    parts.append(trace(curve, SIDES[0], ""))
+    here = x(state.settings.max_block_warps)
+    parts.append(line(here, y.start, here, y.stop, GREY, ' stroke-width="0.7"'))
     for value, time in curve.items():
         chosen = value == state.settings.max_block_warps
         guess = f", {known[value]:,.1f} by warp time" if value in known else ""
-        info = f"{value} warps a block: recorded {time:,.1f} us{guess}"
+        info = f"{value} warps a block: recorded {time:,.1f} µs{guess}"
         extra = attributes(info=info, pick={"max_block_warps": value}, label=info)
         size, fill = (5, "black") if chosen else (3.5, SIDES[0])
         parts.append(
@@ -69,7 +73,7 @@ def _curve(state: State, curve: dict[int, float], found: list[Timing], limit: fl
         labels.append((y(known[last]), "by warp time", SIDES[0]))
     parts += _apart(labels, end)
     label = "Recorded times over max_block_warps: " + ", ".join(
-        f"{value}: {time:.1f} us" for value, time in curve.items()
+        f"{value}: {time:.1f} µs" for value, time in curve.items()
     )
     return svg(_WIDTH, _HEIGHT - 8, parts, label)
 
@@ -96,8 +100,8 @@ def _bars(sides: tuple[Side, Side], found: list[Timing], limit: float) -> str:
         top = 10 + i * 24
         parts.append(text(184, top + 12, label, at="end"))
         parts.append(rect(190, top, x(time) - 190, 16, colour))
-        parts.append(text(x(time) + 4, top + 12, f"{time:,.1f} us"))
-    return svg(540, 14 + 24 * len(bars), parts, "; ".join(f"{a}: {b:.1f} us" for a, b, _ in bars))
+        parts.append(text(x(time) + 4, top + 12, f"{time:,.1f} µs"))
+    return svg(540, 14 + 24 * len(bars), parts, "; ".join(f"{a}: {b:.1f} µs" for a, b, _ in bars))
 
 
 def _where(found: list[Timing]) -> str:
@@ -116,6 +120,6 @@ def _comparison(sides: tuple[Side, Side], found: list[Timing]) -> str:
     if recorded[0] is None and found[0].basis is not None:
         return (
             "This setting was not recorded: the prediction is its default's time, "
-            f"{found[0].basis:,.1f} us, times the ratio of their warp times. {where}"
+            f"{found[0].basis:,.1f} µs, times the ratio of their warp times. {where}"
         )
     return where

@@ -136,7 +136,7 @@ def metadata(state: State) -> str:
     rest = len(shown) - _WORDS
     more = f"and {rest} more entries. " if rest > 0 else ""
     size = words.shape[1] * words.itemsize
-    return table(header, rows) + note(f"{more}{size} bytes for each warp.")
+    return table(header, rows, classes="av-int4") + note(f"{more}{size} bytes for each warp.")
 
 
 def _hex(word: int) -> str:
@@ -152,7 +152,7 @@ def _int4(words: np.ndarray, setting: BlockSetting) -> str:
         meaning = f"<b>{own:,}</b> nonzeros of a row that is cut: up to {warp_nzs:,} for each warp"
     else:
         several = "s" if rows != 1 else ""
-        meaning = f"<mark><b>{warp_nzs:,}</b> nonzeros a warp</mark>, <b>{rows}</b> row{several}"
+        meaning = f"<b>{warp_nzs:,}</b> nonzeros a warp (marked), <b>{rows}</b> row{several}"
     above = ", above deg_bound" if split else ""
     lines = (
         ("degree", degree, f"<b>{degree:,}</b> nonzeros in a row{above}", 0),
@@ -269,11 +269,15 @@ def trace(state: State) -> str:
         f"{counted['kind']} of {counted['array']} ({counted['file']}:{counted['line']})"
     )
     if counted["space"] == "shared":
-        cost = f"{counted['wavefronts']} pass(es) through the banks of shared memory"
+        cost = f"{_count(counted['wavefronts'], 'pass', 'es')} through the banks of shared memory"
     else:
-        cost = f"{counted['sectors']} sectors of {SECTOR_BYTES} bytes"
-    said = f"{counted['lanes']} lanes ask for {counted['bytes']} bytes: {cost}"
+        cost = f"{_count(counted['sectors'], 'sector')} of {SECTOR_BYTES} bytes"
+    said = f"{_count(counted['lanes'], 'lane')} in need of {counted['bytes']} bytes: {cost}"
     return f"<p><b>{escape(title)}</b><br>{escape(said)}</p>{_lanes(lanes, traced)}"
+
+
+def _count(number: int, thing: str, plural: str = "s") -> str:
+    return f"{number} {thing}{plural if number != 1 else ''}"
 
 
 def _lanes(lanes: pd.DataFrame, traced: Traced) -> str:

@@ -2,8 +2,8 @@
 
 Some attributes are for the panel's script: `data-key` lights up everything with the same key,
 `data-info` is shown while the pointer or the focus is there, `data-pick` (JSON) is a change of
-settings that a click or the Enter key asks for, and `data-scale` (JSON: setting, first, last) asks
-for the value under the pointer.
+settings that a click or the Enter key asks for, and `data-scale` (JSON: setting, first,
+end, last, step) asks for the value under the pointer.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def short(number: float) -> str:
     for factor, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(number) >= factor:
             value = number / (1e3 if unit == "k" else factor)
-            return f"{value:.3g}{unit}" if value < 1000 else f"{value:.0f}{unit}"
+            return f"{value:.3g}{unit}" if value < 999.5 else f"{value:.0f}{unit}"
     return f"{number:,.0f}" if float(number).is_integer() or number >= 100 else f"{number:.2g}"
 
 

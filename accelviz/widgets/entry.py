@@ -27,7 +27,7 @@ def explore(graph: Any = "cora", strategies: Sequence[Strategy | str] = (), **se
     ----------
     graph : Graph, or anything `load_graph` takes
         Every bundled graph can be chosen in the panel too.
-    strategies : sequence of Strategy or str, optional
+    strategies : Strategy, str, or sequence of them, optional
         Strategies of your own, offered beside those there are; the first is shown first.
     **settings
         Where to begin: `first`, `second`, `max_block_warps`, `max_warp_nzs`, `n_cols`, `row`.

@@ -81,7 +81,12 @@ class Explorer(Panel):
         state = self.state
         number = state.settings.block
         return [
-            view("degrees", "Degrees: how a row is treated", charts.degrees(state), width=4),
+            view(
+                "degrees",
+                "Degrees: how a row would be treated alone",
+                charts.degrees(state),
+                width=4,
+            ),
             view("loads", "Work of a warp", charts.loads(state), width=4),
             view("statistics", "What the partition does", charts.statistics(state), width=4),
             view("map", "Every warp of every block", charts.block_map(state), width=12),

@@ -236,10 +236,11 @@ function render({ model, el }) {
     const target = event.target.closest?.("[data-pick], [data-scale]");
     if (!target) return;
     if (target.dataset.pick) return ask(JSON.parse(target.dataset.pick));
-    const [name, first, end, last] = JSON.parse(target.dataset.scale);
+    const [name, first, end, last, step] = JSON.parse(target.dataset.scale);
     const box = target.getBoundingClientRect();
     const value = first + Math.floor(((event.clientX - box.left) / box.width) * (end - first));
-    ask({ [name]: Math.min(Math.max(value, first), last) });
+    const drawn = value - ((value - first) % step); // where not all are, the one that is there
+    ask({ [name]: Math.min(Math.max(drawn, first), last) });
   }
 
   views.addEventListener("pointerover", point);

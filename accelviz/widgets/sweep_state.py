@@ -149,7 +149,8 @@ class SweepState:
         """
         if not self.may_reveal:
             left = self.guesses - len(self.guessed)
-            raise ArgumentError("reveal", f"{left} guesses are left", "guessing first")
+            several = "guesses are" if left > 1 else "guess is"
+            raise ArgumentError("reveal", f"{left} {several} left", "guessing first")
         self.revealed = True
 
     def table(self) -> dict[tuple[int, int], float]:

@@ -158,7 +158,7 @@ def test_a_block_is_stepped_through_request_by_request(explorer):
     panel.press("request", *["ArrowRight"] * 5)
     said = panel.view("trace").inner_text()
     assert re.search(r"request 6 of \d+: warp \d+, load of \w+ \(accel_gcn\.cuh?:\d+\)", said)
-    assert re.search(r"32 lanes ask for \d+ bytes: \d sectors of 32 bytes", said)
+    assert re.search(r"32 lanes in need of \d+ bytes: \d sectors? of 32 bytes", said)
     panel.view("trace").locator("rect[data-key='lane 7']").hover()
     assert panel.box.locator(".av-hint").inner_text().startswith("lane 7: ")
     assert panel.view("trace").locator(".av-lit").count() == 2  # the lane and its line

@@ -1,0 +1,215 @@
+"""Where a row went and what a sample of the blocks has, against the whole workload."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import accelviz
+from accelviz.analysis.balance import plan_load_map
+from accelviz.analysis.lookup import find_row, sampled_loads
+from accelviz.errors import ArgumentError, PartitionError
+from accelviz.strategies import LaunchConfig, Plan, Strategy
+from accelviz.workload import Workload
+from tests.graphs import MADE
+from tests.inherited import KERNELS
+
+#: Every strategy with parameters under which rows share blocks, and with some that cut them.
+VARIANTS = [
+    *((name, {}) for name in KERNELS),
+    ("accel_gcn", {"partition": "warp"}),
+    ("accel_gcn", {"max_block_warps": 1, "max_warp_nzs": 3}),
+    ("accel_gcn", {"max_block_warps": 2, "max_warp_nzs": 5, "partition": "warp"}),
+    ("gnnadvisor", {"ngs": 3, "block_warps": 2}),
+    ("merge_path", {"items_per_thread": 1, "block_warps": 1}),
+]
+COLUMNS = {"fusegnn_gas": 200, "fusegnn_gar": 20}
+
+
+class Dealt(Strategy):
+    """Deals the rows out to the blocks like cards, each row in two parts, for blocks out of order.
+
+    `empty` says whether rows without a nonzero have a record; if not, they are cleared.
+    """
+
+    name = "dealt"
+    summary = "rows dealt out like cards"
+
+    def build(self, graph, n_cols, *, blocks=5, empty=True):
+        rows = np.arange(graph.n_rows)
+        first = (graph.degrees + 1) // 2
+        parts = [  # block, row, nz_start, nz_count
+            (rows % blocks, rows, graph.row_pointers[:-1], first),
+            ((7 * rows + 3) % blocks, rows, graph.row_pointers[:-1] + first, graph.degrees - first),
+        ]
+        block, row, start, count = (np.concatenate(column) for column in zip(*parts, strict=True))
+        kept = count > 0
+        if empty:
+            kept[: rows.size] |= graph.degrees == 0
+        order = np.argsort(block[kept], kind="stable")
+        block, row, start, count = (each[kept][order] for each in (block, row, start, count))
+
+        def between(begin, end):
+            of = (begin <= block) & (block < end)
+            return Workload(block[of], row[of] % 4, row[of], start[of], count[of])
+
+        return Plan(
+            strategy=self.name,
+            graph=graph,
+            n_cols=n_cols,
+            parameters={"blocks": blocks, "empty": empty},
+            matrix=graph,
+            launch=LaunchConfig((blocks if graph.n_rows else 0, 1, 1), 4),
+            slice_workload=between,
+            zero_output=not empty,
+        )
+
+
+def brute_force(plan):
+    """The blocks of each row of the graph, from the whole table and the matrices' own arrays."""
+    table = plan.workload().to_frame()
+    blocks = table.groupby("row")["block"].unique()
+    order = range(plan.graph.n_rows) if plan.permutation is None else plan.permutation.order
+    places = {row: place for place, row in enumerate(order)}
+    return {
+        row: (place, tuple(sorted(blocks.get(place, ())))) for row, place in sorted(places.items())
+    }
+
+
+def check_rows(plan, rows=None):
+    expected = brute_force(plan)
+    for row in range(plan.graph.n_rows) if rows is None else rows:
+        found = find_row(plan, row)
+        place, blocks = expected[row]
+        assert (found.row, found.place, found.blocks) == (row, place, blocks)
+        assert found.degree == plan.graph.degrees[row]
+        own = slice(found.first_nz, found.first_nz + found.degree)
+        mine = slice(*plan.graph.row_pointers[row : row + 2])
+        assert np.array_equal(plan.matrix.column_indices[own], plan.graph.column_indices[mine])
+        assert np.array_equal(plan.matrix.values[own], plan.graph.values[mine])
+    return expected
+
+
+@pytest.mark.parametrize(("strategy", "parameters"), VARIANTS)
+def test_every_row_of_every_made_graph_is_found(strategy, parameters):
+    many, none = 0, 0
+    for make in MADE.values():
+        plan = accelviz.plan(make(), strategy, COLUMNS.get(strategy, 64), **parameters)
+        blocks = [blocks for _, blocks in check_rows(plan).values()]
+        many = max([many, *map(len, blocks)])
+        none += sum(not each for each in blocks)
+    # Of what is claimed to be covered, something has to have happened.
+    if strategy in ("fusegnn_gas", "merge_path", "gnnadvisor") or parameters:
+        assert many > 5
+    cleared = strategy in ("accel_gcn", "gnnadvisor", "fusegnn_gas")
+    assert (none > 100) == cleared
+
+
+@pytest.mark.parametrize("graph", ["cora", "as-caida"])
+@pytest.mark.parametrize("strategy", KERNELS)
+def test_rows_of_real_graphs_are_found(strategy, graph):
+    plan = accelviz.plan(graph, strategy, COLUMNS.get(strategy, 64))
+    degrees = plan.graph.degrees
+    rows = [0, plan.graph.n_rows - 1, *np.argsort(degrees)[[0, 1, -2, -1]]]
+    check_rows(plan, [*map(int, rows), *np.random.default_rng(0).integers(0, degrees.size, 30)])
+
+
+@pytest.mark.parametrize("empty", [True, False])
+@pytest.mark.parametrize("blocks", [1, 2, 5, 23])
+def test_blocks_that_do_not_go_through_the_rows_in_order_are_all_read(blocks, empty):
+    apart = 0
+    for name in ("hub", "wide", "isolated_ends", "no_edges", "one_node", "tall", "degree_33"):
+        plan = accelviz.plan(MADE[name](), Dealt(), blocks=blocks, empty=empty)
+        plan.check()
+        found = check_rows(plan)
+        apart += sum(len(each) > 1 and each[1] - each[0] > 1 for _, each in found.values())
+    assert (apart > 100) == (blocks > 2)
+
+
+def test_blocks_without_a_record_do_not_hide_a_row(monkeypatch):
+    """Rows in order, but most blocks have nothing to do."""
+    graph = MADE["wide"]()
+    rows = np.flatnonzero(graph.degrees)
+    starts, counts = graph.row_pointers[rows], graph.degrees[rows]
+
+    def between(begin, end, step):
+        first, last = -(-begin // step), -(-end // step)
+        block = np.arange(first, min(last, rows.size)) * step
+        own = slice(first, first + block.size)
+        return Workload(block, np.zeros_like(block), rows[own], starts[own], counts[own])
+
+    for step in (1, 2, 100):
+        plan = Plan(
+            strategy="sparse",
+            graph=graph,
+            n_cols=8,
+            parameters={},
+            matrix=graph,
+            launch=LaunchConfig((rows.size * step + 4, 1, 1), 1),
+            slice_workload=partial(between, step=step),
+        )
+        plan.check()
+        expected = brute_force(plan)
+        with monkeypatch.context() as patch:
+            patch.setattr(Plan, "workload_slices", None)  # nor are all of them read
+            assert {row: find_row(plan, row).blocks for row in expected} == {
+                row: blocks for row, (_, blocks) in expected.items()
+            }
+
+
+def test_a_search_reads_few_blocks_where_they_are_in_order():
+    plan = accelviz.plan("pubmed")
+    read = []
+    whole = plan.slice_workload
+
+    def counting(start, stop):
+        read.append(stop - start)
+        return whole(start, stop)
+
+    object.__setattr__(plan, "slice_workload", counting)
+    for row in (0, 5000, int(plan.graph.degrees.argmax())):
+        read.clear()
+        find_row(plan, row)
+        assert sum(read) < 4 * np.log2(plan.launch.n_blocks)
+
+
+@pytest.mark.parametrize("row", [-1, 2708, 10**12])
+def test_rows_that_there_are_not(row):
+    with pytest.raises(ArgumentError, match=rf"row: got {row}. Expected: 0 to 2707"):
+        find_row(accelviz.plan("cora"), row)
+
+
+def test_a_library_does_not_say():
+    plan = accelviz.plan("cora", "cusparse")
+    for ask in (partial(find_row, row=0), sampled_loads):
+        with pytest.raises(PartitionError, match="which does not say which warp does what"):
+            ask(plan)
+
+
+@pytest.mark.parametrize(("strategy", "parameters"), [*VARIANTS, (Dealt(), {})])
+def test_loads_of_a_sample_are_those_of_the_whole_workload(strategy, parameters):
+    for name in ("empty", "no_edges", "one_node", "hub", "wide", "tall", "all_degrees"):
+        plan = accelviz.plan(MADE[name](), strategy, COLUMNS.get(strategy, 64), **parameters)
+        whole = plan_load_map(plan, 10**9)
+        for most in (1, 7, 160, 10**6):
+            check_sample(sampled_loads(plan, most), whole, most)
+
+
+@pytest.mark.parametrize("strategy", ["accel_gcn", "graphblast", "fusegnn_gas"])
+def test_loads_of_a_sample_of_many_blocks(strategy):
+    plan = accelviz.plan("pubmed", strategy, 32)
+    whole = plan_load_map(plan, 10**9)
+    assert whole.load.size > 4096  # more than are read at once
+    for most in (1, 160):
+        found = sampled_loads(plan, most)
+        check_sample(found, whole, most)
+        assert 0 < found.load.sum() < plan.graph.nnz
+
+
+def check_sample(found, whole, most):
+    assert len(found.load) <= most
+    assert (len(found.load) - 1) * found.every < max(found.n_blocks, 1)
+    assert found.every == 1 or len(found.load) * found.every >= found.n_blocks
+    assert np.array_equal(found.load, whole.load[:: found.every])
+    assert (found.n_blocks, found.worker) == (whole.n_blocks, whole.worker)
+    assert np.isnan(found.idle_share)
