@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import accelviz
+from accelviz.bench import features
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors import find_executor
 from accelviz.executors.emulator import EmulatorExecutor, build, emulate
 from accelviz.executors.emulator.build import why_not
 from accelviz.strategies import KernelSpec, LaunchConfig
+from tests.graphs import MADE
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
@@ -33,6 +35,21 @@ def run(code, n=64, grid=(1, 1, 1), warps=2, dynamic=0, seed=0, cleared=False):
 
 HEAD = 'extern "C" __global__ void k(const float *X, float *Y, int n) {\n'
 INDEX = "    const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+
+
+def test_scratch_is_zero_before_each_launch_and_has_to_be_left_so():
+    plan = accelviz.plan(MADE["hub"](), "windowed", 3, group_nzs=2, block_threads=32)
+    assert plan.parameters["block_threads"] == 32
+    X = features(plan.graph.shape[1], 3)
+    ready = find_executor("emulator").prepare(plan)
+    np.testing.assert_array_equal(ready.multiply(X), ready.multiply(X))
+    source = plan.kernel.source()
+    kept = "atomicExch(&sums_of_row[column], 0.0f)"
+    assert kept in source
+    code = source.replace(kept, "atomicAdd(&sums_of_row[column], 0.0f)")
+    dirty = dataclasses.replace(plan, kernel=dataclasses.replace(plan.kernel, code=code))
+    with pytest.raises(KernelError, match="leaves scratch 'cut_sums' other than zero"):
+        find_executor("emulator").prepare(dirty).multiply(X)
 
 
 def test_indices_and_guards():

@@ -70,7 +70,7 @@ def test_takes_the_arguments_that_the_plan_names(strategy, parameters):
     signature = re.search(rf"\b{spec.entry}\(([^)]*)\)", spec.source()).group(1)
     names = [re.search(r"(\w+)\s*$", part).group(1) for part in signature.split(",")]
     assert tuple(names) == spec.arguments
-    assert set(names) - {"X", "Y"} == set(plan.arrays)
+    assert set(names) - {"X", "Y"} == {*plan.arrays, *plan.scratch}
 
 
 def test_a_kernel_that_does_not_exist_is_named():

@@ -44,6 +44,13 @@ PARAMETERS = {
     "merge_path": st.fixed_dictionaries(
         {"items_per_thread": st.integers(1, 3), "block_warps": st.integers(1, 32)}
     ),
+    "windowed": st.fixed_dictionaries(
+        {
+            "window": st.one_of(st.none(), st.integers(1, 80)),
+            "group_nzs": st.integers(1, 40),
+            "block_threads": st.sampled_from([32, 64, 128, 1024]),
+        }
+    ),
     **dict.fromkeys(
         ("graphblast", "ge_spmm", "row_thread"),
         st.fixed_dictionaries({"block_warps": st.integers(1, 32)}),

@@ -20,6 +20,7 @@ from accelviz.strategies.graphblast import GraphBLAST
 from accelviz.strategies.merge_path import MergePath
 from accelviz.strategies.plans import KernelSpec, LaunchConfig, Plan
 from accelviz.strategies.row_thread import RowThread
+from accelviz.strategies.windowed import Windowed
 
 __all__ = ["KernelSpec", "LaunchConfig", "Plan", "Strategy", "find_strategy", "plan", "strategies"]
 
@@ -32,6 +33,7 @@ REGISTRY: tuple[Strategy, ...] = (
     MergePath(),
     FuseGnnGas(),
     FuseGnnGar(),
+    Windowed(),
     CuSPARSE(),
 )
 

@@ -172,6 +172,9 @@ class Plan:
         (`launch.warps_per_block`) because the threads are grouped otherwise.
     library : LibraryCall, optional
         The library that does the work; then there is no kernel.
+    scratch : mapping of str to (int, dtype)
+        Further arguments of the kernel: buffers of so many elements, zero before the first launch,
+        that it may write and has to leave as it found them.
     """
 
     strategy: str
@@ -189,6 +192,7 @@ class Plan:
     setup_seconds: Mapping[str, float] = field(default_factory=dict)
     workload_warps: int = 0
     library: LibraryCall | None = None
+    scratch: Mapping[str, tuple[int, npt.DTypeLike]] = field(default_factory=dict)
 
     @property
     def warps_per_block(self) -> int:

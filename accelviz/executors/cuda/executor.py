@@ -85,7 +85,13 @@ class KernelLaunch:
     def __init__(self, plan: Plan, spec: KernelSpec, *options: str) -> None:
         self.module = loaded_module(spec.source(), (*compile_options(spec), *options))
         self.function = self.module.get_function(spec.entry)
-        self._arguments = [on_device(plan.arrays.get(name)) for name in spec.arguments]
+        scratch = {
+            name: import_cupy().zeros(size, dtype) for name, (size, dtype) in plan.scratch.items()
+        }
+        self._arguments = [
+            scratch[name] if name in scratch else on_device(plan.arrays.get(name))
+            for name in spec.arguments
+        ]
         self._x, self._y = spec.arguments.index("X"), spec.arguments.index("Y")
         self._clear, self._empty = plan.zero_output, 0 in plan.launch.grid
         launch = plan.launch

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import ArgumentError, DeviceUnavailable
+from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors.base import (
     HostPlan,
     checked_features,
@@ -132,7 +132,11 @@ class EmulatorPlan(HostPlan):
             result.data[...] = 0
         if plan.launch.n_blocks == 0 or out.size == 0:
             return result.data
-        there = {**self._arguments, "X": known_array("X", X), "Y": result}
+        scratch = {
+            name: known_array(name, np.zeros(size, dtype), writable=True)
+            for name, (size, dtype) in plan.scratch.items()
+        }
+        there = {**self._arguments, **scratch, "X": known_array("X", X), "Y": result}
         arguments = [there[name] for name in self._spec.arguments]
         self.known = run_checked(
             self.library,
@@ -143,6 +147,14 @@ class EmulatorPlan(HostPlan):
             checked=self.checked,
             **options,
         )
+        whole = options.get("n_blocks") is None
+        for name, known in scratch.items():
+            if whole and known.data.any():
+                raise KernelError(
+                    self._spec.entry,
+                    f"it leaves scratch {name!r} other than zero, as it found it",
+                    "clear what was used before the kernel ends",
+                )
         return result.data
 
     def seconds(

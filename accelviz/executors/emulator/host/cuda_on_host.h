@@ -135,13 +135,27 @@ EMULATOR_VECTORS(float, float)
 EMULATOR_VECTORS(int, int)
 EMULATOR_VECTORS(unsigned, uint)
 
-template <typename T>
-EMULATOR_INSTRUCTION T __ldg(const T *address) {
-    emulator::access(address, sizeof(T), emulator::LOAD, emulator::DEVICE, EMULATOR_HERE);
-    T value;
-    std::memcpy(static_cast<void *>(&value), address, sizeof(T));
-    return value;
-}
+// Loads and stores with a word on caching, which changes nothing here.
+#define EMULATOR_LOAD(NAME)                                                                    \
+    template <typename T>                                                                      \
+    EMULATOR_INSTRUCTION T NAME(const T *address) {                                            \
+        emulator::access(address, sizeof(T), emulator::LOAD, emulator::DEVICE, EMULATOR_HERE); \
+        T value;                                                                               \
+        std::memcpy(static_cast<void *>(&value), address, sizeof(T));                          \
+        return value;                                                                          \
+    }
+#define EMULATOR_STORE(NAME)                                                                    \
+    template <typename T>                                                                       \
+    EMULATOR_INSTRUCTION void NAME(T *address, const emulator::as_is<T> &value) {               \
+        emulator::access(address, sizeof(T), emulator::STORE, emulator::DEVICE, EMULATOR_HERE); \
+        std::memcpy(static_cast<void *>(address), &value, sizeof(T));                           \
+    }
+
+EMULATOR_LOAD(__ldg)
+EMULATOR_LOAD(__ldcs)
+EMULATOR_LOAD(__ldcg)
+EMULATOR_STORE(__stcs)
+EMULATOR_STORE(__stcg)
 
 // Read-modify-write, at the scope of a block or of the device.
 #define EMULATOR_ATOMIC(NAME, EXPRESSION)                                                       \
