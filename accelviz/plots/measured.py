@@ -42,6 +42,7 @@ from accelviz.plots.style import (
     VERMILLION,
     Page,
     new_axes,
+    tell,
     tidy,
 )
 
@@ -145,6 +146,7 @@ def speedup_bars(
     )
     title = _verdict(means, called)
     ax.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=24)
+    tell(ax, f"Bars of speedups over {called} for {len(names)} graphs. {title}.")
     return tidy(ax)
 
 
@@ -290,6 +292,10 @@ def speedup_ranges(
     )
     title = _verdict(means, other, "\n")
     ax.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=42)
+    tell(
+        ax,
+        f"Speedups over {other} of {len(graphs)} graphs by column count. {_verdict(means, other)}.",
+    )
     return tidy(ax)
 
 

@@ -20,7 +20,7 @@ from accelviz.analysis.schedule import (
     timeline_summary,
 )
 from accelviz.errors import ArgumentError
-from accelviz.plots.style import GREY, IDLE, VERMILLION, Page, new_axes, tidy
+from accelviz.plots.style import GREY, IDLE, VERMILLION, Page, new_axes, tell, tidy
 
 #: Most bars, and most lanes (SMs times the blocks that one holds), that a picture can show; beyond
 #: them bars hide each other or are thinner than a pixel.
@@ -114,6 +114,7 @@ def sm_timeline(
     ax.xaxis.set_major_formatter("{x:,.10g}")
     ax.set_title(title, loc="left", fontsize=10.5, fontweight="bold")
     ax.set_title(_numbers(summary), loc="right", fontsize=9.5)
+    tell(ax, f"Timeline of the SMs{', ' if title else ''}{title}: {_sentence(summary)}.")
     return tidy(ax)
 
 
