@@ -43,6 +43,8 @@ SHARED = ("#CC79A7", "warps share it")
 CUT = (VERMILLION, "cut over blocks")
 UNKNOWN = (LINE, "not known")
 _WIDTH, _HEIGHT = 360, 214
+#: Counts from here on are written short, with the whole number on hover.
+_LONG = 1_000_000
 #: What the table of statistics shows: name, attribute, and how it is written.
 _STATISTICS = (
     ("blocks", "blocks", "count"),
@@ -242,6 +244,8 @@ def written(number: float, kind: str) -> str:
         return f"{number:.2%}"
     if kind == "number":
         return f"{number:,.2f}"
+    if number >= _LONG:
+        return f'<span title="{number:,.0f}">{short(number)}</span>'
     return f"{number:,.0f}"
 
 
