@@ -1,4 +1,4 @@
-"""The command line: `accelviz demo` and `accelviz doctor`."""
+"""The command line: `accelviz demo`, `accelviz doctor` and `accelviz assignments`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import accelviz
+from accelviz.course import commands as course_commands
 from accelviz.datasets import bundled_graphs
 from accelviz.errors import AccelvizError
 from accelviz.partition.block_level import MAX_BLOCK_WARPS, MAX_WARP_NZS
@@ -17,11 +18,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status."""
     options = _parser().parse_args(arguments)
     try:
-        print(options.run(options))
+        answer = options.run(options)
     except AccelvizError as error:
         print(f"accelviz: {error}", file=sys.stderr)
         return 2
-    return 0
+    text, status = answer if isinstance(answer, tuple) else (answer, 0)
+    print(text)
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -45,6 +48,8 @@ def _parser() -> argparse.ArgumentParser:
         "doctor", help="say what works here, and how to mend what does not"
     )
     doctor.set_defaults(run=_doctor)
+
+    course_commands.add_to(commands)
     return parser
 
 

@@ -30,6 +30,7 @@ ROOMS = [
     {"analysis", "bench", "records"},
     {"plots"},
     {"widgets"},
+    {"course"},
     {"cli", "demo", "__main__"},
 ]
 #: Packages that only one room may import, at any depth.
@@ -38,6 +39,7 @@ ONLY_IN = {
     "matplotlib": ("plots/",),
     "ipywidgets": ("widgets/",),
     "anywidget": ("widgets/",),
+    "nbgrader": ("course/",),
 }
 
 

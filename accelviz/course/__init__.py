@@ -1,0 +1,1 @@
+"""The course's assignments: released, examined before they are handed in, graded in a sandbox."""

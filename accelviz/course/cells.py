@@ -1,0 +1,106 @@
+"""What nbgrader writes into a notebook's cells: grade ids, kinds and checksums (its schema 3).
+
+Written down here so that a submission can be examined where nbgrader is not installed; a test holds
+it to nbgrader's own.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import re
+from typing import Any
+
+SCHEMA = 3
+STUB = {"code": "# YOUR CODE HERE\nraise NotImplementedError()", "markdown": "YOUR ANSWER HERE"}
+
+
+def details(cell: Any) -> dict[str, Any]:
+    """Return a cell's nbgrader metadata, empty where it has none."""
+    found = cell.metadata.get("nbgrader")
+    return found if isinstance(found, dict) else {}
+
+
+def question_of(cell: Any) -> str:
+    """Return a cell's grade id, "" if it has none."""
+    own = details(cell)
+    counts = any(own.get(kind) for kind in ("grade", "solution", "locked", "task"))
+    return str(own.get("grade_id", "")) if counts else ""
+
+
+def is_graded(cell: Any) -> bool:
+    """Whether points are given for the cell, by its test or by hand."""
+    return bool(details(cell).get("grade") or details(cell).get("task"))
+
+
+def is_solution(cell: Any) -> bool:
+    """Whether students write in the cell."""
+    return bool(details(cell).get("solution"))
+
+
+def is_test(cell: Any) -> bool:
+    """Whether the cell is a test that gives points."""
+    own = details(cell)
+    return cell.cell_type == "code" and bool(own.get("grade")) and not own.get("solution")
+
+
+def is_locked(cell: Any) -> bool:
+    """Whether the cell is the instructor's, overwritten before grading."""
+    own = details(cell)
+    return not own.get("solution") and bool(own.get("grade") or own.get("locked"))
+
+
+def checksum(cell: Any) -> str:
+    """Return nbgrader's checksum of a cell that has a grade id."""
+    own = details(cell)
+    parts = [cell.source, cell.cell_type, bool(own.get("grade", False))]
+    parts += [is_solution(cell), is_locked(cell), own["grade_id"]]
+    if own.get("grade"):
+        parts.append(float(own["points"]))
+    return hashlib.md5("".join(map(str, parts)).encode(), usedforsecurity=False).hexdigest()
+
+
+def released(source: Any) -> Any:
+    """Return what students get of an assignment: no solutions, hidden tests, outputs.
+
+    Parameters
+    ----------
+    source : NotebookNode
+        The instructor's notebook.
+    """
+    notebook = copy.deepcopy(source)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+            for key in ("collapsed", "scrolled"):
+                cell.metadata.pop(key, None)
+        if is_solution(cell) or is_locked(cell):
+            cell.metadata["deletable"] = False
+        if is_locked(cell):
+            cell.metadata["editable"] = False
+        stubbed = _replaced(cell.source, "SOLUTION", STUB.get(cell.cell_type, ""))
+        if is_solution(cell):
+            cell.source = STUB[cell.cell_type] if stubbed == cell.source else stubbed
+        for region in ("HIDDEN TESTS", "MARK SCHEME"):
+            cell.source = _replaced(cell.source, region, None)
+        if question_of(cell):
+            cell.metadata["nbgrader"]["checksum"] = checksum(cell)
+            cell.metadata["nbgrader"]["cell_type"] = cell.cell_type
+    return notebook
+
+
+def _replaced(text: str, region: str, stub: str | None) -> str:
+    """Put a stub in place of each region from `BEGIN ...` to `END ...`; None leaves nothing."""
+    lines: list[str] = []
+    inside = False
+    for line in text.split("\n"):
+        if f"BEGIN {region}" in line:
+            inside = True
+            if stub is not None:
+                indent = re.match(r"\s*", line)
+                lines += [(indent.group() if indent else "") + each for each in stub.split("\n")]
+        elif f"END {region}" in line:
+            inside = False
+        elif not inside:
+            lines.append(line)
+    return "\n".join(lines)

@@ -1,0 +1,197 @@
+"""Assignment A2: Algorithm 1 and 2 of Accel-GCN and the int4 metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.course import hidden
+from accelviz.course.checks.common import case, require
+from accelviz.course.checks.names import own_work
+from accelviz.errors import PartitionError
+from accelviz.ordering import DegreeHistogram
+from accelviz.partition.block_level import BlockSetting, block_partition, block_workload, unpack
+from accelviz.workload import Workload, check_cover
+
+#: Settings other than the published one: a prime, 1, powers of two, the widest.
+SETTINGS = ((2, 2), (7, 5), (1, 1), (1, 100), (16, 8), (32, 64), (30, 3))
+
+
+def pattern(pattern: Callable[..., Any], settings: Iterable[tuple[int, int]] = ((12, 32),)) -> None:
+    """Hold Algorithm 1 to its definition, for every degree from 1 to deg_bound.
+
+    Parameters
+    ----------
+    pattern : callable
+        The student's: degree, max_block_warps, max_warp_nzs to factor, block_rows, warp_nzs.
+    settings : iterable of (int, int)
+        `max_block_warps` and `max_warp_nzs`.
+
+    Raises
+    ------
+    AssertionError
+        Naming the first degree that has another pattern.
+    """
+    for warps, nonzeros in settings:
+        setting = BlockSetting(warps, nonzeros)
+        degrees = np.arange(1, setting.deg_bound + 1)
+        expected = np.stack(setting.pattern(degrees), axis=1).tolist()
+        with case(f"max_block_warps={warps}, max_warp_nzs={nonzeros}"), own_work([pattern]):
+            for degree, right in zip(degrees.tolist(), expected, strict=True):
+                found = [int(each) for each in pattern(degree, warps, nonzeros)]
+                require(
+                    found == right,
+                    f"the pattern of degree {degree} is {tuple(found)}, and should be "
+                    f"{tuple(right)}",
+                )
+
+
+def info(pack: Callable[[int, int], Any], unpack: Callable[[int], Any], seed: int) -> None:
+    """Hold the packing of `warp_nzs` and `rows` into the 32 bits of `info` to its definition.
+
+    Parameters
+    ----------
+    pack : callable
+        The student's: warp_nzs, rows to a signed 32-bit number.
+    unpack : callable
+        The student's: such a number to warp_nzs, rows.
+    seed : int
+
+    Raises
+    ------
+    AssertionError
+        Naming the first pair that comes out wrong.
+    """
+    rng = hidden.generator(seed)
+    pairs = [(1, 12), (32, 1), (65_535, 1), (32_768, 2), (32_767, 32), (0, 5)]
+    pairs += rng.integers((1, 1), (65_536, 33), (40, 2)).tolist()
+    for warp_nzs, rows in pairs:
+        with case(f"warp_nzs={warp_nzs}, rows={rows}"):
+            right = int(np.array(warp_nzs << 16 | rows, dtype=np.uint32).view(np.int32))
+            found = int(pack(warp_nzs, rows))
+            require(found == right, f"the packed number is {found}, and should be {right}")
+            back = tuple(int(each) for each in unpack(right))
+            require(back == (warp_nzs, rows), f"unpacked, {right} gives {back}")
+
+
+def partition(partition: Callable[..., Any], cases: Mapping[str, hidden.SortedRows]) -> None:
+    """Hold the metadata to Algorithm 2 as A2 states it: no empty block, no nonzero lost.
+
+    Parameters
+    ----------
+    partition : callable
+        The student's: ascending degrees, max_block_warps, max_warp_nzs to int32 (blocks, 4).
+    cases : mapping of str to hidden.SortedRows
+
+    Raises
+    ------
+    AssertionError
+        Saying what the blocks do to the nonzeros, and the first block that differs.
+    """
+    for name, rows in cases.items():
+        setting = rows.setting
+        with case(f"{name}, {_setting(setting)}"):
+            with own_work([partition]):
+                blocks = partition(rows.degrees, setting.max_block_warps, setting.max_warp_nzs)
+            found = np.asarray(blocks)
+            require(
+                found.ndim == 2 and found.shape[1] == 4 and found.dtype == np.int32,
+                f"the metadata is of shape {found.shape} and {found.dtype}, and should be "
+                "(blocks, 4) of int32",
+            )
+            right = _metadata(rows)
+            if not np.array_equal(found, right):
+                raise AssertionError(f"{_difference(found, right)} {_consequence(found, rows)}")
+
+
+def decoded(decode: Callable[..., Any], cases: Mapping[str, hidden.SortedRows]) -> None:
+    """Ask that right metadata, decoded, cover each nonzero once and keep to the setting.
+
+    Parameters
+    ----------
+    decode : callable
+        The student's: metadata, max_block_warps, max_warp_nzs to int (records, 5) of block, warp,
+        row, nz_start, nz_count.
+    cases : mapping of str to hidden.SortedRows
+
+    Raises
+    ------
+    AssertionError
+        Naming the first record at fault.
+    PartitionError
+        If the records do not cover each nonzero once.
+    """
+    for name, rows in cases.items():
+        setting = rows.setting
+        with case(f"{name}, {_setting(setting)}"):
+            metadata = _metadata(rows)
+            metadata.setflags(write=False)
+            with own_work([decode]):
+                records = decode(metadata, setting.max_block_warps, setting.max_warp_nzs)
+            table = np.asarray(records).reshape(-1, 5) if len(records) == 0 else np.array(records)
+            require(
+                table.ndim == 2 and table.shape[1] == 5,
+                f"the records have shape {table.shape}, and should have (records, 5)",
+            )
+            _check_records(table.astype(np.int64), metadata, rows)
+
+
+def _check_records(
+    table: npt.NDArray[np.int64], metadata: npt.NDArray[np.int32], rows: hidden.SortedRows
+) -> None:
+    setting = rows.setting
+    check_cover(
+        [Workload(*table.T)], _pointers(rows.degrees), len(metadata), setting.max_block_warps
+    )
+    block, warp, row, _, count = table.T
+    places = block * setting.max_block_warps + warp
+    require(np.unique(places).size == places.size, "a warp of a block has several records")
+    most = unpack(metadata, setting).warp_nzs[block]
+    wrong = np.flatnonzero((count < 1) | (count > most))
+    if wrong.size:
+        record = wrong[0]
+        raise AssertionError(
+            f"warp {warp[record]} of block {block[record]} has {count[record]} nonzeros, and "
+            f"should have 1 to {most[record]}"
+        )
+    reference = block_workload(metadata, setting)
+    pairs = {(int(b), int(r)) for b, r in zip(block, row, strict=True)}
+    right = {(int(b), int(r)) for b, r in zip(reference.block, reference.row, strict=True)}
+    strange = sorted(pairs - right)
+    require(not strange, f"block and row {strange[:1]} do not belong together")
+
+
+def _metadata(rows: hidden.SortedRows) -> npt.NDArray[np.int32]:
+    return block_partition(DegreeHistogram.of(_pointers(rows.degrees)), rows.setting)
+
+
+def _pointers(degrees: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    return np.cumsum(np.concatenate([[0], degrees]), dtype=np.int64)
+
+
+def _setting(setting: BlockSetting) -> str:
+    return f"max_block_warps={setting.max_block_warps}, max_warp_nzs={setting.max_warp_nzs}"
+
+
+def _difference(found: npt.NDArray[np.int32], right: npt.NDArray[np.int32]) -> str:
+    both = min(len(found), len(right))
+    different = np.flatnonzero((found[:both] != right[:both]).any(axis=1))
+    counted = f"{len(found)} blocks where {len(right)} are right"
+    if not different.size:
+        return f"{counted}, the first {both} of them as they should be."
+    block = int(different[0])
+    return f"block {block} is {found[block].tolist()}, and should be {right[block].tolist()}."
+
+
+def _consequence(found: npt.NDArray[np.int32], rows: hidden.SortedRows) -> str:
+    """Say what such blocks would do, which tells more than a number that differs."""
+    setting = rows.setting
+    try:
+        work = block_workload(found, setting)
+        check_cover([work], _pointers(rows.degrees), len(found), setting.max_block_warps)
+    except PartitionError as error:
+        return f"Carried out, they fail: {error}"
+    return "Carried out, they cover each nonzero once, but are not the blocks of Algorithm 2."

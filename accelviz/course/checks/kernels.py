@@ -1,0 +1,248 @@
+"""Assignment A4: a CUDA kernel for a given plan, carried out by the emulator."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from accelviz.analysis.accuracy import Oracle
+from accelviz.analysis.traffic import launch_traffic
+from accelviz.bench import check, features, measure, random_weights
+from accelviz.course.checks.common import case, quietly, require, share_of
+from accelviz.datasets import load_graph
+from accelviz.errors import AccelvizError, DeviceUnavailable
+from accelviz.executors import find_executor, gpu_state
+from accelviz.executors.emulator import EmulatorExecutor
+from accelviz.graph import Graph
+from accelviz.strategies import KernelSpec, LaunchConfig, Plan
+from accelviz.strategies import plan as make_plan
+
+#: The plan of A4: warps of a block, and most nonzeros of a warp.
+BLOCK_WARPS, RUN_NONZEROS = 4, 32
+#: Name of the student's function, and its parameters.
+ENTRY = "spmm_runs"
+ARGUMENTS = ("metadata", "columns", "values", "X", "Y", "n_runs", "n_cols")
+#: Columns that traffic is counted with: whole warps, whole sectors.
+TRACED_COLUMNS = 64
+#: Sectors for 32 floats that lie side by side, and for 32 that lie apart.
+FEWEST_SECTORS, MOST_SECTORS = 4, 32
+#: What a GPU is timed with: a graph that keeps it busy, the columns of the paper's figures.
+TIMED_GRAPH, TIMED_COLUMNS = "as-caida", 64
+#: Time over the reference's that earns all extra points, and that earns none.
+FAST, SLOW = 0.9, 1.25
+
+
+def runs_plan(code: str, graph: Graph, n_cols: int) -> Plan:
+    """Return the plan of A4 with a student's kernel.
+
+    Parameters
+    ----------
+    code : str
+        CUDA source with one `extern "C" __global__ void spmm_runs`.
+    graph : Graph
+    n_cols : int
+
+    Returns
+    -------
+    Plan
+        The warp-level partition of Accel-GCN's Figure 3b: one int4 `(row, first nonzero, length,
+        0)` for each warp, at most 32 nonzeros of one row, blocks of 4 consecutive warps, and a
+        grid along x only. `Y` is cleared before the launch.
+    """
+    given = make_plan(
+        graph,
+        "accel_gcn",
+        n_cols,
+        partition="warp",
+        max_block_warps=BLOCK_WARPS,
+        max_warp_nzs=RUN_NONZEROS,
+    )
+    assert given.metadata is not None
+    return dataclasses.replace(
+        given,
+        strategy="yours",
+        launch=LaunchConfig((given.launch.n_blocks, 1, 1), BLOCK_WARPS),
+        kernel=KernelSpec("yours.cu", ENTRY, {"BLOCK_WARPS": BLOCK_WARPS}, ARGUMENTS, code=code),
+        arrays={
+            "metadata": given.metadata,
+            "columns": graph.column_indices,
+            "values": graph.values,
+            "n_runs": np.int32(len(given.metadata)),
+            "n_cols": np.int32(n_cols),
+        },
+        zero_output=True,
+    )
+
+
+def need_emulator() -> None:
+    """Raise where kernels cannot be emulated, so that nobody takes that for a wrong kernel.
+
+    Raises
+    ------
+    DeviceUnavailable
+        Saying that the kernel was not tried, and how to get a C++ compiler.
+    """
+    problem = find_executor("emulator").why_not()
+    if problem is not None:
+        raise DeviceUnavailable(
+            "emulator",
+            f"your kernel was NOT tried, and these points say nothing about it: {problem}",
+            "install a compiler, for instance by `pip install ziglang`, and run this cell again",
+        )
+
+
+def multiplies(
+    code: str, graphs: Mapping[str, Graph], columns: Iterable[int], seed: int = 0
+) -> None:
+    """Run a kernel twice in the emulator, and hold each result to float64.
+
+    Parameters
+    ----------
+    code : str
+        See `runs_plan`.
+    graphs : mapping of str to Graph
+    columns : iterable of int
+        Column counts of X.
+    seed : int
+        Other than 0, blocks, warps and lanes run in a random order.
+
+    Raises
+    ------
+    DeviceUnavailable
+        If there is no C++ compiler.
+    KernelError
+        If the kernel does not compile, is wrong, or does what is wrong on a GPU: races, accesses
+        out of bounds, reads of memory that nothing has written.
+    """
+    need_emulator()
+    columns = list(columns)
+    for name, graph in graphs.items():
+        X = features(graph.shape[1], max(columns), seed=graph.nnz)
+        oracle = Oracle(graph, X)
+        for n_cols in columns:
+            with case(f"{name}, {n_cols} columns"):
+                ready = EmulatorExecutor(seed=seed).prepare(runs_plan(code, graph, n_cols))
+                check(ready, X[:, :n_cols], oracle)
+
+
+def sectors(code: str, graph: Graph) -> float:
+    """Count the sectors of X that a kernel reads for each 32 floats that it needs.
+
+    Parameters
+    ----------
+    code : str
+        See `runs_plan`.
+    graph : Graph
+        Small: every access is recorded.
+
+    Returns
+    -------
+    float
+        4 where neighboring lanes read neighboring floats, 32 where each lane reads elsewhere.
+    """
+    need_emulator()
+    counted = launch_traffic(*_traced(code, graph))
+    reads = counted[(counted["array"] == "X") & (counted["space"] == "global")]
+    needed = graph.nnz * TRACED_COLUMNS / 32
+    return float(reads["sectors"].sum() / needed)
+
+
+def updates(code: str, graph: Graph) -> float:
+    """Count the floats of Y that a kernel stores or adds to, for each one that it has to.
+
+    A warp has to do so once for each column: 1 is the least, and the nonzeros of a warp the most.
+    """
+    need_emulator()
+    plan, X = _traced(code, graph)
+    counted = launch_traffic(plan, X)
+    writes = counted[(counted["array"] == "Y") & (counted["kind"] != "load")]
+    needed = int(plan.arrays["n_runs"]) * TRACED_COLUMNS
+    return float(writes["bytes"].sum() / 4 / needed)
+
+
+def coalescing(code: str, graph: Graph, points: float) -> float:
+    """Return points for few sectors, on a logarithmic scale; none for a kernel that is wrong.
+
+    Parameters
+    ----------
+    code : str
+    graph : Graph
+    points : float
+        All of them for 4 sectors for each 32 floats of X, none for 32.
+
+    Returns
+    -------
+    float
+        0 to `points`, to two decimals.
+    """
+    multiplies(code, {graph.name: graph}, (TRACED_COLUMNS,))
+    with case(graph.name):
+        found = sectors(code, graph)
+    span = math.log(MOST_SECTORS / FEWEST_SECTORS)
+    return share_of(points, math.log(MOST_SECTORS / max(found, 1e-9)) / span)
+
+
+def registers(code: str, graph: Graph, points: float) -> float:
+    """Return points for sums that are kept in registers, on a logarithmic scale.
+
+    Parameters
+    ----------
+    code : str
+    graph : Graph
+        With more nonzeros than runs.
+    points : float
+        All of them for one update of Y for each warp and column, none for one for each nonzero.
+
+    Returns
+    -------
+    float
+        0 to `points`, to two decimals.
+    """
+    multiplies(code, {graph.name: graph}, (TRACED_COLUMNS,))
+    with case(graph.name):
+        found = updates(code, graph)
+    most = graph.nnz / int(runs_plan(code, graph, 1).arrays["n_runs"])
+    require(most > 1, "the graph has no run of two nonzeros")
+    return share_of(points, 1.0 - math.log(max(found, 1.0)) / math.log(most))
+
+
+def gpu_bonus(code: str, points: float) -> float:
+    """Return extra points for a kernel that is fast on the GPU of this machine.
+
+    Parameters
+    ----------
+    code : str
+    points : float
+        All of them for `FAST` times the reference's time or less, none for `SLOW` times or more.
+        The reference is GNNAdvisor's kernel with runs and blocks of the same size.
+
+    Returns
+    -------
+    float
+        0 to `points`, to one decimal; 0.0 where there is no usable GPU, or where the kernel is
+        wrong on it.
+    """
+    if not gpu_state().ready:
+        return 0.0
+    with quietly():
+        graph = random_weights(load_graph(TIMED_GRAPH), seed=1)
+        X = features(graph.shape[1], TIMED_COLUMNS)
+        oracle, cuda = Oracle(graph, X), find_executor("cuda")
+        reference = make_plan(
+            graph, "gnnadvisor", TIMED_COLUMNS, ngs=RUN_NONZEROS, block_warps=BLOCK_WARPS
+        )
+        try:
+            yours = measure(runs_plan(code, graph, TIMED_COLUMNS), cuda, oracle, X, repeats=50)
+            theirs = measure(reference, cuda, oracle, X, repeats=50)
+        except AccelvizError:
+            return 0.0
+    ratio = yours.median / theirs.median
+    return round(share_of(points, (SLOW - ratio) / (SLOW - FAST)), 1)
+
+
+def _traced(code: str, graph: Graph) -> tuple[Plan, np.ndarray]:
+    X = features(graph.shape[1], TRACED_COLUMNS, seed=graph.nnz)
+    return runs_plan(code, graph, TRACED_COLUMNS), X

@@ -1,0 +1,168 @@
+"""Metrics of a partition scheme, counted from its workload, and what they earn in A3."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from accelviz.graph import Graph
+from accelviz.ordering import Permutation
+from accelviz.strategies import Plan
+from accelviz.strategies import plan as make_plan
+
+#: Columns that metrics are taken with; none of them depends on how many.
+N_COLS = 64
+#: Nonzeros of the busiest warp that earn all points, and from which on there are none.
+FINE_WARP, COARSE_WARP = 64, 1_024
+#: The papers' schemes that cut most.
+CUTTING = ("merge_path", "gnnadvisor")
+#: What a kernel has anyway, and what is no data.
+_NOT_METADATA = (Graph, Permutation, ModuleType, type)
+#: What counts as held where a function finds it by its name, outside of itself.
+_HELD_BY_NAME = (FunctionType, np.ndarray, list, dict, set, pd.DataFrame, pd.Series)
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What a scheme does to a graph; less is better in each of them.
+
+    Attributes
+    ----------
+    waiting : float
+        Share of warp time spent idle or waiting for the block's busiest warp (`idle_share`).
+    busiest_warp : float
+        Nonzeros of the busiest warp: nothing is faster than its slowest part.
+    metadata_bytes : float
+        Bytes of the plan's metadata, or of the arrays that `slice_workload` holds, if those are
+        more.
+    cut_parts : float
+        Parts of rows that are cut over blocks: for each column, as many atomic additions in global
+        memory.
+    """
+
+    waiting: float
+    busiest_warp: float
+    metadata_bytes: float
+    cut_parts: float
+
+
+def bounds(graph: Graph) -> tuple[Metrics, Metrics]:
+    """Return the metrics that earn nothing, and those that earn everything, for a graph."""
+    row_split = measured(make_plan(graph, "graphblast", N_COLS))
+    accel_gcn = make_plan(graph, "accel_gcn", N_COLS)
+    published = measured(accel_gcn)
+    none = Metrics(
+        row_split.waiting,
+        max(row_split.busiest_warp, COARSE_WARP),
+        make_plan(graph, "accel_gcn", N_COLS, partition="warp").metadata_bytes,
+        max(measured(make_plan(graph, name, N_COLS)).cut_parts for name in CUTTING),
+    )
+    full = Metrics(published.waiting, FINE_WARP, accel_gcn.metadata_bytes, published.cut_parts)
+    return none, full
+
+
+def shares(yours: Metrics, none: Metrics, full: Metrics) -> Metrics:
+    """Return the share of the points that each metric earns, 0 to 1.
+
+    Parameters
+    ----------
+    yours : Metrics
+    none, full : Metrics
+        From `bounds`.
+
+    Returns
+    -------
+    Metrics
+        Linear between the bounds; of `busiest_warp`, between their logarithms. Where they leave
+        nothing to gain, `full` or less earns everything and more earns nothing. Little metadata and
+        few cuts are worth nothing where the warps wait instead: their shares are multiplied by that
+        of `waiting`.
+    """
+    waiting = _share(yours.waiting, none.waiting, full.waiting)
+    return Metrics(
+        waiting,
+        _share(*(math.log(max(1.0, each.busiest_warp)) for each in (yours, none, full))),
+        waiting * _share(yours.metadata_bytes, none.metadata_bytes, full.metadata_bytes),
+        waiting * _share(yours.cut_parts, none.cut_parts, full.cut_parts),
+    )
+
+
+def _share(yours: float, none: float, full: float) -> float:
+    if yours <= full:
+        return 1.0
+    return max(0.0, (none - yours) / (none - full)) if none > full else 0.0
+
+
+def measured(plan: Plan) -> Metrics:
+    """Count a plan's metrics from its workload."""
+    work = plan.workload()
+    counted = plan.statistics
+    parts = np.unique(np.stack([work.row.astype(np.int64), work.block], axis=1), axis=0)
+    per_row = np.bincount(parts[:, 0], minlength=1)
+    return Metrics(
+        waiting=counted.idle_share,
+        busiest_warp=counted.largest,
+        metadata_bytes=max(plan.metadata_bytes, held_bytes(plan)),
+        cut_parts=int(per_row[per_row > 1].sum()),
+    )
+
+
+def held_bytes(plan: Plan) -> int:
+    """Count the bytes of all arrays that a plan's `slice_workload` can reach.
+
+    Its matrix's own arrays are not counted, nor permutations, which every scheme that sorts has
+    beside its metadata. A number in a list or a dict counts 8 bytes.
+    """
+    own = (plan.matrix, plan.graph)
+    names = ("row_pointers", "column_indices", "values", "degrees")
+    known = [getattr(each, name) for each in own for name in names]
+    known.append(plan.output_rows)
+    total = 0
+    for each in _reachable(plan.slice_workload):
+        if not isinstance(each, np.ndarray):
+            total += 8
+        elif not any(np.may_share_memory(each, array) for array in known if array.size):
+            total += each.nbytes
+    return total
+
+
+def _reachable(root: Any) -> Iterator[Any]:
+    """Yield the arrays that a callable holds, and the numbers in its lists."""
+    seen: dict[int, Any] = {}  # kept alive, so that no two of them have one id
+    waiting = [root]
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen or isinstance(each, _NOT_METADATA) or hasattr(each, "py_func"):
+            continue
+        seen[id(each)] = each
+        if isinstance(each, np.ndarray):
+            yield each
+        elif isinstance(each, Mapping | list | tuple | set):
+            inside = [*each.keys(), *each.values()] if isinstance(each, Mapping) else list(each)
+            yield from (value for value in inside if isinstance(value, int | float | np.generic))
+            waiting += inside
+        else:
+            waiting += _held(each)
+
+
+def _held(value: Any) -> list[Any]:
+    """Return what a callable or an object of the student's holds."""
+    if isinstance(value, functools.partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if isinstance(value, MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, FunctionType):
+        found = [cell.cell_contents for cell in value.__closure__ or ()]
+        found += value.__defaults__ or ()
+        names = (value.__globals__.get(name) for name in value.__code__.co_names)
+        return found + [each for each in names if isinstance(each, _HELD_BY_NAME)]
+    if isinstance(value, pd.DataFrame | pd.Series):
+        return [value.to_numpy()]
+    return list(vars(value).values()) if hasattr(value, "__dict__") else []

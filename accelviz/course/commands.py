@@ -1,0 +1,207 @@
+"""`accelviz assignments ...`: what its verbs take, do and print."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+#: What a verb prints, and its exit status.
+Answer = tuple[str, int]
+
+
+def add_to(commands: Any) -> None:
+    """Add the command `assignments` to a parser's commands."""
+    assignments = commands.add_parser(
+        "assignments", help="release, examine and grade the course's assignments"
+    )
+    verbs = assignments.add_subparsers(required=True, metavar="verb")
+
+    release = verbs.add_parser("release", help="make or renew a course folder")
+    release.add_argument("names", nargs="*", metavar="NAME", help="assignments, such as A1 (all)")
+    release.add_argument("--course", type=Path, required=True, metavar="FOLDER")
+    release.add_argument(
+        "--fresh", action="store_true", help="replace sources that are in the folder already"
+    )
+    release.set_defaults(run=_release)
+
+    preflight = verbs.add_parser("preflight", help="say what is wrong with a submission")
+    preflight.add_argument("submissions", nargs="+", type=Path, metavar="SUBMISSION")
+    preflight.add_argument(
+        "--course", type=Path, metavar="FOLDER", help="the assignments of a course folder"
+    )
+    preflight.add_argument("--assignment", metavar="NAME", help="what it answers, if it is unclear")
+    preflight.add_argument(
+        "--repair", action="store_true", help="write a repaired copy into repaired/ beside it"
+    )
+    preflight.set_defaults(run=_preflight)
+
+    grade = verbs.add_parser("grade", help="grade submitted/<student>/<assignment>/")
+    grade.add_argument("--course", type=Path, required=True, metavar="FOLDER")
+    grade.add_argument("--assignment", action="append", default=[], metavar="NAME")
+    grade.add_argument("--student", action="append", default=[], metavar="NAME")
+    grade.add_argument("--force", action="store_true", help="run again what has not changed")
+    grade.add_argument("--output", type=Path, help="the table (FOLDER/grades-by-question.csv)")
+    _add_limits(grade)
+    grade.set_defaults(run=_grade)
+
+    board = verbs.add_parser("leaderboard", help="the class's schemes on hidden graphs")
+    board.add_argument("folder", type=Path, metavar="FOLDER", help="a course, or submissions")
+    board.add_argument("--assignment", default="A3", metavar="NAME", help="(%(default)s)")
+    board.add_argument("--seed", type=int, help="of the hidden graphs (the course's)")
+    board.add_argument("--output", type=Path, help="the table (FOLDER/leaderboard.csv, and .md)")
+    _add_limits(board)
+    board.set_defaults(run=_leaderboard)
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cell-seconds", type=float, metavar="S", help="time of a cell (60)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="time of a submission (600)")
+    parser.add_argument("--memory", type=float, metavar="GIB", help="address space (4)")
+    parser.add_argument("--network", action="store_true", default=None, help="leave it the network")
+    parser.add_argument("--gpu", action="store_true", default=None, help="leave it the GPU")
+
+
+def _limits(options: argparse.Namespace) -> dict[str, Any]:
+    names = {"memory_gib": "memory"}
+    keys = ("cell_seconds", "seconds", "memory_gib", "network", "gpu")
+    given = {key: getattr(options, names.get(key, key)) for key in keys}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _release(options: argparse.Namespace) -> Answer:
+    from accelviz.course.release import release
+
+    done = release(options.course, options.names, fresh=options.fresh)
+    done["hand out"] = f"{options.course / 'release'}/NAME/, without solutions"
+    done["collect in"] = f"{options.course / 'submitted'}/STUDENT/NAME/NAME.ipynb"
+    width = max(map(len, done))
+    lines = [f"{name:<{width}}  {what}" for name, what in done.items()]
+    return "\n".join(lines), 0
+
+
+def _preflight(options: argparse.Namespace) -> Answer:
+    import nbformat
+
+    from accelviz.course.assignments import choose, find_assignments
+    from accelviz.course.folder import Course
+    from accelviz.course.preflight import examine
+
+    known = Course(options.course).assignments() if options.course else find_assignments()
+    chosen = choose(known, [options.assignment] if options.assignment else [])
+    lines, fine = [], True
+    for path in _notebooks(options.submissions):
+        checked = examine(path, chosen)
+        fine = fine and checked.fine
+        count = sum(not problem.harmless for problem in checked.problems)
+        verdict = "ready to hand in" if checked.fine else f"{count} problem{'s' * (count > 1)}"
+        lines.append(f"{path}: {verdict}")
+        for problem in checked.problems:
+            lines.append(f"  {'note' if problem.harmless else problem.kind}: {problem.what}")
+            lines.append(f"    {problem.repair}")
+        if options.repair and checked.notebook is not None and checked.assignment is not None:
+            target = path.parent / "repaired" / f"{checked.assignment.name}.ipynb"
+            target.parent.mkdir(exist_ok=True)
+            nbformat.write(checked.notebook, target)
+            left = [each for each in checked.problems if not each.mended and not each.harmless]
+            rest = f"; {len(left)} left to you" if left else ""
+            lines.append(f"  repaired copy: {target}{rest}")
+    return "\n".join(lines), 0 if fine else 1
+
+
+def _notebooks(paths: list[Path]) -> list[Path]:
+    found = []
+    for path in paths:
+        inside = sorted(
+            each
+            for each in path.rglob("*.ipynb")
+            if not {"repaired", ".ipynb_checkpoints"} & set(each.parts)
+        )
+        found += inside if path.is_dir() and inside else [path]
+    return found
+
+
+def _grade(options: argparse.Namespace) -> Answer:
+    from accelviz.course.grading import BY_HAND, grade, merged, table
+
+    with _told() as progress:
+        found = grade(
+            options.course,
+            options.assignment,
+            options.student,
+            settings=_limits(options),
+            force=options.force,
+            progress=progress,
+        )
+    output = options.output or options.course / "grades-by-question.csv"
+    frame = table(found)
+    whole = frame
+    if output.exists() and (options.assignment or options.student):
+        words = dict.fromkeys(("student", "assignment", "question", "problem"), str)
+        old = pd.read_csv(output, dtype=words, keep_default_na=False, na_values={"max": [""]})
+        whole = merged(old, frame)
+    whole.to_csv(output, index=False)
+    width = max((len(f"{each.student} {each.assignment}") for each in found), default=0)
+    lines = []
+    for each in found:
+        own = frame[(frame["student"] == each.student) & (frame["assignment"] == each.assignment)]
+        who = f"{each.student} {each.assignment}".ljust(width)
+        open_ = own.loc[own["problem"] == BY_HAND, "max"].sum()
+        points = f"{own['points'].sum():g} of {own['max'].sum() - open_:g}"
+        points += f", {open_:g} more by hand" if open_ else ""
+        lines.append(f"{who}  {f'set aside: {each.set_aside}' if each.set_aside else points}")
+        lines += [f"    {remark}" for remark in each.remarks]
+    lines.append(f"{_sandbox(options)}\n{len(found)} submissions, grades in {output}")
+    return "\n".join(lines), 1 if any(each.set_aside for each in found) else 0
+
+
+def _leaderboard(options: argparse.Namespace) -> Answer:
+    from accelviz.course.leaderboard import leaderboard, markdown
+    from accelviz.course.sandbox import Limits
+
+    with _told() as progress:
+        frame = leaderboard(
+            options.folder,
+            options.assignment,
+            seed=options.seed,
+            limits=Limits(**_limits(options)),
+            progress=progress,
+        )
+    output = options.output or options.folder / "leaderboard.csv"
+    frame.to_csv(output, index=False)
+    text = markdown(frame)
+    output.with_suffix(".md").write_text(text + "\n", encoding="utf-8")
+    where = f"{output} and {output.with_suffix('.md')}"
+    return f"{text}\n\n{_sandbox(options)}\nwritten to {where}", 0
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[Callable[[str], object]]:
+    """Show on a terminal which submission is being run."""
+    with tqdm(unit=" submissions", leave=False, disable=None) as bar:
+
+        def progress(name: str) -> None:
+            bar.set_description(name)
+            bar.update()
+
+        yield progress
+
+
+def _sandbox(options: argparse.Namespace) -> str:
+    """Say which limits this machine holds, and which it does not."""
+    from accelviz.course.sandbox import Limits, held
+
+    found = held(Limits(**_limits(options)))
+    memory = "limited" if found["memory"] else "not limited"
+    network = (
+        "none"
+        if found["network"]
+        else "open"
+        if options.network
+        else "open (it cannot be cut here)"
+    )
+    return f"sandbox: memory {memory}, network {network}"

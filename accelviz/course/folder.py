@@ -1,0 +1,176 @@
+"""A course folder as nbgrader knows it, and how nbgrader is called on it without its surprises."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accelviz.course.assignments import Assignment, find_assignments
+from accelviz.errors import ArgumentError, DeviceUnavailable
+
+CONFIGURATION = '''\
+"""nbgrader's settings for this course. `accelviz assignments` and the formgrader both read them."""
+
+from pathlib import Path
+
+from accelviz.course.execute import PREPROCESSORS
+
+c = get_config()  # noqa: F821
+c.CourseDirectory.course_id = "accelviz"
+c.CourseDirectory.root = str(Path(__file__).resolve().parent)
+
+# Submissions run in a sandbox, from the formgrader's button too. docs/instructors.md says what it
+# holds back and what it does not.
+c.Autograde.autograde_preprocessors = PREPROCESSORS
+c.SandboxedExecute.cell_seconds = 60.0
+c.SandboxedExecute.seconds = 600.0
+c.SandboxedExecute.memory_gib = 4.0
+
+# Hidden tests draw their random graphs with this number: the course's own, as the solutions and the
+# hidden tests are no secret. Another number changes the graphs, not what is right.
+c.SandboxedExecute.seed = {seed}
+'''
+
+
+@dataclass(frozen=True)
+class Course:
+    """A course folder.
+
+    Parameters
+    ----------
+    root : Path
+        Holds `nbgrader_config.py`, `gradebook.db`, and a folder for each step: `source`, `release`,
+        `submitted/<student>/<assignment>`, `checked` (what was graded: the submissions, repaired
+        where that was needed) and `autograded`.
+    """
+
+    root: Path
+
+    def step(self, step: str, student: str = ".", assignment: str = "") -> Path:
+        """Return a folder of a step."""
+        return self.root / step / student / assignment
+
+    @property
+    def database(self) -> str:
+        """URL of the gradebook."""
+        return f"sqlite:///{self.root.resolve() / 'gradebook.db'}"
+
+    def assignments(self) -> dict[str, Assignment]:
+        """Return the course's assignments.
+
+        Raises
+        ------
+        ArgumentError
+            If this is no course folder.
+        """
+        if not (self.root / "source").is_dir():
+            raise ArgumentError(
+                str(self.root),
+                "it is no course folder: there is no source/ in it",
+                "one made by `accelviz assignments release --course FOLDER`",
+            )
+        return find_assignments(self.root / "source")
+
+    def configuration(self, assignment: str) -> Any:
+        """Return nbgrader's settings: those of `nbgrader_config.py`, for one assignment."""
+        need("nbgrader", "course")
+        from traitlets.config import Config, PyFileConfigLoader
+
+        found = Config()
+        if (self.root / "nbgrader_config.py").is_file():
+            found = PyFileConfigLoader("nbgrader_config.py", str(self.root)).load_config()
+        found.CourseDirectory.root = str(self.root.resolve())
+        found.CourseDirectory.db_url = self.database
+        found.CourseDirectory.assignment_id = assignment
+        return found
+
+    def seed(self) -> int:
+        """Return the course's seed of all hidden graphs."""
+        return int(self.configuration("").SandboxedExecute.get("seed", 0))
+
+    def run(self, converter: type, configuration: Any) -> str:
+        """Run one of nbgrader's steps.
+
+        Returns
+        -------
+        str
+            What went wrong, "" if nothing.
+        """
+        from nbgrader.coursedir import CourseDirectory
+
+        log = logging.Logger("accelviz.course")
+        heard = _Heard()
+        log.addHandler(heard)
+        with quiet():
+            folder = CourseDirectory(config=configuration, log=log)
+            try:
+                converter(coursedir=folder, config=configuration, log=log).start()
+            except Exception as error:  # nbgrader's own exception says only where to look
+                return heard.reason() or f"{type(error).__name__}: {error}"
+        return ""
+
+    @contextlib.contextmanager
+    def gradebook(self) -> Iterator[Any]:
+        """Open nbgrader's gradebook."""
+        from nbgrader.api import Gradebook
+
+        with quiet(), Gradebook(self.database) as gradebook:
+            yield gradebook
+
+
+class _Heard(logging.Handler):
+    """Keeps the errors that nbgrader logs."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+    def reason(self) -> str:
+        """Return the first exception's last line, else the first message."""
+        for message in self.messages:
+            if message.startswith("Traceback"):
+                return message.strip().splitlines()[-1]
+        return self.messages[0].splitlines()[0] if self.messages else ""
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Let nbgrader find the program it starts, and not warn of its own use of SQLAlchemy."""
+    from sqlalchemy.exc import SAWarning
+
+    before = os.environ.get("PATH", "")
+    # nbgrader calls `alembic` by its bare name, also where no environment is activated
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), before])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SAWarning)
+            yield
+    finally:
+        os.environ["PATH"] = before
+
+
+def need(package: str, extra: str) -> None:
+    """Say how to get a package where it is missing.
+
+    Raises
+    ------
+    DeviceUnavailable
+        If it is.
+    """
+    try:
+        importlib.import_module(package)
+    except ImportError as error:
+        raise DeviceUnavailable(
+            package, f"it is not installed ({error})", f"pip install 'accelviz[{extra}]'"
+        ) from error

@@ -1,0 +1,246 @@
+"""The assignments themselves: what a perfect, a blank and many wrong submissions are worth."""
+
+import ast
+import math
+import re
+
+import numpy as np
+import pytest
+
+# A GPU machine that only runs the kernels need not have Jupyter.
+nbclient = pytest.importorskip("nbclient")
+nbformat = pytest.importorskip("nbformat")
+
+import matplotlib.pyplot as plt  # noqa: E402
+
+import accelviz  # noqa: E402
+from accelviz import records  # noqa: E402
+from accelviz.course import hidden  # noqa: E402
+from accelviz.course.cells import released  # noqa: E402
+from accelviz.executors import find_executor  # noqa: E402
+from tests.course.assignments import (  # noqa: E402
+    FOLDER,
+    NAMES,
+    graded,
+    marked,
+    most_points,
+    read,
+    score,
+)
+from tests.course.known_wrong import WRONG  # noqa: E402
+
+#: Points of each assignment, and how many of them a person gives.
+POINTS = {
+    "A1-counting-sort": (20, 0),
+    "A2-block-partition": (30, 0),
+    "A3-your-own-scheme": (40, 0),
+    "A4-cuda-kernel": (40, 0),
+    "A5-report": (40, 32),
+}
+#: What a hidden test's seed looks like.
+SEED = re.compile(r"\b4[1-5]\d\d\b")
+
+
+@pytest.fixture(autouse=True)
+def _usual_seed(monkeypatch):
+    monkeypatch.delenv(hidden.COURSE_SEED, raising=False)
+    yield
+    plt.close("all")
+
+
+def need_compiler(assignment):
+    problem = find_executor("emulator").why_not()
+    if assignment.startswith("A4") and problem:
+        pytest.skip(problem)
+
+
+# The notebooks
+
+
+def test_there_are_five_assignments():
+    assert sorted(POINTS) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cells_are_marked_as_nbgrader_wants_them(name):
+    notebook, seen = read(name), []
+    assert notebook.metadata["kernelspec"]["name"] == "python3"
+    for cell, known in marked(notebook):
+        assert known["schema_version"] == 3
+        assert known["cell_type"] == cell.cell_type
+        assert known["grade_id"].startswith(name[:2] + "-")
+        assert cell.id == known["grade_id"]
+        kinds = {kind for kind in ("grade", "solution", "locked", "task") if known[kind]}
+        test, written = {"grade", "locked"}, {"grade", "solution"}
+        assert kinds in (test, written, {"solution"}, {"locked"}, {"locked", "task"})
+        assert (cell.cell_type == "markdown") == (kinds in (written, {"locked", "task"}))
+        assert ("points" in known) == bool(kinds & {"grade", "task"})
+        seen.append(known["grade_id"])
+    assert len(set(seen)) == len(seen)
+    assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_source_is_committed_without_outputs(name):
+    for cell in read(name).cells:
+        assert not cell.get("outputs")
+        assert cell.get("execution_count") is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_text_says_the_points_that_there_are(name):
+    total, by_hand = POINTS[name]
+    most = most_points(name)
+    assert sum(most.values()) == total
+    hand = {known["grade_id"] for cell, known in marked(read(name)) if cell.cell_type != "code"}
+    assert sum(points for cell, points in most.items() if cell in hand) == by_hand
+    notebook = read(name)
+    assert f"**{total} points.**" in notebook.cells[0].source
+    table = [line.split("|") for line in notebook.cells[0].source.splitlines() if line[:2] == "| "]
+    column = [each.strip() for each in table[0]].index("points")
+    cells = [line[column].strip() for line in table[1:]]
+    assert sum(int(each) for each in cells if each.isdigit()) == total
+    for cell, known in marked(notebook):
+        if "Hidden test" in cell.source:
+            points = f"{known['points']} point{'s' if known['points'] > 1 else ''})"
+            assert points in cell.source.splitlines()[0], known["grade_id"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_students_get_neither_solutions_nor_hidden_tests(name):
+    notebook = released(read(name))
+    for cell, known in marked(notebook):
+        for word in ("BEGIN", "END SOLUTION", "MARK SCHEME"):
+            assert word not in cell.source, known["grade_id"]
+        assert not SEED.search(cell.source), known["grade_id"]
+        if cell.cell_type == "code":
+            ast.parse(cell.source)
+        if known["solution"] and cell.cell_type == "code":
+            assert "raise NotImplementedError()" in cell.source
+    seeds = [seed for cell, _ in marked(read(name)) for seed in SEED.findall(cell.source)]
+    assert bool(seeds) == (name != "A5-report")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.xdist_group("assignments")
+def test_the_source_runs_from_top_to_bottom(name):
+    need_compiler(name)
+    notebook = read(name)
+    nbclient.NotebookClient(
+        notebook,
+        timeout=180,
+        store_widget_state=False,
+        resources={"metadata": {"path": FOLDER / name}},
+    ).execute()
+    points = 0.0
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            assert output.get("name") != "stderr", output["text"]
+    for cell, known in marked(notebook):
+        if cell.cell_type != "code" or not known["grade"]:
+            continue
+        assert all(output.output_type == "execute_result" for output in cell.outputs)
+        texts = [output["data"]["text/plain"] for output in cell.outputs]
+        points += float(texts[0]) if texts else known["points"]
+    total, by_hand = POINTS[name]
+    assert points == total - by_hand
+
+
+# What submissions are worth
+
+
+@pytest.mark.parametrize("seed", ["", "7", "123456789"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_perfect_submission_has_all_points_whatever_the_course_s_seed(name, seed, monkeypatch):
+    need_compiler(name)
+    monkeypatch.setenv(hidden.COURSE_SEED, seed)
+    found = graded(name)
+    total, by_hand = POINTS[name]
+    assert not found.errors
+    assert found.total == total - by_hand
+    assert [each for each in found.points.values() if each is None] == [None] * (
+        4 if by_hand else 0
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_blank_submission_has_none(name):
+    need_compiler(name)
+    found = graded(name, blank=True)
+    assert found.total == 0
+    assert set(found.points) == set(most_points(name))
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: f"{wrong.assignment[:2]} {wrong.what}")
+def test_a_wrong_submission_has_exactly_the_points_it_is_worth(wrong):
+    need_compiler(wrong.assignment)
+    found = graded(wrong.assignment, wrong.solutions)
+    assert found.lost(most_points(wrong.assignment)) == wrong.lost
+    assert found.total == wrong.total
+
+
+def test_there_are_wrong_submissions_of_every_kind():
+    counts = {name: sum(wrong.assignment == name for wrong in WRONG) for name in NAMES}
+    assert min(counts.values()) >= 4
+    assert sum(counts.values()) >= 40
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "points"),
+    [
+        (None, "", 5.0),
+        (2.5, "", 2.5),
+        (0.0, "", 0.0),
+        (None, "warned", 0.0),
+        (np.float64(1), "", 5),
+    ],
+)
+def test_scores_are_nbgrader_s(shown, printed, points):
+    assert score(shown, None, printed, 5.0) == points
+    assert score(shown, ValueError(), printed, 5.0) == 0
+    utils = pytest.importorskip("nbgrader.utils")
+    cell = nbformat.v4.new_code_cell(
+        metadata={"nbgrader": {"grade": True, "solution": False, "points": 5}}
+    )
+    if printed:
+        cell.outputs.append(nbformat.v4.new_output("stream", name="stderr", text=printed))
+    if shown is not None:
+        data = {"text/plain": repr(shown)}
+        cell.outputs.append(nbformat.v4.new_output("execute_result", data=data))
+    assert utils.determine_grade(cell) == (points, 5.0)
+
+
+# What the marking schemes say
+
+
+def marking(cell_id):
+    return next(cell for cell in read("A5-report").cells if cell.id == cell_id).source
+
+
+@pytest.mark.parametrize("graph", ["cora", "pubmed"])
+def test_the_marking_schemes_say_the_recorded_numbers(graph):
+    times = records.recorded("sweeps-h200").query("graph == @graph and columns == 64")
+    setting = times["parameters"].str.extract(r"max_block_warps=(\d+) max_warp_nzs=(\d+)")
+    setting = setting.astype(int)
+    times = times.assign(max_block_warps=setting[0], max_warp_nzs=setting[1])
+    table = accelviz.sweep(
+        graph,
+        max_block_warps=sorted(setting[0].unique()),
+        max_warp_nzs=sorted(setting[1].unique()),
+    )
+    both = times.merge(table, on=["max_block_warps", "max_warp_nzs"])
+    assert len(both) == 45
+    published = both.query("max_block_warps == 12 and max_warp_nzs == 32")["median_us"].item()
+    fastest = both["median_us"].min()
+    gain = f"{1 - fastest / published:.1%}"
+    measure, explain = marking("A5-measure"), marking("A5-explain")
+    for number in (f"{fastest:.2f} us", f"{published:.2f} us"):
+        assert number in measure
+    assert f"{math.floor(float(gain[:-1]) + 0.5)} % less" in measure
+    assert f"{both['floor_us'].iloc[0]:.2f} us" in measure
+    ranks = both[["median_us", "idle_share", "largest"]].rank().corr()["median_us"]
+    assert f"{ranks['idle_share']:.2f}" in explain
+    assert f"{ranks['largest']:.2f}" in explain
+    cut = both["rows_cut"] > 0
+    assert f"{both.loc[cut, 'median_us'].min():.2f} us" in explain
+    assert both.loc[~cut, "median_us"].min() == fastest

@@ -1,0 +1,333 @@
+"""The parts that the assignments' grading is made of: steps, metrics, traffic, hidden inputs."""
+
+import dataclasses
+import functools
+import sys
+import types
+
+import numpy as np
+import pandas as pd
+import pytest
+
+# A GPU machine that only runs the kernels need not have Jupyter.
+pytest.importorskip("nbformat")
+
+import accelviz
+from accelviz.course import checks, hidden
+from accelviz.course.checks import common, metrics, names, steps
+from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
+from accelviz.executors import find_executor
+from accelviz.executors.emulator import build
+from accelviz.strategies import Strategy
+from tests.course.assignments import graded, marked, read, run
+
+needs_compiler = pytest.mark.skipif(
+    find_executor("emulator").why_not() is not None, reason="no C++ compiler"
+)
+
+
+@pytest.fixture(autouse=True)
+def _usual_seed(monkeypatch):
+    monkeypatch.delenv(hidden.COURSE_SEED, raising=False)
+
+
+def test_what_a_student_prints_is_not_seen(capsys):
+    def noisy(degrees):
+        print("out")
+        print("err", file=sys.stderr)
+        np.array([1.0]) / 0
+        return np.bincount(degrees, minlength=1)
+
+    checks.sorting.histogram(noisy, hidden.degree_lists(3))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_error_names_its_case():
+    with pytest.raises(ValueError, match="wrong") as caught, common.case("a hub"):
+        raise ValueError("wrong")
+    assert caught.value.__notes__ == ["The case: a hub."]
+
+
+@pytest.mark.parametrize(("share", "text"), [(1 / 3, "1.67"), (1.2, "5.0"), (-1.0, "0.0")])
+def test_points_are_plain_floats(share, text):
+    assert repr(common.share_of(5, np.float64(share))) == text
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda degrees: np.asarray(degrees).argsort(kind="stable"),
+        lambda degrees: np.array(sorted(range(len(degrees)), key=list(degrees).__getitem__)),
+        lambda degrees: getattr(np, "arg" + "sort")(degrees, kind="stable"),
+        lambda degrees: accelviz.degree_sort(degrees),
+        lambda degrees: np.array([degrees.tolist().index(d) for d in degrees]),
+    ],
+)
+def test_sorting_by_comparison_is_seen(function):
+    with pytest.raises(AssertionError, match="count instead"):
+        checks.sorting.linear_sort(function, seed=1)
+
+
+def test_steps_are_counted():
+    array = np.arange(1_000)
+    assert steps.steps(lambda x: np.bincount(x), array) == pytest.approx(1_000, abs=150)
+    assert steps.steps(lambda x: (x == 3) | (x == 4), array) == pytest.approx(2_000, abs=150)
+    assert steps.steps(lambda x: np.asarray(x) + 1, array) == pytest.approx(1_000, abs=150)
+    loop = steps.steps(lambda x: [each for each in x], array)  # noqa: C416 (a step for each)
+    assert 2_000 < loop < 20_000
+    assert sys.gettrace() is None or "pydevd" in sys.modules
+
+
+def test_code_that_numba_compiled_is_not_counted_but_refused():
+    import numba
+
+    compiled = numba.njit(lambda x: x)
+    namespace = {"compiled": compiled}
+    exec("def function(degrees):\n    return compiled(degrees)", namespace)
+    with pytest.raises(AssertionError, match="Numba"):
+        checks.sorting.linear_sort(namespace["function"], seed=1)
+    with pytest.raises(AssertionError, match="no plain function"):
+        names.looked_up([compiled])
+
+
+def test_metrics_of_a_toy_by_hand():
+    graph = hidden.graph_of([3, 1, 0, 2], 5, np.random.default_rng(0), "toy")
+    plan = accelviz.plan(graph, "graphblast", 64, block_warps=2)
+    found = metrics.measured(plan)
+    # Block 0 has 3 and 1 nonzeros, block 1 has 0 and 2: 4 of 10 warp steps are lost.
+    assert found == metrics.Metrics(pytest.approx(0.4), 3, 0, 0)
+
+
+def test_parts_of_cut_rows_are_counted():
+    graph = hidden.graph_of([900, 1, 384], 1_000, np.random.default_rng(0), "cut")
+    assert metrics.measured(accelviz.plan(graph)).cut_parts == 3  # 384 + 384 + 132
+
+
+def test_shares_of_the_points():
+    none, full = metrics.Metrics(0.6, 1024, 800, 10), metrics.Metrics(0.2, 64, 200, 10)
+    yours = metrics.Metrics(0.3, 256, 500, 10)
+    found = metrics.shares(yours, none, full)
+    assert found.waiting == pytest.approx(0.75)
+    assert found.busiest_warp == pytest.approx(0.5)
+    assert found.metadata_bytes == pytest.approx(0.75 * 0.5)
+    assert found.cut_parts == pytest.approx(0.75)  # nothing to gain, and nothing lost
+    worse = metrics.shares(dataclasses.replace(yours, cut_parts=11), none, full)
+    assert worse.cut_parts == 0
+
+
+@pytest.mark.parametrize("name", list(hidden.graphs(1)))
+def test_the_papers_schemes_stand_where_the_text_says(name):
+    graph = hidden.graphs(5)[name]
+    none, full = metrics.bounds(graph)
+    plans = {each: accelviz.plan(graph, each) for each in ("accel_gcn", "graphblast")}
+    assert full.waiting == plans["accel_gcn"].statistics.idle_share
+    assert full.metadata_bytes == plans["accel_gcn"].metadata_bytes
+    assert none.waiting == plans["graphblast"].statistics.idle_share
+    assert none.busiest_warp == max(1024, graph.degrees.max())
+    assert none.metadata_bytes == 16 * np.ceil(graph.degrees / 32).sum()
+    assert (none.waiting > full.waiting, none.cut_parts >= full.cut_parts) == (True, True)
+    shares = metrics.shares(metrics.measured(plans["accel_gcn"]), none, full)
+    assert shares.waiting == shares.busiest_warp == shares.cut_parts == 1
+
+
+class Holding(Strategy):
+    """Asks for a plan of the row split with another `slice_workload`."""
+
+    name = "holding"
+
+    def build(self, graph, n_cols):
+        raise NotImplementedError
+
+
+PLAN = accelviz.plan("cora", "graphblast")
+TABLE = np.zeros(10)
+
+
+def looks_up(a, b):
+    return TABLE[a:b]
+
+
+@pytest.mark.parametrize(
+    ("held", "size"),
+    [
+        (np.zeros(10), 80),
+        (np.zeros(10, np.int32)[2:5], 12),
+        ([*range(10)], 80),
+        ({"rows": [1, 2], "table": np.zeros(3)}, 40),
+        (pd.DataFrame({"x": np.zeros(4)}), 32),
+        (PLAN.graph.row_pointers[5:], 0),
+        (accelviz.load_graph("cora"), 0),
+        (accelviz.degree_sort("cora"), 0),
+        (looks_up, 80),
+    ],
+)
+def test_arrays_that_a_workload_holds_are_metadata(held, size):
+    other = dataclasses.replace(PLAN, slice_workload=lambda a, b: (held, a, b))
+    assert metrics.held_bytes(other) == size
+    other = dataclasses.replace(PLAN, slice_workload=functools.partial(max, held))
+    assert metrics.held_bytes(other) == size
+
+
+def test_a_scheme_has_to_be_one_of_your_own():
+    graph = accelviz.load_graph("cora")
+    with pytest.raises(AssertionError, match="no object of a class of Strategy"):
+        checks.schemes.form(Holding, graph)
+    with pytest.raises(NotImplementedError):
+        checks.schemes.form(Holding(), graph)
+    named = type("Named", (Holding,), {"name": "accel_gcn"})
+    with pytest.raises(AssertionError, match="there is a scheme of the name 'accel_gcn' already"):
+        checks.schemes.form(named(), graph)
+
+
+def test_partitions_of_the_library_are_seen_however_they_are_reached():
+    for source in (
+        "from accelviz.partition import block_level\ndef f(): return block_level.x",
+        "from accelviz.partition.merge_path import merge_path_workload as mine\ndef f(): mine()",
+        "def f():\n    from accelviz.partition.block_level import pack\n    return pack",
+        "import accelviz\ndef f(): return accelviz.partition.block_level.pack",
+        "from accelviz.partition.block_level import pack\ndef g(): pack()\ndef f(): g()",
+    ):
+        namespace = {}
+        exec(source, namespace)
+        with (
+            pytest.raises(AssertionError, match="to be your own"),
+            names.own_work([namespace["f"]]),
+        ):
+            pass
+    with names.own_work([lambda partition: partition.shape]):
+        pass
+
+
+def test_a_machine_without_a_compiler_says_so(monkeypatch):
+    monkeypatch.setattr(build, "find_compiler", lambda: None)
+    graph = hidden.small_graphs(1, "tall")
+    for check in (
+        lambda: checks.kernels.multiplies("", graph, [32]),
+        lambda: checks.kernels.coalescing("", graph["tall"], 8),
+        lambda: checks.kernels.registers("", graph["tall"], 4),
+    ):
+        with pytest.raises(DeviceUnavailable, match=r"NOT tried.*pip install ziglang"):
+            check()
+
+
+@needs_compiler
+def test_traffic_is_counted():
+    good = graded("A4-cuda-kernel").names["code"]
+    graph = hidden.small_graphs(9, "long rows")["long rows"]
+    assert checks.kernels.sectors(good, graph) == 4
+    assert checks.kernels.updates(good, graph) == 1
+    apart = good.replace("+ column]", "+ column / 32 + column % 32 * 2]")  # 64 columns
+    assert checks.kernels.sectors(apart, graph) == 8
+    assert checks.kernels.coalescing(apart, graph, 8) == pytest.approx(8 * 2 / 3, abs=0.005)
+
+
+@needs_compiler
+def test_a_wrong_result_names_its_case():
+    code = graded("A4-cuda-kernel").names["code"]
+    graphs = hidden.small_graphs(1, "wide")
+    checks.kernels.multiplies(code, graphs, [32], seed=3)
+    wrong = code.replace("sum += ", "sum = ")
+    with pytest.raises(KernelError, match="wrong result") as caught:
+        checks.kernels.multiplies(wrong, graphs, [32], seed=3)
+    assert caught.value.__notes__ == ["The case: wide, 32 columns."]
+
+
+def test_without_a_gpu_the_bonus_is_nothing_and_no_error(monkeypatch):
+    state = checks.kernels.gpu_state()
+    monkeypatch.setattr(
+        checks.kernels, "gpu_state", lambda: dataclasses.replace(state, state="no package")
+    )
+    assert checks.kernels.gpu_bonus("not even code", 4) == 0.0
+    cell = next(cell for cell, known in marked(read("A4-cuda-kernel")) if cell.id == "A4-bonus")
+    assert run(cell.source, {"code": ""}) == (0.0, None, "")
+
+
+@pytest.mark.parametrize(("ratio", "points"), [(0.5, 4), (0.9, 4), (1.075, 2), (1.25, 0), (9, 0)])
+def test_the_bonus_goes_by_the_time_of_the_reference(monkeypatch, ratio, points):
+    def measure(plan, executor, oracle, X, repeats):
+        assert (plan.n_cols, plan.launch.warps_per_block) == (64, 4)
+        return types.SimpleNamespace(median=ratio if plan.strategy == "yours" else 1.0)
+
+    ready = types.SimpleNamespace(ready=True)
+    monkeypatch.setattr(checks.kernels, "gpu_state", lambda: ready)
+    monkeypatch.setattr(checks.kernels, "measure", measure)
+    assert checks.kernels.gpu_bonus("", 4) == points
+
+
+@pytest.mark.gpu
+def test_the_bonus_of_the_model_solution_on_a_gpu():
+    source = next(cell for cell, _ in marked(read("A4-cuda-kernel")) if cell.id == "A4-kernel")
+    names = {}
+    exec(source.source, names)
+    assert 0 < checks.kernels.gpu_bonus(names["code"], 4) <= 4
+    assert checks.kernels.gpu_bonus(names["code"].replace("atomicAdd(&", "f("), 4) == 0
+
+
+# The hidden inputs
+
+
+def test_inputs_are_the_same_for_a_seed_and_differ_with_the_course_s(monkeypatch):
+    first, again = hidden.graphs(1), hidden.graphs(1)
+    for name, graph in first.items():
+        np.testing.assert_array_equal(graph.column_indices, again[name].column_indices)
+    monkeypatch.setenv(hidden.COURSE_SEED, "5")
+    other = hidden.graphs(1)
+    assert not np.array_equal(first["hub"].degrees, other["hub"].degrees)
+    monkeypatch.setenv(hidden.COURSE_SEED, "five")
+    with pytest.raises(ArgumentError, match="ACCELVIZ_COURSE_SEED: got 'five'"):
+        hidden.graphs(1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hidden_graphs_are_what_their_names_say(seed):
+    found = hidden.graphs(seed)
+    assert list(found) == ["ragged", "hub", "bounds", "even", "tall"]
+    assert set(hidden.CRITICAL_DEGREES) <= set(found["bounds"].degrees.tolist())
+    assert {31, 32, 33, 383, 384, 385, 768, 769} <= set(hidden.CRITICAL_DEGREES)
+    assert (found["hub"].degrees > 100).sum() == 1
+    assert found["hub"].degrees.max() > found["hub"].n_rows
+    assert found["tall"].n_rows > 10 * found["tall"].shape[1]
+    assert found["even"].degrees.min() > 0
+    for name in ("ragged", "hub", "bounds", "tall"):
+        assert (found[name].degrees == 0).any()
+        assert found[name].shape[0] != found[name].shape[1]
+        assert (np.diff(found[name].degrees) < 0).any()  # in no order
+    square = found["even"].adjacency
+    assert abs(square - square.T).max() > 0
+    assert found["ragged"].adjacency.min() < 0
+    assert hidden.graphs(seed, "hub").keys() == {"hub"}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_small_graphs_have_one_difficulty_each(seed):
+    for name, graph in hidden.small_graphs(seed).items():
+        runs = int(np.ceil(graph.degrees / 32).sum())
+        assert (runs % 4 != 0) == (name == "empty rows"), name
+        assert (graph.degrees == 0).any() == (name == "empty rows"), name
+        assert (graph.degrees > 32).any() == (name == "long rows"), name
+        assert graph.nnz <= 1_000
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_for_algorithm_2_are_what_their_names_say(seed):
+    for rows in (hidden.short_rows(seed), hidden.full_blocks(seed), hidden.bound_rows(seed)):
+        for case in rows.values():
+            assert (np.diff(case.degrees) >= 0).all()
+            assert not case.degrees.flags.writeable
+    (short,) = hidden.short_rows(seed).values()
+    degrees, counts = np.unique(short.degrees, return_counts=True)
+    room = short.setting.pattern(degrees)[1]
+    assert (counts % room != 0).all()
+    assert degrees.max() <= 192
+    full = hidden.full_blocks(seed)["rows that fill their blocks"]
+    degrees, counts = np.unique(full.degrees, return_counts=True)
+    assert (counts % full.setting.pattern(degrees)[1] == 0).all()
+    for long in hidden.long_rows(seed).values():
+        above = long.degrees[long.degrees > 384]
+        assert above.size
+        assert (above % 384 != 0).all()
+    assert any(
+        case.degrees.size and case.setting.pattern([35_000])[2][0] >= 1 << 15
+        for case in hidden.other_settings(seed).values()
+        if case.setting.deg_bound >= 35_000
+    )

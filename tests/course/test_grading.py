@@ -1,0 +1,330 @@
+"""From the source to the table of grades, with nobody at a keyboard: exact points for each student.
+
+One class, graded once: a perfect and a blank submission, wrong ones, and ones that hang, crash, eat
+memory, are pasted twice, stripped or cut short, and leave the others' points as they are.
+"""
+
+# ruff: noqa: E402 (what is tested needs what is skipped for)
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+nbformat = pytest.importorskip("nbformat", reason="grading needs nbgrader")
+pytest.importorskip("nbgrader", reason="grading needs nbgrader")
+if sys.platform == "win32":
+    pytest.skip("submissions are not confined on Windows", allow_module_level=True)
+
+from accelviz import cli
+from accelviz.course import grading
+from accelviz.course.assignments import Assignment
+from accelviz.course.folder import Course
+from accelviz.course.release import release
+from accelviz.errors import ArgumentError
+from tests.course import tiny
+
+# The class is graded once, by one worker.
+pytestmark = pytest.mark.xdist_group("course")
+
+QUESTIONS = ["test-double", "test-total", "why"]
+LOOP = "def double(x):\n    while True: pass"
+STUBBORN = """
+import signal
+def double(x):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True: pass
+"""
+CRASH = "import os\ndef double(x): os.abort()"
+SEGFAULT = "import ctypes\ndef double(x): ctypes.string_at(0)"
+BOMB = "def total(values):\n    hoard = []\n    while True: hoard.append(bytes(2**26))"
+LOUD = """
+import sys, warnings
+def double(x):
+    warnings.warn("doubling")
+    print("to stderr", file=sys.stderr)
+    print("and more")
+    return 2 * x
+"""
+#: What a student answers, and the points of the two tests; the third question is for a human.
+ANSWERS = {
+    "perfect": ({}, 3, 4),
+    "wrong-sign": ({"double": "def double(x): return abs(2 * x)"}, 0, 4),
+    "rounds": ({"total": "def total(values): return sum(values, 0.0)"}, 3, 3),
+    "gives-up": ({"total": "def total(values): raise ValueError('no idea')"}, 3, 0),
+    "only-visible": (
+        {"total": "def total(values): return len(values) * (len(values) + 1) // 2"},
+        3,
+        2,
+    ),
+    "syntax": ({"double": "def double(x):\n    retrun 2 * x"}, 0, 4),
+    "renamed": ({"double": "def twice(x): return 2 * x"}, 0, 4),
+    "forgets-return": ({"double": "def double(x): 2 * x"}, 0, 4),
+    "loud": ({"double": LOUD}, 3, 4),
+    "loops": ({"double": LOOP}, 0, 4),
+    "stubborn": ({"double": STUBBORN}, 0, 4),
+    "crashes": ({"double": CRASH}, 0, 4),
+    "segfaults": ({"double": SEGFAULT}, 0, 4),
+    "hoards": ({"total": BOMB}, 3, 0),
+}
+#: What students do to the file, without harm to their points.
+DAMAGED = ("pasted", "stripped", "test-deleted", "test-edited", "misnamed", "copied-points")
+SETTINGS = {"cell_seconds": 4.0, "seconds": 120.0, "memory_gib": 1.0}
+
+
+def damaged(kind, release):
+    notebook = tiny.answered(release)
+    if kind == "pasted":
+        tiny.pasted(notebook, "test-total", after="why")
+    elif kind == "stripped":
+        notebook = tiny.stripped(notebook)
+    elif kind == "test-deleted":
+        del notebook.cells[tiny.place_of(notebook, "test-double")]
+    elif kind == "test-edited":
+        tiny.cell_of(notebook, "test-total").source = "99.0"
+    elif kind == "copied-points":
+        tiny.cell_of(notebook, "test-total").metadata["nbgrader"]["points"] = 400
+    return notebook
+
+
+def hand_in(course, student, notebook, name=f"{tiny.NAME}.ipynb"):
+    folder = course / "submitted" / student / tiny.NAME
+    folder.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shipped")
+    tiny.write_source(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory, shipped):
+    root = tmp_path_factory.mktemp("a course") / "spring"
+    assert release(root, shipped=shipped) == {"T1": "released"}
+    out = nbformat.read(root / "release" / "T1" / "T1.ipynb", as_version=4)
+    for student, (answers, *_) in ANSWERS.items():
+        hand_in(root, student, tiny.answered(out, **answers))
+    hand_in(root, "blank", out)
+    for kind in DAMAGED:
+        name = "my T1 (2).ipynb" if kind == "misnamed" else "T1.ipynb"
+        hand_in(root, kind, damaged(kind, out), name)
+    folder = hand_in(root, "cut-short", tiny.answered(out))
+    (folder / "T1.ipynb").write_text((folder / "T1.ipynb").read_text()[:900])
+    (root / "submitted" / "nothing" / "T1").mkdir(parents=True)
+    (root / "submitted" / "elsewhere" / "T9").mkdir(parents=True)
+    return root
+
+
+@pytest.fixture(scope="module")
+def found(course):
+    return grading.grade(course, settings=SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def grades(found):
+    return grading.table(found)
+
+
+def points(grades, student):
+    own = grades[(grades["student"] == student) & grades["max"].notna()]
+    assert list(own["question"]) == QUESTIONS
+    assert list(own["max"]) == [3, 4, 3]
+    return [None if pd.isna(each) else each for each in own["points"]]
+
+
+def problems(grades, student):
+    own = grades[grades["student"] == student]
+    return dict(zip(own["question"], own["problem"], strict=True))
+
+
+@pytest.mark.parametrize("student", ANSWERS)
+def test_each_answer_has_its_points(grades, student):
+    _, double, total = ANSWERS[student]
+    assert points(grades, student) == [double, total, None]
+    assert problems(grades, student)["why"] == "to be graded by hand"
+
+
+def test_nothing_answered_is_nothing_earned(grades):
+    assert points(grades, "blank") == [0, 0, 0]
+
+
+@pytest.mark.parametrize("student", DAMAGED)
+def test_a_damaged_file_costs_no_points(grades, student):
+    assert points(grades, student) == [3, 4, None]
+    assert "repaired: " in problems(grades, student)[""]
+
+
+@pytest.mark.parametrize(
+    ("student", "question", "says"),
+    [
+        ("wrong-sign", "test-double", "AssertionError"),
+        ("gives-up", "test-total", "ValueError: no idea"),
+        ("syntax", "", "Cell 4 ('double') is not Python, line 2"),
+        ("renamed", "test-double", "NameError: name 'double' is not defined"),
+        ("loops", "test-double", "stopped after 4 s"),
+        ("stubborn", "test-double", "would not be interrupted"),
+        ("crashes", "test-double", "the kernel died"),
+        ("segfaults", "test-double", "the kernel died"),
+        ("hoards", "test-total", "out of memory"),
+        ("pasted", "", "'test-total' is there 2 times"),
+        ("misnamed", "", "The file is named my T1 (2).ipynb"),
+    ],
+)
+def test_each_problem_is_named(grades, student, question, says):
+    assert says in problems(grades, student)[question]
+
+
+@pytest.mark.parametrize(
+    ("student", "says"),
+    [
+        ("cut-short", "T1.ipynb is no notebook"),
+        ("nothing", "there is no notebook, but nothing at all"),
+        ("elsewhere", "there is no assignment 'T9', only T1"),
+    ],
+)
+def test_what_cannot_be_graded_is_set_aside_and_has_no_points(found, grades, student, says):
+    (own,) = [each for each in found if each.student == student]
+    assert says in own.set_aside
+    (row,) = grades[grades["student"] == student].itertuples()
+    assert pd.isna(row.points)
+    assert says in row.problem
+
+
+def test_an_instructor_is_told_of_what_is_no_failed_test(found):
+    remarks = {each.student: each.remarks for each in found}
+    assert remarks["perfect"] == remarks["wrong-sign"] == remarks["blank"] == []
+    assert remarks["loops"] == ["test-double: stopped after 4 s"]
+    (told,) = remarks["pasted"]
+    assert told.startswith("repaired: The grade id 'test-total' is there 2 times")
+
+
+def test_what_was_handed_in_is_left_as_it_was(course, found):
+    pasted = nbformat.read(course / "submitted/pasted/T1/T1.ipynb", as_version=4)
+    checked = nbformat.read(course / "checked/pasted/T1/T1.ipynb", as_version=4)
+    assert len(pasted.cells) == len(checked.cells) + 1
+    assert not (course / "submitted" / "misnamed" / "T1" / "T1.ipynb").exists()
+    assert (course / "autograded" / "misnamed" / "T1" / "T1.ipynb").exists()
+    assert (course / "autograded" / "perfect" / "T1" / "data.txt").exists()
+
+
+def test_seconds_are_those_of_the_tests(grades):
+    own = grades[grades["student"] == "loops"].set_index("question")
+    assert own.loc["test-double", "seconds"] >= 4
+    assert 0 <= own.loc["test-total", "seconds"] < 4
+
+
+def test_points_given_by_hand_are_read_and_nothing_is_run_twice(course, found, monkeypatch):
+    with Course(course).gradebook() as gradebook:
+        grade = gradebook.find_grade("why", "T1", "T1", "perfect")
+        grade.manual_score = 2.5
+        grade.needs_manual_grade = False
+        gradebook.db.commit()
+    monkeypatch.setattr(grading, "_autograde", lambda *_: pytest.fail("it was run again"))
+    again = grading.table(grading.grade(course, ["T1"], ["perfect", "loops"]))
+    assert points(again, "perfect") == [3, 4, 2.5]
+    assert points(again, "loops") == [0, 4, None]
+
+
+def test_a_changed_submission_is_graded_again_and_only_that(tmp_path, course, found):
+    root = tmp_path / "spring"
+    shutil.copytree(course, root)
+    out = nbformat.read(root / "release" / "T1" / "T1.ipynb", as_version=4)
+    hand_in(root, "blank", tiny.answered(out, total=None))
+    times = {path: path.stat().st_mtime_ns for path in root.glob("autograded/*/T1/T1.ipynb")}
+    again = grading.table(grading.grade(root, [], ["blank", "rounds"], settings=SETTINGS))
+    assert points(again, "blank") == [3, 0, None]
+    assert points(again, "rounds") == [3, 3, None]
+    changed = [path.parts[-3] for path, old in times.items() if path.stat().st_mtime_ns != old]
+    assert changed == ["blank"]
+
+
+def test_the_sandbox_is_in_nbgrader_s_own_settings(course):
+    configuration = Course(course).configuration("T1")
+    names = [each.__name__ for each in configuration.Autograde.autograde_preprocessors]
+    assert "SandboxedExecute" in names
+    assert "Execute" not in names
+    assert configuration.SandboxedExecute.cell_seconds == 60
+
+
+def test_our_release_is_nbgrader_s_own(course, shipped):
+    theirs = nbformat.read(course / "release" / "T1" / "T1.ipynb", as_version=4)
+    ours = Assignment(shipped / "T1").released
+    assert json.loads(nbformat.writes(theirs)) == json.loads(nbformat.writes(ours))
+
+
+def test_a_source_that_was_edited_is_kept_and_released(tmp_path, shipped):
+    root = tmp_path / "course"
+    release(root, ["T1"], shipped=shipped)
+    path = root / "source" / "T1" / "T1.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].source = "# Of our own"
+    nbformat.write(notebook, path)
+    assert release(root, shipped=shipped) == {"T1": "released from the source that was there"}
+    out = root / "release" / "T1" / "T1.ipynb"
+    assert "Of our own" in out.read_text()
+    before = out.read_bytes()
+    notebook.cells[3].source = "### BEGIN SOLUTION\nx = 1"
+    nbformat.write(notebook, path)
+    with pytest.raises(ArgumentError, match="no end solution statement found"):
+        release(root, shipped=shipped)
+    assert out.read_bytes() == before  # the last good one
+    assert release(root, fresh=True, shipped=shipped) == {"T1": "released"}
+    assert "Of our own" not in out.read_text()
+    with pytest.raises(ArgumentError, match="there is no such assignment"):
+        release(root, ["T2"], shipped=shipped)
+
+
+def test_a_release_that_would_lose_students_points_is_refused(tmp_path, course, found):
+    root = tmp_path / "spring"
+    shutil.copytree(course, root)
+    path = root / "source" / "T1" / "T1.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    tiny.cell_of(notebook, "test-double").metadata["nbgrader"]["grade_id"] = "test-twice"
+    nbformat.write(notebook, path)
+    with pytest.raises(ArgumentError, match="the gradebook has submissions of it already"):
+        release(root, shipped=root / "source")
+    assert (root / "release" / "T1" / "T1.ipynb").exists()
+
+
+def test_the_commands_grade_a_class(tmp_path, shipped, capsys, monkeypatch):
+    from accelviz.course import assignments
+
+    monkeypatch.setattr(assignments, "shipped_folder", lambda: shipped)
+    monkeypatch.setattr("accelviz.course.release.shipped_folder", lambda: shipped)
+    root = tmp_path / "c"
+    assert cli.main(["assignments", "release", "--course", str(root)]) == 0
+    assert "T1          released" in capsys.readouterr().out
+    out = nbformat.read(root / "release" / "T1" / "T1.ipynb", as_version=4)
+    hand_in(root, "ada", tiny.answered(out))
+    folder = hand_in(root, "bob", out)
+    (folder / "T1.ipynb").write_text("nothing")
+    options = ["--course", str(root), "--assignment", "T1", "--cell-seconds", "20"]
+    assert cli.main(["assignments", "grade", *options]) == 1
+    printed = capsys.readouterr().out
+    assert "ada T1  7 of 7, 3 more by hand\n" in printed
+    assert "bob T1  set aside: T1.ipynb is no notebook (Expecting value in line 1)" in printed
+    assert "sandbox: memory limited, network" in printed
+    frame = pd.read_csv(root / "grades-by-question.csv")
+    assert list(frame.columns) == list(grading.COLUMNS)
+    assert frame["points"].sum() == 7
+    assert cli.main(["assignments", "grade", "--course", str(tmp_path)]) == 2
+    assert "it is no course folder" in capsys.readouterr().err
+
+
+def test_without_nbgrader_the_message_says_what_to_install(tmp_path):
+    code = (
+        "import sys; sys.modules['nbgrader'] = None\n"
+        "from accelviz import cli\n"
+        f"sys.exit(cli.main(['assignments', 'release', '--course', {str(tmp_path / 'c')!r}]))"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert answer.returncode == 2
+    assert "pip install 'accelviz[course]'" in answer.stderr
+    assert not (tmp_path / "c").exists()

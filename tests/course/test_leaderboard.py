@@ -1,0 +1,172 @@
+"""Schemes of a class side by side, over hidden graphs, with the papers' beside them."""
+
+# ruff: noqa: E402 (what is tested needs what is skipped for)
+
+import sys
+import textwrap
+
+import numpy as np
+import pandas as pd
+import pytest
+
+nbformat = pytest.importorskip("nbformat", reason="running submissions needs nbformat")
+pytest.importorskip("nbclient", reason="running submissions needs nbclient")
+pytest.importorskip("ipykernel", reason="running submissions needs ipykernel")
+if sys.platform == "win32":
+    pytest.skip("submissions are not confined on Windows", allow_module_level=True)
+
+import accelviz
+from accelviz import cli
+from accelviz.course import hidden
+from accelviz.course.board import find_scheme
+from accelviz.course.leaderboard import PAPERS, leaderboard, markdown
+from accelviz.course.sandbox import Limits
+from accelviz.errors import ArgumentError
+from accelviz.strategies import Strategy
+from tests.course import tiny
+
+pytestmark = pytest.mark.xdist_group("course")
+
+ROW_PER_WARP = """
+    import os
+    import numpy as np
+    from accelviz.strategies import LaunchConfig, Plan, Strategy
+    from accelviz.workload import Workload
+
+    class Mine(Strategy):
+        name = "row_per_warp"
+
+        def build(self, graph, n_cols):
+            n = graph.shape[0]
+
+            def slice_workload(start, stop):
+                rows = np.arange(start * 4, min(stop * 4, n))
+                counts = graph.degrees[rows]
+                return Workload(rows // 4, rows % 4, rows, graph.row_pointers[rows], counts)
+
+            launch = LaunchConfig((max(1, -(-n // 4)), 1, 1), 4)
+            return Plan("row_per_warp", graph, n_cols, {}, graph, launch, slice_workload)
+"""
+SUBMISSIONS = {
+    "ada": ROW_PER_WARP,
+    "bob": ROW_PER_WARP.replace(
+        "counts = graph.degrees[rows]", "counts = graph.degrees[rows] // 2"
+    ),
+    "cleo": ROW_PER_WARP.replace("n = graph.shape[0]\n", "os.abort()\n"),
+    "dan": "x = 1",
+}
+
+
+def submission(code):
+    scheme = tiny.marked(nbformat.v4.new_code_cell(textwrap.dedent(code)), "scheme", solution=True)
+    test = nbformat.v4.new_code_cell("import os; os._exit(1)  # tests are not run here")
+    test = tiny.marked(test, "test-scheme", grade=True, locked=True, points=1)
+    metadata = {"kernelspec": {"name": "python3", "display_name": "P", "language": "python"}}
+    return nbformat.v4.new_notebook(cells=[scheme, test], metadata=metadata)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("course")
+    home = root / "source" / "A3-scheme"
+    home.mkdir(parents=True)
+    nbformat.write(submission("# nothing"), home / "A3-scheme.ipynb")
+    for student, code in SUBMISSIONS.items():
+        own = root / "submitted" / student / "A3-scheme"
+        own.mkdir(parents=True)
+        nbformat.write(submission(code), own / "A3-scheme.ipynb")
+    (root / "submitted" / "flo" / "A3-scheme").mkdir(parents=True)
+    return root
+
+
+@pytest.fixture(scope="module")
+def board(folder):
+    return leaderboard(folder, "A3", seed=5, limits=Limits(cell_seconds=30))
+
+
+def test_a_scheme_is_measured_on_each_hidden_graph(board):
+    graphs = hidden.graphs(5)
+    own = board[board["student"] == "ada"].set_index("graph")
+    assert set(own.index) == set(graphs)
+    assert own["exact_cover"].all()
+    for name, graph in graphs.items():
+        padded = np.zeros(-(-graph.shape[0] // 4) * 4)
+        padded[: graph.shape[0]] = graph.degrees
+        slots = 4 * padded.reshape(-1, 4).max(axis=1).sum()
+        assert own.loc[name, "waiting"] == pytest.approx(1 - graph.nnz / slots)
+        assert own.loc[name, "busiest_warp"] == graph.degrees.max()
+        assert own.loc[name, "cut_parts"] == 0
+    assert list(own["total"]) == pytest.approx([100 * own["score"].mean()] * 5, abs=0.051)
+
+
+@pytest.mark.parametrize(
+    ("student", "says"),
+    [
+        ("bob", "PartitionError: "),
+        ("cleo", "the kernel died"),
+        ("dan", "no class derived from Strategy was found"),
+        ("flo", "there is no notebook, but nothing at all"),
+    ],
+)
+def test_a_scheme_that_fails_has_no_score_and_leaves_the_others(board, student, says):
+    own = board[board["student"] == student]
+    assert own["problem"].str.contains(says, regex=False).all()
+    assert not own["exact_cover"].any()
+    assert (own["total"] == 0).all()
+
+
+def test_the_best_is_first_and_the_papers_stand_below(board):
+    students = list(dict.fromkeys(board["student"]))
+    assert students[0] == "ada"
+    assert students[-1] == PAPERS
+    assert sorted(students[1:-1]) == ["bob", "cleo", "dan", "flo"]
+    papers = board[board["student"] == PAPERS]
+    assert papers[papers["scheme"] == "accel_gcn"]["waiting"].mean() == pytest.approx(
+        np.mean([accelviz.plan(graph).statistics.idle_share for graph in hidden.graphs(5).values()])
+    )
+
+
+def test_the_table_in_markdown(board):
+    lines = markdown(board).splitlines()
+    assert lines[0].startswith("| rank | student")
+    assert lines[1].startswith("| ---- | ----")
+    cells = [cell.strip() for cell in lines[2].strip("|").split("|")]
+    assert cells[:4] == ["1", "ada", "row_per_warp", f"5 of {len(hidden.graphs(5))}"]
+    assert len({line.count("|") for line in lines[: 2 + 5 + 4]}) == 1
+    assert any(line.startswith("- cleo: the kernel died") for line in lines)
+
+
+def test_the_command_writes_both(folder, tmp_path, capsys):
+    notebooks = tmp_path / "loose"
+    notebooks.mkdir()
+    nbformat.write(submission(ROW_PER_WARP), notebooks / "gus.ipynb")
+    (tmp_path / "source").symlink_to(folder / "source")
+    (tmp_path / "submitted").mkdir()
+    (tmp_path / "submitted" / "gus").mkdir()
+    (notebooks / "gus.ipynb").rename(tmp_path / "submitted" / "gus" / "A3-scheme.ipynb")
+    options = ["assignments", "leaderboard", str(tmp_path), "--seed", "5"]
+    assert cli.main(options) == 0
+    printed = capsys.readouterr().out
+    assert "| 1    | gus" in printed
+    frame = pd.read_csv(tmp_path / "leaderboard.csv")
+    assert set(frame["student"]) == {"gus", PAPERS}
+    assert (tmp_path / "leaderboard.md").read_text().splitlines()[0] == printed.splitlines()[0]
+
+
+def test_a_folder_without_submissions(folder, tmp_path):
+    (tmp_path / "source").symlink_to(folder / "source")
+    (tmp_path / "submitted").mkdir()
+    with pytest.raises(ArgumentError, match="there is no submission of A3"):
+        leaderboard(tmp_path, "A3")
+
+
+def test_of_several_classes_the_named_one_or_the_last_is_taken():
+    def made(name):
+        return type(name, (Strategy,), {"name": name, "build": None, "__module__": "nb"})
+
+    space = {"__name__": "nb", "Strategy": Strategy, "A": made("A"), "B": made("B"), "x": 1}
+    for each in ("A", "B"):
+        space[each].__abstractmethods__ = frozenset()
+    assert find_scheme(space).name == "B"
+    assert find_scheme(space, ["A"]).name == "A"
+    assert find_scheme({"__name__": "nb", "Strategy": Strategy}) is None

@@ -1,0 +1,319 @@
+"""What is wrong with a submission is named with its cell, and repaired where that is safe."""
+
+# ruff: noqa: E402 (what is tested needs what is skipped for)
+
+import copy
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat", reason="examining submissions needs nbformat")
+
+from accelviz import cli
+from accelviz.course.assignments import Assignment, choose, find_assignments
+from accelviz.course.cells import checksum, is_test, question_of
+from accelviz.course.preflight import examine
+from accelviz.errors import ArgumentError
+from tests.course import tiny
+
+
+@pytest.fixture(scope="module")
+def assignment(tmp_path_factory):
+    return Assignment(tiny.write_source(tmp_path_factory.mktemp("assignments")))
+
+
+@pytest.fixture
+def check(assignment, tmp_path):
+    def examined(notebook, name=f"{tiny.NAME}.ipynb"):
+        path = tmp_path / name
+        nbformat.write(notebook, path)
+        return examine(path, [assignment])
+
+    return examined
+
+
+def kinds(checked):
+    return [problem.kind for problem in checked.problems]
+
+
+def told(checked, kind):
+    (problem,) = [problem for problem in checked.problems if problem.kind == kind]
+    return problem
+
+
+def assert_like(notebook, right):
+    """The cells that nbgrader knows are those of another notebook, in order."""
+    left = [cell for cell in notebook.cells if question_of(cell)]
+    whole = [cell for cell in right.cells if question_of(cell)]
+    assert [question_of(cell) for cell in left] == [question_of(cell) for cell in whole]
+    for cell, other in zip(left, whole, strict=True):
+        assert cell.metadata["nbgrader"] == other.metadata["nbgrader"]
+        assert (cell.cell_type, cell.source) == (other.cell_type, other.source)
+
+
+def test_a_release_has_no_solutions_and_no_hidden_tests(assignment):
+    text = nbformat.writes(assignment.released)
+    for secret in ("return 2 * x", "fsum", "-6", "0.1", "SOLUTION", "HIDDEN", "Rounding"):
+        assert secret not in text
+    double = tiny.cell_of(assignment.released, "double")
+    assert double.source.endswith("    # YOUR CODE HERE\n    raise NotImplementedError()")
+    assert tiny.cell_of(assignment.released, "why").source == "YOUR ANSWER HERE"
+    for cell in assignment.released.cells:
+        if question_of(cell):
+            assert cell.metadata["nbgrader"]["checksum"] == checksum(cell)
+
+
+def test_a_right_submission_has_no_problem(assignment, check):
+    notebook = tiny.answered(assignment.released)
+    checked = check(notebook)
+    assert checked.problems == ()
+    assert checked.assignment is assignment
+    assert_like(checked.notebook, notebook)
+
+
+def test_unanswered_cells_are_only_noted(assignment, check):
+    checked = check(assignment.released)
+    assert kinds(checked) == ["blank"]
+    assert checked.fine
+    asked = "No answer yet in cell 4 ('double'), cell 7 ('total'), cell 9 ('why')."
+    assert told(checked, "blank").what == asked
+
+
+def test_a_test_cell_pasted_twice(assignment, check):
+    notebook = tiny.answered(assignment.released)
+    tiny.pasted(notebook, "test-double", after="total")
+    checked = check(notebook)
+    problem = told(checked, "duplicate")
+    assert (
+        "'test-double' is there 2 times: cell 5 (assert double(2) == 4) and cell 8" in problem.what
+    )
+    assert problem.repair == "Keep cell 5; delete cell 8."
+    assert problem.mended
+    assert not checked.fine
+    assert_like(checked.notebook, tiny.answered(assignment.released))
+    assert len(checked.notebook.cells) == len(notebook.cells) - 1
+
+
+def test_of_two_solution_cells_the_answer_is_kept_and_the_stub_dropped(assignment, check):
+    notebook = tiny.answered(assignment.released)
+    stub = tiny.cell_of(assignment.released, "double").source
+    tiny.pasted(notebook, "double", after="test-double", source=stub)
+    checked = check(notebook)
+    assert told(checked, "duplicate").repair == "Keep cell 4; delete cell 6."
+    assert_like(checked.notebook, tiny.answered(assignment.released))
+    assert stub not in [cell.source for cell in checked.notebook.cells]
+
+
+def test_of_two_different_answers_the_last_counts_and_nothing_is_lost(assignment, check):
+    notebook = tiny.answered(assignment.released)
+    tiny.pasted(notebook, "why", after="why", source="On second thought.")
+    first = tiny.pasted(
+        notebook, "double", after="setup", source="def double(x):\n    return 3 * x"
+    )
+    checked = check(notebook)
+    assert kinds(checked) == ["duplicate", "duplicate"]
+    assert tiny.cell_of(checked.notebook, "why").source == "On second thought."
+    assert tiny.cell_of(checked.notebook, "double").source == tiny.DOUBLE
+    sources = [cell.source for cell in checked.notebook.cells]
+    assert first.source in sources
+    assert tiny.WHY in sources
+
+
+@pytest.mark.parametrize("keep_ids", [True, False])
+def test_all_metadata_stripped(assignment, check, keep_ids):
+    whole = tiny.answered(assignment.released)
+    checked = check(tiny.stripped(whole, keep_ids))
+    assert kinds(checked) == ["metadata"]
+    assert "6 cells have lost the nbgrader metadata" in told(checked, "metadata").what
+    assert "cell 5 (assert double(2) == 4) was 'test-double'" in told(checked, "metadata").what
+    assert_like(checked.notebook, whole)
+
+
+def test_all_metadata_and_all_names_gone_the_text_still_tells(assignment, check):
+    whole = tiny.answered(assignment.released)
+    checked = check(tiny.stripped(whole, keep_ids=False), "Untitled.ipynb")
+    assert sorted(kinds(checked)) == ["metadata", "name"]
+    assert_like(checked.notebook, whole)
+
+
+def test_metadata_stripped_off_a_moved_and_edited_cell(assignment, check):
+    notebook = tiny.answered(assignment.released)
+    cell = tiny.cell_of(notebook, "test-total")
+    del cell.metadata["nbgrader"]
+    cell["id"], cell.source = "other", cell.source.replace("len(cases)", "len( cases )")
+    checked = check(notebook)
+    assert kinds(checked) == ["metadata", "changed"]
+    assert_like(checked.notebook, tiny.answered(assignment.released))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("points", 30),
+        ("grade", False),
+        ("locked", False),
+        ("schema_version", 1),
+        ("solution", True),
+    ],
+)
+def test_changed_metadata_are_named_and_restored(assignment, check, key, value):
+    notebook = tiny.answered(assignment.released)
+    tiny.cell_of(notebook, "test-total").metadata["nbgrader"][key] = value
+    checked = check(notebook)
+    assert kinds(checked) == ["metadata"]
+    assert f"'test-total', was changed: {key}." in told(checked, "metadata").what
+    assert_like(checked.notebook, tiny.answered(assignment.released))
+
+
+def test_a_grade_id_of_no_assignment(assignment, check):
+    notebook = tiny.answered(assignment.released)
+    mine = tiny.marked(nbformat.v4.new_code_cell("1 + 1"), "mine", solution=True)
+    notebook.cells.append(mine)
+    checked = check(notebook)
+    assert "Cell 10 (1 + 1) has nbgrader metadata, and no such" in told(checked, "metadata").what
+    assert_like(checked.notebook, tiny.answered(assignment.released))
+    assert checked.notebook.cells[-1].source == "1 + 1"
+
+
+@pytest.mark.parametrize("question", ["setup", "test-double", "test-total", "why"])
+def test_a_deleted_cell_is_named_and_put_back(assignment, check, question):
+    notebook = tiny.answered(assignment.released, why=None)
+    right = copy.deepcopy(notebook)
+    place = tiny.place_of(notebook, question)
+    del notebook.cells[place]
+    checked = check(notebook)
+    problem = told(checked, "missing")
+    assert f"{question!r} is missing; it should stand after cell {place}." in problem.what
+    assert problem.mended
+    assert_like(checked.notebook, right)
+
+
+def test_a_deleted_solution_cell_is_not_put_back_for_its_stub_would_undo_the_answer(
+    assignment, check
+):
+    notebook = tiny.answered(assignment.released)
+    del notebook.cells[tiny.place_of(notebook, "double")]
+    notebook.cells.insert(0, nbformat.v4.new_code_cell("def double(x): return 2 * x", id="mine"))
+    del notebook.cells[1:3]
+    checked = check(notebook)
+    assert kinds(checked) == ["missing", "missing"]
+    assert [problem.mended for problem in checked.problems] == [True, False]
+    assert all("NotImplementedError" not in cell.source for cell in checked.notebook.cells)
+
+
+def test_an_edited_test_is_named_and_restored(assignment, check):
+    notebook = tiny.answered(assignment.released)
+    tiny.cell_of(notebook, "test-double").source = "assert True"
+    checked = check(notebook)
+    problem = told(checked, "changed")
+    assert (
+        "A locked cell was changed (the checksum differs): 'test-double' (cell 5)." in problem.what
+    )
+    assert not checked.fine
+    tiny.cell_of(notebook, "setup").source += "\nimport os"
+    assert told(check(notebook), "changed").what.startswith("2 locked cells were changed")
+    assert_like(checked.notebook, tiny.answered(assignment.released))
+
+
+def test_a_test_before_what_it_tests(assignment, check):
+    notebook = tiny.answered(assignment.released)
+    place = tiny.place_of(notebook, "test-double")
+    notebook.cells.insert(1, notebook.cells.pop(place))
+    checked = check(notebook)
+    problem = told(checked, "order")
+    assert "Cell 2 ('test-double') stands before cell 5 ('double')" in problem.what
+    assert not problem.mended
+
+
+def test_syntax_errors_are_named_with_their_line_and_magics_are_none(assignment, check):
+    double = "%matplotlib inline\ndef double(x):\n    retrun x"
+    checked = check(tiny.answered(assignment.released, double=double))
+    problem = told(checked, "syntax")
+    assert "Cell 4 ('double') is not Python, line 3" in problem.what
+    assert "retrun x" in problem.what
+    assert checked.notebook is not None
+    fine = tiny.answered(assignment.released, double="%matplotlib inline\n!ls\n" + tiny.DOUBLE)
+    assert check(fine).problems == ()
+
+
+def test_name_kernel_and_format(assignment, check):
+    notebook = tiny.answered(assignment.released)
+    notebook.metadata["kernelspec"] = {"name": "mine", "display_name": "Mine", "language": "python"}
+    notebook.nbformat_minor = 4
+    for cell in notebook.cells:
+        del cell["id"]
+    checked = check(notebook, f"{tiny.NAME} (1).ipynb")
+    assert kinds(checked) == ["format", "name", "kernel"]
+    assert [problem.harmless for problem in checked.problems] == [True, False, True]
+    assert told(checked, "name").repair == "Rename it to T1.ipynb."
+    assert checked.notebook.metadata["kernelspec"]["name"] == "python3"
+    assert checked.notebook.nbformat_minor == 5
+    notebook.metadata["kernelspec"] = {"name": "ir", "display_name": "R", "language": "R"}
+    assert "kernel is for R" in told(check(notebook), "kernel").what
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("T1.ipynb", '{"cells": [', "is no notebook (Expecting value in line 1)"),
+        ("T1.ipynb", '{\n<<<<<<< HEAD\n"a": 1\n}', "from a merge in git"),
+        ("T1.py", "print(1)", "Hand in the .ipynb file itself"),
+        ("T1.ipynb", "[]", "the notebook format None, and only 4"),
+        ("T1.ipynb", '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}}', "a damaged notebook"),
+        ("T1.ipynb", '{"nbformat": 3, "worksheets": []}', "the notebook format 3, and only 4"),
+        ("T1.ipynb", '{"nbformat": 5, "nbformat_minor": 0}', "the notebook format 5, and only 4"),
+        ("T1.ipynb", None, "There is no file T1.ipynb"),
+    ],
+)
+def test_what_is_no_notebook(assignment, tmp_path, name, text, says):
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    checked = examine(tmp_path / name, [assignment])
+    (problem,) = checked.problems
+    assert says in str(problem)
+    assert checked.notebook is None
+    assert not checked.fine
+
+
+def test_a_notebook_of_something_else(assignment, check):
+    other = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
+    checked = check(other, "holidays.ipynb")
+    assert kinds(checked) == ["unknown"]
+    assert "the text is that of no assignment (T1)" in checked.problems[0].what
+
+
+def test_the_command_says_what_is_wrong_and_repairs_a_copy(assignment, tmp_path, capsys):
+    course = tmp_path / "course"
+    (course / "source").mkdir(parents=True)
+    tiny.write_source(course / "source")
+    notebook = tiny.answered(assignment.released)
+    tiny.pasted(notebook, "test-double", after="test-double")
+    mine = tmp_path / "mine" / "T1-final.ipynb"
+    mine.parent.mkdir()
+    nbformat.write(notebook, mine)
+    before = mine.read_bytes()
+    options = ["assignments", "preflight", "--course", str(course)]
+    assert cli.main([*options, str(mine), "--repair"]) == 1
+    printed = capsys.readouterr().out
+    assert "T1-final.ipynb: 2 problems" in printed
+    assert "name: The file is named T1-final.ipynb" in printed
+    assert "duplicate: The grade id 'test-double' is there 2 times" in printed
+    assert mine.read_bytes() == before
+    repaired = mine.parent / "repaired" / "T1.ipynb"
+    assert cli.main([*options, str(repaired)]) == 0
+    assert "ready to hand in" in capsys.readouterr().out
+    assert cli.main([*options, str(mine.parent)]) == 1  # a folder; the repaired copy is left out
+    assert capsys.readouterr().out.count(".ipynb: ") == 1
+    assert cli.main([*options, "--assignment", "T9", str(mine)]) == 2
+    assert "there is no such assignment. Expected: T1." in capsys.readouterr().err
+
+
+def test_assignments_are_found_by_their_folder_and_named_in_short(tmp_path):
+    tiny.write_source(tmp_path)
+    (tmp_path / "T1").rename(tmp_path / "T2-long-name")
+    with pytest.raises(ArgumentError, match="there is no assignment"):
+        find_assignments(tmp_path)
+    (tmp_path / "T2-long-name" / "T1.ipynb").rename(tmp_path / "T2-long-name/T2-long-name.ipynb")
+    known = find_assignments(tmp_path)
+    assert list(known) == ["T2-long-name"]
+    assert choose(known, ["T2"]) == choose(known, ["T2-long-name"]) == choose(known, [])
+    assert [is_test(cell) for cell in known["T2-long-name"].released.cells].count(True) == 2

@@ -1,0 +1,127 @@
+"""Whatever students do to a notebook, preflight answers, and what it repairs can be graded."""
+
+# ruff: noqa: E402 (what is tested needs what is skipped for)
+
+import copy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+nbformat = pytest.importorskip("nbformat", reason="examining submissions needs nbformat")
+
+from accelviz.course.assignments import Assignment
+from accelviz.course.cells import is_locked, is_test, question_of
+from accelviz.course.preflight import examine
+from tests.course import tiny
+
+
+def paste(notebook, cell, place):
+    twin = copy.deepcopy(cell)
+    twin["id"] = nbformat.v4.new_raw_cell().id
+    notebook.cells.insert(place, twin)
+
+
+def strip(notebook, cell, place):
+    cell.metadata.pop("nbgrader", None)
+
+
+def strip_and_rename(notebook, cell, place):
+    cell.metadata.pop("nbgrader", None)
+    cell["id"] = nbformat.v4.new_raw_cell().id
+
+
+def delete(notebook, cell, place):
+    notebook.cells.remove(cell)
+
+
+def move(notebook, cell, place):
+    notebook.cells.remove(cell)
+    notebook.cells.insert(place, cell)
+
+
+def edit(notebook, cell, place):
+    cell.source += "\n# and more"
+
+
+def empty(notebook, cell, place):
+    cell.source = ""
+
+
+def retype(notebook, cell, place):
+    fresh = nbformat.v4.new_markdown_cell(cell.source, metadata=cell.metadata)
+    if cell.cell_type == "markdown":
+        fresh = nbformat.v4.new_code_cell(cell.source, metadata=cell.metadata)
+    notebook.cells[notebook.cells.index(cell)] = fresh
+
+
+def insert(notebook, cell, place):
+    notebook.cells.insert(place, nbformat.v4.new_code_cell("print('mine')"))
+
+
+def rename(notebook, cell, place):
+    if isinstance(cell.metadata.get("nbgrader"), dict):
+        cell.metadata["nbgrader"]["grade_id"] = ["mine", "test-double", "", 7, None][place % 5]
+
+
+def damage(notebook, cell, place):
+    cell.metadata["nbgrader"] = [None, [], "text", {"grade": True}, {"grade_id": "why"}][place % 5]
+
+
+DOINGS = (paste, strip, strip_and_rename, delete, move, edit, empty, retype, insert, rename, damage)
+
+
+@pytest.fixture(scope="module")
+def assignment(tmp_path_factory):
+    return Assignment(tiny.write_source(tmp_path_factory.mktemp("assignments")))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("submissions")
+
+
+@settings(max_examples=150)
+@given(
+    doings=st.lists(
+        st.tuples(st.sampled_from(DOINGS), st.integers(0, 30), st.integers(0, 30)), max_size=8
+    )
+)
+def test_a_repaired_notebook_has_each_test_once_and_as_it_was(assignment, folder, doings):
+    notebook = tiny.answered(assignment.released)
+    for doing, which, place in doings:
+        if notebook.cells:
+            doing(notebook, notebook.cells[which % len(notebook.cells)], place)
+    written = [cell.source for cell in notebook.cells]
+    path = folder / "T1.ipynb"
+    nbformat.write(notebook, path)
+    checked = examine(path, [assignment])
+    assert all(problem.what and problem.repair for problem in checked.problems)
+    if checked.notebook is None:
+        assert [problem.kind for problem in checked.problems][-1] in ("unknown", "unreadable")
+        return
+    nbformat.validate(checked.notebook)
+    found = [question_of(cell) for cell in checked.notebook.cells if question_of(cell)]
+    assert len(found) == len(set(found))
+    right = {question_of(cell): cell for cell in assignment.released.cells if question_of(cell)}
+    assert set(found) <= set(right)
+    for cell in checked.notebook.cells:
+        if question := question_of(cell):
+            assert cell.metadata["nbgrader"] == right[question].metadata["nbgrader"]
+            assert cell.cell_type == right[question].cell_type
+            assert not is_locked(cell) or cell.source == right[question].source
+        else:
+            assert not cell.metadata.get("nbgrader")
+    assert {question for question in right if is_test(right[question])} <= set(found)
+    # nothing that was written is lost, but what grading overwrites
+    locked = [cell.source for cell in right.values() if is_locked(cell)]
+    kept = [cell.source for cell in checked.notebook.cells]
+    for text in set(written) - {*kept, "\n# and more"}:
+        assert any(text.startswith(original[:8]) or not text for original in locked), text
+    # what was repaired is in order, but for what was left to the student
+    nbformat.write(checked.notebook, path)
+    again = examine(path, [assignment])
+    left = {"order", "syntax", "missing"}
+    assert all(each.harmless or each.kind in left for each in again.problems), again.problems
+    MetadataValidator = pytest.importorskip("nbgrader.nbgraderformat").MetadataValidator
+    MetadataValidator().validate_nb(checked.notebook)

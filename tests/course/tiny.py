@@ -1,0 +1,140 @@
+"""A tiny assignment, and what students may do to it."""
+
+import copy
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+NAME = "T1"
+
+
+def marked(cell, grade_id, **details):
+    cell["id"] = grade_id
+    cell.metadata["nbgrader"] = {
+        "grade": False,
+        "solution": False,
+        "locked": False,
+        "task": False,
+        "schema_version": 3,
+        "grade_id": grade_id,
+        **details,
+    }
+    return cell
+
+
+def source():
+    """Two functions, of which one gives partial credit, and an answer in words: 10 points."""
+    cells = [
+        new_markdown_cell("# A tiny assignment\n\nTwo functions and a question.", id="title"),
+        marked(new_code_cell("import math"), "setup", locked=True),
+        new_markdown_cell("Write `double`.", id="text-double"),
+        marked(
+            new_code_cell(
+                "def double(x):\n"
+                '    """Return twice x."""\n'
+                "    ### BEGIN SOLUTION\n"
+                "    return 2 * x\n"
+                "    ### END SOLUTION"
+            ),
+            "double",
+            solution=True,
+        ),
+        marked(
+            new_code_cell(
+                "assert double(2) == 4\n"
+                "### BEGIN HIDDEN TESTS\n"
+                "assert double(-3) == -6\n"
+                "### END HIDDEN TESTS"
+            ),
+            "test-double",
+            grade=True,
+            locked=True,
+            points=3,
+        ),
+        new_markdown_cell("Write `total`.", id="text-total"),
+        marked(
+            new_code_cell("def total(values):\n    return math.fsum(values)"),
+            "total",
+            solution=True,
+        ),
+        marked(
+            new_code_cell(
+                "cases = [([], 0), ([1, 2], 3)]\n"
+                "### BEGIN HIDDEN TESTS\n"
+                "cases += [([-1], -1), ([0.1] * 10, 1.0)]\n"
+                "### END HIDDEN TESTS\n"
+                "4 * sum(total(values) == right for values, right in cases) / len(cases)"
+            ),
+            "test-total",
+            grade=True,
+            locked=True,
+            points=4,
+        ),
+        marked(
+            new_markdown_cell("Rounding differs, for the order of the sum does."),
+            "why",
+            grade=True,
+            solution=True,
+            points=3,
+        ),
+    ]
+    metadata = {
+        "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
+        "language_info": {"name": "python"},
+    }
+    return new_notebook(cells=cells, metadata=metadata)
+
+
+def write_source(folder):
+    """Write the assignment into a folder of assignments."""
+    home = folder / NAME
+    home.mkdir(parents=True)
+    nbformat.write(source(), home / f"{NAME}.ipynb")
+    (home / "data.txt").write_text("7\n")
+    return home
+
+
+DOUBLE = "def double(x):\n    return x + x"
+TOTAL = "def total(values):\n    return math.fsum(values)"
+WHY = "Because floats are rounded."
+
+
+def answered(release, double=DOUBLE, total=TOTAL, why=WHY):
+    """Fill in a release."""
+    notebook = copy.deepcopy(release)
+    for grade_id, text in (("double", double), ("total", total), ("why", why)):
+        if text is not None:
+            cell_of(notebook, grade_id).source = text
+    return notebook
+
+
+def cell_of(notebook, grade_id):
+    (found,) = [
+        cell
+        for cell in notebook.cells
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == grade_id
+    ]
+    return found
+
+
+def place_of(notebook, grade_id):
+    return notebook.cells.index(cell_of(notebook, grade_id))
+
+
+def pasted(notebook, grade_id, after, **changes):
+    """Copy a cell with its metadata to after another one, as Jupyter does; return the copy."""
+    twin = copy.deepcopy(cell_of(notebook, grade_id))
+    twin["id"] = f"{grade_id}-copy"
+    twin.update(changes)
+    notebook.cells.insert(place_of(notebook, after) + 1, twin)
+    return twin
+
+
+def stripped(notebook, keep_ids=True):
+    """Take all nbgrader metadata off a notebook."""
+    notebook = copy.deepcopy(notebook)
+    for k, cell in enumerate(notebook.cells):
+        cell.metadata.pop("nbgrader", None)
+        if not keep_ids:
+            cell["id"] = f"other-{k}"
+    return notebook
