@@ -10,6 +10,8 @@ from typing import Any
 
 from tqdm import tqdm
 
+from accelviz.course.needs import need
+
 #: What a verb prints, and its exit status.
 Answer = tuple[str, int]
 
@@ -74,6 +76,7 @@ def _limits(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _release(options: argparse.Namespace) -> Answer:
+    need("nbgrader", "course")
     from accelviz.course.release import release
 
     done = release(options.course, options.names, fresh=options.fresh)
@@ -85,6 +88,7 @@ def _release(options: argparse.Namespace) -> Answer:
 
 
 def _preflight(options: argparse.Namespace) -> Answer:
+    need("nbformat", "lab")
     import nbformat
 
     from accelviz.course.assignments import choose, find_assignments
@@ -126,7 +130,8 @@ def _notebooks(paths: list[Path]) -> list[Path]:
 
 
 def _grade(options: argparse.Namespace) -> Answer:
-    from accelviz.course.grading import BY_HAND, grade, merged, table
+    need("nbgrader", "course")
+    from accelviz.course.grading import BY_HAND, grade, merged, read_table, table
 
     with _told() as progress:
         found = grade(
@@ -139,11 +144,8 @@ def _grade(options: argparse.Namespace) -> Answer:
         )
     output = options.output or options.course / "grades-by-question.csv"
     frame = table(found)
-    whole = frame
-    if output.exists() and (options.assignment or options.student):
-        words = dict.fromkeys(("student", "assignment", "question", "problem"), str)
-        old = pd.read_csv(output, dtype=words, keep_default_na=False, na_values={"max": [""]})
-        whole = merged(old, frame)
+    partly = bool(options.assignment or options.student)
+    whole = merged(read_table(output), frame) if partly else frame
     whole.to_csv(output, index=False)
     width = max((len(f"{each.student} {each.assignment}") for each in found), default=0)
     lines = []
@@ -160,6 +162,7 @@ def _grade(options: argparse.Namespace) -> Answer:
 
 
 def _leaderboard(options: argparse.Namespace) -> Answer:
+    need("nbclient", "lab")
     from accelviz.course.leaderboard import leaderboard, markdown
     from accelviz.course.sandbox import Limits
 

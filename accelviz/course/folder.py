@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import logging
 import os
 import sys
@@ -14,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from accelviz.course.assignments import Assignment, find_assignments
-from accelviz.errors import ArgumentError, DeviceUnavailable
+from accelviz.course.needs import need
+from accelviz.errors import ArgumentError
 
 CONFIGURATION = '''\
 """nbgrader's settings for this course. `accelviz assignments` and the formgrader both read them."""
@@ -158,19 +158,3 @@ def quiet() -> Iterator[None]:
             yield
     finally:
         os.environ["PATH"] = before
-
-
-def need(package: str, extra: str) -> None:
-    """Say how to get a package where it is missing.
-
-    Raises
-    ------
-    DeviceUnavailable
-        If it is.
-    """
-    try:
-        importlib.import_module(package)
-    except ImportError as error:
-        raise DeviceUnavailable(
-            package, f"it is not installed ({error})", f"pip install 'accelviz[{extra}]'"
-        ) from error

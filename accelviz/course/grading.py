@@ -18,7 +18,8 @@ import pandas as pd
 
 from accelviz.course.assignments import Assignment, choose, read_notebook
 from accelviz.course.cells import is_graded, is_locked, question_of
-from accelviz.course.folder import Course, need
+from accelviz.course.folder import Course
+from accelviz.course.needs import need
 from accelviz.course.preflight import examine
 from accelviz.course.problems import Checked
 from accelviz.course.sandbox import copy_files
@@ -140,6 +141,17 @@ def table(found: Sequence[Graded]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     numbers = dict.fromkeys(("points", "max", "seconds"), "float64")
     return frame.astype(numbers).round({"seconds": 2})
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a table of grades back; an empty one if there is none."""
+    words = dict.fromkeys(("student", "assignment", "question", "problem"), str)
+    missing = {name: [""] for name in COLUMNS if name not in words}
+    try:
+        found = pd.read_csv(path, dtype=words, keep_default_na=False, na_values=missing)
+    except (OSError, ValueError):
+        return table([])
+    return found if list(found.columns) == list(COLUMNS) else table([])
 
 
 def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:

@@ -15,7 +15,8 @@ from accelviz.course.assignments import (
     read_notebook,
     shipped_folder,
 )
-from accelviz.course.folder import CONFIGURATION, Course, need
+from accelviz.course.folder import CONFIGURATION, Course
+from accelviz.course.needs import need
 from accelviz.errors import ArgumentError
 
 #: What must not be found in a release.

@@ -314,17 +314,47 @@ def test_the_commands_grade_a_class(tmp_path, shipped, capsys, monkeypatch):
     frame = pd.read_csv(root / "grades-by-question.csv")
     assert list(frame.columns) == list(grading.COLUMNS)
     assert frame["points"].sum() == 7
+    hand_in(root, "ada", tiny.answered(out, double=tiny.DOUBLE + "\n1 / 0"))
+    assert cli.main(["assignments", "grade", *options, "--student", "ada"]) == 0
+    capsys.readouterr()
+    partly = pd.read_csv(root / "grades-by-question.csv")  # the others' are still there
+    assert list(partly["student"]) == ["ada"] * 4 + ["bob"]
+    assert partly["points"].sum() == 7
+    assert partly.set_index("question").loc["double", "problem"].startswith("ZeroDivisionError")
     assert cli.main(["assignments", "grade", "--course", str(tmp_path)]) == 2
     assert "it is no course folder" in capsys.readouterr().err
 
 
-def test_without_nbgrader_the_message_says_what_to_install(tmp_path):
+@pytest.mark.parametrize(
+    ("missing", "verb", "extra"),
+    [
+        ("nbgrader", "release", "course"),
+        ("nbgrader", "grade", "course"),
+        ("nbformat", "preflight", "lab"),
+        ("nbclient", "leaderboard", "lab"),
+    ],
+)
+def test_a_missing_package_is_named_with_what_to_install(
+    missing, verb, extra, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, missing, None)
+    arguments = ["--course", str(tmp_path / "c")] if extra == "course" else [str(tmp_path / "c")]
+    assert cli.main(["assignments", verb, *arguments]) == 2
+    assert f"pip install 'accelviz[{extra}]'" in capsys.readouterr().err
+    assert not (tmp_path / "c").exists()
+
+
+def test_preflight_and_the_other_commands_need_no_nbgrader(shipped):
+    path = shipped / "T1" / "T1.ipynb"
     code = (
         "import sys; sys.modules['nbgrader'] = None\n"
         "from accelviz import cli\n"
-        f"sys.exit(cli.main(['assignments', 'release', '--course', {str(tmp_path / 'c')!r}]))"
+        f"sys.exit(cli.main(['assignments', 'preflight', {str(path)!r}]))"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert answer.returncode == 2
-    assert "pip install 'accelviz[course]'" in answer.stderr
-    assert not (tmp_path / "c").exists()
+    assert answer.returncode == 1
+    assert "the text is that of no assignment" in answer.stdout
+    assert answer.stderr == ""
+    light = "import sys; from accelviz import cli; print([m for m in sys.modules if m[:2] == 'nb'])"
+    answer = subprocess.run([sys.executable, "-c", light], capture_output=True, text=True)
+    assert answer.stdout.strip() == "[]"
