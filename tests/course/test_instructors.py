@@ -1,0 +1,67 @@
+"""The page for instructors says the truth: its commands exist, its points and limits are right."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nbformat", reason="reading assignments needs nbformat")
+pytest.importorskip("nbclient", reason="running submissions needs nbclient")
+
+from accelviz import cli
+from accelviz.course.assignments import find_assignments
+from accelviz.course.cells import is_graded
+from accelviz.course.sandbox import Limits
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "instructors.md").read_text("utf-8")
+COMMANDS = [
+    line.partition("#")[0].strip()
+    for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S)
+    for line in block.splitlines()
+]
+INLINE = re.findall(r"`(accelviz assignments [^`]+|release [^`]+|grade --[^`]+)`", PAGE)
+
+
+@pytest.mark.parametrize("command", [line for line in COMMANDS if "bin/accelviz" in line])
+def test_each_command_is_understood(command):
+    words = shlex.split(command)
+    start = next(i for i, word in enumerate(words) if word.endswith("bin/accelviz"))
+    assert cli._parser().parse_args(words[start + 1 :]).run
+
+
+@pytest.mark.parametrize("text", INLINE)
+def test_commands_in_the_text_are_understood(text):
+    words = text.removeprefix("accelviz assignments ").split()
+    if len(words) > 1:
+        extra = [] if words[0] != "grade" else ["--course", "spring"]
+        assert cli._parser().parse_args(["assignments", *words, *extra]).run
+
+
+def test_make_knows_the_targets():
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = {line.split()[1] for line in COMMANDS if line.startswith("make ")}
+    assert targets >= {"install", "lab"}
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.M), target
+
+
+def test_the_points_are_those_of_the_assignments():
+    for name, assignment in find_assignments().items():
+        short = name.partition("-")[0]
+        (row,) = re.findall(rf"^\| {short} \| [^|]+ \| (\d+)", PAGE, re.M)
+        cells = [cell for cell in assignment.source.cells if is_graded(cell)]
+        assert sum(cell.metadata["nbgrader"]["points"] for cell in cells) == int(row)
+
+
+def test_the_limits_are_the_defaults():
+    usual = Limits()
+    for text in (
+        f"| time of a cell | {usual.cell_seconds:g} s | `--cell-seconds`",
+        f"| time of a submission | {usual.seconds:g} s | `--seconds`",
+        f"| memory of a process | {usual.memory_gib:g} GiB of address space",
+        f"| size of a file | {usual.file_mib} MiB",
+        f"| what a cell prints | {usual.output_bytes // 10**6} MB",
+    ):
+        assert text in PAGE, text
