@@ -23,6 +23,7 @@ from accelviz.course.needs import need
 from accelviz.course.preflight import examine
 from accelviz.course.problems import Checked
 from accelviz.course.sandbox import copy_files
+from accelviz.errors import ArgumentError
 
 
 class Row(NamedTuple):
@@ -99,7 +100,7 @@ def grade(
     Raises
     ------
     ArgumentError
-        If this is no course folder, or there is no such assignment or student.
+        If this is no course folder, or there is no such assignment, or no submission.
     DeviceUnavailable
         If nbgrader is not installed.
     """
@@ -116,6 +117,13 @@ def grade(
         elif assignment.name in wanted:
             progress(f"{student} {assignment.name}")
             found.append(_grade(course, student, assignment, settings or {}, force))
+    if not found:
+        whom = f" of {', '.join([*students, *assignments])}" if students or assignments else ""
+        raise ArgumentError(
+            str(root / "submitted"),
+            f"there is no submission{whom}",
+            "STUDENT/ASSIGNMENT/ASSIGNMENT.ipynb in it",
+        )
     return found
 
 

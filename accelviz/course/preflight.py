@@ -56,6 +56,8 @@ def _read(path: Path) -> tuple[Any, Problem | None]:
     fresh = "Open it in Jupyter and save it again; if that fails, start from a fresh copy."
     try:
         text = path.read_text("utf-8")
+    except IsADirectoryError:
+        return None, Problem("unreadable", f"{path} is a folder without a notebook.", "Add it.")
     except FileNotFoundError:
         return None, Problem("unreadable", f"There is no file {path.name}.", "Check its name.")
     except (OSError, UnicodeDecodeError) as error:

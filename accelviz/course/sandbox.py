@@ -28,12 +28,15 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
 from accelviz.course.cells import is_test, question_of
+from accelviz.course.outputs import fail, raised_by, settle
 from accelviz.errors import DeviceUnavailable
 
 _JAIL = Path(__file__).with_name("jail.py")
 #: Each thread of a BLAS or of OpenMP reserves address space, and a server has many cores.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 _MAX_THREADS = 4
+#: Letters of an exception's message, and of a line of its traceback, that are kept.
+_ERROR_BYTES = 5_000
 
 
 @dataclass(frozen=True)
@@ -220,12 +223,12 @@ class Run(NotebookClient):
         question = question_of(cell)
         if self._deadline <= time.monotonic():
             problem = f"not run: the submission had used its {self.limits.seconds:g} s"
-            self.runs.append(CellRun(index, question, 0.0, _fail(cell, "NotRun", problem)))
+            self.runs.append(CellRun(index, question, 0.0, fail(cell, "NotRun", problem)))
             return
         start = time.perf_counter()
         fatal, problem = self._execute(index, cell)
         seconds = time.perf_counter() - start
-        raised = "" if problem else _raised(cell)
+        raised = "" if problem else raised_by(cell)
         if is_test(cell):
             problem = settle(cell) or problem
         self.runs.append(CellRun(index, question, seconds, problem or raised, bool(raised)))
@@ -241,17 +244,17 @@ class Run(NotebookClient):
             self.execute_cell(cell, index, store_history=True)
         except CellTimeoutError:
             problem = f"stopped after {allowed:.0f} s, and would not be interrupted"
-            return True, _fail(cell, "CellTimeoutError", problem)
-        except (DeadKernelError, RuntimeError):
-            return True, _fail(cell, "KernelDied", "the kernel died (a crash, or out of memory)")
+            return True, fail(cell, "CellTimeoutError", problem)
+        except DeadKernelError:
+            return True, fail(cell, "KernelDied", "the kernel died (a crash, or out of memory)")
         content = self._reply.get("content", {})
         if any(each.get("source") == "ask_exit" for each in content.get("payload", [])):
-            return True, _fail(cell, "KernelDied", "the cell ended its own kernel (exit or quit)")
+            return True, fail(cell, "KernelDied", "the cell ended its own kernel (exit or quit)")
         if content.get("ename") == "CellTimeoutError":
             # What an interrupted test holds in memory is not worth keeping; what a cell of the
             # student's own had defined by then may be.
-            return is_test(cell), _fail(cell, "CellTimeoutError", f"stopped after {allowed:.0f} s")
-        if "MemoryError" in _raised(cell).partition(":")[0]:
+            return is_test(cell), fail(cell, "CellTimeoutError", f"stopped after {allowed:.0f} s")
+        if "MemoryError" in raised_by(cell).partition(":")[0]:
             # The traceback holds on to what filled the memory, so the next cell would fail too.
             return True, "out of memory"
         return False, ""
@@ -322,10 +325,13 @@ class Run(NotebookClient):
     def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
         """Take a message of the kernel, unless the cell has shown more than it may."""
         kind, content = msg["msg_type"], msg["content"]
-        if kind in ("stream", "display_data", "update_display_data", "execute_result", "error"):
+        if kind == "error":  # which may be long, but says how many points there are
+            content["evalue"] = content["evalue"][:_ERROR_BYTES]
+            content["traceback"] = [line[:_ERROR_BYTES] for line in content["traceback"][-100:]]
+        if kind in ("stream", "display_data", "update_display_data", "execute_result"):
             size = len(content.get("text", "")) + len(str(content.get("data", "")))
             self._shown += size
-            if self._shown > self.limits.output_bytes and kind != "error":
+            if self._shown > self.limits.output_bytes:
                 if self._shown - size <= self.limits.output_bytes:
                     note = (
                         f"\n(more than {self.limits.output_bytes:,} bytes; the rest is dropped)\n"
@@ -338,60 +344,6 @@ class Run(NotebookClient):
 
 def _runs(cell: Any) -> bool:
     return cell.cell_type == "code" and bool(cell.source.strip())
-
-
-def _raised(cell: Any) -> str:
-    """Return the exception that a cell ended in, "" if it did not."""
-    for output in cell.get("outputs", []):
-        if output.output_type == "error":
-            return f"{output.ename}: {output.evalue}".strip(": ").splitlines()[0][:200]
-    return ""
-
-
-def _fail(cell: Any, name: str, problem: str) -> str:
-    """Let a cell end in an error, which nbgrader takes for 0 points."""
-    cell.setdefault("outputs", []).append(
-        nbformat.v4.new_output(
-            "error", ename=name, evalue=problem, traceback=[f"{name}: {problem}"]
-        )
-    )
-    return problem
-
-
-def settle(cell: Any) -> str:
-    """Make a test cell's outputs say what nbgrader should read from them.
-
-    nbgrader takes any text on stderr for a failure, so that a warning in a student's function costs
-    all points; the first value shown for the points; and a value that is no number, not a number
-    or negative for full points. Here stderr becomes stdout, the last value counts, and a value that
-    cannot be points is an error.
-
-    Returns
-    -------
-    str
-        What was wrong with the value, "" if nothing.
-    """
-    values = [output for output in cell.outputs if output.output_type == "execute_result"]
-    cell.outputs = [
-        output
-        for output in cell.outputs
-        if output.output_type != "execute_result" or output is values[-1]
-    ]
-    for output in cell.outputs:
-        if output.output_type == "stream":
-            output["name"] = "stdout"
-    if not values:
-        return ""
-    text = "".join(values[-1]["data"].get("text/plain", ""))
-    most = float(cell.metadata["nbgrader"]["points"])
-    try:
-        fine = 0.0 <= float(text) <= most
-    except ValueError:
-        fine = False
-    if fine:
-        return ""
-    problem = f"the test ended in {text[:60]!r}, which is not a number from 0 to {most:g}"
-    return _fail(cell, "NotPoints", problem)
 
 
 def copy_files(source: Path, target: Path) -> None:

@@ -54,7 +54,7 @@ ANSWERS = {
     "perfect": ({}, 3, 4),
     "wrong-sign": ({"double": "def double(x): return abs(2 * x)"}, 0, 4),
     "rounds": ({"total": "def total(values): return sum(values, 0.0)"}, 3, 3),
-    "gives-up": ({"total": "def total(values): raise ValueError('no idea')"}, 3, 0),
+    "gives up [2]": ({"total": "def total(values): raise ValueError('no idea')"}, 3, 0),
     "only-visible": (
         {"total": "def total(values): return len(values) * (len(values) + 1) // 2"},
         3,
@@ -165,7 +165,7 @@ def test_a_damaged_file_costs_no_points(grades, student):
     ("student", "question", "says"),
     [
         ("wrong-sign", "test-double", "AssertionError"),
-        ("gives-up", "test-total", "ValueError: no idea"),
+        ("gives up [2]", "test-total", "ValueError: no idea"),
         ("syntax", "", "Cell 4 ('double') is not Python, line 2"),
         ("renamed", "test-double", "NameError: name 'double' is not defined"),
         ("loops", "test-double", "stopped after 4 s"),
@@ -323,6 +323,8 @@ def test_the_commands_grade_a_class(tmp_path, shipped, capsys, monkeypatch):
     assert partly.set_index("question").loc["double", "problem"].startswith("ZeroDivisionError")
     assert cli.main(["assignments", "grade", "--course", str(tmp_path)]) == 2
     assert "it is no course folder" in capsys.readouterr().err
+    assert cli.main(["assignments", "grade", *options, "--student", "nobody"]) == 2
+    assert "there is no submission of nobody" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,11 @@ def test_what_is_no_notebook(assignment, tmp_path, name, text, says):
     assert not checked.fine
 
 
+def test_a_folder_without_a_notebook(assignment, tmp_path):
+    (problem,) = examine(tmp_path, [assignment]).problems
+    assert "is a folder without a notebook" in problem.what
+
+
 def test_a_notebook_of_something_else(assignment, check):
     other = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
     checked = check(other, "holidays.ipynb")

@@ -15,7 +15,8 @@ pytest.importorskip("ipykernel", reason="running submissions needs ipykernel")
 if sys.platform == "win32":
     pytest.skip("there is no sandbox on Windows", allow_module_level=True)
 
-from accelviz.course.sandbox import Limits, Run, copy_files, held, settle
+from accelviz.course.outputs import settle
+from accelviz.course.sandbox import Limits, Run, copy_files, held
 from tests.course import tiny
 
 # Nothing here imports more than the standard library, so what is slow is meant to be.
@@ -104,6 +105,19 @@ def test_what_a_cell_prints_is_limited_and_its_value_is_not_lost():
     assert len(nbformat.writes(notebook)) < 30_000
     assert "more than 10,000 bytes; the rest is dropped" in str(shown)
     assert shown[-1].data["text/plain"] == "0.5"
+
+
+def test_exceptions_of_any_length_and_name_are_told():
+    problems, notebook = run(
+        own("class Odd(Exception): pass\nOdd.__name__ = ''"),
+        graded("raise Odd()"),
+        graded("raise ValueError('x' * 10**7)"),
+        graded("def f(n): return f(n + 1)\nf(0)"),
+    )
+    assert problems[:2] == ["", "an error of no name"]
+    assert problems[2] == "ValueError: " + "x" * 188
+    assert problems[3].startswith("RecursionError: maximum recursion depth")
+    assert len(nbformat.writes(notebook)) < 100_000
 
 
 def test_the_network_is_cut_where_it_can_be():
