@@ -114,6 +114,9 @@ def grade(
         if assignment is None:
             reason = f"there is no assignment {folder.name!r}, only {', '.join(known)}"
             found.append(Graded(student, folder.name, set_aside=reason))
+        elif glob.escape(student) != student:
+            reason = "nbgrader takes no folder with [, ], * or ? in its name; rename it"
+            found.append(Graded(student, folder.name, set_aside=reason))
         elif assignment.name in wanted:
             progress(f"{student} {assignment.name}")
             found.append(_grade(course, student, assignment, settings or {}, force))
@@ -271,7 +274,7 @@ def _autograde(
     from accelviz.course.execute import PREPROCESSORS
 
     configuration = course.configuration(assignment.name)
-    configuration.CourseDirectory.student_id = glob.escape(student)
+    configuration.CourseDirectory.student_id = student
     configuration.CourseDirectory.submitted_directory = "checked"
     configuration.Autograde.force = True
     configuration.Autograde.autograde_preprocessors = PREPROCESSORS

@@ -288,7 +288,7 @@ class Run(NotebookClient):
             yield
 
     def _start(self) -> None:
-        self.km = _Manager(
+        self.km: Any = _Manager(
             kernel_name="python3",
             # a socket in the file system reaches into a network namespace, a port does not
             transport="ipc",

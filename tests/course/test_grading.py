@@ -54,7 +54,7 @@ ANSWERS = {
     "perfect": ({}, 3, 4),
     "wrong-sign": ({"double": "def double(x): return abs(2 * x)"}, 0, 4),
     "rounds": ({"total": "def total(values): return sum(values, 0.0)"}, 3, 3),
-    "gives up [2]": ({"total": "def total(values): raise ValueError('no idea')"}, 3, 0),
+    "gives up": ({"total": "def total(values): raise ValueError('no idea')"}, 3, 0),
     "only-visible": (
         {"total": "def total(values): return len(values) * (len(values) + 1) // 2"},
         3,
@@ -119,6 +119,7 @@ def course(tmp_path_factory, shipped):
     (folder / "T1.ipynb").write_text((folder / "T1.ipynb").read_text()[:900])
     (root / "submitted" / "nothing" / "T1").mkdir(parents=True)
     (root / "submitted" / "elsewhere" / "T9").mkdir(parents=True)
+    hand_in(root, "twice[2]", tiny.answered(out))
     return root
 
 
@@ -165,7 +166,7 @@ def test_a_damaged_file_costs_no_points(grades, student):
     ("student", "question", "says"),
     [
         ("wrong-sign", "test-double", "AssertionError"),
-        ("gives up [2]", "test-total", "ValueError: no idea"),
+        ("gives up", "test-total", "ValueError: no idea"),
         ("syntax", "", "Cell 4 ('double') is not Python, line 2"),
         ("renamed", "test-double", "NameError: name 'double' is not defined"),
         ("loops", "test-double", "stopped after 4 s"),
@@ -187,6 +188,7 @@ def test_each_problem_is_named(grades, student, question, says):
         ("cut-short", "T1.ipynb is no notebook"),
         ("nothing", "there is no notebook, but nothing at all"),
         ("elsewhere", "there is no assignment 'T9', only T1"),
+        ("twice[2]", "nbgrader takes no folder with [, ], * or ? in its name"),
     ],
 )
 def test_what_cannot_be_graded_is_set_aside_and_has_no_points(found, grades, student, says):
