@@ -9,7 +9,7 @@ from __future__ import annotations
 __version__ = "0.1.0"
 
 from accelviz.analysis.sweep import sweep
-from accelviz.bench import benchmark
+from accelviz.bench import benchmark, tune
 from accelviz.datasets import load_graph
 from accelviz.executors import spmm, trace, trace_gpu
 from accelviz.ordering import degree_sort
@@ -27,4 +27,5 @@ __all__ = [
     "sweep",
     "trace",
     "trace_gpu",
+    "tune",
 ]

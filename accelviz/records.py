@@ -96,7 +96,7 @@ class Measurement:
             "parameters": parameters_text(plan.parameters),
             "variant": self.variant,
             "columns": plan.n_cols,
-            "dtype": "float32",
+            "dtype": plan.storage,
             "state": self.state,
             "repeats": self.seconds.size,
             "median_us": _microseconds(self.median),

@@ -51,6 +51,53 @@ VARIANTS: tuple[Case, ...] = (
     ("gnnadvisor", {"ngs": None}),
 )
 TWINS = [f"{name}-twin" for name in sorted(TABLE_ONE, key=lambda name: TABLE_ONE[name].edges)]
+#: The sixteen that the targets for our own strategy speak of: without the two that take minutes.
+SIXTEEN = [name for name in TWINS if name not in ("reddit-twin", "products-twin")]
+#: From one thread a row to our own strategy, one change a step; "off" is our kernel without any.
+OFF: dict[str, Any] = {
+    "vector": 1,
+    "stage": False,
+    "at_once": 1,
+    "group_nzs": 32,
+    "short_nzs": 1,
+    "block_order": "degree",
+    "slab": 1 << 20,
+}
+_STEPS: tuple[tuple[str, ...], ...] = (
+    ("vector",),
+    ("stage",),
+    ("at_once",),
+    ("group_nzs", "short_nzs"),
+    ("block_order",),
+    ("slab",),
+)
+LADDER: tuple[Case, ...] = (
+    *("row_thread", "ge_spmm", "accel_gcn"),
+    *(
+        ("lane_groups", {k: v for k, v in OFF.items() if not any(k in s for s in _STEPS[:taken])})
+        for taken in range(len(_STEPS) + 1)
+    ),
+    "cusparse",
+)
+#: Settings around those that the rule of `lane_groups` chooses.
+LANE_SETTINGS: tuple[Case, ...] = (
+    "lane_groups",
+    *(
+        ("lane_groups", {name: value})
+        for name, values in (
+            ("group_nzs", (8, 16, 24, 32, 48, 64, 128)),
+            ("short_nzs", (1, 4, 8, 16, 32)),
+            ("block_threads", (64, 128, 256)),
+            ("lanes", (4, 8, 16, 32)),
+            ("slab", (32, 48, 64, 128)),
+            ("at_once", (1, 2, 3, 4, 8)),
+            ("blocks_per_sm", (6, 8, 10, 12, 16)),
+            ("block_order", ("place", "degree")),
+        )
+        for value in values
+    ),
+    "cusparse",
+)
 #: Read before anything is timed, so that the device, the libraries and Numba are awake.
 WARM_UP = "cora"
 
@@ -112,6 +159,39 @@ STUDIES = {
             ("accel_gcn", {"max_block_warps": block_warps, "max_warp_nzs": warp_nzs})
             for block_warps in (1, 2, 4, 6, 8, 12, 16, 24, 32)
             for warp_nzs in (8, 16, 32, 64, 128)
+        ),
+    ),
+    "ours": Study(
+        "our own strategy against those it should be ahead of, warm (docs/performance.md)",
+        [*SIXTEEN, *bundled_graphs()],
+        (16, 17, 32, 33, 48, 50, 64, 96, 100, 128),
+        ("warm",),
+        ("lane_groups", "cusparse", "gnnadvisor", "accel_gcn"),
+        (("cusparse", {"preprocess": False}),),
+    ),
+    "ladder": Study(
+        "from one thread a row to our own strategy, a change at a time, warm (lesson 11)",
+        [*("com-amazon-twin", "ovcar-8h-twin", "citation-twin", "ppa-twin")],
+        (32, 128),
+        ("warm",),
+        LADDER,
+    ),
+    "lanes": Study(
+        "other settings of our own strategy than its rule chooses, warm",
+        ["mit8", "pubmed", "artist-twin", "collab-twin", "com-amazon-twin", "ovcar-8h-twin"],
+        (16, 32, 64, 96, 128),
+        ("warm",),
+        LANE_SETTINGS,
+    ),
+    "half": Study(
+        "our own strategy with features kept in 16 bits, warm",
+        [*("collab-twin", "com-amazon-twin", "ovcar-8h-twin", "youtube-twin", "yelp-twin")],
+        (32, 64, 96, 128),
+        ("warm",),
+        (
+            "lane_groups",
+            ("lane_groups", {"storage": "float16"}),
+            ("lane_groups", {"storage": "bfloat16"}),
         ),
     ),
     "bundled": Study(

@@ -38,7 +38,7 @@ INDEX = "    const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
 
 
 def test_scratch_is_zero_before_each_launch_and_has_to_be_left_so():
-    plan = accelviz.plan(MADE["hub"](), "windowed", 3, group_nzs=2, block_threads=32)
+    plan = accelviz.plan(MADE["hub"](), "lane_groups", 3, group_nzs=2, block_threads=32)
     assert plan.parameters["block_threads"] == 32
     X = features(plan.graph.shape[1], 3)
     ready = find_executor("emulator").prepare(plan)

@@ -44,11 +44,14 @@ PARAMETERS = {
     "merge_path": st.fixed_dictionaries(
         {"items_per_thread": st.integers(1, 3), "block_warps": st.integers(1, 32)}
     ),
-    "windowed": st.fixed_dictionaries(
+    "lane_groups": st.fixed_dictionaries(
         {
-            "window": st.one_of(st.none(), st.integers(1, 80)),
-            "group_nzs": st.integers(1, 40),
-            "block_threads": st.sampled_from([32, 64, 128, 1024]),
+            "group_nzs": st.one_of(st.none(), st.integers(1, 40)),
+            "short_nzs": st.one_of(st.none(), st.integers(1, 40)),
+            "block_threads": st.sampled_from([32, 64, 128, 512]),
+            "lanes": st.one_of(st.none(), st.integers(1, 32)),
+            "slab": st.one_of(st.none(), st.integers(1, 80)),
+            "block_order": st.sampled_from(["place", "degree"]),
         }
     ),
     **dict.fromkeys(

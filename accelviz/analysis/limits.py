@@ -24,7 +24,7 @@ class SpmmLimits:
         Every input read once and every output written once:
         8 nnz + 4 (rows + 1) + 4 d (distinct columns + rows).
     gather_bytes : int
-        A row of X read anew for each nonzero: 4 d nnz.
+        A row of X read anew for each nonzero: 4 d nnz, or 2 d nnz where X is kept in 16 bits.
     copy_bandwidth, gather_bandwidth : float
         Of the machine, in bytes per second; the latter for random rows of an X of this shape.
     floor_seconds : float
@@ -49,7 +49,9 @@ def distinct_columns(graph: Graph) -> int:
     return int(used.sum())
 
 
-def spmm_limits(graph: Graph, n_cols: int, machine: Limits, distinct: int) -> SpmmLimits:
+def spmm_limits(
+    graph: Graph, n_cols: int, machine: Limits, distinct: int, feature_bytes: int = FLOAT_BYTES
+) -> SpmmLimits:
     """Work out both limits of a graph and a column count.
 
     Parameters
@@ -61,12 +63,14 @@ def spmm_limits(graph: Graph, n_cols: int, machine: Limits, distinct: int) -> Sp
         Measured in the same run as the times that will be held against the limits.
     distinct : int
         `distinct_columns(graph)`.
+    feature_bytes : int
+        Bytes of an element of X, 4 or 2; an element of Y has four.
     """
     own = NONZERO_BYTES * graph.nnz + POINTER_BYTES * (graph.n_rows + 1)
-    row = FLOAT_BYTES * n_cols
-    compulsory = own + row * (distinct + graph.n_rows)
-    gather = row * graph.nnz
-    bandwidth = machine.gather_bandwidth(graph.shape[1], n_cols)
+    row, read = FLOAT_BYTES * n_cols, feature_bytes * n_cols
+    compulsory = own + read * distinct + row * graph.n_rows
+    gather = read * graph.nnz
+    bandwidth = machine.gather_bandwidth(graph.shape[1], -(-read // FLOAT_BYTES))
     streamed = own + row * graph.n_rows
     return SpmmLimits(
         compulsory_bytes=compulsory,

@@ -2,5 +2,6 @@
 
 from accelviz.bench.checks import check, features, random_weights
 from accelviz.bench.harness import benchmark, measure
+from accelviz.bench.tuning import Tuned, tune
 
-__all__ = ["benchmark", "check", "features", "measure", "random_weights"]
+__all__ = ["Tuned", "benchmark", "check", "features", "measure", "random_weights", "tune"]

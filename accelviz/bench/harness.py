@@ -30,6 +30,7 @@ from accelviz.datasets import load_graph
 from accelviz.errors import AccelvizError, ArgumentError, DeviceUnavailable
 from accelviz.executors import EXECUTORS, Executor, find_executor
 from accelviz.executors.base import Limits
+from accelviz.executors.storage import restored, stored
 from accelviz.graph import Graph
 from accelviz.records import (
     Measurement,
@@ -134,7 +135,7 @@ def benchmark(
     >>> table[["graph", "strategy", "columns", "state"]].values.tolist()
     [['cora', 'graphblast', 32, 'warm'], ['cora', 'graphblast', 32, 'cold']]
     """
-    executor = _executor(device)
+    executor = executor_for(device)
     columns = _columns(n_cols)
     _check_options(repeats, states, on_error)
     chosen = _chosen(strategies, executor)
@@ -198,24 +199,29 @@ class _Case:
         self.graph = graph
         self._executor = executor
         self._most_columns = most_columns
-        self._inputs: tuple[Any, Oracle, int] | None = None
-        self._limits: dict[int, SpmmLimits] = {}
+        self._inputs: tuple[Any, int] | None = None
+        self._oracles: dict[str, Oracle] = {}
+        self._limits: dict[tuple[int, str], SpmmLimits] = {}
 
     def measured(
         self, plan: Plan, repeats: int, states: Sequence[str], machine: Limits | None
     ) -> list[Measurement]:
         """Check and time a plan of this graph."""
+        to_device, d, storage = self._executor.to_device, plan.n_cols, plan.storage
         if self._inputs is None:  # not before something is to be measured
-            X = features(self.graph.shape[1], self._most_columns)
-            to_device = self._executor.to_device
-            oracle = Oracle(self.graph, X).moved(to_device)
-            self._inputs = to_device(X), oracle, distinct_columns(self.graph)
-        X, oracle, distinct = self._inputs
-        d = plan.n_cols
-        if machine is not None and d not in self._limits:
-            self._limits[d] = spmm_limits(self.graph, d, machine, distinct)
+            host = features(self.graph.shape[1], self._most_columns)
+            self._inputs = to_device(host), distinct_columns(self.graph)
+        X, distinct = self._inputs
+        if storage not in self._oracles:
+            # Of the features as they are kept: their rounding is no mistake of the kernel.
+            host = features(self.graph.shape[1], self._most_columns)
+            kept = restored(stored(host, storage), storage)
+            self._oracles[storage] = Oracle(self.graph, kept).moved(to_device)
+        if machine is not None and (d, storage) not in self._limits:
+            width = stored(np.zeros((1, 1), np.float32), storage).itemsize
+            self._limits[d, storage] = spmm_limits(self.graph, d, machine, distinct, width)
         own = X[:, :d].copy() if d < X.shape[1] else X
-        limits = self._limits.get(d)
+        oracle, limits = self._oracles[storage], self._limits.get((d, storage))
         return _measured(plan, self._executor, oracle, own, repeats, states, limits)
 
 
@@ -262,7 +268,16 @@ def kernel_digest(plan: Plan) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:8]
 
 
-def _executor(device: str) -> Executor:
+def executor_for(device: str) -> Executor:
+    """Return the executor of that name, or for "auto" the GPU's, or else the CPU's.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none of that name.
+    DeviceUnavailable
+        If it is not usable.
+    """
     if device != "auto":
         executor = find_executor(device)
         problem = executor.why_not()

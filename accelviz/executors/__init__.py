@@ -31,6 +31,9 @@ __all__ = [
 #: The devices, the one to prefer first.
 EXECUTORS: tuple[Executor, ...] = (CudaExecutor(), CpuExecutor(), EmulatorExecutor())
 
+#: What `spmm` takes where no strategy is given: on a GPU, and elsewhere.
+FASTEST, DEFAULT = "lane_groups", "accel_gcn"
+
 #: Ready plans kept with each graph, so that the next `spmm` of the same kind starts at once.
 _KEPT_PLANS = 4
 
@@ -53,7 +56,7 @@ def find_executor(device: str) -> Executor:
 def spmm(
     graph: Any,
     X: Any,
-    strategy: str | Strategy = "accel_gcn",
+    strategy: str | Strategy | None = None,
     device: str = "auto",
     *,
     out: Any = None,
@@ -68,8 +71,9 @@ def spmm(
         plan's own and cannot be given.
     X : array, shape (n_senders, n_cols)
         The features; rounded to float32. A CuPy array (or another CUDA array) stays on the GPU.
-    strategy : str or Strategy
-        See `plan`.
+    strategy : str or Strategy, optional
+        See `plan`. If not given, the fastest that there is: `lane_groups` on a GPU; elsewhere, and
+        with parameters, `accel_gcn`, as `plan` does.
     device : {"auto", "cuda", "cpu", "emulator"}
         "auto" takes the GPU where there is one and the strategy has a kernel, else the CPU.
         "emulator" runs the CUDA kernel itself on the host, thread by thread, and finds races and
@@ -110,7 +114,7 @@ def spmm(
     (2708, 16)
     """
     if isinstance(graph, Plan):
-        if parameters or strategy not in ("accel_gcn", graph.strategy):
+        if parameters or strategy not in (None, graph.strategy):
             raise ArgumentError(
                 "strategy", "given beside a Plan, which has its own", "one or the other"
             )
@@ -123,6 +127,8 @@ def spmm(
             f"shape {tuple(X.shape)}",
             f"a 2-D array with {loaded.shape[1]} rows and at least one column",
         )
+    if strategy is None:
+        strategy = FASTEST if not parameters and _on_gpu(device, X) else DEFAULT
     planned = _planned(loaded, find_strategy(strategy), X.shape[1], parameters)
     return _ready(planned, _choose(device, X, planned)).multiply(X, out)
 
@@ -139,6 +145,12 @@ def _planned(graph: Graph, strategy: Strategy, n_cols: int, parameters: dict[str
     while len(graph.plans) > _KEPT_PLANS:
         graph.plans.pop(next(iter(graph.plans)))
     return made
+
+
+def _on_gpu(device: str, X: Any) -> bool:
+    if device != "auto":
+        return device == "cuda"
+    return is_device_array(X) or find_executor("cuda").why_not() is None
 
 
 def _choose(device: str, X: Any, plan: Plan) -> Executor:

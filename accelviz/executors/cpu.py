@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from accelviz.errors import DeviceUnavailable
 from accelviz.executors.base import HostPlan, checked_features, checked_output, seconds_on_host
+from accelviz.executors.storage import restored, stored
 from accelviz.strategies import Plan
 from accelviz.workload import Workload
 
@@ -109,7 +110,7 @@ class CpuPlan(HostPlan):
         self, X: npt.ArrayLike, out: npt.NDArray[np.float32] | None = None
     ) -> npt.NDArray[np.float32]:
         """Return `A @ X`; see `ReadyPlan`."""
-        features = checked_features(X, self.plan)
+        features = self._features(X)
         out = checked_output(out, self.plan)
         self._run(features, out)
         return out
@@ -118,9 +119,16 @@ class CpuPlan(HostPlan):
         self, X: npt.ArrayLike, repeats: int = 20, warmup: int = 3, *, cold: bool = False
     ) -> npt.NDArray[np.float64]:
         """Time runs by the host's clock; see `ReadyPlan`."""
-        features = checked_features(X, self.plan)
+        features = self._features(X)
         out = checked_output(None, self.plan)
         return seconds_on_host(lambda: self._run(features, out), repeats, warmup, cold=cold)
+
+    def _features(self, X: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        storage = self.plan.storage
+        rounded: npt.NDArray[np.float32] = restored(
+            stored(checked_features(X, self.plan), storage), storage
+        )
+        return rounded
 
     def _run(self, X: npt.NDArray[np.float32], out: npt.NDArray[np.float32]) -> None:
         matrix = self.plan.matrix

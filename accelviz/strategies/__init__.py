@@ -17,10 +17,10 @@ from accelviz.strategies.fusegnn_gas import FuseGnnGas
 from accelviz.strategies.ge_spmm import GeSpMM
 from accelviz.strategies.gnnadvisor import GNNAdvisor
 from accelviz.strategies.graphblast import GraphBLAST
+from accelviz.strategies.lane_groups import LaneGroups
 from accelviz.strategies.merge_path import MergePath
 from accelviz.strategies.plans import KernelSpec, LaunchConfig, Plan
 from accelviz.strategies.row_thread import RowThread
-from accelviz.strategies.windowed import Windowed
 
 __all__ = ["KernelSpec", "LaunchConfig", "Plan", "Strategy", "find_strategy", "plan", "strategies"]
 
@@ -33,7 +33,7 @@ REGISTRY: tuple[Strategy, ...] = (
     MergePath(),
     FuseGnnGas(),
     FuseGnnGar(),
-    Windowed(),
+    LaneGroups(),
     CuSPARSE(),
 )
 

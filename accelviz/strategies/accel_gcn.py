@@ -105,6 +105,13 @@ class AccelGCN(Strategy):
             setup_seconds=made.setup_seconds,
         )
 
+    def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
+        """Return the settings that the recorded sweeps cover."""
+        return {
+            "max_warp_nzs": (8, 16, 32, 64, 128),
+            "max_block_warps": (1, 2, 4, 6, 8, 12, 16, 24, 32),
+        }
+
     def summarize(
         self,
         rows: RowDegrees,

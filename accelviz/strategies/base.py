@@ -75,6 +75,21 @@ class Strategy(ABC):
         """
         return None
 
+    def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
+        """Return the values of its parameters that are worth measuring; see `accelviz.tune`.
+
+        Parameters
+        ----------
+        graph : Graph
+        n_cols : int
+
+        Returns
+        -------
+        dict of str to tuple
+            In the order in which `tune` varies them; empty, as here, where there is no choice.
+        """
+        return {}
+
     def defaults(self) -> dict[str, Any]:
         """Return the strategy's own parameters and their defaults, from `build`'s signature."""
         return dict(_keyword_only(type(self).build))

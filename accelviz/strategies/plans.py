@@ -38,6 +38,9 @@ class LaunchConfig:
         Warps (of 32 threads) in a block, 1 to 32.
     dynamic_shared_bytes : int
         Shared memory beyond what the kernel declares itself.
+    shared_percent : int, optional
+        How much of an SM's shared memory should be set aside for blocks, in percent; what is not
+        serves as L1. None leaves it to the driver.
 
     Raises
     ------
@@ -48,6 +51,7 @@ class LaunchConfig:
     grid: tuple[int, int, int]
     warps_per_block: int
     dynamic_shared_bytes: int = 0
+    shared_percent: int | None = None
 
     def __post_init__(self) -> None:
         for axis, blocks, limit in zip("xyz", self.grid, GRID_LIMITS, strict=True):
@@ -175,6 +179,9 @@ class Plan:
     scratch : mapping of str to (int, dtype)
         Further arguments of the kernel: buffers of so many elements, zero before the first launch,
         that it may write and has to leave as it found them.
+    storage : {"float32", "float16", "bfloat16"}
+        What the kernel reads features in. Anything but float32 is another problem, whose features
+        are rounded beforehand; sums and result are float32 in any case.
     """
 
     strategy: str
@@ -193,6 +200,7 @@ class Plan:
     workload_warps: int = 0
     library: LibraryCall | None = None
     scratch: Mapping[str, tuple[int, npt.DTypeLike]] = field(default_factory=dict)
+    storage: str = "float32"
 
     @property
     def warps_per_block(self) -> int:

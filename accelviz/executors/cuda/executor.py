@@ -22,6 +22,7 @@ from accelviz.executors.cuda.state import (
     one_line,
 )
 from accelviz.executors.cuda.timing import CudaLimits, event_seconds
+from accelviz.executors.storage import stored
 from accelviz.strategies import KernelSpec, Plan
 from accelviz.strategies.plans import STATIC_SHARED_BYTES
 
@@ -99,6 +100,8 @@ class KernelLaunch:
         self._shared = launch.dynamic_shared_bytes
         if self._shared > STATIC_SHARED_BYTES:
             self.function.max_dynamic_shared_size_bytes = self._shared
+        if launch.shared_percent is not None:
+            self.function.preferred_shared_memory_carveout = launch.shared_percent
 
     def __call__(self, X: Any, Y: Any) -> None:
         """Queue clearing, where the plan needs it, and the kernel."""
@@ -138,10 +141,11 @@ class CudaPlan:
     def features(self, X: Any) -> Any:
         """Return the features on the GPU; see `ReadyPlan`."""
         with cuda_errors(self.plan):
-            return self._features(self._cupy.asarray(X))
+            return checked_features(self._cupy.asarray(X), self.plan, self._cupy)
 
     def _features(self, X: Any) -> Any:
         features = checked_features(X, self.plan, self._cupy)
+        features = stored(features, self.plan.storage, self._cupy)
         # Kernels may read and write by vectors; a caller's view can begin anywhere.
         return features if features.data.ptr % VECTOR_BYTES == 0 else features.copy()
 
@@ -158,7 +162,7 @@ class CudaPlan:
             if is_device_array(X):
                 result = checked_output(out, self.plan, cupy)
                 if result.data.ptr % VECTOR_BYTES:
-                    result[...] = self.multiply(features)
+                    result[...] = self.multiply(X)
                 else:
                     self._work(features, result)
                 return result

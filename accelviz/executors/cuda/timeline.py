@@ -11,6 +11,7 @@ from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.executors.base import checked_features, checked_output, kernel_of
 from accelviz.executors.cuda.executor import KernelLaunch, cuda_errors
 from accelviz.executors.cuda.state import gpu_state, import_cupy
+from accelviz.executors.storage import stored
 from accelviz.strategies import Plan
 
 #: What a kernel's first line says, and what makes it say something; see `kernels/common.cuh`.
@@ -66,7 +67,7 @@ def trace_gpu(plan: Plan, X: Any) -> pd.DataFrame:
         )
     cupy = import_cupy()
     with cuda_errors(plan):
-        features = checked_features(cupy.asarray(X), plan, cupy)
+        features = stored(checked_features(cupy.asarray(X), plan, cupy), plan.storage, cupy)
         out = checked_output(None, plan, cupy)
         launch = KernelLaunch(plan, spec, f"-D{SWITCH}")
         columns, rows, layers = plan.launch.grid

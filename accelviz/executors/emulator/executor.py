@@ -20,6 +20,7 @@ from accelviz.executors.emulator import build
 from accelviz.executors.emulator.library import Known, Library, guarded, load
 from accelviz.executors.emulator.problems import kernel_error
 from accelviz.executors.emulator.symbols import line_table
+from accelviz.executors.storage import stored
 from accelviz.strategies import KernelSpec, LaunchConfig, Plan
 
 #: Elements of a result whose every access can be checked; each takes 60 bytes.
@@ -136,7 +137,12 @@ class EmulatorPlan(HostPlan):
             name: known_array(name, np.zeros(size, dtype), writable=True)
             for name, (size, dtype) in plan.scratch.items()
         }
-        there = {**self._arguments, **scratch, "X": known_array("X", X), "Y": result}
+        there = {
+            **self._arguments,
+            **scratch,
+            "X": known_array("X", stored(X, plan.storage)),
+            "Y": result,
+        }
         arguments = [there[name] for name in self._spec.arguments]
         self.known = run_checked(
             self.library,

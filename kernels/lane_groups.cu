@@ -1,45 +1,51 @@
 // Our own SpMM, from Accel-GCN's block-level partition (kernels/accel_gcn.cu): Y = A X, fp32, rows
-// in ascending order of degree, all of them or window by window.
+// in ascending order of degree.
 //
 // As there, one int4 describes a block: rows of one degree, or a part of one row that is longer
 // than DEG_BOUND. What is done otherwise, each by a constant or a function of its own:
 //   - LANES lanes, not a whole number of warps, are the group that handles a row: they cover its
 //     columns with vectors of VECTOR columns each, so that narrow features leave no lane idle;
 //   - the nonzeros of a block lie side by side, so the block loads them all at once, coalesced,
-//   into
-//     shared memory (`stage`). Then nothing is left to wait for but X itself;
-//   - each lane has BATCH loads of X on their way: of one long row, or of several short ones
-//     (`whole_rows`);
+//     into shared memory. Then nothing is left to wait for but X itself;
+//   - each lane has the loads of AT_ONCE nonzeros on their way: of one long row (`run`), or of
+//     several short ones (`whole_rows`);
 //   - a block writes all its rows, those without a nonzero too, and the parts of a cut row meet in
-//   a
-//     scratch buffer, from which the last of them to arrive takes the sum. So Y need not be
-//     cleared.
+//     a scratch buffer, from which the last of them to arrive takes the sum. So Y need not be
+//     cleared;
+//   - blocks come in the order in which their rows stand in the graph, not of their degree (the
+//     plan sees to it), and wide features in tiles, one after the other: so X stays in the caches.
 //
 // grid  = (blocks in the metadata, tiles of TILE_VECTORS vectors of columns)
-// block = GROUPS groups of LANES threads
+// block = GROUPS groups of LANES threads, rounded up to whole warps
 
 // The plan supplies, at compile time:
-//   VECTOR         neighboring columns that a lane reads as one: 1, 2 or 4, a divisor of n_cols
-//   LANES          lanes of a group, a power of two up to 32
-//   LANE_VECTORS   vectors of a lane, LANES apart
-//   WHOLE_TILES    1 if the columns fill every lane of every tile, else 0
-//   GROUPS         groups of a block
-//   DEG_BOUND      most nonzeros of a row that one block handles alone
-//   STAGED         most nonzeros of a block
-//   BATCH          vectors of X that a lane has on their way at once, over LANE_VECTORS
-//   BLOCKS_PER_SM  blocks that an SM should have room for, which bounds the registers
+//   VECTOR          neighboring columns that a lane reads as one: 1, 2, 4 or 8, a divisor of n_cols
+//   FEATURES        what an element of X is stored in: 0 float32, 1 float16, 2 bfloat16
+//   LANES           lanes of a group, 1 to 32
+//   LANE_VECTORS    vectors of a lane, LANES apart
+//   WHOLE_TILES     1 if the columns fill every lane of every tile, else 0
+//   GROUPS          groups of a block
+//   BLOCK_THREADS   threads of a block: GROUPS * LANES rounded up to whole warps
+//   DEG_BOUND       most nonzeros of a row that one block handles alone
+//   STAGE           1 if a block loads its nonzeros into shared memory first, else 0
+//   STAGED          most nonzeros of a block
+//   AT_ONCE         nonzeros whose vectors of X a lane has on their way at once
+//   BLOCKS_PER_SM   blocks that an SM should have room for, which bounds the registers
 //   INFO_FIELD_BITS width of the low field of the metadata's info word
-#if !defined(VECTOR) || !defined(LANES) || !defined(LANE_VECTORS) || !defined(WHOLE_TILES) || \
-    !defined(GROUPS) || !defined(DEG_BOUND) || !defined(STAGED) || !defined(BATCH) ||         \
-    !defined(BLOCKS_PER_SM) || !defined(INFO_FIELD_BITS)
-#error "windowed.cu is compiled by accelviz, which supplies the constants listed above"
+#if !defined(VECTOR) || !defined(FEATURES) || !defined(LANES) || !defined(LANE_VECTORS) ||         \
+    !defined(WHOLE_TILES) || !defined(GROUPS) || !defined(BLOCK_THREADS) || !defined(DEG_BOUND) || \
+    !defined(STAGE) || !defined(STAGED) || !defined(AT_ONCE) || !defined(BLOCKS_PER_SM) ||         \
+    !defined(INFO_FIELD_BITS)
+#error "lane_groups.cu is compiled by accelviz, which supplies the constants listed above"
 #endif
 
 #include "common.cuh"
 #include "vectors.cuh"
 
-#define BLOCK_THREADS (GROUPS * LANES)
 #define TILE_VECTORS (LANES * LANE_VECTORS)  // that a group covers
+#define STAGE_BYTES int(STAGED * sizeof(int2))
+#define PARTIAL_BYTES int(GROUPS * TILE_VECTORS * sizeof(Vector))
+#define SHARED_VECTORS ((STAGE_BYTES > PARTIAL_BYTES ? STAGE_BYTES : PARTIAL_BYTES) / 16 + 1)
 
 struct Block {
     int first_row;
@@ -70,6 +76,7 @@ __device__ __forceinline__ Block decode(int4 metadata) {
 // Where a thread is: its group, and the columns that it covers.
 struct Place {
     int group, lane;
+    bool busy;    // threads beyond the last group only help to load and to add up
     int vectors;  // of this tile
     int stride;   // vectors of a row of X
 
@@ -81,42 +88,43 @@ struct Place {
     }
 };
 
-// A staged nonzero: the column, and the bits of the value. Where a lane has none, the column is -1.
-__device__ __forceinline__ int2 nonzero(const int2 *stage, int position, bool there) {
-    return there ? stage[position] : make_int2(-1, 0);
+// A nonzero of the block: the column, and the bits of the value. Where a lane has none, the column
+// is -1.
+__device__ __forceinline__ int2 nonzero(const int2 *nonzeros, int position, bool there) {
+    return there ? nonzeros[position] : make_int2(-1, 0);
 }
 
-__device__ __forceinline__ Vector gathered(const Vector *__restrict__ X, const Place &place,
+__device__ __forceinline__ Stored gathered(const Stored *__restrict__ X, const Place &place,
                                            int2 nonzero, int i) {
-    return nonzero.x >= 0 && place.has(i) ? __ldg(&X[place.vector(nonzero.x, i)]) : Vector{};
+    return nonzero.x >= 0 && place.has(i) ? __ldg(&X[place.vector(nonzero.x, i)]) : Stored{};
 }
 
-// Sums rows that have a group each, ROWS rows of a group at a time and AT_ONCE nonzeros of each:
+// Sums rows that have a group each, ROWS rows of a group at a time and NZS nonzeros of each:
 // all loads of X are on their way before the first product.
-template <int ROWS, int AT_ONCE>
-__device__ __forceinline__ void whole_rows(const int2 *stage, const Vector *__restrict__ X,
+template <int ROWS, int NZS>
+__device__ __forceinline__ void whole_rows(const int2 *nonzeros, const Stored *__restrict__ X,
                                            Vector *__restrict__ Y,
                                            const int *__restrict__ output_rows, const Block &block,
                                            const Place &place) {
     const int degree = block.row_nzs;
     for (int first = place.group; first < block.rows; first += GROUPS * ROWS) {
         Vector sums[ROWS][LANE_VECTORS] = {};
-        for (int k = 0; k < degree; k += AT_ONCE) {
-            int2 own[ROWS][AT_ONCE];
-            Vector x[ROWS][AT_ONCE][LANE_VECTORS];
+        for (int k = 0; k < degree; k += NZS) {
+            int2 own[ROWS][NZS];
+            Stored x[ROWS][NZS][LANE_VECTORS];
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
                 const int row = first + r * GROUPS;
 #pragma unroll
-                for (int j = 0; j < AT_ONCE; ++j) {
+                for (int j = 0; j < NZS; ++j) {
                     const bool there = row < block.rows && k + j < degree;
-                    own[r][j] = nonzero(stage, row * degree + k + j, there);
+                    own[r][j] = nonzero(nonzeros, row * degree + k + j, there);
                 }
             }
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
-                for (int j = 0; j < AT_ONCE; ++j) {
+                for (int j = 0; j < NZS; ++j) {
 #pragma unroll
                     for (int i = 0; i < LANE_VECTORS; ++i) {
                         x[r][j][i] = gathered(X, place, own[r][j], i);
@@ -126,7 +134,7 @@ __device__ __forceinline__ void whole_rows(const int2 *stage, const Vector *__re
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
-                for (int j = 0; j < AT_ONCE; ++j) {
+                for (int j = 0; j < NZS; ++j) {
 #pragma unroll
                     for (int i = 0; i < LANE_VECTORS; ++i) {
                         add_product(sums[r][i], __int_as_float(own[r][j].y), x[r][j][i]);
@@ -142,28 +150,28 @@ __device__ __forceinline__ void whole_rows(const int2 *stage, const Vector *__re
 #pragma unroll
             for (int i = 0; i < LANE_VECTORS; ++i) {
                 // Y is not read again: it should not push X out of the caches.
-                if (place.has(i)) __stcs(&Y[place.vector(output_row, i)], sums[r][i]);
+                if (place.has(i)) stream(&Y[place.vector(output_row, i)], sums[r][i]);
             }
         }
     }
 }
 
 // Sums staged nonzeros begin..end-1.
-__device__ __forceinline__ void run(const int2 *stage, const Vector *__restrict__ X,
+__device__ __forceinline__ void run(const int2 *nonzeros, const Stored *__restrict__ X,
                                     const Place &place, int begin, int end,
                                     Vector (&sums)[LANE_VECTORS]) {
-    for (int k = begin; k < end; k += BATCH) {
-        int2 own[BATCH];
-        Vector x[BATCH][LANE_VECTORS];
+    for (int k = begin; k < end; k += AT_ONCE) {
+        int2 own[AT_ONCE];
+        Stored x[AT_ONCE][LANE_VECTORS];
 #pragma unroll
-        for (int j = 0; j < BATCH; ++j) own[j] = nonzero(stage, k + j, k + j < end);
+        for (int j = 0; j < AT_ONCE; ++j) own[j] = nonzero(nonzeros, k + j, k + j < end);
 #pragma unroll
-        for (int j = 0; j < BATCH; ++j) {
+        for (int j = 0; j < AT_ONCE; ++j) {
 #pragma unroll
             for (int i = 0; i < LANE_VECTORS; ++i) x[j][i] = gathered(X, place, own[j], i);
         }
 #pragma unroll
-        for (int j = 0; j < BATCH; ++j) {
+        for (int j = 0; j < AT_ONCE; ++j) {
 #pragma unroll
             for (int i = 0; i < LANE_VECTORS; ++i) {
                 add_product(sums[i], __int_as_float(own[j].y), x[j][i]);
@@ -173,35 +181,44 @@ __device__ __forceinline__ void run(const int2 *stage, const Vector *__restrict_
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
-    windowed(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
-             const int2 *__restrict__ nonzeros, const float *__restrict__ X, float *__restrict__ Y,
-             float *cut_sums, unsigned *arrivals, int n_cols) {
+    lane_groups(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+                const int2 *__restrict__ nonzeros, const Feature *__restrict__ X,
+                float *__restrict__ Y, float *cut_sums, unsigned *arrivals, int n_cols) {
     RECORD_WARP;
-    __shared__ int2 stage[STAGED];
-    __shared__ Vector partial[GROUPS * TILE_VECTORS];
+    // First the nonzeros, then, once all are read, the sums of the groups that share a row.
+    __shared__ int4 memory[SHARED_VECTORS];
+    int2 *stage = reinterpret_cast<int2 *>(memory);
+    Vector *partial = reinterpret_cast<Vector *>(memory);
     __shared__ bool is_last;
 
     const Block block = decode(metadata[blockIdx.x]);
     const int tile = blockIdx.y * TILE_VECTORS;
-    const Place place = {int(threadIdx.x) / LANES, int(threadIdx.x) % LANES,
+    const int group = int(threadIdx.x) / LANES;
+    const Place place = {group, int(threadIdx.x) % LANES, group < GROUPS,
                          min(TILE_VECTORS, n_cols / VECTOR - tile), n_cols / VECTOR};
-    const Vector *__restrict__ features = reinterpret_cast<const Vector *>(X) + tile;
+    const Stored *__restrict__ features = reinterpret_cast<const Stored *>(X) + tile;
     Vector *__restrict__ result = reinterpret_cast<Vector *>(Y) + tile;
     output_rows += block.first_row;
 
+    nonzeros += block.first_nz;
+#if STAGE
     const int staged = block.rows * block.row_nzs;
-    for (int i = threadIdx.x; i < staged; i += BLOCK_THREADS) {
-        stage[i] = __ldcs(&nonzeros[(long long)block.first_nz + i]);
-    }
+    for (int i = threadIdx.x; i < staged; i += BLOCK_THREADS) stage[i] = __ldcs(&nonzeros[i]);
     __syncthreads();
+    const int2 *block_nonzeros = stage;
+#else
+    const int2 *block_nonzeros = nonzeros;
+#endif
 
     if (!block.cut && block.row_nzs <= block.group_nzs) {
+        if (!place.busy) return;
         if (block.row_nzs <= 1) {
-            whole_rows<BATCH, 1>(stage, features, result, output_rows, block, place);
+            whole_rows<AT_ONCE, 1>(block_nonzeros, features, result, output_rows, block, place);
         } else if (block.row_nzs == 2) {
-            whole_rows<(BATCH + 1) / 2, 2>(stage, features, result, output_rows, block, place);
+            whole_rows<(AT_ONCE + 1) / 2, 2>(block_nonzeros, features, result, output_rows, block,
+                                             place);
         } else {
-            whole_rows<1, BATCH>(stage, features, result, output_rows, block, place);
+            whole_rows<1, AT_ONCE>(block_nonzeros, features, result, output_rows, block, place);
         }
         return;
     }
@@ -209,11 +226,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     // Several groups share each row. Their sums meet in shared memory.
     const int groups_per_row = ceil_div(block.row_nzs, block.group_nzs);
     const int row = place.group / groups_per_row;
-    if (row < block.rows) {
+    const bool working = place.busy && row < block.rows;
+    Vector sums[LANE_VECTORS] = {};
+    if (working) {
         const int begin = place.group % groups_per_row * block.group_nzs;
         const int end = min(begin + block.group_nzs, block.row_nzs);
-        Vector sums[LANE_VECTORS] = {};
-        run(stage, features, place, row * block.row_nzs + begin, row * block.row_nzs + end, sums);
+        run(block_nonzeros, features, place, row * block.row_nzs + begin, row * block.row_nzs + end,
+            sums);
+    }
+    __syncthreads();
+    if (working) {
 #pragma unroll
         for (int i = 0; i < LANE_VECTORS; ++i) {
             if (place.has(i))
@@ -232,7 +254,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
             add(sum, partial[(own * groups_per_row + g) * TILE_VECTORS + vector]);
         }
         if (!block.cut) {
-            __stcs(&result[(long long)output_rows[own] * place.stride + vector], sum);
+            stream(&result[(long long)output_rows[own] * place.stride + vector], sum);
         } else {
 #pragma unroll
             for (int j = 0; j < VECTOR; ++j) {

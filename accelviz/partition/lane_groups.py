@@ -1,8 +1,8 @@
-"""The block-level partition for lane groups: several short rows a group, cut rows first, windows.
+"""The block-level partition for lane groups: several short rows a group, cut rows first.
 
 Algorithms 1 and 2 of Accel-GCN (`block_level`) with lane groups in the place of warps, and four
-departures: a group takes as many short rows as it may take nonzeros, rows without a nonzero have
-blocks too, the parts of cut rows come first, and the rows may be sorted window by window.
+departures: a group takes several short rows, rows without a nonzero have blocks too, the parts of
+cut rows come first, and the other blocks come in the order in which their rows stand in the graph.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import PartitionError
-from accelviz.ordering import RowDegrees
+from accelviz.ordering import DegreeHistogram
 from accelviz.partition.block_level import FIELD_BITS, FIELD_LIMIT, BlockSetting, ceil_div
 from accelviz.partition.summary import Integers, Loads, PartitionSummary
 from accelviz.workload import Workload, spread
@@ -21,58 +21,18 @@ from accelviz.workload import Workload, spread
 MOST_NONZEROS = (1 << 32) - 1
 
 
-def degree_runs(rows: RowDegrees, window: int | None) -> tuple[Integers, Integers] | None:
-    """Return the runs of equal degree in the order in which the rows are walked.
-
-    Parameters
-    ----------
-    rows : RowDegrees
-    window : int, optional
-        Rows are sorted by degree inside windows of so many; all of them if None.
-
-    Returns
-    -------
-    degrees, counts : arrays of int64, shape (runs,)
-        None where the order of the rows matters and is not known.
-    """
-    if window is None or window >= rows.histogram.n_rows:
-        return rows.histogram.degrees, rows.histogram.rows
-    if rows.row_pointers is None:
-        return None
-    return _window_runs(rows.row_pointers, window, rows.histogram.largest)
-
-
-@numba.njit(cache=True, nogil=True)
-def _window_runs(
-    row_pointers: Integers, window: int, largest: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    n_rows = row_pointers.size - 1
-    degrees = np.empty(n_rows, dtype=np.int64)
-    counts = np.empty(n_rows, dtype=np.int64)
-    runs = 0
-    for start in range(0, n_rows, window):
-        stop = min(start + window, n_rows)
-        own = np.sort(row_pointers[start + 1 : stop + 1] - row_pointers[start:stop])
-        for i in range(own.size):
-            if i > 0 and own[i] == own[i - 1]:
-                counts[runs - 1] += 1
-            else:
-                degrees[runs], counts[runs] = own[i], 1
-                runs += 1
-    return degrees[:runs].copy(), counts[:runs].copy()
-
-
-def windowed_partition(
-    degrees: Integers, counts: Integers, setting: BlockSetting
+def lane_group_partition(
+    histogram: DegreeHistogram, setting: BlockSetting, short_nzs: int
 ) -> tuple[npt.NDArray[np.int32], int]:
-    """Describe every block, for runs of rows of equal degree.
+    """Describe every block, for rows in ascending order of degree.
 
     Parameters
     ----------
-    degrees, counts : arrays of int64, shape (runs,)
-        From `degree_runs`.
+    histogram : DegreeHistogram
     setting : BlockSetting
         Groups of a block, as `max_block_warps`, and most nonzeros of a group, as `max_warp_nzs`.
+    short_nzs : int
+        Most nonzeros of a group that takes several rows; a row without a nonzero counts as one.
 
     Returns
     -------
@@ -87,7 +47,8 @@ def windowed_partition(
     PartitionError
         If there are 2^32 nonzeros or more.
     """
-    nnz = int(degrees @ counts)
+    degrees, counts = histogram.degrees, histogram.rows
+    nnz = histogram.nnz
     if nnz > MOST_NONZEROS:
         raise PartitionError("graph", f"{nnz:,} nonzeros", f"at most {MOST_NONZEROS:,}")
     groups, most = setting.max_block_warps, setting.max_warp_nzs
@@ -95,7 +56,7 @@ def windowed_partition(
     factor = np.ones_like(degrees)
     shared = whole & (degrees > most)
     factor[shared] = setting.pattern(degrees[shared])[0]
-    alone = groups * (most // np.maximum(degrees, 1)).clip(1)
+    alone = groups * (short_nzs // np.maximum(degrees, 1)).clip(1)
     block_rows = np.where(degrees > most, groups // factor, alone).clip(max=FIELD_LIMIT)
     group_nzs = np.maximum(ceil_div(degrees, factor), 1)
     parts = np.where(whole, 0, counts * ceil_div(degrees, setting.deg_bound))
@@ -139,6 +100,27 @@ def _emit(
             loc += taken * degree
 
 
+def in_place_order(
+    metadata: npt.NDArray[np.int32], cut_blocks: int, output_rows: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    """Sort the blocks of whole rows by the place of their first row in the graph.
+
+    Blocks that run at the same time then have rows that were neighbors before they were sorted by
+    degree, so that a graph keeps the locality that it has.
+
+    Parameters
+    ----------
+    metadata : array of int32, shape (blocks, 4)
+    cut_blocks : int
+        How many blocks, the first ones, hold parts of cut rows; they stay where they are.
+    output_rows : array of int32, shape (n_rows,)
+        Row of the graph that each sorted row is.
+    """
+    places = output_rows[metadata[cut_blocks:, 1]]
+    order = np.argsort(places, kind="stable")
+    return np.concatenate([metadata[:cut_blocks], metadata[cut_blocks:][order]])
+
+
 def _decoded(metadata: npt.NDArray[np.int32], setting: BlockSetting) -> tuple[Integers, ...]:
     """First row, first nonzero, rows, nonzeros of a row and of a group of each block."""
     words = metadata.view(np.uint32).astype(np.int64)
@@ -151,7 +133,7 @@ def _decoded(metadata: npt.NDArray[np.int32], setting: BlockSetting) -> tuple[In
     return first_row, first_nz, rows, row_nzs, np.where(cut, shares, info >> FIELD_BITS)
 
 
-def windowed_workload(
+def lane_group_workload(
     metadata: npt.NDArray[np.int32], setting: BlockSetting, start: int, stop: int
 ) -> Workload:
     """Spell out which group does what in blocks `start` to `stop` - 1.
@@ -176,26 +158,27 @@ def windowed_workload(
     )
 
 
-def windowed_summary(
-    rows: RowDegrees, n_cols: int, setting: BlockSetting, window: int | None, tiles: int
+def lane_group_summary(
+    histogram: DegreeHistogram,
+    setting: BlockSetting,
+    short_nzs: int,
+    n_cols: int,
+    tiles: int | None,
 ) -> PartitionSummary:
     """Say what the partition does to a graph, from its metadata.
 
     Parameters
     ----------
-    rows : RowDegrees
+    histogram : DegreeHistogram
+    setting : BlockSetting
+    short_nzs : int
+        As of `lane_group_partition`.
     n_cols : int
         Columns of X, for the atomics.
-    setting : BlockSetting
-    window : int, optional
-        As of `degree_runs`.
-    tiles : int
-        Tiles of columns.
+    tiles : int, optional
+        Tiles of columns, each of which counts the parts of a cut row; None if not known.
     """
-    found = degree_runs(rows, window)
-    if found is None:
-        return PartitionSummary()
-    metadata, cut_blocks = windowed_partition(*found, setting)
+    metadata, cut_blocks = lane_group_partition(histogram, setting, short_nzs)
     groups = setting.max_block_warps
     _, _, block_rows, row_nzs, group_nzs = _decoded(metadata, setting)
     per_row = np.maximum(ceil_div(row_nzs, group_nzs), 1)
@@ -219,6 +202,10 @@ def windowed_summary(
     busiest = np.where(several, group_nzs, (turns + (more > 0)) * row_nzs)
     shared_rows = int(block_rows[cut_blocks:][several[cut_blocks:]].sum())
     cut_rows = int(np.count_nonzero(metadata[:cut_blocks, 3] == 0))
+    # Each part adds its sums and counts itself; the last one takes the sums and the count.
+    atomics = (
+        None if tiles is None and cut_blocks else (cut_blocks + cut_rows) * (n_cols + (tiles or 0))
+    )
     return PartitionSummary(
         blocks=len(metadata),
         warps=len(metadata) * groups,
@@ -228,6 +215,5 @@ def windowed_summary(
         rows_shared=shared_rows + (cut_rows if groups > 1 else 0),
         rows_cut=cut_rows,
         shared_atomics=0,
-        # Each part adds its sums and counts itself; the last one takes the sums and the count.
-        global_atomics=(cut_blocks + cut_rows) * (n_cols + tiles),
+        global_atomics=atomics,
     )

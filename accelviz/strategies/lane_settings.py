@@ -1,0 +1,290 @@
+"""The settings of `lane_groups`: how lanes cover the columns, and the rule that chooses the rest.
+
+The rule is made from sweeps on an H200 (`benchmarks/results/lane-groups-h200.csv.gz`); `tune`
+measures instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from accelviz.errors import PartitionError
+from accelviz.graph import Graph
+from accelviz.partition.block_level import WARPS_LIMIT, BlockSetting
+from accelviz.partition.checks import checked_integer
+
+#: Threads of a block. Small blocks leave little waiting where groups have unequal work.
+BLOCK_THREADS = 128
+#: Bounded by the shared memory of a block, which holds its nonzeros, or a sum for each group.
+MOST_THREADS, MOST_GROUP_NZS = 512, 128
+#: Columns that one load of 16 bytes or less can move, the widest first, by what X is kept in.
+VECTORS = {"float32": (4, 2, 1), "float16": (8, 4, 2, 1), "bfloat16": (8, 4, 2, 1)}
+FEATURE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+#: Most vectors of a lane, and the lanes that are enough.
+MOST_LANE_VECTORS, ENOUGH_LANES = 4, 8
+#: Bytes of a row of X from which tiles are taken, and the bytes of one: whole rows wider than that
+#: miss the caches more often.
+TILED_BYTES, TILE_BYTES = 448, 256
+#: Narrower tiles, of whole 128-byte lines, for columns in no order: where they bring X near the
+#: size of the L2, or where the wider ones do not divide the columns. Each tile reads the nonzeros
+#: again, which rows with few of them do not make up for.
+NARROW_BYTES, NARROW_DEGREE, UNEVEN_NONZEROS = 128, 4, 1 << 20
+#: What stays of X in the L2 of an H100 or H200.
+L2_BYTES = 32 << 20
+#: Nonzeros to a row from which groups take more of them, in large graphs.
+LONG_DEGREE = 16
+#: Nonzeros from which a group takes more of them: below, blocks are too few for every SM.
+GROUP_NZS = ((0, 8), (1 << 17, 16), (300_000, 32))
+LONG_GROUP_NZS, LONG_NONZEROS = 64, 1 << 22
+SHORT_NZS = ((0, 4), (1 << 19, 8))
+#: Columns of a vector and vectors of a lane to the nonzeros whose loads are in flight together, and
+#: to the blocks of 128 threads that an SM should have room for.
+IN_FLIGHT = {
+    (8, 1): (4, 10),
+    (8, 2): (2, 8),
+    (8, 3): (2, 6),
+    (8, 4): (1, 6),
+    (4, 1): (2, 16),
+    (4, 2): (2, 12),
+    (4, 3): (3, 6),
+    (4, 4): (2, 6),
+    (2, 1): (4, 10),
+    (2, 2): (4, 10),
+    (2, 3): (2, 8),
+    (2, 4): (2, 8),
+    (1, 1): (4, 12),
+    (1, 2): (6, 10),
+    (1, 3): (4, 8),
+    (1, 4): (4, 8),
+}
+#: The same for at most four lanes of one vector: rows of X of 64 bytes and less.
+IN_FLIGHT_NARROW = (4, 10)
+#: A vertex order is local if this share of the nonzeros lies this near the diagonal, by the share
+#: of the columns between them. In a random order a thirty-second would.
+NEAR, LOCAL_SHARE = 1 / 64, 0.25
+_SAMPLE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """How the lanes of a group cover the columns.
+
+    Attributes
+    ----------
+    vector : int
+        Neighboring columns that a lane reads as one: 1, 2 or 4.
+    lanes : int
+        Lanes of a group, 1 to 32.
+    lane_vectors : int
+        Vectors of a lane.
+    tiles : int
+        Tiles of columns along the grid's y.
+    """
+
+    vector: int
+    lanes: int
+    lane_vectors: int
+    tiles: int
+
+    def whole(self, n_cols: int) -> bool:
+        """Say whether the columns fill every lane of every tile."""
+        return n_cols == self.vector * self.lanes * self.lane_vectors * self.tiles
+
+
+@dataclass(frozen=True)
+class LaneSetting:
+    """All that `lane_groups` can vary, checked.
+
+    Attributes
+    ----------
+    cover : Lanes
+    slab : int
+        Most columns of a tile.
+    groups : BlockSetting
+        Groups of a block as `max_block_warps`, most nonzeros of one as `max_warp_nzs`.
+    short_nzs : int
+        Most nonzeros of a group that takes several rows.
+    threads : int
+        Threads of a block, whole warps.
+    at_once : int
+        Nonzeros whose loads a lane has in flight together.
+    blocks_per_sm : int
+        Blocks that an SM should have room for.
+    """
+
+    cover: Lanes
+    slab: int
+    groups: BlockSetting
+    short_nzs: int
+    threads: int
+    at_once: int
+    blocks_per_sm: int
+
+    @property
+    def staged(self) -> int:
+        """Most nonzeros of a block."""
+        return self.groups.max_block_warps * max(self.groups.max_warp_nzs, self.short_nzs)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block: its nonzeros, or a sum for each group."""
+        row = 4 * self.cover.vector * self.cover.lanes * self.cover.lane_vectors
+        return max(8 * self.staged, self.groups.max_block_warps * row)
+
+
+def _divided_up(dividend: int, divisor: int) -> int:
+    return -(-dividend // divisor)
+
+
+def cover(
+    n_cols: int,
+    lanes: int | None = None,
+    slab: int | None = None,
+    widest: int | None = None,
+    storage: str = "float32",
+) -> Lanes:
+    """Choose lanes and vectors for a column count.
+
+    Parameters
+    ----------
+    n_cols : int
+    lanes : int, optional
+        Lanes of a group. Eight are enough, as long as four vectors to each reach: the wider a
+        group, the fewer rows are on their way at once.
+    slab : int, optional
+        Most columns of a tile; all of them if None.
+    widest : int, optional
+        Most columns of a vector.
+    storage : str
+        What X is kept in.
+    """
+    vector = next(v for v in VECTORS[storage] if n_cols % v == 0 and v <= (widest or v))
+    vectors = n_cols // vector
+    slab_vectors = vectors if slab is None else max(slab // vector, 1)
+    tiles = _divided_up(vectors, min(slab_vectors, WARPS_LIMIT * MOST_LANE_VECTORS))
+    width = _divided_up(vectors, tiles)
+    if lanes is None:
+        each = max(1, min(width // ENOUGH_LANES, MOST_LANE_VECTORS))
+        if vector > 1 and width % each:
+            each = min(each, 2)  # fewer lanes would be idle
+        lanes = min(_divided_up(width, each), WARPS_LIMIT)
+    tiles = max(tiles, _divided_up(vectors, lanes * MOST_LANE_VECTORS))
+    lane_vectors = _divided_up(vectors, lanes * tiles)
+    return Lanes(vector, lanes, lane_vectors, _divided_up(vectors, lanes * lane_vectors))
+
+
+def chosen_slab(
+    n_cols: int,
+    shape: tuple[int, int],
+    nnz: int,
+    local: bool | None,
+    feature_bytes: int = FEATURE_BYTES["float32"],
+) -> int | None:
+    """Choose the columns of a tile, by the rule.
+
+    Parameters
+    ----------
+    n_cols : int
+    shape : tuple of two int
+        Rows and columns of the matrix.
+    nnz : int
+        Its nonzeros.
+    local : bool, optional
+        Whether the vertex order is local; None if that is not known.
+    feature_bytes : int
+        Bytes of an element of X.
+
+    Returns
+    -------
+    int or None
+        None for all of them.
+    """
+    row_bytes = feature_bytes * n_cols
+    slab = TILE_BYTES // feature_bytes if row_bytes >= TILED_BYTES else None
+    lines, rest = divmod(row_bytes, NARROW_BYTES)
+    if local or rest or lines < 2 or nnz < NARROW_DEGREE * shape[0]:
+        return slab
+    narrow, wide = NARROW_BYTES * shape[1], TILE_BYTES * shape[1]
+    uneven = lines % 2 == 1 and nnz >= UNEVEN_NONZEROS
+    pays = uneven or (wide > 2 * L2_BYTES and narrow < 3 * L2_BYTES)
+    return NARROW_BYTES // feature_bytes if pays else slab
+
+
+def lane_setting(
+    n_cols: int,
+    shape: tuple[int, int],
+    nnz: int,
+    *,
+    local: bool | None,
+    group_nzs: int | None = None,
+    short_nzs: int | None = None,
+    storage: str = "float32",
+    block_threads: int = BLOCK_THREADS,
+    vector: int | None = None,
+    lanes: int | None = None,
+    slab: int | None = None,
+    at_once: int | None = None,
+    blocks_per_sm: int | None = None,
+) -> LaneSetting:
+    """Check what is given, and choose what is None by the rule.
+
+    Raises
+    ------
+    PartitionError
+        If a parameter is out of range.
+    """
+    for name, value, most in (
+        ("group_nzs", group_nzs, MOST_GROUP_NZS),
+        ("short_nzs", short_nzs, MOST_GROUP_NZS),
+        ("lanes", lanes, WARPS_LIMIT),
+        ("slab", slab, 1 << 20),
+        ("at_once", at_once, 16),
+        ("blocks_per_sm", blocks_per_sm, 32),
+    ):
+        if value is not None:
+            checked_integer(name, value, most)
+    checked_integer("block_threads", block_threads, MOST_THREADS, step=WARPS_LIMIT)
+    if storage not in VECTORS:
+        raise PartitionError("storage", f"got {storage!r}", ", ".join(VECTORS))
+    if vector is not None and vector not in VECTORS[storage]:
+        known = ", ".join(map(str, VECTORS[storage]))
+        raise PartitionError("vector", f"got {vector!r}", f"one of {known}")
+    width = FEATURE_BYTES[storage]
+    slab = slab or chosen_slab(n_cols, shape, nnz, local, width)
+    found = cover(n_cols, lanes, slab, vector, storage)
+    groups = min(block_threads // found.lanes, WARPS_LIMIT)
+    threads = _divided_up(groups * found.lanes, WARPS_LIMIT) * WARPS_LIMIT
+    if group_nzs is None:
+        group_nzs = next(nzs for least, nzs in reversed(GROUP_NZS) if nnz >= least)
+        if nnz >= max(LONG_NONZEROS, LONG_DEGREE * shape[0]):
+            group_nzs = LONG_GROUP_NZS
+    if short_nzs is None:
+        short_nzs = next(nzs for least, nzs in reversed(SHORT_NZS) if nnz >= least)
+    in_flight, room = IN_FLIGHT[found.vector, found.lane_vectors]
+    if found.lane_vectors == 1 and width * found.vector * found.lanes <= 64:
+        in_flight, room = IN_FLIGHT_NARROW
+    return LaneSetting(
+        found,
+        slab or n_cols,
+        BlockSetting(groups, group_nzs),
+        short_nzs,
+        threads,
+        at_once or in_flight,
+        blocks_per_sm or max(1, room * BLOCK_THREADS // threads),
+    )
+
+
+def is_local(graph: Graph) -> bool:
+    """Say whether the vertex order is local: whether many nonzeros lie near the diagonal.
+
+    Looks at up to 65,536 nonzeros, evenly spaced.
+    """
+    if graph.nnz == 0:
+        return False
+    places = np.linspace(0, graph.nnz - 1, min(_SAMPLE, graph.nnz)).astype(np.int64)
+    rows = np.searchsorted(graph.row_pointers, places, side="right") - 1
+    columns = graph.column_indices[places]
+    apart = np.abs(rows / graph.n_rows - columns / graph.shape[1])
+    return bool(np.mean(apart < NEAR) >= LOCAL_SHARE)

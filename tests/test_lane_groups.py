@@ -1,0 +1,215 @@
+"""Our own strategy: lanes, the rule, the order of the blocks, 16 bits, and what it refuses."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+import accelviz
+from accelviz import bench
+from accelviz.analysis.accuracy import Oracle
+from accelviz.errors import PartitionError
+from accelviz.executors.emulator import EmulatorExecutor
+from accelviz.executors.emulator.build import why_not
+from accelviz.executors.storage import restored, stored
+from accelviz.ordering import DegreeHistogram
+from accelviz.partition.block_level import BlockSetting
+from accelviz.partition.lane_groups import in_place_order, lane_group_partition
+from accelviz.strategies.lane_settings import Lanes, chosen_slab, cover, is_local, lane_setting
+from tests.graphs import graph_of_degrees
+from tests.inherited import weighted
+
+emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+#: Short rows, rows that groups share, rows that several blocks share, and empty ones.
+DEGREES = [0, 1, 2, 3, 5, 8, 9, 30, 33, 64, 200, 700, 0, 1, 2, 300]
+
+
+# vector, lanes, vectors of a lane, tiles
+@pytest.mark.parametrize(
+    ("n_cols", "slab", "wanted"),
+    [
+        (1, None, (1, 1, 1, 1)),
+        (16, None, (4, 4, 1, 1)),
+        (17, None, (1, 9, 2, 1)),
+        (32, None, (4, 8, 1, 1)),
+        (33, None, (1, 9, 4, 1)),
+        (48, None, (4, 12, 1, 1)),
+        (50, None, (2, 13, 2, 1)),
+        (64, None, (4, 8, 2, 1)),
+        (96, None, (4, 8, 3, 1)),
+        (96, 32, (4, 8, 1, 3)),
+        (100, None, (4, 13, 2, 1)),
+        (128, 64, (4, 8, 2, 2)),
+        (130, 64, (2, 11, 2, 3)),
+        (1000, 64, (4, 8, 2, 16)),
+    ],
+)
+def test_lanes_cover_the_columns(n_cols, slab, wanted):
+    assert cover(n_cols, None, slab) == Lanes(*wanted)
+
+
+@given(
+    n_cols=st.integers(1, 2000),
+    lanes=st.one_of(st.none(), st.integers(1, 32)),
+    slab=st.one_of(st.none(), st.integers(1, 300)),
+    storage=st.sampled_from(["float32", "float16"]),
+)
+def test_every_column_has_one_lane(n_cols, lanes, slab, storage):
+    found = cover(n_cols, lanes, slab, None, storage)
+    assert n_cols % found.vector == 0
+    tile = found.lanes * found.lane_vectors * found.vector
+    assert (found.tiles - 1) * tile < n_cols <= found.tiles * tile
+    assert 1 <= found.lanes <= 32
+    assert 1 <= found.lane_vectors <= 4
+
+
+@pytest.mark.parametrize(
+    ("n_cols", "rows", "nnz", "local", "wanted"),
+    [
+        (64, 600_000, 40_000_000, False, 32),  # X is 150 MB, of which an L2 holds a fifth
+        (64, 600_000, 40_000_000, True, None),
+        (64, 50_000, 1_600_000, False, None),  # X lies in the L2
+        (64, 2_900_000, 30_000_000, False, None),  # a slab would not fit either
+        (96, 50_000, 1_600_000, False, 32),
+        (100, 600_000, 40_000_000, False, None),  # no whole 128-byte lines
+        (128, 600_000, 40_000_000, False, 32),
+        (128, 50_000, 1_600_000, False, 64),
+        (128, 1_900_000, 3_900_000, False, 64),
+        (128, 600_000, 40_000_000, True, 64),
+    ],
+)
+def test_the_rule_for_tiles(n_cols, rows, nnz, local, wanted):
+    assert chosen_slab(n_cols, (rows, rows), nnz, local) == wanted
+
+
+@pytest.mark.parametrize(
+    ("nnz", "group_nzs", "short_nzs"),
+    [(10_000, 8, 4), (200_000, 16, 4), (500_000, 32, 4), (2_000_000, 32, 8), (9_000_000, 64, 8)],
+)
+def test_the_rule_for_groups(nnz, group_nzs, short_nzs):
+    setting = lane_setting(32, (100_000, 100_000), nnz, local=False)
+    assert setting.groups.max_warp_nzs == group_nzs
+    assert setting.short_nzs == short_nzs
+
+
+def test_locality_is_seen():
+    band = sparse.diags_array([1.0, 1.0], offsets=[0, 1], shape=(999, 999)).tocsr()
+    assert is_local(accelviz.load_graph(band))
+    order = np.random.default_rng(0).permutation(999)
+    assert not is_local(accelviz.load_graph(band[order][:, order]))
+    assert not is_local(accelviz.load_graph(sparse.csr_array((5, 5))))
+
+
+def test_blocks_come_in_the_order_of_the_graph():
+    histogram = DegreeHistogram(np.array([1, 2, 9, 40]), np.array([3, 2, 2, 1]))
+    metadata, cut = lane_group_partition(histogram, BlockSetting(2, 8), 4)
+    # Rows of degree 1 and 2 in one block each, of 9 in two (2 groups share one); 40 is cut in 3.
+    assert cut == 3
+    assert metadata[:, 0].tolist() == [40, 40, 40, 1, 2, 9, 9]
+    assert metadata[:, 1].tolist() == [7, 7, 7, 0, 3, 5, 6]
+    assert metadata[:3, 3].tolist() == [0, 1, 2]
+    rows_of_graph = np.array([6, 7, 8, 2, 3, 5, 1, 0], dtype=np.int32)
+    placed = in_place_order(metadata, cut, rows_of_graph)
+    assert placed[:, 1].tolist() == [7, 7, 7, 6, 3, 5, 0]
+
+
+def test_a_plan_says_what_the_rule_chose_and_takes_it_back():
+    plan = accelviz.plan("pubmed", "lane_groups", 100)
+    assert plan.parameters["group_nzs"] == 8
+    again = accelviz.plan("pubmed", "lane_groups", 100, **plan.parameters)
+    assert again.parameters == plan.parameters
+    assert again.kernel == plan.kernel
+    np.testing.assert_array_equal(again.metadata, plan.metadata)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("group_nzs", v) for v in (0, 129, 1.5, True, "8")),
+        *(("short_nzs", v) for v in (0, 129)),
+        *(("block_threads", v) for v in (0, 16, 100, 544)),
+        *(("lanes", v) for v in (0, 33)),
+        *(("vector", v) for v in (0, 3, 8)),
+        *(("slab", v) for v in (0, -1)),
+        *(("at_once", v) for v in (0, 17)),
+        *(("blocks_per_sm", v) for v in (0, 33)),
+        *(("stage", v) for v in (1, None)),
+        *(("storage", v) for v in ("float64", 16)),
+        *(("block_order", v) for v in ("heavy", None)),
+    ],
+)
+def test_parameters_out_of_range_are_named(name, value):
+    with pytest.raises(PartitionError, match=f"^{name}: got "):
+        accelviz.plan("cora", "lane_groups", 16, **{name: value})
+
+
+def check(graph, n_cols, **parameters):
+    """Emulate a plan, with races and addresses checked, against float64."""
+    plan = accelviz.plan(graph, "lane_groups", n_cols, **parameters)
+    plan.check()
+    X = bench.features(graph.shape[1], n_cols)
+    X[0, 0], X[1, 0] = 1e-6, -3e-7  # subnormal in float16
+    oracle = Oracle(graph, restored(stored(X, plan.storage), plan.storage))
+    return bench.check(EmulatorExecutor().prepare(plan), X, oracle)
+
+
+@emulated
+@pytest.mark.parametrize(
+    ("n_cols", "parameters"),
+    [
+        (33, {"lanes": 11}),  # lanes that do not divide a warp
+        (17, {"lanes": 6, "group_nzs": 8}),
+        (50, {"lanes": 13, "block_threads": 64}),
+        (64, {"slab": 16, "block_order": "degree"}),
+        (32, {"vector": 1, "stage": False, "at_once": 1, "short_nzs": 1}),
+        (96, {"slab": 32, "at_once": 3, "short_nzs": 16}),
+        (20, {"group_nzs": 2, "block_threads": 32}),  # nearly every row is cut
+        (300, {"block_threads": 512, "group_nzs": 128}),
+    ],
+)
+def test_settings_give_the_right_result(n_cols, parameters):
+    assert check(weighted(graph_of_degrees(DEGREES)), n_cols, **parameters) <= 1
+
+
+@emulated
+@pytest.mark.parametrize("storage", ["float16", "bfloat16"])
+@pytest.mark.parametrize("n_cols", [16, 33, 50, 68, 96])
+def test_sixteen_bits_are_summed_in_float32(storage, n_cols):
+    assert check(weighted(graph_of_degrees(DEGREES)), n_cols, storage=storage) <= 1
+
+
+def test_what_sixteen_bits_hold():
+    X = np.array(
+        [[1.0, -2.5, 1 + 2**-9, 1 + 3 * 2**-9, 6e-8, 70_000.0, np.inf, np.nan]], np.float32
+    )
+    half = restored(stored(X, "float16"), "float16")[0]
+    assert half[:4].tolist() == X[0, :4].tolist()
+    assert half[4] == 2.0**-24
+    assert half[5] == half[6] == np.inf
+    assert np.isnan(half[7])
+    brain = restored(stored(X, "bfloat16"), "bfloat16")[0]
+    # Halfway between 1 and 1 + 2^-7 is 1 + 2^-8; these lie a half of that to either side.
+    assert brain[:4].tolist() == [1.0, -2.5, 1.0, 1.0078125]
+    halfway = np.array([[1 + 2**-8, 1 + 3 * 2**-8]], np.float32)
+    assert restored(stored(halfway, "bfloat16"), "bfloat16")[0].tolist() == [1.0, 1 + 2 * 2**-7]
+    assert brain[6] == np.inf
+    assert np.isnan(brain[7])
+    signalling = np.array([[0x7F800001]], np.uint32).view(np.float32)
+    assert np.isnan(restored(stored(signalling, "bfloat16"), "bfloat16")).all()
+
+
+def test_the_cpu_rounds_as_well():
+    graph = accelviz.load_graph("cora")
+    X = bench.features(2708, 8)
+    plan = accelviz.plan(graph, "lane_groups", 8, storage="bfloat16")
+    oracle = Oracle(graph, restored(stored(X, "bfloat16"), "bfloat16"))
+    assert oracle.error(accelviz.spmm(plan, X, device="cpu")) <= 1
+    assert Oracle(graph, X).error(accelviz.spmm(plan, X, device="cpu")) > 10
+
+
+def test_records_say_what_the_features_are_kept_in():
+    cases = ["lane_groups", ("lane_groups", {"storage": "float16"})]
+    table = accelviz.benchmark("cora", cases, 16, "cpu", repeats=1, progress=False)
+    assert table["dtype"].unique().tolist() == ["float32", "float16"]
+    assert (table["error_over_bound"] <= 1).all()

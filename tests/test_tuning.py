@@ -1,0 +1,74 @@
+"""`tune`: what it tries, what it keeps, what it says of its cost."""
+
+import numpy as np
+import pytest
+
+import accelviz
+from accelviz.errors import AccelvizError, ArgumentError
+from accelviz.strategies import REGISTRY
+from tests.inherited import weighted
+
+
+def test_each_parameter_is_varied_with_the_best_of_those_before():
+    graph = weighted(accelviz.load_graph("cora"))
+    start = accelviz.plan(graph, "accel_gcn", 8, max_block_warps=3)
+    choices = {"max_warp_nzs": [8, 16], "max_block_warps": iter([2, 4])}
+    found = accelviz.tune(start, choices, device="cpu", repeats=2)
+    table = found.table
+    assert table["parameter"].tolist() == [
+        *("", "max_warp_nzs", "max_warp_nzs", "max_block_warps", "max_block_warps")
+    ]
+    assert table["best"].sum() == 1
+    best = table[table["best"]].iloc[0]
+    assert best["median_us"] == table["median_us"].min() == found.best_us
+    assert found.start_us == table["median_us"].iloc[0]
+    settings = [dict(p.split("=") for p in text.split()) for text in table["parameters"]]
+    assert settings[0]["max_block_warps"] == "3"  # the caller's wish
+    assert {s["max_block_warps"] for s in settings[:3]} == {"3"}
+    kept = table["median_us"].iloc[:3].argmin()
+    assert (
+        settings[3]["max_warp_nzs"] == settings[4]["max_warp_nzs"] == settings[kept]["max_warp_nzs"]
+    )
+    assert found.plan.graph is graph
+    assert {k: str(v) for k, v in found.plan.parameters.items()} == dict(
+        p.split("=") for p in best["parameters"].split()
+    )
+    assert found.seconds > 0
+    gained = found.start_us - found.best_us
+    assert found.pays_after == pytest.approx(found.seconds / gained * 1e6 if gained else np.inf)
+
+
+def test_a_setting_that_cannot_run_is_recorded():
+    start = accelviz.plan("cora", "accel_gcn", 8)
+    found = accelviz.tune(start, {"max_warp_nzs": [0, 8]}, device="cpu", repeats=1)
+    assert "max_warp_nzs: got 0" in found.table["problem"].iloc[1]
+    assert np.isinf(found.table["median_us"].iloc[1])
+
+
+@pytest.mark.parametrize("strategy", [each for each in REGISTRY if each.name != "cusparse"])
+def test_what_strategies_offer_can_be_planned(strategy):
+    graph = accelviz.load_graph("cora")
+    for n_cols in (16, 33, 128):
+        for name, values in strategy.choices(graph, n_cols).items():
+            for value in values:
+                assert strategy.plan(graph, n_cols, **{name: value}).parameters[name] == value
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"choices": {}}, "offers none"),
+        ({"choices": {"warps": [1]}}, "'warps' is no parameter"),
+        ({"choices": {"max_warp_nzs": [8]}, "repeats": 0}, "repeats: got 0"),
+        ({"choices": {"max_warp_nzs": [8]}, "device": "tpu"}, "there is no 'tpu'"),
+    ],
+)
+def test_bad_input_is_named(options, says):
+    start = accelviz.plan("cora", "accel_gcn", 8)
+    with pytest.raises(ArgumentError, match=says):
+        accelviz.tune(start, **{"device": "cpu", **options})
+
+
+def test_a_strategy_without_choices_says_so():
+    with pytest.raises(AccelvizError, match="'row_thread' offers none"):
+        accelviz.tune(accelviz.plan("cora", "row_thread", 8), device="cpu")
