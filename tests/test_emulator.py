@@ -72,6 +72,25 @@ def test_barriers_and_shared_memory(seed):
     np.testing.assert_array_equal(run(code, seed=seed), np.arange(64)[::-1])
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_shared_vectors_need_no_initialisation(seed):
+    # g++ once put a guard before such an array, where one thread waited for another for ever.
+    code = (
+        HEAD
+        + """
+    __shared__ int4 tile[37];
+    __shared__ float2 pairs[64];
+    int2 *memory = reinterpret_cast<int2 *>(tile);
+    memory[threadIdx.x] = make_int2(threadIdx.x, 1);
+    pairs[threadIdx.x] = make_float2(X[threadIdx.x], 2.0f);
+    __syncthreads();
+    const int2 other = memory[63 - threadIdx.x];
+    Y[threadIdx.x] = pairs[other.x].x + other.y * pairs[other.x].y;
+}"""
+    )
+    np.testing.assert_array_equal(run(code, seed=seed), np.arange(64)[::-1] + 2)
+
+
 @pytest.mark.parametrize("seed", [0, 5])
 def test_dynamic_shared_memory_and_loops_around_barriers(seed):
     code = (

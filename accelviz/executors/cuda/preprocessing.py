@@ -9,7 +9,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ BLOCK_THREADS = 1024
 DIGIT_BITS = 8
 #: Words of `State` and of `Totals` in the kernel file; which words of a state hold the blocks.
 STATE_WORDS, TOTALS_WORDS, BLOCKS = 4, 3, slice(2, 4)
+#: Rows of a block while there are SMs. Fewer, larger blocks have less to wait for and take longer.
+_BLOCK_ROWS = 1024
 #: Blocks of the copy that an SM holds.
 _COPY_BLOCKS = 2
 #: The kernels and their parameters, in order.
@@ -140,12 +142,12 @@ def queue(
     if n_rows == 0:
         return lambda: DevicePartition(metadata[:0], 0, output_rows, nonzeros)
     sms = _multiprocessors(cupy.cuda.Device().id)
-    grid = min(sms, -(-n_rows // BLOCK_THREADS))
+    grid = min(sms, -(-n_rows // _BLOCK_ROWS))
     sizes = (STATE_WORDS, *(n_rows,) * 3, *counters(grid))
     work = cupy.empty(sum(sizes), np.uint32)
     work.data.memset_async(0, 4 * STATE_WORDS)
     first = work.data.ptr
-    state, *spare = (first + 4 * offset for offset in np.cumsum((0, *sizes[:-1])).tolist())
+    state, *spare = (first + 4 * offset for offset in accumulate(sizes[:-1], initial=0))
     partition, copy = _functions(record_steps)
     setting = (groups.max_block_warps, groups.max_warp_nzs, short_nzs, block_order == "place")
     partition(
@@ -168,7 +170,7 @@ def queue(
         )
 
     def finish() -> DevicePartition:
-        blocks, cut_blocks = work[:STATE_WORDS].get()[BLOCKS].tolist()
+        blocks, cut_blocks = work[BLOCKS].get().tolist()
         return DevicePartition(metadata[:blocks], cut_blocks, output_rows, nonzeros)
 
     return finish
@@ -185,11 +187,15 @@ def most_blocks(n_rows: int, nnz: int, groups: BlockSetting) -> int:
     fewer than twice as many parts as it is times longer than `deg_bound`. And k degrees take at
     least 0 + 1 + ... + (k - 1) nonzeros.
     """
-    factors = groups.factors.tolist()
-    ratio = max([2, *(-(-b // a) for a, b in pairwise(factors))])
-    shared = nnz * ratio // groups.deg_bound
+    shared = nnz * _largest_ratio(groups) // groups.deg_bound
     degrees = min(math.isqrt(2 * nnz) + 2, groups.deg_bound + 1, n_rows)
     return min(n_rows // groups.max_block_warps + degrees + 1, n_rows) + shared
+
+
+@functools.cache
+def _largest_ratio(groups: BlockSetting) -> int:
+    """Return r as above, rounded up and at least 2, as what is said of cut rows needs."""
+    return max([2, *(-(-b // a) for a, b in pairwise(groups.factors.tolist()))])
 
 
 def spec(entry: str, *, record_steps: bool = False) -> KernelSpec:

@@ -116,10 +116,24 @@ class EmulatorPlan(HostPlan):
         out[...] = self.run(features, out)
         return out
 
+    def scratch(self) -> dict[str, Known]:
+        """Return new scratch buffers, as a kernel finds them before its first launch: zero."""
+        return {
+            name: known_array(name, np.zeros(size, dtype), writable=True)
+            for name, (size, dtype) in self.plan.scratch.items()
+        }
+
     def run(
-        self, X: npt.NDArray[np.float32], out: npt.NDArray[np.float32], **options: Any
+        self,
+        X: npt.NDArray[np.float32],
+        out: npt.NDArray[np.float32],
+        scratch: dict[str, Known] | None = None,
+        **options: Any,
     ) -> npt.NDArray[Any]:
-        """Run the kernel on an output that holds what it should find there; return the result."""
+        """Run the kernel on an output that holds what it should find there; return the result.
+
+        Runs that are parts of one launch share their `scratch`.
+        """
         plan = self.plan
         if self.checked and out.size > MAX_ELEMENTS:
             raise ArgumentError(
@@ -133,10 +147,7 @@ class EmulatorPlan(HostPlan):
             result.data[...] = 0
         if plan.launch.n_blocks == 0 or out.size == 0:
             return result.data
-        scratch = {
-            name: known_array(name, np.zeros(size, dtype), writable=True)
-            for name, (size, dtype) in plan.scratch.items()
-        }
+        scratch = self.scratch() if scratch is None else scratch
         there = {
             **self._arguments,
             **scratch,

@@ -50,6 +50,7 @@ def trace(plan: Plan, X: npt.ArrayLike, block: int | Iterable[int] = 0) -> pd.Da
 
     Notes
     -----
+    The blocks come in the order given, and find in scratch buffers what those before them left.
     Lanes of a warp go through the kernel side by side. Where they part, those at the earliest
     instruction go first and the others wait, so that they meet again where the paths do.
     """
@@ -62,8 +63,9 @@ def trace(plan: Plan, X: npt.ArrayLike, block: int | Iterable[int] = 0) -> pd.Da
     features = checked_features(X, plan)
     out = checked_output(None, plan)
     parts = [_table(np.empty(0, dtype=RECORD), ready)]  # its columns, where there is no block
+    scratch = ready.scratch()
     for number in blocks:
-        ready.run(features, out, first_block=int(number), n_blocks=1, traced=True)
+        ready.run(features, out, scratch, first_block=int(number), n_blocks=1, traced=True)
         parts.append(_table(ready.library.trace(), ready))
     parts = parts[1:] or parts
     return pd.concat(parts, ignore_index=True)

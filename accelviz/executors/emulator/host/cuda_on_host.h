@@ -108,8 +108,9 @@ constexpr int warpSize = 32;
     emulator::access(FROM, BYTES, emulator::LOAD, emulator::DEVICE, EMULATOR_HERE); \
     emulator::access(TO, BYTES, emulator::STORE, emulator::DEVICE, EMULATOR_HERE);  \
     std::memcpy(static_cast<void *>(TO), FROM, BYTES)
+// Constant default constructors: g++ would initialise a shared array of anything else at run time,
+// under a guard at which the threads of a block, all of them one of the host's, wait for ever.
 #define EMULATOR_VECTOR_COPIES(NAME)                  \
-    NAME() = default;                                 \
     EMULATOR_INSTRUCTION NAME(const NAME &from) {     \
         EMULATOR_MOVE(&from, this, sizeof(NAME));     \
     }                                                 \
@@ -120,11 +121,13 @@ constexpr int warpSize = 32;
 #define EMULATOR_VECTORS(T, PREFIX)                                                        \
     struct alignas(2 * sizeof(T)) PREFIX##2 {                                              \
         T x, y;                                                                            \
+        constexpr PREFIX##2() : x(), y() {}                                                \
         PREFIX##2(T x, T y) : x(x), y(y) {}                                                \
         EMULATOR_VECTOR_COPIES(PREFIX##2)                                                  \
     };                                                                                     \
     struct alignas(4 * sizeof(T) < 16 ? 4 * sizeof(T) : 16) PREFIX##4 {                    \
         T x, y, z, w;                                                                      \
+        constexpr PREFIX##4() : x(), y(), z(), w() {}                                      \
         PREFIX##4(T x, T y, T z, T w) : x(x), y(y), z(z), w(w) {}                          \
         EMULATOR_VECTOR_COPIES(PREFIX##4)                                                  \
     };                                                                                     \
