@@ -149,7 +149,7 @@ def test_the_source_runs_from_top_to_bottom(name):
 # What submissions are worth
 
 
-@pytest.mark.parametrize("seed", ["", "7", "123456789"])
+@pytest.mark.parametrize("seed", ["", "1", "7", "4711", "123456789"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_perfect_submission_has_all_points_whatever_the_course_s_seed(name, seed, monkeypatch):
     need_compiler(name)

@@ -13,12 +13,14 @@ import pytest
 pytest.importorskip("nbformat")
 
 import accelviz
+from accelviz.bench import features
 from accelviz.course import checks, hidden
 from accelviz.course.checks import common, metrics, names, steps
-from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
+from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, PartitionError
 from accelviz.executors import find_executor
 from accelviz.executors.emulator import build
-from accelviz.strategies import Strategy
+from accelviz.strategies import LaunchConfig, Plan, Strategy
+from accelviz.workload import Workload
 from tests.course.assignments import graded, marked, read, run
 
 needs_compiler = pytest.mark.skipif(
@@ -43,9 +45,14 @@ def test_what_a_student_prints_is_not_seen(capsys):
 
 
 def test_an_error_names_its_case():
-    with pytest.raises(ValueError, match="wrong") as caught, common.case("a hub"):
+    with pytest.raises(ValueError, match="^a hub: wrong$"), common.case("a hub"):
         raise ValueError("wrong")
-    assert caught.value.__notes__ == ["The case: a hub."]
+    with pytest.raises(PartitionError, match="^a hub: degrees: negative. "), common.case("a hub"):
+        raise PartitionError("degrees", "negative", "0 or more")
+    for silent in (AssertionError(), KeyError(3)):
+        with pytest.raises(type(silent)) as caught, common.case("a hub"):
+            raise silent
+        assert caught.value.__notes__ == ["The case: a hub."]
 
 
 @pytest.mark.parametrize(("share", "text"), [(1 / 3, "1.67"), (1.2, "5.0"), (-1.0, "0.0")])
@@ -60,12 +67,51 @@ def test_points_are_plain_floats(share, text):
         lambda degrees: np.array(sorted(range(len(degrees)), key=list(degrees).__getitem__)),
         lambda degrees: getattr(np, "arg" + "sort")(degrees, kind="stable"),
         lambda degrees: accelviz.degree_sort(degrees),
-        lambda degrees: np.array([degrees.tolist().index(d) for d in degrees]),
     ],
 )
 def test_sorting_by_comparison_is_seen(function):
     with pytest.raises(AssertionError, match="count instead"):
         checks.sorting.linear_sort(function, seed=1)
+
+
+def test_walking_a_list_is_seen():
+    with pytest.raises(AssertionError, match="uses index, which walks a whole list"):
+        checks.sorting.linear_sort(
+            lambda degrees: np.array([degrees.tolist().index(d) for d in degrees]), seed=1
+        )
+
+
+COUNTING = """
+def count(degrees):
+    return np.bincount(degrees, minlength=1)
+
+def sort(degrees, places):
+    order = [0] * len(degrees)
+    for index, degree in enumerate(degrees):
+        order[places[degree]] = index
+        places[degree] += 1
+    return np.array(order, dtype=np.int32)
+
+def counting_sort(degrees):
+    unique = count(degrees)
+    return sort(degrees, np.cumsum(unique) - unique)
+"""
+
+
+def test_helpers_and_variables_may_have_any_name():
+    namespace = {"np": np}
+    exec(COUNTING, namespace)
+    checks.sorting.linear_sort(namespace["counting_sort"], seed=1)
+
+
+def test_a_helper_named_sort_may_not_sort():
+    namespace = {"np": np}
+    cheat = COUNTING.replace(
+        "    return np.array(order", "    order.sort()\n    return np.array(order"
+    )
+    exec(cheat, namespace)
+    with pytest.raises(AssertionError, match="uses sort; count instead"):
+        checks.sorting.linear_sort(namespace["counting_sort"], seed=1)
 
 
 def test_steps_are_counted():
@@ -227,9 +273,32 @@ def test_a_wrong_result_names_its_case():
     graphs = hidden.small_graphs(1, "wide")
     checks.kernels.multiplies(code, graphs, [32], seed=3)
     wrong = code.replace("sum += ", "sum = ")
-    with pytest.raises(KernelError, match="wrong result") as caught:
+    with pytest.raises(KernelError, match="^wide, 32 columns: .*wrong result"):
         checks.kernels.multiplies(wrong, graphs, [32], seed=3)
-    assert caught.value.__notes__ == ["The case: wide, 32 columns."]
+
+
+@needs_compiler
+def test_a_wrong_result_names_an_element():
+    code = graded("A4-cuda-kernel").names["code"]
+    graph = hidden.graph_of([2, 1], 5, np.random.default_rng(0), "toy")
+    wrong = code.replace("column < n_cols", "column < n_cols && column != 1")
+    X = features(5, 3, seed=graph.nnz)
+    right = float((graph.adjacency.astype(np.float64) @ X)[0, 1])
+    with pytest.raises(KernelError) as caught:
+        checks.kernels.multiplies(wrong, {"toy": graph}, [3])
+    expected = f"Y[0, 1] is 0, and should be {right:.6g} (2 of 6 are wrong)."
+    assert expected in str(caught.value)
+
+
+@needs_compiler
+def test_the_compiler_s_first_error_is_in_the_first_line():
+    code = graded("A4-cuda-kernel").names["code"]
+    with pytest.raises(KernelError) as caught:
+        checks.kernels.multiplies(code + "planted", hidden.small_graphs(1, "wide"), [32])
+    first, *rest = str(caught.value).splitlines()
+    assert "does not compile" in first
+    assert "error: " in first
+    assert first.split("error: ")[1] not in "".join(rest)
 
 
 def test_without_a_gpu_the_bonus_is_nothing_and_no_error(monkeypatch):
@@ -261,6 +330,56 @@ def test_the_bonus_of_the_model_solution_on_a_gpu():
     exec(source.source, names)
     assert 0 < checks.kernels.gpu_bonus(names["code"], 4) <= 4
     assert checks.kernels.gpu_bonus(names["code"].replace("atomicAdd(&", "f("), 4) == 0
+
+
+UNCLEARED = """
+class Uncleared(Strategy):
+    name = "uncleared"
+
+    def build(self, graph, n_cols):
+        def work(start, stop):
+            lines = [line for line in table if start <= line[0] < stop]
+            return Workload(*np.array(lines, dtype=np.int64).reshape(-1, 5).T)
+
+        table = []
+        for row in range(graph.n_rows):
+            first, count = int(graph.row_pointers[row]), int(graph.degrees[row])
+            cut = count // 2 if SPLIT else 0
+            if cut:
+                table.append((len(table), 0, row, first, cut))
+            if count or not LINELESS:
+                table.append((len(table), 0, row, first + cut, count - cut))
+        launch = LaunchConfig((len(table), 1, 1), 4)
+        return Plan(self.name, graph, n_cols, {}, graph, launch, work, zero_output=False)
+"""
+
+
+@pytest.mark.parametrize(
+    ("split", "lineless", "message"),
+    [
+        (False, True, "^toy, 1 columns: row 1 of the matrix has no line; zero_output has to be"),
+        (True, False, "^toy, 1 columns: row 0 of the matrix lies in several blocks; zero_output"),
+        (False, False, None),
+    ],
+)
+def test_an_output_that_had_to_be_cleared_is_named(split, lineless, message):
+    names = {"np": np, "SPLIT": split, "LINELESS": lineless, "Workload": Workload}
+    names |= {"Strategy": Strategy, "Plan": Plan, "LaunchConfig": LaunchConfig}
+    exec(UNCLEARED, names)
+    graph = hidden.graph_of([4, 0, 2], 5, np.random.default_rng(0), "toy")
+    if message is None:
+        checks.schemes.replays(names["Uncleared"](), {"toy": graph})
+        return
+    with pytest.raises(AssertionError, match=message):
+        checks.schemes.replays(names["Uncleared"](), {"toy": graph})
+
+
+def test_a_sweep_of_another_graph_is_named():
+    table = accelviz.sweep("pubmed", max_block_warps=range(2, 8), max_warp_nzs=[8, 16, 32])
+    with pytest.raises(AssertionError, match="no row of it is what a sweep of cora gives"):
+        checks.reports.sweep_numbers(table, "cora", 5)
+    table.loc[:8] = accelviz.sweep("cora", max_block_warps=range(2, 5), max_warp_nzs=[8, 16, 32])
+    assert checks.reports.sweep_numbers(table, "cora", 5) == 2.5
 
 
 # The hidden inputs

@@ -11,6 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.analysis.accuracy import Oracle
+from accelviz.bench import check
+from accelviz.errors import KernelError
+from accelviz.executors.base import ReadyPlan
+
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
@@ -27,12 +32,19 @@ def quietly() -> Iterator[None]:
 
 @contextlib.contextmanager
 def case(name: str) -> Iterator[None]:
-    """Run the block quietly, and name the case in whatever it raises."""
+    """Run the block quietly, and name the case in whatever it raises.
+
+    The name goes to the front of the message, as tables of grades show a message's first line and
+    no notes; it becomes a note where an exception does not keep its message in its arguments.
+    """
     try:
         with quietly():
             yield
     except Exception as error:
-        error.add_note(f"The case: {name}.")
+        if len(error.args) == 1 and isinstance(error.args[0], str):
+            error.args = (f"{name}: {error.args[0]}",)
+        if name not in str(error):
+            error.add_note(f"The case: {name}.")
         raise
 
 
@@ -68,6 +80,42 @@ def same(what: str, found: Any, expected: npt.NDArray[Any]) -> None:
             f"{what}[{where}] is {array[place]}, and should be {expected[place]} "
             f"({len(different)} of {array.size} are wrong)"
         )
+
+
+def multiplied(ready: ReadyPlan, X: npt.NDArray[np.float32], oracle: Oracle) -> None:
+    """Carry a plan out, hold the result to float64, and name an element that is wrong.
+
+    Parameters
+    ----------
+    ready : ReadyPlan
+        Of the CPU or the emulator.
+    X : array of float32, shape (n_senders, n_cols)
+    oracle : Oracle
+        Of the same graph, and of features whose first columns are `X`.
+
+    Raises
+    ------
+    KernelError
+        If the result is wrong, or the kernel does what is wrong on a GPU.
+    """
+    try:
+        check(ready, X, oracle)
+    except KernelError as error:
+        if "wrong result" not in str(error):
+            raise
+        out = ready.output()
+        out.fill(np.nan)
+        Y = ready.multiply(X, out)
+        expected, bound = (each[:, : Y.shape[1]] for each in (oracle.expected, oracle.bound))
+        wrong = np.argwhere(~(np.abs(Y - expected) <= bound))
+        if not len(wrong):  # another result than before
+            raise
+        row, column = (int(place) for place in wrong[0])
+        raise KernelError(
+            ready.plan.strategy,
+            f"wrong result: Y[{row}, {column}] is {Y[row, column]:.6g}, and should be "
+            f"{expected[row, column]:.6g} ({len(wrong)} of {Y.size} are wrong)",
+        ) from None
 
 
 def share_of(points: float, share: float) -> float:

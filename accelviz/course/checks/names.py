@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import sys
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, ModuleType
@@ -14,6 +15,8 @@ from accelviz.strategies import REGISTRY, Plan, Strategy
 
 #: Where the library has the answers to A2 and A3.
 _PARTITIONS = "accelviz.partition"
+#: Instructions that read a variable by its name.
+_VARIABLES = frozenset(("LOAD_GLOBAL", "LOAD_NAME"))
 
 
 def looked_up(functions: Iterable[Any]) -> dict[str, Any]:
@@ -27,7 +30,8 @@ def looked_up(functions: Iterable[Any]) -> dict[str, Any]:
     Returns
     -------
     dict of str to object
-        Global names, attributes and imports, with the global object of that name or None.
+        Global names, attributes and imports, with the global object of that name or None. Functions
+        of their own module or notebook are not among them: a helper may have any name.
 
     Raises
     ------
@@ -43,16 +47,30 @@ def looked_up(functions: Iterable[Any]) -> dict[str, Any]:
         if each in seen:
             continue
         seen.add(each)
-        for name in _names(each.__code__):
-            found[name] = known = each.__globals__.get(name)
-            if isinstance(known, FunctionType) and known.__globals__ is each.__globals__:
+        variables, others = _names(each.__code__)
+        for name in variables | others:
+            known = each.__globals__.get(name)
+            own = isinstance(known, FunctionType) and known.__globals__ is each.__globals__
+            if own:
                 waiting.append(known)
+            if name in others or not own:
+                found[name] = known
     return found
 
 
-def _names(code: CodeType) -> set[str]:
-    inner = [_names(each) for each in code.co_consts if isinstance(each, CodeType)]
-    return set(code.co_names).union(*inner)
+def _names(code: CodeType) -> tuple[set[str], set[str]]:
+    """Return the global variables that code reads, and its attributes, imports and the like."""
+    variables: set[str] = set()
+    others: set[str] = set()
+    for each in dis.get_instructions(code):
+        if each.opcode in dis.hasname:
+            (variables if each.opname in _VARIABLES else others).add(str(each.argval))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            inner = _names(constant)
+            variables |= inner[0]
+            others |= inner[1]
+    return variables, others
 
 
 @contextlib.contextmanager

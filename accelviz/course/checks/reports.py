@@ -64,7 +64,7 @@ def sweep_numbers(table: Any, graph: Any, points: float) -> float:
     Raises
     ------
     AssertionError
-        If `sweep_table` does.
+        If `sweep_table` does, or if no row is confirmed.
     """
     sweep_table(table, graph)
     with case("the numbers of the sweep"):
@@ -76,6 +76,7 @@ def sweep_numbers(table: Any, graph: Any, points: float) -> float:
         for warps, rows in own.groupby("max_block_warps"):
             for nonzeros, same in rows.groupby("max_warp_nzs"):
                 right += _confirmed(same, graph, warps, nonzeros)
+        require(right, f"no row of it is what a sweep of {load_graph(graph).name} gives")
     return share_of(points, right / len(own))
 
 

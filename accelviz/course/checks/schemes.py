@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from accelviz.analysis.accuracy import Oracle
-from accelviz.bench import check, features
-from accelviz.course.checks.common import case, require, share_of
+from accelviz.bench import features
+from accelviz.course.checks.common import case, multiplied, require, share_of
 from accelviz.course.checks.metrics import N_COLS, Metrics, bounds, measured, shares
 from accelviz.course.checks.names import own_work
 from accelviz.executors import find_executor
@@ -81,7 +81,7 @@ def replays(strategy: Any, graphs: Graphs, columns: tuple[int, ...] = (1, 33, 10
     Raises
     ------
     AssertionError, AccelvizError
-        If a result is wrong: in the wrong row, or never written.
+        If a result is wrong: in the wrong row, never written, or added to what was not cleared.
     """
     for name, graph in graphs.items():
         X = features(graph.shape[1], max(columns), seed=graph.nnz)
@@ -90,7 +90,8 @@ def replays(strategy: Any, graphs: Graphs, columns: tuple[int, ...] = (1, 33, 10
             with case(f"{name}, {n_cols} columns"):
                 plan = planned(strategy, graph, n_cols)
                 plan.check()
-                check(find_executor("cpu").prepare(plan), X[:, :n_cols], oracle)
+                _require_writing(plan)
+                multiplied(find_executor("cpu").prepare(plan), X[:, :n_cols], oracle)
 
 
 def waiting(strategy: Any, graphs: Graphs, points: float) -> float:
@@ -216,6 +217,23 @@ def _check_matrix(plan: Plan) -> None:
             np.array_equal(getattr(right, name), getattr(plan.matrix, name)),
             f"the matrix's {name} are not those of the graph with its rows permuted",
         )
+
+
+def _require_writing(plan: Plan) -> None:
+    """Require that each row be written by one block, unless the output is cleared first.
+
+    The replay on the CPU adds up whole rows, and would not notice several blocks.
+    """
+    if plan.zero_output:
+        return
+    work = plan.workload()
+    blocks = np.bincount(
+        np.unique(np.stack([work.row, work.block]), axis=1)[0], minlength=plan.matrix.n_rows
+    )
+    for wrong, what in ((blocks == 0, "has no line"), (blocks > 1, "lies in several blocks")):
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise AssertionError(f"row {row} of the matrix {what}; zero_output has to be True")
 
 
 def _same_records(

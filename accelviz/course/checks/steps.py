@@ -146,7 +146,9 @@ def linear(
     """
     found = looked_up([function])
     names = set(found) | {getattr(each, "__name__", "") for each in found.values()}
-    _refuse(names & (SORTING | WALKING))
+    _refuse(names & SORTING)
+    walking = ", ".join(sorted(names & WALKING))
+    require(not walking, f"it uses {walking}, which walks a whole list; no step of it is counted")
     compiled = [name for name, each in found.items() if hasattr(each, "py_func")]
     require(not compiled, f"{compiled} is compiled by Numba, where no step can be counted")
     with case("counting steps"):
