@@ -1,9 +1,10 @@
 # accelviz: everything a newcomer needs is one word after `make`.
 #
-#   make demo      install into .venv, then plan and check an SpMM on a real graph
-#   make test      install, then run the tests (no GPU needed)
-#   make lab       install, then open JupyterLab on notebooks/
-#   make install   install only
+#   make demo         install into .venv, then plan and check an SpMM on a real graph
+#   make test         install, then run the tests (no GPU needed)
+#   make lab          install, then open JupyterLab on notebooks/
+#   make html         install, then run the lessons and write web pages of them to build/course/
+#   make install      install only
 #
 # With an NVIDIA GPU, say CUDA=13 (or CUDA=12) once, as in `make demo CUDA=13`: it adds CuPy.
 
@@ -42,10 +43,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 READY := $(VENV)/.ready$(CUDA)-
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab install check format lock clean
+.PHONY: help demo test lab html install check format lock clean
 
 help:
-	@sed -n '3,8s/^# \{0,1\}//p' Makefile
+	@sed -n '3,9s/^# \{0,1\}//p' Makefile
 
 demo: $(READY)base
 	@$(BIN)/accelviz demo $(ARGS)
@@ -55,6 +56,9 @@ test: $(READY)test
 
 lab: $(READY)lab
 	@$(BIN)/jupyter lab --notebook-dir=notebooks $(ARGS)
+
+html: $(READY)lab
+	@$(BIN)/accelviz html $(ARGS)
 
 install: $(READY)base
 	@echo "accelviz is installed in $(VENV). 'make demo' shows it at work."

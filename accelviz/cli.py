@@ -1,4 +1,4 @@
-"""The command line: `accelviz demo`, `accelviz doctor` and `accelviz assignments`."""
+"""The command line: `accelviz demo`, `doctor`, `html` and `assignments`."""
 
 from __future__ import annotations
 

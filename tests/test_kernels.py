@@ -82,7 +82,8 @@ def test_a_kernel_that_does_not_exist_is_named():
 def test_every_kernel_file_belongs_to_a_strategy():
     used = {kernel_of(strategy, **parameters).file for strategy, parameters in VARIANTS}
     there = {path.name for path in files.kernel_directory().glob("*.cu")}
-    assert used == there - {"machine.cu"}  # which measures the machine
+    # machine.cu measures the machine; preprocess.cu works before a plan (test_preprocessing.py)
+    assert used == there - {"machine.cu", "preprocess.cu"}
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -123,6 +123,13 @@ def test_a_plan_says_what_the_rule_chose_and_takes_it_back():
     np.testing.assert_array_equal(again.metadata, plan.metadata)
 
 
+@pytest.mark.parametrize("block_threads", [32, 64, 512])
+def test_the_rule_stays_in_its_own_range(block_threads):
+    plan = accelviz.plan("cora", "lane_groups", 16, block_threads=block_threads)
+    again = accelviz.plan("cora", "lane_groups", 16, **plan.parameters)
+    assert again.parameters == plan.parameters
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -41,8 +41,20 @@ class Assignment:
 
     @functools.cached_property
     def source(self) -> Any:
-        """The notebook's content."""
-        return read_notebook(self.path)
+        """The notebook's content.
+
+        Raises
+        ------
+        ArgumentError
+            If it cannot be read.
+        """
+        try:
+            return read_notebook(self.path)
+        except (OSError, ValueError, AttributeError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise ArgumentError(
+                str(self.path), f"it cannot be read: {reason}", "a notebook"
+            ) from error
 
     @functools.cached_property
     def released(self) -> Any:

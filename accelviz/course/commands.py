@@ -1,9 +1,11 @@
-"""`accelviz assignments ...`: what its verbs take, do and print."""
+"""`accelviz assignments ...` and `accelviz html`: what they take, do and print."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,13 +13,21 @@ from typing import Any
 from tqdm import tqdm
 
 from accelviz.course.needs import need
+from accelviz.errors import ArgumentError, DeviceUnavailable
 
 #: What a verb prints, and its exit status.
 Answer = tuple[str, int]
 
 
 def add_to(commands: Any) -> None:
-    """Add the command `assignments` to a parser's commands."""
+    """Add the commands `assignments` and `html` to a parser's commands."""
+    html = commands.add_parser("html", help="run lessons without a GPU and write them as web pages")
+    html.add_argument("folder", nargs="?", type=Path, default=Path("notebooks"), metavar="FOLDER")
+    html.add_argument("--output", type=Path, default=Path("build/course"), help="(%(default)s)")
+    html.add_argument("--no-run", dest="run_cells", action="store_false", help="without results")
+    html.add_argument("--cell-seconds", type=_positive, default=600.0, metavar="S", help="(600)")
+    html.set_defaults(run=_plainly(_html))
+
     assignments = commands.add_parser(
         "assignments", help="release, examine and grade the course's assignments"
     )
@@ -29,7 +39,7 @@ def add_to(commands: Any) -> None:
     release.add_argument(
         "--fresh", action="store_true", help="replace sources that are in the folder already"
     )
-    release.set_defaults(run=_release)
+    release.set_defaults(run=_plainly(_release))
 
     preflight = verbs.add_parser("preflight", help="say what is wrong with a submission")
     preflight.add_argument("submissions", nargs="+", type=Path, metavar="SUBMISSION")
@@ -40,7 +50,7 @@ def add_to(commands: Any) -> None:
     preflight.add_argument(
         "--repair", action="store_true", help="write a repaired copy into repaired/ beside it"
     )
-    preflight.set_defaults(run=_preflight)
+    preflight.set_defaults(run=_plainly(_preflight))
 
     grade = verbs.add_parser("grade", help="grade submitted/<student>/<assignment>/")
     grade.add_argument("--course", type=Path, required=True, metavar="FOLDER")
@@ -49,23 +59,60 @@ def add_to(commands: Any) -> None:
     grade.add_argument("--force", action="store_true", help="run again what has not changed")
     grade.add_argument("--output", type=Path, help="the table (FOLDER/grades-by-question.csv)")
     _add_limits(grade)
-    grade.set_defaults(run=_grade)
+    grade.set_defaults(run=_plainly(_grade))
 
     board = verbs.add_parser("leaderboard", help="the class's schemes on hidden graphs")
     board.add_argument("folder", type=Path, metavar="FOLDER", help="a course, or submissions")
     board.add_argument("--assignment", default="A3", metavar="NAME", help="(%(default)s)")
-    board.add_argument("--seed", type=int, help="of the hidden graphs (the course's)")
+    board.add_argument("--seed", type=_seed, help="of the hidden graphs (the course's)")
     board.add_argument("--output", type=Path, help="the table (FOLDER/leaderboard.csv, and .md)")
     _add_limits(board)
-    board.set_defaults(run=_leaderboard)
+    board.set_defaults(run=_plainly(_leaderboard))
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cell-seconds", type=float, metavar="S", help="time of a cell (60)")
-    parser.add_argument("--seconds", type=float, metavar="S", help="time of a submission (600)")
-    parser.add_argument("--memory", type=float, metavar="GIB", help="address space (4)")
+    parser.add_argument("--cell-seconds", type=_positive, metavar="S", help="time of a cell (60)")
+    parser.add_argument("--seconds", type=_positive, metavar="S", help="time of a submission (600)")
+    parser.add_argument("--memory", type=_positive, metavar="GIB", help="address space (4)")
     parser.add_argument("--network", action="store_true", default=None, help="leave it the network")
     parser.add_argument("--gpu", action="store_true", default=None, help="leave it the GPU")
+
+
+def _positive(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0.0 < float(text) < math.inf:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not an integer of at least 0")
+    return int(text)
+
+
+def _plainly(
+    verb: Callable[[argparse.Namespace], Answer],
+) -> Callable[[argparse.Namespace], Answer]:
+    """Let a verb say in one line which file it could not read or write."""
+
+    @functools.wraps(verb)
+    def run(options: argparse.Namespace) -> Answer:
+        try:
+            return verb(options)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            expected = "a place that exists, and that can be read and written"
+            raise ArgumentError(str(error.filename or "files"), reason, expected) from error
+
+    return run
+
+
+def _table(path: Path) -> Path:
+    """Return where a table goes, if it can: long before it is written."""
+    if not path.parent.is_dir() or path.is_dir() or path.suffix == ".md":
+        raise ArgumentError(str(path), "no table can be written there", "such as grades.csv")
+    return path
 
 
 def _limits(options: argparse.Namespace) -> dict[str, Any]:
@@ -73,6 +120,32 @@ def _limits(options: argparse.Namespace) -> dict[str, Any]:
     keys = ("cell_seconds", "seconds", "memory_gib", "network", "gpu")
     given = {key: getattr(options, names.get(key, key)) for key in keys}
     return {key: value for key, value in given.items() if value is not None}
+
+
+def _html(options: argparse.Namespace) -> Answer:
+    need("nbconvert", "lab")
+    from accelviz.course.pages import write
+
+    with _told(" notebooks") as progress:
+        done = write(
+            options.folder,
+            options.output,
+            run=options.run_cells,
+            seconds=options.cell_seconds,
+            progress=progress,
+        )
+    lines = [f"{name} has no page: {reason}" for name, reason in done.failed.items()]
+    lines += [f"left as TeX: {tex}" for tex in done.formulas]
+    lines.append(f"{len(done.pages)} pages; begin with {done.pages[0]}")
+    return "\n".join(lines), 1 if done.failed else 0
+
+
+def _need_gpu(options: argparse.Namespace) -> None:
+    """Refuse `--gpu` where there is none: extra points would be missing without a word."""
+    from accelviz.executors import gpu_state
+
+    if options.gpu and not (state := gpu_state()).ready:
+        raise DeviceUnavailable("--gpu", state.detail, state.fix or "leave out --gpu")
 
 
 def _release(options: argparse.Namespace) -> Answer:
@@ -133,6 +206,8 @@ def _grade(options: argparse.Namespace) -> Answer:
     need("nbgrader", "course")
     from accelviz.course.grading import BY_HAND, grade, merged, read_table, table
 
+    _need_gpu(options)
+    output = _table(options.output) if options.output else None
     with _told() as progress:
         found = grade(
             options.course,
@@ -142,7 +217,7 @@ def _grade(options: argparse.Namespace) -> Answer:
             force=options.force,
             progress=progress,
         )
-    output = options.output or options.course / "grades-by-question.csv"
+    output = output or options.course / "grades-by-question.csv"
     frame = table(found)
     partly = bool(options.assignment or options.student)
     whole = merged(read_table(output), frame) if partly else frame
@@ -166,6 +241,8 @@ def _leaderboard(options: argparse.Namespace) -> Answer:
     from accelviz.course.leaderboard import leaderboard, markdown
     from accelviz.course.sandbox import Limits
 
+    _need_gpu(options)
+    output = _table(options.output) if options.output else None
     with _told() as progress:
         frame = leaderboard(
             options.folder,
@@ -174,7 +251,7 @@ def _leaderboard(options: argparse.Namespace) -> Answer:
             limits=Limits(**_limits(options)),
             progress=progress,
         )
-    output = options.output or options.folder / "leaderboard.csv"
+    output = output or options.folder / "leaderboard.csv"
     frame.to_csv(output, index=False)
     text = markdown(frame)
     output.with_suffix(".md").write_text(text + "\n", encoding="utf-8")
@@ -183,9 +260,9 @@ def _leaderboard(options: argparse.Namespace) -> Answer:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[Callable[[str], object]]:
-    """Show on a terminal which submission is being run."""
-    with tqdm(unit=" submissions", leave=False, disable=None) as bar:
+def _told(unit: str = " submissions") -> Iterator[Callable[[str], object]]:
+    """Show on a terminal which one is being run."""
+    with tqdm(unit=unit, leave=False, disable=None) as bar:
 
         def progress(name: str) -> None:
             bar.set_description(name)

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from nbgrader.api import Gradebook
 from nbgrader.preprocessors import (
     AssignLatePenalties,
     CheckCellMetadata,
@@ -17,6 +18,7 @@ from nbgrader.preprocessors import (
 from traitlets import Bool, Float, Integer
 
 from accelviz.course.hidden import COURSE_SEED
+from accelviz.course.outputs import extra_points
 from accelviz.course.sandbox import Limits, Run
 
 
@@ -48,6 +50,23 @@ class SandboxedExecute(NbGraderPreprocessor):
         seed = {COURSE_SEED: str(self.seed)}
         runs = Run(nb, limits, Path(path) if path else None, seed).run()
         nb.metadata.setdefault("accelviz", {})["runs"] = [asdict(run) for run in runs]
+        nb.metadata["accelviz"]["gpu"] = self.gpu
+        return nb, resources
+
+
+class SaveExtraPoints(NbGraderPreprocessor):
+    """Saves extra points into the gradebook, as the extra credit of the graded cell above them."""
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        """Save those of a notebook that was run."""
+        own = resources["nbgrader"]
+        if extra := extra_points(nb):
+            with Gradebook(own["db_url"]) as gradebook:
+                for each in extra:
+                    names = (own["notebook"], own["assignment"], own["student"])
+                    grade = gradebook.find_grade(each.credited, *names)
+                    grade.extra_credit = each.points or None
+                gradebook.db.commit()
         return nb, resources
 
 
@@ -57,6 +76,7 @@ PREPROCESSORS = [
     IgnorePattern,
     LimitOutput,
     SaveAutoGrades,
+    SaveExtraPoints,
     AssignLatePenalties,
     CheckCellMetadata,
 ]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import logging
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -79,22 +81,63 @@ class Course:
             )
         return find_assignments(self.root / "source")
 
+    def check(self) -> None:
+        """Look whether nbgrader can work here.
+
+        Raises
+        ------
+        ArgumentError
+            If it would not find the folder, or its gradebook cannot be opened.
+        """
+        path = str(self.root.resolve())
+        if glob.escape(path) != path:
+            raise ArgumentError(path, "nbgrader takes no path with [, ], * or ?", "another folder")
+        if (self.root / "gradebook.db").exists():
+            try:
+                with self.gradebook():
+                    pass
+            except Exception as error:
+                reason = first_line(getattr(error, "orig", error))
+                where = str(self.root / "gradebook.db")
+                raise ArgumentError(where, reason, "nbgrader's gradebook") from error
+
     def configuration(self, assignment: str) -> Any:
-        """Return nbgrader's settings: those of `nbgrader_config.py`, for one assignment."""
+        """Return nbgrader's settings: those of `nbgrader_config.py`, for one assignment.
+
+        Raises
+        ------
+        ArgumentError
+            If that file raises an error.
+        """
         need("nbgrader", "course")
         from traitlets.config import Config, PyFileConfigLoader
 
         found = Config()
         if (self.root / "nbgrader_config.py").is_file():
-            found = PyFileConfigLoader("nbgrader_config.py", str(self.root)).load_config()
+            loader = PyFileConfigLoader("nbgrader_config.py", str(self.root))
+            try:
+                found = loader.load_config()
+            except Exception as error:  # it is a program
+                where, reason = self.root / "nbgrader_config.py", f"{type(error).__name__}: {error}"
+                raise ArgumentError(str(where), reason, "the settings of a course") from error
         found.CourseDirectory.root = str(self.root.resolve())
         found.CourseDirectory.db_url = self.database
         found.CourseDirectory.assignment_id = assignment
         return found
 
     def seed(self) -> int:
-        """Return the course's seed of all hidden graphs."""
-        return int(self.configuration("").SandboxedExecute.get("seed", 0))
+        """Return the course's seed of all hidden graphs.
+
+        Raises
+        ------
+        ArgumentError
+            If it is no integer of at least 0.
+        """
+        found = self.configuration("").SandboxedExecute.get("seed", 0)
+        if not isinstance(found, int) or found < 0:
+            where = str(self.root / "nbgrader_config.py")
+            raise ArgumentError(where, f"the seed is {found!r}", "an integer of at least 0")
+        return found
 
     def run(self, converter: type, configuration: Any) -> str:
         """Run one of nbgrader's steps.
@@ -114,7 +157,7 @@ class Course:
             try:
                 converter(coursedir=folder, config=configuration, log=log).start()
             except Exception as error:  # nbgrader's own exception says only where to look
-                return heard.reason() or f"{type(error).__name__}: {error}"
+                return heard.reason() or f"{type(error).__name__}: {first_line(error)}"
         return ""
 
     @contextlib.contextmanager
@@ -137,11 +180,18 @@ class _Heard(logging.Handler):
         self.messages.append(record.getMessage())
 
     def reason(self) -> str:
-        """Return the first exception's last line, else the first message."""
+        """Return what the first exception says, else the first message."""
         for message in self.messages:
             if message.startswith("Traceback"):
-                return message.strip().splitlines()[-1]
+                lines = message.strip().splitlines()
+                named = [line for line in lines if re.match(r"[A-Za-z_][\w.]*(:|$)", line)]
+                return (named or lines)[-1]
         return self.messages[0].splitlines()[0] if self.messages else ""
+
+
+def first_line(error: object) -> str:
+    """Return the first line of an exception's text."""
+    return next(iter(str(error).splitlines()), "")
 
 
 @contextlib.contextmanager

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import glob
 import hashlib
-import math
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,13 +15,13 @@ import nbformat
 import pandas as pd
 
 from accelviz.course.assignments import Assignment, choose, read_notebook
-from accelviz.course.cells import is_graded, is_locked, question_of
-from accelviz.course.folder import Course
+from accelviz.course.folder import Course, first_line
 from accelviz.course.needs import need
+from accelviz.course.outputs import extra_points
 from accelviz.course.preflight import examine
 from accelviz.course.problems import Checked
 from accelviz.course.sandbox import copy_files
-from accelviz.errors import ArgumentError
+from accelviz.errors import AccelvizError, ArgumentError
 
 
 class Row(NamedTuple):
@@ -76,8 +74,8 @@ def grade(
 
     Each submission is examined first (`examine`), repaired into `checked/` where that is safe, and
     graded by nbgrader alone, its cells in the sandbox. One that cannot be graded is set aside. What
-    was graded before and has not changed since is not run again; its points, those given by hand
-    included, are read from the gradebook.
+    was graded before and has not changed since is not run again, unless now it may have the GPU for
+    the first time; its points, those given by hand included, are read from the gradebook.
 
     Parameters
     ----------
@@ -107,8 +105,9 @@ def grade(
     need("nbgrader", "course")
     course = Course(root)
     known = course.assignments()
+    course.check()
     wanted = {each.name for each in choose(known, list(assignments))}
-    found = []
+    found = [*_strays(root / "submitted", students)]
     for student, folder in submissions(root / "submitted", students):
         assignment = known.get(folder.name)
         if assignment is None:
@@ -119,7 +118,8 @@ def grade(
             found.append(Graded(student, folder.name, set_aside=reason))
         elif assignment.name in wanted:
             progress(f"{student} {assignment.name}")
-            found.append(_grade(course, student, assignment, settings or {}, force))
+            found.append(_graded(course, student, assignment, settings or {}, force))
+    found.sort(key=lambda each: (each.student, each.assignment))
     if not found:
         whom = f" of {', '.join([*students, *assignments])}" if students or assignments else ""
         raise ArgumentError(
@@ -137,6 +137,17 @@ def submissions(folder: Path, students: Sequence[str] = ()) -> Iterator[tuple[st
             for assignment in sorted(student.glob("*/")):
                 if not assignment.name.startswith("."):
                     yield student.name, assignment
+
+
+def _strays(folder: Path, students: Sequence[str]) -> Iterator[Graded]:
+    """Name notebooks that lie where nothing is graded."""
+    for path in sorted([*folder.glob("*.ipynb"), *folder.glob("*/*.ipynb")]):
+        inside = path.parent != folder
+        student = path.parent.name if inside else path.stem
+        if (not students or student in students) and not student.startswith("."):
+            right = f"{student if inside else 'STUDENT'}/ASSIGNMENT/ASSIGNMENT.ipynb"
+            reason = f"{path.name} does not lie in {right}; move it there"
+            yield Graded(student, path.stem if inside else "", set_aside=reason)
 
 
 def table(found: Sequence[Graded]) -> pd.DataFrame:
@@ -182,7 +193,9 @@ def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
 
 def examined(folder: Path, assignment: Assignment) -> Checked | str:
     """Find the notebook of a submission and examine it; say why if there is none."""
-    notebooks = sorted(path for path in folder.glob("*.ipynb") if not path.is_symlink())
+    notebooks = sorted(
+        path for path in folder.glob("*.ipynb") if path.is_file() and not path.is_symlink()
+    )
     exact = [path for path in notebooks if path.name == f"{assignment.name}.ipynb"]
     checked = [examine(path, [assignment]) for path in exact or notebooks]
     fitting = [each for each in checked if each.notebook is not None]
@@ -197,15 +210,34 @@ def examined(folder: Path, assignment: Assignment) -> Checked | str:
     return f"there is no notebook, but {there}"
 
 
-def _grade(
+def _graded(
     course: Course, student: str, assignment: Assignment, settings: dict[str, Any], force: bool
 ) -> Graded:
+    """Grade a submission, or set it aside if anything at all goes wrong with it."""
     result = Graded(student, assignment.name)
+    try:
+        _grade(course, student, assignment, settings, force, result)
+    except AccelvizError:  # of the course or of this machine
+        raise
+    except Exception as error:  # such as a folder that cannot be read
+        result.rows.clear()
+        result.set_aside = f"{type(error).__name__}: {first_line(error)}"
+    return result
+
+
+def _grade(
+    course: Course,
+    student: str,
+    assignment: Assignment,
+    settings: dict[str, Any],
+    force: bool,
+    result: Graded,
+) -> None:
     submitted = course.step("submitted", student, assignment.name)
     checked = examined(submitted, assignment)
     if isinstance(checked, str):
         result.set_aside = checked
-        return result
+        return
     for problem in checked.problems:
         if not problem.harmless:
             what = f"repaired: {problem.what}" if problem.mended else problem.what
@@ -213,14 +245,14 @@ def _grade(
             result.remarks.append(what)
     key = _key(checked.notebook, submitted, assignment, course.seed())
     last = _autograded(course, student, assignment).metadata.get("accelviz", {})
-    if force or last.get("key") != key:
+    first_on_gpu = bool(settings.get("gpu")) and not last.get("gpu")
+    if force or last.get("key") != key or first_on_gpu:
         _write(course, student, assignment, checked.notebook, submitted, key)
         reason = _autograde(course, student, assignment, settings)
         if reason:
             result.set_aside = reason
-            return result
+            return
     _read_grades(course, assignment, result)
-    return result
 
 
 def _key(notebook: Any, folder: Path, assignment: Assignment, seed: int) -> str:
@@ -287,6 +319,8 @@ def _read_grades(course: Course, assignment: Assignment, result: Graded) -> None
     """Read a graded submission's points from the gradebook, its times from the notebook."""
     last = _autograded(course, result.student, assignment)
     runs = {run["question"]: run for run in last.metadata.get("accelviz", {}).get("runs", [])}
+    extra = {each.credited: each.question for each in extra_points(last)}
+    rows = []
     with course.gradebook() as gradebook:
         submission = gradebook.find_submission(assignment.name, result.student)
         grades = {each.name: each for book in submission.notebooks for each in book.grades}
@@ -300,22 +334,13 @@ def _read_grades(course: Course, assignment: Assignment, result: Graded) -> None
                 by_hand = own.manual_score is None and own.auto_score is None
                 problem = problem or (BY_HAND if by_hand else "")
                 points = None if by_hand else float(own.score)
+                if question in extra and points is not None and own.extra_credit:
+                    points -= own.extra_credit
+                    told = "extra points"
+                    rows.append(Row(extra[question], float(own.extra_credit), 0.0, problem=told))
                 result.rows.append(Row(question, points, float(own.max_score), seconds, problem))
             elif problem:
                 result.rows.append(Row(question, seconds=seconds, problem=problem))
         if penalty := float(submission.late_submission_penalty or 0.0):
-            result.rows.append(Row("late", -penalty, problem="late penalty"))
-    result.rows += _bonus(last)
-
-
-def _bonus(notebook: Any) -> list[Row]:
-    """Read extra points: the value of a locked cell that gives none and is named so."""
-    found = []
-    for cell in notebook.cells:
-        if question_of(cell).endswith("-bonus") and is_locked(cell) and not is_graded(cell):
-            for output in cell.get("outputs", []):
-                text = "".join(output.get("data", {}).get("text/plain", ""))
-                with contextlib.suppress(ValueError):
-                    if 0.0 < (points := float(text)) < math.inf:
-                        found.append(Row(question_of(cell), points, 0.0, problem="extra points"))
-    return found
+            rows.append(Row("late", -penalty, problem="late penalty"))
+    result.rows += rows

@@ -61,8 +61,10 @@ def leaderboard(
     Raises
     ------
     ArgumentError
-        If there is no such assignment, or no submission of it.
+        If there is no such folder or assignment, or no submission of it.
     """
+    if not folder.is_dir():
+        raise ArgumentError(str(folder), "there is no such folder", "a course, or submissions")
     home = folder / "source"
     known = find_assignments(home if home.is_dir() else None)
     (wanted,) = choose(known, [assignment])

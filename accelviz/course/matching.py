@@ -72,12 +72,18 @@ def match(release: list[Any], submission: list[Any]) -> Match:
         for i, cell in enumerate(release):
             if i not in found.place:
                 _claim(found, i, (k for k, own in _free(found, submission) if same(cell, own)))
-    given = {cell.source.strip() for cell in release} - set(STUB.values())
-    for i, cell in enumerate(release):
-        if i not in found.place and question_of(cell):
-            near = _between(found, i, submission)
-            own = [(k, each) for k, each in near if each.source.strip() not in given]
-            _claim(found, i, _alike(cell, own))
+    given = {cell.source.strip() for cell in release} - set(STUB.values()) | {""}
+    before = -1
+    while before < len(found.place):  # what was found may be what hid another
+        before = len(found.place)
+        for i, cell in enumerate(release):
+            if i not in found.place and question_of(cell):
+                near = _between(found, i, submission)
+                near = ((k, each) for k, each in near if owners.get(each.get("id"), i) == i)
+                own = [(k, each) for k, each in near if each.source.strip() not in given]
+                if not is_locked(cell):  # an edited copy of a test is no answer
+                    own = [(k, each) for k, each in own if not _is_test_of(release, each)]
+                _claim(found, i, _alike(cell, own))
     found.restored = {i for i in found.place if i not in groups and question_of(release[i])}
     return found
 
@@ -135,6 +141,12 @@ def _alike(original: Any, candidates: list[tuple[int, Any]]) -> Iterator[int]:
     yield from (-k for share, k in sorted(shares, reverse=True) if share >= _SAME_FRAME)
     if len(fitting) == 1 and not names:
         yield fitting[0][0]
+
+
+def _is_test_of(release: list[Any], cell: Any) -> bool:
+    return any(
+        is_locked(each) and _ratio(each.source, cell.source) >= _SAME_TEST for each in release
+    )
 
 
 def _ratio(one: str, other: str) -> float:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import math
+from typing import Any, NamedTuple
 
 import nbformat
+
+from accelviz.course.cells import is_graded, is_locked, question_of
 
 
 def raised_by(cell: Any) -> str:
@@ -60,3 +64,43 @@ def settle(cell: Any) -> str:
         return ""
     problem = f"the test ended in {text[:60]!r}, which is not a number from 0 to {most:g}"
     return fail(cell, "NotPoints", problem)
+
+
+class Extra(NamedTuple):
+    """Points beyond an assignment's own.
+
+    Attributes
+    ----------
+    question : str
+        The grade id of the cell that gives them.
+    credited : str
+        The graded cell above it, whose extra credit they are in the gradebook.
+    points : float
+        0 if there are none.
+    """
+
+    question: str
+    credited: str
+    points: float
+
+
+def extra_points(notebook: Any) -> list[Extra]:
+    """Find extra points: the values of locked cells that give no points, named `...-bonus`."""
+    found, above = [], ""
+    for cell in notebook.cells:
+        question = question_of(cell)
+        if is_graded(cell):
+            above = question
+        elif above and is_locked(cell) and question.endswith("-bonus"):
+            found.append(Extra(question, above, _value(cell)))
+    return found
+
+
+def _value(cell: Any) -> float:
+    for output in reversed(cell.get("outputs", [])):
+        if output.output_type == "execute_result":
+            with contextlib.suppress(ValueError):
+                points = float("".join(output.data.get("text/plain", "")))
+                if 0.0 < points < math.inf:
+                    return points
+    return 0.0

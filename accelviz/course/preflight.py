@@ -20,6 +20,11 @@ from accelviz.course.assignments import Assignment
 from accelviz.course.cells import question_of
 from accelviz.course.problems import Checked, Problem
 from accelviz.course.repair import repair
+from accelviz.errors import AccelvizError
+
+_FRESH = "Open it in Jupyter and save it again; if that fails, start from a fresh copy."
+#: A notebook with larger outputs than these is held to be an accident.
+_MOST_BYTES = 100_000_000
 
 
 def examine(path: Path, known: Iterable[Assignment]) -> Checked:
@@ -36,7 +41,15 @@ def examine(path: Path, known: Iterable[Assignment]) -> Checked:
     -------
     Checked
     """
-    known = list(known)
+    try:
+        return _examined(path, list(known))
+    except AccelvizError:  # of the assignments
+        raise
+    except Exception as error:  # whatever a damaged file leads to
+        return Checked(path, None, (_damaged(path, error),))
+
+
+def _examined(path: Path, known: list[Assignment]) -> Checked:
     notebook, problem = _read(path)
     if problem is not None:
         return Checked(path, None, (problem,))
@@ -49,19 +62,31 @@ def examine(path: Path, known: Iterable[Assignment]) -> Checked:
     problems += repair(original.cells, notebook)
     notebook.metadata["kernelspec"] = copy.deepcopy(original.metadata.get("kernelspec", {}))
     notebook.nbformat_minor = max(notebook.nbformat_minor, 5)
+    nbformat.writes(notebook).encode("utf-8")  # as it will have to be
     return Checked(path, assignment, tuple(problems), notebook)
 
 
 def _read(path: Path) -> tuple[Any, Problem | None]:
-    fresh = "Open it in Jupyter and save it again; if that fails, start from a fresh copy."
+    fresh = _FRESH
     try:
-        text = path.read_text("utf-8")
-    except IsADirectoryError:
-        return None, Problem("unreadable", f"{path} is a folder without a notebook.", "Add it.")
+        if path.is_dir():
+            return None, Problem("unreadable", f"{path} is a folder without a notebook.", "Add it.")
+        if path.exists() and not path.is_file():
+            return None, Problem("unreadable", f"{path.name} is no file.", "Hand in a notebook.")
+        if (size := path.stat().st_size) > _MOST_BYTES:
+            what = (
+                f"{path.name} has {size / 1e6:,.0f} MB, and at most {_MOST_BYTES / 1e6:g} are read."
+            )
+            return None, Problem("unreadable", what, "Clear all outputs, and save it again.")
+        text = path.read_text("utf-8-sig")
     except FileNotFoundError:
         return None, Problem("unreadable", f"There is no file {path.name}.", "Check its name.")
-    except (OSError, UnicodeDecodeError) as error:
-        return None, Problem("unreadable", f"{path.name} cannot be read: {error}.", fresh)
+    except UnicodeDecodeError as error:
+        what = f"{path.name} is not UTF-8 (byte {error.start})."
+        return None, Problem("unreadable", what, fresh)
+    except OSError as error:
+        what = f"{path.name} cannot be read: {error.strerror or error}."
+        return None, Problem("unreadable", what, "See that it can be opened.")
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
@@ -88,9 +113,15 @@ def _read(path: Path) -> tuple[Any, Problem | None]:
             nbformat.validate(notebook)
             notebook.nbformat_minor = minor
     except Exception as error:  # whatever a damaged file makes nbformat raise
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return None, Problem("unreadable", f"{path.name} is a damaged notebook: {reason}.", fresh)
+        return None, _damaged(path, error)
+    for cell in notebook.cells:  # editors on Windows may have ended its lines their way
+        cell.source = cell.source.replace("\r\n", "\n")
     return notebook, None
+
+
+def _damaged(path: Path, error: Exception) -> Problem:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return Problem("unreadable", f"{path.name} is a damaged notebook: {reason}.", _FRESH)
 
 
 def _old_format(notebook: Any) -> Problem:

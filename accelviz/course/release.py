@@ -52,7 +52,7 @@ def release(
     Raises
     ------
     ArgumentError
-        If there is no such assignment, or nbgrader refuses its source.
+        If there is no such assignment, or nbgrader refuses the folder or the source.
     DeviceUnavailable
         If nbgrader is not installed.
     """
@@ -64,6 +64,7 @@ def release(
         known = {**{path.stem: Assignment(path.parent) for path in paths}, **known}
         known = dict(sorted(known.items()))
     chosen = choose(known, list(names))
+    course.check()
     root.mkdir(parents=True, exist_ok=True)
     if not (root / "nbgrader_config.py").exists():
         text = CONFIGURATION.format(seed=1 + secrets.randbelow(10**6))

@@ -19,6 +19,8 @@ from accelviz.partition.checks import checked_integer
 BLOCK_THREADS = 128
 #: Bounded by the shared memory of a block, which holds its nonzeros, or a sum for each group.
 MOST_THREADS, MOST_GROUP_NZS = 512, 128
+#: Blocks that fit on an SM of any GPU so far.
+MOST_SM_BLOCKS = 32
 #: Columns that one load of 16 bytes or less can move, the widest first, by what X is kept in.
 VECTORS = {"float32": (4, 2, 1), "float16": (8, 4, 2, 1), "bfloat16": (8, 4, 2, 1)}
 FEATURE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
@@ -241,7 +243,7 @@ def lane_setting(
         ("lanes", lanes, WARPS_LIMIT),
         ("slab", slab, 1 << 20),
         ("at_once", at_once, 16),
-        ("blocks_per_sm", blocks_per_sm, 32),
+        ("blocks_per_sm", blocks_per_sm, MOST_SM_BLOCKS),
     ):
         if value is not None:
             checked_integer(name, value, most)
@@ -272,7 +274,7 @@ def lane_setting(
         short_nzs,
         threads,
         at_once or in_flight,
-        blocks_per_sm or max(1, room * BLOCK_THREADS // threads),
+        blocks_per_sm or min(max(1, room * BLOCK_THREADS // threads), MOST_SM_BLOCKS),
     )
 
 

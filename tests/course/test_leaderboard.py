@@ -84,16 +84,20 @@ def board(folder):
     return leaderboard(folder, "A3", seed=5, limits=Limits(cell_seconds=30))
 
 
+def waiting(graph):
+    """The idle share of a warp for each row, four to a block."""
+    padded = np.zeros(-(-graph.shape[0] // 4) * 4)
+    padded[: graph.shape[0]] = graph.degrees
+    return 1 - graph.nnz / (4 * padded.reshape(-1, 4).max(axis=1).sum())
+
+
 def test_a_scheme_is_measured_on_each_hidden_graph(board):
     graphs = hidden.graphs(5)
     own = board[board["student"] == "ada"].set_index("graph")
     assert set(own.index) == set(graphs)
     assert own["exact_cover"].all()
     for name, graph in graphs.items():
-        padded = np.zeros(-(-graph.shape[0] // 4) * 4)
-        padded[: graph.shape[0]] = graph.degrees
-        slots = 4 * padded.reshape(-1, 4).max(axis=1).sum()
-        assert own.loc[name, "waiting"] == pytest.approx(1 - graph.nnz / slots)
+        assert own.loc[name, "waiting"] == pytest.approx(waiting(graph))
         assert own.loc[name, "busiest_warp"] == graph.degrees.max()
         assert own.loc[name, "cut_parts"] == 0
     assert list(own["total"]) == pytest.approx([100 * own["score"].mean()] * 5, abs=0.051)
@@ -151,6 +155,18 @@ def test_the_command_writes_both(folder, tmp_path, capsys):
     frame = pd.read_csv(tmp_path / "leaderboard.csv")
     assert set(frame["student"]) == {"gus", PAPERS}
     assert (tmp_path / "leaderboard.md").read_text().splitlines()[0] == printed.splitlines()[0]
+
+
+def test_the_course_s_own_seed_is_taken_if_none_is_named(folder, tmp_path):
+    (tmp_path / "source").symlink_to(folder / "source")
+    (tmp_path / "submitted").mkdir()
+    (tmp_path / "submitted" / "ada").symlink_to(folder / "submitted" / "ada")
+    settings = "c = get_config()\nc.SandboxedExecute.seed = 9\n"
+    (tmp_path / "nbgrader_config.py").write_text(settings)
+    board = leaderboard(tmp_path, "A3", limits=Limits(cell_seconds=30))
+    own = board[board["student"] == "ada"].set_index("graph")["waiting"].to_dict()
+    assert own == pytest.approx({name: waiting(g) for name, g in hidden.graphs(9).items()})
+    assert own != pytest.approx({name: waiting(g) for name, g in hidden.graphs(0).items()})
 
 
 def test_a_folder_without_submissions(folder, tmp_path):

@@ -1,0 +1,147 @@
+// A stable radix sort of rows by degree over all blocks of a launch, for preprocess.cu, and what
+// lanes of a warp do together. A pass is `count_digits` and `place`, with a wait for all blocks
+// after each.
+#pragma once
+
+#include "common.cuh"
+
+#define WARPS (BLOCK_THREADS / WARP_SIZE)
+#define DIGITS (1 << DIGIT_BITS)
+#define EVERY_LANE 0xffffffffu
+
+// Rows, or places, begin to end - 1.
+struct Share {
+    int begin, end;
+};
+
+__device__ __forceinline__ int lane_id() {
+    return threadIdx.x % WARP_SIZE;
+}
+
+__device__ __forceinline__ int warp_id() {
+    return threadIdx.x / WARP_SIZE;
+}
+
+__device__ __forceinline__ unsigned lanes_below() {
+    return (1u << lane_id()) - 1;
+}
+
+__device__ __forceinline__ unsigned sum_up_to_lane(unsigned own) {
+#pragma unroll
+    for (int distance = 1; distance < WARP_SIZE; distance *= 2) {
+        const unsigned before = __shfl_up_sync(EVERY_LANE, own, distance);
+        if (lane_id() >= distance) own += before;
+    }
+    return own;
+}
+
+// Rows in some order: those of the graph in its own, or what a pass of the sort has left.
+struct Rows {
+    const long long *row_pointers;
+    const unsigned *degrees;
+    const int *rows;  // null for the graph's order
+
+    __device__ __forceinline__ unsigned degree(int i) const {
+        return rows ? degrees[i] : unsigned(row_pointers[i + 1] - row_pointers[i]);
+    }
+    __device__ __forceinline__ int row(int i) const {
+        return rows ? rows[i] : i;
+    }
+};
+
+// The lanes with the same digit. Their lowest acts for them.
+__device__ __forceinline__ unsigned lanes_with(unsigned digit, bool there) {
+    unsigned lanes = __ballot_sync(EVERY_LANE, there);
+#pragma unroll
+    for (int bit = 0; bit < DIGIT_BITS; ++bit) {
+        const bool set = digit >> bit & 1;
+        const unsigned votes = __ballot_sync(EVERY_LANE, set);
+        lanes &= set ? votes : ~votes;
+    }
+    return lanes;
+}
+
+// Counts each warp's rows by digit into `counts`, and the block's into `digit_counts`; returns the
+// largest degree that the thread has seen.
+__device__ unsigned count_digits(const Rows &from, int shift, Share share, unsigned *counts,
+                                 unsigned *digit_counts) {
+    for (int i = threadIdx.x; i < WARPS * DIGITS; i += BLOCK_THREADS) counts[i] = 0;
+    __syncthreads();
+    unsigned *own = &counts[warp_id() * DIGITS];
+    unsigned largest = 0;
+    for (int first = share.begin; first < share.end; first += WARP_SIZE) {
+        const int i = first + lane_id();
+        const bool there = i < share.end;
+        const unsigned degree = there ? from.degree(i) : 0;
+        const unsigned digit = degree >> shift & (DIGITS - 1);
+        const unsigned lanes = lanes_with(digit, there);
+        if (there && (lanes & lanes_below()) == 0) own[digit] += __popc(lanes);
+        largest = max(largest, degree);
+        __syncwarp();
+    }
+    __syncthreads();
+    for (int digit = threadIdx.x; digit < DIGITS; digit += BLOCK_THREADS) {
+        unsigned sum = 0;
+#pragma unroll 8
+        for (int warp = 0; warp < WARPS; ++warp) sum += counts[warp * DIGITS + digit];
+        digit_counts[blockIdx.x * DIGITS + digit] = sum;
+    }
+    return largest;
+}
+
+// Turns counts into the first place of each digit for each warp.
+__device__ void find_places(unsigned *counts, const unsigned *digit_counts) {
+    __shared__ unsigned totals[DIGITS], firsts[DIGITS];
+    for (int digit = threadIdx.x; digit < DIGITS; digit += BLOCK_THREADS) {
+        totals[digit] = firsts[digit] = 0;
+    }
+    __syncthreads();
+#pragma unroll 8
+    for (int i = threadIdx.x; i < int(gridDim.x) * DIGITS; i += BLOCK_THREADS) {
+        const unsigned count = digit_counts[i];
+        atomicAdd(&totals[i % DIGITS], count);
+        if (i / DIGITS < int(blockIdx.x)) atomicAdd(&firsts[i % DIGITS], count);
+    }
+    __syncthreads();
+    if (warp_id() == 0) {
+        unsigned smaller = 0;  // rows with a smaller digit
+        for (int digit = lane_id(); digit < DIGITS; digit += WARP_SIZE) {
+            const unsigned sum = sum_up_to_lane(totals[digit]);
+            firsts[digit] += smaller + sum - totals[digit];
+            smaller += __shfl_sync(EVERY_LANE, sum, WARP_SIZE - 1);
+        }
+    }
+    __syncthreads();
+    for (int digit = threadIdx.x; digit < DIGITS; digit += BLOCK_THREADS) {
+        unsigned next = firsts[digit];
+#pragma unroll 8
+        for (int warp = 0; warp < WARPS; ++warp) {
+            const unsigned count = counts[warp * DIGITS + digit];
+            counts[warp * DIGITS + digit] = next;
+            next += count;
+        }
+    }
+    __syncthreads();
+}
+
+// Moves the rows to the places of their digits, in order.
+__device__ void place(const Rows &from, int shift, Share share, unsigned *counts,
+                      const unsigned *digit_counts, unsigned *degrees, int *rows) {
+    find_places(counts, digit_counts);
+    unsigned *next = &counts[warp_id() * DIGITS];
+    for (int first = share.begin; first < share.end; first += WARP_SIZE) {
+        const int i = first + lane_id();
+        const bool there = i < share.end;
+        const unsigned degree = there ? from.degree(i) : 0;
+        const unsigned digit = degree >> shift & (DIGITS - 1);
+        const unsigned lanes = lanes_with(digit, there);
+        if (there) {
+            const unsigned target = next[digit] + __popc(lanes & lanes_below());
+            degrees[target] = degree;
+            rows[target] = from.row(i);
+        }
+        __syncwarp();
+        if (there && (lanes & lanes_below()) == 0) next[digit] += __popc(lanes);
+        __syncwarp();
+    }
+}

@@ -1,0 +1,262 @@
+"""What is handed to the commands by mistake: one line that says what, and the right exit status."""
+
+# ruff: noqa: E402 (what is tested needs what is skipped for)
+
+import json
+import os
+import sys
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat", reason="examining submissions needs nbformat")
+
+from accelviz import cli
+from accelviz.course import preflight
+from accelviz.course.assignments import Assignment
+from accelviz.course.preflight import examine
+from tests.course import tiny
+
+
+@pytest.fixture(scope="module")
+def assignment(tmp_path_factory):
+    return Assignment(tiny.write_source(tmp_path_factory.mktemp("assignments")))
+
+
+@pytest.fixture(scope="module")
+def right(assignment):
+    return nbformat.writes(tiny.answered(assignment.released))
+
+
+@pytest.fixture
+def course(tmp_path):
+    root = tmp_path / "spring"
+    tiny.write_source(root / "source")
+    (root / "submitted").mkdir()
+    return root
+
+
+def examined(folder, assignment, content, name="T1.ipynb"):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return examine(path, [assignment])
+
+
+# Files that editors and mail make of a notebook
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda text: b"\xef\xbb\xbf" + text.encode(),
+        lambda text: text.replace("\n", "\r\n").encode(),
+        lambda text: text.replace("\\n", "\\r\\n").encode(),
+        lambda text: json.dumps(json.loads(text), ensure_ascii=True).encode(),
+    ],
+    ids=["a byte order mark", "lines that end as on Windows", "in its cells too", "in one line"],
+)
+def test_what_only_looks_different_has_no_problem(assignment, right, tmp_path, written):
+    checked = examined(tmp_path, assignment, written(right))
+    assert checked.problems == ()
+    assert [cell.source for cell in checked.notebook.cells] == [
+        cell.source for cell in nbformat.reads(right, as_version=4).cells
+    ]
+
+
+CELL = {"cell_type": "code", "id": "a", "metadata": {}, "outputs": [], "execution_count": None}
+WHOLE = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}}
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "is no notebook (Expecting value in line 1)"),
+        ("\x00" * 64, "is no notebook"),
+        ("PK\x03\x04", "is no notebook"),
+        ("[" * 200_000, "is a damaged notebook"),
+        ('{"nbformat": 4, "x": ' + "9" * 10_000 + "}", "is a damaged notebook"),
+        ("{}".encode("utf-16"), "is not UTF-8 (byte 0)"),
+        (b'{"nbformat": 4}' + b"\xe9", "is not UTF-8 (byte 15)"),
+        (json.dumps({**WHOLE, "cells": None}), "is a damaged notebook"),
+        (json.dumps({**WHOLE, "cells": [1]}), "is a damaged notebook"),
+        (json.dumps({**WHOLE, "cells": [{**CELL, "source": [1]}]}), "is a damaged notebook"),
+        (json.dumps({**WHOLE, "cells": [{**CELL, "source": "\ud800"}]}), "is a damaged notebook"),
+        (json.dumps({**WHOLE, "metadata": 1, "cells": []}), "is a damaged notebook"),
+        (
+            json.dumps({"nbformat": 3, "nbformat_minor": 0, "worksheets": []}),
+            "format 3, and only 4",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_graded_is_named_with_the_reason(assignment, tmp_path, content, says):
+    checked = examined(tmp_path, assignment, content)
+    (problem,) = checked.problems
+    assert says in problem.what
+    assert "\n" not in str(problem)
+    assert len(str(problem)) < 400
+    assert checked.notebook is None
+
+
+def test_a_file_that_is_too_large_is_not_read(assignment, right, tmp_path, monkeypatch):
+    monkeypatch.setattr(preflight, "_MOST_BYTES", 1_000)
+    (problem,) = examined(tmp_path, assignment, right).problems
+    assert "at most 0.001 are read. Clear all outputs" in str(problem)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+def test_a_pipe_is_not_waited_for(assignment, tmp_path):
+    os.mkfifo(tmp_path / "T1.ipynb")
+    (problem,) = examine(tmp_path / "T1.ipynb", [assignment]).problems
+    assert "T1.ipynb is no file" in problem.what
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may read anything")
+def test_a_file_that_may_not_be_read(assignment, right, tmp_path):
+    path = tmp_path / "T1.ipynb"
+    path.write_text(right)
+    path.chmod(0)
+    (problem,) = examine(path, [assignment]).problems
+    assert "T1.ipynb cannot be read: Permission denied" in problem.what
+
+
+# Folders
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "says"),
+    [
+        (["release", "--course", "file"], 2, "file: File exists"),
+        (["release", "--course", "file/x"], 2, "file/x: Not a directory"),
+        (["release", "T9", "--course", "new"], 2, "T9: there is no such assignment"),
+        (["preflight", "missing.ipynb"], 1, "There is no file missing.ipynb"),
+        (["preflight", "file"], 1, "file is no notebook"),
+        (["preflight", "empty"], 1, "empty is a folder without a notebook"),
+        (["preflight", "file", "--course", "empty"], 2, "empty: it is no course folder"),
+        (["preflight", "file", "--course", "missing"], 2, "missing: it is no course folder"),
+        (["preflight", "file", "--assignment", "T9"], 2, "T9: there is no such assignment"),
+        (["grade", "--course", "missing"], 2, "missing: it is no course folder"),
+        (["grade", "--course", "file"], 2, "file: it is no course folder"),
+        (["grade", "--course", "empty"], 2, "empty: it is no course folder"),
+        (["grade", "--course", "spring"], 2, "spring/submitted: there is no submission"),
+        (["grade", "--course", "spring", "--assignment", "T9"], 2, "T9: there is no such"),
+        (["grade", "--course", "spring", "--student", "eve"], 2, "there is no submission of eve"),
+        (["grade", "--course", "spring", "--output", "no/x.csv"], 2, "no table can be written"),
+        (["grade", "--course", "spring", "--output", "empty"], 2, "no table can be written"),
+        (["leaderboard", "missing"], 2, "missing: there is no such folder"),
+        (["leaderboard", "file"], 2, "file: there is no such folder"),
+        (["leaderboard", "empty"], 2, "empty: there is no submission of A3"),
+        (["leaderboard", "empty", "--assignment", "A9"], 2, "A9: there is no such assignment"),
+        (["leaderboard", "empty", "--output", "board.md"], 2, "no table can be written"),
+    ],
+)
+def test_a_wrong_place_is_named_in_one_line(course, capsys, monkeypatch, arguments, status, says):
+    pytest.importorskip("nbgrader")
+    monkeypatch.chdir(course.parent)
+    (course.parent / "empty").mkdir()
+    (course.parent / "file").write_text("hi\n")
+    assert cli.main(["assignments", *arguments]) == status
+    printed = capsys.readouterr()
+    assert says in printed.err + printed.out
+    assert len(printed.err.splitlines()) == (status == 2)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [["--seconds", "0"], ["--cell-seconds", "-1"], ["--memory", "nan"], ["--memory", "much"]],
+)
+def test_limits_are_numbers_above_0(option, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["assignments", "grade", "--course", "x", *option])
+    assert f"{option[1]} is not a number above 0" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["assignments", "leaderboard", "x", "--seed", "-1"])
+
+
+# A course that was damaged
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("c = ", "SyntaxError: "),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("c = get_config()\nc.SandboxedExecute.seed = -1", "the seed is -1"),
+        ("c = get_config()\nc.SandboxedExecute.seed = '7'", "the seed is '7'"),
+    ],
+)
+def test_settings_that_cannot_be_read_are_named(course, capsys, text, says):
+    pytest.importorskip("nbgrader")
+    (course / "nbgrader_config.py").write_text(text)
+    folder = course / "submitted" / "ada" / "T1"
+    folder.mkdir(parents=True)
+    nbformat.write(tiny.source(), folder / "T1.ipynb")
+    assert cli.main(["assignments", "grade", "--course", str(course)]) == 2
+    error = capsys.readouterr().err
+    assert "nbgrader_config.py: " in error
+    assert says in error
+
+
+def test_a_gradebook_that_is_none_is_named(course, capsys):
+    pytest.importorskip("nbgrader")
+    (course / "gradebook.db").write_text("nothing of the kind")
+    for verb in ("release", "grade"):
+        assert cli.main(["assignments", verb, "--course", str(course)]) == 2
+        error = capsys.readouterr().err
+        assert "gradebook.db: file is not a database" in error
+        assert len(error.splitlines()) == 1
+
+
+def test_a_path_that_nbgrader_would_not_find_is_refused(tmp_path, capsys):
+    pytest.importorskip("nbgrader")
+    assert cli.main(["assignments", "release", "--course", str(tmp_path / "cs[1]")]) == 2
+    assert "nbgrader takes no path with [, ], * or ?" in capsys.readouterr().err
+    assert not (tmp_path / "cs[1]").exists()
+
+
+def test_a_source_that_cannot_be_read_is_named(course, right, capsys):
+    pytest.importorskip("nbgrader")
+    (course / "T1.ipynb").write_text(right)
+    (course / "source" / "T1" / "T1.ipynb").write_text("[]")
+    for arguments in (
+        ["preflight", str(course / "T1.ipynb"), "--course", str(course)],
+        ["release", "T1", "--course", str(course)],
+    ):
+        assert cli.main(["assignments", *arguments]) == 2
+        error = capsys.readouterr().err
+        assert "T1" in error
+        assert len(error.splitlines()) == 1
+
+
+def test_none_of_it_costs_another_student_points(course, capsys):
+    pytest.importorskip("nbgrader")
+    if sys.platform == "win32":
+        pytest.skip("submissions are not confined on Windows")
+    assert cli.main(["assignments", "release", "T1", "--course", str(course)]) == 0
+    out = nbformat.read(course / "release" / "T1" / "T1.ipynb", as_version=4)
+    right = nbformat.writes(tiny.answered(out)).encode()
+
+    def hand_in(student, content, *place):
+        path = (course / "submitted" / student).joinpath(*(place or ("T1", "T1.ipynb")))
+        path.parent.mkdir(parents=True)
+        path.write_bytes(content)
+
+    hand_in("Zoë van Dyk", b"\xef\xbb\xbf" + right.replace(b"\n", b"\r\n"))
+    hand_in("deep", b"[" * 200_000)
+    hand_in("half", json.dumps({**WHOLE, "cells": [{**CELL, "source": "\ud800"}]}).encode())
+    hand_in("stray", right, "T1.ipynb")
+    hand_in("old", b'{"nbformat": 3, "nbformat_minor": 0, "worksheets": []}')
+    os.mkfifo(course / "submitted" / "old" / "T1" / "pipe.ipynb")
+    (course / "submitted" / "loose.ipynb").write_bytes(right)
+    (course / "submitted" / ".DS_Store").write_text("x")
+    capsys.readouterr()
+    assert cli.main(["assignments", "grade", "--course", str(course)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    said = dict(line.split("  ", 1) for line in lines if line[:1] != " " and "  " in line)
+    said = {key.strip(): value.strip() for key, value in said.items()}
+    assert said["Zoë van Dyk T1"] == "7 of 7, 3 more by hand"
+    assert said["deep T1"].startswith("set aside: T1.ipynb is a damaged notebook")
+    assert said["half T1"].startswith("set aside: T1.ipynb is a damaged notebook")
+    assert said["old T1"].startswith("set aside: T1.ipynb has the notebook format 3")
+    lies = "does not lie in"
+    assert f"set aside: T1.ipynb {lies} stray/ASSIGNMENT/ASSIGNMENT.ipynb" in said["stray T1"]
+    assert f"set aside: loose.ipynb {lies} STUDENT/ASSIGNMENT/ASSIGNMENT.ipynb" in said["loose"]
+    assert not any("Traceback" in line for line in lines)

@@ -1,0 +1,244 @@
+"""Preprocessing on a real GPU is bit for bit the host's, and the plan that it makes is right."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import accelviz
+from accelviz import bench
+from accelviz.analysis.accuracy import Oracle
+from accelviz.errors import ArgumentError, PartitionError
+from accelviz.executors import gpu_state
+from accelviz.executors.cuda.device_plan import DeviceGraph, device_plan, is_local_on_device
+from accelviz.executors.cuda.preprocessing import preprocess, queue, recorded_steps
+from accelviz.graph import Graph
+from accelviz.ordering import DegreeHistogram, degree_sort
+from accelviz.partition.block_level import BlockSetting
+from accelviz.partition.lane_groups import in_place_order, lane_group_partition
+from accelviz.strategies.lane_settings import is_local
+from tests.graphs import GRAPHS
+from tests.inherited import weighted
+
+pytestmark = pytest.mark.gpu
+
+#: Groups of a block, most nonzeros of one, and of one that takes several rows.
+SETTINGS = [(16, 32, 8), (12, 5, 4), (1, 1, 1), (25, 8, 128), (32, 128, 1), (7, 64, 3)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _gpu():
+    state = gpu_state()
+    assert state.ready, f"{state.detail}: {state.fix}"
+
+
+def of_degrees(degrees, n_cols=None) -> Graph:
+    """A graph with these degrees whose columns are the first ones, and random values."""
+    degrees = np.asarray(degrees, np.int64)
+    row_pointers = np.concatenate([[0], np.cumsum(degrees)])
+    nnz = int(row_pointers[-1])
+    columns = np.arange(nnz) - np.repeat(row_pointers[:-1], degrees)
+    values = np.random.default_rng(nnz).standard_normal(nnz).astype(np.float32)
+    n_cols = int(max(degrees.max(initial=1), 1)) if n_cols is None else n_cols
+    return Graph(row_pointers, columns.astype(np.int32), values, (degrees.size, n_cols))
+
+
+def check_identical(graph: Graph, settings=SETTINGS) -> None:
+    permutation = degree_sort(graph)
+    histogram = DegreeHistogram.of(graph.row_pointers)
+    matrix = permutation.apply_to_graph(graph)
+    nonzeros = np.stack([matrix.column_indices, matrix.values.view(np.int32)], axis=1)
+    there = DeviceGraph.of(graph)
+    for max_groups, group_nzs, short_nzs in settings:
+        groups = BlockSetting(max_groups, group_nzs)
+        by_degree, cut_blocks = lane_group_partition(histogram, groups, short_nzs)
+        in_place = in_place_order(by_degree, cut_blocks, permutation.order)
+        for block_order, metadata in (("degree", by_degree), ("place", in_place)):
+            made = preprocess(*there.arrays, groups, short_nzs, block_order)
+            case = f"{graph.name}, {max_groups}, {group_nzs}, {short_nzs}, {block_order}"
+            assert made.cut_blocks == cut_blocks, case
+            for found, wanted in (
+                (made.output_rows, permutation.order),
+                (made.metadata, metadata),
+                (made.nonzeros, nonzeros),
+            ):
+                assert found.dtype == wanted.dtype, case
+                np.testing.assert_array_equal(found.get(), wanted, err_msg=case)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_it_is_bit_for_bit_the_host_s(name):
+    check_identical(weighted(GRAPHS[name]()))
+
+
+def test_degrees_of_every_kind_are_sorted():
+    rng = np.random.default_rng(11)
+    long = [70_000, 66_000, 65_536, 65_535, 65_536, 300, 256, 255]
+    for degrees in (
+        np.full(5_000, 3),
+        np.zeros(300_000, np.int64),
+        np.minimum(rng.zipf(1.7, 400_000) - 1, 30_000),
+        rng.permutation([*long, *rng.integers(0, 5, 200_000)]),
+        rng.integers(0, 700, 30_000),
+        rng.permutation(np.repeat(np.arange(3_000), 2)),
+        [3_000_000, *rng.integers(0, 3, 1_000)],
+        [1 << 24, *rng.integers(0, 70, 300_000)],
+        *(rng.integers(0, 9, size) for size in (1, 31, 32, 33, 1023, 1024, 1025, 135_168, 135_169)),
+    ):
+        check_identical(of_degrees(degrees), SETTINGS[:2])
+
+
+def test_twins_are_bit_for_bit_the_host_s():
+    for order in ("natural", "shuffled"):
+        check_identical(accelviz.load_graph("collab-twin", order=order), SETTINGS[:2])
+
+
+def test_it_comes_out_the_same_every_time():
+    rng = np.random.default_rng(2)
+    graph = DeviceGraph.of(of_degrees(np.minimum(rng.zipf(1.6, 300_000) - 1, 5_000)))
+    arrays = graph.arrays
+    first = preprocess(*arrays, BlockSetting(16, 32), 8)
+    for _ in range(50):
+        again = preprocess(*arrays, BlockSetting(16, 32), 8)
+        for name in ("metadata", "output_rows", "nonzeros"):
+            assert (getattr(again, name) == getattr(first, name)).all()
+
+
+@pytest.mark.parametrize("name", ["isolated_ends", "hub", "wide", "tall", "no_edges", "empty"])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"group_nzs": 4, "short_nzs": 2, "block_threads": 64, "block_order": "degree"},
+        {"slab": 32, "lanes": 5, "storage": "float16"},
+    ],
+)
+def test_the_plan_is_the_host_s(name, parameters):
+    check_plan(weighted(GRAPHS[name]()), parameters)
+
+
+def test_the_plan_is_the_host_s_where_the_vertex_order_matters():
+    rng = np.random.default_rng(1)
+    degrees = rng.integers(0, 60, 250_000)
+    rows = np.repeat(np.arange(degrees.size), degrees)
+    near = (rows + rng.integers(-300, 300, rows.size)) % degrees.size
+    far = rng.integers(0, degrees.size, rows.size)
+    for columns in (near, far):
+        ones = np.ones(rows.size, np.float32)
+        graph = accelviz.load_graph(
+            sparse.coo_array((ones, (rows, columns)), shape=(degrees.size,) * 2).tocsr()
+        )
+        assert is_local_on_device(DeviceGraph.of(graph)) is is_local(graph)
+        check_plan(graph, {}, columns=(64,))
+
+
+def check_plan(graph: Graph, parameters, columns=(33, 64)) -> None:
+    import cupy
+
+    for n_cols in columns:
+        host = accelviz.plan(graph, "lane_groups", n_cols, **parameters)
+        ours = device_plan(DeviceGraph.of(graph), n_cols, **parameters)
+        assert ours.kernel == host.kernel
+        assert ours.launch == host.launch
+        assert ours.scratch == host.scratch
+        assert ours.parameters == host.parameters
+        assert len(ours.workload()) == len(host.workload())
+        X = bench.features(graph.shape[1], n_cols)
+        out = cupy.full((graph.n_rows, n_cols), cupy.nan, cupy.float32)
+        accelviz.spmm(ours, cupy.asarray(X), out=out)
+        theirs = accelviz.spmm(host, cupy.asarray(X))
+        np.testing.assert_allclose(out.get(), theirs.get(), rtol=1e-3, atol=1e-3)
+        if ours.storage == "float32":
+            assert Oracle(graph, X).error(out.get()) <= 1
+
+
+def test_a_sparse_matrix_on_the_gpu_is_multiplied_without_the_host():
+    import cupy
+    from cupyx.scipy.sparse import csr_matrix
+
+    graph = accelviz.load_graph("pubmed")
+    matrix = csr_matrix(graph.adjacency)
+    X = bench.features(graph.shape[1], 32)
+    result = accelviz.spmm(device_plan(DeviceGraph.of(matrix), 32), cupy.asarray(X))
+    assert Oracle(graph, X).error(result.get()) <= 1
+
+
+def test_more_nonzeros_than_31_bits_count():
+    """Made and multiplied on the GPU: metadata in full, nonzeros and rows by samples."""
+    import cupy
+
+    if cupy.cuda.runtime.memGetInfo()[0] < 50 << 30:
+        pytest.skip("needs 50 GB of GPU memory")
+    rng = np.random.default_rng(31)
+    n_columns, n_cols = 1_000_000, 8
+    degrees = np.append(rng.integers(0, 735, 6_000_000), [3_000_000, 5, 0])
+    nnz = int(degrees.sum())
+    assert nnz > 1 << 31
+    graph = DeviceGraph(
+        cupy.asarray(np.concatenate([[0], np.cumsum(degrees)])),
+        cupy.empty(nnz, np.int32),
+        cupy.empty(nnz, np.float32),
+        (degrees.size, n_columns),
+    )
+    for first in range(0, nnz, 1 << 28):
+        part = slice(first, min(first + (1 << 28), nnz))
+        size = part.stop - part.start
+        graph.column_indices[part] = cupy.random.randint(0, n_columns, size, np.int32)
+        graph.values[part] = cupy.random.uniform(-1, 1, size, np.float32)
+    plan = device_plan(graph, n_cols)
+    order = np.argsort(degrees, kind="stable").astype(np.int32)
+    made = {name: plan.arrays[name] for name in ("output_rows", "metadata", "nonzeros")}
+    np.testing.assert_array_equal(made["output_rows"].get(), order)
+    groups = BlockSetting(plan.workload_warps, plan.parameters["group_nzs"])
+    histogram = DegreeHistogram(*np.unique(degrees, return_counts=True))
+    metadata, cut = lane_group_partition(histogram, groups, plan.parameters["short_nzs"])
+    np.testing.assert_array_equal(made["metadata"].get(), in_place_order(metadata, cut, order))
+    rows = rng.integers(0, degrees.size, 1 << 20)
+    rows = rows[degrees[order[rows]] > 0]
+    rows[:3] = degrees.size - 1, degrees.size - 2, degrees.size - 100_000
+    within = (rng.random(rows.size) * degrees[order[rows]]).astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum(degrees[order])])
+    target = cupy.asarray(starts[rows] + within)
+    source = graph.row_pointers[cupy.asarray(order[rows])] + cupy.asarray(within)
+    assert int(target.max()) > 1 << 31
+    assert int(source.max()) > 1 << 31
+    assert (made["nonzeros"][target, 0] == graph.column_indices[source]).all()
+    assert (made["nonzeros"][target, 1] == graph.values[source].view(np.int32)).all()
+    X = cupy.random.uniform(-1, 1, (n_columns, n_cols), np.float32)
+    out = cupy.full((degrees.size, n_cols), cupy.nan, np.float32)
+    accelviz.spmm(plan, X, out=out)
+    assert bool(cupy.isfinite(out).all())
+    pointers = graph.row_pointers.get()
+    for row in [*rng.integers(0, degrees.size, 300), *range(degrees.size - 100, degrees.size)]:
+        part = slice(int(pointers[row]), int(pointers[row + 1]))
+        terms = graph.values[part, None].astype(np.float64) * X[graph.column_indices[part]]
+        error = cupy.abs(out[row] - terms.sum(axis=0))
+        assert bool((error <= 1e-4 * cupy.abs(terms).sum(axis=0)).all()), row
+
+
+def test_what_is_wrong_is_named():
+    graph = DeviceGraph.of(accelviz.load_graph("cora"))
+    arrays = graph.arrays
+    groups = BlockSetting(16, 32)
+    with pytest.raises(ArgumentError, match="row_pointers: .*int32.*CuPy array of int64"):
+        preprocess(arrays[0].astype(np.int32), *arrays[1:], groups, 8)
+    with pytest.raises(ArgumentError, match="values: .*float64"):
+        preprocess(*arrays[:2], arrays[2].astype(np.float64), groups, 8)
+    with pytest.raises(ArgumentError, match="10555 values"):
+        preprocess(*arrays[:2], arrays[2][:-1], groups, 8)
+    with pytest.raises(PartitionError, match="block_order"):
+        preprocess(*arrays, groups, 8, "random")
+    with pytest.raises(ArgumentError, match="no such parameter"):
+        device_plan(graph, 16, nothing=1)
+    with pytest.raises(ArgumentError, match="for 7 rows"):
+        dataclasses.replace(graph, shape=(7, 2708))
+
+
+def test_steps_are_recorded_in_order():
+    graph = DeviceGraph.of(accelviz.load_graph("pubmed"))
+    arrays = graph.arrays
+    queue(*arrays, BlockSetting(16, 32), 8, record_steps=True)()
+    steps = recorded_steps()[:6]  # the start, four waits, the end
+    assert (steps > 0).all()
+    assert (np.diff(steps.astype(np.int64)) >= 0).all()

@@ -1,0 +1,150 @@
+"""Preprocessing on the GPU, as far as no GPU is needed: the kernels in the emulator and NVRTC."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+
+from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.executors.cuda import compile_cubin
+from accelviz.executors.cuda.preprocessing import (
+    BLOCK_THREADS,
+    BLOCKS,
+    PARAMETERS,
+    STATE_WORDS,
+    counters,
+    most_blocks,
+    spec,
+)
+from accelviz.executors.emulator import build
+from accelviz.executors.emulator.executor import emulate
+from accelviz.ordering import DegreeHistogram, degree_sort
+from accelviz.partition.block_level import BlockSetting
+from accelviz.partition.lane_groups import in_place_order, lane_group_partition
+from accelviz.strategies import LaunchConfig
+from tests.graphs import MADE, graph_of_degrees
+from tests.test_kernels import ARCHITECTURES
+
+#: Groups of a block, most nonzeros of one, and of one that takes several rows.
+SETTINGS = [(16, 32, 8), (12, 5, 4), (1, 1, 1), (25, 8, 128), (32, 128, 1)]
+
+
+@pytest.mark.skipif(build.why_not() is not None, reason="the emulator has no compiler here")
+@pytest.mark.parametrize(("name", "setting"), list(zip(MADE, SETTINGS * 5, strict=False)))
+@pytest.mark.parametrize("in_place", [False, True])
+def test_the_kernels_make_what_the_host_makes(name, setting, in_place):
+    check_emulated(MADE[name](), setting, in_place)
+
+
+@pytest.mark.skipif(build.why_not() is not None, reason="the emulator has no compiler here")
+def test_degrees_take_several_passes_of_the_sort():
+    rng = np.random.default_rng(3)
+    degrees = [70_000, 66_000, 65_536, 65_535, 300, 256, *rng.integers(0, 5, 60), 65_536, 256]
+    check_emulated(graph_of_degrees([int(degree) for degree in degrees]), SETTINGS[0], True)
+
+
+def check_emulated(graph, setting, in_place):
+    """One block: the emulator runs one after the other, and these wait for each other."""
+    if graph.n_rows == 0:
+        return
+    groups, short_nzs = BlockSetting(*setting[:2]), setting[2]
+    permutation = degree_sort(graph)
+    histogram = DegreeHistogram.of(graph.row_pointers)
+    metadata, cut_blocks = lane_group_partition(histogram, groups, short_nzs)
+    if in_place:
+        metadata = in_place_order(metadata, cut_blocks, permutation.order)
+    n_rows = graph.n_rows
+    work = dict(zip(PARAMETERS["partition"][-3:], counters(1), strict=True))
+    work |= dict.fromkeys(("spare_sorted", "spare_degrees", "spare_rows"), n_rows)
+    arrays = {
+        "row_pointers": graph.row_pointers,
+        "n_rows": np.int32(n_rows),
+        "groups": np.int32(groups.max_block_warps),
+        "max_group_nzs": np.int32(groups.max_warp_nzs),
+        "short_nzs": np.int32(short_nzs),
+        "in_place": np.int32(in_place),
+        "state": np.zeros(STATE_WORDS, np.uint32),
+        "output_rows": np.empty(n_rows, np.int32),
+        "metadata": np.empty((most_blocks(n_rows, graph.nnz, groups), 4), np.int32),
+        **{name: np.empty(size, np.uint32) for name, size in work.items()},
+    }
+    unwritten = {"output_rows", "metadata", *work}
+    launch = LaunchConfig((1, 1, 1), BLOCK_THREADS // 32)
+    made = emulate(
+        spec("partition"), launch, arrays, outputs={"state", *unwritten}, unwritten=unwritten
+    )
+    blocks, cut = made["state"][BLOCKS].tolist()
+    assert (blocks, cut) == (len(metadata), cut_blocks)
+    np.testing.assert_array_equal(made["output_rows"], permutation.order)
+    np.testing.assert_array_equal(made["metadata"][:blocks], metadata)
+    copied = emulate(
+        spec("copy_nonzeros"),
+        LaunchConfig((2, 1, 1), BLOCK_THREADS // 32),
+        {
+            **{name: made[name] for name in ("state", "metadata", "output_rows")},
+            "row_pointers": graph.row_pointers,
+            "column_indices": graph.column_indices,
+            "values": graph.values.view(np.int32),
+            "nonzeros": np.empty((graph.nnz, 2), np.int32),
+            "deg_bound": np.int32(groups.deg_bound),
+        },
+        outputs={"nonzeros"},
+        unwritten={"nonzeros"},
+    )
+    matrix = permutation.apply_to_graph(graph)
+    np.testing.assert_array_equal(copied["nonzeros"][:, 0], matrix.column_indices)
+    np.testing.assert_array_equal(copied["nonzeros"][:, 1], matrix.values.view(np.int32))
+
+
+def test_there_is_room_for_every_block():
+    rng = np.random.default_rng(7)
+    for _ in range(400):
+        setting = BlockSetting(int(rng.integers(1, 33)), int(rng.integers(1, 129)))
+        largest = int(rng.integers(1, 5 * setting.deg_bound + 2))
+        degrees = rng.integers(0, largest, rng.integers(0, 60))
+        degrees, rows = np.unique(degrees, return_counts=True)
+        rows = rows ** int(rng.integers(1, 4))
+        histogram = DegreeHistogram(degrees, rows)
+        metadata, _ = lane_group_partition(histogram, setting, int(rng.integers(1, 129)))
+        assert len(metadata) <= most_blocks(histogram.n_rows, histogram.nnz, setting)
+
+
+def test_the_room_is_little_beside_the_nonzeros():
+    degrees = np.arange(1, 2000)
+    rows = (3e7 / degrees**2.2).astype(np.int64) + 1
+    histogram = DegreeHistogram(degrees, rows)
+    room = 16 * most_blocks(histogram.n_rows, histogram.nnz, BlockSetting(16, 32))
+    assert room < 0.05 * 8 * histogram.nnz
+
+
+@pytest.fixture
+def nvrtc():
+    try:
+        compile_cubin(spec("partition"), "sm_90")
+    except DeviceUnavailable as error:
+        pytest.skip(f"kernels are not compile-checked here: {error}")
+
+
+@pytest.mark.usefixtures("nvrtc")
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("entry", PARAMETERS)
+def test_compiles_to_machine_code(entry, arch):
+    assert compile_cubin(spec(entry), arch)[:4] == b"\x7fELF"
+    assert compile_cubin(spec(entry, record_steps=True), arch)[:4] == b"\x7fELF"
+
+
+@pytest.mark.usefixtures("nvrtc")
+@pytest.mark.parametrize("name", spec("partition").defines)
+def test_refuses_to_compile_without_the_constants(name):
+    whole = spec("partition")
+    rest = {key: value for key, value in whole.defines.items() if key != name}
+    with pytest.raises(KernelError, match="does not compile for sm_90"):
+        compile_cubin(dataclasses.replace(whole, defines=rest), "sm_90")
+
+
+@pytest.mark.parametrize("entry", PARAMETERS)
+def test_takes_the_arguments_that_are_passed(entry):
+    signature = re.search(rf"\b{entry}\(const([^)]*)\)", spec(entry).source()).group(1)
+    names = [re.search(r"(\w+)\s*$", part).group(1) for part in signature.split(",")]
+    assert tuple(names) == PARAMETERS[entry]
