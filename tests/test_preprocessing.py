@@ -2,11 +2,14 @@
 
 import dataclasses
 import re
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from accelviz.errors import DeviceUnavailable, KernelError
+import accelviz
+from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
+from accelviz.executors import find_executor
 from accelviz.executors.cuda import compile_cubin
 from accelviz.executors.cuda.preprocessing import (
     BLOCK_THREADS,
@@ -148,3 +151,20 @@ def test_takes_the_arguments_that_are_passed(entry):
     signature = re.search(rf"\b{entry}\(const([^)]*)\)", spec(entry).source()).group(1)
     names = [re.search(r"(\w+)\s*$", part).group(1) for part in signature.split(",")]
     assert tuple(names) == PARAMETERS[entry]
+
+
+class _OnTheGpu:
+    """What CuPy's arrays have in common with it."""
+
+    __cuda_array_interface__: ClassVar = {"shape": (1,), "typestr": "<i4", "data": (0, True)}
+
+
+@pytest.mark.parametrize("device", ["cpu", "emulator"])
+def test_a_plan_on_the_gpu_is_refused_on_the_host(device):
+    plan = accelviz.plan("cora", "lane_groups", 4)
+    moved = dataclasses.replace(plan, arrays={**plan.arrays, "nonzeros": _OnTheGpu()})
+    executor = find_executor(device)
+    if executor.why_not() is not None:
+        pytest.skip(executor.why_not())
+    with pytest.raises(ArgumentError, match="lie on the GPU"):
+        executor.prepare(moved)

@@ -119,6 +119,19 @@ def kernel_of(plan: Plan) -> KernelSpec:
     return plan.kernel
 
 
+def refuse_device_arrays(plan: Plan) -> None:
+    """Refuse to run a plan on the host whose arrays lie on the GPU.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if any(is_device_array(array) for array in plan.arrays.values()):
+        raise ArgumentError(
+            "plan", f"the arrays of {plan.strategy!r} lie on the GPU", "device='cuda', or `plan`"
+        )
+
+
 def seconds_on_host(
     run: Callable[[], object], repeats: int, warmup: int, *, cold: bool = False
 ) -> npt.NDArray[np.float64]:

@@ -13,7 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import DeviceUnavailable
-from accelviz.executors.base import HostPlan, checked_features, checked_output, seconds_on_host
+from accelviz.executors.base import (
+    HostPlan,
+    checked_features,
+    checked_output,
+    refuse_device_arrays,
+    seconds_on_host,
+)
 from accelviz.executors.storage import restored, stored
 from accelviz.strategies import Plan
 from accelviz.workload import Workload
@@ -57,6 +63,7 @@ class CpuExecutor:
         problem = self.why_not(plan)
         if problem is not None:
             raise DeviceUnavailable("device 'cpu'", problem, "device='cuda', on a GPU")
+        refuse_device_arrays(plan)
         return CpuPlan(plan)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from accelviz.plots.assignment import block_assignment
 from accelviz.plots.card import graph_card, nonzero_pattern
 from accelviz.plots.degrees import degree_histogram, degree_shares
+from accelviz.plots.grids import limit_grid, speedup_grid
 from accelviz.plots.lanes import lane_map
 from accelviz.plots.load_histograms import warp_loads
 from accelviz.plots.loads import block_close_ups, load_maps
@@ -27,6 +28,7 @@ __all__ = [
     "degree_shares",
     "graph_card",
     "lane_map",
+    "limit_grid",
     "load_maps",
     "locality_brackets",
     "metadata_layout",
@@ -35,6 +37,7 @@ __all__ = [
     "roofline",
     "sm_timeline",
     "speedup_bars",
+    "speedup_grid",
     "speedup_ranges",
     "sweep_heatmap",
     "sweep_lines",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from accelviz.analysis.locality import Locality
-from accelviz.plots.style import BLACK, BLUE, GREY, ORANGE, tidy
+from accelviz.plots.style import BLACK, BLUE, GREY, ORANGE, new_figure, tell, tidy
 
 #: Statistic to what its axis says.
 _AXES = {
@@ -40,16 +39,20 @@ def locality_brackets(
     """
     if axes is None:
         size = (12.5, 0.9 + 0.32 * len(graphs))
-        axes = list(plt.subplots(1, 4, figsize=size, layout="constrained", sharey=True)[1])
+        axes = list(new_figure(figsize=size).subplots(1, 4, sharey=True))
     for ax, (statistic, label) in zip(axes, _AXES.items(), strict=True):
+        between = 0
         for y, found in enumerate(graphs.values()):
             natural, real, shuffled = (each.relative[statistic] for each in found)
             ax.plot([natural, shuffled], [y, y], color=GREY, lw=1, alpha=0.5, zorder=1)
             ax.plot(natural, y, "<", ms=6, color=BLUE, label="twin, natural order")
             ax.plot(shuffled, y, ">", ms=6, color=ORANGE, label="twin, shuffled order")
             ax.plot(real, y, "D", ms=6, color=BLACK, label="real", zorder=3)
+            between += min(natural, shuffled) <= real <= max(natural, shuffled)
         ax.set_xlabel(label, fontsize=9)
         ax.set_xlim(left=min(0, ax.get_xlim()[0]))
+        what = f"By {statistic} {between} of {len(graphs)} real graphs lie"
+        tell(ax, f"{what} between the two orders of their twins.")
         tidy(ax)
     axes[0].set_yticks(range(len(graphs)), list(graphs))
     axes[0].invert_yaxis()

@@ -98,13 +98,14 @@ def sm_timeline(
         _image(ax, blocks, line, total, colour_by)
         label += f"\n{len(blocks):,} blocks, not shown one by one"
     if by_finish and summary.tail_share > 0.1:
-        # Free of blocks, because those who end first are at the bottom.
+        # Mostly free of blocks, because those who end first are at the bottom.
         ax.annotate(
             "tail: no work is left for these SMs",
             (0.995, 0.04),
             xycoords="axes fraction",
             ha="right",
             fontsize=9,
+            bbox={"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 2},
         )
     ax.set_xlim(0, total or 1)
     ax.set_ylim(finish.size - 0.5, -0.5)

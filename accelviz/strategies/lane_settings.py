@@ -63,6 +63,8 @@ IN_FLIGHT = {
 }
 #: The same for at most four lanes of one vector: rows of X of 64 bytes and less.
 IN_FLIGHT_NARROW = (4, 10)
+#: The same for pairs of 16-bit columns, whose loads are small.
+IN_FLIGHT_PAIRS = (2, 16)
 #: A vertex order is local if this share of the nonzeros lies this near the diagonal, by the share
 #: of the columns between them. In a random order a thirty-second would.
 NEAR, LOCAL_SHARE = 1 / 64, 0.25
@@ -265,6 +267,8 @@ def lane_setting(
     if short_nzs is None:
         short_nzs = next(nzs for least, nzs in reversed(SHORT_NZS) if nnz >= least)
     in_flight, room = IN_FLIGHT[found.vector, found.lane_vectors]
+    if width == 2 and found.vector == 2:
+        in_flight, room = IN_FLIGHT_PAIRS
     if found.lane_vectors == 1 and width * found.vector * found.lanes <= 64:
         in_flight, room = IN_FLIGHT_NARROW
     return LaneSetting(

@@ -14,6 +14,7 @@ from accelviz.executors.base import (
     checked_features,
     checked_output,
     kernel_of,
+    refuse_device_arrays,
     seconds_on_host,
 )
 from accelviz.executors.emulator import build
@@ -79,6 +80,7 @@ class EmulatorExecutor:
         problem = build.why_not()
         if problem is not None:
             raise DeviceUnavailable("device 'emulator'", problem, "device='cpu', which needs none")
+        refuse_device_arrays(plan)
         return EmulatorPlan(plan, kernel_of(plan), seed=self.seed, checked=self.checked)
 
 
