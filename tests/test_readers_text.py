@@ -3,6 +3,7 @@
 import gzip
 import sys
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -48,7 +49,6 @@ def test_a_line_without_end(tmp_path, monkeypatch):
 
 
 def test_the_progress_bar(tmp_path, monkeypatch, capsys):
-    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     path = tmp_path / "long.txt.gz"
     path.write_bytes(gzip.compress(b"0 1\n" * 5000))
 
@@ -64,7 +64,8 @@ def test_the_progress_bar(tmp_path, monkeypatch, capsys):
     assert shown()
     assert not shown(progress=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: False)
-    monkeypatch.setitem(sys.modules, "ipykernel", None)
+    kernel = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
+    monkeypatch.setitem(sys.modules, "IPython", kernel)
     assert shown()
 
 

@@ -84,8 +84,14 @@ def unpacked(path: Path, progress: bool | None = None) -> Iterator[Unpacked]:
 def progress_bar(label: str, total: int, progress: bool | None) -> Any:
     """Return a bar in bytes: always, never, or (None) in a terminal or a notebook only."""
     if progress is None:
-        progress = sys.stderr.isatty() or "ipykernel" in sys.modules
+        progress = sys.stderr.isatty() or _in_a_notebook()
     return tqdm(desc=label, total=total, unit="B", unit_scale=True, disable=not progress)
+
+
+def _in_a_notebook() -> bool:
+    # Some libraries import a kernel's packages without being in one.
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def blocks(path: Path, progress: bool | None = None) -> Iterator[tuple[int, bytes]]:
