@@ -1,6 +1,7 @@
 """The emulator runs CUDA as it is meant, and finds planted mistakes."""
 
 import dataclasses
+import platform
 import re
 from pathlib import Path
 
@@ -278,6 +279,17 @@ PLANTED = {
         "    if (threadIdx.x < 8) Y[i] = __shfl_sync(0xff, X[i], 9);\n}",
         {},
         r":4: thread \d of block 0 .*outside the mask",
+    ),
+    **(
+        {
+            "division by zero": (
+                "    Y[i] = 7 / (int(threadIdx.x) - 5);\n}",
+                {},
+                r":4: thread 5 of block 0 divides an integer by zero",
+            )
+        }
+        if platform.machine().lower() in ("x86_64", "amd64")  # others do not trap
+        else {}
     ),
     "trap": ("    if (i == 7) __trap();\n    Y[i] = 0.0f;\n}", {}, r":4: thread 7 .*__trap"),
 }

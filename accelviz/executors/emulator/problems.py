@@ -22,7 +22,8 @@ _VERBS = ("reads", "writes", "updates atomically")
     LANES_MISSING,
     LANE_OUTSIDE_MASK,
     TRAPPED,
-) = range(1, 11)
+    DIVIDED_BY_ZERO,
+) = range(1, 12)
 
 
 def kernel_error(
@@ -84,6 +85,10 @@ def kernel_error(
             "a mask with the calling lane and the lane that is read",
         ),
         TRAPPED: (f"{who} stopped the kernel (__trap)", ""),
+        DIVIDED_BY_ZERO: (
+            f"{who} divides an integer by zero, which on a GPU gives a number without meaning",
+            "make sure that the divisor is not 0",
+        ),
     }[error.problem]
     return KernelError(f"{kernel}, {here or 'unknown line'}", problem, expected)
 

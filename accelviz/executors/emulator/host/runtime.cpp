@@ -8,6 +8,7 @@
 #include "runtime.h"
 
 #include <dlfcn.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <deque>
@@ -47,6 +48,7 @@ enum Problem : std::int32_t {
     LANES_MISSING,
     LANE_OUTSIDE_MASK,
     TRAPPED,
+    DIVIDED_BY_ZERO,
 };
 
 enum class State { UNSTARTED, READY, AT_ACCESS, AT_BARRIER, AT_EXCHANGE, DONE };
@@ -538,13 +540,29 @@ void trap(void *code) {
 
 extern "C" {
 
+// Processors that trap where an integer is divided by zero would end the whole process. A GPU goes
+// on, with a result that means nothing.
+static void on_division_by_zero(int number, siginfo_t *info, void *) {
+    if (!emulator::machine) {
+        signal(number, SIG_DFL);  // somebody else's; it happens again, as if nobody had looked
+        return;
+    }
+    // Codes are those of the instruction after, as from calls.
+    emulator::machine->fail(emulator::DIVIDED_BY_ZERO, emulator::address_of(info->si_addr) + 1);
+}
+
 int emulator_run(const EmulatorLaunch *launch, EmulatorError *error) {
     emulator::trace.clear();
     *error = EmulatorError{};
     emulator::Machine machine(*launch, *error);
+    struct sigaction division{}, before{};
+    division.sa_sigaction = on_division_by_zero;
+    division.sa_flags = SA_SIGINFO | SA_NODEFER;  // the handler leaves by a switch of fibers
+    sigaction(SIGFPE, &division, &before);
     emulator::machine = &machine;
     machine.run();
     emulator::machine = nullptr;
+    sigaction(SIGFPE, &before, nullptr);
     return error->problem;
 }
 
