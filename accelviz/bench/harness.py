@@ -41,6 +41,7 @@ from accelviz.records import (
     source_commit,
 )
 from accelviz.strategies import Plan, Strategy, find_strategy, strategies
+from accelviz.strategies.lane_settings import FEATURE_BYTES
 
 #: The column counts that the papers compare at.
 COLUMNS = (16, 32, 64, 96, 128)
@@ -208,17 +209,17 @@ class _Case:
     ) -> list[Measurement]:
         """Check and time a plan of this graph."""
         to_device, d, storage = self._executor.to_device, plan.n_cols, plan.storage
-        if self._inputs is None:  # not before something is to be measured
+        if storage not in self._oracles:  # not before something is to be measured
             host = features(self.graph.shape[1], self._most_columns)
-            self._inputs = to_device(host), distinct_columns(self.graph)
-        X, distinct = self._inputs
-        if storage not in self._oracles:
+            if self._inputs is None:
+                self._inputs = to_device(host), distinct_columns(self.graph)
             # Of the features as they are kept: their rounding is no mistake of the kernel.
-            host = features(self.graph.shape[1], self._most_columns)
             kept = restored(stored(host, storage), storage)
             self._oracles[storage] = Oracle(self.graph, kept).moved(to_device)
+        assert self._inputs is not None  # with the first oracle
+        X, distinct = self._inputs
         if machine is not None and (d, storage) not in self._limits:
-            width = stored(np.zeros((1, 1), np.float32), storage).itemsize
+            width = FEATURE_BYTES[storage]
             self._limits[d, storage] = spmm_limits(self.graph, d, machine, distinct, width)
         own = X[:, :d].copy() if d < X.shape[1] else X
         oracle, limits = self._oracles[storage], self._limits.get((d, storage))
