@@ -611,8 +611,6 @@ void __tsan_write_range(void *address, std::size_t bytes) {
 void __sanitizer_cov_trace_pc() {
     if (emulator::machine) emulator::machine->begin_basic_block(emulator::address_of(EMULATOR_HERE));
 }
-// GCC guards a shared array of vectors as if it had to be constructed, and looks at the guard so.
-char __tsan_atomic8_load(const volatile char *guard, int) { return *guard; }
 void __tsan_init() {}
 void __tsan_func_entry(void *) {}
 void __tsan_func_exit() {}
