@@ -1,6 +1,7 @@
 """Why one kernel is faster than another: hardware counters of single launches, by Nsight Compute.
 
     python benchmarks/counters.py profile --output counters.csv
+    python benchmarks/counters.py profile --cases ours --graphs facebook mit8 --columns 16 48
 
 Needs a GPU and `ncu`. Times under a profiler are not times: those are in the other results.
 """
@@ -15,6 +16,7 @@ from typing import Any
 
 import nsight
 import pandas as pd
+from measure import opened
 
 import accelviz
 from accelviz import bench, files
@@ -37,18 +39,30 @@ METRICS = {
     "dram_read_bytes": "dram__bytes_read.sum",
     "dram_write_bytes": "dram__bytes_write.sum",
     "registers": "launch__registers_per_thread",
+    "l1_pct": "l1tex__throughput.avg.pct_of_peak_sustained_active",
+    "l2_pct": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+    "dram_pct": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    "stalled_on_memory_pct": (
+        "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.pct"
+    ),
+    "elapsed_cycles": "sm__cycles_elapsed.max",
+    "active_cycles": "sm__cycles_active.avg",
 }
-#: Accel-GCN with and without each of its ideas, and the systems it is compared with.
-CASES: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("accel_gcn", {}),
-    ("accel_gcn", {"combined_warp": False}),
-    ("accel_gcn", {"partition": "warp"}),
-    ("accel_gcn", {"partition": "warp", "combined_warp": False}),
-    ("gnnadvisor", {}),
-    ("graphblast", {}),
-    ("ge_spmm", {}),
-    ("merge_path", {}),
-)
+CASES: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
+    # Accel-GCN with and without each of its ideas, and the systems it is compared with.
+    "published": (
+        ("accel_gcn", {}),
+        ("accel_gcn", {"combined_warp": False}),
+        ("accel_gcn", {"partition": "warp"}),
+        ("accel_gcn", {"partition": "warp", "combined_warp": False}),
+        ("gnnadvisor", {}),
+        ("graphblast", {}),
+        ("ge_spmm", {}),
+        ("merge_path", {}),
+    ),
+    # Our own, and its nearest relatives.
+    "ours": (("lane_groups", {}), ("accel_gcn", {}), ("ge_spmm", {})),
+}
 
 
 def main() -> None:
@@ -56,9 +70,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("what", choices=["profile", "launch"], help="launch is what ncu runs")
+    parser.add_argument("--cases", choices=list(CASES), default="published")
     parser.add_argument("--graphs", nargs="+", default=["collab-twin", "ppa-twin"])
     parser.add_argument("--orders", nargs="+", default=["natural", "shuffled"])
     parser.add_argument("--columns", nargs="+", type=int, default=[32, 64, 128])
+    parser.add_argument("--warm", action="store_true", help="leave the caches as they are")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     if options.what == "launch":
@@ -70,9 +86,9 @@ def main() -> None:
 def plans(options: argparse.Namespace) -> Iterator[Plan]:
     for name in options.graphs:
         for order in options.orders:
-            graph = accelviz.load_graph(name, order=order, cache=True)
+            graph = opened(name, order, cache=True)
             for n_cols in options.columns:
-                for strategy, parameters in CASES:
+                for strategy, parameters in CASES[options.cases]:
                     yield accelviz.plan(graph, strategy, n_cols, **parameters)
 
 
@@ -84,14 +100,16 @@ def launch(options: argparse.Namespace) -> None:
 
 def profile(options: argparse.Namespace) -> None:
     made = list(plans(options))
-    chosen = ("--graphs", *options.graphs, "--orders", *options.orders)
+    chosen = ("--cases", options.cases, "--graphs", *options.graphs, "--orders", *options.orders)
     columns = ("--columns", *map(str, options.columns))
     entries = [plan.kernel.entry for plan in made if plan.kernel]
-    found = nsight.profile([__file__, "launch", *chosen, *columns], entries, METRICS.values())
+    script = [__file__, "launch", *chosen, *columns]
+    found = nsight.profile(script, entries, METRICS.values(), warm=options.warm)
     common = {
         **find_executor("cuda").hardware(),
         "date": datetime.date.today().isoformat(),
         "commit": source_commit(),
+        "state": "warm" if options.warm else "cold",
     }
     rows = [
         {

@@ -32,6 +32,7 @@ from accelviz.executors.cuda.device_plan import DeviceGraph, device_plan
 from accelviz.executors.cuda.timing import event_seconds
 from accelviz.graph import Graph
 from accelviz.partition.block_level import BlockSetting
+from accelviz.partition.lane_groups import LanePartition
 from accelviz.strategies import Plan
 
 #: What `partition` does between its waits; `count` and `place` come once for each pass of the sort.
@@ -140,7 +141,7 @@ def planned_on_host(graph: Graph, n_cols: int) -> tuple[Plan, list[float]]:
     return plan, seconds
 
 
-def check(made: preprocessing.DevicePartition, host: Plan) -> None:
+def check(made: LanePartition, host: Plan) -> None:
     for name in ("metadata", "output_rows", "nonzeros"):
         if not np.array_equal(getattr(made, name).get(), host.arrays[name]):
             raise AssertionError(f"{host!r}: {name} is not the host's")

@@ -10,7 +10,11 @@ from collections.abc import Iterable, Sequence
 
 
 def profile(
-    script: Sequence[str], entries: Iterable[str], metrics: Iterable[str]
+    script: Sequence[str],
+    entries: Iterable[str],
+    metrics: Iterable[str],
+    *,
+    warm: bool = False,
 ) -> list[dict[str, float]]:
     """Run `python *script` under ncu.
 
@@ -22,6 +26,8 @@ def profile(
         Names of the kernels to count; other launches run as they are.
     metrics : iterable of str
         Nsight Compute's counters.
+    warm : bool
+        Leave in the caches what they hold; otherwise ncu empties them before each pass.
 
     Returns
     -------
@@ -39,6 +45,7 @@ def profile(
         [
             *("ncu", "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base"),
             *("--kernel-name", f"regex:^({'|'.join(sorted(set(entries)))})$"),
+            *("--cache-control", "none" if warm else "all"),
             *("--metrics", ",".join(chosen), sys.executable, *script),
         ],
         capture_output=True,

@@ -37,43 +37,11 @@
 #endif
 
 #include "common.cuh"
+#include "vectors.cuh"
 
 #define BLOCK_THREADS (BLOCK_WARPS * WARP_SIZE)
 
 #define WORKER_COLUMNS (DIMENSION_WORKERS * VECTOR)  // of all workers of a warp, side by side
-
-#if VECTOR == 4
-using Vector = float4;
-#elif VECTOR == 2
-using Vector = float2;
-#else
-using Vector = float;
-#endif
-
-// One of the columns of a vector.
-__device__ __forceinline__ float part(float vector, int) {
-    return vector;
-}
-__device__ __forceinline__ float part(float2 vector, int i) {
-    return i == 0 ? vector.x : vector.y;
-}
-__device__ __forceinline__ float part(float4 vector, int i) {
-    return i == 0 ? vector.x : i == 1 ? vector.y : i == 2 ? vector.z : vector.w;
-}
-
-__device__ __forceinline__ void add_product(float &sum, float weight, float x) {
-    sum += weight * x;
-}
-__device__ __forceinline__ void add_product(float2 &sum, float weight, float2 x) {
-    sum.x += weight * x.x;
-    sum.y += weight * x.y;
-}
-__device__ __forceinline__ void add_product(float4 &sum, float weight, float4 x) {
-    sum.x += weight * x.x;
-    sum.y += weight * x.y;
-    sum.z += weight * x.z;
-    sum.w += weight * x.w;
-}
 
 // Adds N nonzeros to a lane's sums: for the vector of columns at which X is passed, and for each of
 // the next LANE_VECTORS - 1, WORKER_COLUMNS apart, as far as they lie below `width`.

@@ -11,7 +11,7 @@ from accelviz import bench
 from accelviz.analysis.accuracy import Oracle
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.executors import gpu_state
-from accelviz.executors.cuda.device_plan import DeviceGraph, device_plan, is_local_on_device
+from accelviz.executors.cuda.device_plan import DeviceGraph, device_plan
 from accelviz.executors.cuda.preprocessing import preprocess, queue, recorded_steps
 from accelviz.graph import Graph
 from accelviz.ordering import DegreeHistogram, degree_sort
@@ -119,6 +119,8 @@ def test_the_plan_is_the_host_s(name, parameters):
 
 
 def test_the_plan_is_the_host_s_where_the_vertex_order_matters():
+    import cupy
+
     rng = np.random.default_rng(1)
     degrees = rng.integers(0, 60, 250_000)
     rows = np.repeat(np.arange(degrees.size), degrees)
@@ -129,7 +131,7 @@ def test_the_plan_is_the_host_s_where_the_vertex_order_matters():
         graph = accelviz.load_graph(
             sparse.coo_array((ones, (rows, columns)), shape=(degrees.size,) * 2).tocsr()
         )
-        assert is_local_on_device(DeviceGraph.of(graph)) is is_local(graph)
+        assert is_local(DeviceGraph.of(graph), cupy) is is_local(graph)
         check_plan(graph, {}, columns=(64,))
 
 
@@ -153,15 +155,37 @@ def check_plan(graph: Graph, parameters, columns=(33, 64)) -> None:
             assert Oracle(graph, X).error(out.get()) <= 1
 
 
-def test_a_sparse_matrix_on_the_gpu_is_multiplied_without_the_host():
+def test_a_sparse_matrix_on_the_gpu_is_multiplied_there():
     import cupy
-    from cupyx.scipy.sparse import csr_matrix
+    from cupyx.scipy import sparse as there
 
     graph = accelviz.load_graph("pubmed")
-    matrix = csr_matrix(graph.adjacency)
     X = bench.features(graph.shape[1], 32)
-    result = accelviz.spmm(device_plan(DeviceGraph.of(matrix), 32), cupy.asarray(X))
-    assert Oracle(graph, X).error(result.get()) <= 1
+    for matrix in (
+        there.csr_matrix(graph.adjacency),
+        there.coo_matrix(graph.adjacency),
+        DeviceGraph.of(graph),
+    ):
+        result = accelviz.spmm(matrix, cupy.asarray(X))
+        assert Oracle(graph, X).error(result.get()) <= 1
+        on_host = accelviz.spmm(matrix, X, "lane_groups", "cuda", slab=16)
+        assert isinstance(on_host, np.ndarray)
+        assert Oracle(graph, X).error(on_host) <= 1
+    matrix = there.csr_matrix(graph.adjacency)
+    before = accelviz.spmm(matrix, cupy.asarray(X))
+    matrix.data *= 2
+    after = accelviz.spmm(matrix, cupy.asarray(X))
+    np.testing.assert_allclose(after.get(), 2 * before.get(), rtol=1e-5, atol=1e-5)
+    with pytest.raises(ArgumentError, match="strategy: 'accel_gcn' for a matrix that lies on"):
+        accelviz.spmm(matrix, X, "accel_gcn")
+    with pytest.raises(ArgumentError, match="device: 'cpu' for a matrix that lies on the GPU"):
+        accelviz.spmm(matrix, X, device="cpu")
+    with pytest.raises(ArgumentError, match="no such parameter"):
+        accelviz.spmm(matrix, X, nothing=1)
+    with pytest.raises(ArgumentError, match="X: shape"):
+        accelviz.spmm(matrix, X[:, 0])
+    with pytest.raises(ArgumentError, match="X: shape"):
+        accelviz.spmm(matrix, X[:-1])
 
 
 def test_more_nonzeros_than_31_bits_count():

@@ -93,6 +93,26 @@ def test_the_rule_for_groups(nnz, group_nzs, short_nzs):
     assert setting.short_nzs == short_nzs
 
 
+@pytest.mark.parametrize(
+    ("n_cols", "nnz", "storage", "at_once", "blocks_per_sm"),
+    [
+        (16, 9_000_000, "float32", 4, 10),  # rows of 64 bytes
+        (32, 300_000, "float32", 2, 10),
+        (32, 9_000_000, "float32", 2, 16),
+        (48, 300_000, "float32", 2, 16),  # twelve lanes
+        (50, 9_000_000, "float32", 4, 10),
+        (50, 9_000_000, "float16", 2, 16),  # pairs of 16 bits
+        (64, 9_000_000, "float32", 2, 12),
+        (100, 9_000_000, "float32", 2, 10),  # 13 lanes of two vectors for 25
+    ],
+)
+def test_the_rule_for_loads_in_flight(n_cols, nnz, storage, at_once, blocks_per_sm):
+    setting = lane_setting(n_cols, (100_000, 100_000), nnz, local=False, storage=storage)
+    threads = setting.threads
+    assert setting.at_once == at_once
+    assert setting.blocks_per_sm == blocks_per_sm * 128 // threads
+
+
 def test_locality_is_seen():
     band = sparse.diags_array([1.0, 1.0], offsets=[1, 2], shape=(999, 999)).tocsr()
     assert is_local(accelviz.load_graph(band))

@@ -10,7 +10,14 @@ from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.executors.base import Executor, ReadyPlan, is_device_array
 from accelviz.executors.cpu import CpuExecutor
-from accelviz.executors.cuda import CudaExecutor, GpuState, gpu_state, trace_gpu
+from accelviz.executors.cuda import (
+    CudaExecutor,
+    DeviceGraph,
+    GpuState,
+    device_plan,
+    gpu_state,
+    trace_gpu,
+)
 from accelviz.executors.emulator import EmulatorExecutor, emulate, trace
 from accelviz.graph import Graph
 from accelviz.strategies import Plan, Strategy, find_strategy, plan
@@ -68,7 +75,8 @@ def spmm(
     ----------
     graph : Graph, Plan, or anything `load_graph` takes
         The sparse matrix, n_rows x n_senders. With a Plan, `strategy` and `parameters` are the
-        plan's own and cannot be given.
+        plan's own and cannot be given. A matrix of `cupyx.scipy.sparse`, or a DeviceGraph, is
+        planned on the GPU, by `lane_groups` alone, and again by each call; see `Notes`.
     X : array, shape (n_senders, n_cols)
         The features; rounded to float32. A CuPy array (or another CUDA array) stays on the GPU.
     strategy : str or Strategy, optional
@@ -103,7 +111,9 @@ def spmm(
     Notes
     -----
     The plan is made once for each graph, strategy, parameters and column count, and the last few
-    are kept with the Graph. Load a graph once and reuse it to profit from that.
+    are kept with the Graph. Load a graph once and reuse it to profit from that. A matrix on the
+    GPU may change between calls, so nothing is kept of it; that costs about as much as the
+    multiplication. `accelviz.executors.cuda.device_plan` makes a plan that can be reused.
 
     Examples
     --------
@@ -119,7 +129,7 @@ def spmm(
                 "strategy", "given beside a Plan, which has its own", "one or the other"
             )
         return _ready(graph, _choose(device, X, graph)).multiply(X, out)
-    loaded = load_graph(graph)
+    loaded = _on_device(graph) or load_graph(graph)
     X = X if hasattr(X, "shape") else np.asarray(X)
     if len(X.shape) != 2 or X.shape[1] < 1:
         raise ArgumentError(
@@ -127,6 +137,9 @@ def spmm(
             f"shape {tuple(X.shape)}",
             f"a 2-D array with {loaded.shape[1]} rows and at least one column",
         )
+    if isinstance(loaded, DeviceGraph):
+        planned = _planned_there(loaded, strategy, X.shape[1], device, parameters)
+        return _ready(planned, find_executor("cuda")).multiply(X, out)
     if strategy is None:
         strategy = FASTEST if not parameters and _on_gpu(device, X) else DEFAULT
     planned = _planned(loaded, find_strategy(strategy), X.shape[1], parameters)
@@ -145,6 +158,33 @@ def _planned(graph: Graph, strategy: Strategy, n_cols: int, parameters: dict[str
     while len(graph.plans) > _KEPT_PLANS:
         graph.plans.pop(next(iter(graph.plans)))
     return made
+
+
+def _on_device(graph: Any) -> DeviceGraph | None:
+    """Return a matrix that lies on the GPU as what `device_plan` takes, or None."""
+    if isinstance(graph, DeviceGraph):
+        return graph
+    if hasattr(graph, "tocsr") and is_device_array(getattr(graph, "data", None)):
+        return DeviceGraph.of(graph)
+    return None
+
+
+def _planned_there(
+    graph: DeviceGraph,
+    strategy: str | Strategy | None,
+    n_cols: int,
+    device: str,
+    parameters: dict[str, Any],
+) -> Plan:
+    name = FASTEST if strategy is None else find_strategy(strategy).name
+    for argument, given, wanted in (("strategy", name, FASTEST), ("device", device, "cuda")):
+        if given not in (wanted, "auto"):
+            raise ArgumentError(
+                argument,
+                f"{given!r} for a matrix that lies on the GPU",
+                f"{wanted!r}, or the matrix on the host, as from A.get()",
+            )
+    return device_plan(graph, n_cols, **parameters)
 
 
 def _on_gpu(device: str, X: Any) -> bool:

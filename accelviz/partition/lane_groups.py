@@ -7,6 +7,9 @@ cut rows come first, and the other blocks come in the order in which their rows 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +22,28 @@ from accelviz.workload import Workload, spread
 
 #: A block's first nonzero is an unsigned 32-bit word.
 MOST_NONZEROS = (1 << 32) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class LanePartition:
+    """What the kernel of `lane_groups` reads of a graph; NumPy's arrays, or CuPy's.
+
+    Attributes
+    ----------
+    metadata : array of int32, shape (blocks, 4)
+        One int4 a block, as of `lane_group_partition`.
+    cut_blocks : int
+        How many of them hold parts of cut rows.
+    output_rows : array of int32, shape (n_rows,)
+        Row of the graph that each sorted row is.
+    nonzeros : array of int32, shape (nnz, 2)
+        Column and bits of the value of each nonzero, rows in sorted order.
+    """
+
+    metadata: Any
+    cut_blocks: int
+    output_rows: Any
+    nonzeros: Any
 
 
 def lane_group_partition(

@@ -102,7 +102,7 @@ class Strategy(ABC):
         ArgumentError
             If `n_cols` is no positive integer, or a parameter is not this strategy's.
         """
-        return self.build(graph, self._checked(n_cols, parameters), **parameters)
+        return self.build(graph, self.checked(n_cols, parameters), **parameters)
 
     def closed_form(
         self, rows: RowDegrees, n_cols: int, **parameters: Any
@@ -116,10 +116,17 @@ class Strategy(ABC):
         PartitionError
             If a parameter is out of range.
         """
-        n_cols = self._checked(n_cols, parameters)
+        n_cols = self.checked(n_cols, parameters)
         return self.summarize(rows, n_cols, **{**self.defaults(), **parameters})
 
-    def _checked(self, n_cols: int, parameters: Mapping[str, Any]) -> int:
+    def checked(self, n_cols: int, parameters: Mapping[str, Any]) -> int:
+        """Check the column count and the parameters' names; return the column count.
+
+        Raises
+        ------
+        ArgumentError
+            As `plan` does.
+        """
         known = self.defaults()
         for name in parameters:
             if name not in known:

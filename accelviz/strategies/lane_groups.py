@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering import Permutation, RowDegrees, degree_sort
 from accelviz.partition.block_level import FIELD_BITS
 from accelviz.partition.lane_groups import (
+    LanePartition,
     in_place_order,
     lane_group_partition,
     lane_group_summary,
@@ -31,8 +32,8 @@ from accelviz.strategies.lane_settings import (
     lane_setting,
 )
 from accelviz.strategies.plans import WARP_SIZE, KernelSpec, LaunchConfig, Plan
+from accelviz.workload import Workload
 
-ORDERS = ("place", "degree")
 #: Shared memory that CUDA takes for itself in each block, and what an SM has at most (H100, H200).
 _RESERVED_BYTES, _SM_SHARED_BYTES = 1024, 228 * 1024
 
@@ -83,10 +84,6 @@ class LaneGroups(Strategy):
         PartitionError
             If a parameter is out of range or the graph has 2^32 nonzeros or more.
         """
-        if block_order not in ORDERS:
-            raise PartitionError("block_order", f"got {block_order!r}", " or ".join(ORDERS))
-        if not isinstance(stage, bool):
-            raise PartitionError("stage", f"got {stage!r}", "True or False")
         local, look_seconds = prepared(graph, "local vertex order", partial(_looked_at, graph))
         setting = lane_setting(
             n_cols,
@@ -95,88 +92,36 @@ class LaneGroups(Strategy):
             local=local,
             group_nzs=group_nzs,
             short_nzs=short_nzs,
-            storage=storage,
             block_threads=block_threads,
             vector=vector,
             lanes=lanes,
             slab=slab,
             at_once=at_once,
             blocks_per_sm=blocks_per_sm,
+            stage=stage,
+            storage=storage,
+            block_order=block_order,
         )
-        cover, groups = setting.cover, setting.groups
         (permutation, matrix, nonzeros), sort_seconds = prepared(
             graph, "lane groups", partial(_sorted, graph)
         )
         clock = Stopwatch()
         with clock.step("block partition"):
-            histogram = RowDegrees.of(graph).histogram
-            metadata, cut_blocks = lane_group_partition(histogram, groups, setting.short_nzs)
+            metadata, cut_blocks = lane_group_partition(
+                RowDegrees.of(graph).histogram, setting.groups, setting.short_nzs
+            )
             if block_order == "place":
                 metadata = in_place_order(metadata, cut_blocks, permutation.order)
             metadata.setflags(write=False)
-        return Plan(
-            strategy=self.name,
-            graph=graph,
-            n_cols=n_cols,
-            parameters={
-                "group_nzs": groups.max_warp_nzs,
-                "short_nzs": setting.short_nzs,
-                "block_threads": block_threads,
-                "vector": cover.vector,
-                "lanes": cover.lanes,
-                "slab": setting.slab,
-                "at_once": setting.at_once,
-                "blocks_per_sm": setting.blocks_per_sm,
-                "stage": stage,
-                "storage": storage,
-                "block_order": block_order,
-            },
+        return lane_groups_plan(
+            graph,
+            n_cols,
+            setting,
+            LanePartition(metadata, cut_blocks, permutation.order, nonzeros),
             matrix=matrix,
-            launch=LaunchConfig(
-                (len(metadata), cover.tiles, 1),
-                setting.threads // WARP_SIZE,
-                shared_percent=_shared_percent(setting),
-            ),
-            slice_workload=partial(lane_group_workload, metadata, groups),
             permutation=permutation,
-            metadata=metadata,
-            kernel=KernelSpec(
-                file="lane_groups.cu",
-                entry="lane_groups",
-                defines={
-                    "VECTOR": cover.vector,
-                    "FEATURES": list(VECTORS).index(storage),
-                    "LANES": cover.lanes,
-                    "LANE_VECTORS": cover.lane_vectors,
-                    "WHOLE_TILES": int(cover.whole(n_cols)),
-                    "GROUPS": groups.max_block_warps,
-                    "BLOCK_THREADS": setting.threads,
-                    "DEG_BOUND": groups.deg_bound,
-                    "STAGE": int(stage),
-                    "STAGED": setting.staged,
-                    "AT_ONCE": setting.at_once,
-                    "BLOCKS_PER_SM": setting.blocks_per_sm,
-                    "INFO_FIELD_BITS": FIELD_BITS,
-                },
-                arguments=(
-                    *("metadata", "output_rows", "nonzeros", "X", "Y"),
-                    *("cut_sums", "arrivals", "n_cols"),
-                ),
-            ),
-            arrays={
-                "metadata": metadata,
-                "output_rows": permutation.order,
-                "nonzeros": nonzeros,
-                "n_cols": np.int32(n_cols),
-            },
-            scratch={
-                "cut_sums": (max(cut_blocks, 1) * n_cols, np.float32),
-                "arrivals": (max(cut_blocks, 1) * cover.tiles, np.uint32),
-            },
-            zero_output=False,
+            slice_workload=partial(lane_group_workload, metadata, setting.groups),
             setup_seconds={**look_seconds, **sort_seconds, **clock.seconds},
-            workload_warps=groups.max_block_warps,
-            storage=storage,
         )
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
@@ -223,18 +168,97 @@ class LaneGroups(Strategy):
             local=None,
             group_nzs=group_nzs,
             short_nzs=short_nzs,
-            storage=storage,
             block_threads=block_threads,
             vector=vector,
             lanes=lanes,
             slab=slab,
             at_once=at_once,
             blocks_per_sm=blocks_per_sm,
+            stage=stage,
+            storage=storage,
+            block_order=block_order,
         )
         narrow = FEATURE_BYTES[storage] * n_cols < 2 * NARROW_BYTES or nnz < NARROW_DEGREE * n_rows
         known = slab is not None or narrow
         tiles = setting.cover.tiles if known else None
         return lane_group_summary(rows.histogram, setting.groups, setting.short_nzs, n_cols, tiles)
+
+
+def lane_groups_plan(
+    graph: Graph,
+    n_cols: int,
+    setting: LaneSetting,
+    made: LanePartition,
+    *,
+    matrix: Graph,
+    permutation: Permutation | None,
+    slice_workload: Callable[[int, int], Workload],
+    setup_seconds: Mapping[str, float],
+) -> Plan:
+    """Return the plan of a setting and of what the host or the GPU has made of the graph.
+
+    Parameters
+    ----------
+    graph, n_cols, matrix, permutation, slice_workload, setup_seconds
+        As in `Plan`.
+    setting : LaneSetting
+    made : LanePartition
+        With the setting's groups and order of blocks.
+    """
+    cover, groups = setting.cover, setting.groups
+    cut_blocks = max(made.cut_blocks, 1)
+    return Plan(
+        strategy=LaneGroups.name,
+        graph=graph,
+        n_cols=n_cols,
+        parameters=setting.parameters,
+        matrix=matrix,
+        launch=LaunchConfig(
+            (len(made.metadata), cover.tiles, 1),
+            setting.threads // WARP_SIZE,
+            shared_percent=_shared_percent(setting),
+        ),
+        slice_workload=slice_workload,
+        permutation=permutation,
+        metadata=made.metadata,
+        kernel=KernelSpec(
+            file="lane_groups.cu",
+            entry="lane_groups",
+            defines={
+                "VECTOR": cover.vector,
+                "FEATURES": list(VECTORS).index(setting.storage),
+                "LANES": cover.lanes,
+                "LANE_VECTORS": cover.lane_vectors,
+                "WHOLE_TILES": int(cover.whole(n_cols)),
+                "GROUPS": groups.max_block_warps,
+                "BLOCK_THREADS": setting.threads,
+                "DEG_BOUND": groups.deg_bound,
+                "STAGE": int(setting.stage),
+                "STAGED": setting.staged,
+                "AT_ONCE": setting.at_once,
+                "BLOCKS_PER_SM": setting.blocks_per_sm,
+                "INFO_FIELD_BITS": FIELD_BITS,
+            },
+            arguments=(
+                *("metadata", "output_rows", "nonzeros", "X", "Y"),
+                *("cut_sums", "arrivals", "n_cols"),
+            ),
+        ),
+        arrays={
+            "metadata": made.metadata,
+            "output_rows": made.output_rows,
+            "nonzeros": made.nonzeros,
+            "n_cols": np.int32(n_cols),
+        },
+        scratch={
+            "cut_sums": (cut_blocks * n_cols, np.float32),
+            "arrivals": (cut_blocks * cover.tiles, np.uint32),
+        },
+        zero_output=False,
+        setup_seconds=setup_seconds,
+        workload_warps=groups.max_block_warps,
+        storage=setting.storage,
+    )
 
 
 def _shared_percent(setting: LaneSetting) -> int:

@@ -7,11 +7,11 @@ measures instead.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from accelviz.errors import PartitionError
-from accelviz.graph import Graph
 from accelviz.partition.block_level import WARPS_LIMIT, BlockSetting
 from accelviz.partition.checks import checked_integer
 
@@ -38,7 +38,7 @@ L2_BYTES = 32 << 20
 #: Nonzeros to a row from which groups take more of them, in large graphs.
 LONG_DEGREE = 16
 #: Nonzeros from which a group takes more of them: below, blocks are too few for every SM.
-GROUP_NZS = ((0, 8), (1 << 17, 16), (300_000, 32))
+GROUP_NZS = ((0, 8), (1 << 17, 16), (400_000, 32))
 LONG_GROUP_NZS, LONG_NONZEROS = 64, 1 << 22
 SHORT_NZS = ((0, 4), (1 << 19, 8))
 #: Columns of a vector and vectors of a lane to the nonzeros whose loads are in flight together, and
@@ -63,11 +63,17 @@ IN_FLIGHT = {
 }
 #: The same for at most four lanes of one vector: rows of X of 64 bytes and less.
 IN_FLIGHT_NARROW = (4, 10)
+#: The same for at most eight lanes of one vector where there are so few nonzeros that the registers
+#: of more loads are worth more than further blocks.
+IN_FLIGHT_SMALL, SMALL_NONZEROS = (2, 10), 400_000
+#: The same for two vectors of four columns where some lanes have one alone.
+IN_FLIGHT_RAGGED = (2, 10)
 #: The same for pairs of 16-bit columns, whose loads are small.
 IN_FLIGHT_PAIRS = (2, 16)
 #: A vertex order is local if this share of the nonzeros lies this near the diagonal, by the share
 #: of the columns between them. In a random order a thirty-second would.
 NEAR, LOCAL_SHARE = 1 / 64, 0.25
+ORDERS = ("place", "degree")
 _SAMPLE = 1 << 16
 
 
@@ -110,21 +116,52 @@ class LaneSetting:
         Groups of a block as `max_block_warps`, most nonzeros of one as `max_warp_nzs`.
     short_nzs : int
         Most nonzeros of a group that takes several rows.
-    threads : int
-        Threads of a block, whole warps.
+    block_threads : int
+        Most threads of a block.
     at_once : int
         Nonzeros whose loads a lane has in flight together.
     blocks_per_sm : int
         Blocks that an SM should have room for.
+    stage : bool
+        Whether a block loads its nonzeros into shared memory first.
+    storage : str
+        What X is kept in.
+    block_order : str
+        Of `ORDERS`.
     """
 
     cover: Lanes
     slab: int
     groups: BlockSetting
     short_nzs: int
-    threads: int
+    block_threads: int
     at_once: int
     blocks_per_sm: int
+    stage: bool
+    storage: str
+    block_order: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of `LaneGroups.build` that give this setting whatever the rule says."""
+        return {
+            "group_nzs": self.groups.max_warp_nzs,
+            "short_nzs": self.short_nzs,
+            "block_threads": self.block_threads,
+            "vector": self.cover.vector,
+            "lanes": self.cover.lanes,
+            "slab": self.slab,
+            "at_once": self.at_once,
+            "blocks_per_sm": self.blocks_per_sm,
+            "stage": self.stage,
+            "storage": self.storage,
+            "block_order": self.block_order,
+        }
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block, whole warps."""
+        return _warps_threads(self.groups.max_block_warps * self.cover.lanes)
 
     @property
     def staged(self) -> int:
@@ -140,6 +177,10 @@ class LaneSetting:
 
 def _divided_up(dividend: int, divisor: int) -> int:
     return -(-dividend // divisor)
+
+
+def _warps_threads(threads: int) -> int:
+    return _divided_up(threads, WARPS_LIMIT) * WARPS_LIMIT
 
 
 def cover(
@@ -216,6 +257,20 @@ def chosen_slab(
     return NARROW_BYTES // feature_bytes if pays else slab
 
 
+def _in_flight(cover: Lanes, n_cols: int, nnz: int, feature_bytes: int) -> tuple[int, int]:
+    """Choose the nonzeros in flight together, and the blocks of 128 threads an SM has room for."""
+    shape = (cover.vector, cover.lane_vectors)
+    if cover.lane_vectors == 1 and feature_bytes * cover.vector * cover.lanes <= 64:
+        return IN_FLIGHT_NARROW
+    if cover.vector == feature_bytes == 2:
+        return IN_FLIGHT_PAIRS
+    if shape == (4, 1) and cover.lanes <= ENOUGH_LANES and nnz < SMALL_NONZEROS:
+        return IN_FLIGHT_SMALL
+    if shape == (4, 2) and not cover.whole(n_cols):
+        return IN_FLIGHT_RAGGED
+    return IN_FLIGHT[shape]
+
+
 def lane_setting(
     n_cols: int,
     shape: tuple[int, int],
@@ -224,13 +279,15 @@ def lane_setting(
     local: bool | None,
     group_nzs: int | None = None,
     short_nzs: int | None = None,
-    storage: str = "float32",
     block_threads: int = BLOCK_THREADS,
     vector: int | None = None,
     lanes: int | None = None,
     slab: int | None = None,
     at_once: int | None = None,
     blocks_per_sm: int | None = None,
+    stage: bool = True,
+    storage: str = "float32",
+    block_order: str = "place",
 ) -> LaneSetting:
     """Check what is given, and choose what is None by the rule.
 
@@ -239,6 +296,10 @@ def lane_setting(
     PartitionError
         If a parameter is out of range.
     """
+    if block_order not in ORDERS:
+        raise PartitionError("block_order", f"got {block_order!r}", " or ".join(ORDERS))
+    if not isinstance(stage, bool):
+        raise PartitionError("stage", f"got {stage!r}", "True or False")
     for name, value, most in (
         ("group_nzs", group_nzs, MOST_GROUP_NZS),
         ("short_nzs", short_nzs, MOST_GROUP_NZS),
@@ -259,38 +320,44 @@ def lane_setting(
     slab = slab or chosen_slab(n_cols, shape, nnz, local, width)
     found = cover(n_cols, lanes, slab, vector, storage)
     groups = min(block_threads // found.lanes, WARPS_LIMIT)
-    threads = _divided_up(groups * found.lanes, WARPS_LIMIT) * WARPS_LIMIT
+    threads = _warps_threads(groups * found.lanes)
     if group_nzs is None:
         group_nzs = next(nzs for least, nzs in reversed(GROUP_NZS) if nnz >= least)
         if nnz >= max(LONG_NONZEROS, LONG_DEGREE * shape[0]):
             group_nzs = LONG_GROUP_NZS
     if short_nzs is None:
         short_nzs = next(nzs for least, nzs in reversed(SHORT_NZS) if nnz >= least)
-    in_flight, room = IN_FLIGHT[found.vector, found.lane_vectors]
-    if width == 2 and found.vector == 2:
-        in_flight, room = IN_FLIGHT_PAIRS
-    if found.lane_vectors == 1 and width * found.vector * found.lanes <= 64:
-        in_flight, room = IN_FLIGHT_NARROW
+    in_flight, room = _in_flight(found, n_cols, nnz, width)
     return LaneSetting(
         found,
         slab or n_cols,
         BlockSetting(groups, group_nzs),
         short_nzs,
-        threads,
+        block_threads,
         at_once or in_flight,
         blocks_per_sm or min(max(1, room * BLOCK_THREADS // threads), MOST_SM_BLOCKS),
+        stage,
+        storage,
+        block_order,
     )
 
 
-def is_local(graph: Graph) -> bool:
+def is_local(graph: Any, xp: Any = np) -> bool:
     """Say whether the vertex order is local: whether many nonzeros lie near the diagonal.
 
     Looks at up to 65,536 nonzeros, evenly spaced.
+
+    Parameters
+    ----------
+    graph : Graph, or one on the GPU
+    xp : module
+        NumPy, or CuPy where the graph's arrays are CuPy's.
     """
     if graph.nnz == 0:
         return False
-    places = np.linspace(0, graph.nnz - 1, min(_SAMPLE, graph.nnz)).astype(np.int64)
-    rows = np.searchsorted(graph.row_pointers, places, side="right") - 1
+    sample = np.linspace(0, graph.nnz - 1, min(_SAMPLE, graph.nnz)).astype(np.int64)
+    places = xp.asarray(sample)
+    rows = xp.searchsorted(graph.row_pointers, places, side="right") - 1
     columns = graph.column_indices[places]
-    apart = np.abs(rows / graph.n_rows - columns / graph.shape[1])
-    return bool(np.mean(apart < NEAR) >= LOCAL_SHARE)
+    apart = xp.abs(rows / graph.n_rows - columns / graph.shape[1])
+    return bool(int(xp.count_nonzero(apart < NEAR)) >= LOCAL_SHARE * sample.size)

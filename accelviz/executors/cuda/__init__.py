@@ -6,7 +6,7 @@ The only folder that imports CuPy, and it does so only when a GPU is asked for.
 from accelviz.executors.cuda.compiler import compile_cubin
 from accelviz.executors.cuda.device_plan import DeviceGraph, device_plan
 from accelviz.executors.cuda.executor import CudaExecutor, CudaPlan
-from accelviz.executors.cuda.preprocessing import DevicePartition, preprocess
+from accelviz.executors.cuda.preprocessing import preprocess
 from accelviz.executors.cuda.state import GpuState, diagnose, driver_cuda_version, gpu_state
 from accelviz.executors.cuda.timeline import trace_gpu
 
@@ -14,7 +14,6 @@ __all__ = [
     "CudaExecutor",
     "CudaPlan",
     "DeviceGraph",
-    "DevicePartition",
     "GpuState",
     "compile_cubin",
     "device_plan",

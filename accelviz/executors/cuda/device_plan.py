@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
@@ -16,14 +16,9 @@ from accelviz.executors.cuda.state import import_cupy
 from accelviz.graph import Graph, checked_shape
 from accelviz.partition.lane_groups import lane_group_workload
 from accelviz.strategies import Plan
-from accelviz.strategies.lane_groups import LaneGroups
-from accelviz.strategies.lane_settings import LOCAL_SHARE, NEAR, LaneSetting, lane_setting
+from accelviz.strategies.lane_groups import LaneGroups, lane_groups_plan
+from accelviz.strategies.lane_settings import is_local, lane_setting
 from accelviz.workload import Workload
-
-#: Nonzeros that say whether the vertex order is local.
-_SAMPLE = 1 << 16
-#: Parameters of `LaneGroups.build` on which its setting does not depend.
-_NO_SETTING = ("stage", "block_order")
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +113,13 @@ def device_plan(graph: DeviceGraph, n_cols: int, **parameters: Any) -> Plan:
     ArgumentError, PartitionError
         As `plan` does.
     """
-    template, setting = _template(graph, n_cols, parameters)
-    made = preprocess(
-        *graph.arrays, setting.groups, setting.short_nzs, template.parameters["block_order"]
-    )
+    strategy = LaneGroups()
+    n_cols = strategy.checked(n_cols, parameters)
+    setting = lane_setting(n_cols, graph.shape, graph.nnz, local=False, **parameters)
+    if_local = lane_setting(n_cols, graph.shape, graph.nnz, local=True, **parameters)
+    if setting != if_local and is_local(graph, import_cupy()):
+        setting = if_local
+    made = preprocess(*graph.arrays, setting.groups, setting.short_nzs, setting.block_order)
 
     @cache
     def metadata() -> npt.NDArray[np.int32]:
@@ -131,62 +129,13 @@ def device_plan(graph: DeviceGraph, n_cols: int, **parameters: Any) -> Plan:
     def slice_workload(start: int, stop: int) -> Workload:
         return lane_group_workload(metadata(), setting.groups, start, stop)
 
-    launch = template.launch
-    return replace(
-        template,
-        graph=cast(Graph, graph),
+    return lane_groups_plan(
+        cast(Graph, graph),
+        n_cols,
+        setting,
+        made,
         matrix=cast(Graph, graph),
-        launch=replace(launch, grid=(len(made.metadata), *launch.grid[1:])),
-        slice_workload=slice_workload,
         permutation=None,
-        metadata=made.metadata,
-        arrays={
-            **template.arrays,
-            "metadata": made.metadata,
-            "output_rows": made.output_rows,
-            "nonzeros": made.nonzeros,
-        },
-        # The template's are for one part of a cut row.
-        scratch={
-            name: (size * max(made.cut_blocks, 1), dtype)
-            for name, (size, dtype) in template.scratch.items()
-        },
+        slice_workload=slice_workload,
         setup_seconds={},
     )
-
-
-def _template(
-    graph: DeviceGraph, n_cols: int, parameters: dict[str, Any]
-) -> tuple[Plan, LaneSetting]:
-    """Return the plan of a graph without rows that has the setting of this one, and the setting."""
-    no_rows = Graph(
-        np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), (0, graph.shape[1])
-    )
-    n_cols = LaneGroups().plan(no_rows, n_cols, **parameters).n_cols
-    given = {name: value for name, value in parameters.items() if name not in _NO_SETTING}
-    setting, if_local = (
-        lane_setting(n_cols, graph.shape, graph.nnz, local=local, **given)
-        for local in (False, True)
-    )
-    if setting != if_local and is_local_on_device(graph):
-        setting = if_local
-    settled = {  # what the rule takes from the matrix
-        "group_nzs": setting.groups.max_warp_nzs,
-        "short_nzs": setting.short_nzs,
-        "slab": setting.slab,
-    }
-    return LaneGroups().plan(no_rows, n_cols, **{**parameters, **settled}), setting
-
-
-def is_local_on_device(graph: DeviceGraph) -> bool:
-    """Say what `lane_settings.is_local` says of the same graph on the host."""
-    if graph.nnz == 0:
-        return False
-    cupy = import_cupy()
-    sample = np.linspace(0, graph.nnz - 1, min(_SAMPLE, graph.nnz)).astype(np.int64)
-    places = cupy.asarray(sample)
-    rows = cupy.searchsorted(graph.row_pointers, places, side="right") - 1
-    columns = graph.column_indices[places]
-    apart = cupy.abs(rows / graph.n_rows - columns / graph.shape[1])
-    near = int(cupy.count_nonzero(apart < NEAR))
-    return near / sample.size >= LOCAL_SHARE

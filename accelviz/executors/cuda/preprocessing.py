@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -18,9 +17,9 @@ from accelviz.errors import ArgumentError, PartitionError
 from accelviz.executors.cuda.compiler import compile_options, loaded_module
 from accelviz.executors.cuda.state import import_cupy
 from accelviz.partition.block_level import FIELD_BITS, BlockSetting
-from accelviz.partition.lane_groups import MOST_NONZEROS
+from accelviz.partition.lane_groups import MOST_NONZEROS, LanePartition
 from accelviz.strategies import KernelSpec
-from accelviz.strategies.lane_groups import ORDERS
+from accelviz.strategies.lane_settings import ORDERS
 from accelviz.strategies.plans import WARP_SIZE
 
 #: The largest block there is: fewer blocks wait for each other.
@@ -47,28 +46,6 @@ PARAMETERS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class DevicePartition:
-    """What `lane_groups` makes of a graph, on the GPU; the arrays are CuPy's.
-
-    Attributes
-    ----------
-    metadata : array of int32, shape (blocks, 4)
-        One int4 a block, as of `lane_group_partition`.
-    cut_blocks : int
-        How many of them, the first ones, hold parts of cut rows.
-    output_rows : array of int32, shape (n_rows,)
-        Row of the graph that each sorted row is.
-    nonzeros : array of int32, shape (nnz, 2)
-        Column and bits of the value of each nonzero, rows in sorted order.
-    """
-
-    metadata: Any
-    cut_blocks: int
-    output_rows: Any
-    nonzeros: Any
-
-
 def preprocess(
     row_pointers: Any,
     column_indices: Any,
@@ -76,7 +53,7 @@ def preprocess(
     groups: BlockSetting,
     short_nzs: int,
     block_order: str = "place",
-) -> DevicePartition:
+) -> LanePartition:
     """Sort a CSR matrix on the GPU by degree, and describe the blocks of `lane_groups`.
 
     Parameters
@@ -93,7 +70,7 @@ def preprocess(
 
     Returns
     -------
-    DevicePartition
+    LanePartition
 
     Raises
     ------
@@ -119,7 +96,7 @@ def queue(
     block_order: str = "place",
     *,
     record_steps: bool = False,
-) -> Callable[[], DevicePartition]:
+) -> Callable[[], LanePartition]:
     """Queue the work of `preprocess` on the current stream; what is returned waits for it."""
     cupy = import_cupy()
     for name, array, dtype in (
@@ -140,7 +117,7 @@ def queue(
     metadata = cupy.empty((most_blocks(n_rows, nnz, groups), 4), np.int32)
     nonzeros = cupy.empty((nnz, 2), np.int32)
     if n_rows == 0:
-        return lambda: DevicePartition(metadata[:0], 0, output_rows, nonzeros)
+        return lambda: LanePartition(metadata[:0], 0, output_rows, nonzeros)
     sms = _multiprocessors(cupy.cuda.Device().id)
     grid = min(sms, -(-n_rows // _BLOCK_ROWS))
     sizes = (STATE_WORDS, *(n_rows,) * 3, *counters(grid))
@@ -169,9 +146,9 @@ def queue(
             ),
         )
 
-    def finish() -> DevicePartition:
+    def finish() -> LanePartition:
         blocks, cut_blocks = work[BLOCKS].get().tolist()
-        return DevicePartition(metadata[:blocks], cut_blocks, output_rows, nonzeros)
+        return LanePartition(metadata[:blocks], cut_blocks, output_rows, nonzeros)
 
     return finish
 

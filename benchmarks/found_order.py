@@ -1,0 +1,87 @@
+"""Columns in no order, and the order that Rabbit finds for them: what it saves and what it costs.
+
+Takes twins whose ids are shuffled, finds Rabbit's order on the host, renumbers rows and columns,
+and times `lane_groups` and cuSPARSE on both, in one run. Finding the order is timed once, compiled
+before, on one core of the host; renumbering is not in it.
+
+    python benchmarks/found_order.py --cache /tmp/graphs --output orders.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import time
+from pathlib import Path
+
+import pandas as pd
+from measure import SIXTEEN, opened
+
+import accelviz
+from accelviz import files
+from accelviz.graph import Graph
+from accelviz.ordering import vertex_order
+
+CASES = ("lane_groups", "cusparse")
+ORDER = "rabbit"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--graphs", nargs="+", default=SIXTEEN)
+    parser.add_argument("--columns", nargs="+", type=int, default=[32, 64, 128])
+    parser.add_argument("--repeats", type=int, default=11)
+    parser.add_argument("--cache", metavar="FOLDER", help="keep twins on disk there")
+    parser.add_argument("--output", type=Path, required=True, help="CSV to write")
+    options = parser.parse_args()
+    if options.cache:
+        os.environ["ACCELVIZ_CACHE"] = options.cache
+    vertex_order("citeseer", ORDER)  # compiles
+    accelviz.benchmark("cora", CASES, options.columns, "cuda", repeats=1)
+
+    tables = []
+    for name in options.graphs:
+        shuffled = opened(name, "shuffled", options.cache is not None)
+        start = time.perf_counter()
+        order = vertex_order(shuffled, ORDER)
+        seconds = time.perf_counter() - start
+        found = dataclasses.replace(
+            order.apply_to_graph(shuffled, columns=True), name=f"{shuffled.name}-{ORDER}"
+        )
+        table = measured([shuffled, found], options)
+        table["order_seconds"] = table["graph"].map({found.name: seconds, shuffled.name: 0.0})
+        tables.append(table)
+        print(summary(table, shuffled, found, seconds), flush=True)
+        with files.written_whole(options.output) as temporary:
+            pd.concat(tables).to_csv(temporary, index=False)
+
+
+def measured(graphs: list[Graph], options: argparse.Namespace) -> pd.DataFrame:
+    """Time both orders of a graph in one run."""
+    return accelviz.benchmark(
+        graphs,
+        CASES,
+        options.columns,
+        "cuda",
+        repeats=options.repeats,
+        states=("warm",),
+        progress=False,
+    )
+
+
+def summary(table: pd.DataFrame, before: Graph, after: Graph, seconds: float) -> str:
+    """Say in a line what the order saves at each column count, and after how many calls it pays."""
+    times = table.set_index(["strategy", "graph", "columns"])["median_us"]
+    parts = []
+    for n_cols in sorted(table["columns"].unique()):
+        old, new = (times["lane_groups", graph.name, n_cols] for graph in (before, after))
+        pays = f", pays after {seconds * 1e6 / (old - new):,.0f} calls" if new < old else ""
+        parts.append(f"d = {n_cols}: {old:,.0f} to {new:,.0f} us{pays}")
+    return f"{before.name}: found in {seconds:.2f} s; {'; '.join(parts)}"
+
+
+if __name__ == "__main__":
+    main()
