@@ -38,7 +38,7 @@ L2_BYTES = 32 << 20
 #: Nonzeros to a row from which groups take more of them, in large graphs.
 LONG_DEGREE = 16
 #: Nonzeros from which a group takes more of them: below, blocks are too few for every SM.
-GROUP_NZS = ((0, 8), (1 << 17, 16), (400_000, 32))
+GROUP_NZS = ((0, 8), (1 << 17, 16), (300_000, 32))
 LONG_GROUP_NZS, LONG_NONZEROS = 64, 1 << 22
 SHORT_NZS = ((0, 4), (1 << 19, 8))
 #: Columns of a vector and vectors of a lane to the nonzeros whose loads are in flight together, and
