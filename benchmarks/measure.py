@@ -185,7 +185,10 @@ STUDIES = {
     ),
     "half": Study(
         "our own strategy with features kept in 16 bits, warm",
-        [*("collab-twin", "com-amazon-twin", "ovcar-8h-twin", "youtube-twin", "yelp-twin")],
+        [
+            *("collab-twin", "com-amazon-twin", "ovcar-8h-twin", "youtube-twin", "yelp-twin"),
+            *("citation-twin", "ppa-twin"),
+        ],
         (32, 64, 96, 128),
         ("warm",),
         (

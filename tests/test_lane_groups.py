@@ -103,6 +103,8 @@ def test_the_rule_for_groups(nnz, group_nzs, short_nzs):
         (50, 9_000_000, "float32", 4, 10),
         (50, 9_000_000, "float16", 2, 16),  # pairs of 16 bits
         (64, 9_000_000, "float32", 2, 12),
+        (64, 9_000_000, "float16", 3, 12),
+        (128, 9_000_000, "bfloat16", 3, 8),
         (100, 9_000_000, "float32", 2, 10),  # 13 lanes of two vectors for 25
     ],
 )

@@ -44,8 +44,8 @@ SHORT_NZS = ((0, 4), (1 << 19, 8))
 #: Columns of a vector and vectors of a lane to the nonzeros whose loads are in flight together, and
 #: to the blocks of 128 threads that an SM should have room for.
 IN_FLIGHT = {
-    (8, 1): (4, 10),
-    (8, 2): (2, 8),
+    (8, 1): (3, 12),
+    (8, 2): (3, 8),
     (8, 3): (2, 6),
     (8, 4): (1, 6),
     (4, 1): (2, 16),
