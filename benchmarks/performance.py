@@ -194,6 +194,20 @@ def rule(tables: Tables, _: Path) -> str:
     ) + markdown(head, lines).replace("---:", "---")
 
 
+def tuning(tables: Tables, _: Path) -> str:
+    """Say what a search gains over the rule, and what it costs."""
+    table = tables["tuning"]
+    gain = table["rule_us"] / table["tuned_us"]
+    graphs = ", ".join(graph_name(graph) for graph in dict.fromkeys(table["graph"]))
+    counts = ", ".join(map(str, sorted(table["columns"].unique())))
+    pays = table["pays_after"]
+    return (
+        f"On {graphs} at d = {counts} the setting that it found is {gain.min():.2f} to "
+        f"{gain.max():.2f} times as fast as the rule's, in {table['seconds'].min():.1f} to "
+        f"{table['seconds'].max():.1f} s, which at best {pays.min():,.0f} products get back."
+    )
+
+
 def _against_the_rule(rows: pd.DataFrame) -> pd.DataFrame:
     """Divide every time by that of the case's first row, which has the rule's setting."""
     found = []
@@ -344,6 +358,7 @@ SECTIONS: dict[str, tuple[Callable[[Tables, Path], str], str]] = {
     "limits": (limits, "ours"),
     "ladder": (ladder, "ladder"),
     "rule": (rule, "lanes"),
+    "tuning": (tuning, "tuning"),
     "locality": (locality, "ours"),
     "sixteen-bits": (sixteen_bits, "half"),
     "preprocessing": (preprocessing, "preprocessing"),

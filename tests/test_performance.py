@@ -213,7 +213,7 @@ def test_what_was_profiled_is_said(module):
 def test_sections_without_results_are_left_out(renewed, capsys):
     text = renewed({"ours": ours()})
     said = capsys.readouterr().out
-    for name in ("ladder", "rule", "sixteen-bits", "preprocessing"):
+    for name in ("ladder", "rule", "tuning", "sixteen-bits", "preprocessing"):
         assert f"<!-- {name} -->\n\n<!-- end of {name} -->" in text
         assert f"{name} is left out" in said
     assert "## Sixteen bits" not in text
@@ -247,6 +247,23 @@ def test_sixteen_bits_and_found_orders_have_their_place(renewed):
     assert "(largest error 0.50 of the bound)" in text
     assert "times had no partner" not in text
     assert line(text, "cuSPARSE, preprocessed | 16")[3:] == ["**2.00**"] * 4  # without found orders
+
+
+def test_a_search_is_held_against_the_rule(module):
+    table = pd.DataFrame(
+        {
+            "graph": ["tiny", "A-twin-shuffled"],
+            "columns": [32, 128],
+            "rule_us": [10.0, 120.0],
+            "tuned_us": [10.0, 100.0],
+            "seconds": [1.0, 2.0],
+            "pays_after": [np.inf, 100_000.0],
+        }
+    )
+    text = module("performance")["tuning"]({"tuning": table}, Path())
+    assert "On tiny, A shuffled at d = 32, 128" in text
+    assert "is 1.00 to 1.20 times as fast as the rule's, in 1.0 to 2.0 s" in text
+    assert text.endswith("at best 100,000 products get back.")
 
 
 def test_each_rung_is_divided_by_the_one_before(module):
