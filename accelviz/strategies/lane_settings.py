@@ -1,7 +1,8 @@
 """The settings of `lane_groups`: how lanes cover the columns, and the rule that chooses the rest.
 
-The rule is made from sweeps on an H200, of which `benchmarks/results/lanes-h200.csv.gz` is the last:
-settings around the rule's. `tune` measures instead.
+The rule is made from sweeps on an H200. The last of them are in `benchmarks/results`:
+`lane-sweeps-h200`, on the way to it, and `lanes-h200`, settings around the present one. `tune`
+measures instead.
 """
 
 from __future__ import annotations
