@@ -92,7 +92,7 @@ class Strategy(ABC):
 
     def defaults(self) -> dict[str, Any]:
         """Return the strategy's own parameters and their defaults, from `build`'s signature."""
-        return dict(_keyword_only(type(self).build))
+        return keyword_defaults(type(self).build)
 
     def plan(self, graph: Graph, n_cols: int, **parameters: Any) -> Plan:
         """Check the column count and the parameters' names, then build.
@@ -140,8 +140,13 @@ class Strategy(ABC):
         return int(n_cols)
 
 
+def keyword_defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return a function's keyword-only parameters and their defaults."""
+    return dict(_keyword_defaults(function))
+
+
 @functools.cache
-def _keyword_only(function: Callable[..., Any]) -> dict[str, Any]:
+def _keyword_defaults(function: Callable[..., Any]) -> dict[str, Any]:
     return {
         parameter.name: parameter.default
         for parameter in inspect.signature(function).parameters.values()

@@ -20,9 +20,8 @@ from accelviz.partition.lane_groups import (
     lane_group_workload,
 )
 from accelviz.partition.summary import PartitionSummary
-from accelviz.strategies.base import Stopwatch, Strategy, prepared
+from accelviz.strategies.base import Stopwatch, Strategy, keyword_defaults, prepared
 from accelviz.strategies.lane_settings import (
-    BLOCK_THREADS,
     FEATURE_BYTES,
     NARROW_BYTES,
     NARROW_DEGREE,
@@ -41,11 +40,11 @@ _RESERVED_BYTES, _SM_SHARED_BYTES = 1024, 228 * 1024
 class LaneGroups(Strategy):
     """Groups of a few lanes have rows of equal degree; a block loads its nonzeros all at once.
 
-    `build` takes, each None for the choice of a rule (`lane_settings`):
+    Its parameters, each None for the choice of a rule (`lane_settings`), are
 
     - `group_nzs`: most nonzeros of a lane group (1 to 128); a longer row has several groups;
     - `short_nzs`: most nonzeros of a group that takes several rows (1 to 128);
-    - `vector`: most columns that one load moves (1, 2 or 4);
+    - `vector`: most columns that one load moves (1, 2 or 4; also 8 with 16-bit `storage`);
     - `lanes`: lanes of a group (1 to 32);
     - `slab`: most columns of a tile, which the blocks take one after the other;
     - `at_once`: nonzeros whose loads of X a lane has in flight together (1 to 16);
@@ -60,23 +59,11 @@ class LaneGroups(Strategy):
     name = "lane_groups"
     summary = "our own: lane groups, staged nonzeros, blocks in the order of the graph, no clearing"
 
-    def build(
-        self,
-        graph: Graph,
-        n_cols: int,
-        *,
-        group_nzs: int | None = None,
-        short_nzs: int | None = None,
-        block_threads: int = BLOCK_THREADS,
-        vector: int | None = None,
-        lanes: int | None = None,
-        slab: int | None = None,
-        at_once: int | None = None,
-        blocks_per_sm: int | None = None,
-        stage: bool = True,
-        storage: str = "float32",
-        block_order: str = "place",
-    ) -> Plan:
+    def defaults(self) -> dict[str, Any]:
+        """Return the parameters of `lane_setting`, most of which are None: as the rule says."""
+        return keyword_defaults(lane_setting)
+
+    def build(self, graph: Graph, n_cols: int, **parameters: Any) -> Plan:
         """Sort, partition into blocks of lane groups, and pair columns with values.
 
         Raises
@@ -85,23 +72,7 @@ class LaneGroups(Strategy):
             If a parameter is out of range or the graph has 2^32 nonzeros or more.
         """
         local, look_seconds = prepared(graph, "local vertex order", partial(_looked_at, graph))
-        setting = lane_setting(
-            n_cols,
-            graph.shape,
-            graph.nnz,
-            local=local,
-            group_nzs=group_nzs,
-            short_nzs=short_nzs,
-            block_threads=block_threads,
-            vector=vector,
-            lanes=lanes,
-            slab=slab,
-            at_once=at_once,
-            blocks_per_sm=blocks_per_sm,
-            stage=stage,
-            storage=storage,
-            block_order=block_order,
-        )
+        setting = lane_setting(n_cols, graph.shape, graph.nnz, local, **parameters)
         (permutation, matrix, nonzeros), sort_seconds = prepared(
             graph, "lane groups", partial(_sorted, graph)
         )
@@ -110,7 +81,7 @@ class LaneGroups(Strategy):
             metadata, cut_blocks = lane_group_partition(
                 RowDegrees.of(graph).histogram, setting.groups, setting.short_nzs
             )
-            if block_order == "place":
+            if setting.block_order == "place":
                 metadata = in_place_order(metadata, cut_blocks, permutation.order)
             metadata.setflags(write=False)
         return lane_groups_plan(
@@ -136,23 +107,7 @@ class LaneGroups(Strategy):
             "block_order": ("place", "degree"),
         }
 
-    def summarize(
-        self,
-        rows: RowDegrees,
-        n_cols: int,
-        *,
-        group_nzs: int | None,
-        short_nzs: int | None,
-        block_threads: int,
-        vector: int | None,
-        lanes: int | None,
-        slab: int | None,
-        at_once: int | None,
-        blocks_per_sm: int | None,
-        stage: bool,
-        storage: str,
-        block_order: str,
-    ) -> PartitionSummary:
+    def summarize(self, rows: RowDegrees, n_cols: int, **parameters: Any) -> PartitionSummary:
         """Count blocks, groups, loads and atomics.
 
         Notes
@@ -161,25 +116,10 @@ class LaneGroups(Strategy):
         where there are many nonzeros to a row; then the atomics are not known.
         """
         n_rows, nnz = rows.histogram.n_rows, rows.histogram.nnz
-        setting = lane_setting(
-            n_cols,
-            (n_rows, n_rows),
-            nnz,
-            local=None,
-            group_nzs=group_nzs,
-            short_nzs=short_nzs,
-            block_threads=block_threads,
-            vector=vector,
-            lanes=lanes,
-            slab=slab,
-            at_once=at_once,
-            blocks_per_sm=blocks_per_sm,
-            stage=stage,
-            storage=storage,
-            block_order=block_order,
-        )
-        narrow = FEATURE_BYTES[storage] * n_cols < 2 * NARROW_BYTES or nnz < NARROW_DEGREE * n_rows
-        known = slab is not None or narrow
+        setting = lane_setting(n_cols, (n_rows, n_rows), nnz, None, **parameters)
+        row_bytes = FEATURE_BYTES[setting.storage] * n_cols
+        narrow = row_bytes < 2 * NARROW_BYTES or nnz < NARROW_DEGREE * n_rows
+        known = parameters["slab"] is not None or narrow
         tiles = setting.cover.tiles if known else None
         return lane_group_summary(rows.histogram, setting.groups, setting.short_nzs, n_cols, tiles)
 

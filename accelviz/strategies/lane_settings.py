@@ -144,7 +144,7 @@ class LaneSetting:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters of `LaneGroups.build` that give this setting whatever the rule says."""
+        """The keywords of `lane_setting` that give this setting whatever the rule says."""
         return {
             "group_nzs": self.groups.max_warp_nzs,
             "short_nzs": self.short_nzs,
@@ -276,8 +276,8 @@ def lane_setting(
     n_cols: int,
     shape: tuple[int, int],
     nnz: int,
-    *,
     local: bool | None,
+    *,
     group_nzs: int | None = None,
     short_nzs: int | None = None,
     block_threads: int = BLOCK_THREADS,

@@ -99,7 +99,7 @@ def device_plan(graph: DeviceGraph, n_cols: int, **parameters: Any) -> Plan:
     n_cols : int
         Columns of the features.
     **parameters
-        Those of `LaneGroups.build`.
+        Those of the strategy.
 
     Returns
     -------
@@ -115,8 +115,8 @@ def device_plan(graph: DeviceGraph, n_cols: int, **parameters: Any) -> Plan:
     """
     strategy = LaneGroups()
     n_cols = strategy.checked(n_cols, parameters)
-    setting = lane_setting(n_cols, graph.shape, graph.nnz, local=False, **parameters)
-    if_local = lane_setting(n_cols, graph.shape, graph.nnz, local=True, **parameters)
+    setting = lane_setting(n_cols, graph.shape, graph.nnz, False, **parameters)
+    if_local = lane_setting(n_cols, graph.shape, graph.nnz, True, **parameters)
     if setting != if_local and is_local(graph, import_cupy()):
         setting = if_local
     made = preprocess(*graph.arrays, setting.groups, setting.short_nzs, setting.block_order)
