@@ -29,6 +29,7 @@ from targets import (
     halves,
     means_table,
     orders,
+    other_peers,
     over,
     targets,
 )
@@ -48,7 +49,7 @@ VARIED = (
     *("block_order", "at_once", "blocks_per_sm"),
 )
 #: Recorded results that a section names if they are there.
-FURTHER = ("orders", "counters-ours")
+FURTHER = ("orders", "counters-ours", "strategies", "bundled")
 Tables = dict[str, pd.DataFrame]
 
 
@@ -86,13 +87,17 @@ def asked(tables: Tables, _: Path) -> str:
     found = targets(table, tables.get("preprocessing"), tables.get("half"))
     head = ["target", "wanted", "measured", ""]
     lines = markdown(head, [each.line() for each in found]).replace("---:", "---")
+    peers = [tables[name] for name in ("strategies", "bundled") if name in tables]
+    others = other_peers(table, peers) if peers else ""
     correct = (
         "2.2 billion nonzeros, more than 2^31, ran correctly on the same GPU: metadata in full, "
         "sampled rows against float64 (a development run, not recorded)."
     )
     why = reasons(table, tables.get("counters-ours"), tables.get("half"))
     missed = "Why targets were missed:\n\n" + "\n".join(why) if why else ""
-    return "\n\n".join(each for each in (lines, correct, means_table(table), missed) if each)
+    return "\n\n".join(
+        each for each in (lines, correct, means_table(table), others, missed) if each
+    )
 
 
 def limits(tables: Tables, figures: Path) -> str:

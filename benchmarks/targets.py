@@ -282,6 +282,24 @@ def means_table(table: pd.DataFrame) -> str:
     return markdown(["mean over", "d", "wanted", *GROUPS.values(), "all"], lines)
 
 
+def other_peers(table: pd.DataFrame, recorded: Iterable[pd.DataFrame]) -> str:
+    """Hold the strategies that were recorded in other runs against ours, graph by graph."""
+    key = ["graph", "fingerprint", "columns"]
+    mine = latest(labelled(table, OWN).reset_index(drop=True)).set_index(key)["median_us"]
+    times = pd.concat(list(recorded))
+    known = set(table["strategy"])
+    times = times[
+        (times["state"] == "warm") & times["median_us"].notna() & ~times["strategy"].isin(known)
+    ]
+    times = times.drop_duplicates([*key, "strategy", "parameters"], keep="last")
+    times = times.join(mine.rename("mine"), on=key, how="inner")
+    ratios = (times["median_us"] / times["mine"]).groupby(times["strategy"])
+    means = ratios.agg(geometric_mean).sort_values()
+    lowest = ratios.min()
+    said = ", ".join(f"`{name}` {mean:.2f} ({lowest[name]:.2f})" for name, mean in means.items())
+    return f"Over the other strategies, in other runs on such a GPU, mean and lowest: {said}."
+
+
 def by_group(rows: pd.DataFrame, value: str) -> list[float]:
     """Return the geometric mean of each of `GROUPS`, then that of all."""
     parts = [rows[rows["group"] == group] for group in GROUPS]

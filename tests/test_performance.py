@@ -183,6 +183,19 @@ def test_what_is_said_turns_with_the_times(renewed):
     assert "our Accel-GCN" not in text
 
 
+def test_others_are_held_against_ours_case_by_case(module):
+    rows = [
+        row("tiny", "merge_path", "", 16, 12.0),
+        row("tiny", "merge_path", "", 32, 48.0),
+        row("tiny", "merge_path", "", 32, 3.0, state="cold"),
+        row("tiny", "merge_path", "", 19, 3.0),  # a column count that ours has not
+        row("A-twin", "ge_spmm", "", 16, 60.0),
+        row("A-twin", "accel_gcn", "", 16, 1.0),  # measured in the run of ours
+    ]
+    said = module("targets")["other_peers"](ours(), [pd.DataFrame(rows)])
+    assert said.endswith("`ge_spmm` 0.75 (0.75), `merge_path` 4.00 (2.00).")
+
+
 def test_nothing_is_explained_where_all_is_met(module):
     found = module("reasons")["reasons"](ours(2.5))
     assert [each.split("**")[1] for each in found] == ["2.8 over `gnnadvisor`."]  # 2.7
