@@ -18,6 +18,7 @@ from measure import LADDER, OFF
 from paper import FIGURES, ROOT, markdown, measured_on, picture, plain
 from performance_figures import limit_figure, roofline_figure, speedup_figure
 from reasons import reasons
+from sixteen_bits import sixteen_bits
 from targets import (
     LIMIT,
     NOT_PREPROCESSED,
@@ -26,7 +27,6 @@ from targets import (
     at,
     case_name,
     graph_name,
-    halves,
     means_table,
     orders,
     other_peers,
@@ -49,7 +49,7 @@ VARIED = (
     *("block_order", "at_once", "blocks_per_sm"),
 )
 #: Recorded results that a section names if they are there.
-FURTHER = ("orders", "counters-ours", "strategies", "bundled")
+FURTHER = ("orders", "counters-ours", "strategies", "bundled", "rounding")
 Tables = dict[str, pd.DataFrame]
 
 
@@ -314,32 +314,6 @@ def _found_orders(table: pd.DataFrame) -> str:
     ) + markdown(head, lines)
 
 
-def sixteen_bits(tables: Tables, _: Path) -> str:
-    """List what 16-bit features gain over float32."""
-    found = halves(tables["half"])
-    wide = found[found["columns"] >= 64]
-    means = found.pivot_table(
-        index="graph", columns=["dtype", "columns"], values="speedup", sort=False
-    )
-    keys = [(dtype, d) for dtype in ("float16", "bfloat16") for d in sorted(set(found["columns"]))]
-    keys = [key for key in keys if key in means.columns]
-    lines = [
-        [plain(str(graph)), *(f"{line[key]:.2f}" for key in keys)]
-        for graph, line in means.iterrows()
-    ]
-    lines.append(["**mean**", *(f"{geometric_mean(means[key].dropna()):.2f}" for key in keys)])
-    return (
-        '## Sixteen bits\n\nWith `storage="float16"` or `"bfloat16"` features are rounded '
-        "beforehand (by up to 2^-11 and 2^-8 of each number); sums and Y stay float32. **That is "
-        "another problem**, and such times never stand beside float32's without a label. Results "
-        f"are held to float64 of the rounded features (largest error "
-        f"{found['error_over_bound'].max():.2f} of the bound). How many times as fast as with "
-        f"float32, in the same run; the random-gather limits would allow "
-        f"{geometric_mean(wide['limit']):.2f} at d ≥ 64 in the mean.\n\n"
-        + markdown(["graph", *(f"{dtype}, d = {d}" for dtype, d in keys)], lines)
-    )
-
-
 def preprocessing(tables: Tables, _: Path) -> str:
     """Say what preprocessing costs on the GPU."""
     table = tables["preprocessing"]
@@ -379,7 +353,8 @@ def main() -> None:
 
     tables: Tables = {}
     for name in dict.fromkeys([*(needed for _, needed in SECTIONS.values()), *FURTHER]):
-        found = sorted(options.results.glob(f"{name}-h200.csv*"))
+        names = (f"{name}-h200.csv*", f"{name}.csv*")
+        found = [path for each in names for path in options.results.glob(each)]
         if found:
             tables[name] = pd.read_csv(found[0])
     if "ours" in tables:

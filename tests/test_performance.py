@@ -262,6 +262,26 @@ def test_sixteen_bits_and_found_orders_have_their_place(renewed):
     assert line(text, "cuSPARSE, preprocessed | 16")[3:] == ["**2.00**"] * 4  # without found orders
 
 
+def test_errors_of_sixteen_bits_are_listed(module):
+    errors = {"float32": (1e-8, 2e-8), "float16": (1e-4, 2e-4)}
+    rows = [
+        {
+            "graph": graph,
+            "columns": 64,
+            "storage": name,
+            "norm": e,
+            "median": e / 2,
+            "largest": 3 * e,
+        }
+        for name, both in errors.items()
+        for graph, e in zip(("tiny", "A-twin"), both, strict=True)
+    ]
+    text = module("sixteen_bits")["accuracy"](pd.DataFrame(rows))
+    assert "d = 64, on tiny, A natural)" in text
+    found = line(text, "float16")
+    assert found[1:] == ["1.0e-04 to 2.0e-04", "5.0e-05 to 1.0e-04", "3.0e-04 to 6.0e-04"]
+
+
 def test_a_search_is_held_against_the_rule(module):
     table = pd.DataFrame(
         {
