@@ -27,8 +27,9 @@ def sixteen_bits(tables: dict[str, pd.DataFrame], _: Path) -> str:
     lines.append(["**mean**", *(f"{geometric_mean(means[key].dropna()):.2f}" for key in keys)])
     return (
         '## Sixteen bits\n\nWith `storage="float16"` or `"bfloat16"` features are rounded '
-        "beforehand, by up to 2^-11 and 2^-8 of each number (float16 by more below 6e-5, and it ends "
-        "at 65,504); sums and Y stay float32. **That is another problem**, and such times never stand beside float32's without a label. Results "
+        "beforehand, by up to 2^-11 and 2^-8 of each number (float16 by more below 6e-5, and it "
+        "ends at 65,504); sums and Y stay float32. **That is another problem**, and such times "
+        "never stand beside float32's without a label. Results "
         f"are held to float64 of the rounded features (largest error "
         f"{found['error_over_bound'].max():.2f} of the bound). How many times as fast as with "
         f"float32, in the same run; the random-gather limits would allow "
