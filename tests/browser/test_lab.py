@@ -104,13 +104,17 @@ def test_what_goes_wrong_is_reported(open_notebook):
         "display(Javascript('console.error(\"in the console\")'))\n"
         "display(Javascript('setTimeout(() => { throw new Error(\"in the page\") })'))",
     )
-    notebook.run_all()
-    (division,) = notebook.cell_errors()  # which ends the run
-    assert "ZeroDivisionError" in division
-    assert notebook.console_errors() == []
-    for cell in (1, 2):
+
+    def run(cell):
         notebook.ask(f"panel.content.activeCellIndex = {cell}")
         notebook.command("notebook:run-cell")
+
+    run(0)  # not all of them: how far Jupyter gets after an error depends on the time it takes
+    (division,) = notebook.cell_errors()
+    assert "ZeroDivisionError" in division
+    assert notebook.console_errors() == []
+    run(1)
+    run(2)
     assert "mind the step" in notebook.cell_errors()[1]
     for place in ("in the console", "in the page"):
         notebook.wait_until(lambda place=place: place in str(notebook.console_errors()))
