@@ -91,7 +91,7 @@ def asked(tables: Tables, _: Path) -> str:
     others = other_peers(table, peers) if peers else ""
     correct = (
         "2.2 billion nonzeros, more than 2^31, ran correctly on the same GPU: metadata in full, "
-        "sampled rows against float64 (a development run, not recorded)."
+        "sampled rows against float64 (`tests/test_gpu_preprocessing.py`)."
     )
     why = reasons(table, tables.get("counters-ours"), tables.get("half"))
     missed = "Why targets were missed:\n\n" + "\n".join(why) if why else ""
