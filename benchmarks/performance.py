@@ -26,7 +26,8 @@ from targets import (
     PREPROCESSED,
     at,
     case_name,
-    graph_name,
+    counts_of,
+    graph_names,
     means_table,
     orders,
     other_peers,
@@ -113,7 +114,7 @@ def limits(tables: Tables, figures: Path) -> str:
 def ladder(tables: Tables, _: Path) -> str:
     """List what each rung gains, in the mean over the graphs, in both orders."""
     rows = labelled(tables["ladder"], dict(zip(RUNGS, _rung_cases(), strict=True)))
-    rows = latest(rows.reset_index(drop=True))
+    rows = latest(rows)
     rows = rows.assign(
         share=rows["gather_limit_us"] / rows["median_us"],
         order=rows["graph"].str.endswith("-shuffled").map({True: "shuffled", False: "natural"}),
@@ -185,8 +186,7 @@ def rule(tables: Tables, _: Path) -> str:
                 f"{part['ratio'].min():.2f} to {part['ratio'].max():.2f}",
             ]
         )
-    graphs = ", ".join(graph_name(graph) for graph in dict.fromkeys(rows["graph"]))
-    counts = ", ".join(map(str, sorted(rows["columns"].unique())))
+    graphs, counts = graph_names(rows["graph"]), counts_of(sorted(rows["columns"].unique()))
     head = ["setting", "value: time over the rule's", "lowest to highest"]
     saved = [f"{100 - 100 * ratio:.1f} %" for ratio in (geometric_mean(gain), gain.min())]
     where = f"{case_name(low['graph'], low['columns'])}, `{low['setting']}` {low['value']}"
@@ -203,8 +203,7 @@ def tuning(tables: Tables, _: Path) -> str:
     """Say what a search gains over the rule, and what it costs."""
     table = tables["tuning"]
     gain = table["rule_us"] / table["tuned_us"]
-    graphs = ", ".join(graph_name(graph) for graph in dict.fromkeys(table["graph"]))
-    counts = ", ".join(map(str, sorted(table["columns"].unique())))
+    graphs, counts = graph_names(table["graph"]), counts_of(sorted(table["columns"].unique()))
     pays = table["pays_after"]
     return (
         f"On {graphs} at d = {counts} the setting that it found is {gain.min():.2f} to "
@@ -261,7 +260,7 @@ def locality(tables: Tables, _: Path) -> str:
 
 def _found_orders(table: pd.DataFrame) -> str:
     """List what Rabbit's order saves, and what finding it costs."""
-    rows = latest(labelled(table, OWN).reset_index(drop=True))
+    rows = latest(labelled(table, OWN))
     found = rows["graph"].str.endswith("-rabbit")
     key = ["graph", "columns"]
     new = rows[found].assign(graph=rows["graph"].str.removesuffix("-rabbit"))

@@ -18,10 +18,12 @@ from targets import (
     ROUND,
     at,
     case_name,
+    counts_of,
     grouped,
     halves,
     over,
     own,
+    wide,
 )
 
 from accelviz.analysis.comparison import geometric_mean, speedups
@@ -50,9 +52,8 @@ def _why_mean(table: pd.DataFrame) -> str:
     gain = speedups(grouped(table), NOT_PREPROCESSED, {"call": PREPROCESSED})
     gains = [geometric_mean(at(gain, [d])["speedup"]) for d in (16, 128)]
     best = {
-        case: int(rows["variant"].str.startswith("csr_alg3").sum())
+        case: int(own(table, case)["variant"].str.startswith("csr_alg3").sum())
         for case in (NOT_PREPROCESSED, PREPROCESSED)
-        if len(rows := own(table, case))
     }
     values = {
         group: (
@@ -79,8 +80,8 @@ def _counted(counters: pd.DataFrame | None, graph: str, columns: int) -> pd.Seri
     """Return the hardware counters of our kernel in a case, None if it was not profiled."""
     if counters is None:
         return None
-    own = counters[counters["strategy"] == OWN]
-    rows = own[(own["graph"] == graph) & (own["columns"] == columns)]
+    case = (counters["graph"] == graph) & (counters["columns"] == columns)
+    rows = counters[case & (counters["strategy"] == OWN)]
     return None if rows.empty else rows.iloc[-1]
 
 
@@ -112,7 +113,7 @@ def _why_small(table: pd.DataFrame, counters: pd.DataFrame | None) -> str:
         return ""
     aligned = at(above, ROUND)
     names = [
-        f"{plain(graph)} at {', '.join(map(str, sorted(part['columns'])))}"
+        f"{plain(graph)} at {counts_of(sorted(part['columns']))}"
         for graph, part in aligned.groupby("graph", sort=False)
     ]
     rest = f"The other {len(aligned)}: {'; '.join(names)}. " if names else ""
@@ -160,8 +161,7 @@ def _why_peer(table: pd.DataFrame, name: str, wanted: float) -> str:
 def _why_half(half: pd.DataFrame | None) -> str:
     if half is None:
         return ""
-    found = halves(half)
-    found = found[found["columns"] >= 64]
+    found = wide(halves(half))
     missed = found[found["speedup"] < OVER_FLOAT32]
     if missed.empty:
         return ""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 from paper import markdown, plain
-from targets import graph_name, halves
+from targets import graph_names, halves, wide
 
 from accelviz.analysis.comparison import geometric_mean
 
@@ -14,7 +14,6 @@ from accelviz.analysis.comparison import geometric_mean
 def sixteen_bits(tables: dict[str, pd.DataFrame], _: Path) -> str:
     """List what 16-bit features gain over float32."""
     found = halves(tables["half"])
-    wide = found[found["columns"] >= 64]
     means = found.pivot_table(
         index="graph", columns=["dtype", "columns"], values="speedup", sort=False
     )
@@ -33,7 +32,7 @@ def sixteen_bits(tables: dict[str, pd.DataFrame], _: Path) -> str:
         f"are held to float64 of the rounded features (largest error "
         f"{found['error_over_bound'].max():.2f} of the bound). How many times as fast as with "
         f"float32, in the same run; the random-gather limits would allow "
-        f"{geometric_mean(wide['limit']):.2f} at d ≥ 64 in the mean.\n\n"
+        f"{geometric_mean(wide(found)['limit']):.2f} at d ≥ 64 in the mean.\n\n"
         + markdown(["graph", *(f"{dtype}, d = {d}" for dtype, d in keys)], lines)
         + (f"\n\n{accuracy(tables['rounding'])}" if "rounding" in tables else "")
     )
@@ -45,10 +44,9 @@ def accuracy(rounding: pd.DataFrame) -> str:
     for storage, rows in rounding.groupby("storage", sort=False):
         ends = [(rows[name].min(), rows[name].max()) for name in ("norm", "median", "largest")]
         lines.append([storage, *(f"{low:.1e} to {high:.1e}" for low, high in ends)])
-    graphs = ", ".join(graph_name(graph) for graph in dict.fromkeys(rounding["graph"]))
     head = ["features in", "error of Y, norm", "of an element, median", "largest"]
     return (
         f"Against float64 of the features *before* rounding (random signed features and weights, "
-        f"d = {rounding['columns'].iloc[0]}, on {graphs}); an element's error is in units of its "
-        "sum of |a x|:\n\n" + markdown(head, lines)
+        f"d = {rounding['columns'].iloc[0]}, on {graph_names(rounding['graph'])}); an element's "
+        "error is in units of its sum of |a x|:\n\n" + markdown(head, lines)
     )

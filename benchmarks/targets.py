@@ -68,7 +68,7 @@ def own(table: pd.DataFrame, case: str = OWN) -> pd.DataFrame:
 
     The launch is the smallest floor of the table: no limit is below an empty launch.
     """
-    rows = grouped(latest(labelled(table, case).reset_index(drop=True)))
+    rows = grouped(latest(labelled(table, case)))
     launch = table["floor_us"].min()
     limit = rows["gather_limit_us"]
     return rows.assign(
@@ -98,6 +98,11 @@ def graph_name(graph: str) -> str:
     return plain(graph) + (f" {group}" if group in ("shuffled", "natural") else "")
 
 
+def graph_names(graphs: Iterable[str]) -> str:
+    """List graphs in prose, each once."""
+    return ", ".join(graph_name(graph) for graph in dict.fromkeys(graphs))
+
+
 def case_name(graph: str, columns: int) -> str:
     """Name a case in prose."""
     return f"{graph_name(graph)} at d = {columns}"
@@ -118,6 +123,11 @@ def orders(table: pd.DataFrame, case: str = OWN) -> pd.DataFrame:
     found = shuffled[["rows", "nonzeros"]].assign(gain=shuffled["median_us"] / natural["median_us"])
     found = found.dropna(subset=["gain"]).reset_index()
     return found.assign(beyond=4 * found["columns"] * found["rows"] > L2_BYTES)
+
+
+def wide(found: pd.DataFrame) -> pd.DataFrame:
+    """Keep of `halves` the column counts that the target speaks of."""
+    return found[found["columns"] >= 64]
 
 
 def halves(half: pd.DataFrame) -> pd.DataFrame:
@@ -183,7 +193,7 @@ def _cusparse(table: pd.DataFrame) -> list[Target]:
         means = [geometric_mean(at(each, columns)["speedup"]) for each in both]
         found.append(
             Target(
-                f"over cuSPARSE, d = {_counts(columns)}, mean",
+                f"over cuSPARSE, d = {counts_of(columns)}, mean",
                 f"{wanted}",
                 f"{means[0]:.2f} preprocessed, {means[1]:.2f} not",
                 means[0] >= wanted,
@@ -245,8 +255,7 @@ def _half(half: pd.DataFrame | None) -> Target:
     what = "16-bit features over our float32, d ≥ 64, every case (another problem)"
     if half is None:
         return Target(what, f"{OVER_FLOAT32}", "–", None)
-    found = halves(half)
-    found = found[found["columns"] >= 64]
+    found = wide(halves(half))
     reached = int((found["speedup"] >= OVER_FLOAT32).sum())
     return Target(
         what,
@@ -274,18 +283,18 @@ def means_table(table: pd.DataFrame) -> str:
             continue
         means = by_group(at(found, columns), "speedup")
         shown = [f"{mean:.2f}" if mean >= wanted else f"**{mean:.2f}**" for mean in means]
-        lines.append([name, _counts(columns), f"{wanted}", *shown])
+        lines.append([name, counts_of(columns), f"{wanted}", *shown])
         if case == PREPROCESSED:
             limits = by_group(at(own(table, case), columns), "launches")
             what = "*launch + limit over the same*"
-            lines.append([what, _counts(columns), "", *(f"*{mean:.2f}*" for mean in limits)])
+            lines.append([what, counts_of(columns), "", *(f"*{mean:.2f}*" for mean in limits)])
     return markdown(["mean over", "d", "wanted", *GROUPS.values(), "all"], lines)
 
 
 def other_peers(table: pd.DataFrame, recorded: Iterable[pd.DataFrame]) -> str:
     """Hold the strategies that were recorded in other runs against ours, graph by graph."""
     key = ["graph", "fingerprint", "columns"]
-    mine = latest(labelled(table, OWN).reset_index(drop=True)).set_index(key)["median_us"]
+    mine = latest(labelled(table, OWN)).set_index(key)["median_us"]
     times = pd.concat(list(recorded))
     known = set(table["strategy"])
     times = times[
@@ -306,5 +315,6 @@ def by_group(rows: pd.DataFrame, value: str) -> list[float]:
     return [geometric_mean(part[value]) for part in (*parts, rows)]
 
 
-def _counts(columns: Iterable[int]) -> str:
+def counts_of(columns: Iterable[int]) -> str:
+    """List column counts."""
     return ", ".join(map(str, columns))

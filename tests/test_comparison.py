@@ -21,6 +21,7 @@ from accelviz.analysis.comparison import (
     by_graph,
     geometric_mean,
     labelled,
+    latest,
     overall,
     selected,
     speedups,
@@ -151,6 +152,15 @@ def test_wrong_arguments_are_named(call, says):
 def test_the_same_case_twice_in_one_run_counts_once():
     rows = table(("a", 2.0, {}), ("a", 3.0, {}), ("b", 1.0, {}))
     assert labelled(rows)["median_us"].tolist() == [2.0, 1.0]
+
+
+def test_the_latest_is_found_under_two_names_and_in_joined_tables():
+    rows = table(("a", 2.0, {}), ("b", 1.0, {}))
+    later = rows.assign(run="9999", median_us=5.0)
+    both = pd.concat([rows, later])  # whose index counts twice from 0
+    found = latest(labelled(both, {"x": "a", "y": "a", "b": "b"}))
+    assert found["strategy"].tolist() == ["x", "y", "b"]
+    assert found["median_us"].tolist() == [5.0, 5.0, 5.0]
 
 
 def test_a_geometric_mean():

@@ -76,8 +76,8 @@ def labelled(table: pd.DataFrame, cases: Cases | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The rows that have a time, case by case, with the names in the column `strategy`. Of a case
-        measured twice in one run the first is taken.
+        The rows that have a time, case by case, numbered anew, with the names in the column
+        `strategy`. Of a case measured twice in one run the first is taken.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def labelled(table: pd.DataFrame, cases: Cases | None = None) -> pd.DataFrame:
                 f"which of them, as in '{case} key=value'",
             )
         parts.append(rows.drop_duplicates(CELL).assign(strategy=name))
-    return pd.concat(parts) if parts else table.iloc[:0]
+    return pd.concat(parts, ignore_index=True) if parts else table.iloc[:0]
 
 
 def named(table: pd.DataFrame, cases: Cases | None) -> dict[str, str]:
@@ -153,7 +153,7 @@ def speedups(table: pd.DataFrame, baseline: str, cases: Cases | None = None) -> 
     if cases is None:
         own = baseline.split()[0]
         cases = [name for name in dict.fromkeys(table["strategy"]) if name != own]
-    rows = labelled(table, cases).reset_index(drop=True)
+    rows = labelled(table, cases)
     found = rows.merge(divided.rename(columns={"median_us": "baseline_us"}), on=CELL, how="left")
     complete = found[found["baseline_us"].notna()]
     result = latest(complete).reset_index(drop=True)

@@ -98,7 +98,7 @@ def limit_grid(
     ArgumentError
         If no time has a limit beside it.
     """
-    rows = latest(labelled(table[table["state"] == state], strategy).reset_index(drop=True))
+    rows = latest(labelled(table[table["state"] == state], strategy))
     rows = rows.assign(share=rows["gather_limit_us"] / rows["median_us"]).dropna(subset=["share"])
     shares = rows.pivot_table(index="graph", columns="columns", values="share")
     title = f"Share of the random-gather limit that {called or strategy} reaches"
