@@ -9,9 +9,9 @@ from __future__ import annotations
 __version__ = "0.1.0"
 
 from accelviz.analysis.sweep import sweep
-from accelviz.bench import benchmark, tune
 from accelviz.datasets import load_graph
 from accelviz.executors import spmm, trace, trace_gpu
+from accelviz.measure import benchmark, tune
 from accelviz.ordering import degree_sort
 from accelviz.strategies import plan, strategies
 from accelviz.widgets import explore

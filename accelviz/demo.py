@@ -10,19 +10,20 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from accelviz import bench
-from accelviz.analysis.accuracy import Oracle
+from accelviz import measure
 from accelviz.analysis.balance import LoadMap, example_blocks, load_map, plan_load_map
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.executors import EXECUTORS, gpu_state
 from accelviz.files import written_whole
 from accelviz.graph import Graph
+from accelviz.measure.accuracy import Oracle
+from accelviz.measure.records import Measurement
 from accelviz.ordering import DegreeHistogram
 from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, unpack
 from accelviz.partition.warp_level import storage_ratio, warp_partition, warp_workload
-from accelviz.records import Measurement
-from accelviz.strategies import Plan, plan
+from accelviz.plans import Plan
+from accelviz.strategies import plan
 from accelviz.workload import Workload
 
 PICTURE_FORMATS = (".png", ".svg", ".pdf")
@@ -73,21 +74,21 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
         made.check()
         steps.update()
         begin("counting the work of every warp")
-        warps = made.warps_per_block
+        warps = made.workers_per_block
         warp_metadata = warp_partition(graph.row_pointers, made.parameters["max_warp_nzs"])
         warp_blocks = -(-len(warp_metadata) // warps)
         warp_level = load_map([warp_workload(warp_metadata, warps)], warp_blocks, warps)
         block_level = plan_load_map(made)
         steps.update()
         begin("A @ X in float64, to check against")
-        X = bench.features(graph.shape[1], n_cols)
+        X = measure.features(graph.shape[1], n_cols)
         oracle = Oracle(graph, X)
         steps.update()
         measurements = []
         for executor in timed:
             begin(f"checking and timing on {executor.name}")
             if executor.why_not() is None:
-                measurements.append(bench.measure(made, executor, oracle, X))
+                measurements.append(measure.measure(made, executor, oracle, X))
             steps.update()
     histogram = DegreeHistogram.of(graph.row_pointers)
     return Demo(made, histogram, warp_metadata, warp_level, block_level, measurements)
@@ -95,7 +96,7 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
 
 def table(demo: Demo) -> str:
     """Lay out the demo's figures as text, a line each."""
-    made, graph, counted = demo.plan, demo.plan.graph, demo.plan.statistics
+    made, graph, counted = demo.plan, demo.plan.pattern, demo.plan.statistics
     metadata = made.metadata if made.metadata is not None else np.empty((0, 4), np.int32)
     ratio = storage_ratio(metadata, demo.warp_metadata)
     setup = sum(made.setup_seconds.values())
@@ -108,7 +109,7 @@ def table(demo: Demo) -> str:
         ),
         (
             "blocks",
-            f"{counted.blocks:,} of {made.warps_per_block} warps, "
+            f"{counted.blocks:,} of {made.workers_per_block} warps, "
             f"at most {made.parameters['max_warp_nzs']} nonzeros a warp",
         ),
         ("warps", f"{counted.warps:,} launched, {counted.busy_warps:,} with work"),
@@ -171,17 +172,17 @@ def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
     from accelviz import plots  # drawing is the slowest thing to import
 
     target = checked_output(path)
-    made, graph = demo.plan, demo.plan.graph
+    made, graph = demo.plan, demo.plan.pattern
     median = np.median(graph.degrees) if graph.n_rows else 0
     figure = plots.overview(
         f"{graph.name}: {graph.nnz:,} nonzeros in {graph.n_rows:,} rows, on "
-        f"{made.launch.n_blocks:,} blocks of {made.warps_per_block} warps",
+        f"{made.launch.n_blocks:,} blocks of {made.workers_per_block} warps",
         degrees=demo.histogram,
         degrees_title=f"half of the rows have at most {median:.0f}\n"
         f"nonzeros, the longest has {demo.histogram.largest:,}",
         degree_bounds=degree_bounds(made),
         blocks=examples(made),
-        warps_per_block=made.warps_per_block,
+        warps_per_block=made.workers_per_block,
         loads={
             f"{demo.warp_level.idle_share:.0%} with the warp-level partition of rows in the "
             "caller's order": demo.warp_level,

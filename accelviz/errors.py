@@ -6,6 +6,10 @@ that order, so that a traceback read by a student is enough to mend the call.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 
 class AccelvizError(Exception):
     """Base of every exception that accelviz raises on purpose.
@@ -57,3 +61,30 @@ class KernelError(AccelvizError, RuntimeError):
     """A CUDA kernel does not exist, does not compile or did not run."""
 
     _lead = "What to do"
+
+
+def checked_integer(
+    name: str,
+    value: Any,
+    most: int | None = None,
+    *,
+    least: int = 1,
+    step: int = 1,
+    why: str = "",
+    error: type[AccelvizError] = PartitionError,
+) -> int:
+    """Return `value` as an int if it is one from `least` to `most`, and a multiple of `step`.
+
+    Raises
+    ------
+    AccelvizError
+        Of the type `error`, naming the parameter, what it is and, with `why`, what bounds it.
+    """
+    integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    least = max(least, step)
+    if not integer or value < least or (most is not None and value > most) or value % step:
+        multiple = f"a multiple of {step} from " if step > 1 else ""
+        span = f"an integer of at least {least}" if most is None else f"{least} to {most}"
+        because = f", because {why}" if why else ""
+        raise error(name, f"got {value!r}", f"{multiple}{span}{because}")
+    return int(value)

@@ -18,6 +18,12 @@ def kernel_directory() -> Path:
     return _shipped("kernels", "kernels")
 
 
+def kernel_names(pattern: str = "*.cu") -> list[str]:
+    """Return the paths of the CUDA sources in `kernel_directory()` that match, sorted."""
+    folder = kernel_directory()
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob(pattern))
+
+
 def results_directory() -> Path:
     """Return the folder of recorded measurements: inside the package, or in a checkout."""
     return _shipped("results", "benchmarks/results")

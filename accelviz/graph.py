@@ -1,20 +1,87 @@
-"""The graph every strategy starts from: a validated CSR matrix with a name and an origin."""
+"""The graph every strategy starts from: a validated CSR matrix with a name and an origin.
+
+Its pattern says where the nonzeros are. Plans are made of the pattern; the values are weights that
+a run may replace.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from accelviz.card import KINDS, GraphCard, describe
 from accelviz.errors import GraphError
+from accelviz.store import Store
 
 #: Column indices and row numbers are 32-bit in every kernel and every metadata format.
 MAX_SIDE = int(np.iinfo(np.int32).max)
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Where a matrix has its nonzeros: CSR without the values.
+
+    Parameters
+    ----------
+    row_pointers : array of int64, shape (n_rows + 1,)
+    column_indices : array of int32, shape (nnz,)
+        NumPy arrays, or CuPy arrays of a matrix that lies on the GPU. They are not checked here:
+        `Graph` does that.
+    shape : tuple of int
+        Rows and columns.
+    name : str
+        A short name for tables, pictures and messages.
+    """
+
+    row_pointers: Any
+    column_indices: Any
+    shape: tuple[int, int]
+    name: str = "graph"
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the matrix (nodes that receive)."""
+        return self.shape[0]
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored nonzeros (edges)."""
+        return int(self.column_indices.size)
+
+    @cached_property
+    def degrees(self) -> npt.NDArray[np.int32]:
+        """Nonzeros of each row, int32, shape (n_rows,)."""
+        return frozen(np.diff(self.row_pointers).astype(np.int32))
+
+    @cached_property
+    def used_columns(self) -> int:
+        """How many columns have a nonzero: the rows of X that an SpMM reads at all."""
+        used = np.zeros(self.shape[1], dtype=np.bool_)
+        used[self.column_indices] = True
+        return int(used.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Transpose:
+    """A graph with its edges turned round, and where each nonzero came from.
+
+    Attributes
+    ----------
+    graph : Graph
+        The transposed matrix.
+    nonzeros : array of int32 (int64 from 2^31 nonzeros on), shape (nnz,)
+        Nonzero `k` of `graph` is nonzero `nonzeros[k]` of the matrix that was transposed, so
+        `values[nonzeros]` brings weights, one for each nonzero, into the new order.
+    """
+
+    graph: Graph
+    nonzeros: npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +116,8 @@ class Graph:
 
     Notes
     -----
-    The arrays are shared, not copied, and are read-only through the graph: plans made from it stay
-    right only while nobody changes them. `load_graph` copies.
+    A graph never changes: an array that somebody could still write to is copied, one that is
+    read-only for good is shared. So plans made from a graph stay right.
 
     Two graphs are equal only if they are the same object: comparing millions of nonzeros should
     be asked for by name.
@@ -75,13 +142,16 @@ class Graph:
                 raise GraphError(
                     field, f"got {_describe(array)}", f"a 1-D array of {np.dtype(dtype).name}"
                 )
-            view = np.ascontiguousarray(array).view()
-            view.setflags(write=False)
-            object.__setattr__(self, field, view)
+            object.__setattr__(self, field, frozen(np.ascontiguousarray(array)))
         object.__setattr__(self, "shape", checked_shape(self.shape))
         if self.kind not in KINDS:
             raise GraphError("kind", f"got {self.kind!r}", ", ".join(KINDS))
         check_csr(self.row_pointers, self.column_indices, self.values, self.shape)
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        """Where the nonzeros are; plans refer to it and not to the graph."""
+        return Pattern(self.row_pointers, self.column_indices, self.shape, self.name)
 
     @property
     def n_rows(self) -> int:
@@ -91,14 +161,12 @@ class Graph:
     @property
     def nnz(self) -> int:
         """Number of stored nonzeros (edges)."""
-        return int(self.row_pointers[-1])
+        return int(self.column_indices.size)
 
-    @cached_property
+    @property
     def degrees(self) -> npt.NDArray[np.int32]:
         """Nonzeros of each row, int32, shape (n_rows,)."""
-        degrees = np.diff(self.row_pointers).astype(np.int32)
-        degrees.setflags(write=False)
-        return degrees
+        return self.pattern.degrees
 
     @cached_property
     def adjacency(self) -> sparse.csr_array:
@@ -115,14 +183,48 @@ class Graph:
         return matrix
 
     @cached_property
-    def plans(self) -> dict[Any, Any]:
-        """Plans that `spmm` made for this graph and keeps for its next call."""
-        return {}
+    def store(self) -> Store:
+        """Plans and preprocessing of this graph, freed with it."""
+        return Store()
+
+    def with_values(self, values: npt.NDArray[np.float32]) -> Graph:
+        """Return the graph with other weights, float32, shape (nnz,), in the same order.
+
+        It shares the pattern, and with it all that was planned and prepared.
+        """
+        graph = replace(self, values=values)
+        graph.__dict__.update(pattern=self.pattern, store=self.store)
+        return graph
+
+    def transposed(self) -> Transpose:
+        """Turn every edge round: row `j` of the result holds what column `j` held.
+
+        Returns
+        -------
+        Transpose
+            The transposed graph, rectangular ones too, and the map between the orders of the
+            nonzeros. It is made once, in O(rows + columns + nonzeros), and kept with the graph.
+        """
+        return self._transpose
 
     @cached_property
-    def prepared(self) -> dict[str, Any]:
-        """What preprocessing made of this graph whatever the column count; plans share it."""
-        return {}
+    def _transpose(self) -> Transpose:
+        index = np.int32 if self.nnz <= MAX_SIDE else np.int64
+        order = np.empty(self.nnz, index)
+        pointers = np.zeros(self.shape[1] + 1, np.int64)
+        rows = np.empty(self.nnz, np.int32)
+        _transpose(self.row_pointers, self.column_indices, pointers, rows, order)
+        for array in (order, pointers, rows):
+            array.setflags(write=False)
+        graph = replace(
+            self,
+            row_pointers=pointers,
+            column_indices=rows,
+            values=frozen(self.values[order]),
+            shape=self.shape[::-1],
+            name=f"{self.name} transposed",
+        )
+        return Transpose(graph, order)
 
     def describe(self) -> GraphCard:
         """Return the graph's card: size, degrees, edge span, symmetry, and where it came from.
@@ -139,6 +241,41 @@ class Graph:
             f"Graph({self.name!r}: {self.shape[0]:,} x {self.shape[1]:,}, "
             f"{self.nnz:,} nonzeros, {self.source})"
         )
+
+
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array that nobody can write to: itself if that is so already, else a copy.
+
+    An array that was made on the spot and has no other holder is not copied if its maker has
+    called `array.setflags(write=False)`.
+    """
+    holder: Any = array
+    while isinstance(holder, np.ndarray) and not holder.flags.writeable:
+        holder = holder.base
+    if isinstance(holder, np.ndarray):
+        array = array.copy()
+        array.setflags(write=False)
+    return array
+
+
+@numba.njit(cache=True, nogil=True)
+def _transpose(
+    row_pointers: npt.NDArray[np.int64],
+    column_indices: npt.NDArray[np.int32],
+    pointers: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int32],
+    order: npt.NDArray[Any],
+) -> None:
+    for column in column_indices:
+        pointers[column + 1] += 1
+    for column in range(pointers.size - 1):
+        pointers[column + 1] += pointers[column]
+    place = pointers[:-1].copy()
+    for row in range(row_pointers.size - 1):
+        for k in range(row_pointers[row], row_pointers[row + 1]):
+            target = place[column_indices[k]]
+            rows[target], order[target] = row, k
+            place[column_indices[k]] += 1
 
 
 def check_csr(
@@ -172,7 +309,7 @@ def check_csr(
             "row_pointers", f"{row_pointers.size} entries for {n_rows} rows", f"{n_rows + 1}"
         )
     if values.size != nnz:
-        raise GraphError("values", f"{values.size} for {nnz} column indices", "one each")
+        raise GraphError("values", f"{values.size} for {nnz} column indices", "as many")
     if row_pointers[0] != 0 or row_pointers[-1] != nnz:
         raise GraphError(
             "row_pointers",

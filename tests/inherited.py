@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import accelviz
-from accelviz import bench
-from accelviz.analysis.accuracy import Oracle
+from accelviz import measure
+from accelviz.measure.accuracy import Oracle
 from accelviz.executors import find_executor
 from accelviz.graph import Graph
-from accelviz.strategies import Strategy
+from accelviz.plans import Strategy
 from tests.graphs import COLUMNS, MADE
 
 #: The strategies that are not a library's.
@@ -20,7 +20,7 @@ KERNELS = [
 
 def weighted(graph: Graph) -> Graph:
     """The graph with random signed weights; the bundled ones are all ones, which hide mistakes."""
-    return bench.random_weights(graph, seed=graph.nnz)
+    return measure.random_weights(graph, seed=graph.nnz)
 
 
 def check_results(
@@ -29,8 +29,8 @@ def check_results(
     """Every column count matches the float64 oracle, twice, into an output poisoned with NaN."""
     graph = weighted(graph)
     executor = find_executor(device)
-    X = bench.features(graph.shape[1], max(columns), seed=graph.nnz)
+    X = measure.features(graph.shape[1], max(columns), seed=graph.nnz)
     oracle = Oracle(graph, X)
     for n_cols in columns:
         plan = accelviz.plan(graph, strategy, n_cols, **parameters)
-        bench.check(executor.prepare(plan), X[:, :n_cols], oracle)
+        measure.check(executor.prepare(plan), X[:, :n_cols], oracle)

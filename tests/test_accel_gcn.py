@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accelviz
-from accelviz import bench
-from accelviz.analysis.accuracy import Oracle
+from accelviz import measure
+from accelviz.measure.accuracy import Oracle
 from accelviz.errors import PartitionError
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.executors.emulator.build import why_not
@@ -70,11 +70,11 @@ def test_ablation_s_kernel_is_right_for_all_degrees_and_wide_features(ablation):
 @pytest.mark.parametrize("ablation", ABLATIONS)
 def test_the_order_of_an_ablation_s_threads_and_blocks_does_not_matter(ablation):
     graph = weighted(GRAPHS["hub"]())
-    X = bench.features(graph.shape[1], 40)
+    X = measure.features(graph.shape[1], 40)
     oracle = Oracle(graph, X)
     plan = accelviz.plan(graph, n_cols=40, **parameters_of(ablation, (5, 7)))
     for seed in range(1, 6):
-        bench.check(EmulatorExecutor(seed=seed).prepare(plan), X, oracle)
+        measure.check(EmulatorExecutor(seed=seed).prepare(plan), X, oracle)
 
 
 @emulated
@@ -104,7 +104,7 @@ def test_the_emulated_kernels_make_shared_rows_meet_in_shared_memory():
 def test_the_warp_level_plan_keeps_the_caller_s_order():
     graph = GRAPHS["isolated_ends"]()
     plan = accelviz.plan(graph, partition="warp", max_block_warps=2, max_warp_nzs=2)
-    assert plan.matrix is graph
+    assert plan.walked is graph
     assert plan.permutation is None
     # Degrees 0 2 1 3 0 1 0: row 3 has two warps, in two blocks.
     assert plan.metadata.tolist() == [
@@ -126,7 +126,7 @@ def test_the_warp_level_plan_keeps_the_caller_s_order():
 def test_the_warp_level_output_is_cleared_only_where_it_must_be(degrees, cleared):
     graph = graph_of_degrees(degrees)
     plan = accelviz.plan(graph, partition="warp", max_block_warps=2, max_warp_nzs=2)
-    assert plan.zero_output == cleared
+    assert plan.cleared == cleared
 
 
 @given(st.lists(st.integers(0, 50), max_size=30), st.integers(1, 9), st.integers(1, 8))

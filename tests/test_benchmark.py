@@ -9,11 +9,11 @@ import pytest
 from scipy import sparse
 
 import accelviz
-from accelviz import bench, plots, records
-from accelviz.analysis.accuracy import EPS32, Oracle
-from accelviz.analysis.limits import distinct_columns, spmm_limits
+from accelviz import measure, plots, records
+from accelviz.measure.accuracy import EPS32, Oracle
+from accelviz.measure.limits import distinct_columns, spmm_limits
 from accelviz.analysis.schedule import timeline_summary
-from accelviz.bench import harness
+from accelviz.measure import harness
 from accelviz.errors import (
     ArgumentError,
     DeviceUnavailable,
@@ -22,7 +22,7 @@ from accelviz.errors import (
     PartitionError,
 )
 from accelviz.executors import find_executor, gpu_state
-from accelviz.strategies import LaunchConfig, Plan, Strategy
+from accelviz.plans import LaunchConfig, Plan, Strategy
 from accelviz.workload import Workload
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import KERNELS
@@ -88,7 +88,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(
         harness,
         "_measured",
-        lambda plan, *rest: measured.append((plan.strategy, plan.n_cols)) or original(plan, *rest),
+        lambda plan, *rest: measured.append((plan.name, plan.n_cols)) or original(plan, *rest),
     )
     table = run(["cora"], ["graphblast", "row_thread"], [4, 5], path=path)
     assert measured == [("row_thread", 4), ("graphblast", 5), ("row_thread", 5)]
@@ -201,7 +201,7 @@ def test_cusparse_plans_anywhere_and_runs_on_a_gpu_only():
     for ask in (plan.workload, plan.check, lambda: plan.statistics):
         with pytest.raises(PartitionError, match="does not say which warp does what"):
             ask()
-    X = bench.features(plan.graph.shape[1], 16)
+    X = measure.features(plan.pattern.shape[1], 16)
     for device, says in (("cpu", "cannot be replayed"), ("emulator", "a library's")):
         if find_executor(device).why_not() is None:
             with pytest.raises((DeviceUnavailable, KernelError), match=says):
@@ -240,10 +240,10 @@ def test_limits_by_hand():
 
 
 def test_the_oracle_is_scipy_s_whatever_the_pieces(monkeypatch):
-    monkeypatch.setattr("accelviz.analysis.accuracy._PIECE_NONZEROS", 7)
+    monkeypatch.setattr("accelviz.measure.accuracy._PIECE_NONZEROS", 7)
     for name in ("empty", "no_columns", "no_edges", "isolated_ends", "hub", "wide", "tall"):
-        graph = bench.random_weights(MADE[name]())
-        X = bench.features(graph.shape[1], 5)
+        graph = measure.random_weights(MADE[name]())
+        X = measure.features(graph.shape[1], 5)
         oracle = Oracle(graph, X)
         A = graph.adjacency.astype(np.float64)
         np.testing.assert_array_equal(oracle.expected, A @ X.astype(np.float64))

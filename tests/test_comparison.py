@@ -16,7 +16,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from accelviz import plots, records
-from accelviz.analysis.comparison import (
+from accelviz.measure.comparison import (
     by_columns,
     by_graph,
     geometric_mean,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import accelviz
-from accelviz import bench
-from accelviz.analysis.accuracy import Oracle
+from accelviz import measure
+from accelviz.measure.accuracy import Oracle
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.executors.emulator.build import why_not
 from tests.graphs import COLUMNS, GRAPHS, MADE
@@ -35,11 +35,11 @@ def test_kernel_matches_the_oracle_on_real_graphs(strategy, name):
 @pytest.mark.parametrize("name", ["hub", "all_degrees", "isolated_ends"])
 def test_the_order_of_threads_and_blocks_does_not_matter(strategy, name):
     graph = weighted(GRAPHS[name]())
-    X = bench.features(graph.shape[1], 40)
+    X = measure.features(graph.shape[1], 40)
     oracle = Oracle(graph, X)
     plan = accelviz.plan(graph, strategy, 40)
     for seed in range(1, 6):
-        bench.check(EmulatorExecutor(seed=seed).prepare(plan), X, oracle)
+        measure.check(EmulatorExecutor(seed=seed).prepare(plan), X, oracle)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_accel_gcn_is_right_for_any_setting(max_block_warps, max_warp_nzs):
 
 def test_unchecked_runs_give_the_same():
     graph = accelviz.load_graph("cora")
-    X = bench.features(graph.shape[1], 64)
+    X = measure.features(graph.shape[1], 64)
     plan = accelviz.plan(graph)
     checked, unchecked = (
         EmulatorExecutor(checked=checked).prepare(plan).multiply(X) for checked in (True, False)

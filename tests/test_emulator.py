@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import accelviz
-from accelviz.bench import features
+from accelviz.measure import features
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors import find_executor
 from accelviz.executors.emulator import EmulatorExecutor, build, emulate
 from accelviz.executors.emulator.build import why_not
-from accelviz.strategies import KernelSpec, LaunchConfig
+from accelviz.plans import KernelSpec, LaunchConfig
 from tests.graphs import MADE
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
@@ -41,7 +41,7 @@ INDEX = "    const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
 def test_scratch_is_zero_before_each_launch_and_has_to_be_left_so():
     plan = accelviz.plan(MADE["hub"](), "lane_groups", 3, group_nzs=2, block_threads=32)
     assert plan.parameters["block_threads"] == 32
-    X = features(plan.graph.shape[1], 3)
+    X = features(plan.pattern.shape[1], 3)
     ready = find_executor("emulator").prepare(plan)
     np.testing.assert_array_equal(ready.multiply(X), ready.multiply(X))
     source = plan.kernel.source()
@@ -366,4 +366,4 @@ def test_a_result_too_large_to_check_is_refused(monkeypatch):
         accelviz.spmm("cora", X, device="emulator")
     plan = accelviz.plan("cora", n_cols=1)
     unchecked = EmulatorExecutor(checked=False).prepare(plan)
-    np.testing.assert_array_equal(unchecked.multiply(X)[:, 0], plan.graph.degrees)
+    np.testing.assert_array_equal(unchecked.multiply(X)[:, 0], plan.pattern.degrees)

@@ -11,7 +11,7 @@ import pytest
 import accelviz
 from accelviz.analysis.traffic import requests
 from accelviz.partition.block_level import BlockSetting, unpack
-from accelviz.strategies import LaunchConfig, Plan
+from accelviz.plans import LaunchConfig, Plan
 from accelviz.widgets import charts, clocks, close_ups, drawing
 from accelviz.widgets.state import State
 from accelviz.workload import nonzeros_per_warp
@@ -69,7 +69,7 @@ def test_a_block_has_a_bar_for_each_run(name, label):
             assert colours.setdefault(row, bar.get("fill")) == bar.get("fill")
         followed = sum(plan.output_rows[runs.row] == state.settings.row)
         assert marked == (followed if len(set(runs.row)) > 1 else 0)
-        lengths = nonzeros_per_warp(state.work, plan.warps_per_block)[0]
+        lengths = nonzeros_per_warp(state.work, plan.workers_per_block)[0]
         right = {}
         for bar, run in zip(bars, runs.itertuples(), strict=True):
             reached = float(bar.get("x")) + float(bar.get("width")) + 0.5
@@ -78,7 +78,7 @@ def test_a_block_has_a_bar_for_each_run(name, label):
             for warp, reached in right.items():
                 assert reached == pytest.approx(40 + 430 * lengths[warp] / lengths.max(), abs=2)
         lines = [each for each in parts(svg, "rect") if each.get("fill") == drawing.IDLE]
-        assert len(lines) == min(plan.warps_per_block, 32)
+        assert len(lines) == min(plan.workers_per_block, 32)
 
 
 def test_what_is_left_out_of_a_block_is_counted():
@@ -86,7 +86,7 @@ def test_what_is_left_out_of_a_block_is_counted():
     state = State(graph, first="row_thread")
     plan = state.first.plan
     runs = len(state.work)
-    assert runs == 32 * plan.warps_per_block
+    assert runs == 32 * plan.workers_per_block
     groups = State(graph, first="fusegnn_gas", n_cols=1)
     text = close_ups.block(groups)
     assert "224 more thread groups are not shown" in text
@@ -155,16 +155,16 @@ def test_metadata_of_warps_is_shown_word_by_word(cora, label, settings):
     lines = plan.metadata.reshape(len(plan.metadata), -1)
     header, *rows = table(close_ups.metadata(state))
     assert header == ["warp", *(f"word {i}" for i in range(lines.shape[1]))]
-    assert len(rows) == min(plan.warps_per_block, 8)
+    assert len(rows) == min(plan.workers_per_block, 8)
     for warp, row in enumerate(rows):
         assert row[0] == str(warp)
-        own = lines[7 * plan.warps_per_block + warp]
+        own = lines[7 * plan.workers_per_block + warp]
         assert [int(cell.split()[1]) for cell in row[1:]] == own.tolist()
         words = own.view(np.uint32).tolist()
         assert [int(cell.split()[0], 16) for cell in row[1:]] == words
     text = close_ups.metadata(state)
     assert f"{lines.shape[1] * 4} bytes for each warp" in text
-    assert ("more entries" in text) == (plan.warps_per_block > 8)
+    assert ("more entries" in text) == (plan.workers_per_block > 8)
 
 
 def test_where_there_is_no_metadata(cora):

@@ -11,8 +11,8 @@ from accelviz.analysis.traffic import requests
 from accelviz.datasets import bundled_graphs
 from accelviz.errors import AccelvizError, ArgumentError
 from accelviz.graph import Graph
-from accelviz.strategies import Strategy
-from accelviz.strategies.accel_gcn import AccelGCN
+from accelviz.plans import Strategy
+from accelviz.strategies.spmm.accel_gcn import AccelGCN
 from accelviz.widgets import state as state_module
 from accelviz.widgets.state import State, Traced, choices, longest_row
 from tests.graphs import MADE
@@ -199,7 +199,7 @@ def test_strategies_of_ones_own_come_first(cora):
     assert labels[:4] == ["dealt", "plain", "merge_path", "accel_gcn"]
     assert len(labels) == len(LABELS) + 2
     assert state.settings.first == "dealt"
-    assert state.first.plan.strategy == "dealt"
+    assert state.first.plan.name == "dealt"
     counted = state.first.plan.statistics
     assert state.first.summary.statistics == counted
     assert state.first.summary.rows_shared is None  # the workload does not say how sums meet

@@ -270,7 +270,7 @@ def test_bars_of_loads_count_the_warps_of_both(name):
     for side, (busy_colour, idle_colour) in zip(
         (state.first, state.second), colours.values(), strict=True
     ):
-        per_warp = nonzeros_per_warp(side.plan.workload(), side.plan.warps_per_block).ravel()
+        per_warp = nonzeros_per_warp(side.plan.workload(), side.plan.workers_per_block).ravel()
         bars = [bar for bar in told(svg) if bar.get("fill") == busy_colour]
         total = 0
         for bar in bars:
@@ -283,7 +283,7 @@ def test_bars_of_loads_count_the_warps_of_both(name):
             total += inside.sum()
         assert total == (per_warp > 0).sum()
         idle = [bar for bar in told(svg) if bar.get("fill") == idle_colour]
-        launched = side.plan.launch.n_blocks * side.plan.warps_per_block
+        launched = side.plan.launch.n_blocks * side.plan.workers_per_block
         expected = launched - (per_warp > 0).sum()
         assert [bar.get("data-info") for bar in idle] == (
             [f"{expected:,} warps with no nonzero"] if expected else []

@@ -34,10 +34,10 @@ def test_gas_gives_every_edge_to_a_group_in_order(n_cols):
     graph = MADE["tall"]()
     plan = accelviz.plan(graph, "fusegnn_gas", n_cols, block_size=128)
     groups = max(1, 128 // n_cols)
-    assert plan.warps_per_block == groups
+    assert plan.workers_per_block == groups
     assert plan.launch.warps_per_block == 4
     assert plan.launch.n_blocks == -(-graph.nnz // groups)
-    assert plan.zero_output
+    assert plan.cleared
     plan.check()
     work = plan.workload()
     assert work.nz_start.tolist() == list(range(graph.nnz))
@@ -59,9 +59,9 @@ def test_gar_gives_every_row_a_block_whose_groups_take_turns(n_cols):
     graph = graph_of_degrees([0, 1, 2, 3, 200, 0])
     plan = accelviz.plan(graph, "fusegnn_gar", n_cols, block_size=128)
     groups = max(1, 128 // n_cols)
-    assert plan.warps_per_block == groups
+    assert plan.workers_per_block == groups
     assert plan.launch.grid == (6, 1, 1)
-    assert not plan.zero_output
+    assert not plan.cleared
     plan.check()
     work = plan.workload()
     np.testing.assert_array_equal(work.block, work.row)

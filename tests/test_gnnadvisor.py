@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accelviz
-from accelviz import bench
-from accelviz.analysis.accuracy import Oracle
+from accelviz import measure
+from accelviz.measure.accuracy import Oracle
 from accelviz.errors import PartitionError
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.executors.emulator.build import why_not
@@ -20,7 +20,7 @@ from accelviz.partition.neighbor_groups import (
     neighbor_groups,
     warp_memory,
 )
-from accelviz.strategies.gnnadvisor import decide, lane_vectors
+from accelviz.strategies.spmm.gnnadvisor import decide, lane_vectors
 from tests.graphs import GRAPHS, graph_of_degrees
 from tests.inherited import check_results, weighted
 
@@ -189,7 +189,7 @@ def test_an_isolated_last_row_breaks_nothing():
 def test_clearing_and_shared_memory_are_asked_for_where_needed(degrees, cleared, slots):
     graph = graph_of_degrees(degrees)
     plan = accelviz.plan(graph, "gnnadvisor", 8, ngs=2, block_warps=3)
-    assert plan.zero_output == cleared
+    assert plan.cleared == cleared
     assert plan.launch.dynamic_shared_bytes == (3 * 8 * 4 if slots else 0)
 
 
@@ -235,11 +235,11 @@ def test_the_kernel_takes_any_column_count(block_warps):
 @emulated
 def test_the_order_of_threads_and_blocks_does_not_matter():
     graph = weighted(GRAPHS["hub"]())
-    X = bench.features(graph.shape[1], 40)
+    X = measure.features(graph.shape[1], 40)
     oracle = Oracle(graph, X)
     plan = accelviz.plan(graph, "gnnadvisor", 40, ngs=7, block_warps=4)
     for seed in range(1, 6):
-        bench.check(EmulatorExecutor(seed=seed).prepare(plan), X, oracle)
+        measure.check(EmulatorExecutor(seed=seed).prepare(plan), X, oracle)
 
 
 @emulated

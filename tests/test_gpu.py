@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import accelviz
-from accelviz import bench
-from accelviz.analysis.accuracy import Oracle
+from accelviz import measure
+from accelviz.measure.accuracy import Oracle
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors import find_executor, gpu_state
 from accelviz.graph import Graph
-from accelviz.strategies.cusparse import ALGORITHMS
+from accelviz.strategies.spmm.cusparse import ALGORITHMS
 from tests.graphs import COLUMNS, GRAPHS
 from tests.inherited import KERNELS, check_results
 
@@ -45,7 +45,7 @@ def test_device_arrays_stay_on_the_device(strategy):
     import cupy
 
     graph = accelviz.load_graph("cora")
-    host = bench.features(graph.shape[1], 33)
+    host = measure.features(graph.shape[1], 33)
     X = cupy.asarray(host)
     result = accelviz.spmm(graph, X, strategy)
     assert isinstance(result, cupy.ndarray)
@@ -55,7 +55,7 @@ def test_device_arrays_stay_on_the_device(strategy):
     cupy.testing.assert_allclose(out, result, rtol=1e-4, atol=1e-4)
     with pytest.raises(ArgumentError, match="a C-contiguous float32 cupy array"):
         accelviz.spmm(graph, X, strategy, out=np.empty(result.shape, np.float32))
-    wide = bench.features(graph.shape[1], 128)
+    wide = measure.features(graph.shape[1], 128)
     shifted = cupy.concatenate([cupy.zeros(1, cupy.float32), cupy.asarray(wide.ravel())])[1:]
     place = cupy.full(graph.n_rows * 128 + 1, cupy.nan, cupy.float32)[1:].reshape(-1, 128)
     accelviz.spmm(graph, shifted.reshape(wide.shape), strategy, out=place)  # no vector is aligned
@@ -84,7 +84,7 @@ def test_what_goes_wrong_on_the_gpu_is_named():
 
     graph = GRAPHS["isolated_ends"]()
     plan = accelviz.plan(graph, n_cols=4)
-    X = bench.features(graph.shape[1], 4)
+    X = measure.features(graph.shape[1], 4)
     for wrong, says in ((np.full(X.shape, "a"), "dtype <U1"), (X.astype(complex), "complex128")):
         with pytest.raises(ArgumentError, match=says):
             accelviz.spmm(plan, wrong, device="cuda")
@@ -112,8 +112,8 @@ def test_what_goes_wrong_on_the_gpu_is_named():
 
 def test_times_come_from_cuda_events():
     graph = accelviz.load_graph("pubmed")
-    X = bench.features(graph.shape[1], 64)
-    found = bench.measure(
+    X = measure.features(graph.shape[1], 64)
+    found = measure.measure(
         accelviz.plan(graph), find_executor("cuda"), Oracle(graph, X), X, repeats=7
     )
     assert found.seconds.shape == (7,)
@@ -128,7 +128,7 @@ def test_every_warp_is_recorded_where_and_when_it_ran(strategy):
     for name, n_cols in (("pubmed", 64), ("cora", 150)):
         graph = accelviz.load_graph(name)
         plan = accelviz.plan(graph, strategy, n_cols)
-        table = accelviz.trace_gpu(plan, bench.features(graph.shape[1], n_cols))
+        table = accelviz.trace_gpu(plan, measure.features(graph.shape[1], n_cols))
         columns, rows, _ = plan.launch.grid
         warps = plan.launch.warps_per_block
         assert len(table) == columns * rows * warps
@@ -151,7 +151,7 @@ def test_every_warp_is_recorded_where_and_when_it_ran(strategy):
 def test_every_algorithm_of_cusparse_is_right_or_refused(algorithm):
     try:
         accelviz.spmm(
-            accelviz.load_graph("cora"), bench.features(2708, 8), "cusparse", algorithm=algorithm
+            accelviz.load_graph("cora"), measure.features(2708, 8), "cusparse", algorithm=algorithm
         )
     except KernelError as error:
         assert "does not take this matrix" in str(error)  # noqa: PT017

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 import accelviz
-from accelviz import bench
-from accelviz.analysis.accuracy import Oracle
+from accelviz import measure
+from accelviz.measure.accuracy import Oracle
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.executors import gpu_state
 from accelviz.executors.cuda.device_plan import DeviceGraph, device_plan
@@ -17,7 +17,7 @@ from accelviz.graph import Graph
 from accelviz.ordering import DegreeHistogram, degree_sort
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import in_place_order, lane_group_partition
-from accelviz.strategies.lane_settings import is_local
+from accelviz.strategies.spmm.lane_settings import is_local
 from tests.graphs import GRAPHS
 from tests.inherited import weighted
 
@@ -146,7 +146,7 @@ def check_plan(graph: Graph, parameters, columns=(33, 64)) -> None:
         assert ours.scratch == host.scratch
         assert ours.parameters == host.parameters
         assert len(ours.workload()) == len(host.workload())
-        X = bench.features(graph.shape[1], n_cols)
+        X = measure.features(graph.shape[1], n_cols)
         out = cupy.full((graph.n_rows, n_cols), cupy.nan, cupy.float32)
         accelviz.spmm(ours, cupy.asarray(X), out=out)
         theirs = accelviz.spmm(host, cupy.asarray(X))
@@ -160,7 +160,7 @@ def test_a_sparse_matrix_on_the_gpu_is_multiplied_there():
     from cupyx.scipy import sparse as there
 
     graph = accelviz.load_graph("pubmed")
-    X = bench.features(graph.shape[1], 32)
+    X = measure.features(graph.shape[1], 32)
     for matrix in (
         there.csr_matrix(graph.adjacency),
         there.coo_matrix(graph.adjacency),

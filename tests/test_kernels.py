@@ -12,7 +12,7 @@ from accelviz import files
 from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.executors.cuda import compile_cubin
 from accelviz.executors.cuda.timeline import MARK, SWITCH
-from accelviz.strategies import KernelSpec
+from accelviz.plans import KernelSpec
 from tests.graphs import graph_of_degrees
 from tests.inherited import KERNELS
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import accelviz
-from accelviz import bench
-from accelviz.analysis.accuracy import Oracle
+from accelviz import measure
+from accelviz.measure.accuracy import Oracle
 from accelviz.errors import PartitionError
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.executors.emulator.build import why_not
@@ -16,7 +16,7 @@ from accelviz.executors.storage import restored, stored
 from accelviz.ordering import DegreeHistogram
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import in_place_order, lane_group_partition
-from accelviz.strategies.lane_settings import Lanes, chosen_slab, cover, is_local, lane_setting
+from accelviz.strategies.spmm.lane_settings import Lanes, chosen_slab, cover, is_local, lane_setting
 from tests.graphs import graph_of_degrees
 from tests.inherited import weighted
 
@@ -177,10 +177,10 @@ def check(graph, n_cols, **parameters):
     """Emulate a plan, with races and addresses checked, against float64."""
     plan = accelviz.plan(graph, "lane_groups", n_cols, **parameters)
     plan.check()
-    X = bench.features(graph.shape[1], n_cols)
+    X = measure.features(graph.shape[1], n_cols)
     X[0, 0], X[1, 0] = 1e-6, -3e-7  # subnormal in float16
     oracle = Oracle(graph, restored(stored(X, plan.storage), plan.storage))
-    return bench.check(EmulatorExecutor().prepare(plan), X, oracle)
+    return measure.check(EmulatorExecutor().prepare(plan), X, oracle)
 
 
 @emulated
@@ -230,7 +230,7 @@ def test_what_sixteen_bits_hold():
 
 def test_the_cpu_rounds_as_well():
     graph = accelviz.load_graph("cora")
-    X = bench.features(2708, 8)
+    X = measure.features(2708, 8)
     plan = accelviz.plan(graph, "lane_groups", 8, storage="bfloat16")
     oracle = Oracle(graph, restored(stored(X, "bfloat16"), "bfloat16"))
     assert oracle.error(accelviz.spmm(plan, X, device="cpu")) <= 1

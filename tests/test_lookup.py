@@ -9,7 +9,7 @@ import accelviz
 from accelviz.analysis.balance import plan_load_map
 from accelviz.analysis.lookup import find_row, sampled_loads
 from accelviz.errors import ArgumentError, PartitionError
-from accelviz.strategies import LaunchConfig, Plan, Strategy
+from accelviz.plans import LaunchConfig, Plan, Strategy
 from accelviz.workload import Workload
 from tests.graphs import MADE
 from tests.inherited import KERNELS
@@ -69,7 +69,7 @@ def brute_force(plan):
     """The blocks of each row of the graph, from the whole table and the matrices' own arrays."""
     table = plan.workload().to_frame()
     blocks = table.groupby("row")["block"].unique()
-    order = range(plan.graph.n_rows) if plan.permutation is None else plan.permutation.order
+    order = range(plan.pattern.n_rows) if plan.permutation is None else plan.permutation.order
     places = {row: place for place, row in enumerate(order)}
     return {
         row: (place, tuple(sorted(blocks.get(place, ())))) for row, place in sorted(places.items())
@@ -78,15 +78,15 @@ def brute_force(plan):
 
 def check_rows(plan, rows=None):
     expected = brute_force(plan)
-    for row in range(plan.graph.n_rows) if rows is None else rows:
+    for row in range(plan.pattern.n_rows) if rows is None else rows:
         found = find_row(plan, row)
         place, blocks = expected[row]
         assert (found.row, found.place, found.blocks) == (row, place, blocks)
-        assert found.degree == plan.graph.degrees[row]
+        assert found.degree == plan.pattern.degrees[row]
         own = slice(found.first_nz, found.first_nz + found.degree)
-        mine = slice(*plan.graph.row_pointers[row : row + 2])
-        assert np.array_equal(plan.matrix.column_indices[own], plan.graph.column_indices[mine])
-        assert np.array_equal(plan.matrix.values[own], plan.graph.values[mine])
+        mine = slice(*plan.pattern.row_pointers[row : row + 2])
+        assert np.array_equal(plan.walked.column_indices[own], plan.pattern.column_indices[mine])
+        assert np.array_equal(plan.walked.values[own], plan.pattern.values[mine])
     return expected
 
 
@@ -109,8 +109,8 @@ def test_every_row_of_every_made_graph_is_found(strategy, parameters):
 @pytest.mark.parametrize("strategy", KERNELS)
 def test_rows_of_real_graphs_are_found(strategy, graph):
     plan = accelviz.plan(graph, strategy, COLUMNS.get(strategy, 64))
-    degrees = plan.graph.degrees
-    rows = [0, plan.graph.n_rows - 1, *np.argsort(degrees)[[0, 1, -2, -1]]]
+    degrees = plan.pattern.degrees
+    rows = [0, plan.pattern.n_rows - 1, *np.argsort(degrees)[[0, 1, -2, -1]]]
     check_rows(plan, [*map(int, rows), *np.random.default_rng(0).integers(0, degrees.size, 30)])
 
 
@@ -167,7 +167,7 @@ def test_a_search_reads_few_blocks_where_they_are_in_order():
         return whole(start, stop)
 
     object.__setattr__(plan, "slice_workload", counting)
-    for row in (0, 5000, int(plan.graph.degrees.argmax())):
+    for row in (0, 5000, int(plan.pattern.degrees.argmax())):
         read.clear()
         find_row(plan, row)
         assert sum(read) < 4 * np.log2(plan.launch.n_blocks)
@@ -203,7 +203,7 @@ def test_loads_of_a_sample_of_many_blocks(strategy):
     for most in (1, 160):
         found = sampled_loads(plan, most)
         check_sample(found, whole, most)
-        assert 0 < found.load.sum() < plan.graph.nnz
+        assert 0 < found.load.sum() < plan.pattern.nnz
 
 
 def check_sample(found, whole, most):

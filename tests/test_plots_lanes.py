@@ -9,7 +9,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 import accelviz
-from accelviz import bench
+from accelviz import measure
 from accelviz.analysis.lanes import (
     column_runs,
     column_visits,
@@ -30,7 +30,7 @@ compiled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 def traced_cora(strategy="accel_gcn", n_cols=96, block=100, **parameters):
     graph = accelviz.load_graph("cora")
     made = accelviz.plan(graph, strategy, n_cols=n_cols, **parameters)
-    return made, trace(made, bench.features(graph.shape[1], n_cols), block)
+    return made, trace(made, measure.features(graph.shape[1], n_cols), block)
 
 
 def made_trace(requests, n_cols, *, size=4, array="X", block=0):

@@ -55,7 +55,7 @@ def test_bins_hold_every_number_once_and_end_with_the_largest(largest):
 def test_bars_count_the_warps_of_the_workload(plans, name):
     made = plans[name]
     (ax,) = warp_loads({name: made.statistics})
-    per_warp = nonzeros_per_warp(made.workload(), made.warps_per_block).ravel()
+    per_warp = nonzeros_per_warp(made.workload(), made.workers_per_block).ravel()
     idle = made.statistics.warps - (per_warp > 0).sum()
     found = bars(ax)
     outside = [bar for bar in found if bar[1] < 0.5]

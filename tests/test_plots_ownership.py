@@ -41,7 +41,7 @@ def spelled_out(plan) -> pd.DataFrame:
     rows = []
     for block, warp, row, start, count in plan.workload().to_frame().itertuples(index=False):
         for k in range(start, start + count):
-            rows.append((block, warp, row, k, int(plan.matrix.column_indices[k])))  # noqa: PERF401
+            rows.append((block, warp, row, k, int(plan.walked.column_indices[k])))  # noqa: PERF401
     table = pd.DataFrame(rows, columns=["block", "warp", "row", "nonzero", "column"], dtype=int)
     table["caller_row"] = plan.output_rows[table["row"].to_numpy()]
     return table
@@ -55,7 +55,7 @@ def test_a_map_counts_every_nonzero_and_its_block(strategy, name, cells, order):
     found = ownership_map(plan, cells=cells, order=order)
     each = spelled_out(plan)
     each["shown"] = each["caller_row"] if order == "caller" else each["row"]
-    n_rows, n_cols = plan.matrix.shape
+    n_rows, n_cols = plan.walked.shape
     lines, columns = min(cells, n_rows), min(cells, n_cols)
     each["line"] = each["shown"] * lines // n_rows
     each["cell"] = each["column"] * columns // n_cols
@@ -163,9 +163,9 @@ def test_pictures_of_odd_matrices(name, strategy):
     ]
     for ax in drawn:
         ax.figure.canvas.draw()
-        if not plan.matrix.nnz and ax is not drawn[-1]:
+        if not plan.walked.nnz and ax is not drawn[-1]:
             assert [text.get_text() for text in ax.texts] == ["no nonzero"]
-        assert ("no nonzero" in ax.get_title(loc="left")) == (plan.matrix.nnz == 0)
+        assert ("no nonzero" in ax.get_title(loc="left")) == (plan.walked.nnz == 0)
         plt.close(ax.figure)
 
 
@@ -175,7 +175,7 @@ def test_a_small_assignment_is_the_workload(toy, strategy):
     shown = assignment(plan)
     work = plan.workload().to_frame()
     np.testing.assert_array_equal(
-        shown.runs["place"] + plan.matrix.row_pointers[shown.runs["row"]], work["nz_start"]
+        shown.runs["place"] + plan.walked.row_pointers[shown.runs["row"]], work["nz_start"]
     )
     for ours, theirs in (
         ("block", "block"),

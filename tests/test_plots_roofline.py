@@ -9,8 +9,8 @@ from matplotlib.colors import to_hex
 
 import accelviz
 from accelviz import records
-from accelviz.analysis.limits import distinct_columns
-from accelviz.analysis.roofline import LAUNCH_US, MODELS, roofline_table, shares
+from accelviz.measure.limits import distinct_columns
+from accelviz.measure.roofline import LAUNCH_US, MODELS, roofline_table, shares
 from accelviz.errors import ArgumentError
 from accelviz.plots.rooflines import roofline
 from accelviz.plots.style import BLUE, ORANGE, VERMILLION

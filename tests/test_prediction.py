@@ -9,7 +9,7 @@ import pytest
 import accelviz
 from accelviz import records
 from accelviz.analysis import prediction
-from accelviz.analysis.prediction import (
+from accelviz.measure.prediction import (
     TABLES,
     Timing,
     parameters_of,
@@ -17,7 +17,7 @@ from accelviz.analysis.prediction import (
     recorded_times,
     timing,
 )
-from accelviz.bench.harness import fingerprint
+from accelviz.measure.harness import fingerprint
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees

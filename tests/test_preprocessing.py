@@ -25,7 +25,7 @@ from accelviz.executors.emulator.executor import emulate
 from accelviz.ordering import DegreeHistogram, degree_sort
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import in_place_order, lane_group_partition
-from accelviz.strategies import LaunchConfig
+from accelviz.plans import LaunchConfig
 from tests.graphs import MADE, graph_of_degrees
 from tests.test_kernels import ARCHITECTURES
 

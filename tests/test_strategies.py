@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 import accelviz
-from accelviz import bench
-from accelviz.analysis.accuracy import Oracle
+from accelviz import measure
+from accelviz.measure.accuracy import Oracle
 from accelviz.errors import (
     ArgumentError,
     DeviceUnavailable,
@@ -17,7 +17,7 @@ from accelviz.errors import (
     PartitionError,
 )
 from accelviz.executors import find_executor, gpu_state
-from accelviz.strategies import LaunchConfig, Plan, Strategy
+from accelviz.plans import LaunchConfig, Plan, Strategy
 from accelviz.workload import Workload
 from tests.graphs import GRAPHS, graph_of_degrees
 from tests.inherited import KERNELS, check_results
@@ -32,7 +32,7 @@ def test_workload_covers_each_nonzero_exactly_once(strategy, name):
     counted = plan.statistics
     assert counted.nonzeros == graph.nnz
     assert sum(counted.nonzeros_per_warp.values()) == counted.warps
-    assert counted.warps == plan.launch.n_blocks * plan.warps_per_block
+    assert counted.warps == plan.launch.n_blocks * plan.workers_per_block
 
 
 @pytest.mark.parametrize("strategy", KERNELS)
@@ -103,7 +103,7 @@ class EveryOtherRow(Strategy):
 
 def test_a_scheme_from_a_notebook_cell_gets_the_same_treatment():
     graph = GRAPHS["isolated_ends"]()
-    X = bench.features(graph.shape[1], 5)
+    X = measure.features(graph.shape[1], 5)
     accelviz.plan(graph, EveryOtherRow(), 5, pieces=3).check()
     result = accelviz.spmm(graph, X, EveryOtherRow(), pieces=3)
     assert Oracle(graph, X).error(result) <= 1
@@ -122,14 +122,14 @@ def test_a_scheme_that_forgets_a_nonzero_is_found_out():
     plan = accelviz.plan(graph, Forgetful())
     with pytest.raises(PartitionError, match=r"never covered, the first at position 0"):
         plan.check()
-    X = bench.features(4, 64)
+    X = measure.features(4, 64)
     with pytest.raises(KernelError, match=r"wrong result on 'made' with 64 columns"):
-        bench.measure(plan, find_executor("cpu"), Oracle(graph, X), X)
+        measure.measure(plan, find_executor("cpu"), Oracle(graph, X), X)
 
 
 def test_the_oracle_rejects_what_is_slightly_wrong():
     graph = GRAPHS["isolated_ends"]()
-    X = bench.features(graph.shape[1], 4)
+    X = measure.features(graph.shape[1], 4)
     right = accelviz.spmm(graph, X, device="cpu")
     oracle = Oracle(graph, X)
     assert oracle.error(right) <= 1
@@ -152,7 +152,7 @@ def test_rows_without_a_nonzero_are_exactly_zero_and_the_caller_s_order_is_kept(
 
 def test_spmm_takes_a_plan_a_list_and_an_output():
     graph = GRAPHS["isolated_ends"]()
-    X = bench.features(graph.shape[1], 3)
+    X = measure.features(graph.shape[1], 3)
     plan = accelviz.plan(graph, n_cols=3)
     out = np.full((graph.n_rows, 3), np.nan, np.float32)
     assert accelviz.spmm(plan, X.tolist(), device="cpu", out=out) is out
@@ -166,13 +166,13 @@ def test_spmm_takes_a_plan_a_list_and_an_output():
 
 def test_spmm_keeps_the_last_few_plans_with_the_graph():
     graph = GRAPHS["tall"]()
-    first = bench.features(graph.shape[1], 1)
+    first = measure.features(graph.shape[1], 1)
     accelviz.spmm(graph, first, device="cpu")
     (kept,) = graph.plans.values()
     accelviz.spmm(graph, first, device="cpu")
     assert next(iter(graph.plans.values())) is kept
     for n_cols in range(2, 12):
-        accelviz.spmm(graph, bench.features(graph.shape[1], n_cols), device="cpu")
+        accelviz.spmm(graph, measure.features(graph.shape[1], n_cols), device="cpu")
     assert len(graph.plans) == 4
 
 

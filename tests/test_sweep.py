@@ -7,13 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import accelviz
-from accelviz import bench
+from accelviz import measure
 from accelviz.analysis.sweep import STATISTICS, sweep
 from accelviz.analysis.traffic import launch_traffic
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.executors import find_executor
 from accelviz.ordering import DegreeHistogram, RowDegrees
-from accelviz.strategies import KernelSpec, LaunchConfig, Plan, Strategy, find_strategy
+from accelviz.plans import KernelSpec, LaunchConfig, Plan, Strategy
+from accelviz.strategies import find_strategy
 from accelviz.workload import Workload
 from tests.graphs import GRAPHS, MADE, graph_of_degrees
 from tests.inherited import KERNELS
@@ -132,7 +133,7 @@ def test_atomics_are_those_that_the_kernel_carries_out(strategy, name, n_cols):
     for parameters in variants:
         graph = MADE[name]()
         plan = accelviz.plan(graph, strategy, n_cols, **parameters)
-        counted = launch_traffic(plan, bench.features(graph.shape[1], n_cols))
+        counted = launch_traffic(plan, measure.features(graph.shape[1], n_cols))
         atomics = counted[counted["kind"] == "atomic"].groupby("space", observed=False)
         floats = (atomics["bytes"].sum() / 4).to_dict()
         found = closed_form(graph, strategy, n_cols, **parameters)

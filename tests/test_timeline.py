@@ -26,7 +26,7 @@ from accelviz.analysis.schedule import (
 )
 from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
 from accelviz.executors import gpu_state
-from accelviz.strategies import LaunchConfig, Plan
+from accelviz.plans import LaunchConfig, Plan
 from accelviz.workload import Workload, nonzeros_per_warp
 from tests.graphs import GRAPHS
 
@@ -236,16 +236,16 @@ def test_a_prediction_of_every_strategy(strategy, name):
     columns, rows, layers = plan.launch.grid
     assert len(found) == columns * rows * layers
     work = plan.workload()
-    per_warp = np.zeros((columns, plan.warps_per_block), np.int64)
+    per_warp = np.zeros((columns, plan.workers_per_block), np.int64)
     if len(work):
-        some = nonzeros_per_warp(work, plan.warps_per_block)
+        some = nonzeros_per_warp(work, plan.workers_per_block)
         per_warp[work.block[0] : work.block[0] + len(some)] = some
     took = (found["stop"] - found["start"]).to_numpy().reshape(rows * layers, columns)
     np.testing.assert_array_equal(
         took, np.broadcast_to(np.maximum(per_warp.max(axis=1, initial=0), IDLE_BLOCK), took.shape)
     )
     nonzeros = with_nonzeros(found, plan)["nonzeros"]
-    assert nonzeros.sum() == rows * layers * plan.graph.nnz
+    assert nonzeros.sum() == rows * layers * plan.pattern.nnz
     timeline_summary(found)
     plt.close(plots.sm_timeline(found).figure)
 
@@ -410,4 +410,4 @@ def test_without_a_gpu_tracing_says_what_to_do():
         pytest.skip("there is a GPU")
     plan = accelviz.plan("cora")
     with pytest.raises(DeviceUnavailable, match=r"trace_gpu: .* What to do: \w+"):
-        accelviz.trace_gpu(plan, np.zeros((plan.graph.shape[1], 64), np.float32))
+        accelviz.trace_gpu(plan, np.zeros((plan.pattern.shape[1], 64), np.float32))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import accelviz
-from accelviz import bench
+from accelviz import measure
 from accelviz.analysis.caches import GPUS, CacheLevel, GpuCaches, cache_hits
 from accelviz.analysis.traffic import launch_traffic, requests, traffic
 from accelviz.errors import ArgumentError
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 @pytest.fixture(scope="module")
 def cora():
     graph = accelviz.load_graph("cora")
-    return accelviz.plan(graph, n_cols=64), bench.features(graph.shape[1], 64)
+    return accelviz.plan(graph, n_cols=64), measure.features(graph.shape[1], 64)
 
 
 def test_a_trace_shows_the_workload_of_its_block(cora):
@@ -38,7 +38,7 @@ def test_a_trace_shows_the_workload_of_its_block(cora):
         assert np.sort(values["index"]).tolist() == np.sort(np.repeat(expected, 64)).tolist()
         columns = traced[traced["array"] == "columns"]["index"].to_numpy()
         features = traced[traced["array"] == "X"]
-        rows = plan.matrix.column_indices[columns]
+        rows = plan.walked.column_indices[columns]
         assert np.bincount(features["index"] // 64).tolist() == np.bincount(rows).tolist()
 
 
@@ -65,7 +65,7 @@ def test_steps_are_in_program_order_for_every_lane(cora):
 def test_the_last_tile_of_columns_leaves_lanes_idle():
     graph = accelviz.load_graph("cora")
     plan = accelviz.plan(graph, n_cols=40)
-    found = requests(trace(plan, bench.features(graph.shape[1], 40), 3))
+    found = requests(trace(plan, measure.features(graph.shape[1], 40), 3))
     assert set(found[found["array"] == "X"]["lanes"]) == {32, 8}
     assert set(found[found["array"] == "X"]["sectors"]) <= {1, 4, 5, 2}
 
@@ -73,7 +73,7 @@ def test_the_last_tile_of_columns_leaves_lanes_idle():
 def test_a_launch_reads_what_the_arithmetic_asks_for(cora):
     plan, X = cora
     found = launch_traffic(plan, X).set_index(["array", "kind"])
-    nnz, rows = plan.graph.nnz, plan.graph.n_rows
+    nnz, rows = plan.pattern.nnz, plan.pattern.n_rows
     assert found.loc[("X", "load"), "requests"] == 2 * nnz
     assert found.loc[("X", "load"), "sectors"] == 8 * nnz
     assert found.loc[("X", "load"), "bytes"] == 4 * 64 * nnz
@@ -86,7 +86,7 @@ def test_a_launch_reads_what_the_arithmetic_asks_for(cora):
 
 def test_tracing_changes_no_result():
     plan = accelviz.plan(GRAPHS["hub"](), n_cols=33)
-    X = bench.features(plan.graph.shape[1], 33)
+    X = measure.features(plan.pattern.shape[1], 33)
     total = trace(plan, X, range(int(np.prod(plan.launch.grid))))
     atomics = total[(total["array"] == "Y") & (total["kind"] == "atomic")]
     assert len(atomics)  # the hub's parts add up in global memory

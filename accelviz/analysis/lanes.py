@@ -13,7 +13,7 @@ import pandas as pd
 
 from accelviz.analysis.traffic import SECTOR_BYTES
 from accelviz.errors import ArgumentError
-from accelviz.strategies.plans import WARP_SIZE
+from accelviz.plans.launch import WARP_SIZE
 
 Integers = npt.NDArray[np.int64]
 _FLOAT_BYTES = 4

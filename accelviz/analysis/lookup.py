@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelviz.analysis.balance import LoadMap, worker_name
+from accelviz.analysis.balance import LoadMap
 from accelviz.errors import ArgumentError
-from accelviz.strategies import Plan
-from accelviz.strategies.plans import SLICE_BLOCKS
+from accelviz.plans import Plan
+from accelviz.plans.plan import SLICE_BLOCKS
 from accelviz.workload import Workload, nonzeros_per_warp
 
 #: Warps up to which a workload is read at once rather than block by block.
@@ -64,17 +64,17 @@ def find_row(plan: Plan, row: int) -> RowPlace:
     Where the blocks go through the rows in order, as those of every strategy here do, a binary
     search looks at a few dozen of them; where they do not, all are read.
     """
-    if not 0 <= row < plan.graph.n_rows:
-        raise ArgumentError("row", f"got {row}", f"0 to {plan.graph.n_rows - 1}")
+    if not 0 <= row < plan.pattern.n_rows:
+        raise ArgumentError("row", f"got {row}", f"0 to {plan.pattern.n_rows - 1}")
     place = row if plan.permutation is None else int(plan.permutation.inverse[row])
-    begin, end = (int(each) for each in plan.matrix.row_pointers[place : place + 2])
+    begin, end = (int(each) for each in plan.walked.row_pointers[place : place + 2])
     degree = end - begin
     first = _first_block(plan, lambda work: bool(work.row.max() >= place))
     after = _first_block(plan, lambda work: bool(work.row.min() > place))
     # In order, those between have some of the row or nothing at all.
     near = 0 < after - first <= max(degree, SLICE_BLOCKS)
     blocks, covered = _having(place, [plan.workload(first, after)] if near else [])
-    if covered < degree or not (blocks or plan.zero_output):
+    if covered < degree or not (blocks or plan.cleared):
         blocks, _ = _having(place, plan.workload_slices())
     return RowPlace(row, place, degree, begin, blocks)
 
@@ -118,7 +118,7 @@ def sampled_loads(plan: Plan, most: int = 160) -> LoadMap:
     most : int
         Most blocks shown; of more, every k-th is.
     """
-    n_blocks, warps = plan.launch.n_blocks, plan.warps_per_block
+    n_blocks, warps = plan.launch.n_blocks, plan.workers_per_block
     every = max(1, -(-n_blocks // most))
     shown = np.arange(0, n_blocks, every)
     load = np.zeros((shown.size, warps), dtype=np.int64)
@@ -133,4 +133,4 @@ def sampled_loads(plan: Plan, most: int = 160) -> LoadMap:
         for i, block in enumerate(shown.tolist()):
             work = plan.workload(block, block + 1)
             load[i] = np.bincount(work.warp, weights=work.nz_count, minlength=warps)
-    return LoadMap(load, n_blocks, every, float("nan"), worker_name(plan))
+    return LoadMap(load, n_blocks, every, float("nan"), plan.strategy.worker)

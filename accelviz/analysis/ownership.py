@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from accelviz.analysis.balance import example_blocks, worker_name
+from accelviz.analysis.balance import example_blocks
 from accelviz.errors import ArgumentError
-from accelviz.strategies import Plan
+from accelviz.plans import Plan
 from accelviz.workload import Workload
 
 #: Orders of the rows: the caller's, or that in which the kernel walks them.
@@ -90,7 +90,7 @@ def ownership_map(plan: Plan, *, cells: int = 150, order: str = "caller") -> Own
         raise ArgumentError("cells", f"got {cells}", "1 or more")
     if order not in ORDERS:
         raise ArgumentError("order", f"got {order!r}", " or ".join(map(repr, ORDERS)))
-    n_rows, n_cols = plan.matrix.shape
+    n_rows, n_cols = plan.walked.shape
     counts = np.zeros((min(cells, n_rows), min(cells, n_cols)), dtype=np.int64)
     block_sums = np.zeros_like(counts)
     block_squares = np.zeros(counts.shape)
@@ -103,7 +103,7 @@ def ownership_map(plan: Plan, *, cells: int = 150, order: str = "caller") -> Own
             part.nz_start,
             part.nz_count,
             place,
-            plan.matrix.column_indices,
+            plan.walked.column_indices,
             n_cols,
             counts,
             block_sums,
@@ -122,8 +122,8 @@ def ownership_map(plan: Plan, *, cells: int = 150, order: str = "caller") -> Own
         order,
         rows_apart / blocks if blocks else 0.0,
         float(np.sqrt(max(0.0, variance))),
-        plan.strategy,
-        plan.graph.name,
+        plan.name,
+        plan.pattern.name,
     )
 
 
@@ -181,7 +181,7 @@ class Assignment:
     n_blocks, n_rows, nnz : int
         Of the whole plan and its matrix.
     worker : str
-        What `warp` counts: "warp", or "thread group" (`balance.worker_name`).
+        What `warp` counts: `Strategy.worker`.
     order : {"caller", "kernel"}
         Whether the kernel walks the caller's rows or permuted ones.
     strategy, graph : str
@@ -234,13 +234,13 @@ def assignment(
     """
     if most_rows < 1:
         raise ArgumentError("most_rows", f"got {most_rows}", "1 or more")
-    everything = blocks is None and plan.matrix.n_rows <= most_rows
+    everything = blocks is None and plan.walked.n_rows <= most_rows
     if everything:
         work = plan.workload()
     else:
         chosen = _examples(plan, most_rows) if blocks is None else _checked(plan, blocks)
         work = _workload_of(plan, chosen)
-    pointers = plan.matrix.row_pointers
+    pointers = plan.walked.row_pointers
     runs = work.to_frame().rename(columns={"nz_start": "place", "nz_count": "count"})
     runs["place"] -= pointers[runs["row"]]
     of_block = runs.groupby("block").agg(rows=("row", "nunique"), nonzeros=("count", "sum"))
@@ -253,7 +253,7 @@ def assignment(
     of_block[["warps", "least", "most"]] = of_warps.reindex(of_block.index, fill_value=0)
     runs = runs.merge(shown, on=["block", "row"])
     runs = runs[runs.groupby("row").cumcount() < MOST_RUNS].reset_index(drop=True)
-    rows = np.arange(plan.matrix.n_rows) if everything else np.unique(runs["row"])
+    rows = np.arange(plan.walked.n_rows) if everything else np.unique(runs["row"])
     return Assignment(
         runs,
         pd.DataFrame(
@@ -265,12 +265,12 @@ def assignment(
         ),
         of_block.reset_index(),
         plan.launch.n_blocks,
-        plan.matrix.n_rows,
-        plan.matrix.nnz,
-        worker_name(plan),
+        plan.walked.n_rows,
+        plan.walked.nnz,
+        plan.strategy.worker,
         "caller" if plan.permutation is None else "kernel",
-        plan.strategy,
-        plan.graph.name,
+        plan.name,
+        plan.pattern.name,
     )
 
 
@@ -312,13 +312,13 @@ def _workload_of(plan: Plan, blocks: list[int]) -> Workload:
 
 def _examples(plan: Plan, most_rows: int) -> list[int]:
     """Choose blocks that differ in the degree of their rows, as many as fit with all of these."""
-    degrees = np.diff(plan.matrix.row_pointers)
+    degrees = np.diff(plan.walked.row_pointers)
     best = np.full(int(degrees.max(initial=0)) + 1, -1, dtype=np.int64)
     busiest = np.zeros_like(best)
     for part in plan.workload_slices():
         _best_of_degree(
             part.block, part.warp, part.row, part.nz_count, degrees,
-            plan.warps_per_block, best, busiest,
+            plan.workers_per_block, best, busiest,
         )  # fmt: skip
     present = np.flatnonzero(best >= 0)
     for count in range(_EXAMPLES, 2, -1):
@@ -335,7 +335,7 @@ def _others_of_row(plan: Plan, block: int) -> set[int]:
     """Find the blocks that share a row with `block`, if a part of one row is all that it has."""
     work = plan.workload(block, block + 1)
     row = int(work.row[0])
-    pointers = plan.matrix.row_pointers
+    pointers = plan.walked.row_pointers
     part = int(work.nz_count.sum()) < int(pointers[row + 1] - pointers[row])
     if not part or np.any(work.row != row):
         return set()

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from accelviz.errors import ArgumentError
-from accelviz.strategies import Plan
+from accelviz.plans import Plan
 from accelviz.workload import nonzeros_per_warp
 
 #: Units of `start` and `stop`: of a measured table, and of a predicted one.
@@ -299,7 +299,7 @@ def _per_block(plan: Plan, reduce: Callable[[Integers], Integers]) -> Integers:
     found = np.zeros(plan.launch.n_blocks, dtype=np.int64)
     for part in plan.workload_slices():
         if len(part):
-            of_slice = reduce(nonzeros_per_warp(part, plan.warps_per_block))
+            of_slice = reduce(nonzeros_per_warp(part, plan.workers_per_block))
             first = int(part.block[0])
             found[first : first + of_slice.size] = of_slice
     return found

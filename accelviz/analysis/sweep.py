@@ -14,7 +14,8 @@ from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.ordering import DegreeHistogram, RowDegrees
 from accelviz.partition.summary import PartitionSummary
-from accelviz.strategies import Strategy, find_strategy
+from accelviz.plans import Strategy
+from accelviz.strategies import find_strategy
 from accelviz.strategies import plan as make_plan
 
 #: The statistics of a setting, in the order of the table's columns.

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from accelviz.executors.emulator import trace
-from accelviz.strategies import Plan
+from accelviz.plans import Plan
 
 #: Bytes of a sector and of a cache line of every NVIDIA GPU since Pascal.
 SECTOR_BYTES, LINE_BYTES = 32, 128
@@ -79,13 +79,14 @@ def traffic(traced: pd.DataFrame) -> pd.DataFrame:
     return _summed(requests(traced).assign(requests=1))
 
 
-def launch_traffic(plan: Plan, X: npt.ArrayLike) -> pd.DataFrame:
+def launch_traffic(plan: Plan, *dense: npt.ArrayLike) -> pd.DataFrame:
     """Trace all blocks of a plan's kernel and return its `traffic`.
 
     Parameters
     ----------
     plan : Plan
-    X : array, shape (n_senders, n_cols)
+    *dense : array
+        The dense inputs of its operation, in order.
 
     Returns
     -------
@@ -94,10 +95,12 @@ def launch_traffic(plan: Plan, X: npt.ArrayLike) -> pd.DataFrame:
     """
     total = int(np.prod(plan.launch.grid))
     parts = [
-        traffic(trace(plan, X, range(first, min(first + _BLOCKS, total))))
+        traffic(trace(plan, *dense, block=range(first, min(first + _BLOCKS, total))))
         for first in range(0, total, _BLOCKS)
     ]
-    return _summed(pd.concat(parts, ignore_index=True)) if parts else traffic(trace(plan, X, []))
+    if not parts:
+        return traffic(trace(plan, *dense, block=[]))
+    return _summed(pd.concat(parts, ignore_index=True))
 
 
 def _summed(table: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from accelviz.course.needs import need
+from accelviz.course.autograde.needs import need
 from accelviz.errors import ArgumentError, DeviceUnavailable
 
 #: What a verb prints, and its exit status.
@@ -124,7 +124,7 @@ def _limits(options: argparse.Namespace) -> dict[str, Any]:
 
 def _html(options: argparse.Namespace) -> Answer:
     need("nbconvert", "lab")
-    from accelviz.course.pages import write
+    from accelviz.course.site.pages import write
 
     with _told(" notebooks") as progress:
         done = write(
@@ -150,7 +150,7 @@ def _need_gpu(options: argparse.Namespace) -> None:
 
 def _release(options: argparse.Namespace) -> Answer:
     need("nbgrader", "course")
-    from accelviz.course.release import release
+    from accelviz.course.autograde.release import release
 
     done = release(options.course, options.names, fresh=options.fresh)
     done["hand out"] = f"{options.course / 'release'}/NAME/, without solutions"
@@ -164,9 +164,9 @@ def _preflight(options: argparse.Namespace) -> Answer:
     need("nbformat", "lab")
     import nbformat
 
-    from accelviz.course.assignments import choose, find_assignments
-    from accelviz.course.folder import Course
-    from accelviz.course.preflight import examine
+    from accelviz.course.autograde.assignments import choose, find_assignments
+    from accelviz.course.autograde.folder import Course
+    from accelviz.course.autograde.preflight import examine
 
     known = Course(options.course).assignments() if options.course else find_assignments()
     chosen = choose(known, [options.assignment] if options.assignment else [])
@@ -204,7 +204,7 @@ def _notebooks(paths: list[Path]) -> list[Path]:
 
 def _grade(options: argparse.Namespace) -> Answer:
     need("nbgrader", "course")
-    from accelviz.course.grading import BY_HAND, grade, merged, read_table, table
+    from accelviz.course.autograde.grading import BY_HAND, grade, merged, read_table, table
 
     _need_gpu(options)
     output = _table(options.output) if options.output else None
@@ -238,8 +238,8 @@ def _grade(options: argparse.Namespace) -> Answer:
 
 def _leaderboard(options: argparse.Namespace) -> Answer:
     need("nbclient", "lab")
-    from accelviz.course.leaderboard import leaderboard, markdown
-    from accelviz.course.sandbox import Limits
+    from accelviz.course.autograde.leaderboard import leaderboard, markdown
+    from accelviz.course.autograde.sandbox import Limits
 
     _need_gpu(options)
     output = _table(options.output) if options.output else None
@@ -273,7 +273,7 @@ def _told(unit: str = " submissions") -> Iterator[Callable[[str], object]]:
 
 def _sandbox(options: argparse.Namespace) -> str:
     """Say which limits this machine holds, and which it does not."""
-    from accelviz.course.sandbox import Limits, held
+    from accelviz.course.autograde.sandbox import Limits, held
 
     found = held(Limits(**_limits(options)))
     memory = "limited" if found["memory"] else "not limited"

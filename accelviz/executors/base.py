@@ -1,4 +1,4 @@
-"""What an executor is: it makes a plan ready once, then runs it on features as often as asked."""
+"""What an executor is: it makes a plan ready once, then runs it on operands as often as asked."""
 
 from __future__ import annotations
 
@@ -9,44 +9,49 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import ArgumentError, KernelError
-from accelviz.strategies import KernelSpec, Plan
+from accelviz.errors import ArgumentError, DeviceUnavailable
+from accelviz.plans import Call, LibraryCall, Operand, Plan
 
 #: Larger than the last cache of most processors.
 HOST_FLUSH_BYTES = 256 << 20
+
+Arrays = dict[str, Any]
 
 
 class ReadyPlan(Protocol):
     """A plan whose arrays are where the device wants them and whose code is compiled.
 
+    It refers to the plan's arrays and not to the plan, which holds it.
+
     Attributes
     ----------
-    plan : Plan
     setup_seconds : mapping of str to float
         Preprocessing that the device did, beside the plan's own; compiling is not part of it.
     variant : str
         What the device chose where the plan leaves a choice.
     """
 
-    plan: Plan
     setup_seconds: Mapping[str, float]
     variant: str
 
-    def features(self, X: Any) -> Any:
-        """Return `X` as the plan wants it: float32, contiguous, where the device reads it."""
+    def placed(self, operands: Mapping[str, Any]) -> Arrays:
+        """Return inputs as the plan wants them: float32, contiguous, where the device reads."""
 
-    def output(self) -> Any:
-        """Return a new, uninitialised result where the device writes it."""
+    def outputs(self) -> Arrays:
+        """Return new, uninitialised outputs where the device writes them."""
 
-    def multiply(self, X: Any, out: Any = None) -> Any:
-        """Return `A @ X`; float32, shape (rows of A, columns of X), in the caller's row order."""
+    def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
+        """Run the plan, and return its outputs by name, in the caller's order.
+
+        `operands` has the inputs by name; weights that are missing or None are the graph's own.
+        """
 
     def seconds(
-        self, X: Any, repeats: int, warmup: int, *, cold: bool = False
+        self, operands: Mapping[str, Any], repeats: int, warmup: int, *, cold: bool = False
     ) -> npt.NDArray[np.float64]:
         """Time `repeats` runs by the device's own clock, shape (repeats,), after warming up.
 
-        A run is all that `multiply` does between input and output in place: clearing included,
+        A run is all that `run` does between inputs and outputs in place: clearing included,
         allocation and transfers excluded. With `cold`, the last cache before memory is flushed
         before each of them.
         """
@@ -100,23 +105,36 @@ class Executor(Protocol):
         """Compile and move what `plan` needs; raises DeviceUnavailable or KernelError."""
 
 
-def kernel_of(plan: Plan) -> KernelSpec:
-    """Return the plan's kernel.
+def ready(plan: Plan, executor: Executor) -> ReadyPlan:
+    """Return the plan made ready on a device, which the plan keeps."""
+    if executor.name not in plan.ready:
+        plan.ready[executor.name] = executor.prepare(plan)
+    made: ReadyPlan = plan.ready[executor.name]
+    return made
+
+
+def no_kernel(plan: Plan) -> str | None:
+    """Say why there is no CUDA kernel to run or emulate, or None."""
+    if any(isinstance(call, LibraryCall) for call in plan.calls):
+        return f"{plan.name!r} is a library's, whose kernels are closed"
+    if any(call.kernel is None for call in plan.calls):
+        return f"{plan.name!r} has no CUDA kernel"
+    return None
+
+
+def kernels_of(plan: Plan, device: str) -> tuple[Call, ...]:
+    """Return the plan's kernels with their launches.
 
     Raises
     ------
-    KernelError
-        If it has none.
+    DeviceUnavailable
+        If a call of it has none.
     """
-    if plan.kernel is None:
-        raise KernelError(
-            plan.strategy,
-            "this strategy has no CUDA kernel",
-            "device='cpu', which needs none"
-            if plan.has_workload
-            else "device='cuda', as it is a library's",
-        )
-    return plan.kernel
+    problem = no_kernel(plan)
+    if problem is not None:
+        other = "device='cpu', which replays the workload" if plan.has_workload else "device='cuda'"
+        raise DeviceUnavailable(f"device {device!r}", problem, other)
+    return tuple(call for call in plan.calls if isinstance(call, Call))
 
 
 def refuse_device_arrays(plan: Plan) -> None:
@@ -127,9 +145,7 @@ def refuse_device_arrays(plan: Plan) -> None:
     ArgumentError
     """
     if any(is_device_array(array) for array in plan.arrays.values()):
-        raise ArgumentError(
-            "plan", f"the arrays of {plan.strategy!r} lie on the GPU", "device='cuda', or `plan`"
-        )
+        raise ArgumentError("plan", f"the arrays of {plan.name!r} lie on the GPU", "device='cuda'")
 
 
 def seconds_on_host(
@@ -151,80 +167,124 @@ def is_device_array(array: Any) -> bool:
     return hasattr(array, "__cuda_array_interface__")
 
 
-def checked_features(X: Any, plan: Plan, xp: Any = np) -> Any:
-    """Return the features as a contiguous float32 array that fits the plan.
+class Operands:
+    """What a plan takes and gives, checked by name; it knows sizes, not the plan.
 
     Parameters
     ----------
-    X : array
-        Boolean, integer or real; rounded to float32. NaN and infinity pass through, as in SciPy.
     plan : Plan
     xp : module
-        NumPy or CuPy, whichever `X` should be an array of.
-
-    Raises
-    ------
-    ArgumentError
-        If the shape or the dtype does not fit, or a GPU's array is to be used on the host.
+        NumPy or CuPy: where the arrays have to be.
+    place : callable
+        Brings an array there, of which the copy may be kept.
     """
-    on_device = is_device_array(X)
-    if on_device and xp is np:
-        raise ArgumentError("X", "it lies on the GPU", "an array on the host, as from X.get()")
-    X = xp.asarray(X) if on_device else np.asarray(X)
-    if X.dtype.kind not in "biuf":
-        raise ArgumentError("X", f"dtype {X.dtype}", "boolean, integer or real floating point")
-    if X.ndim != 2:
-        raise ArgumentError(
-            "X", f"{X.ndim}-D, of shape {X.shape}", "2-D; write X[:, None] for a vector"
-        )
-    wanted = (plan.graph.shape[1], plan.n_cols)
-    if X.shape != wanted:
-        raise ArgumentError(
-            "X",
-            f"shape {X.shape} for a graph of {plan.graph.shape[0]} x {plan.graph.shape[1]} "
-            f"planned for {plan.n_cols} columns",
-            f"shape {wanted}",
-        )
-    return xp.ascontiguousarray(xp.asarray(X), dtype=np.float32)
 
+    def __init__(self, plan: Plan, xp: Any = np, place: Callable[[Any], Any] = np.asarray) -> None:
+        self.operation, self.sizes = plan.operation, plan.sizes
+        self.storage, self.cleared = plan.storage, plan.cleared
+        self._xp, self._place = xp, place
+        self._values, self._order = plan.own_values, plan.nonzero_order
+        self._own_walked: Any = None
+        self._about = f"a matrix of {plan.pattern.shape[0]} x {plan.pattern.shape[1]}"
 
-def checked_output(out: Any, plan: Plan, xp: Any = np) -> Any:
-    """Return `out`, or a new uninitialised array if None, after checking that the result fits it.
+    def inputs(self, operands: Mapping[str, Any]) -> Arrays:
+        """Return the inputs as contiguous float32 arrays of the right shapes.
 
-    Raises
-    ------
-    ArgumentError
-        If it is not a contiguous float32 array of the result's shape.
-    """
-    shape = (plan.graph.shape[0], plan.n_cols)
-    if out is None:
-        return xp.empty(shape, dtype=np.float32)
-    if (
-        not isinstance(out, xp.ndarray)
-        or out.shape != shape
-        or out.dtype != np.float32
-        or not out.flags.c_contiguous
-    ):
-        raise ArgumentError(
-            "out",
-            f"a {type(out).__name__} of shape {getattr(out, 'shape', None)}, "
-            f"dtype {getattr(out, 'dtype', None)}",
-            f"a C-contiguous float32 {xp.__name__} array of shape {shape}",
-        )
-    return out
+        Weights stay in the caller's order; see `walked`. NaN and infinity in dense inputs pass
+        through, as in SciPy.
 
+        Raises
+        ------
+        ArgumentError
+            If a shape or a dtype does not fit, a GPU's array is to be used on the host, or weights
+            on the host are not finite.
+        """
+        return {each.name: self._input(each, operands.get(each.name)) for each in self._inputs}
 
-class HostPlan:
-    """What ready plans share whose features and results are the host's."""
+    @property
+    def _inputs(self) -> tuple[Operand, ...]:
+        return self.operation.inputs
 
-    plan: Plan
+    def _input(self, operand: Operand, array: Any) -> Any:
+        xp, name = self._xp, operand.name
+        own = operand.of_nonzeros and (array is None or array is self._values)
+        if own:
+            array = self._values
+        if array is None:
+            raise ArgumentError(name, "it is missing", f"an array: {', '.join(operand.axes)}")
+        there = is_device_array(array)
+        if there and xp is np:
+            raise ArgumentError(name, "it lies on the GPU", "an array on the host, as from X.get()")
+        array = xp.asarray(array) if there else np.asarray(array)
+        if array.dtype.kind not in "biuf":
+            what = "boolean, integer or real floating point"
+            raise ArgumentError(name, f"dtype {array.dtype}", what)
+        wanted = operand.shape(self.sizes)
+        if array.shape != wanted:
+            widths = ", ".join(f"{axis} = {self.sizes[axis]}" for axis in operand.axes)
+            raise ArgumentError(
+                name, f"shape {array.shape} for {self._about}", f"shape {wanted}: {widths}"
+            )
+        if operand.of_nonzeros and not own and not there and not np.isfinite(array).all():
+            raise ArgumentError(name, "some are NaN or infinite", "finite weights only")
+        if not there and array.dtype == np.float32 and array.flags.c_contiguous:
+            return self._place(array)
+        return xp.ascontiguousarray(xp.asarray(array), dtype=np.float32)
 
-    def features(self, X: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """Return the features as float32; see `ReadyPlan`."""
-        checked: npt.NDArray[np.float32] = checked_features(X, self.plan)
-        return checked
+    def walked(self, inputs: Arrays) -> Arrays:
+        """Bring what has an entry for each nonzero into the order in which kernels walk."""
+        found = dict(inputs)
+        for operand in self._inputs:
+            if operand.of_nonzeros and self._order is not None:
+                found[operand.name] = self._in_order(inputs[operand.name])
+        return found
 
-    def output(self) -> npt.NDArray[np.float32]:
-        """Return a new result; see `ReadyPlan`."""
-        made: npt.NDArray[np.float32] = checked_output(None, self.plan)
-        return made
+    def _in_order(self, array: Any) -> Any:
+        if self._values is None or array is not self._place(self._values):
+            return array.take(self._place(self._order))
+        if self._own_walked is None:  # the graph's own weights never change
+            self._own_walked = array.take(self._place(self._order))
+        return self._own_walked
+
+    def outputs(
+        self,
+        out: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        xp: Any = None,
+    ) -> Arrays:
+        """Return the outputs, those that are missing new and uninitialised.
+
+        `xp` is where they are to be, if not where the plan runs.
+
+        Raises
+        ------
+        ArgumentError
+            If one is not a contiguous, writable float32 array of the result's shape, or overlaps
+            an input.
+        """
+        xp, found = xp or self._xp, {}
+        for operand in self.operation.outputs:
+            shape = operand.shape(self.sizes)
+            array = (out or {}).get(operand.name)
+            if array is None:
+                found[operand.name] = xp.empty(shape, dtype=np.float32)
+                continue
+            if (
+                not isinstance(array, xp.ndarray)
+                or array.shape != shape
+                or array.dtype != np.float32
+                or not array.flags.c_contiguous
+                or not getattr(array.flags, "writeable", True)
+            ):
+                readonly = not getattr(getattr(array, "flags", None), "writeable", True)
+                raise ArgumentError(
+                    "out",
+                    f"a {'read-only ' * readonly}{type(array).__name__} of shape "
+                    f"{getattr(array, 'shape', None)}, dtype {getattr(array, 'dtype', None)}",
+                    f"a writable, C-contiguous float32 {xp.__name__} array of shape {shape}",
+                )
+            for name, other in (inputs or {}).items():
+                if isinstance(other, xp.ndarray) and xp.may_share_memory(array, other):
+                    raise ArgumentError("out", f"it overlaps {name}", "memory of its own")
+            found[operand.name] = array
+        return found

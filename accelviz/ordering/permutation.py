@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import GraphError
-from accelviz.graph import Graph
+from accelviz.graph import MAX_SIDE, Graph, Pattern, frozen
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,34 +95,57 @@ class Permutation:
         GraphError
             If the sizes do not match.
         """
-        if graph.n_rows != len(self):
+        pattern, order = self.apply_to_pattern(graph.pattern, columns=columns)
+        return replace(
+            graph,
+            row_pointers=pattern.row_pointers,
+            column_indices=pattern.column_indices,
+            values=frozen(graph.values[order]),
+        )
+
+    def apply_to_pattern(
+        self, pattern: Pattern, *, columns: bool = False
+    ) -> tuple[Pattern, npt.NDArray[Any]]:
+        """Bring a pattern into the new order, as `apply_to_graph` does.
+
+        Returns
+        -------
+        Pattern
+        array of int32 (int64 from 2^31 nonzeros on), shape (nnz,)
+            Nonzero `k` of the result is that nonzero of `pattern`.
+
+        Raises
+        ------
+        GraphError
+            If the sizes do not match.
+        """
+        if pattern.n_rows != len(self):
             raise GraphError(
-                "graph", f"{graph.n_rows} rows for a permutation of {len(self)}", "as many"
+                "graph", f"{pattern.n_rows} rows for a permutation of {len(self)}", "as many"
             )
-        if columns and graph.shape[1] != len(self):
+        if columns and pattern.shape[1] != len(self):
             raise GraphError(
                 "graph",
-                f"{graph.shape[0]} x {graph.shape[1]} is not square",
+                f"{pattern.shape[0]} x {pattern.shape[1]} is not square",
                 "a square matrix when columns are relabelled with the rows",
             )
-        row_pointers = permuted_row_pointers(graph.row_pointers, self.order)
-        column_indices = np.empty_like(graph.column_indices)
-        values = np.empty_like(graph.values)
+        row_pointers = permuted_row_pointers(pattern.row_pointers, self.order)
+        column_indices = np.empty_like(pattern.column_indices)
+        order = np.empty(pattern.nnz, np.int32 if pattern.nnz <= MAX_SIDE else np.int64)
         _gather_rows(
-            graph.row_pointers,
-            graph.column_indices,
-            graph.values,
+            pattern.row_pointers,
+            pattern.column_indices,
             self.order,
             row_pointers,
             column_indices,
-            values,
+            order,
         )
         if columns:
             column_indices = self.inverse[column_indices]
-            _sort_each_row(row_pointers, column_indices, values)
-        return replace(
-            graph, row_pointers=row_pointers, column_indices=column_indices, values=values
-        )
+            _sort_each_row(row_pointers, column_indices, order)
+        for array in (row_pointers, column_indices, order):
+            array.setflags(write=False)
+        return replace(pattern, row_pointers=row_pointers, column_indices=column_indices), order
 
     def _matching(self, array: npt.ArrayLike, axis: int) -> npt.NDArray[Any]:
         array = np.asarray(array)
@@ -162,28 +185,27 @@ def permuted_row_pointers(
 def _gather_rows(
     row_pointers: npt.NDArray[np.int64],
     column_indices: npt.NDArray[np.int32],
-    values: npt.NDArray[np.float32],
     order: npt.NDArray[np.int32],
     new_pointers: npt.NDArray[np.int64],
     new_columns: npt.NDArray[np.int32],
-    new_values: npt.NDArray[np.float32],
+    nonzero_order: npt.NDArray[Any],
 ) -> None:
     for place in numba.prange(order.size):
         source = row_pointers[order[place]]
         target = new_pointers[place]
         for k in range(new_pointers[place + 1] - target):
             new_columns[target + k] = column_indices[source + k]
-            new_values[target + k] = values[source + k]
+            nonzero_order[target + k] = source + k
 
 
 @numba.njit(cache=True, nogil=True, parallel=True)
 def _sort_each_row(
     row_pointers: npt.NDArray[np.int64],
     column_indices: npt.NDArray[np.int32],
-    values: npt.NDArray[np.float32],
+    nonzero_order: npt.NDArray[Any],
 ) -> None:
     for row in numba.prange(row_pointers.size - 1):
         start, stop = row_pointers[row], row_pointers[row + 1]
         places = np.argsort(column_indices[start:stop])
         column_indices[start:stop] = column_indices[start:stop][places]
-        values[start:stop] = values[start:stop][places]
+        nonzero_order[start:stop] = nonzero_order[start:stop][places]

@@ -1,11 +1,12 @@
 """Accel-GCN's block-level partition: Algorithms 1 and 2 and the int4 metadata (section III-C).
 
-This is the only file that knows the bits of an int4. The rows are in ascending order of degree, so
-everything here follows from the degree histogram alone.
+The cut, the bits of the int4, its workload and its closed form. The rows are in ascending order of
+degree, so everything here follows from the degree histogram alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,8 +14,10 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import PartitionError
-from accelviz.ordering import DegreeHistogram
+from accelviz.errors import PartitionError, checked_integer
+from accelviz.ordering import DegreeHistogram, RowDegrees
+from accelviz.partition.metadata import WORD_BITS, Field, MetadataLine, numbered, word_lines
+from accelviz.partition.summary import Integers, Loads, PartitionSummary
 from accelviz.workload import Workload, spread
 
 #: The published setting (section III-C and the ablations use 12 warps of up to 32 nonzeros).
@@ -26,8 +29,15 @@ WARPS_LIMIT = 32
 #: `warp_nzs` and `block_rows` share the 32 bits of `info`, 16 each.
 FIELD_BITS = 16
 FIELD_LIMIT = (1 << FIELD_BITS) - 1
+#: Bytes of one block's metadata.
+INT4_BYTES = 16
 #: `row` and `loc` are signed 32-bit words of the int4.
 WORD_LIMIT = int(np.iinfo(np.int32).max)
+#: The largest values of the two parameters, and why.
+SETTING_LIMITS = {
+    "max_block_warps": (WARPS_LIMIT, "a CUDA block has at most 1,024 threads"),
+    "max_warp_nzs": (FIELD_LIMIT, "the metadata stores it in 16 bits"),
+}
 
 
 @dataclass(frozen=True)
@@ -51,16 +61,9 @@ class BlockSetting:
     max_warp_nzs: int = MAX_WARP_NZS
 
     def __post_init__(self) -> None:
-        for name, upper, why in (
-            ("max_block_warps", WARPS_LIMIT, "a CUDA block has at most 1,024 threads"),
-            ("max_warp_nzs", FIELD_LIMIT, "the metadata stores it in 16 bits"),
-        ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise PartitionError(name, f"got {value!r}", "an integer")
-            if not 1 <= value <= upper:
-                raise PartitionError(name, f"got {value}", f"1 to {upper}, because {why}")
-            object.__setattr__(self, name, int(value))
+        for name, (upper, why) in SETTING_LIMITS.items():
+            checked = checked_integer(name, getattr(self, name), upper, why=why)
+            object.__setattr__(self, name, checked)
 
     @property
     def deg_bound(self) -> int:
@@ -360,9 +363,163 @@ def block_workload(
     )
 
 
+def block_level_lines(
+    metadata: npt.NDArray[np.int32], setting: BlockSetting, blocks: int | Iterable[int]
+) -> list[MetadataLine]:
+    """Take the int4 of some blocks apart (Accel-GCN, section III-C).
+
+    Parameters
+    ----------
+    metadata : array of int32, shape (blocks, 4)
+        As `block_partition` gives it.
+    setting : BlockSetting
+        The one it was made with.
+    blocks : int or iterable of int
+        Which blocks.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such block.
+    PartitionError
+        If the metadata cannot have been made with `setting`.
+    """
+    found = []
+    numbers = numbered(blocks)
+    for block, line in zip(numbers, word_lines(metadata, numbers, called="block"), strict=True):
+        fields = unpack(metadata[block : block + 1], setting)
+        degree, row, loc, rows, warp_nzs, row_nzs = (
+            int(column[0])
+            for column in (
+                fields.degree,
+                fields.first_row,
+                fields.first_nz,
+                fields.rows,
+                fields.warp_nzs,
+                fields.row_nzs,
+            )
+        )
+        begin = (
+            (Field("degree", WORD_BITS, degree),),
+            (Field("first row", WORD_BITS, row),),
+            (Field("first nonzero (loc)", WORD_BITS, loc),),
+        )
+        if degree > setting.deg_bound:
+            info: tuple[Field, ...] = (Field("info: nonzeros of this part", WORD_BITS, row_nzs),)
+            meaning = (
+                f"degree {degree:,}, more than the {setting.deg_bound:,} that a block takes: this "
+                f"one takes {_counted(row_nzs)} of row {row:,}, the first at position {loc:,}, "
+                f"at most {warp_nzs:,} a warp"
+            )
+        else:
+            info = (
+                Field("info: nonzeros of a warp", WORD_BITS - FIELD_BITS, warp_nzs),
+                Field("info: rows", FIELD_BITS, rows),
+            )
+            per_row = int(fields.warps_per_row[0])
+            who = f"each of the {rows} rows from row {row:,} on" if rows > 1 else f"row {row:,}"
+            share = "one warp a row" if per_row == 1 else f"{per_row} warps share a row"
+            meaning = (
+                f"degree {degree:,}: {who} has {_counted(degree)}, the first at position {loc:,}; "
+                f"{share}, at most {_counted(warp_nzs)} each"
+            )
+        found.append(MetadataLine(line.title, line.words, (*begin, info), meaning))
+    return found
+
+
+def _counted(nonzeros: int) -> str:
+    return f"{nonzeros:,} nonzero{'' if nonzeros == 1 else 's'}"
+
+
 def check_words(metadata: npt.NDArray[np.int32]) -> None:
     """Refuse what is not an array of int4 words: int32, shape (blocks, 4)."""
     if metadata.ndim != 2 or metadata.shape[1] != 4 or metadata.dtype != np.int32:
         raise PartitionError(
             "metadata", f"shape {metadata.shape} of {metadata.dtype}", "(blocks, 4) of int32"
         )
+
+
+def block_summary(rows: RowDegrees, n_cols: int, setting: BlockSetting) -> PartitionSummary:
+    """Algorithms 1 and 2 of Accel-GCN: the rows are sorted, so the histogram says everything.
+
+    Parameters
+    ----------
+    rows : RowDegrees
+    n_cols : int
+        Columns of X, for the atomics.
+    setting : BlockSetting
+    """
+    histogram = rows.histogram
+    loads = np.zeros(min(setting.max_warp_nzs, histogram.largest) + 1, dtype=np.int64)
+    blocks, slots, shared, cut, runs, parts = _count_block_level(
+        histogram.degrees,
+        histogram.rows,
+        setting.factors,
+        setting.max_block_warps,
+        setting.max_warp_nzs,
+        loads,
+    )
+    return PartitionSummary(
+        blocks=blocks,
+        warps=blocks * setting.max_block_warps,
+        slots=slots,
+        loads=Loads.counted(loads),
+        metadata_bytes=INT4_BYTES * blocks,
+        rows_shared=shared,
+        rows_cut=cut,
+        shared_atomics=runs * n_cols,
+        global_atomics=parts * n_cols,
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_block_level(
+    degrees: Integers,
+    rows: Integers,
+    factors: Integers,
+    block_warps: int,
+    warp_nzs: int,
+    loads: Integers,
+) -> tuple[int, int, int, int, int, int]:
+    """Blocks, slots, rows shared, rows cut, runs that share a row in a block, parts of cut rows."""
+    blocks = slots = shared = cut = runs = parts = 0
+    deg_bound = block_warps * warp_nzs
+    k = 0
+    for i in range(degrees.size):
+        degree, count = degrees[i], rows[i]
+        if degree == 0 or count == 0:
+            continue
+        if degree <= deg_bound:
+            while factors[k] * warp_nzs < degree:
+                k += 1
+            own = -(-degree // factors[k])
+            here = -(-count // (block_warps // factors[k]))
+            warps = -(-degree // own)
+            loads[own] += count * (warps - 1)
+            loads[degree - (warps - 1) * own] += count
+            blocks += here
+            slots += here * block_warps * own
+            if warps > 1:
+                shared += count
+                runs += count * warps
+        else:
+            whole, rest = degree // deg_bound, degree % deg_bound
+            loads[warp_nzs] += count * whole * block_warps
+            slots += count * whole * deg_bound
+            here = whole
+            if block_warps > 1:
+                shared += count
+                runs += count * whole * block_warps
+            if rest > 0:
+                own = -(-rest // block_warps)
+                warps = -(-rest // own)
+                loads[own] += count * (warps - 1)
+                loads[rest - (warps - 1) * own] += count
+                slots += count * block_warps * own
+                here += 1
+                if warps > 1:
+                    runs += count * warps
+            blocks += count * here
+            parts += count * here
+            cut += count
+    return blocks, slots, shared, cut, runs, parts

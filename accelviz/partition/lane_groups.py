@@ -36,14 +36,17 @@ class LanePartition:
         How many of them hold parts of cut rows.
     output_rows : array of int32, shape (n_rows,)
         Row of the graph that each sorted row is.
-    nonzeros : array of int32, shape (nnz, 2)
-        Column and bits of the value of each nonzero, rows in sorted order.
+    columns : array of int32, shape (nnz,)
+        Column of each nonzero, rows in sorted order.
+    nonzero_order : array of int, shape (nnz,)
+        Which nonzero of the graph each of them is.
     """
 
     metadata: Any
     cut_blocks: int
     output_rows: Any
-    nonzeros: Any
+    columns: Any
+    nonzero_order: Any
 
 
 def lane_group_partition(

@@ -8,10 +8,14 @@ so the row alone says the nonzero too, and metadata is one int32 a warp for any 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numba
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.ordering import RowDegrees
+from accelviz.partition.summary import Integers, Loads, PartitionSummary, slots_of
 from accelviz.workload import Workload, spread
 
 
@@ -138,3 +142,53 @@ def merge_path_workload(
         nz_start[work],
         nz_count[work],
     )
+
+
+def merge_path_summary(
+    rows: RowDegrees, n_cols: int, warp_items: int, block_warps: int
+) -> PartitionSummary:
+    """Share rows plus nonzeros equally; pieces of rows cut between warps are added by atomics.
+
+    Parameters
+    ----------
+    rows : RowDegrees
+    n_cols : int
+        Columns of X, for the atomics.
+    warp_items : int
+        Rows plus nonzeros of a warp.
+    block_warps : int
+    """
+    histogram = rows.histogram
+    warps = -(-(histogram.n_rows + histogram.nnz) // warp_items)
+    blocks = -(-warps // block_warps)
+    size = PartitionSummary(
+        blocks=blocks,
+        warps=blocks * block_warps,
+        metadata_bytes=np.dtype(np.int32).itemsize * (warps + 1),
+        shared_atomics=0,
+    )
+    pointers = rows.row_pointers
+    if pointers is None:
+        return size
+    first_rows = merge_path_partition(pointers, warp_items)
+    starts = first_nonzeros(pointers, first_rows, warp_items, 0, first_rows.size)
+    per_warp = np.diff(starts)
+    # Where a share begins inside a row, that row is cut between the share and the one before.
+    boundary = np.arange(1, warps)
+    row = first_rows[boundary].astype(np.int64)
+    inside = (pointers[row] < starts[boundary]) & (starts[boundary] < pointers[row + 1])
+    boundary, row = boundary[inside], row[inside]
+    in_block = boundary % block_warps != 0
+    pieces = row.size + _distinct(row)
+    return replace(
+        size,
+        slots=slots_of(per_warp, block_warps),
+        loads=Loads.of_warps(per_warp),
+        rows_shared=_distinct(row[in_block]),
+        rows_cut=_distinct(row[~in_block]),
+        global_atomics=pieces * n_cols,
+    )
+
+
+def _distinct(ascending: Integers) -> int:
+    return int(np.count_nonzero(np.diff(ascending, prepend=-1)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.ordering import RowDegrees
+from accelviz.partition.summary import Loads, PartitionSummary, slots_of
 from accelviz.workload import Workload
 
 
@@ -38,4 +40,37 @@ def row_workload(
         rows,
         row_pointers[rows],
         row_pointers[rows + 1] - row_pointers[rows],
+    )
+
+
+def row_summary(rows: RowDegrees, rows_per_warp: int, block_warps: int) -> PartitionSummary:
+    """Give each warp `rows_per_warp` consecutive rows; nothing is shared or cut.
+
+    Parameters
+    ----------
+    rows : RowDegrees
+    rows_per_warp, block_warps : int
+    """
+    histogram = rows.histogram
+    blocks = -(-histogram.n_rows // (rows_per_warp * block_warps))
+    slots = loads = None
+    if rows_per_warp == 1:
+        busy = histogram.degrees > 0
+        loads = Loads(histogram.degrees[busy], histogram.rows[busy])
+    if rows.row_pointers is not None:
+        starts = np.append(rows.row_pointers[:-1:rows_per_warp], rows.row_pointers[-1])
+        per_warp = np.diff(starts)
+        if loads is None:
+            loads = Loads.of_warps(per_warp)
+        slots = slots_of(per_warp, block_warps)
+    return PartitionSummary(
+        blocks=blocks,
+        warps=blocks * block_warps,
+        slots=slots,
+        loads=loads,
+        metadata_bytes=0,
+        rows_shared=0,
+        rows_cut=0,
+        shared_atomics=0,
+        global_atomics=0,
     )

@@ -40,6 +40,15 @@ class Loads:
         """Count warps given one by one; those without a nonzero are left out."""
         return cls(*np.unique(nonzeros[nonzeros > 0], return_counts=True))
 
+    @classmethod
+    def gathered(cls, nonzeros: Integers, warps: Integers) -> Loads:
+        """Add up the warps of entries with equally many nonzeros."""
+        distinct, place = np.unique(nonzeros, return_inverse=True)
+        sums = np.zeros(distinct.size, dtype=np.int64)
+        np.add.at(sums, place, warps)
+        work = (distinct > 0) & (sums > 0)
+        return cls(distinct[work], sums[work])
+
     def quantile(self, share: float) -> float:
         """Return the nonzeros that at least this share of the warps does not exceed.
 
@@ -157,3 +166,11 @@ class PartitionSummary:
             loads=Loads(tally[:, 0], tally[:, 1]),
             metadata_bytes=metadata_bytes,
         )
+
+
+def slots_of(per_warp: Integers, block_warps: int) -> int:
+    """Sum the busiest warp of each block, times its warps; the last block may not be full."""
+    if not per_warp.size:
+        return 0
+    busiest = np.maximum.reduceat(per_warp, np.arange(0, per_warp.size, block_warps))
+    return int(busiest.sum()) * block_warps

@@ -10,7 +10,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import row_workload
+from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.workload import Workload, spread
 
 
@@ -85,4 +87,65 @@ def vertex_workload(
     row = start + owner
     return Workload(
         row, place % groups, row, row_pointers[row] + place, np.minimum(degrees, 1)[owner]
+    )
+
+
+def edge_summary(rows: RowDegrees, n_cols: int, groups: int) -> PartitionSummary:
+    """Give each of a block's thread groups one nonzero, and add every product by an atomic.
+
+    Parameters
+    ----------
+    rows : RowDegrees
+    n_cols : int
+        Columns of X, for the atomics.
+    groups : int
+        Thread groups of a block; they are what counts as its warps.
+    """
+    nnz = rows.histogram.nnz
+    blocks = -(-nnz // groups)
+    shared = cut = None
+    if rows.row_pointers is not None:
+        begin, end = rows.row_pointers[:-1], rows.row_pointers[1:]
+        work = end > begin
+        begin, last = begin[work], end[work] - 1
+        boundaries = last // groups - begin // groups
+        cut = int(np.count_nonzero(boundaries))
+        shared = int(np.count_nonzero(last - begin > boundaries))
+    return PartitionSummary(
+        blocks=blocks,
+        warps=blocks * groups,
+        slots=blocks * groups,
+        loads=Loads.counted(np.array([0, nnz])),
+        metadata_bytes=0,
+        rows_shared=shared,
+        rows_cut=cut,
+        shared_atomics=0,
+        global_atomics=nnz * n_cols,
+    )
+
+
+def vertex_summary(rows: RowDegrees, groups: int) -> PartitionSummary:
+    """Give each block a row, whose nonzeros its thread groups take in turn.
+
+    Parameters
+    ----------
+    rows : RowDegrees
+    groups : int
+        Thread groups of a block; they are what counts as its warps.
+    """
+    histogram = rows.histogram
+    each, more = np.divmod(histogram.degrees, groups)
+    # Of a row's groups, `more` have one nonzero above `each`.
+    nonzeros = np.concatenate([each, each + 1])
+    warps = np.concatenate([histogram.rows * (groups - more), histogram.rows * more])
+    return PartitionSummary(
+        blocks=histogram.n_rows,
+        warps=histogram.n_rows * groups,
+        slots=int(histogram.rows @ (each + (more > 0))) * groups,
+        loads=Loads.gathered(nonzeros, warps),
+        metadata_bytes=0,
+        rows_shared=int(histogram.rows[histogram.degrees > 1].sum()) if groups > 1 else 0,
+        rows_cut=0,
+        shared_atomics=0,
+        global_atomics=0,
     )

@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize, TwoSlopeNorm
 
-from accelviz.analysis.comparison import geometric_mean, labelled, latest, speedups
 from accelviz.errors import ArgumentError
+from accelviz.measure.comparison import geometric_mean, labelled, latest, speedups
 from accelviz.plots.style import BLACK, BLUE, VERMILLION, new_axes, tell, tidy
 
 #: From losses through "the same" to gains; the numbers say it too.

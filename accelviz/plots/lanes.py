@@ -25,6 +25,7 @@ from accelviz.analysis.lanes import (
 )
 from accelviz.analysis.traffic import requests
 from accelviz.errors import ArgumentError
+from accelviz.plans.launch import WARP_SIZE
 from accelviz.plots.style import (
     BLACK,
     BLUE,
@@ -39,7 +40,6 @@ from accelviz.plots.style import (
     tell,
     tidy,
 )
-from accelviz.strategies.plans import WARP_SIZE
 
 #: Turns that a picture shows at most, and warps unless it is told which.
 MOST_TURNS, MOST_WARPS = 96, 12

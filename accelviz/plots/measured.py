@@ -19,7 +19,8 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
-from accelviz.analysis.comparison import (
+from accelviz.errors import ArgumentError
+from accelviz.measure.comparison import (
     RANGE_NAMES,
     RANGES,
     Cases,
@@ -30,7 +31,6 @@ from accelviz.analysis.comparison import (
     overall,
     speedups,
 )
-from accelviz.errors import ArgumentError
 from accelviz.plots.style import (
     BLACK,
     BLUE,

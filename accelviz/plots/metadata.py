@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 
-from accelviz.analysis.metadata import WORD_BITS, Field, MetadataLine
+from accelviz.partition.metadata import WORD_BITS, Field, MetadataLine
 from accelviz.errors import ArgumentError
 from accelviz.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, new_axes, tell
 from accelviz.plots.texts import ink

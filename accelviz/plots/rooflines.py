@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from accelviz.analysis.comparison import Cases
-from accelviz.analysis.roofline import MODELS, roofline_table, shares
 from accelviz.errors import ArgumentError
+from accelviz.measure.comparison import Cases
+from accelviz.measure.roofline import MODELS, roofline_table, shares
 from accelviz.plots.labels import HALO, label_points, write_title
 from accelviz.plots.quantities import percent_text
 from accelviz.plots.style import (

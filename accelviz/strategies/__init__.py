@@ -1,4 +1,4 @@
-"""The strategies: how each system maps SpMM onto a GPU, behind one contract.
+"""The strategies: how each system maps an operation onto a GPU, behind one contract.
 
 `REGISTRY` is the one place that lists them.
 """
@@ -9,20 +9,20 @@ from typing import Any
 
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
-from accelviz.strategies.accel_gcn import AccelGCN
-from accelviz.strategies.base import Strategy
-from accelviz.strategies.cusparse import CuSPARSE
-from accelviz.strategies.fusegnn_gar import FuseGnnGar
-from accelviz.strategies.fusegnn_gas import FuseGnnGas
-from accelviz.strategies.ge_spmm import GeSpMM
-from accelviz.strategies.gnnadvisor import GNNAdvisor
-from accelviz.strategies.graphblast import GraphBLAST
-from accelviz.strategies.lane_groups import LaneGroups
-from accelviz.strategies.merge_path import MergePath
-from accelviz.strategies.plans import KernelSpec, LaunchConfig, Plan
-from accelviz.strategies.row_thread import RowThread
+from accelviz.plans import Operation, Plan, Strategy
+from accelviz.strategies.sddmm.operation import SDDMM
+from accelviz.strategies.spmm.accel_gcn import AccelGCN
+from accelviz.strategies.spmm.cusparse import CuSPARSE
+from accelviz.strategies.spmm.fusegnn import FuseGnnGar, FuseGnnGas
+from accelviz.strategies.spmm.ge_spmm import GeSpMM
+from accelviz.strategies.spmm.gnnadvisor import GNNAdvisor
+from accelviz.strategies.spmm.graphblast import GraphBLAST
+from accelviz.strategies.spmm.lane_groups import LaneGroups
+from accelviz.strategies.spmm.merge_path import MergePath
+from accelviz.strategies.spmm.operation import SPMM
+from accelviz.strategies.spmm.row_thread import RowThread
 
-__all__ = ["KernelSpec", "LaunchConfig", "Plan", "Strategy", "find_strategy", "plan", "strategies"]
+__all__ = ["OPERATIONS", "SDDMM", "SPMM", "find_operation", "find_strategy", "plan", "strategies"]
 
 REGISTRY: tuple[Strategy, ...] = (
     AccelGCN(),
@@ -37,49 +37,97 @@ REGISTRY: tuple[Strategy, ...] = (
     CuSPARSE(),
 )
 
-
-def strategies() -> dict[str, str]:
-    """Return the strategies there are: name to one-line summary."""
-    return {strategy.name: strategy.summary for strategy in REGISTRY}
+#: Operations by name.
+OPERATIONS: dict[str, Operation] = {each.operation.name: each.operation for each in REGISTRY}
 
 
-def find_strategy(strategy: str | Strategy) -> Strategy:
-    """Look a strategy up by name; a Strategy object is returned as it is.
+def strategies(operation: str = "spmm") -> dict[str, str]:
+    """List the strategies that there are.
+
+    Parameters
+    ----------
+    operation : {"spmm", "sddmm"}
+
+    Returns
+    -------
+    dict of str to str
+        Name to one-line summary.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such operation.
+    """
+    wanted = find_operation(operation)
+    return {each.name: each.summary for each in REGISTRY if each.operation is wanted}
+
+
+def find_operation(operation: str | Operation) -> Operation:
+    """Look an operation up by name; an Operation is returned as it is.
 
     Raises
     ------
     ArgumentError
         If there is none of that name, listing those there are.
     """
+    if isinstance(operation, Operation):
+        return operation
+    if operation not in OPERATIONS:
+        known = ", ".join(OPERATIONS)
+        raise ArgumentError("operation", f"there is no {operation!r}", f"one of {known}")
+    return OPERATIONS[operation]
+
+
+def find_strategy(strategy: str | Strategy, operation: str | Operation = SPMM) -> Strategy:
+    """Look a strategy up by name; a Strategy object is returned as it is.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none of that name, listing those there are, or the object is of another
+        operation.
+    """
+    wanted = find_operation(operation)
     if isinstance(strategy, Strategy):
+        own = getattr(strategy, "operation", None)
+        if own is not wanted:
+            what = f"{strategy.name!r} is of {own.name}" if own else "it names no operation"
+            right = f"one with operation = {wanted.name.upper()}"
+            raise ArgumentError("strategy", what, right)
         return strategy
     for known in REGISTRY:
-        if known.name == strategy:
+        if known.operation is wanted and known.name == strategy:
             return known
     if isinstance(strategy, type) and issubclass(strategy, Strategy):
         raise ArgumentError("strategy", f"got the class {strategy.__name__}", "an object of it")
-    raise ArgumentError(
-        "strategy", f"there is no {strategy!r}", "one of " + ", ".join(strategies())
-    )
+    names = ", ".join(strategies(wanted.name))
+    raise ArgumentError("strategy", f"there is no {strategy!r}", f"one of {names}")
 
 
 def plan(
-    graph: Any, strategy: str | Strategy = "accel_gcn", n_cols: int = 64, **parameters: Any
+    graph: Any,
+    strategy: str | Strategy | None = None,
+    n_cols: int = 64,
+    *,
+    operation: str | Operation | None = None,
+    **parameters: Any,
 ) -> Plan:
-    """Plan how `graph` times a dense matrix of `n_cols` columns is mapped onto a GPU.
+    """Plan how an operation on `graph` is mapped onto a GPU.
 
     Parameters
     ----------
     graph : Graph, or anything `load_graph` takes
-        The sparse matrix.
-    strategy : str or Strategy
-        A name from `strategies()`, or an object of your own class derived from `Strategy`.
+        The sparse matrix. The plan is of its pattern: it serves any weights.
+    strategy : str or Strategy, optional
+        A name from `strategies()`, or an object of your own class derived from `Strategy`. If not
+        given, `accel_gcn`, or of another operation than SpMM its fastest.
     n_cols : int
-        Columns of the dense matrix, at least 1.
+        Columns of the dense matrices, at least 1.
+    operation : str or Operation, optional
+        "spmm" or "sddmm"; if not given, the strategy object's own, or "spmm".
     **parameters
-        The strategy's own. For `accel_gcn`: `max_block_warps` (1 to 32, default 12) and
-        `max_warp_nzs` (1 to 65,535, default 32), and for its ablations `partition` ("block" or
-        "warp") and `combined_warp` (True or False).
+        The strategy's own, as `find_strategy(name).parameters` lists them, and further widths of
+        the operation (`heads` of "sddmm").
 
     Returns
     -------
@@ -91,7 +139,7 @@ def plan(
     GraphError
         If `graph` is not a valid sparse matrix.
     ArgumentError
-        If there is no such strategy or parameter, or `n_cols` is below 1.
+        If there is no such operation, strategy or parameter, or `n_cols` is below 1.
     PartitionError
         If a parameter is out of range.
 
@@ -102,5 +150,9 @@ def plan(
     >>> plan.metadata.shape
     (252, 4)
     """
-    found = find_strategy(strategy)
-    return found.plan(load_graph(graph), n_cols, **parameters)
+    if operation is None:
+        operation = getattr(strategy, "operation", SPMM)
+    operation = find_operation(operation)
+    if strategy is None:
+        strategy = AccelGCN.name if operation is SPMM else operation.fastest
+    return find_strategy(strategy, operation).plan(load_graph(graph), n_cols, **parameters)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accelviz.analysis.prediction import Timing
+from accelviz.measure.prediction import Timing
 from accelviz.widgets.charts import SIDES, named, note, shortened
 from accelviz.widgets.drawing import GREY, Axis, attributes, frame, line, rect, svg, text
 from accelviz.widgets.state import Side, State

@@ -9,12 +9,11 @@ from html import escape
 import numpy as np
 import pandas as pd
 
-from accelviz.analysis.balance import worker_name
 from accelviz.analysis.lookup import RowPlace
 from accelviz.analysis.traffic import LINE_BYTES, SECTOR_BYTES, requests
 from accelviz.errors import PartitionError
 from accelviz.partition.block_level import FIELD_BITS, BlockSetting, unpack
-from accelviz.strategies import Plan
+from accelviz.plans import Plan
 from accelviz.widgets.charts import note
 from accelviz.widgets.drawing import (
     BLUE,
@@ -49,12 +48,12 @@ def block(state: State) -> str:
     if work is None:
         return note(_NO_BLOCK if state.first.plan.has_workload else _LIBRARY)
     plan, graph = state.first.plan, state.graph
-    warps = min(plan.warps_per_block, _WARPS)
-    per_warp = np.bincount(work.warp, weights=work.nz_count, minlength=plan.warps_per_block)
+    warps = min(plan.workers_per_block, _WARPS)
+    per_warp = np.bincount(work.warp, weights=work.nz_count, minlength=plan.workers_per_block)
     x = Axis(0, max(float(per_warp.max(initial=1)), 1), 40, 470)
     height = 190 / warps
     parts = [rect(x.start, 8 + w * height, 430, height - 1, IDLE) for w in range(warps)]
-    filled = np.zeros(plan.warps_per_block)
+    filled = np.zeros(plan.workers_per_block)
     rows = plan.output_rows
     # The row that is followed is marked where it is not alone.
     alone = np.unique(work.row).size < 2
@@ -96,10 +95,10 @@ def block(state: State) -> str:
         if float(value).is_integer()
     ]
     parts.append(text(255, bottom + 28, "nonzeros", at="middle", colour=GREY))
-    name = worker_name(plan)
+    name = plan.strategy.worker
     turned = ' transform="rotate(-90 12 100)"'
     parts.append(text(12, 100, name, at="middle", colour=GREY, extra=turned))
-    hidden = plan.warps_per_block - warps
+    hidden = plan.workers_per_block - warps
     more = f"{hidden} more {name}s are not shown. " if hidden else ""
     more += f"{len(work) - _RUNS:,} more runs are not shown. " if len(work) > _RUNS else ""
     label = f"Block {state.settings.block}: nonzeros of its {warps} {name}s"
@@ -126,8 +125,8 @@ def metadata(state: State) -> str:
         with contextlib.suppress(PartitionError):
             setting = BlockSetting(settings["max_block_warps"], settings["max_warp_nzs"])
             return _int4(words[number], setting)
-    first = number if per_block else number * plan.warps_per_block
-    shown = words[first : first + (1 if per_block else plan.warps_per_block)]
+    first = number if per_block else number * plan.workers_per_block
+    shown = words[first : first + (1 if per_block else plan.workers_per_block)]
     rows = [
         (str(i), *(f"<code>{_hex(word)}</code> {int(word)}" for word in entry))
         for i, entry in enumerate(shown[:_WORDS].tolist())
@@ -197,7 +196,7 @@ def row(state: State) -> str:
         ("row", f"<b>{place.row:,}</b> of {graph.n_rows:,}, degree {place.degree:,}"),
         ("place", _place(plan, place)),
         ("block", _blocks(place, state.settings.block)),
-        (worker_name(plan), _several(warps) or "none"),
+        (plan.strategy.worker, _several(warps) or "none"),
         ("nonzeros", _range(place.first_nz, place.degree)),
         *_addresses(plan, place),
     ]
@@ -233,7 +232,7 @@ def _range(first: int, count: int) -> str:
 
 def _addresses(plan: Plan, place: RowPlace) -> list[tuple[str, str]]:
     """Say what the nonzeros read: which rows of X, at which bytes, in how many sectors."""
-    columns = plan.matrix.column_indices[place.first_nz : place.first_nz + place.degree]
+    columns = plan.walked.column_indices[place.first_nz : place.first_nz + place.degree]
     if not columns.size:
         return []
     shown = ", ".join(f"{column:,}" for column in columns[:_COLUMNS].tolist())

@@ -9,7 +9,7 @@ from typing import Any
 from accelviz.analysis.sweep import sweep
 from accelviz.datasets import load_graph
 from accelviz.errors import AccelvizError
-from accelviz.strategies import Strategy
+from accelviz.plans import Strategy
 from accelviz.widgets.state import State
 from accelviz.widgets.sweep_state import NAMES, SweepState
 

@@ -12,16 +12,17 @@ import pandas as pd
 
 from accelviz.analysis.balance import LoadMap
 from accelviz.analysis.lookup import RowPlace, find_row, sampled_loads
-from accelviz.analysis.prediction import Timing, recorded_curve, recorded_times, timing
-from accelviz.bench import features
 from accelviz.datasets import bundled_graphs, load_graph
 from accelviz.errors import ArgumentError
 from accelviz.executors import trace
 from accelviz.graph import Graph
+from accelviz.measure import features
+from accelviz.measure.prediction import Timing, recorded_curve, recorded_times, timing
 from accelviz.ordering import RowDegrees
 from accelviz.partition.block_level import MAX_BLOCK_WARPS, MAX_WARP_NZS, WARPS_LIMIT
 from accelviz.partition.summary import PartitionSummary
-from accelviz.strategies import REGISTRY, Plan, Strategy, find_strategy
+from accelviz.plans import Plan, Strategy
+from accelviz.strategies import REGISTRY, find_strategy
 from accelviz.workload import Workload
 
 #: What the sliders offer.
@@ -374,7 +375,7 @@ class State:
                 f"a trace would copy {size / 1e6:,.0f} MB of matrices",
                 f"at most {TRACE_BYTES / 1e6:,.0f} MB: a smaller graph or fewer columns",
             )
-        table = run(plan, features(senders, plan.n_cols), self.settings.block)
+        table = run(plan, features(senders, plan.n_cols), block=self.settings.block)
         self.traced = Traced(table)
         return self.traced
 

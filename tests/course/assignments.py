@@ -12,7 +12,7 @@ from typing import Any
 
 import nbformat
 
-from accelviz.course.cells import released
+from accelviz.course.autograde.cells import released
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks" / "assignments"
 NAMES = sorted(path.parent.name for path in FOLDER.glob("*/*.ipynb"))

@@ -12,8 +12,8 @@ nbformat = pytest.importorskip("nbformat", reason="examining submissions needs n
 
 from accelviz import cli
 from accelviz.course import preflight
-from accelviz.course.assignments import Assignment
-from accelviz.course.preflight import examine
+from accelviz.course.autograde.assignments import Assignment
+from accelviz.course.autograde.preflight import examine
 from tests.course import tiny
 
 

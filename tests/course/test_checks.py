@@ -13,13 +13,13 @@ import pytest
 pytest.importorskip("nbformat")
 
 import accelviz
-from accelviz.bench import features
+from accelviz.measure import features
 from accelviz.course import checks, hidden
 from accelviz.course.checks import common, metrics, names, steps
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, PartitionError
 from accelviz.executors import find_executor
 from accelviz.executors.emulator import build
-from accelviz.strategies import LaunchConfig, Plan, Strategy
+from accelviz.plans import LaunchConfig, Plan, Strategy
 from accelviz.workload import Workload
 from tests.course.assignments import graded, marked, read, run
 
@@ -315,7 +315,7 @@ def test_without_a_gpu_the_bonus_is_nothing_and_no_error(monkeypatch):
 def test_the_bonus_goes_by_the_time_of_the_reference(monkeypatch, ratio, points):
     def measure(plan, executor, oracle, X, repeats):
         assert (plan.n_cols, plan.launch.warps_per_block) == (64, 4)
-        return types.SimpleNamespace(median=ratio if plan.strategy == "yours" else 1.0)
+        return types.SimpleNamespace(median=ratio if plan.name == "yours" else 1.0)
 
     ready = types.SimpleNamespace(ready=True)
     monkeypatch.setattr(checks.kernels, "gpu_state", lambda: ready)

@@ -21,9 +21,9 @@ if sys.platform == "win32":
 
 from accelviz import cli
 from accelviz.course import grading
-from accelviz.course.assignments import Assignment
-from accelviz.course.folder import Course
-from accelviz.course.release import release
+from accelviz.course.autograde.assignments import Assignment
+from accelviz.course.autograde.folder import Course
+from accelviz.course.autograde.release import release
 from accelviz.errors import ArgumentError
 from tests.course import tiny
 
@@ -319,7 +319,7 @@ def test_the_commands_grade_a_class(tmp_path, shipped, capsys, monkeypatch):
     from accelviz.course import assignments
 
     monkeypatch.setattr(assignments, "shipped_folder", lambda: shipped)
-    monkeypatch.setattr("accelviz.course.release.shipped_folder", lambda: shipped)
+    monkeypatch.setattr("accelviz.course.autograde.release.shipped_folder", lambda: shipped)
     root = tmp_path / "c"
     assert cli.main(["assignments", "release", "--course", str(root)]) == 0
     assert "T1          released" in capsys.readouterr().out

@@ -18,11 +18,11 @@ if sys.platform == "win32":
 import accelviz
 from accelviz import cli
 from accelviz.course import hidden
-from accelviz.course.board import find_scheme
-from accelviz.course.leaderboard import PAPERS, leaderboard, markdown
-from accelviz.course.sandbox import Limits
+from accelviz.course.autograde.board import find_scheme
+from accelviz.course.autograde.leaderboard import PAPERS, leaderboard, markdown
+from accelviz.course.autograde.sandbox import Limits
 from accelviz.errors import ArgumentError
-from accelviz.strategies import Strategy
+from accelviz.plans import Strategy
 from tests.course import tiny
 
 pytestmark = pytest.mark.xdist_group("course")
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.xdist_group("course")
 ROW_PER_WARP = """
     import os
     import numpy as np
-    from accelviz.strategies import LaunchConfig, Plan, Strategy
+    from accelviz.plans import LaunchConfig, Plan, Strategy
     from accelviz.workload import Workload
 
     class Mine(Strategy):

@@ -13,7 +13,7 @@ pytest.importorskip("nbconvert", reason="pages need nbconvert")
 pytest.importorskip("ipykernel", reason="running notebooks needs ipykernel")
 
 from accelviz import cli
-from accelviz.course.pages import write
+from accelviz.course.site.pages import write
 from accelviz.errors import ArgumentError
 
 # The pages are made once, by one worker.
@@ -245,7 +245,7 @@ def test_the_lessons_of_this_repository(tmp_path):
 
 
 def test_each_lesson_says_its_goals_and_how_long_it_takes():
-    from accelviz.course.sources import find_sources
+    from accelviz.course.site.sources import find_sources
 
     lessons = [each for each in find_sources(ROOT / "notebooks") if each.is_lesson]
     assert len(lessons) >= 10

@@ -9,9 +9,9 @@ import pytest
 nbformat = pytest.importorskip("nbformat", reason="examining submissions needs nbformat")
 
 from accelviz import cli
-from accelviz.course.assignments import Assignment, choose, find_assignments
-from accelviz.course.cells import checksum, is_test, question_of
-from accelviz.course.preflight import examine
+from accelviz.course.autograde.assignments import Assignment, choose, find_assignments
+from accelviz.course.autograde.cells import checksum, is_test, question_of
+from accelviz.course.autograde.preflight import examine
 from accelviz.errors import ArgumentError
 from tests.course import tiny
 

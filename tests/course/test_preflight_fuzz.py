@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 nbformat = pytest.importorskip("nbformat", reason="examining submissions needs nbformat")
 
-from accelviz.course.assignments import Assignment
-from accelviz.course.cells import details, is_locked, is_test, question_of
-from accelviz.course.preflight import examine
+from accelviz.course.autograde.assignments import Assignment
+from accelviz.course.autograde.cells import details, is_locked, is_test, question_of
+from accelviz.course.autograde.preflight import examine
 from tests.course import tiny
 
 

@@ -15,8 +15,8 @@ pytest.importorskip("ipykernel", reason="running submissions needs ipykernel")
 if sys.platform == "win32":
     pytest.skip("there is no sandbox on Windows", allow_module_level=True)
 
-from accelviz.course.outputs import settle
-from accelviz.course.sandbox import Limits, Run, copy_files, held
+from accelviz.course.autograde.outputs import settle
+from accelviz.course.autograde.sandbox import Limits, Run, copy_files, held
 from tests.course import tiny
 
 # Nothing here imports more than the standard library, so what is slow is meant to be.

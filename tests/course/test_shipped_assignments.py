@@ -19,10 +19,10 @@ if sys.platform == "win32":
     pytest.skip("submissions are not confined on Windows", allow_module_level=True)
 
 from accelviz.course import grading
-from accelviz.course.assignments import find_assignments
-from accelviz.course.cells import is_graded, is_solution, question_of
-from accelviz.course.folder import Course
-from accelviz.course.release import release
+from accelviz.course.autograde.assignments import find_assignments
+from accelviz.course.autograde.cells import is_graded, is_solution, question_of
+from accelviz.course.autograde.folder import Course
+from accelviz.course.autograde.release import release
 from accelviz.executors import find_executor
 from tests.course import tiny
 from tests.course.known_wrong import WRONG

@@ -9,7 +9,7 @@ import pytest
 nbformat = pytest.importorskip("nbformat", reason="reading notebooks needs nbformat")
 pytest.importorskip("nbstripout", reason="it comes with `make check`")
 
-from accelviz.course.assignments import find_assignments  # noqa: E402
+from accelviz.course.autograde.assignments import find_assignments  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 #: As the Makefile calls it.

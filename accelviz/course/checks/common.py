@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.analysis.accuracy import Oracle
-from accelviz.bench import check
 from accelviz.errors import KernelError
 from accelviz.executors.base import ReadyPlan
+from accelviz.measure import check
+from accelviz.measure.accuracy import Oracle
 
 
 @contextlib.contextmanager
@@ -112,7 +112,7 @@ def multiplied(ready: ReadyPlan, X: npt.NDArray[np.float32], oracle: Oracle) -> 
             raise
         row, column = (int(place) for place in wrong[0])
         raise KernelError(
-            ready.plan.strategy,
+            ready.plan.name,
             f"wrong result: Y[{row}, {column}] is {Y[row, column]:.6g}, and should be "
             f"{expected[row, column]:.6g} ({len(wrong)} of {Y.size} are wrong)",
         ) from None

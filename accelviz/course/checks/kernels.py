@@ -8,9 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from accelviz.analysis.accuracy import Oracle
 from accelviz.analysis.traffic import launch_traffic
-from accelviz.bench import features, measure, random_weights
 from accelviz.course.checks.common import case, multiplied, quietly, require, share_of
 from accelviz.datasets import load_graph
 from accelviz.errors import AccelvizError, DeviceUnavailable, KernelError
@@ -18,7 +16,9 @@ from accelviz.executors import find_executor, gpu_state
 from accelviz.executors.base import ReadyPlan
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.graph import Graph
-from accelviz.strategies import KernelSpec, LaunchConfig, Plan
+from accelviz.measure import features, measure, random_weights
+from accelviz.measure.accuracy import Oracle
+from accelviz.plans import KernelSpec, LaunchConfig, Plan
 from accelviz.strategies import plan as make_plan
 
 #: The plan of A4: warps of a block, and most nonzeros of a warp.

@@ -14,7 +14,7 @@ import pandas as pd
 
 from accelviz.graph import Graph
 from accelviz.ordering import Permutation
-from accelviz.strategies import Plan
+from accelviz.plans import Plan
 from accelviz.strategies import plan as make_plan
 
 #: Columns that metrics are taken with; none of them depends on how many.
@@ -120,7 +120,7 @@ def held_bytes(plan: Plan) -> int:
     Its matrix's own arrays are not counted, nor permutations, which every scheme that sorts has
     beside its metadata. A number in a list or a dict counts 8 bytes.
     """
-    own = (plan.matrix, plan.graph)
+    own = (plan.walked, plan.pattern)
     names = ("row_pointers", "column_indices", "values", "degrees")
     known = [getattr(each, name) for each in own for name in names]
     known.append(plan.output_rows)

@@ -11,7 +11,8 @@ from typing import Any
 from unittest import mock
 
 from accelviz.course.checks.common import require
-from accelviz.strategies import REGISTRY, Plan, Strategy
+from accelviz.plans import Plan, Strategy
+from accelviz.strategies import REGISTRY
 
 #: Where the library has the answers to A2 and A3.
 _PARTITIONS = "accelviz.partition"

@@ -11,14 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from accelviz.analysis.accuracy import Oracle
-from accelviz.bench import features
 from accelviz.course.checks.common import case, multiplied, require, share_of
 from accelviz.course.checks.metrics import N_COLS, Metrics, bounds, measured, shares
 from accelviz.course.checks.names import own_work
 from accelviz.executors import find_executor
 from accelviz.graph import Graph
-from accelviz.strategies import REGISTRY, Plan, Strategy
+from accelviz.measure import features
+from accelviz.measure.accuracy import Oracle
+from accelviz.plans import Plan, Strategy
+from accelviz.strategies import REGISTRY
 from accelviz.strategies import plan as make_plan
 from accelviz.workload import Workload
 
@@ -194,9 +195,9 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
     with own_work(each for each in methods if isinstance(each, FunctionType)):
         plan = make_plan(graph, strategy, n_cols)
     require(isinstance(plan, Plan), f"build returns a {type(plan).__name__}, and should a Plan")
-    require(plan.graph is graph, "the plan's graph is not the one that build was given")
+    require(plan.pattern is graph, "the plan's graph is not the one that build was given")
     require(plan.n_cols == n_cols, f"the plan is for {plan.n_cols} columns instead of {n_cols}")
-    warps = plan.warps_per_block
+    warps = plan.workers_per_block
     require(
         plan.workload_warps in (0, plan.launch.warps_per_block)
         and FEWEST_WARPS <= warps <= MOST_WARPS,
@@ -209,12 +210,14 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
 def _check_matrix(plan: Plan) -> None:
     """Require that the matrix be the graph, its rows in the permutation's order."""
     if plan.permutation is None:
-        require(plan.matrix is plan.graph, "without a permutation, the matrix should be the graph")
+        require(
+            plan.walked is plan.pattern, "without a permutation, the matrix should be the graph"
+        )
         return
-    right = plan.permutation.apply_to_graph(plan.graph)
+    right = plan.permutation.apply_to_graph(plan.pattern)
     for name in ("row_pointers", "column_indices", "values"):
         require(
-            np.array_equal(getattr(right, name), getattr(plan.matrix, name)),
+            np.array_equal(getattr(right, name), getattr(plan.walked, name)),
             f"the matrix's {name} are not those of the graph with its rows permuted",
         )
 
@@ -224,11 +227,11 @@ def _require_writing(plan: Plan) -> None:
 
     The replay on the CPU adds up whole rows, and would not notice several blocks.
     """
-    if plan.zero_output:
+    if plan.cleared:
         return
     work = plan.workload()
     blocks = np.bincount(
-        np.unique(np.stack([work.row, work.block]), axis=1)[0], minlength=plan.matrix.n_rows
+        np.unique(np.stack([work.row, work.block]), axis=1)[0], minlength=plan.walked.n_rows
     )
     for wrong, what in ((blocks == 0, "has no line"), (blocks > 1, "lies in several blocks")):
         if wrong.any():

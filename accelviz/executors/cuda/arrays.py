@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from accelviz.executors.cuda.state import import_cupy
 
 _uploaded: dict[tuple[int, int], Any] = {}
+_lock = threading.Lock()
 
 
 def on_device(array: Any) -> Any:
@@ -24,7 +26,8 @@ def on_device(array: Any) -> Any:
     if array.flags.writeable:
         return cupy.asarray(array)
     key = (id(array), cupy.cuda.Device().id)
-    if key not in _uploaded:
-        _uploaded[key] = cupy.asarray(array)
-        weakref.finalize(array, _uploaded.pop, key, None)
-    return _uploaded[key]
+    with _lock:
+        if key not in _uploaded:
+            _uploaded[key] = cupy.asarray(array)
+            weakref.finalize(array, _uploaded.pop, key, None)
+        return _uploaded[key]

@@ -8,14 +8,14 @@ from typing import Any
 
 from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.executors.cuda.state import import_cupy, one_line
-from accelviz.files import kernel_directory
-from accelviz.strategies import KernelSpec
+from accelviz.files import kernel_directory, kernel_names
+from accelviz.plans import KernelSpec
 
 
 def compile_options(spec: KernelSpec) -> tuple[str, ...]:
     """Return the NVRTC options of a kernel: language, include path, line numbers, constants."""
     folder = kernel_directory()
-    headers = b"".join(path.read_bytes() for path in sorted(folder.glob("*.cuh")))
+    headers = b"".join((folder / name).read_bytes() for name in kernel_names("*.cuh"))
     return (
         "--std=c++17",
         "-lineinfo",

@@ -1,49 +1,60 @@
-"""cuSPARSE's generic SpMM: every algorithm for CSR and COO that CuPy can reach, and the fastest.
-
-CuPy wraps the calls but for `cusparseSpMM_preprocess`, which is called in the library that CuPy has
-loaded.
-"""
+"""cuSPARSE's SpMM and SDDMM: every algorithm for CSR and COO, preprocessed, and the fastest."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
-import importlib
+import importlib.util
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from accelviz.errors import KernelError
+from accelviz.executors.base import Arrays
 from accelviz.executors.cuda.arrays import on_device
 from accelviz.executors.cuda.state import import_cupy
 from accelviz.executors.cuda.timing import event_seconds
-from accelviz.strategies import Plan
-from accelviz.strategies.cusparse import ALGORITHMS, FASTEST
-from accelviz.strategies.rows import rows_of_nonzeros
+from accelviz.plans import LibraryCall, Plan
 
+FASTEST = "fastest"
 #: Runs that decide which algorithm is the fastest: some to warm up, then some to time.
 _TRIAL_WARMUP, _TRIAL_RUNS = 2, 7
-_SONAME = "libcusparse.so.12"
 _NNZ_OF_32_BITS = (1 << 31) - 1
 _ONE, _ZERO = np.array(1, np.float32), np.array(0, np.float32)
+#: cudaDataType of float32; orders of dense matrices; operations; the index base.
+_R_32F, _ROW, _COLUMN, _PLAIN, _TRANSPOSED, _BASE = 0, 2, 1, 0, 1, 0
+
+
+def why_not() -> str | None:
+    """Say why cuSPARSE cannot be called, or None."""
+    if importlib.util.find_spec("nvmath") is None:
+        return "cuSPARSE is called through nvmath-python: pip install nvmath-python"
+    return None
 
 
 @dataclass(eq=False)
 class _Algorithm:
-    """One algorithm on one matrix: its number, its matrix descriptor and its workspace."""
+    """One way to compute on one matrix: its descriptors, in the library's order, and workspace."""
 
     name: str
     number: int
-    matrix: int
-    workspace: Any
-    preprocess_seconds: float | None
+    descriptors: tuple[Any, ...]
+    workspace: Any = None
+    preprocess_seconds: float | None = None
 
 
 class CusparseCall:
-    """`Y = A X` by cuSPARSE, with everything described and allocated beforehand.
+    """A function of cuSPARSE on one matrix, with everything described and allocated beforehand.
+
+    Parameters
+    ----------
+    plan : Plan
+    inputs, outputs : dict of arrays
+        On the GPU, for the trials; each later call brings its own.
 
     Attributes
     ----------
@@ -53,91 +64,102 @@ class CusparseCall:
         The algorithm in use, and whether it was preprocessed.
     """
 
-    def __init__(self, plan: Plan) -> None:
-        assert plan.library is not None
-        self._library = plan.library
-        self._cupy = cupy = import_cupy()
-        self._lib: Any = importlib.import_module("cupy_backends.cuda.libs.cusparse")
-        self._handle = cupy.cuda.device.get_cusparse_handle()
-        self._plan = plan
+    def __init__(self, plan: Plan, inputs: Arrays, outputs: Arrays) -> None:
+        from nvmath.bindings import cusparse
+
+        (library,) = plan.calls
+        assert isinstance(library, LibraryCall)
+        self._lib: Any = cusparse
+        self._cupy = import_cupy()
+        self._lock = threading.Lock()
+        self._n_cols, self._sizes = plan.n_cols, plan.sizes
+        self._shape, self._nnz = plan.pattern.shape, plan.pattern.nnz
+        self._destroy: list[Callable[[], None]] = []
         self.setup_seconds: dict[str, float] = {}
         self.variant = ""
-        graph = plan.matrix
-        if graph.nnz == 0:
+        if self._nnz == 0:
             return
-        narrow = graph.nnz <= _NNZ_OF_32_BITS
-        lib = self._lib
+        self._handle = cusparse.create()
+        self._destroy.append(functools.partial(cusparse.destroy, self._handle))
+        narrow = self._nnz <= _NNZ_OF_32_BITS
         index = np.int32 if narrow else np.int64
-        self._index_type = lib.CUSPARSE_INDEX_32I if narrow else lib.CUSPARSE_INDEX_64I
-        self._columns = on_device(graph.column_indices).astype(index, copy=False)
-        self._values = on_device(graph.values)
-        self._pointers = on_device(graph.row_pointers).astype(index)
+        self._index = cusparse.IndexType.INDEX_32I if narrow else cusparse.IndexType.INDEX_64I
+        self._columns = on_device(plan.pattern.column_indices).astype(index, copy=False)
+        self._pointers = on_device(plan.pattern.row_pointers).astype(index)
         self._rows: Any = None
-        self._coo_seconds: dict[str, float] = {}
-        self._matrices: dict[str, int] = {}
-        self._x, self._y = self._dense(graph.shape[1]), self._dense(graph.n_rows)
-        # For the trials; zeros could take less time than data.
-        X = cupy.arange(1, graph.shape[1] * plan.n_cols + 1, dtype=np.float32)
-        Y = cupy.empty((graph.n_rows, plan.n_cols), np.float32)
-        self._point_to(X, Y)
-        wanted = self._library.algorithm
-        self._algorithm = self._fastest() if wanted == FASTEST else self._make(wanted)
+        self._describe({**inputs, **outputs})
+        self._point_to({**inputs, **outputs})
+        chosen, preprocess = library.algorithm, library.preprocess
+        if chosen == FASTEST:
+            self._algorithm = self._fastest(preprocess)
+        else:
+            self._algorithm = self._made(chosen, preprocess)
         self.variant = self._algorithm.name
-        if self.variant.startswith("coo"):
-            self.setup_seconds.update(self._coo_seconds)
         if self._algorithm.preprocess_seconds is not None:
             self.variant += ", preprocessed"
             self.setup_seconds["preprocess"] = self._algorithm.preprocess_seconds
+        if self._rows is not None and self.variant.startswith("coo"):
+            self.setup_seconds["CSR to COO"] = self._rows[1]
 
-    def __call__(self, X: Any, Y: Any) -> None:
-        """Queue the product on the current stream."""
-        if self._plan.matrix.nnz == 0:
-            if Y.nbytes:
-                Y.data.memset_async(0, Y.nbytes)
+    def __call__(self, operands: Arrays) -> None:
+        """Queue the work on the current stream."""
+        if self._nnz == 0:
+            for name in self.outputs:
+                if operands[name].nbytes:
+                    operands[name].data.memset_async(0, operands[name].nbytes)
             return
-        self._point_to(X, Y)
-        self._multiply(self._algorithm)
+        with self._lock:
+            self._point_to(operands)
+            self._lib.set_stream(self._handle, self._cupy.cuda.get_current_stream().ptr)
+            self._work(self._algorithm)
 
-    def _dense(self, rows: int) -> int:
-        """Describe a dense matrix in rows, whose address is set before each call."""
-        n_cols = self._plan.n_cols
-        address = self._values.data.ptr  # any that is not null
-        described: int = self._lib.createDnMat(
-            rows, n_cols, n_cols, address, _CUDA_R_32F, self._lib.CUSPARSE_ORDER_ROW
-        )
-        return described
+    # What the functions differ in.
+    outputs: tuple[str, ...]
+    algorithms: dict[str, int]
 
-    def _point_to(self, X: Any, Y: Any) -> None:
-        self._lib.dnMatSetValues(self._x, X.data.ptr)
-        self._lib.dnMatSetValues(self._y, Y.data.ptr)
+    def _describe(self, operands: Arrays) -> None:
+        """Describe the dense matrices."""
+        raise NotImplementedError
 
-    def _matrix(self, layout: str) -> int:
-        """Describe the matrix as CSR, or as COO, whose row indices are made first."""
-        if layout in self._matrices:
-            return self._matrices[layout]
-        graph, lib = self._plan.matrix, self._lib
-        shape = (*graph.shape, graph.nnz)
-        columns, values = self._columns.data.ptr, self._values.data.ptr
-        kind = (lib.CUSPARSE_INDEX_BASE_ZERO, _CUDA_R_32F)
-        if layout == "csr":
-            self._matrices[layout] = lib.createCsr(
-                *shape,
-                self._pointers.data.ptr,
-                columns,
-                values,
-                self._index_type,
-                self._index_type,
-                *kind,
-            )
-        else:
-            rows, self._coo_seconds = rows_of_nonzeros(graph)
-            self._rows = on_device(rows).astype(self._columns.dtype, copy=False)
-            self._matrices[layout] = lib.createCoo(
-                *shape, self._rows.data.ptr, columns, values, self._index_type, *kind
-            )
-        return self._matrices[layout]
+    def _point_to(self, operands: Arrays) -> None:
+        """Say where the operands lie."""
+        raise NotImplementedError
 
-    def _make(self, name: str) -> _Algorithm:
+    def _arguments(self, name: str) -> tuple[Any, ...]:
+        """Return the descriptors of an algorithm in the library's order."""
+        raise NotImplementedError
+
+    def _functions(self) -> tuple[Any, Any, Any]:
+        """Return the library's functions that size the workspace, preprocess, and compute."""
+        raise NotImplementedError
+
+    def _dense(self, rows: int, columns: int, order: int, like: Any) -> int:
+        leading = columns if order == _ROW else rows
+        made: int = self._lib.create_dn_mat(rows, columns, leading, like.data.ptr, _R_32F, order)
+        self._destroy.append(functools.partial(self._lib.destroy_dn_mat, made))
+        return made
+
+    def _csr(self, values: Any) -> int:
+        place = self._pointers.data.ptr, self._columns.data.ptr, values.data.ptr
+        kinds = self._index, self._index, _BASE, _R_32F
+        made: int = self._lib.create_csr(*self._shape, self._nnz, *place, *kinds)
+        self._destroy.append(functools.partial(self._lib.destroy_sp_mat, made))
+        return made
+
+    def _coo(self, values: Any) -> int:
+        start = time.perf_counter()
+        cupy = self._cupy
+        places = cupy.arange(self._nnz, dtype=self._columns.dtype)
+        rows = cupy.searchsorted(self._pointers, places, side="right") - 1
+        cupy.cuda.Device().synchronize()
+        self._rows = rows.astype(self._columns.dtype), time.perf_counter() - start
+        place = self._rows[0].data.ptr, self._columns.data.ptr, values.data.ptr
+        kinds = self._index, _BASE, _R_32F
+        made: int = self._lib.create_coo(*self._shape, self._nnz, *place, *kinds)
+        self._destroy.append(functools.partial(self._lib.destroy_sp_mat, made))
+        return made
+
+    def _made(self, name: str, preprocess: bool) -> _Algorithm:
         """Size the workspace of an algorithm and let it preprocess.
 
         Raises
@@ -145,88 +167,130 @@ class CusparseCall:
         KernelError
             If cuSPARSE does not have it for this matrix.
         """
-        number = ALGORITHMS[name]
-        matrix = self._matrix("coo" if name.startswith("coo") else "csr")
+        made = _Algorithm(name, self.algorithms[name], self._arguments(name))
+        size_of, prepare, _ = self._functions()
+        call = (self._handle, *made.descriptors, _R_32F, made.number)
         try:
-            size = self._lib.spMM_bufferSize(
-                self._handle, *self._operands(matrix), _CUDA_R_32F, number
-            )
-        except Exception as error:  # CuSparseError is not a public name
+            size = size_of(*call)
+        except self._lib.cuSPARSEError as error:
             raise KernelError("cusparse", f"{name} does not take this matrix: {error}") from error
-        workspace = self._cupy.empty(max(size, 1), np.uint8)
-        made = _Algorithm(name, number, matrix, workspace, None)
-        if self._library.preprocess:
-            made.preprocess_seconds = self._preprocess(made)
+        made.workspace = self._cupy.empty(max(size, 1), np.uint8)
+        if preprocess:
+            device = self._cupy.cuda.Device()
+            self._lib.set_stream(self._handle, self._cupy.cuda.get_current_stream().ptr)
+            device.synchronize()
+            start = time.perf_counter()
+            with contextlib.suppress(self._lib.cuSPARSEError):  # not every algorithm has it
+                prepare(*call, made.workspace.data.ptr)
+                device.synchronize()
+                made.preprocess_seconds = time.perf_counter() - start
         return made
 
-    def _operands(self, matrix: int) -> tuple[int, ...]:
-        plain = self._lib.CUSPARSE_OPERATION_NON_TRANSPOSE
-        one, zero = _ONE.ctypes.data, _ZERO.ctypes.data
-        return plain, plain, one, matrix, self._x, zero, self._y
+    def _work(self, algorithm: _Algorithm) -> None:
+        _, _, compute = self._functions()
+        workspace = algorithm.workspace.data.ptr
+        compute(self._handle, *algorithm.descriptors, _R_32F, algorithm.number, workspace)
 
-    def _multiply(self, algorithm: _Algorithm) -> None:
-        lib = self._lib
-        lib.setStream(self._handle, self._cupy.cuda.get_current_stream().ptr)
-        lib.spMM(
-            self._handle,
-            *self._operands(algorithm.matrix),
-            _CUDA_R_32F,
-            algorithm.number,
-            algorithm.workspace.data.ptr,
-        )
-
-    def _preprocess(self, algorithm: _Algorithm) -> float | None:
-        """Call cusparseSpMM_preprocess and return its seconds, or None where it is not offered."""
-        try:
-            call = ctypes.CDLL(_SONAME).cusparseSpMM_preprocess
-        except (OSError, AttributeError):
-            return None
-        pointer, number = ctypes.c_void_p, ctypes.c_int
-        call.argtypes = [
-            *(pointer, number, number, pointer, pointer, pointer, pointer, pointer),
-            *(number, number, pointer),
-        ]
-        call.restype = number
-        device = self._cupy.cuda.Device()
-        self._lib.setStream(self._handle, self._cupy.cuda.get_current_stream().ptr)
-        device.synchronize()
-        start = time.perf_counter()
-        status = call(
-            self._handle,
-            *self._operands(algorithm.matrix),
-            _CUDA_R_32F,
-            algorithm.number,
-            algorithm.workspace.data.ptr,
-        )
-        device.synchronize()
-        return time.perf_counter() - start if status == 0 else None
-
-    def _fastest(self) -> _Algorithm:
+    def _fastest(self, preprocess: bool) -> _Algorithm:
         """Time every algorithm on this matrix and keep the one with the smallest median."""
         start = time.perf_counter()
+        self._lib.set_stream(self._handle, self._cupy.cuda.get_current_stream().ptr)
         medians: list[tuple[float, int, _Algorithm]] = []
-        for place, name in enumerate(ALGORITHMS):
+        for place, name in enumerate(self.algorithms):
             try:
-                algorithm = self._make(name)
-                times = event_seconds(
-                    functools.partial(self._multiply, algorithm), _TRIAL_RUNS, _TRIAL_WARMUP
-                )
+                made = self._made(name, preprocess)
+                work = functools.partial(self._work, made)
+                times = event_seconds(work, _TRIAL_RUNS, _TRIAL_WARMUP)
             except Exception:  # not for this matrix, or no memory for its workspace
                 continue
-            medians.append((float(np.median(times)), place, algorithm))
+            medians.append((float(np.median(times)), place, made))
         if not medians:
-            raise KernelError("cusparse", f"none of {', '.join(ALGORITHMS)} takes this matrix")
+            names = ", ".join(self.algorithms)
+            raise KernelError("cusparse", f"none of {names} takes this matrix")
         self.setup_seconds["choice of algorithm"] = time.perf_counter() - start
         return min(medians)[2]
 
     def __del__(self) -> None:
         # At interpreter exit the library may be gone already.
         with contextlib.suppress(Exception):
-            for matrix in self._matrices.values():
-                self._lib.destroySpMat(matrix)
-            for dense in (self._x, self._y):
-                self._lib.destroyDnMat(dense)
+            for destroy in reversed(self._destroy):
+                destroy()
 
 
-#: cudaDataType of float32.
-_CUDA_R_32F = 0
+class SpmmCall(CusparseCall):
+    """`Y = A X`."""
+
+    outputs = ("Y",)
+
+    @property
+    def algorithms(self) -> dict[str, int]:  # type: ignore[override]
+        """All that take a general matrix, so none of the blocked formats."""
+        blocked = ("BLOCKED_ELL_ALG1", "BSR_ALG1")
+        return {a.name.lower(): int(a) for a in self._lib.SpMMAlg if a.name not in blocked}
+
+    def _describe(self, operands: Arrays) -> None:
+        self._x = self._dense(self._shape[1], self._n_cols, _ROW, operands["X"])
+        self._y = self._dense(self._shape[0], self._n_cols, _ROW, operands["Y"])
+        self._matrices: dict[str, int] = {}
+        self._example = operands["values"]
+
+    def _point_to(self, operands: Arrays) -> None:
+        self._lib.dn_mat_set_values(self._x, operands["X"].data.ptr)
+        self._lib.dn_mat_set_values(self._y, operands["Y"].data.ptr)
+        for matrix in self._matrices.values():
+            self._lib.sp_mat_set_values(matrix, operands["values"].data.ptr)
+
+    def _arguments(self, name: str) -> tuple[Any, ...]:
+        layout = "coo" if name.startswith("coo") else "csr"
+        if layout not in self._matrices:
+            describe = self._coo if layout == "coo" else self._csr
+            self._matrices[layout] = describe(self._example)
+        matrix, one, zero = self._matrices[layout], _ONE.ctypes.data, _ZERO.ctypes.data
+        return _PLAIN, _PLAIN, one, matrix, self._x, zero, self._y
+
+    def _functions(self) -> tuple[Any, Any, Any]:
+        return self._lib.sp_mm_buffer_size, self._lib.sp_mm_preprocess, self._lib.sp_mm
+
+
+class SddmmCall(CusparseCall):
+    """`scores[k] = U[i] . V[j]`, V being told as a transposed or as a column-major matrix."""
+
+    outputs = ("scores",)
+    algorithms = {"transposed": 0, "column_major": 0}  # noqa: RUF012
+
+    def _describe(self, operands: Arrays) -> None:
+        rows, senders = self._shape
+        self._u = self._dense(rows, self._n_cols, _ROW, operands["U"])
+        self._v = {
+            "transposed": self._dense(senders, self._n_cols, _ROW, operands["V"]),
+            "column_major": self._dense(self._n_cols, senders, _COLUMN, operands["V"]),
+        }
+        self._scores = self._csr(operands["scores"])
+
+    def _point_to(self, operands: Arrays) -> None:
+        self._lib.dn_mat_set_values(self._u, operands["U"].data.ptr)
+        for v in self._v.values():
+            self._lib.dn_mat_set_values(v, operands["V"].data.ptr)
+        self._lib.sp_mat_set_values(self._scores, operands["scores"].data.ptr)
+
+    def _arguments(self, name: str) -> tuple[Any, ...]:
+        way = _TRANSPOSED if name == "transposed" else _PLAIN
+        one, zero = _ONE.ctypes.data, _ZERO.ctypes.data
+        return _PLAIN, way, one, self._u, self._v[name], zero, self._scores
+
+    def _functions(self) -> tuple[Any, Any, Any]:
+        def size_of(*call: Any) -> int:
+            size = np.zeros(1, np.uint64)
+            self._lib.sddmm_buffer_size(*call, size.ctypes.data)
+            return int(size[0])
+
+        return size_of, self._lib.sddmm_preprocess, self._lib.sddmm
+
+
+#: What to call, by operation.
+CALLS = {"spmm": SpmmCall, "sddmm": SddmmCall}
+
+
+def library_call(plan: Plan, inputs: Arrays, outputs: Arrays) -> CusparseCall:
+    """Return the function of the plan's operation, ready to be called."""
+    return CALLS[plan.operation.name](plan, inputs, outputs)

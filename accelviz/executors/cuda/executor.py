@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import DeviceUnavailable, KernelError
-from accelviz.executors.base import checked_features, checked_output, is_device_array, kernel_of
+from accelviz.executors.base import Arrays, Operands, is_device_array, kernels_of, no_kernel
+from accelviz.executors.cuda import cusparse
 from accelviz.executors.cuda.arrays import on_device
 from accelviz.executors.cuda.compiler import compile_options, loaded_module
-from accelviz.executors.cuda.cusparse import CusparseCall
 from accelviz.executors.cuda.state import (
     ask_nvidia_smi,
     gpu_state,
@@ -22,9 +22,9 @@ from accelviz.executors.cuda.state import (
     one_line,
 )
 from accelviz.executors.cuda.timing import CudaLimits, event_seconds
-from accelviz.executors.storage import stored
-from accelviz.strategies import KernelSpec, Plan
-from accelviz.strategies.plans import STATIC_SHARED_BYTES
+from accelviz.plans import Call, LibraryCall, Plan
+from accelviz.plans.launch import STATIC_SHARED_BYTES
+from accelviz.plans.storage import stored
 
 #: Alignment of the widest load.
 VECTOR_BYTES = 16
@@ -41,9 +41,11 @@ class CudaExecutor:
         state = gpu_state()
         if not state.ready:
             return f"{state.detail}. {state.fix}"
-        if plan is not None and plan.kernel is None and plan.library is None:
-            return f"{plan.strategy!r} has no CUDA kernel"
-        return None
+        if plan is None:
+            return None
+        if isinstance(plan.calls[0], LibraryCall):
+            return cusparse.why_not()
+        return no_kernel(plan)
 
     def hardware(self) -> dict[str, str]:
         """Name the GPU, its driver, the CUDA version of NVRTC and CuPy's version."""
@@ -70,9 +72,9 @@ class CudaExecutor:
         Raises
         ------
         DeviceUnavailable
-            If there is no usable GPU.
+            If there is no usable GPU, or the plan has neither kernel nor library.
         KernelError
-            If the plan has neither kernel nor library, or the kernel does not compile.
+            If a kernel does not compile.
         """
         state = gpu_state()
         if not state.ready:
@@ -81,21 +83,19 @@ class CudaExecutor:
 
 
 class KernelLaunch:
-    """A compiled kernel with its arrays on the GPU; called with X and Y, it queues the work."""
+    """A compiled kernel with its arrays on the GPU; called with operands, it queues the work."""
 
-    def __init__(self, plan: Plan, spec: KernelSpec, *options: str) -> None:
+    def __init__(self, plan: Plan, call: Call, *options: str) -> None:
+        spec = call.kernel
+        assert spec is not None
         self.module = loaded_module(spec.source(), (*compile_options(spec), *options))
         self.function = self.module.get_function(spec.entry)
-        scratch = {
-            name: import_cupy().zeros(size, dtype) for name, (size, dtype) in plan.scratch.items()
+        self._names = spec.arguments
+        self._arguments = {
+            name: on_device(plan.arrays[name]) for name in spec.arguments if name in plan.arrays
         }
-        self._arguments = [
-            scratch[name] if name in scratch else on_device(plan.arrays.get(name))
-            for name in spec.arguments
-        ]
-        self._x, self._y = spec.arguments.index("X"), spec.arguments.index("Y")
-        self._clear, self._empty = plan.zero_output, 0 in plan.launch.grid
-        launch = plan.launch
+        launch = call.launch
+        self._empty = 0 in launch.grid
         self._launch = launch.grid, launch.block
         self._shared = launch.dynamic_shared_bytes
         if self._shared > STATIC_SHARED_BYTES:
@@ -103,14 +103,12 @@ class KernelLaunch:
         if launch.shared_percent is not None:
             self.function.preferred_shared_memory_carveout = launch.shared_percent
 
-    def __call__(self, X: Any, Y: Any) -> None:
-        """Queue clearing, where the plan needs it, and the kernel."""
-        if self._clear and Y.nbytes:
-            Y.data.memset_async(0, Y.nbytes)
+    def __call__(self, operands: Arrays) -> None:
+        """Queue the kernel."""
         if self._empty:
             return
-        arguments = self._arguments.copy()
-        arguments[self._x], arguments[self._y] = X, Y
+        known = self._arguments
+        arguments = [known[name] if name in known else operands[name] for name in self._names]
         self.function(*self._launch, arguments, shared_mem=self._shared)
 
 
@@ -125,77 +123,130 @@ class CudaPlan:
         What a library chose.
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, *options: str) -> None:
         self._cupy = import_cupy()
-        with cuda_errors(plan):
-            self._work: Callable[[Any, Any], None]
-            self.setup_seconds: Mapping[str, float] = {}
-            self.variant = ""
-            if plan.library is None:
-                self._work = KernelLaunch(plan, kernel_of(plan))
+        self._about = plan.name, repr(plan)
+        self.setup_seconds: Mapping[str, float] = {}
+        self.variant = ""
+        self._operands = Operands(plan, self._cupy, on_device)
+        self._scratch_sizes, self._scratch = plan.scratch, dict[int, Arrays]()
+        self.calls: tuple[Callable[[Arrays], None], ...]
+        with self._errors():
+            if isinstance(plan.calls[0], LibraryCall):
+                trial = self.placed(trial_operands(plan, self._cupy))
+                made = cusparse.library_call(plan, self.inputs(trial), self._operands.outputs())
+                self.setup_seconds, self.variant = made.setup_seconds, made.variant
+                self.calls = (made,)
             else:
-                self._work = call = CusparseCall(plan)
-                self.setup_seconds, self.variant = call.setup_seconds, call.variant
+                calls = kernels_of(plan, "cuda")
+                self.calls = tuple(KernelLaunch(plan, call, *options) for call in calls)
 
-    def features(self, X: Any) -> Any:
-        """Return the features on the GPU; see `ReadyPlan`."""
-        with cuda_errors(self.plan):
-            return checked_features(self._cupy.asarray(X), self.plan, self._cupy)
+    def placed(self, operands: Mapping[str, Any]) -> Arrays:
+        """Return the inputs on the GPU; see `ReadyPlan`."""
+        with self._errors():
+            there = {
+                name: array if array is None or is_device_array(array) else on_device(array)
+                for name, array in operands.items()
+            }
+            return self._operands.inputs(there)
 
-    def _features(self, X: Any) -> Any:
-        features = checked_features(X, self.plan, self._cupy)
-        features = stored(features, self.plan.storage, self._cupy)
-        # Kernels may read and write by vectors; a caller's view can begin anywhere.
-        return features if features.data.ptr % VECTOR_BYTES == 0 else features.copy()
+    def outputs(self) -> Arrays:
+        """Return new outputs on the GPU; see `ReadyPlan`."""
+        with self._errors():
+            return self._operands.outputs()
 
-    def output(self) -> Any:
-        """Return a new result on the GPU; see `ReadyPlan`."""
-        with cuda_errors(self.plan):
-            return checked_output(None, self.plan, self._cupy)
+    def inputs(self, operands: Mapping[str, Any]) -> Arrays:
+        """Return the inputs as the kernels find them: in their order, as they keep them."""
+        known = self._operands
+        found, storage = known.walked(known.inputs(operands)), known.storage
+        for each in known.operation.inputs:
+            if each.gathered:
+                array = stored(found[each.name], storage, self._cupy)
+                # Kernels may read and write by vectors; a caller's view can begin anywhere.
+                found[each.name] = array if _aligned(array) else array.copy()
+        return found
 
-    def multiply(self, X: Any, out: Any = None) -> Any:
-        """Return `A @ X`, on the GPU if `X` is there, else on the host; see `ReadyPlan`."""
-        cupy = self._cupy
-        with cuda_errors(self.plan):
-            features = self._features(X)
-            if is_device_array(X):
-                result = checked_output(out, self.plan, cupy)
-                if result.data.ptr % VECTOR_BYTES:
-                    result[...] = self.multiply(X)
-                else:
-                    self._work(features, result)
-                return result
-            host = checked_output(out, self.plan)
+    def queue(self, inputs: Arrays, outputs: Arrays) -> None:
+        """Queue clearing, where the plan needs it, and the calls, on the current stream."""
+        for name in self._operands.cleared:
+            if outputs[name].nbytes:
+                outputs[name].data.memset_async(0, outputs[name].nbytes)
+        operands = {**inputs, **outputs, **self._scratch_of_stream()}
+        for call in self.calls:
+            call(operands)
+
+    def _scratch_of_stream(self) -> Arrays:
+        """Return scratch buffers that no launch on another stream uses."""
+        stream = self._cupy.cuda.get_current_stream().ptr
+        if stream not in self._scratch:
+            self._scratch[stream] = {
+                name: self._cupy.zeros(size, dtype)
+                for name, (size, dtype) in self._scratch_sizes.items()
+            }
+        return self._scratch[stream]
+
+    def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
+        """Run the plan; the results are on the GPU if a dense input is; see `ReadyPlan`."""
+        dense = (operands[each.name] for each in self._operands.operation.dense)
+        on_host = not any(map(is_device_array, dense))
+        with self._errors():
+            inputs = self.inputs(self.placed(operands))
+            if not on_host:
+                outputs = self._operands.outputs(out, inputs)
+                aligned = {n: a if _aligned(a) else a.copy() for n, a in outputs.items()}
+                self.queue(inputs, aligned)
+                for name, array in outputs.items():
+                    if array is not aligned[name]:
+                        array[...] = aligned[name]
+                return outputs
+            host = self._operands.outputs(out, operands, np)
             # A host output's content goes along, so that an element the kernel misses stays seen.
-            result = cupy.empty(host.shape, cupy.float32) if out is None else cupy.asarray(host)
-            self._work(features, result)
-            return result.get(out=host)
+            copy = self._cupy.asarray if out else self._cupy.empty_like
+            outputs = {name: copy(array) for name, array in host.items()}
+            self.queue(inputs, outputs)
+            return {name: outputs[name].get(out=array) for name, array in host.items()}
 
     def seconds(
-        self, X: Any, repeats: int = 20, warmup: int = 3, *, cold: bool = False
+        self,
+        operands: Mapping[str, Any],
+        repeats: int = 20,
+        warmup: int = 3,
+        *,
+        cold: bool = False,
     ) -> npt.NDArray[np.float64]:
         """Time runs by CUDA events; see `ReadyPlan`."""
+        with self._errors():
+            inputs, outputs = self.inputs(self.placed(operands)), self.outputs()
+            return event_seconds(lambda: self.queue(inputs, outputs), repeats, warmup, cold=cold)
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn what CuPy raises into the project's own exceptions."""
+        name, about = self._about
         cupy = self._cupy
-        with cuda_errors(self.plan):
-            features = self._features(X)
-            out = checked_output(None, self.plan, cupy)
-            return event_seconds(lambda: self._work(features, out), repeats, warmup, cold=cold)
+        try:
+            yield
+        except cupy.cuda.compiler.CompileException as error:
+            raise KernelError(name, f"its kernel does not compile:\n{error}") from error
+        except cupy.cuda.memory.OutOfMemoryError as error:
+            raise DeviceUnavailable(
+                "device 'cuda'",
+                f"{one_line(error)} for {about}",
+                "use fewer columns at a time, or device='cpu'",
+            ) from error
+        except (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError) as error:
+            raise KernelError(name, f"it failed on the GPU: {error}") from error
 
 
-@contextlib.contextmanager
-def cuda_errors(plan: Plan) -> Iterator[None]:
-    """Turn what CuPy raises into the project's own exceptions."""
-    cupy = import_cupy()
-    try:
-        yield
-    except cupy.cuda.compiler.CompileException as error:
-        raise KernelError(plan.strategy, f"its kernel does not compile:\n{error}") from error
-    except cupy.cuda.memory.OutOfMemoryError as error:
-        raise DeviceUnavailable(
-            "device 'cuda'",
-            f"{one_line(error)} for {plan!r}",
-            "use fewer columns at a time, or device='cpu'",
-        ) from error
-    except (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError) as error:
-        raise KernelError(plan.strategy, f"it failed on the GPU: {error}") from error
+def _aligned(array: Any) -> bool:
+    return bool(array.data.ptr % VECTOR_BYTES == 0)
+
+
+def trial_operands(plan: Plan, cupy: Any) -> Arrays:
+    """Return dense inputs to choose an algorithm with; zeros could take less time than data."""
+    found = {}
+    for each in plan.operation.dense:
+        shape = each.shape(plan.sizes)
+        size = int(np.prod(shape))
+        found[each.name] = cupy.arange(1, size + 1, dtype=np.float32).reshape(shape)
+    return found

@@ -16,11 +16,11 @@ import numpy as np
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.executors.cuda.compiler import compile_options, loaded_module
 from accelviz.executors.cuda.state import import_cupy
+from accelviz.graph import Pattern
 from accelviz.partition.block_level import FIELD_BITS, BlockSetting
 from accelviz.partition.lane_groups import MOST_NONZEROS, LanePartition
-from accelviz.strategies import KernelSpec
-from accelviz.strategies.lane_settings import ORDERS
-from accelviz.strategies.plans import WARP_SIZE
+from accelviz.plans import KernelSpec
+from accelviz.plans.launch import WARP_SIZE
 
 #: The largest block there is: fewer blocks wait for each other.
 BLOCK_THREADS = 1024
@@ -40,28 +40,21 @@ PARAMETERS = {
         *("digit_counts", "block_totals", "begins"),
     ),
     "copy_nonzeros": (
-        *("state", "metadata", "output_rows", "row_pointers", "column_indices", "values"),
-        *("nonzeros", "deg_bound"),
+        *("state", "metadata", "output_rows", "row_pointers", "column_indices"),
+        *("columns", "nonzero_order", "deg_bound"),
     ),
 }
 
 
 def preprocess(
-    row_pointers: Any,
-    column_indices: Any,
-    values: Any,
-    groups: BlockSetting,
-    short_nzs: int,
-    block_order: str = "place",
+    pattern: Pattern, groups: BlockSetting, short_nzs: int, block_order: str = "place"
 ) -> LanePartition:
-    """Sort a CSR matrix on the GPU by degree, and describe the blocks of `lane_groups`.
+    """Sort a pattern's rows on the GPU by degree, and describe the blocks of `lane_groups`.
 
     Parameters
     ----------
-    row_pointers : CuPy array of int64, shape (n_rows + 1,)
-    column_indices : CuPy array of int32, shape (nnz,)
-    values : CuPy array of float32, shape (nnz,)
-        Of a valid matrix; the content is not checked.
+    pattern : Pattern
+        Of CuPy arrays, and of a valid matrix; the content is not checked.
     groups : BlockSetting
         Groups of a block, as `max_block_warps`, and most nonzeros of a group, as `max_warp_nzs`.
     short_nzs : int
@@ -77,20 +70,18 @@ def preprocess(
     ArgumentError
         If an array is not as described above.
     PartitionError
-        If there are 2^32 nonzeros or more, or no such order.
+        If there are 2^32 nonzeros or more.
 
     Notes
     -----
     Two launches, whatever the graph, and one wait at the end, for the number of blocks. Beside the
     result it takes 12 bytes a row and less than 200 KB.
     """
-    return queue(row_pointers, column_indices, values, groups, short_nzs, block_order)()
+    return queue(pattern, groups, short_nzs, block_order)()
 
 
 def queue(
-    row_pointers: Any,
-    column_indices: Any,
-    values: Any,
+    pattern: Pattern,
     groups: BlockSetting,
     short_nzs: int,
     block_order: str = "place",
@@ -99,25 +90,23 @@ def queue(
 ) -> Callable[[], LanePartition]:
     """Queue the work of `preprocess` on the current stream; what is returned waits for it."""
     cupy = import_cupy()
+    row_pointers, column_indices = pattern.row_pointers, pattern.column_indices
     for name, array, dtype in (
         ("row_pointers", row_pointers, np.int64),
         ("column_indices", column_indices, np.int32),
-        ("values", values, np.float32),
     ):
         _check_array(name, array, dtype, cupy)
-    n_rows, nnz = row_pointers.size - 1, column_indices.size
-    if n_rows < 0 or values.size != nnz:
-        what = f"{row_pointers.size} row pointers, {nnz} column indices, {values.size} values"
-        raise ArgumentError("row_pointers", what, "n_rows + 1, nnz and nnz")
+    n_rows, nnz = pattern.n_rows, pattern.nnz
+    if row_pointers.size != n_rows + 1:
+        what = f"{row_pointers.size} for {n_rows} rows"
+        raise ArgumentError("row_pointers", what, str(n_rows + 1))
     if nnz > MOST_NONZEROS:
         raise PartitionError("graph", f"{nnz:,} nonzeros", f"at most {MOST_NONZEROS:,}")
-    if block_order not in ORDERS:
-        raise PartitionError("block_order", f"got {block_order!r}", " or ".join(ORDERS))
     output_rows = cupy.empty(n_rows, np.int32)
     metadata = cupy.empty((most_blocks(n_rows, nnz, groups), 4), np.int32)
-    nonzeros = cupy.empty((nnz, 2), np.int32)
+    columns, order = cupy.empty(nnz, np.int32), cupy.empty(nnz, np.uint32)
     if n_rows == 0:
-        return lambda: LanePartition(metadata[:0], 0, output_rows, nonzeros)
+        return lambda: LanePartition(metadata[:0], 0, output_rows, columns, order)
     sms = _multiprocessors(cupy.cuda.Device().id)
     grid = min(sms, -(-n_rows // _BLOCK_ROWS))
     sizes = (STATE_WORDS, *(n_rows,) * 3, *counters(grid))
@@ -141,14 +130,14 @@ def queue(
             (copies,),
             (BLOCK_THREADS,),
             (
-                *(state, metadata, output_rows, row_pointers, column_indices, values, nonzeros),
-                np.int32(groups.deg_bound),
+                *(state, metadata, output_rows, row_pointers, column_indices),
+                *(columns, order, np.int32(groups.deg_bound)),
             ),
         )
 
     def finish() -> LanePartition:
         blocks, cut_blocks = work[BLOCKS].get().tolist()
-        return LanePartition(metadata[:blocks], cut_blocks, output_rows, nonzeros)
+        return LanePartition(metadata[:blocks], cut_blocks, output_rows, columns, order)
 
     return finish
 
@@ -184,7 +173,7 @@ def spec(entry: str, *, record_steps: bool = False) -> KernelSpec:
     }
     if record_steps:
         defines["RECORD_STEPS"] = 1
-    return KernelSpec("preprocess.cu", entry, defines, PARAMETERS[entry])
+    return KernelSpec("spmm/preprocess.cu", entry, defines, PARAMETERS[entry])
 
 
 def recorded_steps() -> Any:

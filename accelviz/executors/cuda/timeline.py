@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 
 from accelviz.errors import DeviceUnavailable, KernelError
-from accelviz.executors.base import checked_features, checked_output, kernel_of
-from accelviz.executors.cuda.executor import KernelLaunch, cuda_errors
+from accelviz.executors.base import kernels_of
+from accelviz.executors.cuda.executor import CudaPlan, KernelLaunch
 from accelviz.executors.cuda.state import gpu_state, import_cupy
-from accelviz.executors.storage import stored
-from accelviz.strategies import Plan
+from accelviz.plans import Plan
 
 #: What a kernel's first line says, and what makes it say something; see `kernels/common.cuh`.
 MARK, SWITCH = "RECORD_WARP", "RECORD_TIMELINE"
@@ -21,15 +20,17 @@ _WARP_TIME = np.dtype([("start", "u8"), ("stop", "u8"), ("sm", "u4"), ("unused",
 _WARMUP = 3
 
 
-def trace_gpu(plan: Plan, X: Any) -> pd.DataFrame:
+def trace_gpu(plan: Plan, *dense: Any, values: Any = None) -> pd.DataFrame:
     """Run a plan on the GPU and record where and when each of its warps ran.
 
     Parameters
     ----------
     plan : Plan
         With a kernel whose first line is `RECORD_WARP;`, as those of this project are.
-    X : array, shape (n_senders, n_cols)
-        The features.
+    *dense : array
+        The dense inputs of the plan's operation, in order: X for an SpMM.
+    values : array, shape (nnz,), optional
+        Weights in place of the graph's own.
 
     Returns
     -------
@@ -50,39 +51,41 @@ def trace_gpu(plan: Plan, X: Any) -> pd.DataFrame:
     KernelError
         If the plan has no kernel, the kernel has no `RECORD_WARP;`, or it does not compile.
     ArgumentError
-        If `X` does not fit.
+        If an input does not fit.
 
     Notes
     -----
-    The recording build has a few instructions more at the start and the end of each warp; time it
-    by `benchmark`, not by this.
+    Of a plan of several calls, the first one's warps are recorded. The recording build has a few
+    instructions more at the start and the end of each warp; time it by `benchmark`, not by this.
     """
     state = gpu_state()
     if not state.ready:
         raise DeviceUnavailable("trace_gpu", state.detail, state.fix)
-    spec = kernel_of(plan)
+    spec = kernels_of(plan, "cuda")[0].kernel
+    assert spec is not None
     if MARK not in spec.source():
         raise KernelError(
             spec.file, "it does not record its warps", f"'{MARK};' as the kernel's first line"
         )
     cupy = import_cupy()
-    with cuda_errors(plan):
-        features = stored(checked_features(cupy.asarray(X), plan, cupy), plan.storage, cupy)
-        out = checked_output(None, plan, cupy)
-        launch = KernelLaunch(plan, spec, f"-D{SWITCH}")
-        columns, rows, layers = plan.launch.grid
-        warps = columns * rows * layers * plan.launch.warps_per_block
-        times = np.zeros(warps, _WARP_TIME)
-        times["start"] = np.iinfo(np.uint64).max
-        on_gpu = cupy.asarray(times.view(np.uint8))
-        pointer = cupy.ndarray(1, np.uint64, launch.module.get_global("warp_times"))
-        pointer.fill(on_gpu.data.ptr)
-        for _ in range(_WARMUP):
-            launch(features, out)
-        on_gpu.set(times.view(np.uint8))
-        launch(features, out)
-        times = on_gpu.get().view(_WARP_TIME)
-        attributes = _device_attributes(cupy, launch, plan)
+    recording = CudaPlan(plan, f"-D{SWITCH}")
+    launch = recording.calls[0]
+    assert isinstance(launch, KernelLaunch)
+    inputs = recording.inputs(recording.placed(plan.operation.named(*dense, values=values)))
+    outputs = recording.outputs()
+    columns, rows, layers = plan.launch.grid
+    warps = columns * rows * layers * plan.launch.warps_per_block
+    times = np.zeros(warps, _WARP_TIME)
+    times["start"] = np.iinfo(np.uint64).max
+    on_gpu = cupy.asarray(times.view(np.uint8))
+    pointer = cupy.ndarray(1, np.uint64, launch.module.get_global("warp_times"))
+    pointer.fill(on_gpu.data.ptr)
+    for _ in range(_WARMUP):
+        recording.queue(inputs, outputs)
+    on_gpu.set(times.view(np.uint8))
+    recording.queue(inputs, outputs)
+    times = on_gpu.get().view(_WARP_TIME)
+    attributes = _device_attributes(cupy, launch, plan)
     return _table(times, plan, attributes)
 
 

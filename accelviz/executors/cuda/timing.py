@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from accelviz.executors.cuda.compiler import compile_options, loaded_module
 from accelviz.executors.cuda.state import import_cupy
-from accelviz.strategies import KernelSpec
+from accelviz.plans import KernelSpec
 
 #: Independent 16-byte loads that each thread of the gather measurement has in flight.
 _LOADS_IN_FLIGHT = 8
@@ -121,7 +121,7 @@ def _median(run: Callable[[], object]) -> float:
 
 @functools.cache
 def _machine(entry: str) -> Any:
-    spec = KernelSpec("machine.cu", entry, {"LOADS_IN_FLIGHT": _LOADS_IN_FLIGHT}, ())
+    spec = KernelSpec("machine/machine.cu", entry, {"LOADS_IN_FLIGHT": _LOADS_IN_FLIGHT}, ())
     return loaded_module(spec.source(), compile_options(spec)).get_function(entry)
 
 

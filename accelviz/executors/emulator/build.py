@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accelviz.errors import DeviceUnavailable, KernelError
-from accelviz.files import cache_folder, kernel_directory, written_whole
-from accelviz.strategies import KernelSpec
+from accelviz.files import cache_folder, kernel_directory, kernel_names, written_whole
+from accelviz.plans import KernelSpec
 
 HOST_SOURCES = Path(__file__).resolve().parent / "host"
 _COMMON = ("-std=c++17", "-g1", "-fPIC", "-fvisibility=hidden", f"-I{HOST_SOURCES}")
@@ -160,7 +160,8 @@ def _runtime(compiler: Compiler) -> Path:
 def _digest(compiler: Compiler, options: Sequence[str], source: str) -> str:
     """Name a compilation by all that goes into it, headers included."""
     digest = hashlib.sha256(repr((compiler, list(options), source)).encode())
-    for path in sorted([*HOST_SOURCES.iterdir(), *kernel_directory().glob("*.cuh")]):
+    headers = [kernel_directory() / name for name in kernel_names("*.cuh")]
+    for path in [*sorted(HOST_SOURCES.iterdir()), *headers]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:20]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,10 @@ import numpy.typing as npt
 
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors.base import (
-    HostPlan,
-    checked_features,
-    checked_output,
-    kernel_of,
+    Arrays,
+    Operands,
+    kernels_of,
+    no_kernel,
     refuse_device_arrays,
     seconds_on_host,
 )
@@ -21,8 +22,8 @@ from accelviz.executors.emulator import build
 from accelviz.executors.emulator.library import Known, Library, guarded, load
 from accelviz.executors.emulator.problems import kernel_error
 from accelviz.executors.emulator.symbols import line_table
-from accelviz.executors.storage import stored
-from accelviz.strategies import KernelSpec, LaunchConfig, Plan
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan
+from accelviz.plans.storage import stored
 
 #: Elements of a result whose every access can be checked; each takes 60 bytes.
 MAX_ELEMENTS = 1 << 25
@@ -50,9 +51,7 @@ class EmulatorExecutor:
 
     def why_not(self, plan: Plan | None = None) -> str | None:
         """Say why there is no usable compiler, or no kernel to emulate, or None."""
-        if plan is not None and plan.kernel is None:
-            return f"{plan.strategy!r} has no CUDA kernel"
-        return build.why_not()
+        return (plan and no_kernel(plan)) or build.why_not()
 
     def hardware(self) -> dict[str, str]:
         """Name the compiler that stands in for a GPU."""
@@ -68,121 +67,145 @@ class EmulatorExecutor:
         """Return None: an emulator's time says nothing."""
 
     def prepare(self, plan: Plan) -> EmulatorPlan:
-        """Compile the plan's kernel for the host.
+        """Compile the plan's kernels for the host.
 
         Raises
         ------
         DeviceUnavailable
-            If there is no C++ compiler.
+            If there is no C++ compiler, or the plan has no kernel.
         KernelError
-            If the plan has no kernel, or it does not compile.
+            If a kernel does not compile.
         """
         problem = build.why_not()
         if problem is not None:
             raise DeviceUnavailable("device 'emulator'", problem, "device='cpu', which needs none")
         refuse_device_arrays(plan)
-        return EmulatorPlan(plan, kernel_of(plan), seed=self.seed, checked=self.checked)
+        return EmulatorPlan(plan, seed=self.seed, checked=self.checked)
 
 
-class EmulatorPlan(HostPlan):
-    """A plan with its kernel compiled for the host."""
+class EmulatorPlan:
+    """A plan with its kernels compiled for the host.
+
+    Attributes
+    ----------
+    known : list of Known
+        What the kernel of the last run touched.
+    """
 
     variant = ""
 
-    def __init__(self, plan: Plan, spec: KernelSpec, *, seed: int, checked: bool) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, *, seed: int, checked: bool) -> None:
         self.setup_seconds: Mapping[str, float] = {}
         self.seed = seed
         self.checked = checked
-        self.library = load(build.build(spec, checked=checked))
-        self._spec = spec
+        self.calls = kernels_of(plan, "emulator")
+        specs = map(_spec, self.calls)
+        self.libraries = tuple(load(build.build(spec, checked=checked)) for spec in specs)
         self.known: list[Known] = []
+        self._operands = Operands(plan)
+        self._scratch = plan.scratch
         self._arguments: dict[str, Known | np.generic] = {
             name: known_array(name, array) if isinstance(array, np.ndarray) else array
             for name, array in plan.arrays.items()
         }
 
-    def multiply(
-        self, X: npt.ArrayLike, out: npt.NDArray[np.float32] | None = None
-    ) -> npt.NDArray[np.float32]:
-        """Return `A @ X`; see `ReadyPlan`.
+    def placed(self, operands: Mapping[str, Any]) -> Arrays:
+        """Return the inputs as float32; see `ReadyPlan`."""
+        return self._operands.inputs(operands)
+
+    def outputs(self) -> Arrays:
+        """Return new outputs; see `ReadyPlan`."""
+        return self._operands.outputs()
+
+    def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
+        """Run the kernels on outputs that hold what they should find there; see `ReadyPlan`.
 
         Raises
         ------
         KernelError
-            If the kernel does something that is wrong on a GPU, naming source line, block, thread
+            If a kernel does something that is wrong on a GPU, naming source line, block, thread
             and address.
         """
-        features = checked_features(X, self.plan)
-        out = checked_output(out, self.plan)
-        out[...] = self.run(features, out)
-        return out
+        inputs = self.placed(operands)
+        outputs = self._operands.outputs(out, inputs)
+        memory = self.memory(inputs, outputs)
+        for number, call in enumerate(self.calls):
+            self.launch(number, memory)
+            for name in _spec(call).arguments:  # a later call may read what this one has written
+                if isinstance(known := memory[name], Known):
+                    memory[name] = replace(known, initialised=True)
+        for name in self._scratch:
+            known = memory[name]
+            if isinstance(known, Known) and known.data.any():
+                raise KernelError(
+                    _spec(self.calls[-1]).entry,
+                    f"it leaves scratch {name!r} other than zero, as it found it",
+                    "clear what was used before the kernel ends",
+                )
+        for name, array in outputs.items():
+            array[...] = memory[name].data  # type: ignore[union-attr]
+        return outputs
 
-    def scratch(self) -> dict[str, Known]:
-        """Return new scratch buffers, as a kernel finds them before its first launch: zero."""
-        return {
-            name: known_array(name, np.zeros(size, dtype), writable=True)
-            for name, (size, dtype) in self.plan.scratch.items()
-        }
+    def memory(self, inputs: Arrays, outputs: Arrays) -> dict[str, Known | np.generic]:
+        """Put everything that kernels may touch where they find it, outputs cleared if asked.
 
-    def run(
-        self,
-        X: npt.NDArray[np.float32],
-        out: npt.NDArray[np.float32],
-        scratch: dict[str, Known] | None = None,
-        **options: Any,
-    ) -> npt.NDArray[Any]:
-        """Run the kernel on an output that holds what it should find there; return the result.
-
-        Runs that are parts of one launch share their `scratch`.
+        Runs that are parts of one launch share it.
         """
-        plan = self.plan
-        if self.checked and out.size > MAX_ELEMENTS:
-            raise ArgumentError(
-                "graph",
-                f"a result of {out.size:,} elements",
-                f"at most {MAX_ELEMENTS:,}, as the emulator keeps a record of each; a smaller "
-                "graph, or device='cpu'",
-            )
-        result = known_array("Y", out, writable=True, initialised=plan.zero_output)
-        if plan.zero_output:
-            result.data[...] = 0
-        if plan.launch.n_blocks == 0 or out.size == 0:
-            return result.data
-        scratch = self.scratch() if scratch is None else scratch
-        there = {
-            **self._arguments,
-            **scratch,
-            "X": known_array("X", stored(X, plan.storage)),
-            "Y": result,
-        }
-        arguments = [there[name] for name in self._spec.arguments]
+        given = self._operands.walked(inputs)
+        found = dict(self._arguments)
+        for each in self._operands.operation.inputs:
+            array = given[each.name]
+            array = stored(array, self._operands.storage) if each.gathered else array
+            found[each.name] = known_array(each.name, array)
+        for name, array in outputs.items():
+            if self.checked and array.size > MAX_ELEMENTS:
+                raise ArgumentError(
+                    "graph",
+                    f"a result of {array.size:,} elements",
+                    f"at most {MAX_ELEMENTS:,}, as the emulator keeps a record of each; a smaller "
+                    "graph, or device='cpu'",
+                )
+            cleared = name in self._operands.cleared
+            made = known_array(name, array, writable=True, initialised=cleared)
+            if cleared:
+                made.data[...] = 0
+            found[name] = made
+        for name, (size, dtype) in self._scratch.items():
+            found[name] = known_array(name, np.zeros(size, dtype), writable=True)
+        return found
+
+    def launch(self, number: int, memory: dict[str, Known | np.generic], **options: Any) -> None:
+        """Run the kernel of one of the plan's calls, or some blocks of it."""
+        call = self.calls[number]
+        spec = _spec(call)
+        if 0 in call.launch.grid:
+            return
         self.known = run_checked(
-            self.library,
-            self._spec,
-            plan.launch,
-            arguments,
+            self.libraries[number],
+            spec,
+            call.launch,
+            [memory[name] for name in spec.arguments],
             seed=self.seed,
             checked=self.checked,
             **options,
         )
-        whole = options.get("n_blocks") is None
-        for name, known in scratch.items():
-            if whole and known.data.any():
-                raise KernelError(
-                    self._spec.entry,
-                    f"it leaves scratch {name!r} other than zero, as it found it",
-                    "clear what was used before the kernel ends",
-                )
-        return result.data
 
     def seconds(
-        self, X: npt.ArrayLike, repeats: int = 3, warmup: int = 1, *, cold: bool = False
+        self,
+        operands: Mapping[str, Any],
+        repeats: int = 3,
+        warmup: int = 1,
+        *,
+        cold: bool = False,
     ) -> npt.NDArray[np.float64]:
         """Time runs by the host's clock, which says nothing about a GPU; see `ReadyPlan`."""
-        features = checked_features(X, self.plan)
-        out = checked_output(None, self.plan)
-        return seconds_on_host(lambda: self.run(features, out), repeats, warmup, cold=cold)
+        inputs, outputs = self.placed(operands), self.outputs()
+        return seconds_on_host(lambda: self.run(inputs, outputs), repeats, warmup, cold=cold)
+
+
+def _spec(call: Call) -> KernelSpec:
+    assert call.kernel is not None  # as kernels_of has seen
+    return call.kernel
 
 
 def emulate(

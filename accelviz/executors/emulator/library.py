@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.executors.emulator.symbols import shared_arrays
-from accelviz.strategies import LaunchConfig
+from accelviz.plans import LaunchConfig
 
 #: Where arrays begin, as on a GPU.
 ALIGNMENT = 256
@@ -142,6 +143,7 @@ class Library:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._lock = threading.Lock()
         self._library = ctypes.CDLL(str(path))
         self._library.emulator_trace.restype = ctypes.c_uint64
         begin, end = ctypes.c_void_p(), ctypes.c_void_p()
@@ -235,7 +237,8 @@ class Library:
             checked,
         )
         error = Error()
-        self._library.emulator_run(ctypes.byref(request), ctypes.byref(error))
+        with self._lock:  # the runtime inside a library serves one launch at a time
+            self._library.emulator_run(ctypes.byref(request), ctypes.byref(error))
         return error, known
 
     def trace(self) -> npt.NDArray[np.void]:

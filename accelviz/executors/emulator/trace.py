@@ -9,27 +9,31 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from accelviz.errors import ArgumentError
-from accelviz.executors.base import checked_features, checked_output
+from accelviz.errors import ArgumentError, checked_integer
+from accelviz.executors.base import kernels_of
 from accelviz.executors.emulator.executor import EmulatorExecutor
 from accelviz.executors.emulator.library import RECORD
 from accelviz.executors.emulator.problems import KINDS
 from accelviz.executors.emulator.symbols import line_table
-from accelviz.strategies import Plan
+from accelviz.plans import Plan
 
 
-def trace(plan: Plan, X: npt.ArrayLike, block: int | Iterable[int] = 0) -> pd.DataFrame:
+def trace(
+    plan: Plan, *dense: npt.ArrayLike, block: int | Iterable[int] = 0, values: Any = None
+) -> pd.DataFrame:
     """Run blocks of a plan's kernel in the emulator and record every access of every lane.
 
     Parameters
     ----------
     plan : Plan
         With a kernel.
-    X : array, shape (n_senders, n_cols)
-        The features.
+    *dense : array
+        The dense inputs of the plan's operation, in order: X for an SpMM, U and V for an SDDMM.
     block : int or several
         The blocks to trace, counted over the whole grid with x fastest: block b of the workload is
         block b, and the same for the next tile of columns is block b + `plan.launch.n_blocks`.
+    values : array, shape (nnz,), optional
+        Weights in place of the graph's own.
 
     Returns
     -------
@@ -44,35 +48,37 @@ def trace(plan: Plan, X: npt.ArrayLike, block: int | Iterable[int] = 0) -> pd.Da
     Raises
     ------
     ArgumentError
-        If there is no such block, or X does not fit.
+        If there is no such block, or an input does not fit.
     KernelError, DeviceUnavailable
         As `spmm` on the device "emulator" does.
 
     Notes
     -----
-    The blocks come in the order given, and find in scratch buffers what those before them left.
+    Of a plan of several calls, the first one is traced. The blocks come in the order given, and
+    find in scratch buffers what those before them left.
     Lanes of a warp go through the kernel side by side. Where they part, those at the earliest
     instruction go first and the others wait, so that they meet again where the paths do.
     """
-    blocks = [block] if isinstance(block, int | np.integer) else list(block)
+    if not isinstance(plan, Plan):
+        raise ArgumentError("plan", f"got a {type(plan).__name__}", "what accelviz.plan returns")
+    kernels_of(plan, "emulator")
+    blocks = [block] if np.ndim(block) == 0 else list(block)  # type: ignore[arg-type, list-item]
     total = int(np.prod(plan.launch.grid))
     for number in blocks:
-        if not 0 <= number < total:
-            raise ArgumentError("block", f"got {number}", f"0 to {total - 1}")
+        checked_integer("block", number, total - 1, least=0, error=ArgumentError)
     ready = EmulatorExecutor().prepare(plan)
-    features = checked_features(X, plan)
-    out = checked_output(None, plan)
+    operands = plan.operation.named(*dense, values=values)
+    memory = ready.memory(ready.placed(operands), ready.outputs())
     parts = [_table(np.empty(0, dtype=RECORD), ready)]  # its columns, where there is no block
-    scratch = ready.scratch()
     for number in blocks:
-        ready.run(features, out, scratch, first_block=int(number), n_blocks=1, traced=True)
-        parts.append(_table(ready.library.trace(), ready))
+        ready.launch(0, memory, first_block=int(number), n_blocks=1, traced=True)
+        parts.append(_table(ready.libraries[0].trace(), ready))
     parts = parts[1:] or parts
     return pd.concat(parts, ignore_index=True)
 
 
 def _table(records: npt.NDArray[Any], ready: Any) -> pd.DataFrame:
-    lines = line_table(ready.library.path)
+    lines = line_table(ready.libraries[0].path)
     codes, code_of = np.unique(records["code"], return_inverse=True)
     places = [lines.find(int(code)) for code in codes]
     names = pd.Categorical.from_codes(records["array"], [each.name for each in ready.known])

@@ -1,0 +1,1 @@
+"""Assignments: released, examined before they are handed in, graded in a sandbox."""

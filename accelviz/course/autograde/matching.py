@@ -1,0 +1,175 @@
+"""Finds which cell of a submission is which cell of the assignment, whatever happened to them."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from accelviz.course.autograde.cells import STUB, details, is_locked, is_solution, question_of
+
+#: Shares of equal text from which on a cell is taken for an edited copy of another.
+_SAME_TEST, _SAME_FRAME = 0.8, 0.6
+
+
+@dataclass
+class Match:
+    """Which cell is which, by index.
+
+    Attributes
+    ----------
+    place : dict of int to int
+        Index of a cell of the assignment to index of that cell in the submission.
+    copies : dict of int to list of int
+        Further cells of the submission that carry the same grade id.
+    restored : set of int
+        Cells of the assignment found by other means than their grade id.
+    """
+
+    place: dict[int, int] = field(default_factory=dict)
+    copies: dict[int, list[int]] = field(default_factory=dict)
+    restored: set[int] = field(default_factory=set)
+
+    def taken(self) -> set[int]:
+        """Return the cells of the submission that are spoken for."""
+        return {*self.place.values(), *(i for several in self.copies.values() for i in several)}
+
+
+def match(release: list[Any], submission: list[Any]) -> Match:
+    """Find each cell of an assignment in a submission.
+
+    By grade id; what is then left, by the cell's own id, by its text, and by its text or its place
+    between its neighbors.
+
+    Parameters
+    ----------
+    release, submission : list of cells
+
+    Returns
+    -------
+    Match
+        Cells that were not found have no `place`.
+    """
+    found = Match()
+    wanted = {question: i for i, cell in enumerate(release) if (question := question_of(cell))}
+    groups: dict[int, list[int]] = {}
+    for k, cell in enumerate(submission):
+        if (i := wanted.get(str(details(cell).get("grade_id", "")))) is not None:
+            groups.setdefault(i, []).append(k)
+    owners = {cell.get("id"): i for i, cell in enumerate(release) if question_of(cell)}
+    # a cell that has its own id, but another's grade id, is not that other one
+    for i in list(groups):
+        groups[i] = [k for k in groups[i] if owners.get(submission[k].get("id"), i) == i]
+    groups = {i: several for i, several in groups.items() if several}
+    for i, several in groups.items():
+        kept = _kept(release[i], several, submission)
+        found.place[i] = kept
+        if len(several) > 1:
+            found.copies[i] = [k for k in several if k != kept]
+    for same in (_same_id, _same_text):
+        for i, cell in enumerate(release):
+            if i not in found.place:
+                _claim(found, i, (k for k, own in _free(found, submission) if same(cell, own)))
+    given = {cell.source.strip() for cell in release} - set(STUB.values()) | {""}
+    before = -1
+    while before < len(found.place):  # what was found may be what hid another
+        before = len(found.place)
+        for i, cell in enumerate(release):
+            if i not in found.place and question_of(cell):
+                near = _between(found, i, submission)
+                near = ((k, each) for k, each in near if owners.get(each.get("id"), i) == i)
+                own = [(k, each) for k, each in near if each.source.strip() not in given]
+                if not is_locked(cell):  # an edited copy of a test is no answer
+                    own = [(k, each) for k, each in own if not _is_test_of(release, each)]
+                _claim(found, i, _alike(cell, own))
+    found.restored = {i for i in found.place if i not in groups and question_of(release[i])}
+    return found
+
+
+def _kept(original: Any, several: list[int], submission: list[Any]) -> int:
+    """Choose which of several cells with one grade id is meant."""
+    if is_solution(original):  # the last answer is the one that counts when the notebook runs
+        answered = [k for k in several if submission[k].source.strip() != original.source.strip()]
+        return (answered or several)[-1]
+    intact = [k for k in several if submission[k].source == original.source]
+    return (intact or several)[0]
+
+
+def _free(found: Match, submission: list[Any]) -> Iterator[tuple[int, Any]]:
+    taken = found.taken()
+    return ((k, cell) for k, cell in enumerate(submission) if k not in taken)
+
+
+def _between(found: Match, i: int, submission: list[Any]) -> Iterator[tuple[int, Any]]:
+    """Give the free cells between the nearest neighbors of cell `i` that were found."""
+    before = max((k for j, k in found.place.items() if j < i), default=-1)
+    after = min((k for j, k in found.place.items() if j > i and k > before), default=None)
+    stop = len(submission) if after is None else after
+    return ((k, cell) for k, cell in _free(found, submission) if before < k < stop)
+
+
+def _claim(found: Match, i: int, candidates: Iterator[int]) -> None:
+    for k in candidates:
+        found.place[i] = k
+        return
+
+
+def _same_id(original: Any, cell: Any) -> bool:
+    own = original.get("id")
+    return own is not None and own in (cell.get("id"), cell.metadata.get("id"))
+
+
+def _same_text(original: Any, cell: Any) -> bool:
+    text = original.source.strip()
+    return bool(text) and text not in STUB.values() and text == cell.source.strip()
+
+
+def _alike(original: Any, candidates: list[tuple[int, Any]]) -> Iterator[int]:
+    """Give the candidates that look like a cell, the most alike first."""
+    fitting = [(k, cell) for k, cell in candidates if cell.cell_type == original.cell_type]
+    if is_locked(original):
+        scored = [(_ratio(original.source, cell.source), -k) for k, cell in fitting]
+        yield from (-k for score, k in sorted(scored, reverse=True) if score >= _SAME_TEST)
+        return
+    names = defined(original.source)
+    if names:
+        yield from (k for k, cell in fitting if names <= defined(cell.source))
+    frame = _frame(original)
+    shares = [(_share(frame, cell.source), -k) for k, cell in fitting]
+    yield from (-k for share, k in sorted(shares, reverse=True) if share >= _SAME_FRAME)
+    if len(fitting) == 1 and not names:
+        yield fitting[0][0]
+
+
+def _is_test_of(release: list[Any], cell: Any) -> bool:
+    return any(
+        is_locked(each) and _ratio(each.source, cell.source) >= _SAME_TEST for each in release
+    )
+
+
+def _ratio(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
+
+
+def _frame(cell: Any) -> list[str]:
+    """Return the lines of a released solution cell that students are to keep."""
+    stub = set(STUB[cell.cell_type].split("\n")) if cell.cell_type in STUB else set()
+    lines = [line.strip() for line in cell.source.split("\n")]
+    return [line for line in lines if line and line not in stub]
+
+
+def _share(frame: list[str], text: str) -> float:
+    lines = {line.strip() for line in text.split("\n")}
+    return sum(line in lines for line in frame) / len(frame) if frame else 0.0
+
+
+def defined(text: str) -> set[str]:
+    """Return the functions and classes that a cell defines at its top level."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return set()
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return {node.name for node in body if isinstance(node, kinds)}

@@ -1,0 +1,202 @@
+"""Names what is wrong with a submission before it is graded, and repairs what can be repaired.
+
+nbgrader finds a grade id by the cell's metadata alone: one cell pasted twice ends the grading of a
+whole class with a message about schema versions, and a notebook whose metadata was stripped gets 0
+points without a word.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from accelviz.course.autograde.assignments import Assignment
+from accelviz.course.autograde.cells import question_of
+from accelviz.course.autograde.problems import Checked, Problem
+from accelviz.course.autograde.repair import repair
+from accelviz.errors import AccelvizError
+
+_FRESH = "Open it in Jupyter and save it again; if that fails, start from a fresh copy."
+#: A notebook with larger outputs than these is held to be an accident.
+_MOST_BYTES = 100_000_000
+
+
+def examine(path: Path, known: Iterable[Assignment]) -> Checked:
+    """Examine a submission and repair it in memory.
+
+    Parameters
+    ----------
+    path : Path
+        The notebook that is to be handed in.
+    known : iterable of Assignment
+        The assignments it can be; which of them, its grade ids tell, else its name.
+
+    Returns
+    -------
+    Checked
+    """
+    try:
+        return _examined(path, list(known))
+    except AccelvizError:  # of the assignments
+        raise
+    except Exception as error:  # whatever a damaged file leads to
+        return Checked(path, None, (_damaged(path, error),))
+
+
+def _examined(path: Path, known: list[Assignment]) -> Checked:
+    notebook, problem = _read(path)
+    if problem is not None:
+        return Checked(path, None, (problem,))
+    problems = [] if notebook.nbformat_minor >= 5 else [_old_format(notebook)]
+    assignment = _identify(path, notebook, known)
+    if assignment is None:
+        return Checked(path, None, (*problems, _unknown(known)))
+    original = assignment.released
+    problems += _name(path, assignment) + _kernel(notebook, original)
+    problems += repair(original.cells, notebook)
+    notebook.metadata["kernelspec"] = copy.deepcopy(original.metadata.get("kernelspec", {}))
+    notebook.nbformat_minor = max(notebook.nbformat_minor, 5)
+    nbformat.writes(notebook).encode("utf-8")  # as it will have to be
+    return Checked(path, assignment, tuple(problems), notebook)
+
+
+def _read(path: Path) -> tuple[Any, Problem | None]:
+    fresh = _FRESH
+    try:
+        if path.is_dir():
+            return None, Problem("unreadable", f"{path} is a folder without a notebook.", "Add it.")
+        if path.exists() and not path.is_file():
+            return None, Problem("unreadable", f"{path.name} is no file.", "Hand in a notebook.")
+        if (size := path.stat().st_size) > _MOST_BYTES:
+            what = (
+                f"{path.name} has {size / 1e6:,.0f} MB, and at most {_MOST_BYTES / 1e6:g} are read."
+            )
+            return None, Problem("unreadable", what, "Clear all outputs, and save it again.")
+        text = path.read_text("utf-8-sig")
+    except FileNotFoundError:
+        return None, Problem("unreadable", f"There is no file {path.name}.", "Check its name.")
+    except UnicodeDecodeError as error:
+        what = f"{path.name} is not UTF-8 (byte {error.start})."
+        return None, Problem("unreadable", what, fresh)
+    except OSError as error:
+        what = f"{path.name} cannot be read: {error.strerror or error}."
+        return None, Problem("unreadable", what, "See that it can be opened.")
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        if "\n<<<<<<<" in text or "\n>>>>>>>" in text:
+            fresh = "Lines with <<<<<<< and >>>>>>> are from a merge in git; keep one of each two."
+        elif path.suffix != ".ipynb":
+            fresh = "Hand in the .ipynb file itself, not a script, a print or an archive of it."
+        return None, Problem(
+            "unreadable", f"{path.name} is no notebook ({error.msg} in line {error.lineno}).", fresh
+        )
+    version = content.get("nbformat") if isinstance(content, dict) else None
+    if version != 4:
+        return None, Problem(
+            "format",
+            f"{path.name} has the notebook format {version}, and only 4 can be graded.",
+            "Save it from a present JupyterLab.",
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of missing and doubled ids, which are given here
+            notebook = nbformat.reads(text, as_version=4)
+            minor = min(notebook.nbformat_minor, 5)
+            notebook = nbformat.validator.normalize(notebook)[1]
+            nbformat.validate(notebook)
+            notebook.nbformat_minor = minor
+    except Exception as error:  # whatever a damaged file makes nbformat raise
+        return None, _damaged(path, error)
+    for cell in notebook.cells:  # editors on Windows may have ended its lines their way
+        cell.source = cell.source.replace("\r\n", "\n")
+    return notebook, None
+
+
+def _damaged(path: Path, error: Exception) -> Problem:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return Problem("unreadable", f"{path.name} is a damaged notebook: {reason}.", _FRESH)
+
+
+def _old_format(notebook: Any) -> Problem:
+    return Problem(
+        "format",
+        f"The notebook has format 4.{notebook.nbformat_minor}, the assignment 4.5.",
+        "Nothing to do; a present Jupyter saves it so.",
+        mended=True,
+        harmless=True,
+    )
+
+
+def _identify(path: Path, notebook: Any, known: list[Assignment]) -> Assignment | None:
+    ids = {question_of(cell) for cell in notebook.cells} - {""}
+    best = max(known, key=lambda each: len(ids & set(each.questions)), default=None)
+    if best is not None and ids & set(best.questions):
+        return best
+    named = [each for each in known if path.stem.lower().startswith(each.name.lower())]
+    named += [each for each in known if path.parent.name == each.name]
+    if named:
+        return named[0]
+    # every trace of nbgrader is gone; the text still tells
+    texts = {cell.source.strip() for cell in notebook.cells} - {""}
+    scored = [
+        (len(texts & {cell.source.strip() for cell in each.released.cells}), each.name, each)
+        for each in known
+    ]
+    score, _, likely = max(scored, default=(0, "", None), key=lambda each: each[:2])
+    return likely if score > 1 else None
+
+
+def _unknown(known: list[Assignment]) -> Problem:
+    return Problem(
+        "unknown",
+        "No cell carries a grade id, and the text is that of no assignment "
+        f"({', '.join(each.name for each in known)}).",
+        "Check that it is the right file.",
+    )
+
+
+def _name(path: Path, assignment: Assignment) -> list[Problem]:
+    right = f"{assignment.name}.ipynb"
+    if path.name == right:
+        return []
+    return [
+        Problem(
+            "name",
+            f"The file is named {path.name}, and the grader looks for {right}.",
+            f"Rename it to {right}.",
+            mended=True,
+        )
+    ]
+
+
+def _kernel(notebook: Any, original: Any) -> list[Problem]:
+    own, right = (each.metadata.get("kernelspec", {}) for each in (notebook, original))
+    language = own.get("language") or notebook.metadata.get("language_info", {}).get("name")
+    if language not in (None, "python"):
+        return [
+            Problem(
+                "kernel",
+                f"The notebook's kernel is for {language}.",
+                "Choose Kernel > Change Kernel > Python 3 and run all cells once more.",
+                mended=True,
+            )
+        ]
+    if own.get("name") == right.get("name"):
+        return []
+    return [
+        Problem(
+            "kernel",
+            f"The notebook asks for the kernel {own.get('name', 'of no name')!r}; the grader uses "
+            f"{right.get('name')!r}.",
+            "Nothing to do, if all you import is what the assignment imports.",
+            mended=True,
+            harmless=True,
+        )
+    ]

@@ -1,0 +1,136 @@
+"""From a notebook to a page: nbconvert, with formulas drawn and links that lead to pages."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from nbconvert.exporters import HTMLExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+from accelviz.course.site.sources import Source
+from accelviz.errors import ArgumentError
+from accelviz.plots.formula import formula
+
+#: The page that lists the others.
+INDEX = "index.html"
+_HERE = Path(__file__).parent
+
+
+class _Markdown(IPythonRenderer):
+    """Draws formulas, and lets links lead to pages.
+
+    Parameters
+    ----------
+    source : Source
+        Whose text is rendered.
+    pages : mapping of Path to str
+        The page of each file that has one.
+    unknown : set of str
+        Receives formulas that cannot be drawn.
+    """
+
+    def __init__(self, source: Source, pages: Mapping[Path, str], unknown: set[str]) -> None:
+        folder = str(source.path.parent)
+        super().__init__(escape=False, embed_images=True, path=folder, exclude_anchor_links=True)
+        self.source, self.pages, self.unknown = source, pages, unknown
+
+    def inline_math(self, body: str) -> str:
+        """Return a formula of the text."""
+        return self._drawn(body, body)
+
+    def block_math(self, body: str) -> str:
+        """Return a formula that has a line of its own."""
+        large = re.sub(r"\\frac(?![a-zA-Z])", r"\\dfrac", body)
+        return f'<div class="course-display">{self._drawn(large, body)}</div>'
+
+    def _drawn(self, tex: str, body: str) -> str:
+        try:
+            return formula(tex)
+        except ArgumentError:
+            self.unknown.add(body.strip())
+            return f"<code>{escape(body.strip())}</code>"
+
+    def link(self, text: str, url: str, title: str | None = None) -> str:
+        """Return a link; the text alone if it means a file that has no page."""
+        path, place = self.source.linked(url)
+        if path is not None and path not in self.pages:
+            return f'<span title="{escape(url)}">{text}</span>'
+        if path is not None:
+            url = _way(self.source.page, self.pages[path]) + (f"#{place}" if place else "")
+        rendered: str = super().link(text, url, title)
+        return rendered
+
+    def _html_embed_images(self, html: str) -> str:
+        # nbconvert's parser would close tags that Markdown closes further down: <details>
+        rendered: str = super()._html_embed_images(html) if "<img" in html else html
+        return rendered
+
+
+class _Exporter(HTMLExporter):
+    """Renders Markdown with `renderer`."""
+
+    renderer: Any = None
+
+    def markdown2html(self, source: str) -> str:
+        rendered: str = MarkdownWithMath(renderer=self.renderer).render(source)
+        return rendered
+
+
+def _way(page: str, target: str) -> str:
+    """Return the link from one page to another."""
+    return quote(Path(os.path.relpath(target, os.path.dirname(page) or ".")).as_posix())
+
+
+class Renderer:
+    """Makes pages that link to one another.
+
+    Parameters
+    ----------
+    pages : mapping of Path to str
+        The page of each file that has one.
+
+    Attributes
+    ----------
+    unknown : set of str
+        Formulas that could not be drawn, and stand as TeX.
+    """
+
+    def __init__(self, pages: Mapping[Path, str]) -> None:
+        self.pages = pages
+        self.unknown: set[str] = set()
+        self._exporter = _Exporter(raw_template=(_HERE / "page.html.j2").read_text("utf-8"))
+        self._style = (_HERE / "page.css").read_text("utf-8")
+
+    def page(
+        self, source: Source, before: Source | None = None, after: Source | None = None
+    ) -> str:
+        """Return a page.
+
+        Parameters
+        ----------
+        source : Source
+        before, after : Source, optional
+            The lessons that it leads to, above and below its text.
+        """
+        course: dict[str, Any] = {"style": self._style}
+        if source.page != INDEX:
+            course["home"] = _way(source.page, INDEX)
+        for name, lesson in (("before", before), ("after", after)):
+            if lesson is not None:
+                link = _way(source.page, lesson.page)
+                course[name] = {"link": link, "title": _plain(lesson.title)}
+        source.notebook.metadata["title"] = _plain(source.title)
+        self._exporter.renderer = _Markdown(source, self.pages, self.unknown)
+        resources = {"metadata": {"name": source.path.stem}, "course": course}
+        text: str = self._exporter.from_notebook_node(source.notebook, resources)[0]
+        return text
+
+
+def _plain(markdown: str) -> str:
+    return re.sub(r"[`$*]", "", markdown)

@@ -1,0 +1,242 @@
+"""`spmm`, `sddmm`: one call for each operation, which hides plans and devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from accelviz.datasets import load_graph
+from accelviz.errors import ArgumentError
+from accelviz.executors.base import Executor, is_device_array, ready
+from accelviz.executors.cpu import CpuExecutor
+from accelviz.executors.cuda import CudaExecutor, device_pattern, device_plan
+from accelviz.executors.emulator import EmulatorExecutor
+from accelviz.plans import Operation, Plan, Strategy
+from accelviz.strategies import SDDMM, SPMM, find_strategy
+
+#: The devices, the one to prefer first.
+EXECUTORS: tuple[Executor, ...] = (CudaExecutor(), CpuExecutor(), EmulatorExecutor())
+
+
+def find_executor(device: str) -> Executor:
+    """Look a device up by name.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none of that name.
+    """
+    for executor in EXECUTORS:
+        if executor.name == device:
+            return executor
+    names = ", ".join(executor.name for executor in EXECUTORS)
+    raise ArgumentError("device", f"there is no {device!r}", f"auto, {names}")
+
+
+def spmm(
+    graph: Any,
+    X: Any,
+    values: Any = None,
+    strategy: str | Strategy | None = None,
+    device: str = "auto",
+    *,
+    out: Any = None,
+    **parameters: Any,
+) -> Any:
+    """Multiply a graph with a dense matrix: `A @ X`, the way a strategy does it.
+
+    Parameters
+    ----------
+    graph : Graph, Plan, or anything `load_graph` takes
+        The sparse matrix, n_rows x n_senders. With a Plan, `strategy` and `parameters` are the
+        plan's own and cannot be given. A matrix of `cupyx.scipy.sparse` is planned on the GPU, by
+        `lane_groups` alone, and again by each call; see `Notes`.
+    X : array, shape (n_senders, n_cols)
+        The features; rounded to float32. A CuPy array (or another CUDA array) stays on the GPU.
+    values : array, shape (nnz,), optional
+        Weights in place of the graph's own, one for each nonzero, in the graph's order. They need
+        no new plan. On the host they must be finite; on the GPU nobody looks.
+    strategy : str or Strategy, optional
+        See `plan`. If not given, `lane_groups`, the fastest.
+    device : {"auto", "cuda", "cpu", "emulator"}
+        "auto" takes the GPU where there is one and the strategy has a kernel, else the CPU.
+        "emulator" runs the CUDA kernel itself on the host, thread by thread, and finds races and
+        wrong addresses; it needs a C++ compiler, and is for small graphs.
+    out : array, optional
+        C-contiguous float32 array of shape (n_rows, n_cols) to write to; not a part of an input.
+    **parameters
+        The strategy's own, where one is named; see `plan`.
+
+    Returns
+    -------
+    array of float32, shape (n_rows, n_cols)
+        In the caller's row order; rows without a nonzero are exactly zero. On the GPU if `X` is.
+
+    Raises
+    ------
+    GraphError, PartitionError
+        As `plan` does.
+    ArgumentError
+        If `X`, `values`, `out`, the device or the strategy does not fit.
+    DeviceUnavailable
+        If `device="cuda"` and there is no usable GPU, or `device="emulator"` and no compiler; the
+        message says how to get there.
+    KernelError
+        If the kernel does not compile or run, or the emulator finds a mistake in it.
+
+    Notes
+    -----
+    The plan is made once for each graph, strategy, parameters and column count, and the graph keeps
+    the last few. Load a graph once and reuse it to profit from that. A matrix on the GPU may change
+    between calls, so nothing is kept of it; that costs about as much as the multiplication.
+    `accelviz.executors.cuda.device_plan` makes a plan that can be reused.
+
+    Examples
+    --------
+    >>> import accelviz, numpy
+    >>> graph = accelviz.load_graph("cora")
+    >>> X = numpy.ones((2708, 16), dtype=numpy.float32)
+    >>> accelviz.spmm(graph, X, device="cpu").shape
+    (2708, 16)
+    """
+    if isinstance(values, str | Strategy):
+        raise ArgumentError("values", f"got {values!r}", "weights; write strategy=... by name")
+    operands = {"values": values, "X": X}
+    return _run(SPMM, graph, operands, strategy, device, {"Y": out}, parameters)["Y"]
+
+
+def sddmm(
+    graph: Any,
+    U: Any,
+    V: Any,
+    strategy: str | Strategy | None = None,
+    device: str = "auto",
+    *,
+    out: Any = None,
+    **parameters: Any,
+) -> Any:
+    """Multiply two dense matrices at the nonzeros of a graph: the dot product of each edge.
+
+    Parameters
+    ----------
+    graph : Graph, Plan, or anything `load_graph` takes
+        The sparse matrix, n_rows x n_senders; its weights do not count. With a Plan, `strategy` and
+        `parameters` are the plan's own and cannot be given.
+    U : array, shape (n_rows, n_cols) or (n_rows, heads, n_cols)
+        Features of the rows; rounded to float32.
+    V : array, shape (n_senders, n_cols) or (n_senders, heads, n_cols)
+        Features of the columns.
+    strategy, device, **parameters
+        As of `spmm`; `accelviz.strategies("sddmm")` lists the strategies.
+    out : array, optional
+        C-contiguous float32 array of the result's shape to write to; not a part of an input.
+
+    Returns
+    -------
+    array of float32, shape (nnz,) or (nnz, heads)
+        For each nonzero (i, j), in the graph's order, the dot product of row i of U and row j of V,
+        by head. On the GPU if `U` is.
+
+    Raises
+    ------
+    GraphError, PartitionError, ArgumentError, DeviceUnavailable, KernelError
+        As `spmm` does.
+
+    Examples
+    --------
+    >>> import accelviz, numpy
+    >>> graph = accelviz.load_graph("cora")
+    >>> U = numpy.ones((2708, 16), dtype=numpy.float32)
+    >>> accelviz.sddmm(graph, U, U, device="cpu")[:3]
+    array([16., 16., 16.], dtype=float32)
+    """
+    U, V = _array(U), _array(V)
+    flat = len(U.shape) == len(V.shape) == 2
+    if flat:
+        U, V = U[:, None, :], V[:, None, :]
+        out = out[:, None] if getattr(out, "ndim", 0) == 1 else out
+    scores = _run(SDDMM, graph, {"U": U, "V": V}, strategy, device, {"scores": out}, parameters)
+    return scores["scores"][:, 0] if flat else scores["scores"]
+
+
+def _run(
+    operation: Operation,
+    graph: Any,
+    operands: dict[str, Any],
+    strategy: str | Strategy | None,
+    device: str,
+    out: Mapping[str, Any],
+    parameters: dict[str, Any],
+) -> dict[str, Any]:
+    """Plan unless it is done, choose a device, run; return the outputs by name."""
+    operands |= {each.name: _array(operands[each.name]) for each in operation.dense}
+    given = [operands[each.name] for each in operation.dense]
+    if isinstance(graph, Plan):
+        if graph.operation is not operation:
+            raise ArgumentError("plan", f"a plan of {graph.operation.name}", operation.name)
+        if parameters or strategy not in (None, graph.name, graph.strategy):
+            raise ArgumentError(
+                "strategy", "given beside a Plan, which has its own", "one or the other"
+            )
+        planned = graph
+    else:
+        if strategy is None and parameters:
+            named = ", ".join(parameters)
+            raise ArgumentError(named, "given without a strategy", "strategy=... beside it")
+        found = find_strategy(strategy or operation.fastest, operation)
+        on_gpu = device_pattern(graph)
+        widths = operation.widths_of(operands)
+        if on_gpu is not None:
+            _only_there(found, device)
+            pattern, values = on_gpu
+            planned = device_plan(pattern, **widths, **parameters)
+            given.append(pattern.column_indices)
+        else:
+            loaded = load_graph(graph)
+            planned = _planned(loaded, found, {**widths, **parameters})
+            values = loaded.values
+        if operands.get("values") is None:
+            operands["values"] = values
+    return ready(planned, _choose(device, given, planned)).run(operands, out)
+
+
+def _array(array: Any) -> Any:
+    return array if hasattr(array, "shape") else np.asarray(array)
+
+
+def _planned(graph: Any, strategy: Strategy, settings: dict[str, Any]) -> Plan:
+    """Plan, or take the plan from the graph's store if it has made this one lately."""
+    key = (strategy, tuple(sorted(settings.items())))
+    try:
+        hash(key)
+    except TypeError:  # a parameter that cannot be a key; the strategy says what is wrong with it
+        return strategy.plan(graph, **settings)
+    return graph.store.get(key, lambda: strategy.plan(graph, **settings))  # type: ignore[no-any-return]
+
+
+def _only_there(strategy: Strategy, device: str) -> None:
+    fastest = SPMM.fastest
+    for argument, given, wanted in (
+        ("strategy", strategy.name, fastest),
+        ("operation", strategy.operation.name, SPMM.name),
+        ("device", device, "cuda"),
+    ):
+        if given not in (wanted, "auto"):
+            raise ArgumentError(
+                argument,
+                f"{given!r} for a matrix that lies on the GPU",
+                f"{wanted!r}, or the matrix on the host, as from A.get()",
+            )
+
+
+def _choose(device: str, given: list[Any], plan: Plan) -> Executor:
+    if device != "auto":
+        return find_executor(device)
+    if any(is_device_array(array) for array in given):
+        return find_executor("cuda")
+    for executor in EXECUTORS:
+        if executor.why_not(plan) is None:
+            return executor
+    return EXECUTORS[0]  # which says what is missing when it prepares the plan

@@ -1,0 +1,108 @@
+"""The float64 oracle, and the error bound that every result is held to."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.executors.base import is_device_array
+from accelviz.graph import Graph
+from accelviz.plans import Operation
+from accelviz.strategies import SPMM
+
+#: Less than any float32, and what a float32 over it is more than.
+_TINY, _TOO_LARGE = 1e-300, 1e200
+
+
+class Oracle:
+    """An operation in float64, and how far float32 may be from it.
+
+    Parameters
+    ----------
+    graph : Graph
+    *dense : array of float32
+        The dense inputs in order: X for an SpMM, U and V for an SDDMM. Where the columns of a
+        result are independent, as an SpMM's are, the oracle serves its first columns too.
+    operation : Operation
+    values : array of float32, shape (nnz,), optional
+        Weights in place of the graph's own.
+    """
+
+    def __init__(
+        self, graph: Graph, *dense: Any, operation: Operation = SPMM, values: Any = None
+    ) -> None:
+        given = operation.named(*dense)
+        if "values" in operation.operands:
+            given["values"] = graph.values if values is None else values
+        wide = {name: np.asarray(array, np.float64) for name, array in given.items()}
+        self.operation = operation
+        self.known = dict(operation.reference(graph.pattern, wide))
+
+    def moved(self, to_device: Callable[[npt.NDArray[Any]], Any]) -> Oracle:
+        """Return a copy whose arrays lie on a device, to check results where they are."""
+        moved = copy.copy(self)
+        moved.known = {n: (to_device(e), to_device(b)) for n, (e, b) in self.known.items()}
+        return moved
+
+    def error(self, result: Any) -> float:
+        """Return the largest error of a result in units of the bound: at most 1 is correct.
+
+        A NaN, an infinity or a value where the bound is 0 (a row without a nonzero) that is not
+        exactly right gives infinity.
+
+        Parameters
+        ----------
+        result : array, or mapping of str to array
+            The output, or several by name, on the host or on the device; an oracle that was moved
+            wants it on the device.
+        """
+        outputs = self.operation.outputs
+        if not isinstance(result, Mapping):
+            result = {outputs[0].name: result}
+        worst = 0.0
+        for operand in outputs:
+            got, (expected, bound) = result[operand.name], self.known[operand.name]
+            if is_device_array(got) and not is_device_array(expected):
+                got = got.get()
+            if self.operation.independent:
+                cut = tuple(
+                    slice(0, n if axis == self.operation.independent else None)
+                    for n, axis in zip(got.shape, operand.axes, strict=True)
+                )
+                expected, bound = expected[cut], bound[cut]
+            worst = max(worst, _error(got.reshape(expected.shape), expected, bound))
+        return worst
+
+
+def _error(got: Any, expected: Any, bound: Any) -> float:
+    if not is_device_array(got):
+        return float(_largest_error(got, expected, bound))
+    if got.size == 0:
+        return 0.0
+    # Where the bound is 0, any distance but 0 is to be beyond all bounds.
+    ratio = abs(got - expected) / (bound + (bound == 0) * _TINY)
+    worst = float(ratio.max())
+    return worst if worst < _TOO_LARGE else float("inf")
+
+
+@numba.njit(cache=True, nogil=True)
+def _largest_error(
+    Y: npt.NDArray[Any], expected: npt.NDArray[np.float64], bound: npt.NDArray[np.float64]
+) -> float:
+    worst = 0.0
+    for i in range(Y.shape[0]):
+        here = 0.0
+        for j in range(Y.shape[1]):
+            distance = abs(np.float64(Y[i, j]) - expected[i, j])
+            if distance == 0.0:
+                continue
+            # NaN fails every comparison, so what is not surely fine is infinitely wrong.
+            inside = distance < np.inf and bound[i, j] > 0.0
+            here = max(here, distance / bound[i, j]) if inside else np.inf
+        worst = max(worst, here)
+    return worst

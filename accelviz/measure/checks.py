@@ -1,0 +1,74 @@
+"""No check, no time: random signed inputs, and results held to float64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.errors import KernelError
+from accelviz.executors.base import ReadyPlan
+from accelviz.graph import Graph, Pattern
+from accelviz.measure.accuracy import Oracle
+from accelviz.plans import Operation, Plan
+
+
+def features(rows: int, n_cols: int, seed: int = 0) -> npt.NDArray[np.float32]:
+    """Return random signed features, float32, shape (rows, n_cols); never ones."""
+    return np.random.default_rng(seed).standard_normal((rows, n_cols), dtype=np.float32)
+
+
+def random_inputs(
+    operation: Operation, pattern: Pattern, widths: Mapping[str, int], seed: int = 0
+) -> list[npt.NDArray[np.float32]]:
+    """Return random signed dense inputs of an operation, in order."""
+    rng, sizes = np.random.default_rng(seed), operation.sizes(pattern, widths)
+    shapes = [each.shape(sizes) for each in operation.dense]
+    return [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
+
+
+def random_weights(graph: Graph, seed: int = 0) -> Graph:
+    """Return the graph with random signed edge weights; weights that are all ones hide mistakes."""
+    weights = np.random.default_rng(seed).standard_normal(graph.nnz, dtype=np.float32)
+    return graph.with_values(weights)
+
+
+def check(plan: Plan, ready: ReadyPlan, operands: Mapping[str, Any], oracle: Oracle) -> float:
+    """Run a plan twice into outputs poisoned with NaN and hold it to the error bound.
+
+    Parameters
+    ----------
+    plan : Plan
+    ready : ReadyPlan
+        The plan on a device.
+    operands : mapping of str to array
+        Inputs by name, on the host or on the device.
+    oracle : Oracle
+        Of the same graph, weights and inputs; moved to the device, it spares a copy of the result.
+
+    Returns
+    -------
+    float
+        The larger error, in units of the bound.
+
+    Raises
+    ------
+    KernelError
+        If it is above 1: the result is wrong.
+    """
+    worst = 0.0
+    placed, out = ready.placed(operands), ready.outputs()
+    for _ in range(2):
+        for array in out.values():
+            array.fill(np.nan)
+        worst = max(worst, oracle.error(ready.run(placed, out)))
+    if not worst <= 1.0:
+        widths = ", ".join(f"{name} = {size}" for name, size in plan.widths.items())
+        raise KernelError(
+            plan.name,
+            f"wrong result on {plan.pattern.name!r} with {widths}: the largest error is "
+            f"{worst:.3g} times the bound",
+        )
+    return worst

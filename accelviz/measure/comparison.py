@@ -1,0 +1,310 @@
+"""Who is how much faster than whom, from a table of results: ratios inside one run only.
+
+A case is a strategy's name, with words that its parameters must (`key=value`) or must not
+(`key!=value`) have: "cusparse algorithm=default", "gnnadvisor ngs!=32".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from accelviz.errors import ArgumentError
+
+Cases = str | Iterable[str] | Mapping[str, str]
+
+#: What two times must have in common to be divided by each other.
+CELL = ["run", "hardware", "device", "graph", "fingerprint", "columns", "dtype", "state"]
+_NEEDED = [*CELL, "graph_kind", "strategy", "parameters", "median_us"]
+#: What of it one number may not be averaged over.
+_ONE = ("hardware", "device", "state")
+#: Table II's ranges of column counts: above the first and up to the second, 16 included.
+RANGES = ((15, 32), (32, 64), (64, 96), (96, 128))
+RANGE_NAMES = ("[16, 32]", "(32, 64]", "(64, 96]", "(96, 128]")
+
+
+def selected(table: pd.DataFrame, case: str) -> pd.DataFrame:
+    """Return the rows of a case.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Results with the columns of `records.COLUMNS`.
+    case : str
+        Such as "accel_gcn partition=warp combined_warp=True".
+
+    Raises
+    ------
+    ArgumentError
+        If the table has no such strategy or no such parameters, or lacks a column.
+    """
+    missing = [name for name in _NEEDED if name not in table]
+    if missing:
+        raise ArgumentError("table", f"it has no {', '.join(missing)}", "a table of `benchmark`")
+    name, *words = case.split() or [""]
+    rows = table[table["strategy"] == name]
+    if rows.empty:
+        there = ", ".join(sorted(table["strategy"].unique()))
+        raise ArgumentError("case", f"no {name!r} was measured", f"one of {there}")
+    texts = [text if isinstance(text, str) else "" for text in rows["parameters"]]
+    keep = np.ones(len(rows), dtype=np.bool_)
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise ArgumentError("case", f"got {word!r} in {case!r}", "key=value or key!=value")
+        pair = f"{key.removesuffix('!')}={value}"
+        keep &= np.array([(pair in text.split()) != key.endswith("!") for text in texts])
+    if not keep.any():
+        raise ArgumentError("case", f"no {case!r} was measured", f"{name} with {_some(texts)}")
+    return rows[keep]
+
+
+def labelled(table: pd.DataFrame, cases: Cases | None = None) -> pd.DataFrame:
+    """Return one time for each case in each cell, named as the caller wants.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Results with the columns of `records.COLUMNS`.
+    cases : str, iterable of str, or mapping of str to str, optional
+        Cases, or what to call them to the case; all strategies if not given.
+
+    Returns
+    -------
+    DataFrame
+        The rows that have a time, case by case, numbered anew, with the names in the column
+        `strategy`. Of a case measured twice in one run the first is taken.
+
+    Raises
+    ------
+    ArgumentError
+        If a case is not there, or several settings of one case meet in one cell.
+    """
+    parts = []
+    for name, case in named(table, cases).items():
+        rows = selected(table, case)
+        rows = rows[rows["median_us"].notna()]
+        settings = rows.groupby(CELL, dropna=False)["parameters"].nunique()
+        if (settings > 1).any():
+            raise ArgumentError(
+                "case",
+                f"{case!r} was measured with several settings: {_some(rows['parameters'])}",
+                f"which of them, as in '{case} key=value'",
+            )
+        parts.append(rows.drop_duplicates(CELL).assign(strategy=name))
+    return pd.concat(parts, ignore_index=True) if parts else table.iloc[:0]
+
+
+def named(table: pd.DataFrame, cases: Cases | None) -> dict[str, str]:
+    """Return what each case is called, in order; all strategies of the table if none is given."""
+    if cases is None:
+        cases = list(dict.fromkeys(table["strategy"]))
+    if isinstance(cases, Mapping):
+        return dict(cases)
+    return {case: case for case in ([cases] if isinstance(cases, str) else cases)}
+
+
+def latest(rows: pd.DataFrame) -> pd.DataFrame:
+    """Keep, of rows that differ in the run alone, those of the latest; the order stays."""
+    same = [name for name in (*CELL, "strategy") if name != "run"]
+    old = rows.sort_values("run", kind="stable").duplicated(same, keep="last")
+    return rows[~old.reindex(rows.index)]
+
+
+def speedups(table: pd.DataFrame, baseline: str, cases: Cases | None = None) -> pd.DataFrame:
+    """Divide a baseline's times by those of others, each pair inside one run.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Results with the columns of `records.COLUMNS`.
+    baseline : str
+        The case whose time is divided: a speedup above 1 means faster than it.
+    cases : str, iterable of str, or mapping of str to str, optional
+        Who is compared, or names for them; all strategies but the baseline's if not given.
+
+    Returns
+    -------
+    DataFrame
+        A row for each case, graph, column count and state, with the columns `strategy` (the name),
+        `baseline_us`, `median_us` and `speedup` beside those that say what was measured. Of several
+        runs the latest counts. `attrs["dropped"]` counts the times that have none of the baseline
+        in their run, same graph, columns and state, to be divided by: there is no falling back on
+        another run.
+
+    Raises
+    ------
+    ArgumentError
+        If a case is not there, or several settings of one case meet.
+
+    Examples
+    --------
+    >>> import accelviz
+    >>> from accelviz.measure.comparison import speedups
+    >>> table = accelviz.benchmark("cora", ["accel_gcn", "graphblast"], 16, "cpu", progress=False)
+    >>> speedups(table, "graphblast")[["strategy", "graph", "columns", "state"]].to_numpy().tolist()
+    [['accel_gcn', 'cora', 16, 'warm'], ['accel_gcn', 'cora', 16, 'cold']]
+    """
+    divided = labelled(table, [baseline])[[*CELL, "median_us"]]
+    if cases is None:
+        own = baseline.split()[0]
+        cases = [name for name in dict.fromkeys(table["strategy"]) if name != own]
+    rows = labelled(table, cases)
+    found = rows.merge(divided.rename(columns={"median_us": "baseline_us"}), on=CELL, how="left")
+    complete = found[found["baseline_us"].notna()]
+    result = latest(complete).reset_index(drop=True)
+    kept = [*CELL, "graph_kind", "strategy", "parameters", "baseline_us", "median_us"]
+    result = result[kept].assign(speedup=result["baseline_us"] / result["median_us"])
+    result.attrs["dropped"] = len(found) - len(complete)
+    return result
+
+
+def geometric_mean(values: npt.ArrayLike) -> float:
+    """Return the geometric mean of positive numbers, the mean of ratios; NaN of none.
+
+    Raises
+    ------
+    ArgumentError
+        If one of them is not positive.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if not (array > 0).all():
+        raise ArgumentError("values", "one is not positive", "positive numbers")
+    return float(np.exp(np.log(array).mean())) if array.size else float("nan")
+
+
+#: What both averages below tell of a group of speedups.
+_SUMMARY: dict[str, Any] = {
+    "speedup": ("speedup", geometric_mean),
+    "lowest": ("speedup", "min"),
+    "highest": ("speedup", "max"),
+    "cases": ("speedup", "size"),
+}
+
+
+def by_graph(found: pd.DataFrame) -> pd.DataFrame:
+    """Average each graph's speedups over its column counts.
+
+    Parameters
+    ----------
+    found : DataFrame
+        As `speedups` gives it, of one machine and one state.
+
+    Returns
+    -------
+    DataFrame
+        A row for each strategy and graph: `speedup` (geometric mean), `lowest`, `highest`, `cases`,
+        `graph_kind`.
+
+    Raises
+    ------
+    ArgumentError
+        If there is more than one machine or state.
+    """
+    _check_one(found)
+    groups = found.groupby(["strategy", "graph"], sort=False)
+    return groups.agg(**_SUMMARY, graph_kind=("graph_kind", "first")).reset_index()
+
+
+def by_columns(found: pd.DataFrame) -> pd.DataFrame:
+    """Average the speedups at each column count over the graphs.
+
+    Parameters
+    ----------
+    found : DataFrame
+        As `speedups` gives it, of one machine and one state.
+
+    Returns
+    -------
+    DataFrame
+        A row for each strategy and column count, ascending: `speedup` (geometric mean), `lowest`,
+        `highest`, `cases` and `losses` (graphs below 1).
+    """
+    _check_one(found)
+    ordered = found.sort_values("columns", kind="stable")
+    groups = ordered.groupby(["strategy", "columns"], sort=False)
+    losses = ("speedup", lambda values: int((values < 1).sum()))
+    return groups.agg(**_SUMMARY, losses=losses).reset_index()
+
+
+def overall(found: pd.DataFrame) -> pd.DataFrame:
+    """Average the graphs' speedups, every graph counting the same.
+
+    Parameters
+    ----------
+    found : DataFrame
+        As `speedups` gives it, of one machine and one state.
+
+    Returns
+    -------
+    DataFrame
+        A row for each strategy, its index: `speedup` (geometric mean over the graphs), `graphs`,
+        `losses` (graphs below 1), and the best and the worst graph: `highest`, `highest_graph`,
+        `lowest`, `lowest_graph`.
+    """
+    lines: dict[str, dict[str, Any]] = {}
+    for strategy, graphs in by_graph(found).groupby("strategy", sort=False):
+        best = graphs.loc[graphs["speedup"].idxmax()]
+        worst = graphs.loc[graphs["speedup"].idxmin()]
+        lines[str(strategy)] = {
+            "speedup": geometric_mean(graphs["speedup"]),
+            "graphs": len(graphs),
+            "losses": int((graphs["speedup"] < 1).sum()),
+            "highest": best["speedup"],
+            "highest_graph": best["graph"],
+            "lowest": worst["speedup"],
+            "lowest_graph": worst["graph"],
+        }
+    return pd.DataFrame.from_dict(lines, orient="index")
+
+
+def table_two(found: pd.DataFrame) -> pd.DataFrame:
+    """Lay speedups out as Accel-GCN's Table II does: by ranges of column counts, in percent.
+
+    Parameters
+    ----------
+    found : DataFrame
+        As `speedups` gives it for one strategy, of one machine and one state.
+
+    Returns
+    -------
+    DataFrame
+        A row for each range, [16, 32], (32, 64], (64, 96], (96, 128]: `average` (geometric mean),
+        `max` and `min` over all graphs and column counts in it, and how many `cases` those are;
+        NaN where there are none.
+
+    Raises
+    ------
+    ArgumentError
+        If there is more than one strategy, machine or state.
+    """
+    _check_one(found, "strategy", *_ONE)
+    lines = []
+    for low, high in RANGES:
+        part = found.loc[(found["columns"] > low) & (found["columns"] <= high), "speedup"]
+        lines.append(
+            {
+                "average": 100 * geometric_mean(part),
+                "max": 100 * part.max(),
+                "min": 100 * part.min(),
+                "cases": len(part),
+            }
+        )
+    return pd.DataFrame(lines, index=pd.Index(RANGE_NAMES, name="columns"))
+
+
+def _check_one(found: pd.DataFrame, *names: str) -> None:
+    for name in names or _ONE:
+        values = found[name].unique()
+        if len(values) > 1:
+            text = ", ".join(map(str, values))
+            raise ArgumentError("found", f"more than one {name}: {text}", "rows of one of them")
+
+
+def _some(texts: Iterable[str]) -> str:
+    distinct = [repr(text) for text in dict.fromkeys(texts)]
+    return ", ".join(distinct[:4]) + (", ..." if len(distinct) > 4 else "")

@@ -1,0 +1,179 @@
+"""What a setting should take by its warp time alone, beside what was recorded."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from accelviz.errors import ArgumentError
+from accelviz.graph import Graph
+from accelviz.measure import records
+from accelviz.measure.harness import fingerprint
+from accelviz.plans import Strategy
+
+#: Recorded tables in which a graph's times are looked for; of equal cases the first counts.
+TABLES = ("sweeps-h200", "bundled-h200", "strategies-h200", "ablations-h200", "columns-h200")
+_NEEDED = ["hardware", "date", "graph", "fingerprint", "strategy", "parameters", "columns", "state"]
+_TIMES = ["median_us", "gather_limit_us"]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What one setting takes, in microseconds; None where nothing was recorded.
+
+    Attributes
+    ----------
+    recorded : float, optional
+        Median of the warm runs of this very setting.
+    predicted : float, optional
+        What the strategy's default setting took, times the ratio of their warp times (slots).
+    basis : float, optional
+        What the default setting took.
+    limit : float, optional
+        The random-gather limit for this graph and column count.
+    hardware, date : str
+        Where and when.
+    """
+
+    recorded: float | None = None
+    predicted: float | None = None
+    basis: float | None = None
+    limit: float | None = None
+    hardware: str = ""
+    date: str = ""
+
+
+def recorded_times(graph: Graph) -> pd.DataFrame:
+    """Return what was recorded of exactly this graph, warm, on a GPU; empty if nothing was.
+
+    The column `setting` has the parameters as a dict of texts.
+    """
+    tables: list[pd.DataFrame] = []
+    own = ""
+    for name in TABLES:
+        table = _warm(name)
+        table = table[table["graph"] == graph.name]
+        if len(table):
+            own = own or fingerprint(graph)
+            tables.append(table[table["fingerprint"] == own])
+    found = pd.concat(tables, ignore_index=True) if tables else _warm(TABLES[-1]).iloc[:0]
+    return found.assign(setting=[parameters_of(text) for text in found["parameters"]])
+
+
+@functools.cache
+def _warm(name: str) -> pd.DataFrame:
+    try:
+        table = records.recorded(name)
+    except ArgumentError:  # a checkout without that table
+        return pd.DataFrame(columns=[*_NEEDED, *_TIMES])
+    return table[table["state"] == "warm"][[*_NEEDED, *_TIMES]]
+
+
+def timing(
+    times: pd.DataFrame,
+    strategy: Strategy,
+    n_cols: int,
+    parameters: Mapping[str, Any],
+    slots: Callable[[Mapping[str, Any]], int | None],
+) -> Timing:
+    """Look a setting up among the recorded times, and predict it from the default setting's.
+
+    Parameters
+    ----------
+    times : DataFrame
+        From `recorded_times`.
+    strategy : Strategy
+    n_cols : int
+    parameters : mapping
+        The strategy's own; its defaults where they are not given.
+    slots : callable
+        `slots(parameters)` gives the warp time of a setting on this graph, None if not known.
+
+    Notes
+    -----
+    The prediction holds everything but the warp time equal. What it leaves out is what matters
+    more often than not: memory, caches, and the blocks that an SM can hold
+    (`benchmarks/warp_time.py` compares the two for many settings).
+    """
+    times = times[(times["strategy"] == strategy.name) & (times["columns"] == n_cols)]
+    if times.empty:
+        return Timing()
+    default = strategy.defaults()
+    # Numbers are settings; words and flags choose another kernel, which has a default of its own.
+    kept = {key: value for key, value in parameters.items() if type(value) is not int}
+    exact = _matching(times, {**default, **parameters})
+    basis = _matching(times, {**default, **kept})
+    known = exact if exact is not None else basis
+    if known is None:
+        first = times.iloc[0]
+        return Timing(
+            limit=float(first["gather_limit_us"]),
+            hardware=str(first["hardware"]),
+            date=str(first["date"]),
+        )
+    predicted = None
+    if basis is not None:
+        now, then = slots(parameters), slots(kept)
+        if now is not None and then:
+            predicted = float(basis["median_us"]) * now / then
+    return Timing(
+        recorded=None if exact is None else float(exact["median_us"]),
+        predicted=predicted,
+        basis=None if basis is None else float(basis["median_us"]),
+        limit=float(known["gather_limit_us"]),
+        hardware=str(known["hardware"]),
+        date=str(known["date"]),
+    )
+
+
+def parameters_of(text: str) -> dict[str, str]:
+    """Take apart what `records.parameters_text` wrote: "ngs=32 dw=16"."""
+    return dict(word.split("=", 1) for word in str(text).split() if "=" in word)
+
+
+def recorded_curve(
+    times: pd.DataFrame,
+    strategy: Strategy,
+    n_cols: int,
+    parameters: Mapping[str, Any],
+    over: str,
+) -> dict[int, float]:
+    """Return what was recorded while one integer parameter changed and the others stayed.
+
+    Parameters
+    ----------
+    times : DataFrame
+        From `recorded_times`.
+    strategy : Strategy
+    n_cols : int
+    parameters : mapping
+        The others; the strategy's defaults where they are not given.
+    over : str
+        The parameter.
+
+    Returns
+    -------
+    dict of int to float
+        Its value to the median in microseconds, ascending.
+    """
+    times = times[(times["strategy"] == strategy.name) & (times["columns"] == n_cols)]
+    own = {**strategy.defaults(), **parameters}
+    wanted = {key: str(value) for key, value in own.items() if value is not None and key != over}
+    curve: dict[int, float] = {}
+    for there, median in zip(times["setting"], times["median_us"], strict=True):
+        if over in there and all(there.get(key) == value for key, value in wanted.items()):
+            curve.setdefault(int(there[over]), float(median))
+    return dict(sorted(curve.items()))
+
+
+def _matching(times: pd.DataFrame, parameters: Mapping[str, Any]) -> pd.Series | None:
+    """Find the first row with these parameters; None stands for the strategy's own choice."""
+    words = {key: str(value) for key, value in parameters.items() if value is not None}
+    for i, there in enumerate(times["setting"]):
+        if all(there.get(key) == value for key, value in words.items()):
+            return times.iloc[i]
+    return None

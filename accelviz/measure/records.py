@@ -1,0 +1,242 @@
+"""Measurements, and the tidy table they are recorded in: one row for each set of repeats."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import os
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from accelviz import files
+from accelviz.errors import ArgumentError
+from accelviz.executors import find_executor
+from accelviz.graph import Graph
+from accelviz.measure.limits import OperationLimits
+from accelviz.plans import Plan
+
+#: Columns of the result table, in order. Those before `median_us` say what was measured.
+COLUMNS = (
+    *("run", "hardware", "driver", "cuda", "cupy", "date", "commit", "device"),
+    *("graph", "graph_kind", "fingerprint", "rows", "nonzeros", "operation"),
+    *("strategy", "parameters", "variant", "kernel", "columns", "dtype", "state", "repeats"),
+    *("median_us", "quartile1_us", "quartile3_us", "setup_us", "prepare_us", "error_over_bound"),
+    *("floor_us", "gather_limit_us", "copy_gb_per_s", "gather_gb_per_s", "problem"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Times of one plan on one device.
+
+    Attributes
+    ----------
+    plan : Plan
+        What ran.
+    device : str
+        Name of the executor.
+    seconds : array of float64, shape (repeats,)
+        Time of each warm run by the device's own clock.
+    error : float
+        Largest error against float64 in units of the error bound; at most 1.
+    state : str
+        "warm", or "cold" where the last cache was flushed before each run.
+    device_setup_seconds : mapping of str to float
+        Preprocessing that the device did, beside the plan's own.
+    prepare_seconds : float
+        Making the plan ready: compiling, transfers, and the device's preprocessing.
+    variant : str
+        What a library chose.
+    limits : OperationLimits, optional
+        What the device allows, measured in the same run.
+    """
+
+    plan: Plan
+    device: str
+    seconds: npt.NDArray[np.float64]
+    error: float
+    state: str = "warm"
+    device_setup_seconds: Mapping[str, float] = field(default_factory=dict)
+    prepare_seconds: float = float("nan")
+    variant: str = ""
+    limits: OperationLimits | None = None
+
+    @property
+    def median(self) -> float:
+        """Median time in seconds."""
+        return float(np.median(self.seconds))
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        """Lower and upper quartile in seconds."""
+        low, high = np.percentile(self.seconds, [25, 75])
+        return float(low), float(high)
+
+    def row(self, graph: Graph) -> dict[str, Any]:
+        """Return the measurement of `graph` as a row of the result table; times in microseconds."""
+        plan = self.plan
+        low, high = self.quartiles
+        setup = sum(plan.setup_seconds.values()) + sum(self.device_setup_seconds.values())
+        return {
+            **hardware(self.device),
+            "date": datetime.date.today().isoformat(),
+            "commit": source_commit(),
+            "device": self.device,
+            "graph": graph.name,
+            "graph_kind": graph.kind,
+            "rows": graph.n_rows,
+            "nonzeros": graph.nnz,
+            "operation": plan.operation.name,
+            "strategy": plan.name,
+            "parameters": settings_text(plan),
+            "variant": self.variant,
+            "columns": plan.n_cols,
+            "dtype": plan.storage,
+            "state": self.state,
+            "repeats": self.seconds.size,
+            "median_us": _microseconds(self.median),
+            "quartile1_us": _microseconds(low),
+            "quartile3_us": _microseconds(high),
+            "setup_us": _microseconds(setup),
+            "prepare_us": _microseconds(self.prepare_seconds),
+            "error_over_bound": round(self.error, 4),
+            **_limits_row(self.limits),
+        }
+
+
+def _microseconds(seconds: float) -> float:
+    return round(seconds * 1e6, 3)
+
+
+def _limits_row(limits: OperationLimits | None) -> dict[str, float]:
+    if limits is None:
+        return {}
+    return {
+        "floor_us": _microseconds(limits.floor_seconds),
+        "gather_limit_us": _microseconds(limits.gather_seconds),
+        "copy_gb_per_s": round(limits.copy_bandwidth / 1e9, 1),
+        "gather_gb_per_s": round(limits.gather_bandwidth / 1e9, 1),
+    }
+
+
+def parameters_text(parameters: Mapping[str, Any]) -> str:
+    """Write a strategy's parameters as one cell of a table: "ngs=32 dw=16"."""
+    return " ".join(f"{key}={value}" for key, value in parameters.items())
+
+
+def settings_text(plan: Plan) -> str:
+    """Write all that a plan was made with but for its column count, as `parameters_text` does."""
+    widths = {name: size for name, size in plan.widths.items() if name != "n_cols"}
+    return parameters_text({**widths, **plan.parameters})
+
+
+def result_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return rows as the tidy table with the columns `COLUMNS`, empty where a row has nothing."""
+    return pd.DataFrame(list(rows)).reindex(columns=list(COLUMNS))
+
+
+def append(rows: Sequence[Mapping[str, Any]], path: str | os.PathLike[str]) -> None:
+    """Add rows to a CSV of results, making it where it is missing.
+
+    Raises
+    ------
+    ArgumentError
+        If the file has other columns.
+    """
+    there = Path(path).exists()
+    if there and tuple(pd.read_csv(path, nrows=0).columns) != COLUMNS:
+        raise ArgumentError("path", f"{path} has other columns", "a new file")
+    result_table(rows).to_csv(path, mode="a", header=not there, index=False)
+
+
+def recorded(name: str) -> pd.DataFrame:
+    """Read measurements that ship with the package.
+
+    Parameters
+    ----------
+    name : str
+        Such as "strategies-h200"; the scripts in `benchmarks/` say what each holds.
+
+    Returns
+    -------
+    DataFrame
+        Of `benchmark`'s results one row for each set of repeats, with the columns `COLUMNS`.
+
+    Raises
+    ------
+    ArgumentError
+        If there are none of that name, listing those there are.
+    """
+    there = {path.name.partition(".csv")[0]: path for path in results_files()}
+    if name not in there:
+        raise ArgumentError("name", f"no recorded results {name!r}", ", ".join(sorted(there)))
+    return pd.read_csv(there[name])
+
+
+def results_files() -> list[Path]:
+    """Return the recorded tables that ship with the package; large ones are compressed."""
+    return sorted(files.results_directory().glob("*.csv*"))
+
+
+def recorded_timelines(name: str = "timelines-h200") -> dict[str, pd.DataFrame]:
+    """Read when each block of recorded launches ran, ready for `plots.sm_timeline`.
+
+    Parameters
+    ----------
+    name : str
+        As `recorded` takes it.
+
+    Returns
+    -------
+    dict of str to DataFrame
+        Strategy to the table that `analysis.schedule.block_times` made of `trace_gpu`'s. What and
+        where it was is in `attrs`: `graph`, `columns`, `parameters`, `hardware`, `date`, ...
+
+    Raises
+    ------
+    ArgumentError
+        If there are none of that name.
+    """
+    table = recorded(name)
+    own = ["tile", "block", "sm", "slot", "start", "stop"]
+    timelines = {}
+    for strategy, rows in table.groupby("strategy", sort=False):
+        blocks = rows[own].reset_index(drop=True)
+        about = rows.iloc[0].drop(own).to_dict()
+        blocks.attrs = {**about, "unit": "ns"}
+        timelines[str(strategy)] = blocks
+    return timelines
+
+
+@functools.cache
+def hardware(device: str) -> dict[str, str]:
+    """Name what a device runs on: `hardware`, `driver`, `cuda`, `cupy`."""
+    return find_executor(device).hardware()
+
+
+@functools.cache
+def source_commit() -> str:
+    """Return the commit of the checkout this runs from, empty if unknown.
+
+    `ACCELVIZ_COMMIT` in the environment says it where the checkout's history is not at hand.
+    """
+    if "ACCELVIZ_COMMIT" in os.environ:
+        return os.environ["ACCELVIZ_COMMIT"]
+    try:
+        answer = subprocess.run(
+            ["git", "describe", "--always", "--dirty"],
+            cwd=Path(__file__).resolve().parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return answer.stdout.strip()

@@ -1,0 +1,196 @@
+"""`tune`: settings chosen by measuring, with what that cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from accelviz.errors import AccelvizError, ArgumentError, checked_integer
+from accelviz.executors.base import Executor
+from accelviz.graph import Graph
+from accelviz.measure.accuracy import Oracle
+from accelviz.measure.checks import check, random_inputs, random_weights
+from accelviz.measure.harness import executor_for
+from accelviz.measure.records import parameters_text
+from accelviz.plans import Plan
+from accelviz.plans.storage import restored, stored
+
+_WARMUP = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """What `tune` found.
+
+    Attributes
+    ----------
+    plan : Plan
+        The fastest, of the caller's graph.
+    table : DataFrame
+        Every setting that was tried, in order: `parameter` that was varied ("" for the start),
+        `parameters`, `median_us`, `quartile1_us`, `quartile3_us`, `best` (whether it was kept), and
+        `problem` where one could not run.
+    seconds : float
+        Wall-clock time of the whole search: planning, compiling, checking, measuring.
+    start_us, best_us : float
+        Median times of the plan at the start and of the best.
+    """
+
+    plan: Plan
+    table: pd.DataFrame
+    seconds: float
+    start_us: float
+    best_us: float
+
+    def __repr__(self) -> str:
+        return (
+            f"Tuned({self.plan!r}: {self.start_us:,.1f} -> {self.best_us:,.1f} us, "
+            f"{len(self.table)} settings in {self.seconds:.1f} s)"
+        )
+
+    @property
+    def pays_after(self) -> float:
+        """Products after which the search has paid for itself; infinity if nothing was gained."""
+        gained = (self.start_us - self.best_us) * 1e-6
+        return self.seconds / gained if gained > 0 else float("inf")
+
+
+def tune(
+    plan: Plan,
+    choices: Mapping[str, Iterable[Any]] | None = None,
+    *,
+    device: str = "auto",
+    repeats: int = 7,
+) -> Tuned:
+    """Measure other settings of a plan's strategy on its graph, and keep the fastest.
+
+    Parameters
+    ----------
+    plan : Plan
+        Where the search begins.
+    choices : mapping of str to iterable, optional
+        Values to try for each parameter, in the order in which they are varied: each parameter by
+        itself, with the best values of those before it. The strategy's own (`Strategy.choices`) if
+        not given.
+    device : {"auto", "cuda", "cpu"}
+    repeats : int
+        Timed runs of each setting, warm; a setting replaces the best if its median is smaller.
+
+    Returns
+    -------
+    Tuned
+
+    Raises
+    ------
+    ArgumentError
+        If there is nothing to choose from, or a parameter is not the strategy's.
+    DeviceUnavailable, KernelError
+        If the device is not usable or a result is wrong.
+
+    Notes
+    -----
+    Every setting's result is held to float64 before it is timed. Weights are random for that, so
+    that all settings multiply the same; the plan that is returned has the caller's.
+
+    Examples
+    --------
+    >>> import accelviz
+    >>> start = accelviz.plan("cora", "accel_gcn", 16)
+    >>> found = accelviz.tune(start, {"max_block_warps": [4, 8]}, device="cpu", repeats=3)
+    >>> list(found.table["parameter"])
+    ['', 'max_block_warps', 'max_block_warps']
+    """
+    begin = time.perf_counter()
+    if not isinstance(plan, Plan):
+        raise ArgumentError("plan", f"got a {type(plan).__name__}", "what accelviz.plan returns")
+    checked_integer("repeats", repeats, error=ArgumentError)
+    graph = _graph_of(plan)
+    offered = plan.strategy.choices(graph, plan.n_cols) if choices is None else choices
+    wanted = {name: list(values) for name, values in offered.items()}
+    if not any(wanted.values()):
+        raise ArgumentError("choices", f"{plan.name!r} offers none", "{parameter: values}")
+    known = plan.strategy.parameters
+    for name in wanted:
+        if name not in known:
+            raise ArgumentError("choices", f"{name!r} is no parameter", ", ".join(known) or "none")
+    trial = _Trial(plan, graph, executor_for(device), repeats)
+
+    # A parameter that follows from others is the strategy's to choose again, unless it is varied.
+    best: dict[str, Any] = {}
+    start = best_us = trial.measured("", best)
+    for name, values in wanted.items():
+        for value in values:
+            attempt = {**best, name: value}
+            median = trial.measured(name, attempt)
+            if median < best_us:
+                best, best_us = attempt, median
+                trial.keep()
+    if not np.isfinite(best_us):
+        raise ArgumentError("choices", "none of the settings could run", "others")
+    fastest = plan.strategy.plan(graph, **{**trial.given, **best})
+    table = pd.DataFrame(trial.rows)
+    return Tuned(fastest, table, time.perf_counter() - begin, start, best_us)
+
+
+def _graph_of(plan: Plan) -> Graph:
+    """Return the graph that a plan was made of."""
+    pattern, values = plan.pattern, plan.own_values
+    if values is None:
+        raise ArgumentError("plan", "its matrix lies on the GPU", "one of a graph on the host")
+    return Graph(pattern.row_pointers, pattern.column_indices, values, pattern.shape, pattern.name)
+
+
+class _Trial:
+    """Checks and times settings on one graph, with random weights."""
+
+    def __init__(self, plan: Plan, graph: Graph, executor: Executor, repeats: int) -> None:
+        self.rows: list[dict[str, Any]] = []
+        # The plan's parameters are what its strategy chose; only what differs from a plan without
+        # any was the caller's wish.
+        self._strategy, self._executor, self._repeats = plan.strategy, executor, repeats
+        own = plan.strategy.plan(graph, **plan.widths).parameters
+        wished = {k: v for k, v in plan.parameters.items() if own.get(k) != v}
+        self.given = {**plan.widths, **wished}
+        self._graph = random_weights(graph)
+        operation, storage = plan.operation, plan.storage
+        dense = [
+            restored(stored(array, storage), storage) if each.gathered else array
+            for each, array in zip(
+                operation.dense, random_inputs(operation, plan.pattern, plan.widths), strict=True
+            )
+        ]
+        self._oracle = Oracle(self._graph, *dense, operation=operation).moved(executor.to_device)
+        self._operands = operation.named(*map(executor.to_device, dense))
+
+    def measured(self, parameter: str, setting: Mapping[str, Any]) -> float:
+        """Return the median in microseconds, infinity where the setting cannot run."""
+        text, no_time = parameters_text(setting), float("inf")
+        row: dict[str, Any] = {"parameter": parameter, "parameters": text, "best": False}
+        row |= {"median_us": no_time, "problem": ""}
+        try:
+            plan = self._strategy.plan(self._graph, **{**self.given, **setting})
+            row["parameters"] = parameters_text(plan.parameters)
+            ready = self._executor.prepare(plan)
+            check(plan, ready, self._operands, self._oracle)
+            seconds = ready.seconds(self._operands, self._repeats, _WARMUP)
+            low, median, high = np.percentile(seconds * 1e6, [25, 50, 75])
+            row |= {"quartile1_us": low, "median_us": median, "quartile3_us": high}
+        except AccelvizError as error:
+            if not parameter:
+                raise
+            row["problem"] = str(error)
+        self.rows.append(row)
+        if not parameter:
+            self.keep()
+        return float(row["median_us"])
+
+    def keep(self) -> None:
+        """Mark the last setting as the best so far."""
+        for row in self.rows:
+            row["best"] = False
+        self.rows[-1]["best"] = True

@@ -1,0 +1,144 @@
+"""How a plan calls a GPU: kernels with their launches, or a vendor's library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from accelviz import files
+from accelviz.errors import KernelError, PartitionError
+
+WARP_SIZE = 32
+#: Most warps of a block.
+MOST_BLOCK_WARPS = 32
+#: Static shared memory that every CUDA GPU grants a block without asking, in bytes.
+STATIC_SHARED_BYTES = 48 * 1024
+#: Most blocks of a CUDA grid in x, y and z.
+GRID_LIMITS = ((1 << 31) - 1, 65_535, 65_535)
+
+
+@dataclass(frozen=True)
+class LaunchConfig:
+    """How a kernel is launched.
+
+    Parameters
+    ----------
+    grid : tuple of three int
+        Blocks in x, y and z. The blocks of the workload are counted along x; y counts tiles of
+        columns, each of which does the same work on other columns.
+    warps_per_block : int
+        Warps (of 32 threads) in a block, 1 to 32.
+    dynamic_shared_bytes : int
+        Shared memory beyond what the kernel declares itself.
+    shared_percent : int, optional
+        How much of an SM's shared memory should be set aside for blocks, in percent; what is not
+        serves as L1. None leaves it to the driver.
+
+    Raises
+    ------
+    PartitionError
+        If no GPU launches a grid of that size.
+    """
+
+    grid: tuple[int, int, int]
+    warps_per_block: int
+    dynamic_shared_bytes: int = 0
+    shared_percent: int | None = None
+
+    def __post_init__(self) -> None:
+        for axis, blocks, limit in zip("xyz", self.grid, GRID_LIMITS, strict=True):
+            if blocks > limit:
+                raise PartitionError(
+                    "grid",
+                    f"{blocks:,} blocks in {axis}",
+                    f"at most {limit:,}; a smaller graph or fewer columns",
+                )
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """Threads of a block in x, y and z."""
+        return (self.warps_per_block * WARP_SIZE, 1, 1)
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks of the workload, which are the blocks of one column tile."""
+        return self.grid[0]
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """A kernel in `kernels/`, and what it is compiled and called with.
+
+    Parameters
+    ----------
+    file : str
+        Path of the `.cu` file in `kernels/`; with `code`, only the name that messages use.
+    entry : str
+        Name of its `extern "C" __global__` function.
+    defines : mapping of str to int
+        Compile-time constants. The file refuses to compile without them.
+    arguments : tuple of str
+        The function's parameters in order: names of the operation's operands, such as `X` and `Y`,
+        of `Plan.arrays` and of `Plan.scratch`.
+    code : str
+        The CUDA source itself, in place of a file: for a kernel written in a notebook.
+    """
+
+    file: str
+    entry: str
+    defines: Mapping[str, int]
+    arguments: tuple[str, ...]
+    code: str = ""
+
+    def source(self) -> str:
+        """Return the CUDA source.
+
+        Raises
+        ------
+        KernelError
+            If the file does not exist.
+        """
+        if self.code:
+            return self.code
+        path = files.kernel_directory() / self.file
+        try:
+            return path.read_text(encoding="utf-8")
+        except OSError as error:
+            there = ", ".join(files.kernel_names())
+            raise KernelError(self.file, f"no such kernel ({error.strerror})", there) from error
+
+
+@dataclass(frozen=True)
+class Call:
+    """A launch of a kernel.
+
+    Parameters
+    ----------
+    launch : LaunchConfig
+    kernel : KernelSpec, optional
+        Without one the plan runs on the CPU alone, and shows in every picture.
+    """
+
+    launch: LaunchConfig
+    kernel: KernelSpec | None = None
+
+
+@dataclass(frozen=True)
+class LibraryCall:
+    """A vendor's function, in place of a kernel of this project.
+
+    Parameters
+    ----------
+    library : str
+        Whose it is: "cusparse".
+    algorithm : str
+        Which of its algorithms, by the library's own name, or "fastest".
+    preprocess : bool
+        Whether the library may look at the matrix before the first call.
+    """
+
+    library: str
+    algorithm: str
+    preprocess: bool = True
+    launch = LaunchConfig((0, 0, 0), 0)  # the library decides when it is called
+    kernel = None

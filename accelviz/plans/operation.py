@@ -1,0 +1,171 @@
+"""What is computed, whoever computes it: an operation, its operands by name, its reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from accelviz.errors import ArgumentError
+from accelviz.graph import Pattern
+
+if TYPE_CHECKING:
+    from accelviz.plans.plan import Plan
+
+#: The axes of operands that the pattern gives; the others are widths.
+ROWS, SENDERS, NONZEROS = "rows", "senders", "nonzeros"
+#: Bytes of an element of every operand that is not kept in 16 bits, and the distance from 1 to the
+#: next of them.
+FLOAT_BYTES, EPS32 = 4, float(np.finfo(np.float32).eps)
+
+Arrays = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An input or output.
+
+    Attributes
+    ----------
+    name : str
+        What kernels, executors and callers call it.
+    axes : tuple of str
+        What each axis counts: "rows", "senders" (columns of the matrix), "nonzeros", or a width.
+        Along "nonzeros" the caller's order is the graph's.
+    gathered : bool
+        Whether kernels read whole rows of it in the order of the nonzeros. Such an input may be
+        kept in 16 bits.
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    gathered: bool = False
+
+    @property
+    def of_nonzeros(self) -> bool:
+        """Whether it has an entry for each nonzero."""
+        return self.axes[0] == NONZEROS
+
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Return its shape, given the length of each axis."""
+        return tuple(sizes[axis] for axis in self.axes)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes that an operation moves, whatever its strategy.
+
+    Attributes
+    ----------
+    compulsory : int
+        Every input read once and every output written once.
+    gathered : int
+        A row of the gathered operand read anew for each nonzero.
+    streamed : int
+        All that is not gathered: read or written once, in order.
+    gathered_rows, gathered_row_bytes : int
+        Rows of the gathered operand, and the bytes of one.
+    """
+
+    compulsory: int
+    gathered: int
+    streamed: int
+    gathered_rows: int
+    gathered_row_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """An operation on the nonzeros of a matrix.
+
+    Attributes
+    ----------
+    name : str
+    formula : str
+        What it computes, in one line.
+    widths : mapping of str to int or None
+        The sizes that neither pattern nor weights give, and their defaults; `n_cols` has none.
+    inputs, outputs : tuple of Operand
+        `values`, the weights, come first where there are any. Outputs are float32.
+    fastest : str
+        The strategy that is taken if none is named.
+    reference : callable
+        `reference(pattern, inputs)` gives `{output: (expected, bound)}` in float64 from float64
+        inputs. A float32 result, summed in any order, is at most `bound` from `expected`.
+    replay : callable
+        `replay(plan)` gives a function of inputs and outputs that does on the CPU what the plan's
+        workload says. It refers to the plan's arrays, not to the plan.
+    traffic : callable
+        `traffic(pattern, widths, element_bytes)` gives `Traffic`; the last is the size of an
+        element of gathered inputs.
+    independent : str
+        A width along which inputs and outputs may be cut, if there is one.
+    """
+
+    name: str
+    formula: str
+    widths: Mapping[str, int | None]
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Operand, ...]
+    fastest: str
+    reference: Callable[[Pattern, Arrays], Mapping[str, tuple[Any, Any]]]
+    replay: Callable[[Plan], Callable[[Arrays, Arrays], None]]
+    traffic: Callable[[Pattern, Mapping[str, int], int], Traffic]
+    independent: str = ""
+    operands: Mapping[str, Operand] = field(init=False)
+
+    def __post_init__(self) -> None:
+        operands = {each.name: each for each in (*self.inputs, *self.outputs)}
+        object.__setattr__(self, "operands", operands)
+
+    @property
+    def dense(self) -> tuple[Operand, ...]:
+        """The inputs that a caller must give: all but the weights, which the graph has."""
+        return tuple(each for each in self.inputs if not each.of_nonzeros)
+
+    def named(self, *dense: Any, **operands: Any) -> dict[str, Any]:
+        """Return operands by name, the dense inputs being given in their order.
+
+        Raises
+        ------
+        ArgumentError
+            If there are too few or too many, or one has a name that the operation does not know.
+        """
+        names = [each.name for each in self.dense]
+        if len(dense) != len(names):
+            raise ArgumentError(
+                "operands", f"{len(dense)} for {self.formula}", f"{', '.join(names)}, in this order"
+            )
+        for name, array in operands.items():
+            if name not in self.operands and array is not None:
+                raise ArgumentError(name, f"{self.name} has no such operand", ", ".join(names))
+        return {**dict(zip(names, dense, strict=True)), **operands}
+
+    def sizes(self, pattern: Pattern, widths: Mapping[str, int]) -> dict[str, int]:
+        """Return the length of every axis."""
+        of_pattern = {ROWS: pattern.shape[0], SENDERS: pattern.shape[1], NONZEROS: pattern.nnz}
+        return {**of_pattern, **widths}
+
+    def widths_of(self, operands: Mapping[str, Any]) -> dict[str, int]:
+        """Read the widths off the shapes of dense inputs.
+
+        Raises
+        ------
+        ArgumentError
+            If an input has another number of axes, or no element along a width.
+        """
+        found: dict[str, int] = {}
+        for operand in self.dense:
+            shape = tuple(operands[operand.name].shape)
+            if len(shape) != len(operand.axes):
+                wanted = f"{len(operand.axes)}-D: {', '.join(operand.axes)}"
+                vector = "; write X[:, None] for a vector" if len(shape) == 1 else ""
+                raise ArgumentError(operand.name, f"shape {shape}", wanted + vector)
+            for axis, size in zip(operand.axes, shape, strict=True):
+                if axis in self.widths and axis not in found:
+                    if size < 1:
+                        raise ArgumentError(operand.name, f"shape {shape}", f"at least one {axis}")
+                    found[axis] = size
+        return found

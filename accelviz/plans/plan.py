@@ -1,0 +1,218 @@
+"""A plan: how one operation runs on a pattern, for everything else to read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.errors import PartitionError
+from accelviz.graph import Pattern
+from accelviz.ordering import Permutation
+from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
+from accelviz.workload import Workload, WorkloadStatistics, check_cover, statistics
+
+if TYPE_CHECKING:
+    from accelviz.plans.operation import Operation
+    from accelviz.plans.strategy import Strategy
+
+#: Blocks to a slice where a workload is read in slices.
+SLICE_BLOCKS = 1 << 15
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a strategy makes of a pattern; nothing in it is device-specific.
+
+    A plan knows no weights: the values of the nonzeros are an operand of each run.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        The caller's.
+    calls : tuple of Call or LibraryCall
+        What a GPU does, in order. The workload describes the first of them.
+    slice_workload : callable, optional
+        `slice_workload(start, stop)` gives the Workload of those blocks. None where it is not known
+        which warp does what.
+    walked : Pattern, optional
+        The matrix that the kernels walk, and whose nonzeros the workload counts: `pattern` itself
+        if not given, or `pattern` with its rows permuted.
+    permutation : Permutation, optional
+        Row `i` of `walked` is row `permutation.order[i]` of `pattern`. None for the caller's order.
+    nonzero_order : array of int, shape (nnz,), optional
+        Nonzero `k` of `walked` is nonzero `nonzero_order[k]` of `pattern`. Inputs that have an
+        entry for each nonzero are brought into this order before the first call; outputs that have
+        one are written in the caller's order by the kernel itself.
+    metadata : array, optional
+        The strategy's metadata, one line a block or warp, where it has any.
+    arrays : mapping of str to array or NumPy scalar
+        Arguments of the kernels, operands aside: arrays are passed as pointers, scalars by value.
+    scratch : mapping of str to (int, dtype)
+        Further arguments: buffers of so many elements, zero before the first launch, that the
+        kernels may write and have to leave as they found them.
+    clears : tuple of str, optional
+        Outputs that are cleared before the first call; all of them if not given. That is part of
+        the timed work.
+    workers_per_block : int
+        Workers of a block as the workload counts them, where they are not the hardware's warps.
+    storage : {"float32", "float16", "bfloat16"}
+        What kernels read gathered inputs in. Anything but float32 is another problem, whose inputs
+        are rounded beforehand; sums and results are float32 in any case.
+    setup_seconds : mapping of str to float
+        What preprocessing took on the host, step by step.
+    parameters : mapping
+        The strategy's own parameters, all of them, as they took effect.
+    operation, strategy, widths, own_values
+        Filled in by `Strategy.plan`: the Operation, the Strategy, the operation's widths such as
+        `n_cols`, and the graph's weights, float32 (nnz,), for runs that bring none.
+    """
+
+    pattern: Pattern
+    calls: tuple[Call | LibraryCall, ...]
+    slice_workload: Callable[[int, int], Workload] | None = None
+    walked: Pattern = None  # type: ignore[assignment]
+    permutation: Permutation | None = None
+    nonzero_order: npt.NDArray[Any] | None = None
+    metadata: npt.NDArray[np.int32] | None = None
+    arrays: Mapping[str, npt.NDArray[Any] | np.generic] = field(default_factory=dict)
+    scratch: Mapping[str, tuple[int, npt.DTypeLike]] = field(default_factory=dict)
+    clears: tuple[str, ...] | None = None
+    workers_per_block: int = 0
+    storage: str = "float32"
+    setup_seconds: Mapping[str, float] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    operation: Operation = None  # type: ignore[assignment]
+    strategy: Strategy = None  # type: ignore[assignment]
+    widths: Mapping[str, int] = field(default_factory=dict)
+    own_values: npt.NDArray[np.float32] | None = None
+
+    def __post_init__(self) -> None:
+        if self.walked is None:
+            object.__setattr__(self, "walked", self.pattern)
+        if not self.workers_per_block:
+            object.__setattr__(self, "workers_per_block", self.launch.warps_per_block)
+
+    @property
+    def name(self) -> str:
+        """The strategy's name."""
+        return self.strategy.name
+
+    @property
+    def n_cols(self) -> int:
+        """Columns of the features (the papers' D)."""
+        return self.widths["n_cols"]
+
+    @property
+    def launch(self) -> LaunchConfig:
+        """Grid and block of the first call."""
+        return self.calls[0].launch
+
+    @property
+    def kernel(self) -> KernelSpec | None:
+        """The kernel of the first call, if it has one."""
+        return self.calls[0].kernel
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis of the operands."""
+        return self.operation.sizes(self.pattern, self.widths)
+
+    @property
+    def cleared(self) -> tuple[str, ...]:
+        """Names of the outputs that are cleared before the first call."""
+        if self.clears is not None:
+            return self.clears
+        return tuple(each.name for each in self.operation.outputs)
+
+    @property
+    def has_workload(self) -> bool:
+        """Whether it is known which warp does what; a library does not say."""
+        return self.slice_workload is not None
+
+    def _slices(self) -> Callable[[int, int], Workload]:
+        if self.slice_workload is None:
+            raise PartitionError(
+                "workload",
+                f"{self.name!r} does not say which warp does what",
+                "a strategy with a workload",
+            )
+        return self.slice_workload
+
+    def workload(self, start: int = 0, stop: int | None = None) -> Workload:
+        """Return the workload of blocks `start` to `stop` (all of them if not given).
+
+        A large graph's whole table takes 28 bytes a record; read it with `workload_slices` instead.
+
+        Raises
+        ------
+        PartitionError
+            If there are no such blocks, or the plan does not know its workload.
+        """
+        slice_workload = self._slices()
+        n_blocks = self.launch.n_blocks
+        stop = n_blocks if stop is None else stop
+        if not 0 <= start <= stop <= n_blocks:
+            raise PartitionError(
+                "blocks", f"{start} to {stop}", f"a range within 0 to {n_blocks} (stop excluded)"
+            )
+        return slice_workload(start, stop)
+
+    def workload_slices(self, blocks: int = SLICE_BLOCKS) -> Iterator[Workload]:
+        """Give the workload in slices of `blocks` blocks, so that its memory stays bounded."""
+        slice_workload = self._slices()
+        for start in range(0, self.launch.n_blocks, blocks):
+            yield slice_workload(start, min(start + blocks, self.launch.n_blocks))
+
+    @cached_property
+    def ready(self) -> dict[str, Any]:
+        """What executors made of this plan, by device, kept so that it is made once.
+
+        None of it may refer to the plan, so that a plan's memory is freed with the plan.
+        """
+        return {}
+
+    @cached_property
+    def statistics(self) -> WorkloadStatistics:
+        """Blocks, warps, idle share and balance, counted from the workload."""
+        return statistics(self.workload_slices(), self.launch.n_blocks, self.workers_per_block)
+
+    def check(self) -> None:
+        """Refuse a workload that does not cover every nonzero of `walked` exactly once.
+
+        Raises
+        ------
+        PartitionError
+            Naming the first record or nonzero at fault.
+        """
+        check_cover(
+            self.workload_slices(),
+            self.walked.row_pointers,
+            self.launch.n_blocks,
+            self.workers_per_block,
+        )
+
+    @property
+    def metadata_bytes(self) -> int:
+        """Size of the metadata in bytes, 0 where there is none."""
+        return 0 if self.metadata is None else self.metadata.nbytes
+
+    @cached_property
+    def output_rows(self) -> npt.NDArray[np.int32]:
+        """Row of the pattern that each row of `walked` is, int32, shape (n_rows,)."""
+        if self.permutation is None:
+            return np.arange(self.pattern.n_rows, dtype=np.int32)
+        return self.permutation.order
+
+    def __repr__(self) -> str:
+        given = {**self.widths, **self.parameters}
+        settings = "".join(f", {name}={value}" for name, value in given.items())
+        grid = " x ".join(str(side) for side in self.launch.grid[:2])
+        work = f"{grid} blocks of {self.launch.warps_per_block} warps"
+        if isinstance(self.calls[0], LibraryCall):
+            work = f"a call of {self.calls[0].library}"
+        return f"Plan({self.name!r}, {self.pattern.name!r}{settings}: {work})"

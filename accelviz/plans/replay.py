@@ -1,0 +1,76 @@
+"""What replays of a plan on the CPU share: its records grouped by row, and work for threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.plans.plan import Plan
+from accelviz.workload import Workload
+
+#: Pieces of equal work for each thread, so that one slow core does not hold up the others.
+_PIECES_PER_THREAD = 8
+#: Products below which one thread does everything: the others would take longer to start, and
+#: much longer to wait for where the cores have other work.
+_PRODUCTS_OF_ONE_THREAD = 1 << 22
+
+
+@dataclass(eq=False)
+class Records:
+    """A plan's workload, its records grouped by the row they belong to.
+
+    Attributes
+    ----------
+    first : array of int64, shape (n_rows + 1,)
+        Where each row's records begin.
+    nz_start, nz_count : arrays of int64 and int32, shape (records,)
+        The runs of nonzeros, in workload order inside each row.
+    cost : array of int64, shape (n_rows + 1,)
+        Work before each row: its nonzeros, and about one more for the row itself.
+    """
+
+    first: npt.NDArray[np.int64]
+    nz_start: npt.NDArray[np.int64]
+    nz_count: npt.NDArray[np.int32]
+    cost: npt.NDArray[np.int64]
+
+    @classmethod
+    def by_row(cls, plan: Plan) -> Records:
+        """Read the workload once."""
+        work = Workload.concatenate(plan.workload_slices())
+        row, nz_start, nz_count = work.row, work.nz_start, work.nz_count
+        if np.any(row[1:] < row[:-1]):
+            by_row = np.argsort(row, kind="stable")
+            row, nz_start, nz_count = row[by_row], nz_start[by_row], nz_count[by_row]
+        rows = np.arange(plan.walked.n_rows + 1)
+        first = np.searchsorted(row, rows).astype(np.int64)
+        return cls(first, nz_start, nz_count, plan.walked.row_pointers + rows)
+
+    @cached_property
+    def pieces(self) -> list[int]:
+        """Rows at which the work is cut into pieces of about equal cost."""
+        threads = os.cpu_count() or 1
+        cuts = np.linspace(0, self.cost[-1], threads * _PIECES_PER_THREAD + 1)
+        found = np.searchsorted(self.cost, cuts)
+        found[-1] = self.cost.size - 1
+        return [int(each) for each in np.unique(found)]
+
+
+def in_pieces(do: Callable[[int, int], None], records: Records, n_cols: int) -> None:
+    """Call `do(first, last)` for ranges of rows that together are all rows.
+
+    `do` lets other threads run. The threads live as long as the call, so that nothing is left
+    behind for a process that forks.
+    """
+    if records.cost[-1] * n_cols < _PRODUCTS_OF_ONE_THREAD:
+        do(0, records.cost.size - 1)
+        return
+    pieces = records.pieces
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        list(threads.map(do, pieces[:-1], pieces[1:]))

@@ -1,0 +1,90 @@
+"""One place for what was made of a graph: plans and preprocessing, each made once."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, TypeVar
+
+Made = TypeVar("Made")
+
+#: Things that a store keeps.
+MOST_KEPT = 16
+
+
+class Stopwatch:
+    """Collects the wall-clock time of named steps, for `Plan.setup_seconds`."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Time the block under `name`."""
+        start = time.perf_counter()
+        yield
+        self.seconds[name] = time.perf_counter() - start
+
+
+class Store:
+    """What was made of one graph; the least recently used goes first.
+
+    A graph holds its store, and nothing in a store refers to the graph. So all of it is freed with
+    the graph, at once. Threads may share a store: what one of them makes, the others wait for.
+
+    Parameters
+    ----------
+    most : int
+        Things to keep.
+    """
+
+    def __init__(self, most: int = MOST_KEPT) -> None:
+        self._most = most
+        self._made: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __reduce__(self) -> tuple[type[Store], tuple[int]]:
+        return Store, (self._most,)  # another process makes its own
+
+    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what `key` stands for, which `make` makes if it is not there."""
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = make()
+                while len(self._made) > self._most:
+                    self._made.popitem(last=False)
+            elif next(reversed(self._made)) != key:
+                self._made.move_to_end(key)
+            made: Made = self._made[key]
+            return made
+
+    def prepared(
+        self, name: str, make: Callable[[Stopwatch], Made]
+    ) -> tuple[Made, dict[str, float]]:
+        """Do a piece of preprocessing once, and tell what it took.
+
+        Parameters
+        ----------
+        name : str
+            What is made; the same name always means the same.
+        make : callable
+            Makes it, timing its steps.
+
+        Returns
+        -------
+        made, seconds
+            `seconds` are those of the first time, step by step.
+        """
+
+        def timed() -> tuple[Made, dict[str, float]]:
+            clock = Stopwatch()
+            return make(clock), clock.seconds
+
+        made, seconds = self.get(("prepared", name), timed)
+        return made, dict(seconds)

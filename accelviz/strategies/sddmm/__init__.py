@@ -1,0 +1,1 @@
+"""Strategies of SDDMM, dot products at the nonzeros, a system a file."""

@@ -1,0 +1,1 @@
+"""Strategies of `Y = A X`, a system a file."""

@@ -1,0 +1,136 @@
+"""fuseGNN's aggregations (ICCAD 2020): edges in parallel over COO, or a block a vertex over CSR."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.summary import PartitionSummary
+from accelviz.partition.thread_groups import (
+    coo_rows,
+    edge_summary,
+    edge_workload,
+    thread_groups,
+    vertex_summary,
+    vertex_workload,
+)
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
+from accelviz.store import Stopwatch
+from accelviz.strategies.spmm.operation import SPMM
+from accelviz.strategies.spmm.rows import csr_arrays
+
+
+def _block_size(default: int) -> dict[str, Parameter]:
+    """Return the one parameter of both: threads of a block, the paper's T."""
+    most, tries = MOST_BLOCK_WARPS * WARP_SIZE, (64, 128, 256, 512, 1024)
+    meaning = "threads of a block"
+    return {"block_size": Parameter(default, meaning, most, step=WARP_SIZE, tries=tries)}
+
+
+def rows_of_nonzeros(graph: Graph) -> tuple[npt.NDArray[np.int32], dict[str, float]]:
+    """Return the row of each nonzero, which COO stores, once for each graph; and what it took."""
+
+    def convert(clock: Stopwatch) -> npt.NDArray[np.int32]:
+        with clock.step("CSR to COO"):
+            rows = coo_rows(graph.row_pointers)
+        rows.setflags(write=False)
+        return rows
+
+    return graph.store.prepared("coo rows", convert)
+
+
+class FuseGnnGas(Strategy):
+    """A thread group has an edge: it gathers a row of X and scatters it to Y with atomics.
+
+    Gather-ApplyEdge-Scatter, Algorithm 1 of the paper. Its COO may be in any order; here it is the
+    CSR's, with the row of each nonzero spelled out. It takes `block_size` (threads of a block, a
+    multiple of 32 up to 1,024; the paper's T).
+    """
+
+    operation = SPMM
+    name = "fusegnn_gas"
+    summary = "edges in parallel over COO; every product is added by an atomic"
+    worker = "thread group"
+    # 256 threads, with which the paper keeps the occupancy high (section 5.3).
+    parameters: ClassVar = _block_size(256)
+
+    def build(self, graph: Graph, n_cols: int, *, block_size: int) -> Plan:
+        """Spell out the rows of the nonzeros; give each thread group one.
+
+        Raises
+        ------
+        PartitionError
+            If the blocks are too many for a grid.
+        """
+        rows, seconds = rows_of_nonzeros(graph)
+        groups = thread_groups(block_size, n_cols)
+        launch = LaunchConfig((-(-graph.nnz // groups), 1, 1), block_size // WARP_SIZE)
+        kernel = KernelSpec(
+            file="spmm/fusegnn_gas.cu",
+            entry="fusegnn_gas",
+            defines={"BLOCK_THREADS": block_size},
+            arguments=("rows", "columns", "values", "X", "Y", "n_edges", "n_cols", "groups"),
+        )
+        return Plan(
+            graph.pattern,
+            (Call(launch, kernel),),
+            partial(edge_workload, rows, groups),
+            arrays={
+                "rows": rows,
+                "columns": graph.column_indices,
+                "n_edges": np.int64(graph.nnz),
+                "n_cols": np.int32(n_cols),
+                "groups": np.int32(groups),
+            },
+            setup_seconds=seconds,
+            workers_per_block=groups,
+        )
+
+    def summarize(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> PartitionSummary:
+        """Count edges: each is an atomic a column."""
+        return edge_summary(rows, n_cols, thread_groups(block_size, n_cols))
+
+
+class FuseGnnGar(Strategy):
+    """A block has a vertex: its thread groups share the edges and add up in shared memory.
+
+    Gather-ApplyEdge-Reduce, Algorithm 3 of the paper, without its weights of self-loops, which are
+    nonzeros of the matrix here. It takes `block_size` (threads of a block, a multiple of 32 up to
+    1,024; the paper's T).
+    """
+
+    operation = SPMM
+    name = "fusegnn_gar"
+    summary = "a block a row; thread groups take turns at its nonzeros and reduce on chip"
+    worker = "thread group"
+    parameters: ClassVar = _block_size(128)
+
+    def build(self, graph: Graph, n_cols: int, *, block_size: int) -> Plan:
+        """Give each block a row."""
+        groups = thread_groups(block_size, n_cols)
+        arrays = csr_arrays(graph)
+        del arrays["n_rows"]
+        kernel = KernelSpec(
+            file="spmm/fusegnn_gar.cu",
+            entry="fusegnn_gar",
+            defines={"BLOCK_THREADS": block_size},
+            arguments=("row_pointers", "columns", "values", "X", "Y", "n_cols", "groups"),
+        )
+        return Plan(
+            graph.pattern,
+            (Call(LaunchConfig((graph.n_rows, 1, 1), block_size // WARP_SIZE), kernel),),
+            partial(vertex_workload, graph.row_pointers, groups),
+            arrays={**arrays, "n_cols": np.int32(n_cols), "groups": np.int32(groups)},
+            clears=(),
+            workers_per_block=groups,
+        )
+
+    def summarize(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> PartitionSummary:
+        """Count what each thread group of each row has."""
+        return vertex_summary(rows, thread_groups(block_size, n_cols))

@@ -1,0 +1,242 @@
+"""GNNAdvisor (Wang et al., OSDI 2021): neighbor groups, dimension workers, shared-memory slots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from accelviz.errors import checked_integer
+from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition import neighbor_groups as bits
+from accelviz.partition.block_level import WORD_LIMIT
+from accelviz.partition.neighbor_groups import group_workload, neighbor_groups, warp_memory
+from accelviz.partition.summary import PartitionSummary
+from accelviz.partition.warp_level import runs_summary
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans.launch import MOST_BLOCK_WARPS, STATIC_SHARED_BYTES, WARP_SIZE
+from accelviz.plans.operation import FLOAT_BYTES
+from accelviz.plans.strategy import column_tiles
+from accelviz.store import Stopwatch
+from accelviz.strategies.spmm.operation import SPMM
+
+#: Neighbors times columns that one thread handles best, by the paper's measurements.
+WORKLOAD_PER_THREAD = 1024
+#: The paper finds blocks of 1 to 4 warps best.
+BLOCK_WARPS = 4
+#: Neighbors of a group unless asked otherwise. The Decider's choice, 1,024 down to 256, is nowhere
+#: faster on an H200 and mostly slower (docs/reproduction.md), as it leaves long rows to one warp.
+NGS = 32
+#: Columns that a lane sums at the same time, each in a register of its own.
+MOST_LANE_COLUMNS = 4
+#: Columns that one load can move, the widest first.
+VECTORS = (4, 2, 1)
+#: Of a group: its row and a packed word.
+METADATA_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How GNNAdvisor treats a column count.
+
+    Attributes
+    ----------
+    n_cols : int
+        Columns of the features (Dim).
+    block_warps : int
+        Warps of a block (tpb / tpw).
+    dw : int
+        Dimension workers: lanes of a warp that walk the columns.
+    ngs : int
+        Most neighbors of a group.
+    tiles, tile_columns : int
+        Tiles of columns along the grid's y, and the columns of each; one tile unless a block's
+        slots would outgrow shared memory.
+    """
+
+    n_cols: int
+    block_warps: int
+    dw: int
+    ngs: int
+    tiles: int
+    tile_columns: int
+
+    @property
+    def workload_per_thread(self) -> float:
+        """WPT of Equation 3.5: ngs x Dim / dw."""
+        return self.ngs * self.n_cols / self.dw
+
+    @property
+    def shared_bytes(self) -> int:
+        """SMEM of Equation 3.5, a slot of one tile's columns for each warp of a block, in bytes."""
+        return self.block_warps * self.tile_columns * FLOAT_BYTES
+
+
+def decide(
+    n_cols: int,
+    block_warps: int | None = None,
+    *,
+    dw: int | None = None,
+    ngs: int | None = None,
+) -> Decision:
+    """Choose the parameters that are not given, as the paper's Decider does (section 3.6).
+
+    Parameters
+    ----------
+    n_cols : int
+        Columns of the features (Dim).
+    block_warps : int, optional
+        Warps of a block, 1 to 32; the paper leaves them to the user and advises 1 to 4.
+    dw : int, optional
+        Dimension workers, 1 to 32.
+    ngs : int, optional
+        Most neighbors of a group, at least 1.
+
+    Raises
+    ------
+    PartitionError
+        If one of them is out of range.
+
+    Notes
+    -----
+    Equation 3.6: dw = tpw if Dim >= tpw, else tpw / 2, where tpw = 32 threads of a warp.
+    Equation 3.5: WPT = ngs x Dim / dw, and ngs is such that WPT is about 1024;
+    SMEM = block_warps x Dim x 4 bytes, at most 48 KB. Where Dim is too wide for that, the columns
+    are cut into tiles.
+
+    Examples
+    --------
+    >>> decide(64)
+    Decision(n_cols=64, block_warps=4, dw=32, ngs=512, tiles=1, tile_columns=64)
+    >>> decide(64).workload_per_thread, decide(64).shared_bytes
+    (1024.0, 1024)
+    """
+    if block_warps is None:
+        block_warps = BLOCK_WARPS
+    block_warps = checked_integer("block_warps", block_warps, MOST_BLOCK_WARPS)
+    if dw is None:
+        dw = WARP_SIZE if n_cols >= WARP_SIZE else WARP_SIZE // 2
+    dw = checked_integer("dw", dw, WARP_SIZE)
+    if ngs is None:
+        ngs = max(1, round(WORKLOAD_PER_THREAD * dw / n_cols))
+    ngs = checked_integer("ngs", ngs, WORD_LIMIT)
+    widest = STATIC_SHARED_BYTES // (block_warps * FLOAT_BYTES * WARP_SIZE) * WARP_SIZE
+    tiles, columns = column_tiles(n_cols, widest)
+    return Decision(n_cols, block_warps, dw, ngs, tiles, min(columns, n_cols))
+
+
+def lane_vectors(n_cols: int, tile_columns: int, dw: int) -> tuple[int, int]:
+    """Choose how a lane reads X: the columns of a vector, and the vectors it sums at a time.
+
+    Returns
+    -------
+    vector : int
+        1, 2 or 4 neighboring columns: as many as divide the columns of X, so that every row is
+        aligned, and leave no dimension worker without one.
+    vectors : int
+        At most 4 columns in all, and such that the walks over the group are even.
+    """
+    vector = next(v for v in VECTORS if v == 1 or (n_cols % v == 0 and tile_columns >= v * dw))
+    steps = -(-tile_columns // (dw * vector))
+    walks = -(-steps * vector // MOST_LANE_COLUMNS)
+    return vector, -(-steps // walks)
+
+
+class GNNAdvisor(Strategy):
+    """A warp handles a group of neighbors; groups of a row in one block add up in shared memory.
+
+    Chapter 3 of the thesis, sections 3.4 to 3.6. It takes `ngs` (most neighbors of a group, at
+    least 1, default 32), `dw` (dimension workers, the lanes of a warp that walk the columns, 1 to
+    32) and `block_warps` (warps of a block, 1 to 32); `decide`, the paper's Decider, chooses those
+    that are None, as the last two are by default.
+    """
+
+    operation = SPMM
+    name = "gnnadvisor"
+    summary = "neighbor groups, dimension workers, one leader warp a row and block"
+    parameters: ClassVar = {
+        "ngs": Parameter(NGS, "most neighbors of a group", WORD_LIMIT, tries=(8, 16, 32, 64, 128)),
+        "dw": Parameter(None, "lanes that walk the columns", WARP_SIZE, tries=(8, 16, 32)),
+        "block_warps": Parameter(None, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8)),
+    }
+    metadata_words = ("row", "slot and flags")
+    metadata_owner = "warp"
+
+    def build(
+        self, graph: Graph, n_cols: int, *, ngs: int | None, dw: int | None, block_warps: int | None
+    ) -> Plan:
+        """Break the rows into neighbor groups and find the warps that meet in shared memory."""
+        decision = decide(n_cols, block_warps, dw=dw, ngs=ngs)
+        clock = Stopwatch()
+        with clock.step("neighbor groups"):
+            groups = neighbor_groups(graph.row_pointers, decision.ngs)
+        with clock.step("shared memory"):
+            memory = warp_memory(groups.rows, decision.block_warps)
+            metadata = np.stack([groups.rows, memory.words()], axis=1)
+        metadata.setflags(write=False)
+        groups.pointers.setflags(write=False)
+        vector, vectors = lane_vectors(n_cols, decision.tile_columns, decision.dw)
+        launch = LaunchConfig(
+            (-(-len(groups) // decision.block_warps), decision.tiles, 1),
+            decision.block_warps,
+            # Slots that no row of the graph uses would only take room from the L1 cache.
+            decision.shared_bytes if memory.shared.any() else 0,
+        )
+        kernel = KernelSpec(
+            file="spmm/gnnadvisor.cu",
+            entry="gnnadvisor",
+            defines={
+                "BLOCK_WARPS": decision.block_warps,
+                "DIMENSION_WORKERS": decision.dw,
+                "VECTOR": vector,
+                "LANE_VECTORS": vectors,
+                "SLOT_MASK": bits.SLOT_MASK,
+                "LEADER": bits.LEADER,
+                "SHARED": bits.SHARED,
+                "CUT": bits.CUT,
+                "BLOCK_SHARES": bits.BLOCK_SHARES,
+            },
+            arguments=(
+                *("group_pointers", "metadata", "columns", "values", "X", "Y"),
+                *("n_groups", "n_cols", "tile_columns"),
+            ),
+        )
+        # Rows without a nonzero have no group, and parts of a cut row add up in the output.
+        clear = (graph.degrees == 0).any() or memory.cut.any()
+        return Plan(
+            graph.pattern,
+            (Call(launch, kernel),),
+            partial(group_workload, groups, decision.block_warps),
+            metadata=metadata,
+            arrays={
+                "group_pointers": groups.pointers,
+                "metadata": metadata,
+                "columns": graph.column_indices,
+                "n_groups": np.int64(len(groups)),
+                "n_cols": np.int32(n_cols),
+                "tile_columns": np.int32(decision.tile_columns),
+            },
+            clears=("Y",) if clear else (),
+            setup_seconds=clock.seconds,
+            parameters={
+                "ngs": decision.ngs,
+                "dw": decision.dw,
+                "block_warps": decision.block_warps,
+            },
+        )
+
+    def summarize(
+        self,
+        rows: RowDegrees,
+        n_cols: int,
+        *,
+        ngs: int | None,
+        dw: int | None,
+        block_warps: int | None,
+    ) -> PartitionSummary:
+        """Count groups, loads and atomics."""
+        decision = decide(n_cols, block_warps, dw=dw, ngs=ngs)
+        return runs_summary(rows, n_cols, decision.ngs, decision.block_warps, METADATA_BYTES)

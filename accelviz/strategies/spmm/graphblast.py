@@ -1,0 +1,23 @@
+"""GraphBLAST's row split (Yang, Buluç and Owens, Euro-Par 2018): a warp a row."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from accelviz.plans.launch import WARP_SIZE
+from accelviz.strategies.spmm.rows import BLOCK_WARPS, RowStrategy
+
+
+class GraphBLAST(RowStrategy):
+    """A warp multiplies a row, 32 columns at a time; its lanes load 32 nonzeros and share them.
+
+    It takes `block_warps` (warps of a block, 1 to 32).
+    """
+
+    name = "graphblast"
+    summary = "row split: a warp a row, nonzeros loaded together and broadcast by shuffles"
+    parameters: ClassVar = {"block_warps": replace(BLOCK_WARPS, default=4)}
+
+    def columns(self, n_cols: int) -> tuple[int, Mapping[str, int]]:
+        """Give each warp a tile of 32 columns."""
+        return -(-n_cols // WARP_SIZE), {}

@@ -1,0 +1,205 @@
+"""Our own strategy: Accel-GCN's blocks for lane groups, nonzeros staged, no clearing of Y."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from accelviz.graph import Graph, Pattern
+from accelviz.ordering import RowDegrees
+from accelviz.ordering.degree import SortedRows
+from accelviz.ordering.local import is_local
+from accelviz.partition.block_level import FIELD_BITS
+from accelviz.partition.lane_groups import (
+    LanePartition,
+    in_place_order,
+    lane_group_partition,
+    lane_group_summary,
+    lane_group_workload,
+)
+from accelviz.partition.summary import PartitionSummary
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
+from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.storage import STORAGE_BYTES
+from accelviz.store import Stopwatch
+from accelviz.strategies.spmm.lane_groups.settings import (
+    NARROW_BYTES,
+    NARROW_DEGREE,
+    PARAMETERS,
+    VECTORS,
+    LaneSetting,
+    lane_setting,
+)
+from accelviz.strategies.spmm.operation import SPMM
+
+#: Shared memory that CUDA takes for itself in each block, and what an SM has at most (H100, H200).
+_RESERVED_BYTES, _SM_SHARED_BYTES = 1024, 228 * 1024
+
+
+class LaneGroups(Strategy):
+    """Groups of a few lanes have rows of equal degree; a block loads its nonzeros all at once.
+
+    Each parameter is None for the choice of a rule (`settings`):
+
+    - `group_nzs`: most nonzeros of a lane group (1 to 128); a longer row has several groups;
+    - `short_nzs`: most nonzeros of a group that takes several rows (1 to 128);
+    - `vector`: most columns that one load moves (1, 2 or 4; also 8 with 16-bit `storage`);
+    - `lanes`: lanes of a group (1 to 32);
+    - `slab`: most columns of a tile, which the blocks take one after the other;
+    - `at_once`: nonzeros whose loads of X a lane has in flight together (1 to 16);
+    - `blocks_per_sm`: blocks that an SM should have room for, which bounds the registers (1 to 32);
+
+    but for `block_threads` (a multiple of 32 up to 512), `stage` (whether a block loads its
+    nonzeros into shared memory first), `block_order` ("place", in the order in which the rows stand
+    in the graph, or "degree") and `storage`: with "float16" or "bfloat16" the features are rounded
+    beforehand, which is another problem, and sums and result stay float32.
+    """
+
+    operation = SPMM
+    name = "lane_groups"
+    summary = "our own: lane groups, staged nonzeros, blocks in the order of the graph, no clearing"
+    parameters: ClassVar = PARAMETERS
+    worker = "lane group"
+    metadata_words = ("degree", "first row", "first nonzero", "nonzeros of a group | rows, or part")
+    metadata_owner = "block"
+
+    def build(self, graph: Graph, n_cols: int, **parameters: Any) -> Plan:
+        """Sort the rows, and partition them into blocks of lane groups.
+
+        Raises
+        ------
+        PartitionError
+            If the graph has 2^32 nonzeros or more.
+        """
+        pattern = graph.pattern
+
+        def look(clock: Stopwatch) -> bool:
+            with clock.step("look at the order"):
+                return is_local(pattern)
+
+        local, look_seconds = graph.store.prepared("local vertex order", look)
+        setting = lane_setting(n_cols, graph.shape, graph.nnz, local, **parameters)
+        rows, sort_seconds = SortedRows.of(graph)
+        clock = Stopwatch()
+        with clock.step("block partition"):
+            metadata, cut_blocks = lane_group_partition(
+                rows.histogram, setting.groups, setting.short_nzs
+            )
+            if setting.block_order == "place":
+                metadata = in_place_order(metadata, cut_blocks, rows.permutation.order)
+            metadata.setflags(write=False)
+        columns, order = rows.pattern.column_indices, rows.nonzero_order
+        return lane_groups_plan(
+            pattern,
+            n_cols,
+            setting,
+            LanePartition(metadata, cut_blocks, rows.permutation.order, columns, order),
+            walked=rows.pattern,
+            permutation=rows.permutation,
+            slice_workload=partial(lane_group_workload, metadata, setting.groups),
+            setup_seconds={**look_seconds, **sort_seconds, **clock.seconds},
+        )
+
+    def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
+        """Return the settings around the rule's that were the fastest of some graph."""
+        tiles = (n_cols, *(slab for slab in (64, 32) if slab < n_cols))
+        return {
+            "slab": tiles if n_cols > 32 else (),
+            "blocks_per_sm": (6, 10, 12, 16),
+            "at_once": (2, 3, 4),
+            "group_nzs": (16, 24, 32, 48, 64, 128),
+            "short_nzs": (4, 8, 16, 32),
+            "block_order": ("place", "degree"),
+        }
+
+    def summarize(self, rows: RowDegrees, n_cols: int, **parameters: Any) -> PartitionSummary:
+        """Count blocks, groups, loads and atomics.
+
+        Notes
+        -----
+        Degrees do not say whether the vertex order is local, on which the rule for `slab` depends
+        where there are many nonzeros to a row; then the atomics are not known.
+        """
+        n_rows, nnz = rows.histogram.n_rows, rows.histogram.nnz
+        setting = lane_setting(n_cols, (n_rows, n_rows), nnz, None, **parameters)
+        row_bytes = STORAGE_BYTES[setting.storage] * n_cols
+        narrow = row_bytes < 2 * NARROW_BYTES or nnz < NARROW_DEGREE * n_rows
+        known = parameters["slab"] is not None or narrow
+        tiles = setting.cover.tiles if known else None
+        return lane_group_summary(rows.histogram, setting.groups, setting.short_nzs, n_cols, tiles)
+
+
+def lane_groups_plan(
+    pattern: Pattern, n_cols: int, setting: LaneSetting, made: LanePartition, **known: Any
+) -> Plan:
+    """Return the plan of a setting and of what the host or the GPU has made of the pattern.
+
+    Parameters
+    ----------
+    pattern : Pattern
+    n_cols : int
+    setting : LaneSetting
+    made : LanePartition
+        With the setting's groups and order of blocks.
+    **known
+        Further arguments of `Plan`.
+    """
+    cover, groups = setting.cover, setting.groups
+    cut_blocks = max(made.cut_blocks, 1)
+    launch = LaunchConfig(
+        (len(made.metadata), cover.tiles, 1),
+        setting.threads // WARP_SIZE,
+        shared_percent=_shared_percent(setting),
+    )
+    kernel = KernelSpec(
+        file="spmm/lane_groups.cu",
+        entry="lane_groups",
+        defines={
+            "VECTOR": cover.vector,
+            "FEATURES": list(VECTORS).index(setting.storage),
+            "LANES": cover.lanes,
+            "LANE_VECTORS": cover.lane_vectors,
+            "WHOLE_TILES": int(cover.whole(n_cols)),
+            "GROUPS": groups.max_block_warps,
+            "BLOCK_THREADS": setting.threads,
+            "DEG_BOUND": groups.deg_bound,
+            "STAGE": int(setting.stage),
+            "STAGED": setting.staged,
+            "AT_ONCE": setting.at_once,
+            "BLOCKS_PER_SM": setting.blocks_per_sm,
+            "INFO_FIELD_BITS": FIELD_BITS,
+        },
+        arguments=(
+            *("metadata", "output_rows", "columns", "values", "X", "Y"),
+            *("cut_sums", "arrivals", "n_cols"),
+        ),
+    )
+    return Plan(
+        pattern,
+        (Call(launch, kernel),),
+        nonzero_order=made.nonzero_order,
+        metadata=made.metadata,
+        arrays={
+            "metadata": made.metadata,
+            "output_rows": made.output_rows,
+            "columns": made.columns,
+            "n_cols": np.int32(n_cols),
+        },
+        scratch={
+            "cut_sums": (cut_blocks * n_cols, np.float32),
+            "arrivals": (cut_blocks * cover.tiles, np.uint32),
+        },
+        clears=(),
+        workers_per_block=groups.max_block_warps,
+        storage=setting.storage,
+        parameters=setting.parameters,
+        **known,
+    )
+
+
+def _shared_percent(setting: LaneSetting) -> int:
+    """Just enough shared memory for the blocks that an SM should hold; the rest is L1."""
+    wanted = setting.blocks_per_sm * (setting.shared_bytes + _RESERVED_BYTES)
+    return min(-(-100 * wanted // _SM_SHARED_BYTES), 100)

@@ -1,0 +1,101 @@
+"""Merge-path SpMM: equal shares of rows plus nonzeros (Merrill and Garland, SC 2016)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.merge_path import (
+    cuts_rows,
+    merge_path_partition,
+    merge_path_summary,
+    merge_path_workload,
+)
+from accelviz.partition.summary import PartitionSummary
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.strategy import column_tiles
+from accelviz.store import Stopwatch
+from accelviz.strategies.spmm.operation import SPMM
+from accelviz.strategies.spmm.rows import BLOCK_WARPS, csr_arrays
+
+#: Most columns of a lane, 32 apart: each nonzero is read once for up to 128 columns.
+MOST_LANE_COLUMNS = 4
+
+
+class MergePath(Strategy):
+    """The path through row ends and nonzeros is cut into equal shares, one a warp.
+
+    Neither a hub nor a run of empty rows makes a warp late. Yang, Buluç and Owens (Euro-Par 2018)
+    and MergePath-SpMM (Shan et al., ISPASS 2023) bring the scheme to SpMM; as in the latter, rows
+    cut between warps add up by atomics. It takes `items_per_thread` (1 to 64; a warp's share is 32
+    times as many rows plus nonzeros) and `block_warps` (warps of a block, 1 to 32).
+    """
+
+    operation = SPMM
+    name = "merge_path"
+    summary = "equal shares of rows plus nonzeros, found by binary search; cut rows by atomics"
+    parameters: ClassVar = {
+        # Two items a thread: half the cut rows, and so atomics, of one; shares beyond 64 leave even
+        # large graphs with too few warps to fill a GPU.
+        "items_per_thread": Parameter(
+            2, "rows plus nonzeros of a lane", 64, tries=(1, 2, 4, 8, 16)
+        ),
+        "block_warps": BLOCK_WARPS,
+    }
+    metadata_words = ("first row",)
+    metadata_owner = "warp"
+
+    def build(self, graph: Graph, n_cols: int, *, items_per_thread: int, block_warps: int) -> Plan:
+        """Find where each warp's share begins; give each warp a tile of up to 128 columns."""
+        warp_items = items_per_thread * WARP_SIZE
+        pointers = graph.row_pointers
+
+        def search(clock: Stopwatch) -> tuple[npt.NDArray[np.int32], bool]:
+            with clock.step("merge-path search"):
+                first_rows = merge_path_partition(pointers, warp_items)
+                cut = cuts_rows(pointers, first_rows, warp_items)
+            first_rows.setflags(write=False)
+            return first_rows, cut
+
+        (first_rows, cut), seconds = graph.store.prepared(f"merge path by {warp_items}", search)
+        tiles, tile_columns = column_tiles(n_cols, MOST_LANE_COLUMNS * WARP_SIZE)
+        blocks = -(-(first_rows.size - 1) // block_warps)
+        kernel = KernelSpec(
+            file="spmm/merge_path.cu",
+            entry="merge_path",
+            defines={
+                "BLOCK_WARPS": block_warps,
+                "WARP_ITEMS": warp_items,
+                "LANE_COLUMNS": tile_columns // WARP_SIZE,
+            },
+            arguments=(
+                *("first_rows", "row_pointers", "columns", "values", "X", "Y"),
+                *("n_items", "n_rows", "n_cols"),
+            ),
+        )
+        return Plan(
+            graph.pattern,
+            (Call(LaunchConfig((blocks, tiles, 1), block_warps), kernel),),
+            partial(merge_path_workload, pointers, first_rows, warp_items, block_warps),
+            metadata=first_rows,
+            arrays={
+                "first_rows": first_rows,
+                **csr_arrays(graph),
+                "n_items": np.int64(graph.n_rows + graph.nnz),
+                "n_cols": np.int32(n_cols),
+            },
+            clears=("Y",) if cut else (),
+            setup_seconds=seconds,
+        )
+
+    def summarize(
+        self, rows: RowDegrees, n_cols: int, *, items_per_thread: int, block_warps: int
+    ) -> PartitionSummary:
+        """Count shares, loads and atomics."""
+        return merge_path_summary(rows, n_cols, items_per_thread * WARP_SIZE, block_warps)

@@ -1,0 +1,145 @@
+"""`Y = A X`: a sparse matrix times a dense one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from accelviz.graph import Pattern
+from accelviz.plans import Operand, Operation, Plan
+from accelviz.plans.operation import EPS32, FLOAT_BYTES, NONZEROS, ROWS, SENDERS, Arrays, Traffic
+from accelviz.plans.replay import Records, in_pieces
+
+#: Nonzeros of a piece that one thread multiplies at a time.
+_PIECE_NONZEROS = 1 << 20
+
+
+def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
+    """Multiply in float64 by SciPy; see `Operation.reference`.
+
+    Notes
+    -----
+    A sum of deg(i) products, each rounded, in any order, is off by at most
+    deg(i) * u * (|A| |X|)_ij up to terms of u^2, with u = eps32 / 2 (Higham, Accuracy and
+    Stability of Numerical Algorithms, section 3.1). The bound here takes eps32 in place of u.
+    """
+    X, weights, pointers = inputs["X"], inputs["values"], pattern.row_pointers
+    magnitudes = np.abs(X)
+    expected, bound = np.empty((2, pattern.n_rows, X.shape[1]))
+
+    def multiply(rows: tuple[int, int]) -> None:
+        first, last = rows
+        part = slice(pointers[first], pointers[last])
+        values = weights[part]
+        index = pattern.column_indices[part], pointers[first : last + 1] - pointers[first]
+        size = (last - first, pattern.shape[1])
+        expected[first:last] = sparse.csr_array((values, *index), shape=size) @ X
+        absolute = sparse.csr_array((np.abs(values), *index), shape=size) @ magnitudes
+        bound[first:last] = pattern.degrees[first:last, None] * EPS32 * absolute
+
+    # SciPy lets other threads run while it multiplies.
+    pieces = max(1, pattern.nnz // _PIECE_NONZEROS)
+    cuts = np.searchsorted(pointers, np.linspace(0, pattern.nnz, pieces + 1)).tolist()
+    cuts[0], cuts[-1] = 0, pattern.n_rows
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        list(threads.map(multiply, pairwise(cuts)))
+    return {"Y": (expected, bound)}
+
+
+def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
+    """Count bytes: 4 for a value, a column index and an element of Y, 8 for a row pointer."""
+    row = element_bytes * widths["n_cols"]
+    streamed = 2 * FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (pattern.n_rows + 1)
+    streamed += FLOAT_BYTES * widths["n_cols"] * pattern.n_rows
+    return Traffic(
+        compulsory=streamed + row * pattern.used_columns,
+        gathered=row * pattern.nnz,
+        streamed=streamed,
+        gathered_rows=pattern.shape[1],
+        gathered_row_bytes=row,
+    )
+
+
+def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
+    """Sum every record of the workload into its row; see `Operation.replay`."""
+    records = Records.by_row(plan)
+    columns, output_rows = plan.walked.column_indices, plan.output_rows
+    clears = "Y" in plan.cleared
+
+    def run(inputs: Arrays, outputs: Arrays) -> None:
+        X, Y = inputs["X"], outputs["Y"]
+
+        def piece(first: int, last: int) -> None:
+            arrays = (records.first, records.nz_start, records.nz_count, columns)
+            _sum_rows(first, last, *arrays, inputs["values"], output_rows, X, Y, clears)
+
+        in_pieces(piece, records, X.shape[1])
+
+    return run
+
+
+# "contract" lets a multiply and an add fuse, as they do on a GPU; sums keep their order.
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def _sum_rows(
+    first: int,
+    last: int,
+    first_record: npt.NDArray[np.int64],
+    nz_start: npt.NDArray[np.int64],
+    nz_count: npt.NDArray[np.int32],
+    columns: npt.NDArray[np.int32],
+    values: npt.NDArray[np.float32],
+    output_rows: npt.NDArray[np.int32],
+    X: npt.NDArray[np.float32],
+    Y: npt.NDArray[np.float32],
+    clears: bool,
+) -> None:
+    n_cols = X.shape[1]
+    for row in range(first, last):
+        y = Y[output_rows[row]]
+        # Like a kernel, a plan that asks for no clearing writes only rows that have work.
+        if clears or first_record[row] < first_record[row + 1]:
+            for c in range(n_cols):
+                y[c] = 0
+        for record in range(first_record[row], first_record[row + 1]):
+            k = nz_start[record]
+            stop = k + nz_count[record]
+            # Four rows of X at a time: independent loads hide the latency of random rows, and
+            # unsigned indices spare NumPy's test for counting from the end.
+            while k + 4 <= stop:
+                a0, x0 = values[k], X[np.uint32(columns[k])]
+                a1, x1 = values[k + 1], X[np.uint32(columns[k + 1])]
+                a2, x2 = values[k + 2], X[np.uint32(columns[k + 2])]
+                a3, x3 = values[k + 3], X[np.uint32(columns[k + 3])]
+                for c in range(n_cols):
+                    y[c] += a0 * x0[c] + a1 * x1[c] + a2 * x2[c] + a3 * x3[c]
+                k += 4
+            while k < stop:
+                a0, x0 = values[k], X[np.uint32(columns[k])]
+                for c in range(n_cols):
+                    y[c] += a0 * x0[c]
+                k += 1
+
+
+SPMM = Operation(
+    name="spmm",
+    formula="Y = A X",
+    widths={"n_cols": None},
+    inputs=(
+        Operand("values", (NONZEROS,)),
+        Operand("X", (SENDERS, "n_cols"), gathered=True),
+    ),
+    outputs=(Operand("Y", (ROWS, "n_cols")),),
+    fastest="lane_groups",
+    reference=reference,
+    replay=replay,
+    traffic=traffic,
+    independent="n_cols",
+)

@@ -1,0 +1,68 @@
+"""What strategies share that walk the graph as it is, in the caller's order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.row_split import row_summary, row_workload
+from accelviz.partition.summary import PartitionSummary
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans.launch import MOST_BLOCK_WARPS
+from accelviz.strategies.spmm.operation import SPMM
+
+#: Warps of a block, a parameter of many strategies.
+BLOCK_WARPS = Parameter(8, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, 16, 32))
+
+
+class RowStrategy(Strategy):
+    """Consecutive rows to consecutive warps: no preprocessing, no metadata.
+
+    Attributes
+    ----------
+    rows_per_warp : int
+    """
+
+    operation = SPMM
+    parameters: ClassVar = {"block_warps": BLOCK_WARPS}
+    rows_per_warp: ClassVar[int] = 1
+
+    def columns(self, n_cols: int) -> tuple[int, Mapping[str, int]]:
+        """Return the tiles of columns and the kernel's constants besides `BLOCK_WARPS`."""
+        return 1, {}
+
+    def build(self, graph: Graph, n_cols: int, *, block_warps: int) -> Plan:
+        """Deal out the rows."""
+        tiles, defines = self.columns(n_cols)
+        blocks = -(-graph.n_rows // (self.rows_per_warp * block_warps))
+        kernel = KernelSpec(
+            file=f"spmm/{self.name}.cu",
+            entry=self.name,
+            defines={"BLOCK_WARPS": block_warps, **defines},
+            arguments=("row_pointers", "columns", "values", "X", "Y", "n_rows", "n_cols"),
+        )
+        return Plan(
+            graph.pattern,
+            (Call(LaunchConfig((blocks, tiles, 1), block_warps), kernel),),
+            partial(row_workload, graph.row_pointers, self.rows_per_warp, block_warps),
+            arrays={**csr_arrays(graph), "n_cols": np.int32(n_cols)},
+            clears=(),
+        )
+
+    def summarize(self, rows: RowDegrees, n_cols: int, *, block_warps: int) -> PartitionSummary:
+        """Count blocks and loads; every row is one warp's."""
+        return row_summary(rows, self.rows_per_warp, block_warps)
+
+
+def csr_arrays(graph: Graph) -> dict[str, Any]:
+    """Return the arguments of a kernel that walks CSR in the caller's order."""
+    return {
+        "row_pointers": graph.row_pointers,
+        "columns": graph.column_indices,
+        "n_rows": np.int32(graph.n_rows),
+    }

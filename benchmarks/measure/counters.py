@@ -1,0 +1,132 @@
+"""Why one kernel is faster than another: hardware counters of single launches, by Nsight Compute.
+
+    python benchmarks/counters.py profile --output counters.csv
+    python benchmarks/counters.py profile --cases ours --graphs facebook mit8 --columns 16 48
+
+Needs a GPU and `ncu`. Times under a profiler are not times: those are in the other results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nsight
+import pandas as pd
+from measure import opened
+
+import accelviz
+from accelviz import measure, files
+from accelviz.executors import find_executor
+from accelviz.measure.records import parameters_text, source_commit
+from accelviz.plans import Plan
+
+#: What is counted, by the name it has in the table.
+METRICS = {
+    "instructions": "smsp__inst_executed.sum",
+    "issue_active_pct": "smsp__issue_active.avg.pct_of_peak_sustained_active",
+    "warps_active_pct": "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "l1_hit_pct": "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct",
+    "l1_load_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "l1_load_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    "l2_hit_pct": "lts__t_sector_hit_rate.pct",
+    "l2_read_sectors": "lts__t_sectors_op_read.sum",
+    "l2_write_sectors": "lts__t_sectors_op_write.sum",
+    "l2_reduction_sectors": "lts__t_sectors_op_red.sum",
+    "dram_read_bytes": "dram__bytes_read.sum",
+    "dram_write_bytes": "dram__bytes_write.sum",
+    "registers": "launch__registers_per_thread",
+    "l1_pct": "l1tex__throughput.avg.pct_of_peak_sustained_active",
+    "l2_pct": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+    "dram_pct": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    "stalled_on_memory_pct": (
+        "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.pct"
+    ),
+    "elapsed_cycles": "sm__cycles_elapsed.max",
+    "active_cycles": "sm__cycles_active.avg",
+}
+CASES: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
+    # Accel-GCN with and without each of its ideas, and the systems it is compared with.
+    "published": (
+        ("accel_gcn", {}),
+        ("accel_gcn", {"combined_warp": False}),
+        ("accel_gcn", {"partition": "warp"}),
+        ("accel_gcn", {"partition": "warp", "combined_warp": False}),
+        ("gnnadvisor", {}),
+        ("graphblast", {}),
+        ("ge_spmm", {}),
+        ("merge_path", {}),
+    ),
+    # Our own, and its nearest relatives.
+    "ours": (("lane_groups", {}), ("accel_gcn", {}), ("ge_spmm", {})),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["profile", "launch"], help="launch is what ncu runs")
+    parser.add_argument("--cases", choices=list(CASES), default="published")
+    parser.add_argument("--graphs", nargs="+", default=["collab-twin", "ppa-twin"])
+    parser.add_argument("--orders", nargs="+", default=["natural", "shuffled"])
+    parser.add_argument("--columns", nargs="+", type=int, default=[32, 64, 128])
+    parser.add_argument("--warm", action="store_true", help="leave the caches as they are")
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    if options.what == "launch":
+        launch(options)
+    else:
+        profile(options)
+
+
+def plans(options: argparse.Namespace) -> Iterator[Plan]:
+    for name in options.graphs:
+        for order in options.orders:
+            graph = opened(name, order, cache=True)
+            for n_cols in options.columns:
+                for strategy, parameters in CASES[options.cases]:
+                    yield accelviz.plan(graph, strategy, n_cols, **parameters)
+
+
+def launch(options: argparse.Namespace) -> None:
+    for plan in plans(options):
+        ready = find_executor("cuda").prepare(plan)
+        ready.multiply(ready.features(measure.features(plan.pattern.shape[1], plan.n_cols)))
+
+
+def profile(options: argparse.Namespace) -> None:
+    made = list(plans(options))
+    chosen = ("--cases", options.cases, "--graphs", *options.graphs, "--orders", *options.orders)
+    columns = ("--columns", *map(str, options.columns))
+    entries = [plan.kernel.entry for plan in made if plan.kernel]
+    script = [__file__, "launch", *chosen, *columns]
+    found = nsight.profile(script, entries, METRICS.values(), warm=options.warm)
+    common = {
+        **find_executor("cuda").hardware(),
+        "date": datetime.date.today().isoformat(),
+        "commit": source_commit(),
+        "state": "warm" if options.warm else "cold",
+    }
+    rows = [
+        {
+            **common,
+            "graph": plan.pattern.name,
+            "strategy": plan.name,
+            "parameters": parameters_text(plan.parameters),
+            "columns": plan.n_cols,
+            **{name: counters.get(metric) for name, metric in METRICS.items()},
+        }
+        for plan, counters in zip(made, found, strict=True)
+    ]
+    table = pd.DataFrame(rows)
+    with files.written_whole(options.output) as temporary:
+        table.to_csv(temporary, index=False)
+    print(table.drop(columns=list(common)).to_string())
+
+
+if __name__ == "__main__":
+    main()

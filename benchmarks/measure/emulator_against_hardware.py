@@ -1,0 +1,166 @@
+"""The emulator's memory counts beside those of Nsight Compute on a real GPU.
+
+Three steps, because the first needs a C++ compiler and the second a GPU with `ncu`:
+
+    python benchmarks/emulator_against_hardware.py emulate --output emulated.csv
+    python benchmarks/emulator_against_hardware.py profile --output profiled.csv
+    python benchmarks/emulator_against_hardware.py compare emulated.csv profiled.csv --output X.csv
+
+Each counts whole launches of every strategy's kernel on bundled graphs. The table has a row for
+each case and quantity, with both counts, their ratio, and why they differ where they do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from collections.abc import Iterator
+from typing import Any
+
+import nsight
+import numpy as np
+import pandas as pd
+
+import accelviz
+from accelviz import measure, files
+from accelviz.executors import find_executor
+from accelviz.measure.records import source_commit
+from accelviz.plans import Plan
+
+#: Graph and column counts: few and many columns, no multiple of 32, rows split over blocks.
+CASES = {"cora": (16, 32, 64, 100, 128), "citeseer": (32, 64), "as-caida": (32,), "facebook": (32,)}
+KEY = ["strategy", "graph", "columns"]
+
+_LSU = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
+_SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+#: Quantity to Nsight Compute's counters, which add up.
+METRICS = {
+    "global load requests": [_LSU.format("requests", "ld")],
+    "global load sectors": [_LSU.format("sectors", "ld")],
+    "global store requests": [_LSU.format("requests", "st")],
+    "global store sectors": [_LSU.format("sectors", "st")],
+    "global atomic requests": [_LSU.format("requests", "red"), _LSU.format("requests", "atom")],
+    "global atomic sectors": [_LSU.format("sectors", "red"), _LSU.format("sectors", "atom")],
+    "shared load wavefronts": [_SHARED.format("ld")],
+    "shared store wavefronts": [_SHARED.format("st")],
+    "shared atomic wavefronts": [_SHARED.format("atom")],
+}
+#: Counts as close as this need no explanation.
+_CLOSE = 0.02
+_CAS_LOOP = (
+    "a shared atomicAdd of floats (atomicAdd_block) is a loop in machine code: LDS, "
+    "then ATOMS.CAST.SPIN, which takes two wavefronts, again where another warp came between"
+)
+_UNROLLED = (
+    "the compiler unrolls the loop over nonzeros (row_thread.cu): degree % 4 of them, then 16 at a "
+    "time while more than 12 are left, then 8, then 4, each with loads of its own, so lanes with "
+    "rows of different length part; counting that gives the hardware's requests exactly"
+)
+_SAME_ADDRESS = (
+    "with 16 columns a warp holds two edges, often of one row; the hardware counts an atomic's "
+    "sectors for each group of lanes that adds to the same addresses, the emulator once for a warp"
+)
+#: Strategy and quantity to why emulator and hardware differ, read off the machine code.
+_WHY = {
+    ("accel_gcn", "shared load wavefronts"): _CAS_LOOP,
+    ("accel_gcn", "shared atomic wavefronts"): _CAS_LOOP,
+    ("gnnadvisor", "shared load wavefronts"): _CAS_LOOP,
+    ("gnnadvisor", "shared atomic wavefronts"): _CAS_LOOP,
+    ("fusegnn_gas", "global atomic sectors"): _SAME_ADDRESS,
+    ("row_thread", "global load requests"): _UNROLLED,
+    ("row_thread", "global load sectors"): _UNROLLED,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    for name, function in (("emulate", emulate), ("profile", profile)):
+        command = commands.add_parser(name)
+        command.add_argument("--output", required=True)
+        command.set_defaults(run=function)
+    launches = commands.add_parser("launch")  # what `profile` runs under ncu
+    launches.set_defaults(run=launch)
+    command = commands.add_parser("compare")
+    command.add_argument("emulated")
+    command.add_argument("profiled")
+    command.add_argument("--output", required=True)
+    command.set_defaults(run=compare)
+    options = parser.parse_args()
+    options.run(options)
+
+
+def cases() -> Iterator[tuple[dict[str, Any], Plan]]:
+    for strategy in accelviz.strategies():
+        for name, columns in CASES.items():
+            graph = accelviz.load_graph(name)
+            for n_cols in columns:
+                plan = accelviz.plan(graph, strategy, n_cols)
+                if plan.kernel is not None:
+                    yield {"strategy": strategy, "graph": name, "columns": n_cols}, plan
+
+
+def emulate(options: argparse.Namespace) -> None:
+    from accelviz.analysis.traffic import launch_traffic
+
+    rows = []
+    for case, plan in cases():
+        found = launch_traffic(plan, measure.features(plan.pattern.shape[1], plan.n_cols))
+        for space, measures in (("global", ("requests", "sectors")), ("shared", ("wavefronts",))):
+            for kind in ("load", "store", "atomic"):
+                chosen = found[(found["space"] == space) & (found["kind"] == kind)]
+                rows += [
+                    {
+                        **case,
+                        "quantity": f"{space} {kind} {measure}",
+                        "count": chosen[measure].sum(),
+                    }
+                    for measure in measures
+                ]
+        print(case, flush=True)
+    pd.DataFrame(rows).to_csv(options.output, index=False)
+
+
+def launch(_: argparse.Namespace) -> None:
+    for _case, plan in cases():
+        ready = find_executor("cuda").prepare(plan)
+        ready.multiply(measure.features(plan.pattern.shape[1], plan.n_cols))
+
+
+def profile(options: argparse.Namespace) -> None:
+    metrics = {metric for group in METRICS.values() for metric in group}
+    entries = {plan.kernel.entry for _, plan in cases() if plan.kernel}
+    launches = nsight.profile([__file__, "launch"], entries, metrics)
+    known = [case for case, plan in cases() if plan.launch.n_blocks]
+    if len(launches) != len(known):
+        raise SystemExit(f"{len(launches)} launches for {len(known)} cases")
+    hardware = find_executor("cuda").hardware()
+    rows = []
+    for case, row in zip(known, launches, strict=True):
+        for quantity, group in METRICS.items():
+            counts = [row[metric] for metric in group if metric in row]
+            count = int(sum(counts)) if counts else ""
+            rows.append({**hardware, **case, "quantity": quantity, "count": count})
+    pd.DataFrame(rows).to_csv(options.output, index=False)
+
+
+def compare(options: argparse.Namespace) -> None:
+    emulated, profiled = pd.read_csv(options.emulated), pd.read_csv(options.profiled)
+    both = profiled.merge(emulated, on=[*KEY, "quantity"], suffixes=("_hardware", "_emulated"))
+    both = both[(both["count_hardware"] > 0) | (both["count_emulated"] > 0)]
+    both["ratio"] = np.round(both["count_emulated"] / both["count_hardware"], 4)
+    both["why"] = [
+        ""
+        if abs(row.ratio - 1) <= _CLOSE
+        else _WHY.get((row.strategy, row.quantity), "unexplained")
+        for row in both.itertuples()
+    ]
+    both.insert(0, "date", datetime.date.today().isoformat())
+    both.insert(1, "commit", source_commit())
+    with files.written_whole(options.output) as temporary:
+        both.to_csv(temporary, index=False)
+    print(both[[*KEY, "quantity", "count_emulated", "count_hardware", "ratio"]].to_string())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""Preprocessing on the GPU against one SpMM of the same graph, in one run on this GPU.
+
+Degree sort, metadata and paired nonzeros of `lane_groups`, made from a CSR matrix on the GPU and
+checked against those made on the host. By CUDA events (what the GPU does), by the host's clock
+(with launches, allocation and the wait for the number of blocks), and with the copies of the CSR to
+the GPU; then the steps by the GPU's global timer, the host's own preprocessing, and the product by
+both clocks.
+
+    python benchmarks/gpu_preprocessing.py --cache /tmp/graphs --output preprocessing.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cupy
+import numpy as np
+import pandas as pd
+from measure import TWINS, opened
+
+import accelviz
+from accelviz import measure
+from accelviz.datasets import bundled_graphs
+from accelviz.executors import find_executor
+from accelviz.executors.cuda import preprocessing
+from accelviz.executors.cuda.device_plan import DeviceGraph, device_plan
+from accelviz.executors.cuda.timing import event_seconds
+from accelviz.graph import Graph
+from accelviz.partition.block_level import BlockSetting
+from accelviz.partition.lane_groups import LanePartition
+from accelviz.plans import Plan
+
+#: What `partition` does between its waits; `count` and `place` come once for each pass of the sort.
+SORT, REST = ("count", "place"), ("add up", "find blocks", "describe blocks")
+WARMUP, HOST_REPEATS = 3, 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--graphs", nargs="+", default=[*bundled_graphs(), *TWINS])
+    parser.add_argument(
+        "--orders", nargs="+", default=["natural", "shuffled"], help="of twins' ids"
+    )
+    parser.add_argument("--columns", nargs="+", type=int, default=[128])
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--cache", metavar="FOLDER", help="keep twins on disk there")
+    parser.add_argument("--output", type=Path, help="CSV to write")
+    options = parser.parse_args()
+    if options.cache:
+        os.environ["ACCELVIZ_CACHE"] = options.cache
+
+    measured(opened("cora", "natural", False), "natural", 128, 1)  # compiles everything
+    found = []
+    for name in options.graphs:
+        orders = options.orders if name.endswith("-twin") else ["natural"]
+        for order in orders:
+            graph = opened(name, order, bool(options.cache))
+            for n_cols in options.columns:
+                found.append(measured(graph, order, n_cols, options.repeats))
+                show(found[-1])
+    table = pd.DataFrame(found)
+    if options.output:
+        table.to_csv(options.output, index=False, float_format="%.2f")
+    for title, part in (
+        ("all", table),
+        ("above a million nonzeros", table[table["nnz"] > 1_000_000]),
+        ("below", table[table["nnz"] <= 1_000_000]),
+    ):
+        for ratio in ("gpu_ratio", "wall_ratio"):
+            mean = np.exp(np.log(part[ratio]).mean()) if len(part) else np.nan
+            print(f"{title}, {len(part)} cases: geometric mean of {ratio} {mean:.3f}")
+
+
+def measured(graph: Graph, order: str, n_cols: int, repeats: int) -> dict[str, Any]:
+    """Measure one graph; times in microseconds, the first three of each kind are quartiles."""
+    host, host_seconds = planned_on_host(graph, n_cols)
+    there = DeviceGraph.of(graph)
+    arrays = there.arrays
+    on_host = [array.get() for array in arrays]
+    setting = (
+        BlockSetting(host.workload_warps, host.parameters["group_nzs"]),
+        host.parameters["short_nzs"],
+        host.parameters["block_order"],
+    )
+    check(preprocessing.preprocess(*arrays, *setting), host)
+
+    def copied() -> None:
+        preprocessing.preprocess(*map(cupy.asarray, on_host), *setting)
+
+    gpu = event_seconds(lambda: preprocessing.queue(*arrays, *setting), repeats, WARMUP)
+    wall = wall_seconds(lambda: preprocessing.preprocess(*arrays, *setting), repeats)
+    with_copies = wall_seconds(copied, min(repeats, 5))
+    ready = find_executor("cuda").prepare(device_plan(there, n_cols))
+    X = ready.features(cupy.asarray(measure.features(graph.shape[1], n_cols)))
+    out = ready.output()
+    spmm = ready.seconds(X, repeats, WARMUP)
+    spmm_wall = wall_seconds(lambda: ready.multiply(X, out), repeats)
+    row = {
+        "graph": graph.name,
+        "order": order,
+        "rows": graph.n_rows,
+        "nnz": graph.nnz,
+        "columns": n_cols,
+        "gpu": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
+        "blocks": host.launch.n_blocks,
+    }
+    for name, seconds in (
+        ("gpu", gpu),
+        ("wall", wall),
+        ("with_copies", with_copies),
+        ("spmm", spmm),
+        ("spmm_wall", spmm_wall),
+        ("host", host_seconds),
+    ):
+        for quartile, label in ((50, ""), (25, "_low"), (75, "_high")):
+            row[f"{name}{label}_us"] = 1e6 * float(np.percentile(seconds, quartile))
+    row["gpu_ratio"] = row["gpu_us"] / row["spmm_us"]
+    row["wall_ratio"] = row["wall_us"] / row["spmm_us"]
+    passes = max(1, -(-int(graph.degrees.max(initial=0)).bit_length() // preprocessing.DIGIT_BITS))
+    row["passes"] = passes
+    steps = step_seconds(lambda: preprocessing.queue(*arrays, *setting, record_steps=True), passes)
+    for step, seconds in steps.items():
+        row[f"{step}_us"] = 1e6 * seconds
+    row["rest_us"] = row["gpu_us"] - 1e6 * sum(steps.values())
+    return row
+
+
+def planned_on_host(graph: Graph, n_cols: int) -> tuple[Plan, list[float]]:
+    """Plan on the host a few times; seconds without the look at the vertex order."""
+    seconds = []
+    for _ in range(HOST_REPEATS):
+        graph.prepared.clear()
+        plan = accelviz.plan(graph, "lane_groups", n_cols)
+        steps = plan.setup_seconds
+        seconds.append(sum(time for step, time in steps.items() if step != "look at the order"))
+    return plan, seconds
+
+
+def check(made: LanePartition, host: Plan) -> None:
+    for name in ("metadata", "output_rows", "nonzeros"):
+        if not np.array_equal(getattr(made, name).get(), host.arrays[name]):
+            raise AssertionError(f"{host!r}: {name} is not the host's")
+
+
+def wall_seconds(run: Callable[[], object], repeats: int) -> np.ndarray:
+    """Time by the host's clock, from a GPU at rest to a GPU at rest."""
+    times = []
+    for _ in range(WARMUP + repeats):
+        cupy.cuda.Device().synchronize()
+        start = time.perf_counter()
+        run()
+        cupy.cuda.Device().synchronize()
+        times.append(time.perf_counter() - start)
+    return np.array(times[WARMUP:])
+
+
+def step_seconds(queue: Callable[[], Callable[[], object]], passes: int) -> dict[str, float]:
+    """Return the median time of each step between waits, those of all passes together."""
+    names = [*SORT * passes, *REST]
+    times = []
+    for _ in range(WARMUP + HOST_REPEATS):
+        queue()()
+        times.append(np.diff(preprocessing.recorded_steps()[: len(names) + 1].astype(np.int64)))
+    medians = np.median(times[WARMUP:], axis=0) * 1e-9
+    totals = dict.fromkeys((*SORT, *REST), 0.0)
+    for name, seconds in zip(names, medians, strict=True):
+        totals[name] += float(seconds)
+    return totals
+
+
+def show(row: dict[str, Any]) -> None:
+    steps = " ".join(f"{row[f'{step}_us']:.0f}" for step in (*SORT, *REST))
+    print(
+        f"{row['graph']:>22} {row['order']:<8} {row['nnz']:>11,} d={row['columns']}: "
+        f"GPU {row['gpu_us']:.1f}, wall {row['wall_us']:.1f}, copies {row['with_copies_us']:.0f}; "
+        f"spmm {row['spmm_us']:.1f}, wall {row['spmm_wall_us']:.1f}; host {row['host_us']:.0f} us; "
+        f"ratio {row['gpu_ratio']:.3f}, wall {row['wall_ratio']:.3f}; "
+        f"{row['passes']} passes, steps {steps}, rest {row['rest_us']:.0f}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

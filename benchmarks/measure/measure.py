@@ -1,0 +1,404 @@
+"""The measurements behind docs/reproduction.md: every strategy on Accel-GCN's graphs, on this GPU.
+
+The first word says what to measure; `prepare` only makes the graphs and keeps them on disk, each
+in a process of its own. Results are held to float64 before they are timed, and each row is written
+as soon as it is there: a run that was stopped goes on where it was, and graphs or columns can be
+measured one after the other into the same CSV. Give each machine and each commit a CSV of its own.
+
+    python benchmarks/measure.py prepare --cache /tmp/graphs
+    python benchmarks/measure.py strategies --cache /tmp/graphs --output strategies.csv
+    python benchmarks/measure.py columns --graphs collab youtube --output columns.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from scipy import sparse
+
+import accelviz
+from accelviz.measure.harness import COLUMNS, STATES
+from accelviz.datasets import TABLE_ONE, bundled_graphs, load_graph
+from accelviz.datasets.synthetic.twins import find_table_entry
+from accelviz.errors import AccelvizError
+from accelviz.executors import EXECUTORS, find_executor
+from accelviz.files import written_whole
+from accelviz.graph import Graph
+from accelviz.strategies import find_strategy
+
+Case = str | tuple[str, dict[str, Any]]
+
+#: One thread a row takes seconds on the largest graphs, where it says nothing new; elsewhere two
+#: column counts show how far behind it is.
+ROW_THREAD, ROW_THREAD_NONZEROS, ROW_THREAD_COLUMNS = "row_thread", 20_000_000, (16, 64)
+#: Beside the fastest of cuSPARSE's algorithms those for CSR as most programs call them, without
+#: preprocessing, and the fastest of all without it; and GNNAdvisor with its Decider's groups.
+VARIANTS: tuple[Case, ...] = (
+    *(
+        ("cusparse", {"algorithm": algorithm, "preprocess": False})
+        for algorithm in ("default", "csr_alg1", "csr_alg2", "csr_alg3", "fastest")
+    ),
+    ("gnnadvisor", {"ngs": None}),
+)
+TWINS = [f"{name}-twin" for name in sorted(TABLE_ONE, key=lambda name: TABLE_ONE[name].edges)]
+#: The sixteen that the targets for our own strategy speak of: without the two that take minutes.
+SIXTEEN = [name for name in TWINS if name not in ("reddit-twin", "products-twin")]
+#: From one thread a row to our own strategy, one change a step; "off" is our kernel without any.
+OFF: dict[str, Any] = {
+    "vector": 1,
+    "stage": False,
+    "at_once": 1,
+    "group_nzs": 32,
+    "short_nzs": 1,
+    "block_order": "degree",
+    "slab": 1 << 20,
+}
+_STEPS: tuple[tuple[str, ...], ...] = (
+    ("vector",),
+    ("stage",),
+    ("at_once",),
+    ("group_nzs", "short_nzs"),
+    ("block_order",),
+    ("slab",),
+)
+LADDER: tuple[Case, ...] = (
+    *("row_thread", "ge_spmm", "accel_gcn"),
+    *(
+        ("lane_groups", {k: v for k, v in OFF.items() if not any(k in s for s in _STEPS[:taken])})
+        for taken in range(len(_STEPS) + 1)
+    ),
+    "cusparse",
+)
+#: Settings around those that the rule of `lane_groups` chooses.
+LANE_SETTINGS: tuple[Case, ...] = (
+    "lane_groups",
+    *(
+        ("lane_groups", {name: value})
+        for name, values in (
+            ("group_nzs", (8, 16, 24, 32, 48, 64, 128)),
+            ("short_nzs", (1, 4, 8, 16, 32)),
+            ("block_threads", (64, 128, 256)),
+            ("lanes", (4, 8, 16, 32)),
+            ("slab", (32, 48, 64, 128)),
+            ("at_once", (1, 2, 3, 4, 8)),
+            ("blocks_per_sm", (6, 8, 10, 12, 16)),
+            ("block_order", ("place", "degree")),
+        )
+        for value in values
+    ),
+    "cusparse",
+)
+#: Read before anything is timed, so that the device, the libraries and Numba are awake.
+WARM_UP = "cora"
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is measured on which graphs; `cases` None means every strategy there is."""
+
+    summary: str
+    graphs: Sequence[str]
+    columns: Sequence[int]
+    states: tuple[str, ...]
+    cases: tuple[Case, ...] | None = None
+    variants: tuple[Case, ...] = ()
+    spares_row_thread: bool = False
+
+    def chosen(self) -> list[Case]:
+        """Return the cases with the variants."""
+        every = self.cases if self.cases is not None else tuple(accelviz.strategies())
+        return [*every, *self.variants]
+
+
+STUDIES = {
+    "strategies": Study(
+        "every strategy on every graph of Table I, warm and cold (Figure 5)",
+        TWINS,
+        range(16, 129, 16),
+        STATES,
+        variants=VARIANTS,
+        spares_row_thread=True,
+    ),
+    "columns": Study(
+        "four systems at every column count, warm (Figure 6)",
+        [
+            *("pubmed-twin", "artist-twin", "collab-twin", "com-amazon-twin"),
+            *("arxiv-twin", "twitter-partial-twin", "youtube-twin", "ovcar-8h-twin"),
+        ],
+        range(16, 129),
+        ("warm",),
+        ("accel_gcn", "gnnadvisor", "graphblast", "cusparse"),
+    ),
+    "ablations": Study(
+        "Accel-GCN without its partition, its combined warp, or both, warm (Figures 7 and 8)",
+        TWINS,
+        sorted([*range(16, 129, 8), 17, 33, 50, 65, 100, 127]),
+        ("warm",),
+        tuple(
+            ("accel_gcn", {"partition": partition, "combined_warp": combined})
+            for partition in ("block", "warp")
+            for combined in (True, False)
+        ),
+    ),
+    "sweeps": Study(
+        "Accel-GCN with other settings than the published one, warm",
+        ["cora", "pubmed", "collab-twin", "artist-twin", "com-amazon-twin", "citation-twin"],
+        (16, 32, 64, 128),
+        ("warm",),
+        tuple(
+            ("accel_gcn", {"max_block_warps": block_warps, "max_warp_nzs": warp_nzs})
+            for block_warps in (1, 2, 4, 6, 8, 12, 16, 24, 32)
+            for warp_nzs in (8, 16, 32, 64, 128)
+        ),
+    ),
+    "ours": Study(
+        "our own strategy against those it should be ahead of, warm (docs/performance.md)",
+        [*SIXTEEN, *bundled_graphs()],
+        (16, 17, 32, 33, 48, 50, 64, 96, 100, 128),
+        ("warm",),
+        ("lane_groups", "cusparse", "gnnadvisor", "accel_gcn"),
+        (("cusparse", {"preprocess": False}),),
+    ),
+    "ladder": Study(
+        "from one thread a row to our own strategy, a change at a time, warm (lesson 11)",
+        [*("com-amazon-twin", "ovcar-8h-twin", "citation-twin", "ppa-twin")],
+        (32, 128),
+        ("warm",),
+        LADDER,
+    ),
+    "lanes": Study(
+        "other settings of our own strategy than its rule chooses, warm",
+        ["mit8", "pubmed", "artist-twin", "collab-twin", "com-amazon-twin", "ovcar-8h-twin"],
+        (16, 32, 64, 96, 128),
+        ("warm",),
+        LANE_SETTINGS,
+    ),
+    "half": Study(
+        "our own strategy with features kept in 16 bits, warm",
+        [
+            *("collab-twin", "com-amazon-twin", "ovcar-8h-twin", "youtube-twin", "yelp-twin"),
+            "citation-twin",
+        ],
+        (32, 64, 96, 128),
+        ("warm",),
+        (
+            "lane_groups",
+            ("lane_groups", {"storage": "float16"}),
+            ("lane_groups", {"storage": "bfloat16"}),
+        ),
+    ),
+    "bundled": Study(
+        "every strategy on the bundled real graphs, warm and cold",
+        list(bundled_graphs()),
+        COLUMNS,
+        STATES,
+    ),
+}
+
+
+def main() -> None:
+    options = parsed()
+    if options.cache:
+        os.environ["ACCELVIZ_CACHE"] = options.cache
+    if options.study == "prepare":
+        prepare(options.graphs, options.order, options.processes)
+        return
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    study = STUDIES[options.study]
+    chosen = [
+        case for case in study.chosen() if named(case) in (options.strategies or [named(case)])
+    ]
+    cases = runnable(chosen, options.device)
+    columns = options.columns
+    ends = sorted({min(columns), max(columns)})
+    run(load_graph(WARM_UP), cases, ends, ("warm",), options.device, repeats=1, path=None)
+
+    begin = time.perf_counter()
+    for i, name in enumerate(options.graphs):
+        if time.perf_counter() - begin > options.seconds:
+            print(f"stopped before {', '.join(options.graphs[i:])}")
+            break
+        start = time.perf_counter()
+        graph = opened(name, options.order, options.cache is not None)
+        made = time.perf_counter() - start
+        for some, counts in parts(study, cases, columns, graph.nnz):
+            forget_unfinished(options.output, graph.name, counts, len(some) * len(study.states))
+            run(graph, some, counts, study.states, options.device, options.repeats, options.output)
+        print(
+            f"{graph.name}: made or read in {made:.0f} s, "
+            f"measured in {time.perf_counter() - start - made:.0f} s",
+            flush=True,
+        )
+        del graph  # before the next one is made
+    report(options.output)
+
+
+def named(case: Case) -> str:
+    """Return a case's strategy."""
+    return case if isinstance(case, str) else case[0]
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    words = parser.add_subparsers(dest="study", required=True, metavar="WHAT")
+    for name, study in STUDIES.items():
+        word = words.add_parser(name, help=study.summary, description=study.summary)
+        word.add_argument("--output", required=True, type=Path, help="CSV to add to")
+        word.add_argument("--strategies", nargs="+", help="these alone of the study's")
+        word.add_argument("--columns", nargs="+", type=int, default=list(study.columns))
+        word.add_argument("--repeats", type=int, default=20, help="timed runs of each case")
+        word.add_argument("--device", default="auto", help="auto, cuda or cpu")
+        word.add_argument(
+            "--seconds", type=float, default=float("inf"), help="begin no other graph after these"
+        )
+        _about_graphs(word, study.graphs)
+    word = words.add_parser("prepare", help="make the graphs, in parallel, and keep them on disk")
+    word.add_argument("--processes", type=int, default=os.cpu_count())
+    _about_graphs(word, TWINS)
+    return parser.parse_args()
+
+
+def _about_graphs(word: argparse.ArgumentParser, graphs: Sequence[str]) -> None:
+    word.add_argument(
+        "--graphs", nargs="+", default=list(graphs), help="names that load_graph takes"
+    )
+    word.add_argument(
+        "--order", choices=["natural", "shuffled"], default="natural", help="of twins' ids"
+    )
+    word.add_argument(
+        "--cache",
+        nargs="?",
+        const=os.environ.get("ACCELVIZ_CACHE", ""),
+        metavar="FOLDER",
+        help="keep twins on disk, in the user's cache folder or in this one",
+    )
+
+
+def opened(name: str, order: str, cache: bool) -> Graph:
+    """Return a graph; of a twin in the order asked for, and kept on disk if asked."""
+    if name.lower() in bundled_graphs() or find_table_entry(name) is None:
+        return load_graph(name)
+    return load_graph(name, order=order, cache=cache)
+
+
+def runnable(cases: Sequence[Case], device: str) -> list[Case]:
+    """Return the cases that the device can run, and say which it cannot."""
+    if device == "auto":
+        executor = next(each for each in EXECUTORS if each.timed and each.why_not() is None)
+    else:
+        executor = find_executor(device)
+    tiny = load_graph(sparse.eye_array(1, format="csr"))
+    found = []
+    for case in cases:
+        parameters = case[1] if isinstance(case, tuple) else {}
+        try:
+            problem = executor.why_not(find_strategy(named(case)).plan(tiny, 1, **parameters))
+        except AccelvizError as error:
+            problem = str(error)
+        if problem is None:
+            found.append(case)
+        else:
+            print(f"left out on {executor.name}: {case}: {problem}")
+    return found
+
+
+def parts(
+    study: Study, cases: Sequence[Case], columns: Sequence[int], nonzeros: int
+) -> Iterator[tuple[list[Case], list[int]]]:
+    """Split the work by column counts into what one call measures: all of a ratio in one run."""
+    everything = list(columns)
+    if study.spares_row_thread:
+        small = nonzeros < ROW_THREAD_NONZEROS
+        everything = [d for d in columns if small and d in ROW_THREAD_COLUMNS]
+    others = [case for case in cases if case != ROW_THREAD]
+    rest = [d for d in columns if d not in everything]
+    for some, counts in ((list(cases), everything), (others, rest)):
+        if some and counts:
+            yield some, counts
+
+
+def run(
+    graph: Graph,
+    cases: Sequence[Case],
+    columns: Sequence[int],
+    states: tuple[str, ...],
+    device: str,
+    repeats: int,
+    path: Path | None,
+) -> None:
+    """Measure one graph, so that the next one finds its memory free."""
+    accelviz.benchmark(
+        graph,
+        list(cases),
+        columns,
+        device,
+        repeats=repeats,
+        states=states,
+        path=path,
+        progress=sys.stderr.isatty(),
+        on_error="record",
+    )
+
+
+def forget_unfinished(path: Path, graph: str, columns: Sequence[int], rows: int) -> None:
+    """Take the last column count out of a CSV if the run was stopped in the middle of it.
+
+    Ratios belong inside one run, so what it had measured there would have nothing to be compared
+    with; it is measured again with the rest.
+    """
+    if not path.exists():
+        return
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    if table.empty:
+        return
+    last = table.iloc[-1]
+    group = (table[["run", "graph", "columns"]] == last[["run", "graph", "columns"]]).all(axis=1)
+    if last["graph"] != graph or int(last["columns"]) not in columns:
+        return
+    failed = int((table.loc[group, "problem"] != "").sum())  # one row each, whatever the states
+    if failed == 0 and int(group.sum()) < rows:
+        with written_whole(path) as temporary:
+            table[~group].to_csv(temporary, index=False)
+        print(f"measuring {graph} with {last['columns']} columns again: it was not finished")
+
+
+def report(path: Path) -> None:
+    """Say what the CSV holds now, and what went wrong."""
+    if not path.exists():
+        return
+    table = pd.read_csv(path)
+    bad = table[table["problem"].notna()]
+    print(f"{path}: {len(table)} rows, {table['graph'].nunique()} graphs, {len(bad)} problems")
+    for (strategy, problem), rows in bad.groupby(["strategy", "problem"]):
+        print(f"  {strategy}, {len(rows)} times: {problem}")
+
+
+def prepare(names: Sequence[str], order: str, processes: int) -> None:
+    """Make twins and keep them on disk, each in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+        for done in as_completed([pool.submit(made, name, order) for name in names]):
+            print(done.result(), flush=True)
+
+
+def made(name: str, order: str) -> str:
+    """Make one graph, or read it if it is there, and say how long that took."""
+    start = time.perf_counter()
+    graph = opened(name, order, cache=True)
+    return f"{graph.name}: {graph.nnz:,} nonzeros, {time.perf_counter() - start:.1f} s"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Does warp time predict time: Accel-GCN's settings, recorded on a GPU, against their slots.
+
+    python benchmarks/warp_time.py
+
+Reads the recorded table `sweeps-h200` (`measure.py sweeps`). The prediction of a setting is the
+published setting's time times the ratio of their slots: for each block its warps times the nonzeros
+of its busiest warp. The last columns say what predicting no change at all would miss.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+import accelviz
+from accelviz import records
+from accelviz.measure.prediction import parameters_of
+from accelviz.datasets import load_graph
+from accelviz.partition.block_level import MAX_BLOCK_WARPS, MAX_WARP_NZS
+
+SETTING = ["max_block_warps", "max_warp_nzs"]
+
+
+def main() -> None:
+    table = records.recorded("sweeps-h200")
+    words = pd.DataFrame([parameters_of(text) for text in table["parameters"]])
+    table[SETTING] = words[SETTING].astype(int)
+    found = [row for _, rows in table.groupby("graph", sort=False) for row in compared(rows)]
+    print(pd.DataFrame(found).round(2).to_string(index=False))
+
+
+def compared(rows: pd.DataFrame) -> list[dict[str, object]]:
+    """Compare one graph's settings, a line for each column count."""
+    name = rows["graph"].iloc[0]
+    graph = load_graph(name.removesuffix("-twin").lower())
+    swept = accelviz.sweep(graph, **{key: sorted(set(rows[key])) for key in SETTING})
+    swept["slots"] = graph.nnz / (1 - swept["idle_share"])
+    found = []
+    for columns, measured in rows.groupby("columns"):
+        both = measured.merge(swept[[*SETTING, "slots", "idle_share"]], on=SETTING)
+        published = both.query(f"{SETTING[0]} == {MAX_BLOCK_WARPS}").set_index(SETTING[1])
+        default = published.loc[MAX_WARP_NZS]
+        time, predicted = both["median_us"], both["slots"] / default["slots"]
+        predicted = predicted * default["median_us"]
+        fastest = both.loc[time.idxmin()]
+        found.append(
+            {
+                "graph": name,
+                "columns": columns,
+                "published us": default["median_us"],
+                "fastest": f"{fastest[SETTING[0]]} x {fastest[SETTING[1]]}",
+                "of published": fastest["median_us"] / default["median_us"],
+                "rank correlation": time.corr(predicted, method="spearman"),
+                "median error": float(np.median(abs(predicted / time - 1))),
+                "error of no change": float(np.median(abs(default["median_us"] / time - 1))),
+            }
+        )
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+// Accel-GCN SpMM (ICCAD 2023, section III): Y = A X, fp32, CSR rows in ascending order of degree.
+//
+// One int4 describes a block: rows of one degree, or a part of one row that is longer than
+// DEG_BOUND. The block's warps work as combined warps: TILE_COLUMNS threads side by side cover the
+// columns, so that neighboring threads read neighboring addresses of X. A combined warp handles one
+// run of a row's nonzeros, and its sums meet those of other combined warps at three levels:
+//   1. registers           for the run itself;
+//   2. shared memory       where several combined warps of the block share a row;
+//   3. global memory       where a row is split over several blocks.
+// With COMBINED_WARP 0 each warp of the hardware is on its own instead (Figure 4a), the paper's
+// second ablation; only `place` knows the difference.
+//
+// grid  = (blocks in the metadata, tiles of TILE_COLUMNS columns)
+// block = 32 x MAX_BLOCK_WARPS threads
+
+// The plan supplies, at compile time:
+//   MAX_BLOCK_WARPS   warps in a block
+//   DEG_BOUND         most nonzeros of a row that one block handles alone
+//   INFO_FIELD_BITS   width of the low field of the metadata's info word
+//   TILE_COLUMNS      threads in a combined warp, a multiple of 32 (the paper's round_dim)
+//   SHARED_ROWS       most rows of a block whose nonzeros several combined warps share
+//   COMBINED_WARP     1, or 0 to let each warp walk the columns on its own
+#if !defined(MAX_BLOCK_WARPS) || !defined(DEG_BOUND) || !defined(INFO_FIELD_BITS) || \
+    !defined(TILE_COLUMNS) || !defined(SHARED_ROWS) || !defined(COMBINED_WARP)
+#error "accel_gcn.cu is compiled by accelviz, which supplies the constants listed above"
+#endif
+
+#include "spmm/accel_gcn.cuh"
+
+struct Block {
+    int first_row;
+    int first_nz;
+    int rows;           // rows in this block
+    int row_nzs;        // nonzeros of each row inside this block
+    int warp_nzs;       // nonzeros of each combined warp, fewer at a row's end
+    int warps_per_row;  // combined warps that share a row
+    bool split;         // other blocks hold more of this row
+};
+
+__device__ __forceinline__ Block decode(int4 metadata) {
+    const int degree = metadata.x;
+    const unsigned info = metadata.w;
+    Block block;
+    block.first_row = metadata.y;
+    block.first_nz = metadata.z;
+    block.split = degree > DEG_BOUND;
+    block.rows = block.split ? 1 : info & ((1u << INFO_FIELD_BITS) - 1);
+    block.row_nzs = block.split ? info : degree;
+    block.warp_nzs = block.split ? ceil_div(info, MAX_BLOCK_WARPS) : info >> INFO_FIELD_BITS;
+    // Most rows have one warp, which spares them the divisions, here and below.
+    const bool alone = block.row_nzs <= block.warp_nzs;
+    block.warps_per_row = alone ? 1 : ceil_div(block.row_nzs, block.warp_nzs);
+    return block;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    accel_gcn(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+              const int *__restrict__ columns, const float *__restrict__ values,
+              const float *__restrict__ X, float *__restrict__ Y, int n_cols) {
+    RECORD_WARP;
+    __shared__ float partial[SHARED_ROWS * TILE_COLUMNS];
+
+    const Block block = decode(metadata[blockIdx.x]);
+    const int first_column = blockIdx.y * TILE_COLUMNS;
+    const bool shared_sums = block.warps_per_row > 1;
+
+    if (shared_sums) {
+        for (int i = threadIdx.x; i < block.rows * TILE_COLUMNS; i += BLOCK_THREADS) {
+            partial[i] = 0.0f;
+        }
+        __syncthreads();
+    }
+
+    for (int pass = 0; pass < PASSES; ++pass) {
+        const auto [warp, lane] = place(pass);
+        const int row = shared_sums ? warp / block.warps_per_row : warp;
+        const int part = shared_sums ? warp % block.warps_per_row : 0;
+        const int column = first_column + lane;
+
+        if (row < block.rows && column < n_cols) {
+            const int row_start = block.first_nz + row * block.row_nzs;
+            const int begin = part * block.warp_nzs;
+            const int end = min(begin + block.warp_nzs, block.row_nzs);
+            const float sum =
+                dot(columns, values, X, row_start + begin, row_start + end, column, n_cols);
+            if (shared_sums) {
+                atomicAdd_block(&partial[row * TILE_COLUMNS + lane], sum);
+            } else {
+                const int output_row = output_rows[block.first_row + row];
+                emit(&Y[element(output_row, column, n_cols)], sum, block.split);
+            }
+        }
+    }
+
+    if (shared_sums) {
+        __syncthreads();
+        for (int i = threadIdx.x; i < block.rows * TILE_COLUMNS; i += BLOCK_THREADS) {
+            const int column = first_column + i % TILE_COLUMNS;
+            if (column < n_cols) {
+                const int output_row = output_rows[block.first_row + i / TILE_COLUMNS];
+                emit(&Y[element(output_row, column, n_cols)], partial[i], block.split);
+            }
+        }
+    }
+}

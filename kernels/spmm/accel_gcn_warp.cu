@@ -1,0 +1,110 @@
+// Accel-GCN's first ablation (section IV-B): the warp-level partition of Figure 3b under the same
+// combined warp. Y = A X, fp32, CSR rows in the caller's order.
+//
+// One int4 describes a warp: a run of at most max_warp_nzs nonzeros of one row. Consecutive warps
+// make a block, whatever their rows, so that each warp has to find out from its neighbors' metadata
+// where its sums meet others. The levels are those of accel_gcn.cu:
+//   1. registers           for the run itself;
+//   2. shared memory       where several warps of the block share a row: the first of them leads
+//                          and takes the row's sums to Y;
+//   3. global memory       where a row has warps in other blocks too.
+//
+// grid  = (blocks of MAX_BLOCK_WARPS runs, tiles of TILE_COLUMNS columns)
+// block = 32 x MAX_BLOCK_WARPS threads
+
+// The plan supplies, at compile time:
+//   MAX_BLOCK_WARPS   warps in a block
+//   TILE_COLUMNS      threads in a combined warp, a multiple of 32 (the paper's round_dim)
+//   SHARED_ROWS       most rows of a block that several warps share
+//   COMBINED_WARP     1, or 0 to let each warp walk the columns on its own
+#if !defined(MAX_BLOCK_WARPS) || !defined(TILE_COLUMNS) || !defined(SHARED_ROWS) || \
+    !defined(COMBINED_WARP)
+#error "accel_gcn_warp.cu is compiled by accelviz, which supplies the constants listed above"
+#endif
+
+#include "spmm/accel_gcn.cuh"
+
+#define ALL_LANES 0xffffffffu
+
+// How a block's warps share rows: bit w says that warp w has the same row as warp w - 1.
+struct Sharing {
+    unsigned continues;
+
+    // Whether a warp is the first of its row in the block.
+    __device__ __forceinline__ bool leads(int warp) const {
+        return !(continues >> warp & 1);
+    }
+    // Whether its row has another warp in the block: itself or its successor continues the row.
+    __device__ __forceinline__ bool shares(int warp) const {
+        return continues >> warp & 3;
+    }
+    // Place of its row's sums in shared memory. Rows that share have two warps or more, so half
+    // their leader's number is a place of their own below SHARED_ROWS.
+    __device__ __forceinline__ int slot(int warp) const {
+        const unsigned leaders_so_far = ~continues & ((2u << warp) - 1);
+        return (WARP_SIZE - 1 - __clz(leaders_so_far)) / 2;
+    }
+};
+
+// Every warp of the hardware looks at the whole block: lane w at warp w and its predecessor.
+__device__ __forceinline__ Sharing find_sharing(const int4 *__restrict__ metadata, int first,
+                                                int warps) {
+    const int lane = threadIdx.x % WARP_SIZE;
+    const bool same =
+        0 < lane && lane < warps && metadata[first + lane].x == metadata[first + lane - 1].x;
+    return {__ballot_sync(ALL_LANES, same)};
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    accel_gcn_warp(const int4 *__restrict__ metadata, const int *__restrict__ columns,
+                   const float *__restrict__ values, const float *__restrict__ X,
+                   float *__restrict__ Y, int n_warps, int n_cols) {
+    RECORD_WARP;
+    __shared__ float partial[SHARED_ROWS * TILE_COLUMNS];
+
+    const int first = blockIdx.x * MAX_BLOCK_WARPS;
+    const int warps = min(MAX_BLOCK_WARPS, n_warps - first);
+    const int first_column = blockIdx.y * TILE_COLUMNS;
+    const Sharing sharing = find_sharing(metadata, first, warps);
+    const bool shared_sums = sharing.continues != 0;
+    // Rows that reach over the block's ends.
+    const int row_before = first > 0 ? metadata[first - 1].x : -1;
+    const int row_after = first + warps < n_warps ? metadata[first + warps].x : -1;
+
+    if (shared_sums) {
+        for (int i = threadIdx.x; i < SHARED_ROWS * TILE_COLUMNS; i += BLOCK_THREADS) {
+            partial[i] = 0.0f;
+        }
+        __syncthreads();
+    }
+
+    for (int pass = 0; pass < PASSES; ++pass) {
+        const auto [warp, lane] = place(pass);
+        const int column = first_column + lane;
+        if (warp < warps && column < n_cols) {
+            const int4 run = metadata[first + warp];
+            const int row = run.x;
+            const float sum = dot(columns, values, X, run.y, run.y + run.z, column, n_cols);
+            if (sharing.shares(warp)) {
+                atomicAdd_block(&partial[sharing.slot(warp) * TILE_COLUMNS + lane], sum);
+            } else {
+                const bool split = row == row_before || row == row_after;
+                emit(&Y[element(row, column, n_cols)], sum, split);
+            }
+        }
+    }
+
+    if (shared_sums) {
+        __syncthreads();
+        for (int pass = 0; pass < PASSES; ++pass) {
+            const auto [warp, lane] = place(pass);
+            const int column = first_column + lane;
+            if (warp < warps && column < n_cols && sharing.leads(warp) && sharing.shares(warp)) {
+                const int row = metadata[first + warp].x;
+                const bool split = row == row_before || row == row_after;
+                const float sum = partial[sharing.slot(warp) * TILE_COLUMNS + lane];
+                emit(&Y[element(row, column, n_cols)], sum, split);
+            }
+        }
+    }
+}

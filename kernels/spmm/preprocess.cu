@@ -1,0 +1,320 @@
+// Preprocessing of lane_groups.cu on the GPU: rows sorted by degree, blocks described, nonzeros
+// brought into that order. Bit for bit what degree_sort (accelviz/ordering/degree.py) and
+// lane_group_partition (accelviz/partition/lane_groups.py) make on the CPU.
+//
+// Small graphs take a few microseconds, less than a launch and a wait of the host take. So all but
+// the copying is one launch, `partition`, whose blocks wait for each other between its steps
+// (`wait_for_all`; the launch is cooperative, so that all blocks are there at once):
+//   - a stable radix sort by degree, DIGIT_BITS at a time, in as many passes as the largest degree
+//     needs (degree_sort.cuh): `count_digits`, wait, `place`, wait;
+//   - sums over the sorted rows, from which each row learns its first nonzero and where the rows of
+//     its degree begin: `add_up`, wait, `find_blocks`, wait;
+//   - the blocks in their order: `describe_blocks`. A row begins one block at most, so counting
+//     suffices to bring blocks into the order of the graph.
+// Each warp walks rows of its own, its `share`, that are next to each other: what is counted in the
+// order of warps is counted in the order of rows, which makes the sort stable.
+//
+// `copy_nonzeros` then does as the multiplication will: a block's nonzeros lie side by side.
+//
+// partition:     grid = blocks that are on the GPU at once,  block = BLOCK_THREADS
+// copy_nonzeros: grid = any; a warp for each block of the metadata in turn
+
+// The host supplies, at compile time:
+//   BLOCK_THREADS   threads of a block, whole warps
+//   DIGIT_BITS      bits that a pass of the sort looks at
+//   INFO_FIELD_BITS width of the low field of the metadata's info word
+// and as arguments the setting of the partition, so that one compiled kernel serves all of them.
+#if !defined(BLOCK_THREADS) || !defined(DIGIT_BITS) || !defined(INFO_FIELD_BITS)
+#error "preprocess.cu is compiled by accelviz, which supplies the constants listed above"
+#endif
+
+#include "common.cuh"
+#include "spmm/degree_sort.cuh"
+
+#define INFO_FIELD_LIMIT ((1 << INFO_FIELD_BITS) - 1)
+
+#ifdef RECORD_STEPS
+// When block 0 came through each wait, in nanoseconds; first the kernel's start, last its end.
+__device__ unsigned long long step_times[32];
+#define RECORD_STEP(i) \
+    if (blockIdx.x == 0 && threadIdx.x == 0) step_times[i] = global_nanoseconds()
+#else
+#define RECORD_STEP(i)
+#endif
+
+// What the blocks have in common; zero before the launch.
+struct State {
+    unsigned arrived;  // blocks that came to `wait_for_all`, all times together
+    unsigned largest;  // degree
+    unsigned blocks;   // of the partition
+    unsigned cut_blocks;
+};
+
+// Returns when every block has come here, and what they have written can be read.
+__device__ __forceinline__ void wait_for_all(State *state, int step) {
+    __syncthreads();
+    if (gridDim.x > 1 && threadIdx.x == 0) {
+        __threadfence();
+        const unsigned before = atomicAdd(&state->arrived, 1u);
+        const unsigned all = (before / gridDim.x + 1) * gridDim.x;
+        while (*(volatile unsigned *)&state->arrived < all) {
+        }
+        __threadfence();
+    }
+    __syncthreads();
+    RECORD_STEP(step);
+}
+
+// Of the sorted rows up to some place.
+struct Totals {
+    unsigned nonzeros;  // below 2^32
+    unsigned parts;     // of cut rows
+    int run;            // where the last rows of one degree begin, -1 if before all of them
+};
+
+__device__ __forceinline__ Totals combined(const Totals &before, const Totals &own) {
+    return {before.nonzeros + own.nonzeros, before.parts + own.parts, max(before.run, own.run)};
+}
+
+__device__ __forceinline__ Totals of_lane(const Totals &totals, int lane) {
+    return {__shfl_sync(EVERY_LANE, totals.nonzeros, lane),
+            __shfl_sync(EVERY_LANE, totals.parts, lane), __shfl_sync(EVERY_LANE, totals.run, lane)};
+}
+
+__device__ __forceinline__ Totals totals_up_to_lane(Totals own) {
+#pragma unroll
+    for (int distance = 1; distance < WARP_SIZE; distance *= 2) {
+        const Totals before = {__shfl_up_sync(EVERY_LANE, own.nonzeros, distance),
+                               __shfl_up_sync(EVERY_LANE, own.parts, distance),
+                               __shfl_up_sync(EVERY_LANE, own.run, distance)};
+        if (lane_id() >= distance) own = combined(before, own);
+    }
+    return own;
+}
+
+// Algorithm 1 of Accel-GCN for groups of lanes; lane_group_partition says the same for all degrees.
+struct Setting {
+    int groups, max_group_nzs, short_nzs;
+
+    __device__ __forceinline__ int deg_bound() const {
+        return groups * max_group_nzs;
+    }
+    __device__ __forceinline__ bool cuts(int degree) const {
+        return degree > deg_bound();
+    }
+    // Groups that share a row: the smallest divisor of `groups` that suffices.
+    __device__ __forceinline__ int factor(int degree) const {
+        int factor = max((degree - 1) / max_group_nzs + 1, 1);
+        while (groups % factor) ++factor;
+        return factor;
+    }
+    __device__ __forceinline__ int block_rows(int degree) const {
+        if (degree > max_group_nzs) return groups / factor(degree);
+        return min(groups * max(short_nzs / max(degree, 1), 1), INFO_FIELD_LIMIT);
+    }
+    __device__ __forceinline__ int group_nzs(int degree) const {
+        return max(ceil_div(degree, factor(degree)), 1);
+    }
+};
+
+__device__ __forceinline__ Totals totals_of(const unsigned *degrees, int place, bool there,
+                                            const Setting &setting) {
+    if (!there) return {0, 0, -1};
+    const unsigned degree = degrees[place];
+    const unsigned parts = setting.cuts(degree) ? (degree - 1) / setting.deg_bound() + 1 : 0;
+    const bool begins = place == 0 || degrees[place - 1] != degree;
+    return {degree, parts, begins ? place : -1};
+}
+
+// Adds up each warp's rows into `warp_totals`, and the block's into `block_totals`.
+__device__ void add_up(const unsigned *degrees, Share share, const Setting &setting,
+                       Totals *warp_totals, Totals *block_totals) {
+    Totals own = {0, 0, -1};
+    for (int i = share.begin + lane_id(); i < share.end; i += WARP_SIZE) {
+        own = combined(own, totals_of(degrees, i, true, setting));
+    }
+    own = totals_up_to_lane(own);
+    if (lane_id() == WARP_SIZE - 1) warp_totals[warp_id()] = own;
+    __syncthreads();
+    if (warp_id() != 0) return;
+    own = {0, 0, -1};
+    if (lane_id() < WARPS) own = warp_totals[lane_id()];
+    own = totals_up_to_lane(own);
+    if (lane_id() == WARP_SIZE - 1) block_totals[blockIdx.x] = own;
+}
+
+// What `add_up` found in all the rows before the warp's.
+__device__ Totals totals_before(const Totals *warp_totals, const Totals *block_totals) {
+    Totals own = {0, 0, -1};
+    for (int block = lane_id(); block < int(blockIdx.x); block += WARP_SIZE) {
+        own = combined(own, block_totals[block]);
+    }
+    if (lane_id() < warp_id()) own = combined(own, warp_totals[lane_id()]);
+    return of_lane(totals_up_to_lane(own), WARP_SIZE - 1);
+}
+
+// Finds the rows that begin a block, and describes the parts of cut rows.
+//
+// `first_rows` gets, at the block's place in the wanted order, its first row, or -1 where none
+// begins; `first_nzs`, at the first row, its first nonzero; `begins` their number in each share.
+__device__ void find_blocks(const unsigned *degrees, const int *output_rows, Share share,
+                            int share_rows, Totals before, const Setting &setting, bool in_place,
+                            int *first_rows, unsigned *first_nzs, unsigned *begins, State *state,
+                            int4 *metadata) {
+    for (int first = share.begin; first < share.end; first += WARP_SIZE) {
+        const int row = first + lane_id();
+        const bool there = row < share.end;
+        const Totals own = totals_of(degrees, row, there, setting);
+        const Totals sum = combined(before, totals_up_to_lane(own));
+        if (there) {
+            const int degree = own.nonzeros;
+            const unsigned first_nz = sum.nonzeros - degree;
+            const bool cut = setting.cuts(degree);
+            for (unsigned part = 0; part < own.parts; ++part) {
+                metadata[sum.parts - own.parts + part] =
+                    make_int4(degree, row, first_nz + part * setting.deg_bound(), part);
+            }
+            const int place = in_place ? output_rows[row] : row;
+            const bool head = !cut && (row - sum.run) % setting.block_rows(degree) == 0;
+            first_rows[place] = head ? row : -1;
+            if (head) {
+                first_nzs[row] = first_nz;
+                atomicAdd(&begins[place / share_rows], 1u);
+            }
+        }
+        before = of_lane(sum, WARP_SIZE - 1);
+    }
+    const bool last = blockIdx.x == gridDim.x - 1 && threadIdx.x == BLOCK_THREADS - 1;
+    if (last) state->cut_blocks = before.parts;
+}
+
+// Rows from `first` on that have its degree, at most `most`, which are all there.
+__device__ __forceinline__ int equal_rows(const unsigned *degrees, int first, int most) {
+    const unsigned degree = degrees[first];
+    if (degrees[first + most - 1] == degree) return most;
+    int low = 1, high = most - 1;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (degrees[first + middle] == degree) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+// Describes the blocks of whole rows in the order of their places.
+__device__ void describe_blocks(const unsigned *degrees, int n_rows, Share share,
+                                const Setting &setting, const int *first_rows,
+                                const unsigned *first_nzs, const unsigned *begins, State *state,
+                                int4 *metadata) {
+    __shared__ unsigned blocks_before;
+    if (threadIdx.x == 0) blocks_before = state->cut_blocks;
+    __syncthreads();
+    const int share_before = int(blockIdx.x) * WARPS;
+    unsigned sum = 0;
+    for (int i = threadIdx.x; i < share_before; i += BLOCK_THREADS) sum += begins[i];
+    sum = sum_up_to_lane(sum);
+    if (lane_id() == WARP_SIZE - 1) atomicAdd(&blocks_before, sum);
+    __syncthreads();
+    sum = sum_up_to_lane(lane_id() < warp_id() ? begins[share_before + lane_id()] : 0);
+    unsigned next = blocks_before + __shfl_sync(EVERY_LANE, sum, WARP_SIZE - 1);
+    for (int first = share.begin; first < share.end; first += WARP_SIZE) {
+        const int place = first + lane_id();
+        const int row = place < share.end ? first_rows[place] : -1;
+        const unsigned heads = __ballot_sync(EVERY_LANE, row >= 0);
+        if (row >= 0) {
+            const int degree = degrees[row];
+            const int most = min(setting.block_rows(degree), n_rows - row);
+            const int rows = equal_rows(degrees, row, most);
+            metadata[next + __popc(heads & lanes_below())] =
+                make_int4(degree, row, first_nzs[row],
+                          unsigned(setting.group_nzs(degree)) << INFO_FIELD_BITS | rows);
+        }
+        next += __popc(heads);
+    }
+    const bool last = blockIdx.x == gridDim.x - 1 && threadIdx.x == BLOCK_THREADS - 1;
+    if (last) state->blocks = next;
+}
+
+// Sorts n_rows > 0 rows and describes the blocks. The arrays with spare_ in their names, of n_rows
+// elements, and those below them are for the kernel's own use.
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
+    partition(const long long *row_pointers, int n_rows, int groups, int max_group_nzs,
+              int short_nzs, int in_place, State *state, int *output_rows, int4 *metadata,
+              unsigned *spare_sorted, unsigned *spare_degrees, int *spare_rows,
+              unsigned *digit_counts, Totals *block_totals, unsigned *begins) {
+    __shared__ unsigned counts[WARPS * DIGITS];
+    __shared__ Totals warp_totals[WARPS];
+    __shared__ unsigned block_largest;
+    RECORD_STEP(0);
+
+    const Setting setting = {groups, max_group_nzs, short_nzs};
+    const int shares = gridDim.x * WARPS, number = blockIdx.x * WARPS + warp_id();
+    const int share_rows = ((n_rows - 1) / shares / WARP_SIZE + 1) * WARP_SIZE;
+    const Share share = {int(min((long long)number * share_rows, (long long)n_rows)),
+                         int(min((long long)(number + 1) * share_rows, (long long)n_rows))};
+    if (lane_id() == 0) begins[number] = 0;
+    if (threadIdx.x == 0) block_largest = 0;
+
+    Rows from = {row_pointers, nullptr, nullptr};
+    int step = 1, passes = 1;
+    for (int pass = 0; pass < passes; ++pass) {
+        const int shift = pass * DIGIT_BITS;
+        const unsigned largest = count_digits(from, shift, share, counts, digit_counts);
+        if (pass == 0) {
+            atomicMax(&block_largest, largest);
+            __syncthreads();
+            if (threadIdx.x == 0) atomicMax(&state->largest, block_largest);
+        }
+        wait_for_all(state, step++);
+        while (passes * DIGIT_BITS < 32 && state->largest >> passes * DIGIT_BITS) ++passes;
+        const bool final = (passes - pass) % 2 == 1;  // or one that ends where the final one will
+        unsigned *degrees = final ? spare_sorted : spare_degrees;
+        int *rows = final ? output_rows : spare_rows;
+        place(from, shift, share, counts, digit_counts, degrees, rows);
+        wait_for_all(state, step++);
+        from = {row_pointers, degrees, rows};
+    }
+
+    // From here on the sort's spare arrays hold what `find_blocks` finds.
+    add_up(spare_sorted, share, setting, warp_totals, block_totals);
+    wait_for_all(state, step++);
+    const Totals before = totals_before(warp_totals, block_totals);
+    find_blocks(spare_sorted, output_rows, share, share_rows, before, setting, in_place, spare_rows,
+                spare_degrees, begins, state, metadata);
+    wait_for_all(state, step++);
+    describe_blocks(spare_sorted, n_rows, share, setting, spare_rows, spare_degrees, begins, state,
+                    metadata);
+    __syncthreads();
+    RECORD_STEP(step);
+}
+
+// Brings the columns into sorted order, and notes where each nonzero stood, so that values can
+// follow in any number of runs.
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    copy_nonzeros(const State *__restrict__ state, const int4 *__restrict__ metadata,
+                  const int *__restrict__ output_rows, const long long *__restrict__ row_pointers,
+                  const int *__restrict__ column_indices, int *__restrict__ columns,
+                  unsigned *__restrict__ nonzero_order, int deg_bound) {
+    const unsigned blocks = state->blocks;
+    for (unsigned block = blockIdx.x * WARPS + warp_id(); block < blocks;
+         block += gridDim.x * WARPS) {
+        const int4 words = metadata[block];
+        const int degree = words.x;
+        const bool cut = degree > deg_bound;
+        const int offset = cut ? words.w * deg_bound : 0;
+        const int row_nzs = cut ? min(deg_bound, degree - offset) : degree;
+        const int size = cut ? row_nzs : (words.w & INFO_FIELD_LIMIT) * row_nzs;
+        const int *rows = &output_rows[words.y];
+        const long long first = unsigned(words.z);
+#pragma unroll 4
+        for (int i = lane_id(); i < size; i += WARP_SIZE) {
+            const int row = i / row_nzs;
+            const long long source = row_pointers[rows[row]] + offset + (i - row * row_nzs);
+            columns[first + i] = column_indices[source];
+            nonzero_order[first + i] = source;
+        }
+    }
+}
