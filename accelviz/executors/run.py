@@ -213,7 +213,7 @@ def _planned(graph: Any, strategy: Strategy, settings: dict[str, Any]) -> Plan:
         hash(key)
     except TypeError:  # a parameter that cannot be a key; the strategy says what is wrong with it
         return strategy.plan(graph, **settings)
-    return graph.store.get(key, lambda: strategy.plan(graph, **settings))  # type: ignore[no-any-return]
+    return graph.store.get(key, lambda: strategy.plan(graph, **settings))
 
 
 def _only_there(strategy: Strategy, device: str) -> None:

@@ -235,7 +235,8 @@ class _Case:
         if (key, storage) not in self._oracles:
             host = random_inputs(operation, self.graph.pattern, widths)
             if not operation.independent:  # no other column count will want them
-                self._inputs.clear(), self._oracles.clear()
+                self._inputs.clear()
+                self._oracles.clear()
             self._inputs[key] = self._inputs.get(key) or [place(array) for array in host]
             # Of the inputs as they are kept: their rounding is no mistake of the kernel.
             kept = [
@@ -247,14 +248,13 @@ class _Case:
         own = tuple(plan.widths.values()), storage
         if machine is not None and own not in self._limits:
             element = STORAGE_BYTES[storage]
-            found = limits(operation, plan.pattern, plan.widths, machine, element)
-            self._limits[own] = found
+            self._limits[own] = limits(operation, plan.pattern, plan.widths, machine, element)
         wide = operation.named(*self._inputs[key])
         inputs = {
             each.name: _cut(wide[each.name], each.shape(plan.sizes)) for each in operation.dense
         }
-        oracle, found = self._oracles[key, storage], self._limits.get(own)
-        return _measured(plan, self._executor, oracle, inputs, repeats, states, found)
+        oracle, bounds = self._oracles[key, storage], self._limits.get(own)
+        return _measured(plan, self._executor, oracle, inputs, repeats, states, bounds)
 
 
 def _cut(array: Any, shape: tuple[int, ...]) -> Any:

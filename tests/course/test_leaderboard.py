@@ -17,7 +17,7 @@ if sys.platform == "win32":
 
 import accelviz
 from accelviz import cli
-from accelviz.course import hidden
+from accelviz.course.autograde import hidden
 from accelviz.course.autograde.board import find_scheme
 from accelviz.course.autograde.leaderboard import PAPERS, leaderboard, markdown
 from accelviz.course.autograde.sandbox import Limits

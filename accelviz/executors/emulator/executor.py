@@ -143,7 +143,7 @@ class EmulatorPlan:
                     "clear what was used before the kernel ends",
                 )
         for name, array in outputs.items():
-            array[...] = memory[name].data  # type: ignore[union-attr]
+            array[...] = memory[name].data
         return outputs
 
     def memory(self, inputs: Arrays, outputs: Arrays) -> dict[str, Known | np.generic]:

@@ -62,7 +62,7 @@ def trace(
     if not isinstance(plan, Plan):
         raise ArgumentError("plan", f"got a {type(plan).__name__}", "what accelviz.plan returns")
     kernels_of(plan, "emulator")
-    blocks = [block] if np.ndim(block) == 0 else list(block)  # type: ignore[arg-type, list-item]
+    blocks: list[Any] = list(block) if isinstance(block, Iterable) else [block]
     total = int(np.prod(plan.launch.grid))
     for number in blocks:
         checked_integer("block", number, total - 1, least=0, error=ArgumentError)
