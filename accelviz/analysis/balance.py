@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.partition.summary import PartitionSummary
 from accelviz.plans import Plan
 from accelviz.workload import Workload, WorkloadStatistics, nonzeros_per_warp
 

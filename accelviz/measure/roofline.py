@@ -62,7 +62,7 @@ def roofline_table(
 
         - `flops`: 2 x nonzeros x columns, a multiplication and an addition each;
         - `bytes` by the model: compulsory ones from the recorded floor and copy bandwidth, gathered
-          ones 4 x columns x nonzeros beside the matrix (8 bytes for a nonzero and for a row pointer)
+          ones 4 x columns x nonzeros beside the matrix (8 bytes a nonzero or row pointer)
           and the result;
         - `intensity`: flops per byte;
         - `gflops`: achieved, 10^9 flops a second;

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 
-from accelviz.partition.metadata import WORD_BITS, Field, MetadataLine
 from accelviz.errors import ArgumentError
+from accelviz.partition.metadata import WORD_BITS, Field, MetadataLine
 from accelviz.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, new_axes, tell
 from accelviz.plots.texts import ink
 
