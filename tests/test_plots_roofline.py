@@ -13,7 +13,7 @@ from accelviz.analysis.limits import distinct_columns
 from accelviz.analysis.roofline import LAUNCH_US, MODELS, roofline_table, shares
 from accelviz.errors import ArgumentError
 from accelviz.plots.rooflines import roofline
-from accelviz.plots.style import BLUE, ORANGE, VERMILLION
+from accelviz.plots.style import VERMILLION, strategy_colours
 
 matplotlib.use("agg")
 
@@ -177,7 +177,8 @@ def test_graphs_and_columns_that_are_not_there_are_refused(options, message):
 
 def test_one_case_is_named_with_every_strategy_s_share():
     ax = roofline(table(*TWO))
-    assert {to_hex(BLUE.lower()): [[1, 400]], to_hex(ORANGE.lower()): [[1, 200]]} == {
+    fast, slow = (to_hex(colour) for colour in strategy_colours(["fast", "slow"]).values())
+    assert {fast: [[1, 400]], slow: [[1, 200]]} == {
         colour: [pytest.approx(xy) for xy in found] for colour, found in points(ax).items()
     }
     assert {"fast: 20 %", "slow: 10 %", "random-gather limit", "a, 10 columns"} <= set(texts(ax))

@@ -7,32 +7,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FixedLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
 from accelviz.analysis.balance import SINGLE_BINS, Integers, WarpTally, load_bins, warp_tally
 from accelviz.errors import ArgumentError
 from accelviz.partition.summary import PartitionSummary
-from accelviz.plots.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    IDLE,
-    ORANGE,
-    PLAIN,
-    PURPLE,
-    SKY,
-    VERMILLION,
-    new_figure,
-    tell,
-    tidy,
-)
+from accelviz.plots.drawing import Look, count_ticks, new_panels, nothing
+from accelviz.plots.labels import beside, counted, head
+from accelviz.plots.style import BLACK, GREY, IDLE, PLAIN, ink, strategy_colours, tell, tidy
 from accelviz.workload import WorkloadStatistics
 
-#: In the order of the strategies given.
-_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION)
-#: Those that white letters are read on.
-_DARK = (BLUE, GREEN, VERMILLION)
 #: Warps with no work, in a histogram.
 _NO_WORK = "#A8A8A8"
 #: Behind text that lies on bars.
@@ -54,9 +38,9 @@ def warp_loads(
     Parameters
     ----------
     statistics : mapping of str to WorkloadStatistics or PartitionSummary
-        Name of a strategy to what it does to one graph: `plan.statistics`, or the closed form. It
-        costs the same for a graph of any size. How the lanes of a warp share its nonzeros is not
-        seen in it.
+        Name of a strategy to what it does to one graph: `plan.statistics`, or the closed form. The
+        picture takes the same time for a graph of any size. It does not show how the lanes of a
+        warp share its nonzeros.
     workers : mapping of str to str, optional
         Name of a strategy to what its workload counts, where that is not the hardware's warps:
         `analysis.balance.worker_name(plan)`.
@@ -68,8 +52,9 @@ def warp_loads(
     list of Axes
         One under the other, all with the same bins and scales. Warps without a nonzero are drawn
         apart, in grey. Where some warp has more than `SINGLE_BINS` nonzeros the bins are those of
-        `load_bins`, two to each doubling, and the axis is logarithmic; so is that of the warps
-        where they span decades. What the degrees alone do not tell is left out and named.
+        `load_bins`, two to each doubling, and the axis is logarithmic. The axis of the warps is
+        logarithmic too where their numbers differ much. The picture leaves out what the degrees
+        alone do not determine, and says so.
 
     Raises
     ------
@@ -82,25 +67,17 @@ def warp_loads(
     known = [tally for tally in tallies.values() if tally is not None]
     largest = max((int(tally.nonzeros.max(initial=1)) for tally in known), default=1)
     uppers = load_bins(largest)
-    if axes is None:
-        page = new_figure(figsize=(10, 0.6 + 1.9 * len(statistics)))
-        axes = list(page.subplots(len(statistics), 1, squeeze=False, sharex=True)[:, 0])
-    for i, (ax, (name, tally)) in enumerate(zip(axes, tallies.items(), strict=True)):
+    size = (10, 0.6 + 1.9 * len(statistics))
+    axes = new_panels(axes, size, len(statistics), 1, sharex=True)
+    colours = strategy_colours(statistics)
+    for ax, (name, tally) in zip(axes, tallies.items(), strict=True):
         worker = (workers or {}).get(name, "warp")
         if tally is None:
-            ax.text(
-                0.5,
-                0.5,
-                "which warp gets what is not known from the degrees alone",
-                ha="center",
-                va="center",
-                transform=ax.transAxes,
-                color=GREY,
-            )
+            nothing(ax, "which warp gets what is not known from the degrees alone")
         else:
-            _load_bars(ax, tally, uppers, _COLOURS[i % len(_COLOURS)])
+            _load_bars(ax, tally, uppers, colours[name])
         if tally is None or tally.warps.size:
-            _time_strip(ax, statistics[name].idle_share, _COLOURS[i % len(_COLOURS)])
+            _time_strip(ax, statistics[name].idle_share, colours[name])
         _name_loads(ax, name, statistics[name], tally, worker)
         ax.set_ylabel(f"{worker}s")
         tidy(ax)
@@ -109,7 +86,7 @@ def warp_loads(
     others = dict.fromkeys((workers or {}).get(name, "warp") for name in statistics)
     widths = "" if largest <= SINGLE_BINS else ", two bins to each doubling"
     axes[-1].set_xlabel(f"nonzeros of a {' or '.join(others)}{widths}")
-    return list(axes)
+    return axes
 
 
 def _edges(uppers: Integers) -> tuple[np.ndarray, np.ndarray]:
@@ -125,15 +102,8 @@ def _load_bars(ax: Axes, tally: WarpTally, uppers: Integers, colour: str) -> Non
     left, right = _edges(uppers)
     counts = tally.binned(uppers)
     seen = counts > 0
-    ax.bar(
-        left[seen],
-        counts[seen],
-        (right - left)[seen],
-        align="edge",
-        color=colour,
-        edgecolor="white",
-        linewidth=0.5,
-    )
+    look: Look = {"align": "edge", "color": colour, "edgecolor": "white", "linewidth": 0.5}
+    ax.bar(left[seen], counts[seen], (right - left)[seen], **look)
     if tally.idle:
         begin, end = _idle_place(uppers)
         ax.bar(begin, tally.idle, end - begin, align="edge", color=_NO_WORK)
@@ -148,62 +118,29 @@ def _load_bars(ax: Axes, tally: WarpTally, uppers: Integers, colour: str) -> Non
         ax.axvline(tally.mean, ymax=0.62, color=BLACK, lw=1, ls=(0, (4, 2)))
     ax.axvline(largest, color=BLACK, lw=1.4)
     for x, y, text in marks:
-        right_half = _share_of_axis(x, uppers) > 0.5
-        ax.annotate(
-            text,
-            (x, y),
-            xycoords=("data", "axes fraction"),
-            xytext=(-5 if right_half else 5, 0),
-            textcoords="offset points",
-            ha="right" if right_half else "left",
-            va="center",
-            fontsize=9,
-            bbox=_PAPER,
-        )
+        end = int(uppers[-1])
+        share = x / end if end <= SINGLE_BINS else np.log(x) / np.log(end)
+        shift, side = (-5, "right") if share > 0.5 else (5, "left")
+        place: Look = {"xycoords": ("data", "axes fraction"), "ha": side, "va": "center"}
+        beside(ax, text, (x, y), (shift, 0), fontsize=9, bbox=_PAPER, **place)
 
 
 def _idle_place(uppers: Integers) -> tuple[float, float]:
     return (-1.42, -0.58) if uppers[-1:].sum() <= SINGLE_BINS else (0.28, 0.45)
 
 
-def _share_of_axis(x: float, uppers: Integers) -> float:
-    if uppers[-1] <= SINGLE_BINS:
-        return float(x / uppers[-1])
-    return float(np.log(x) / np.log(uppers[-1]))
-
-
 def _time_strip(ax: Axes, idle_share: float, colour: str) -> None:
     """Draw the time of all warps above a panel: how much of it they work, how much not."""
     if np.isnan(idle_share):
         return
-    parts = (
-        (0.0, 1 - idle_share, colour, "working"),
-        (1 - idle_share, 1.0, IDLE, "idle or waiting"),
-    )
-    for begin, end, fill, text in parts:
-        ax.add_patch(
-            Rectangle(
-                (begin, 1.03),
-                end - begin,
-                0.13,
-                transform=ax.transAxes,
-                clip_on=False,
-                facecolor=fill,
-                edgecolor="none",
-                label=text,
-            )
-        )
-        if end - begin > _LABELLED:
-            ax.text(
-                (begin + end) / 2,
-                1.093,
-                text,
-                transform=ax.transAxes,
-                ha="center",
-                va="center",
-                fontsize=8,
-                color="white" if fill in _DARK else BLACK,
-            )
+    busy = 1 - idle_share
+    parts = ((0.0, busy, colour, "working"), (busy, idle_share, IDLE, "idle or waiting"))
+    for begin, width, fill, text in parts:
+        look: Look = {"facecolor": fill, "edgecolor": "none", "label": text, "clip_on": False}
+        ax.add_patch(Rectangle((begin, 1.03), width, 0.13, transform=ax.transAxes, **look))
+        if width > _LABELLED:
+            look = {"ha": "center", "va": "center", "fontsize": 8, "color": ink(fill)}
+            ax.text(begin + width / 2, 1.093, text, transform=ax.transAxes, **look)
 
 
 def _load_axis(axes: Sequence[Axes], largest: int) -> None:
@@ -243,8 +180,7 @@ def _count_axis(axes: Sequence[Axes], tallies: Sequence[WarpTally], uppers: Inte
             ax.yaxis.set_minor_formatter(NullFormatter())
         else:
             ax.set_ylim(0, high * 1.25)
-            ax.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-            ax.yaxis.set_major_formatter("{x:,.0f}")
+            count_ticks(ax.yaxis, most=4)
 
 
 def _name_loads(
@@ -266,11 +202,10 @@ def _name_loads(
         lost = f"no {worker} has a nonzero"
     launched = ""
     if statistics.warps is not None and statistics.blocks is not None:
-        blocks = "block" if statistics.blocks == 1 else "blocks"
-        launched = f"{statistics.warps:,} {worker}s in {statistics.blocks:,} {blocks}"
+        launched = f"{statistics.warps:,} {worker}s in {counted(statistics.blocks, 'block')}"
         if tally is not None:
             launched += f", {tally.idle or 0:,} idle"
-    ax.set_title(f"{name}: {lost}", loc="left", fontsize=10.5, fontweight="bold", pad=pad)
+    head(ax, f"{name}: {lost}", pad=pad)
     ax.set_title(launched, loc="right", fontsize=9, color=GREY, pad=pad)
     said = f"{name}: {lost}" + f"; {launched}" * bool(launched)
     if tally is not None and tally.warps.size:

@@ -9,11 +9,12 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
-from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from accelviz.analysis.balance import LoadMap
 from accelviz.errors import ArgumentError
-from accelviz.plots.style import GREY, IDLE, PLAIN, ROW_COLOURS, new_figure, tell, tidy
+from accelviz.plots.drawing import Look, cells, colour_bar, count_ticks, new_panels
+from accelviz.plots.labels import beside
+from accelviz.plots.style import GREY, IDLE, PLAIN, ROW_COLOURS, tell, tidy
 from accelviz.workload import Workload
 
 #: Pictures of load maps share an axis while the narrowest has at least one in so many of its parts.
@@ -27,12 +28,12 @@ def block_close_ups(
     titles: Sequence[str] = (),
     axes: Sequence[Axes] | None = None,
 ) -> list[Axes]:
-    """Draw blocks side by side: a bar a warp, as long as its nonzeros, coloured by their row.
+    """Draw blocks side by side: a bar for each warp, a part for each of its rows.
 
     Parameters
     ----------
     works : sequence of Workload
-        One block each, as `plan.workload(block, block + 1)` gives it.
+        The work of one block in each, as `plan.workload(block, block + 1)` gives it.
     warps_per_block : int
         Warps launched, those without work included.
     titles : sequence of str, optional
@@ -43,11 +44,10 @@ def block_close_ups(
     Returns
     -------
     list of Axes
-        All with the same scale.
+        All with the same scale. The length of a bar is the nonzeros, its colours are the rows.
     """
-    if axes is None:
-        size = (2.4 * len(works) + 0.6, 1.7 + 0.16 * warps_per_block)
-        axes = list(new_figure(figsize=size).subplots(1, len(works), squeeze=False)[0])
+    size = (2.4 * len(works) + 0.6, 1.7 + 0.16 * warps_per_block)
+    axes = new_panels(axes, size, 1, len(works))
     longest = max((int(work.nz_count.max(initial=1)) for work in works), default=1)
     for i, (ax, work) in enumerate(zip(axes, works, strict=True)):
         _bars(ax, work, warps_per_block)
@@ -58,14 +58,14 @@ def block_close_ups(
             ax.set_yticklabels([])
         block = work.block[0] if len(work) else ""
         ax.set_title(titles[i] if titles else f"block {block}", fontsize=8.5)
-        ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+        count_ticks(ax.xaxis, most=4)
         ax.set_xlabel("nonzeros")
         busy = np.unique(work.warp[work.nz_count > 0]).size
         tell(ax, f"Block {block}: {busy} of {warps_per_block} warps have nonzeros.")
         tidy(ax)
     if axes:
         axes[0].set_ylabel("warp")
-    return list(axes)
+    return axes
 
 
 def _bars(ax: Axes, work: Workload, warps_per_block: int) -> None:
@@ -77,15 +77,7 @@ def _bars(ax: Axes, work: Workload, warps_per_block: int) -> None:
         ax.barh(warp, count, left=left[warp], height=0.8, color=colour, ec="white", lw=0.5)
         left[warp] += count
     for warp in np.flatnonzero(left == 0):
-        ax.annotate(
-            "idle",
-            (0, warp),
-            (2, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=7,
-            color=GREY,
-        )
+        beside(ax, "idle", (0, warp), (2, 0), va="center", fontsize=7, color=GREY)
 
 
 def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None) -> list[Axes]:
@@ -94,16 +86,17 @@ def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None
     Parameters
     ----------
     maps : mapping of str to LoadMap
-        Title to loads. A block is a column of the picture, a warp a line; an idle warp is light
-        grey. Where only a sample of the blocks is shown, the picture says so. One or more.
+        Title to loads, one or more. A block is a column of the picture, a warp is a line, and idle
+        warps are light grey. Where only a sample of the blocks is shown, the picture says so.
     axes : sequence of Axes, optional
         One for each map; a new figure if not given.
 
     Returns
     -------
     list of Axes
-        All with the same colours, and with the same blocks unless a picture would then be narrower
-        than an eighth of the widest; then each has an axis of its own, and the last one says so.
+        All with the same colours. They share the axis of blocks, unless one of them would then be
+        narrower than an eighth of the widest. In that case each has its own axis, and the last one
+        says so.
 
     Raises
     ------
@@ -112,11 +105,9 @@ def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None
     """
     if not maps:
         raise ArgumentError("maps", "no load map", "one or more, by title")
-    if axes is None:
-        size = (10, 0.4 + 1.8 * len(maps))
-        axes = list(new_figure(figsize=size).subplots(len(maps), 1, squeeze=False)[:, 0])
-    top = max((float(each.load.max(initial=1)) for each in maps.values()), default=1.0)
-    widest = max((each.n_blocks for each in maps.values()), default=1) or 1
+    axes = new_panels(axes, (10, 0.4 + 1.8 * len(maps)), len(maps), 1)
+    top = max(float(each.load.max(initial=1)) for each in maps.values())
+    widest = max(each.n_blocks for each in maps.values()) or 1
     narrowest = min((each.n_blocks for each in maps.values() if each.n_blocks), default=1)
     own = narrowest * _NARROWEST < widest
     norm = LogNorm(1, max(top, 2))
@@ -124,36 +115,22 @@ def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None
     for ax, (title, each) in zip(axes, maps.items(), strict=True):
         columns, warps = each.load.shape
         if columns:
-            ax.imshow(
-                np.ma.masked_equal(each.load.T, 0),
-                aspect="auto",
-                interpolation="nearest",
-                cmap=colours,
-                norm=norm,
-                extent=(-0.5, columns * each.every - 0.5, warps - 0.5, -0.5),
-            )
+            extent = (-0.5, columns * each.every - 0.5, warps - 0.5, -0.5)
+            cells(ax, np.ma.masked_equal(each.load.T, 0), colours, norm, extent=extent)
         else:
             ax.set_yticks([])
         ax.set_xlim(-0.5, ((each.n_blocks or 1) if own else widest) - 0.5)
-        ax.xaxis.set_major_locator(MaxNLocator(7, integer=True))
-        ax.xaxis.set_major_formatter("{x:,.0f}")
-        ax.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+        count_ticks(ax.xaxis, most=7)
+        if columns:
+            count_ticks(ax.yaxis, most=4)
         ax.set_ylabel(each.worker.replace(" ", "\n"))
         ax.set_title(title, loc="left", fontsize=9.5)
         tell(ax, f"{title}: the nonzeros of each {each.worker} of {each.n_blocks:,} blocks.")
         if each.every > 1:
-            ax.annotate(
-                f"one block of {each.every:,} is shown",
-                (1, 1.02),
-                xycoords="axes fraction",
-                ha="right",
-                fontsize=8,
-                color=GREY,
-            )
+            look: Look = {"ha": "right", "fontsize": 8, "color": GREY, "transform": ax.transAxes}
+            ax.text(1, 1.02, f"one block of {each.every:,} is shown", **look)
     axes[-1].set_xlabel("block" + " (each picture as wide as its own blocks)" * own)
-    bar = axes[-1].figure.colorbar(ScalarMappable(norm, colours), ax=axes, pad=0.01, aspect=25)
-    bar.ax.yaxis.set_major_formatter(PLAIN)
-    bar.ax.yaxis.set_minor_formatter(NullFormatter())
     workers = " or ".join(dict.fromkeys(each.worker for each in maps.values()))
-    bar.set_label(f"nonzeros of the {workers}\n(grey: idle)", fontsize=9)
-    return list(axes)
+    label = f"nonzeros of the {workers}\n(grey: idle)"
+    colour_bar(axes, ScalarMappable(norm, colours), label, format=PLAIN)
+    return axes

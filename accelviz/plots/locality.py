@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 
 from accelviz.analysis.locality import Locality
-from accelviz.plots.style import BLACK, BLUE, GREY, ORANGE, new_figure, tell, tidy
+from accelviz.plots.drawing import Look, new_panels
+from accelviz.plots.style import BLACK, BLUE, GREY, ORANGE, tell, tidy
 
 #: Statistic to what its axis says.
 _AXES = {
@@ -37,9 +38,7 @@ def locality_brackets(
     list of Axes
         One for each statistic.
     """
-    if axes is None:
-        size = (12.5, 0.9 + 0.32 * len(graphs))
-        axes = list(new_figure(figsize=size).subplots(1, 4, sharey=True))
+    axes = new_panels(axes, (12.5, 0.9 + 0.32 * len(graphs)), 1, 4, sharey=True)
     for ax, (statistic, label) in zip(axes, _AXES.items(), strict=True):
         between = 0
         for y, found in enumerate(graphs.values()):
@@ -59,6 +58,6 @@ def locality_brackets(
     handles, labels = axes[0].get_legend_handles_labels()
     named = dict(zip(labels, handles, strict=True))
     if named:
-        figure = axes[0].figure
-        figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=3, fontsize=9)
-    return list(axes)
+        place: Look = {"loc": "outside upper center", "ncols": 3, "fontsize": 9}
+        axes[0].figure.legend(named.values(), named.keys(), **place)
+    return axes
