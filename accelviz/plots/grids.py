@@ -12,7 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize, TwoSlopeNorm
 from accelviz.analysis.comparison import CELL, geometric_mean, labelled, latest, speedups
 from accelviz.errors import ArgumentError
 from accelviz.plots.drawing import Look, cells, new_axes
-from accelviz.plots.labels import head
+from accelviz.plots.labels import write_title
 from accelviz.plots.style import BLACK, BLUE, VERMILLION, ink, tell, tidy
 
 #: From losses through "the same" to gains; the numbers say it too.
@@ -136,7 +136,8 @@ def _drawn(
     order = ratios.apply(_mean, axis=1).sort_values(ascending=False).index
     shown = pd.concat([ratios.loc[order], means])
     every = ratios.melt()["value"].dropna()
-    ax = new_axes(ax, figsize=(2.6 + 0.62 * shown.shape[1], 1.4 + 0.27 * len(shown)))
+    size = (max(7.0, 2.6 + 0.62 * shown.shape[1]), 1.4 + 0.27 * len(shown))
+    ax = new_axes(ax, figsize=size)
     logs = np.log2(shown.to_numpy(dtype=float))
     image = cells(ax, logs, colours, norm)
     for (y, x), value in np.ndenumerate(shown.to_numpy(dtype=float)):
@@ -152,7 +153,7 @@ def _drawn(
     ax.set_yticks(range(len(shown)), list(shown.index), fontsize=8)
     ax.tick_params(length=0)
     mean = f"{_mean(every):.2f}{unit}"
-    head(ax, f"{title}: {mean}")
+    write_title(ax, f"{title}: {mean}")
     smaller = f"{(every < 1).sum()} of {len(every)} {below}"
     ax.set_xlabel(f"columns of the features   ({smaller}, lowest {every.min():.2f})")
     tell(
