@@ -20,7 +20,7 @@ from accelviz.analysis.balance import (
 )
 from accelviz.errors import ArgumentError
 from accelviz.partition.summary import Loads, PartitionSummary
-from accelviz.plots.load_histograms import warp_loads
+from accelviz.plots.loads import warp_loads
 from accelviz.workload import WorkloadStatistics, nonzeros_per_warp
 from tests.graphs import GRAPHS
 

@@ -54,7 +54,10 @@ def block_assignment(shown: Assignment, *, ax: Axes | None = None) -> Axes:
         scale, which its label says.
     """
     rows, runs = shown.rows, shown.runs
-    line = _lines(shown)
+    reach = _reach(shown)
+    parted = np.zeros(len(reach))  # where no block goes on in the next row
+    parted[1:] = reach["min"].to_numpy()[1:] > reach["max"].to_numpy()[:-1]
+    line = np.arange(len(reach)) + _GAP * np.cumsum(parted)
     height = (line.max(initial=0) + 1) * _INCHES + 1.4
     ax = new_axes(ax, figsize=(9.5, float(np.clip(height, 2.0, _HIGHEST))))
     place = pd.Series(line, index=rows["row"])
@@ -83,32 +86,19 @@ def block_assignment(shown: Assignment, *, ax: Axes | None = None) -> Axes:
     ax.tick_params(axis="y", length=0)
     title = f"{shown.strategy} on {shown.graph}: {_loads(shown)}"
     note = f"{_share(shown)}; a colour is a block, a shade a {shown.worker} with its number"
-    _heading(ax, title, note + "; grey: not shown" * (not shown.whole))
-    tell(ax, f"{title}. Shown: {_share(shown)}. {_longest(shown)}")
-    return tidy(ax)
-
-
-def _heading(ax: Axes, title: str, note: str) -> None:
     width = points(ax)[0]
-    notes = textwrap.wrap(note, int(width / _LETTER))
+    notes = textwrap.wrap(note + "; grey: not shown" * (not shown.whole), int(width / _LETTER))
     small: Look = {"xycoords": "axes fraction", "fontsize": 9, "color": GREY}
     beside(ax, "\n".join(notes), (0, 1), (0, 5), **small)
     head(ax, textwrap.fill(title, int(width / _BOLD)), 11, pad=8 + 12 * len(notes))
+    tell(ax, f"{title}. Shown: {_share(shown)}. {_longest(shown)}")
+    return tidy(ax)
 
 
 def _reach(shown: Assignment) -> pd.DataFrame:
     """Return the first and the last block of each row that is shown, -1 if none is."""
     reach = shown.runs.groupby("row")["block"].agg(["min", "max"])
     return reach.reindex(shown.rows["row"], fill_value=-1)
-
-
-def _lines(shown: Assignment) -> npt.NDArray[np.float64]:
-    """Place the rows one apart, with a gap where no block goes on in the next one."""
-    reach = _reach(shown)
-    gap = np.zeros(len(reach))
-    gap[1:] = reach["min"].to_numpy()[1:] > reach["max"].to_numpy()[:-1]
-    lines: npt.NDArray[np.float64] = np.arange(len(reach)) + _GAP * np.cumsum(gap)
-    return lines
 
 
 def _horizontal(ax: Axes, shown: Assignment, low: int, high: int) -> None:
@@ -189,7 +179,9 @@ def _labels(ax: Axes, shown: Assignment, place: pd.Series, end: pd.Series) -> No
     for _, rows in reach.groupby(group.to_numpy()):
         first, last = int(rows["min"].iloc[0]), int(rows["max"].iloc[0])
         degree = degrees[rows["row"]]
-        text = _rows_text(len(rows), degree)
+        low, high = int(degree.min()), int(degree.max())
+        text = f"{len(rows)} rows of degree" if len(rows) > 1 else "a row of degree"
+        text += f" {low:,}" if low == high else f"s {low:,} to {high:,}"
         if first < 0:
             text = f"no block: {text}"
         elif first < last:
@@ -201,12 +193,6 @@ def _labels(ax: Axes, shown: Assignment, place: pd.Series, end: pd.Series) -> No
         near = (lines - lines.mean()).abs() < (1 + _BAR) / 2  # the bars that it could hide
         at = (float(_transformed(ax, end[rows["row"]][near].max())), lines.mean())
         beside(ax, text, at, (5, 0), xycoords=ax.get_yaxis_transform(), va="center", fontsize=8)
-
-
-def _rows_text(count: int, degree: pd.Series) -> str:
-    low, high = int(degree.min()), int(degree.max())
-    degrees = f"degree {low:,}" if low == high else f"degrees {low:,} to {high:,}"
-    return f"{count} rows of {degrees}" if count > 1 else f"a row of {degrees}"
 
 
 def _loads(shown: Assignment) -> str:

@@ -152,7 +152,11 @@ def degree_shares(
         y = np.concatenate([[zero], curve, [1.0]])
         ax.step(x, y, where="post", color=colour, lw=2.2, zorder=3)
         _name_curve(ax, name, colour, x, y, side)
-    who = _longest_name(longest.rows, longest.n_rows, share)
+    who = f"the {100 * share:g} % longest rows"
+    if longest.rows < 10:  # the percentage would be wrong, because a part of a row is rounded
+        who = f"the {longest.rows} longest rows"
+    if longest.rows == 1:
+        who = f"the longest of {longest.n_rows:,} rows"
     ax.plot([longest.degree] * 2, [1 - longest.share, 1], color=VERMILLION, lw=3, zorder=4)
     _name_longest(ax, f"{who}:\n{percent_text(longest.share)} of the nonzeros", longest)
     _shade(ax, _with_shares(bounds or {}, degrees, of_rows, of_nonzeros))
@@ -177,15 +181,16 @@ def _logarithmic(ax: Axes, degrees: Degrees, rows: Degrees) -> None:
     label = "rows with that degree"
     if seen.sum() > MOST_POINTS:
         bins = logarithmic_bins(degrees, rows)
-        heights = bins.rows_per_degree
-        bottom = heights.min() * 0.5
-        ax.bar(bins.low - 0.5, heights - bottom, bins.widths, bottom=bottom, **_BARS)
-        _headroom(ax, bottom, heights.max())
+        heights: npt.NDArray[Any] = bins.rows_per_degree
+        low = heights.min() * 0.5
+        ax.bar(bins.low - 0.5, heights - low, bins.widths, bottom=low, **_BARS)
         label = "rows per degree, mean over each bar's degrees"
     elif seen.any():
-        ax.vlines(degrees[seen], 0.6, rows[seen], color=BLUE, lw=1.0, alpha=0.35)
-        ax.plot(degrees[seen], rows[seen], "o", ms=4, color=BLUE, zorder=3)
-        _headroom(ax, 0.6, rows[seen].max())
+        low, heights = 0.6, rows[seen]
+        ax.vlines(degrees[seen], low, heights, color=BLUE, lw=1.0, alpha=0.35)
+        ax.plot(degrees[seen], heights, "o", ms=4, color=BLUE, zorder=3)
+    if seen.any():  # with room for the names of the bands
+        ax.set_ylim(low, heights.max() * max(3.0, (heights.max() / low) ** 0.12))
     ax.set_xlim(0.8 if largest > 1 else 0.4, largest * 1.6)
     log_ticks(ax.xaxis, PLAIN, 40)
     log_ticks(ax.yaxis, _FRACTION, 40)
@@ -230,12 +235,11 @@ def _shade(ax: Axes, bounds: Mapping[int, str]) -> None:
     places = [[to_axes.transform((x, 1))[0] for x in band[:2]] for band in bands]
     wanted = [_LETTER * max(map(len, band[2].split("\n"))) / points(ax)[0] for band in bands]
     crowded = any(stop - start < w for (start, stop), w in zip(places, wanted, strict=True))
-    for i, ((left, right, label), (start, stop)) in enumerate(zip(bands, places, strict=True)):
+    for i, ((left, right, label), place) in enumerate(zip(bands, places, strict=True)):
         if i % 2 == 0:
             ax.axvspan(left, right, color=IDLE, zorder=0, lw=0)
         middle = (left * right) ** 0.5 if logarithmic else (left + right) / 2
-        centre = (start + stop) / 2
-        half = wanted[i] / 2
+        centre, half = sum(place) / 2, wanted[i] / 2
         ha = "left" if centre < half else "right" if centre > 1 - half else "center"
         at = ({"left": left, "center": middle, "right": right}[ha], 0.98)
         # One under the other where they would not fit side by side.
@@ -258,21 +262,14 @@ def _with_shares(
     return texts
 
 
-def _headroom(ax: Axes, low: float, high: float) -> None:
-    """Leave room above what is drawn on a logarithmic axis, for the names of the bands."""
-    ax.set_ylim(low, high * max(3.0, (high / low) ** 0.12))
-
-
 def _name_longest(ax: Axes, text: str, longest: LongestRows) -> None:
     """Write what the longest rows hold where no curve can be: right of them and lower."""
     left, end = ax.get_xlim()
-    far = np.log(longest.degree / left) / np.log(end / left) > 0.65
-    place: Look = {"textcoords": "data", "ha": "left"}
-    place["xytext"] = (longest.degree, (1 - longest.share) / 3)
-    if far:
-        place = {"textcoords": "axes fraction", "ha": "right", "xytext": (0.985, 0.04)}
-    line = {"arrowstyle": "-", "color": VERMILLION, "lw": 0.8, "shrinkB": 0}
-    line["relpos"] = (0.9 if far else 0, 1)
+    line = {"arrowstyle": "-", "color": VERMILLION, "lw": 0.8, "shrinkB": 0, "relpos": (0, 1)}
+    place: Look = {"ha": "left", "xytext": (longest.degree, (1 - longest.share) / 3)}
+    if np.log(longest.degree / left) / np.log(end / left) > 0.65:
+        place = {"ha": "right", "xytext": (0.985, 0.04), "textcoords": "axes fraction"}
+        line["relpos"] = (0.9, 1)
     look: Look = {"va": "bottom", "fontsize": 9, "color": VERMILLION, "zorder": 5}
     ax.annotate(text, (longest.degree, 1 - longest.share), arrowprops=line, **place, **look)
 
@@ -297,10 +294,3 @@ def _summary(degrees: Degrees, rows: Degrees) -> str:
         return f"every row has {counted(largest, 'nonzero')}"
     most = counted(median, "nonzero")
     return f"half of the rows have at most {most}, the longest has {largest:,}"
-
-
-def _longest_name(rows: int, n_rows: int, share: float) -> str:
-    if rows == 1:
-        return f"the longest of {n_rows:,} rows"
-    # Of fewer rows the percentage would be wrong, because a part of a row is rounded.
-    return f"the {100 * share:g} % longest rows" if rows >= 10 else f"the {rows} longest rows"

@@ -66,7 +66,10 @@ def speedup_grid(
         others = [name for name in dict.fromkeys(table["strategy"]) if name != baseline.split()[0]]
         strategy = "lane_groups" if "lane_groups" in others or not others else others[0]
         defaults.append(strategy)
-    found = speedups(_fastest(table, defaults), baseline, strategy)
+    # Of strategies with several settings, the fastest of each cell.
+    ordered = table[table["strategy"].isin(defaults)].sort_values("median_us")
+    slower = ordered.index[ordered.duplicated([*CELL, "strategy"])]
+    found = speedups(table.drop(index=slower), baseline, strategy)
     versus, own = called or (baseline, strategy)
     ratios = found.pivot_table(index="graph", columns="columns", values="speedup")
     norm = TwoSlopeNorm(0, _WORST, _BEST)
@@ -111,13 +114,6 @@ def limit_grid(
     shares = rows.pivot_table(index="graph", columns="columns", values="share")
     title = f"Share of the random-gather limit that {called or strategy} reaches"
     return _drawn(ax, shares, title, "", "below it", "Blues", Normalize(-2.5, _BEST))
-
-
-def _fastest(table: pd.DataFrame, strategies: list[str]) -> pd.DataFrame:
-    """Keep, of these strategies, the fastest setting of each cell."""
-    ordered = table[table["strategy"].isin(strategies)].sort_values("median_us")
-    slower = ordered.index[ordered.duplicated([*CELL, "strategy"])]
-    return table.drop(index=slower)
 
 
 def _drawn(

@@ -74,17 +74,13 @@ def lane_map(
     """
     if not traces:
         raise ArgumentError("traces", "no trace", "one or more, by title")
-    everything = {
-        title: column_visits(traced, n_cols, array=array) for title, traced in traces.items()
-    }
+    visited = {title: column_visits(each, n_cols, array=array) for title, each in traces.items()}
     count = min(max(2, -(-n_cols // WARP_SIZE)), MOST_WARPS)
     bars = {}
-    for title, visits in everything.items():
-        if warps is None:
-            visits = first_warps(visits, count)
-        else:
-            visits = visits[visits["warp"].isin(list(warps))]
-        bars[title] = stack_runs(column_runs(visits))
+    for title, visits in visited.items():
+        mine = visits["warp"].isin(list(warps or ()))
+        seen = first_warps(visits, count) if warps is None else visits[mine]
+        bars[title] = stack_runs(column_runs(seen))
     turns = max(1, *(int(each["turn"].max()) + 1 for each in bars.values() if len(each)), 1)
     drawn = min(turns, MOST_TURNS)
     lines = drawn * max(1, *(_lines(each) for each in bars.values()), 1)
@@ -95,7 +91,8 @@ def lane_map(
         texts = _draw(ax, seen, drawn, n_cols, below=44 if turns > drawn else 32)
         ax.set_xlim(0, n_cols)
         ax.set_ylim(drawn, 0)
-        ax.xaxis.set_major_locator(FixedLocator(_ticks(n_cols)))
+        step = WARP_SIZE * -(-n_cols // (8 * WARP_SIZE))
+        ax.xaxis.set_major_locator(FixedLocator([*range(0, n_cols - step // 4, step), n_cols]))
         ax.yaxis.set_major_locator(MaxNLocator(8, integer=True))
         label = [f"column of {array}"]
         if texts:
@@ -103,15 +100,9 @@ def lane_map(
         if turns > drawn:
             label.append(f"the first {drawn:,} of {turns:,} turns are shown")
         ax.set_xlabel("\n".join(wrapped(line, len(traces), 9.5) for line in label), fontsize=9.5)
-        _name(ax, title, traces[title], everything[title], found, n_cols, array, len(traces))
+        _name(ax, title, traces[title], visited[title], found, n_cols, array, len(traces))
     axes[0].set_ylabel(f"time: turns of each warp to read {array}")
     return axes
-
-
-def _ticks(n_cols: int) -> list[int]:
-    """Return multiples of the warp size up to the last column, and this."""
-    step = WARP_SIZE * -(-n_cols // (8 * WARP_SIZE))
-    return [*range(0, n_cols - step // 4, step), n_cols]
 
 
 def _lines(bars: pd.DataFrame) -> int:
@@ -153,13 +144,13 @@ def _write(ax: Axes, bar: Any, warp: str, colour: str, height: float, wide: floa
     y = bar.turn + (bar.line + 0.5) * height
     style: Look = {"va": "center", "fontsize": _BAR_TEXT, "color": ink(colour), "clip_on": True}
     room = wide / _LETTER
-    ends = (str(bar.first_lane), str(bar.last_lane))
     taken = 0.0
     if room > 8 + len(warp):
         pad = 0.5 * _LETTER / wide * bar.columns
-        ax.text(bar.column + pad, y, ends[0], ha="left", **style)
+        ax.text(bar.column + pad, y, str(bar.first_lane), ha="left", **style)
         if bar.lanes > 1:
-            ax.text(bar.column + bar.columns - pad, y, ends[1], ha="right", **style)
+            end = bar.column + bar.columns - pad
+            ax.text(end, y, str(bar.last_lane), ha="right", **style)
         taken = 6.0
     row = f"row {bar.row:,}"
     texts = (f"{warp} reads {row}", f"{warp}: {row}", f"w{bar.warp}: {row}", warp, f"w{bar.warp}")

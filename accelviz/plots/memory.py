@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, Normalize, to_rgb
 
-from accelviz.analysis.lanes import Places, SectorMap, request_numbers, sector_map, sector_runs
+from accelviz.analysis.lanes import Places, request_numbers, sector_map, sector_runs
 from accelviz.analysis.traffic import SECTOR_BYTES, requests
 from accelviz.errors import ArgumentError
 from accelviz.plots.drawing import Look, cells, colour_bar, count_ticks, new_panels, rectangles
@@ -51,15 +51,7 @@ class _Trace:
     total: int
 
     @classmethod
-    def of(
-        cls,
-        title: str,
-        traced: pd.DataFrame,
-        warps: Sequence[int] | None,
-        between: tuple[int, int] | None,
-    ) -> _Trace:
-        if warps is not None:
-            traced = traced[traced["warp"].isin(list(warps))]
+    def of(cls, title: str, traced: pd.DataFrame, between: tuple[int, int] | None) -> _Trace:
         number = request_numbers(traced)
         total = int(number.max(initial=-1)) + 1
         first, stop = between or (0, total)
@@ -102,17 +94,16 @@ def access_map(
     Returns
     -------
     list of Axes
-        As they are in `axes`. To the right are the requests in the order in which they are made,
-        upwards the addresses, sector by sector: one axis of addresses for all traces. A sector that
-        a request moves is pale, the bytes of it that some lane asks for are full, in the colour of
-        the warp: four full sectors where 32 lanes read neighboring floats, 32 pale ones where
-        each lane reads somewhere else. Of arrays with loads and stores or atomics, stores have
-        a black edge and atomics a red one. Where only few sectors are touched between the first and
-        the last, those that are not have no place, and the panel says so.
+        As they are in `axes`: requests to the right, in order, and addresses upwards, sector by
+        sector, the same for all traces. A sector that a request moves is pale, and the bytes of it
+        that a lane asks for have the full colour of the warp. Thus 32 lanes that read neighboring
+        floats are four full sectors, and 32 lanes that read here and there are 32 pale ones. Where
+        an array has several kinds of requests, stores have a black edge and atomics a red one.
+        Where few sectors are touched, the others have no place, and the panel says so.
 
         More than `MOST_REQUESTS` requests (over the width of the page) or `MOST_SECTORS` sectors
-        make an image of at most `LINES` x `COLUMNS` cells, and the picture says how much each of
-        them is. Its colour is the share of the moved bytes that is asked for.
+        make an image of at most `LINES` x `COLUMNS` cells, and the picture says how much a cell is.
+        Its colour is the share of the moved bytes that is asked for.
 
     Raises
     ------
@@ -123,18 +114,20 @@ def access_map(
     if not traces:
         raise ArgumentError("traces", "no trace", "one or more, by title")
     if between is not None and not 0 <= between[0] < between[1]:
-        raise ArgumentError(
-            "between", f"got {between}", "two ascending numbers, the first 0 or more"
-        )
-    cut = [_Trace.of(title, traced, warps, between) for title, traced in traces.items()]
+        expected = "two ascending numbers, the first 0 or more"
+        raise ArgumentError("between", f"got {between}", expected)
+    cut = []
+    for title, traced in traces.items():
+        chosen = traced if warps is None else traced[traced["warp"].isin(list(warps))]
+        cut.append(_Trace.of(title, chosen, between))
     names = _arrays(traces, cut, arrays) or [""]
-    places = {
-        name: Places.of(
-            np.concatenate([each.runs_of(name)["sector"].to_numpy(np.int64) for each in cut])
-        )
-        for name in names
-    }
-    single = all(_can_be_seen(each, len(cut)) for each in cut)
+    places = {}
+    for name in names:
+        touched = [each.runs_of(name)["sector"].to_numpy(np.int64) for each in cut]
+        places[name] = Places.of(np.concatenate(touched))
+    single = all(
+        each.shown * len(cut) <= MOST_REQUESTS and len(each.runs) <= MOST_SECTORS for each in cut
+    )
     width = max(each.shown for each in cut) if single else None
     heights = [float(np.clip(1.2 * np.log2(places[name].n + 1), 1.6, 12)) for name in names]
     room = 1.3 + 0.4 * len(heights)
@@ -150,7 +143,15 @@ def access_map(
     for ax, each in zip(panels[0], cut, strict=True):
         _head(ax, each, names, len(cut))
     for ax, each in zip(panels[-1], cut, strict=True):
-        ax.set_xlabel(_time_label(each, single=single, panels=len(cut)), fontsize=9.5)
+        label = "time: requests, in order"
+        if each.shown < each.total:
+            last = each.first + each.shown - 1
+            label += f"\n{each.first:,} to {last:,} of {each.total:,} are shown"
+        per_cell = max(1, -(-each.shown // (COLUMNS // len(cut))))
+        note = f"{counted(per_cell, 'request')} to a cell"
+        if single:
+            note = wrapped("pale: moved, full: asked for; colours: warps", len(cut), 9.5)
+        ax.set_xlabel(f"{label}\n{note}", fontsize=9.5)
     if not single:
         shares = ScalarMappable(Normalize(0, 1), _SHARE)
         bar = colour_bar(axes, shares, "share of the moved bytes that is asked for", aspect=30)
@@ -172,18 +173,14 @@ def _arrays(
     return list(wanted)
 
 
-def _can_be_seen(each: _Trace, panels: int) -> bool:
-    return each.shown * panels <= MOST_REQUESTS and len(each.runs) <= MOST_SECTORS
-
-
 def _panel(
     ax: Axes, each: _Trace, name: str, places: Places, width: int | None, panels: int
 ) -> None:
     """Draw the requests of one array, one by one if there is a width that all panels share."""
     runs, costs = each.runs_of(name), each.costs_of(name)
     shared = _is_shared(costs)
-    ax.set_xlim(each.first - 0.5, each.first + max(width or each.shown, 1) - 0.5)
-    ax.set_ylim(0, max(places.n, 1))
+    left, top = each.first - 0.5, max(places.n, 1)
+    ax.set(xlim=(left, left + max(width or each.shown, 1)), ylim=(0, top))
     count_ticks(ax.xaxis, most=6 if panels < 3 else 3)
     count_ticks(ax.yaxis, most=4)
     tidy(ax)
@@ -200,7 +197,12 @@ def _panel(
         notes += [edges] if edges else []
     else:
         found = sector_map(runs, places, each.shown, lines=LINES, columns=COLUMNS // panels)
-        _image(ax, found, each, places, shared=shared)
+        # What is not moved in sectors is all asked for.
+        share = np.where(np.isnan(found.share), np.nan, 1.0) if shared else found.share
+        right = left + share.shape[1] * found.requests_per_column
+        extent = (left, right, 0, share.shape[0] * found.places_per_line)
+        cells(ax, share, _SHARE, Normalize(0, 1), origin="lower", extent=extent)
+        ax.set(xlim=(left, left + max(each.shown, 1)), ylim=(0, top))
         if found.places_per_line > 1:
             notes.append(f"{found.places_per_line:,} sectors to a cell")
     said = _cost(name, runs, costs)
@@ -238,19 +240,6 @@ def _sectors(ax: Axes, runs: pd.DataFrame, places: Places, each: _Trace, *, shar
         rectangles(ax, *full, facecolors=colours[chosen], **edge, snap=False)
     edged = [f"{kind}s {colour}" for kind, colour in _EDGE_NAMES.items() if kind in kinds]
     return "with edge: " + ", ".join(edged) if several else ""
-
-
-def _image(ax: Axes, found: SectorMap, each: _Trace, places: Places, *, shared: bool) -> None:
-    """Draw what share of the moved bytes is asked for, cell by cell."""
-    share = found.share
-    if shared:  # not moved in sectors
-        share = np.where(np.isnan(share), np.nan, 1.0)
-    lines, columns = share.shape
-    right = each.first - 0.5 + columns * found.requests_per_column
-    extent = (each.first - 0.5, right, 0, lines * found.places_per_line)
-    cells(ax, share, _SHARE, Normalize(0, 1), origin="lower", extent=extent)
-    ax.set_xlim(each.first - 0.5, each.first + max(each.shown, 1) - 0.5)
-    ax.set_ylim(0, places.n)
 
 
 def _is_shared(costs: pd.DataFrame) -> bool:
@@ -305,14 +294,3 @@ def _head(ax: Axes, each: _Trace, names: Sequence[str], panels: int) -> None:
     room = "\n".join("." for _ in shown.split("\n"))
     beside(ax, room, (0, 1), (0, above), xycoords="axes fraction", alpha=0, fontsize=10.5)
     tell(ax, text.replace("\n", " ") + ".")
-
-
-def _time_label(each: _Trace, *, single: bool, panels: int) -> str:
-    label = "time: requests, in order"
-    if each.shown < each.total:
-        label += f"\n{each.first:,} to {each.first + each.shown - 1:,} of {each.total:,} are shown"
-    if single:
-        said = "pale: moved, full: asked for; a colour a warp"
-        return f"{label}\n{wrapped(said, panels, 9.5)}"
-    per_cell = max(1, -(-each.shown // (COLUMNS // panels)))
-    return label + f"\n{counted(per_cell, 'request')} to a cell"

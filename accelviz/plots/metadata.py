@@ -113,7 +113,14 @@ def _word(ax: Axes, top: float, name: str, word: int, fields: Sequence[Field], c
     for i, field in enumerate(fields):
         own = _FIELD_COLOURS[(colour + i) % len(_FIELD_COLOURS)]
         colours[first : first + field.bits] = [own] * field.bits
-        _bracket(ax, top, first, field, own)
+        last = first + field.bits - 1
+        low, high = _place(first) + 0.06, _place(last) + 0.94
+        ax.plot([low, low, high, high], [top - 0.1, *[top - 0.28] * 2, top - 0.1], color=own)
+        for x, number, side in ((low, first, "left"), (high, last, "right")):
+            small: Look = {"ha": side, "va": "bottom", "fontsize": 7, "color": GREY}
+            ax.text(x, top - 0.36, str(WORD_BITS - 1 - number), **small)
+        text = f"{field.name} = {field.value:,}"
+        ax.text((low + high) / 2, top - 0.34, text, ha="center", va="bottom", fontsize=9.5)
         first += field.bits
     faces = [paler(own, 1 if bit else 1 - _PALE) for own, bit in zip(colours, bits, strict=True)]
     left = np.array([_place(i) for i in range(WORD_BITS)])
@@ -125,15 +132,3 @@ def _word(ax: Axes, top: float, name: str, word: int, fields: Sequence[Field], c
         digit = word >> (WORD_BITS - _DIGIT - i) & (1 << _DIGIT) - 1
         under: Look = code | {"ha": "center", "va": "top", "fontsize": 8, "color": GREY}
         ax.text(_place(i) + _DIGIT / 2, below + 0.1, f"{digit:X}", **under)
-
-
-def _bracket(ax: Axes, top: float, first: int, field: Field, colour: str) -> None:
-    """Span a field's bits from above, with the numbers of its first and last one."""
-    low, high = _place(first) + 0.06, _place(first + field.bits - 1) + 0.94
-    ax.plot([low, low, high, high], [top - 0.1, top - 0.28, top - 0.28, top - 0.1], color=colour)
-    last = first + field.bits - 1
-    for x, bit, side in ((low, first, "left"), (high, last, "right")):
-        number = str(WORD_BITS - 1 - bit)
-        ax.text(x, top - 0.36, number, ha=side, va="bottom", fontsize=7, color=GREY)
-    text = f"{field.name} = {field.value:,}"
-    ax.text((low + high) / 2, top - 0.34, text, ha="center", va="bottom", fontsize=9.5)

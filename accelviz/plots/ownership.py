@@ -51,7 +51,7 @@ def block_ownership(*maps: OwnershipMap, axes: Sequence[Axes] | None = None) -> 
         If there is no map.
     """
     if not maps:
-        raise ArgumentError("maps", "got none", "at least one OwnershipMap")
+        raise ArgumentError("maps", "no map", "at least one OwnershipMap")
     if axes is None:
         figure = new_figure(figsize=(4.7 * len(maps) + 0.7, 5.0))
         figure.set_layout_engine("compressed")  # square panels stay next to each other
@@ -59,7 +59,16 @@ def block_ownership(*maps: OwnershipMap, axes: Sequence[Axes] | None = None) -> 
     coarse = [each for each in maps if not each.exact]
     most = max((int(each.counts.max(initial=1)) for each in coarse), default=1)
     for ax, each in zip(axes, maps, strict=True):
-        _matrix_axes(ax, each)
+        n_rows, n_cols = each.shape
+        ax.set_xlabel("column")
+        ax.set_ylabel("row" if each.order == "caller" else "row, in the kernel's order")
+        for axis, length in ((ax.xaxis, n_cols), (ax.yaxis, n_rows)):
+            count_ticks(axis, most=10 if length <= _GRID_LIMIT else 4, least=1)
+        ax.set_xlim(-0.5, max(n_cols, 1) - 0.5)
+        ax.set_ylim(max(n_rows, 1) - 0.5, -0.5)
+        ax.set_aspect("equal" if n_rows == n_cols else "auto")
+        title = f"{each.strategy}, {each.order}'s row order: {counted(each.n_blocks, 'block')}"
+        ax.set_title(f"{title}\n{_reach(each)}", loc="left", fontsize=10)
         if not each.counts.any():
             nothing(ax, "no nonzero")
         elif each.exact:
@@ -75,19 +84,6 @@ def block_ownership(*maps: OwnershipMap, axes: Sequence[Axes] | None = None) -> 
         last = max(i for i, each in enumerate(maps) if not each.exact)
         _key(axes[last], coarse, most)
     return list(axes)
-
-
-def _matrix_axes(ax: Axes, each: OwnershipMap) -> None:
-    n_rows, n_cols = each.shape
-    ax.set_xlabel("column")
-    ax.set_ylabel("row" if each.order == "caller" else "row, in the kernel's order")
-    for axis, length in ((ax.xaxis, n_cols), (ax.yaxis, n_rows)):
-        count_ticks(axis, most=10 if length <= _GRID_LIMIT else 4, least=1)
-    ax.set_xlim(-0.5, max(n_cols, 1) - 0.5)
-    ax.set_ylim(max(n_rows, 1) - 0.5, -0.5)
-    ax.set_aspect("equal" if n_rows == n_cols else "auto")
-    title = f"{each.strategy}, {each.order}'s row order: {counted(each.n_blocks, 'block')}"
-    ax.set_title(f"{title}\n{_reach(each)}", loc="left", fontsize=10)
 
 
 def _reach(each: OwnershipMap) -> str:

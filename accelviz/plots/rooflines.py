@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter
 
 from accelviz.analysis.comparison import Cases
 from accelviz.analysis.roofline import MODELS, roofline_table, shares
@@ -26,7 +25,6 @@ _NAMED, _CLEAR = 6, 40
 _LIMITS = ["copy_roof_gflops", "gather_roof_gflops"]
 #: By the model of the bytes: the limit that shares refer to.
 _ROOFS = {"compulsory": "roof that copy bandwidth sets", "gather": "random-gather limit"}
-_NUMBER = FuncFormatter(lambda value, _: f"{value:,.10g}")
 
 
 def roofline(
@@ -164,10 +162,9 @@ def _limits(ax: Axes, found: pd.DataFrame, few: bool) -> None:
     right = 4.0 if few else 2.5
     left = max(4.0, (x.max() / x.min() * right) ** 0.55) if few else 2
     ax.set_xlim(x.min() / left, x.max() * right)
-    top = found[[*_LIMITS, "gflops"]].max(axis=None)
-    ax.set_ylim(found["gflops"].min() / 2.5, top * 2.5)
+    ax.set_ylim(found["gflops"].min() / 2.5, 2.5 * found[[*_LIMITS, "gflops"]].max(axis=None))
     for axis in (ax.xaxis, ax.yaxis):
-        log_ticks(axis, _NUMBER, 300)
+        log_ticks(axis, "{x:,.10g}", 300)
     ax.grid(color="#E6E6E6", lw=0.7, zorder=0)
     ax.set_axisbelow(True)
 
@@ -184,26 +181,21 @@ def _roofs(
     speed = float(cases["copy_gb_per_s"].median())
     machine = cases["hardware"].iloc[0]
     _slope(ax, speed, f"{machine} copy {_tera(speed, 'B/s')}", peak_gflops, BLACK)
-    if model == "gather":
-        _gather_slopes(ax, cases["gather_gb_per_s"], peak_gflops)
+    if model == "gather":  # its speed depends on the size of X, so it may be a band
+        low, high = cases["gather_gb_per_s"].min(), cases["gather_gb_per_s"].max()
+        band = bool(high > 1.02 * low)
+        if band:
+            _slope(ax, low, "", peak_gflops, VERMILLION)
+            x = np.array(ax.get_xlim())
+            ax.fill_between(x, x * low, x * high, color=VERMILLION, alpha=0.08, lw=0, zorder=0)
+        text = "random gather " + f"{low / 1000:.3g} to " * band + _tera(high, "B/s")
+        _slope(ax, high, text, peak_gflops, VERMILLION)
     look: Look = {"ms": 9, "mew": 1.4, "alpha": 0.6} if faint else {"ms": 18, "mew": 2.6}
     x = cases["intensity"]
     ax.plot(x, cases["gather_roof_gflops"], "_", color=VERMILLION, zorder=3, **look)
     if not faint:
         tops = cases[_LIMITS].max(axis=1)
         ax.vlines(x, ax.get_ylim()[0], tops, color=GREY, lw=0.7, ls=":", zorder=1)
-
-
-def _gather_slopes(ax: Axes, speeds: pd.Series, peak_gflops: float | None) -> None:
-    """Draw what random gathers allow; their speed depends on the size of X, so it may be a band."""
-    low, high = float(speeds.min()), float(speeds.max())
-    text = f"random gather {_tera(high, 'B/s')}"
-    if high > 1.02 * low:
-        text = f"random gather {low / 1000:.3g} to {_tera(high, 'B/s')}"
-        _slope(ax, low, "", peak_gflops, VERMILLION)
-        x = np.array(ax.get_xlim())
-        ax.fill_between(x, x * low, x * high, color=VERMILLION, alpha=0.08, lw=0, zorder=0)
-    _slope(ax, high, text, peak_gflops, VERMILLION)
 
 
 def _slope(ax: Axes, gb_per_s: float, name: str, peak_gflops: float | None, colour: str) -> None:

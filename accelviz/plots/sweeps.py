@@ -17,7 +17,7 @@ from matplotlib.ticker import NullLocator
 from accelviz.analysis.settings import PUBLISHED, Grid, Line, checked_sweep, grid, lines
 from accelviz.errors import ArgumentError
 from accelviz.plots.drawing import Look, cells, colour_bar, new_axes, nothing
-from accelviz.plots.labels import HALO, beside, label_ends
+from accelviz.plots.labels import HALO, beside, label_ends, write_title
 from accelviz.plots.marks import Marks
 from accelviz.plots.quantities import (
     mark_axis,
@@ -116,14 +116,20 @@ def sweep_lines(
     ax.set_axisbelow(True)
     if values.size:
         _name_lines(ax, found, colours, y)
-    marks.write_title(ax)
+    write_title(ax, marks.title)
     end = ax.get_xlim()[1]
     for row, name, mark, colour in marks.places():
         at = place(pd.Series([row[x]]))[0] if pd.notna(row[x]) else end
-        _point_out(ax, at, float(row[y]), name, mark, colour)
+        look: Look = {"ms": 8, "mfc": "white", "mec": colour, "mew": 1.8}
+        if mark == "*":
+            look = {"ms": 14, "mfc": colour, "mec": "white", "mew": 1.0}
+        ax.plot([at], [row[y]], mark, zorder=5, clip_on=False, **look)
+        across, up = (ax.transScale + ax.transLimits).transform((at, row[y]))
+        side = "left" if across < 0.15 else "right" if across > 0.85 else "center"
+        _name_setting(ax, name, (at, row[y]), 11 if up < 0.88 else -11, side, colour)
     what = f"{statistic_name(y)} against {x}"
-    across = f"{write(values.min())} to {write(values.max())}" if values.size else "no value"
-    tell(ax, f"Lines of {what}, {len(found)} in all, {across}. {marks.title}.")
+    reach = f"{write(values.min())} to {write(values.max())}" if values.size else "no value"
+    tell(ax, f"Lines of {what}, {len(found)} in all, {reach}. {marks.title}.")
     return tidy(ax)
 
 
@@ -185,15 +191,19 @@ def sweep_heatmap(
     ax.set_xlabel(label)
     ax.set_ylabel(parameter_label(y).replace(" (", "\n("))
     marks = Marks(inside, value, better, published)
-    marks.write_title(ax)
+    write_title(ax, marks.title)
     if np.isfinite(found.cells).any():
         bar = colour_bar(ax, image, statistic_label(value))
         mark_axis(bar.ax.yaxis, value, *image.get_clim(), log=isinstance(image.norm, LogNorm))
         bar.ax.minorticks_off()
         bar.outline.set_visible(False)
         written = down <= _WRITTEN[0] and across <= _WRITTEN[1]
-        if written:
-            _write_cells(ax, found.cells, value, image)
+        shades, write = image.to_rgba(np.ma.masked_invalid(found.cells)), writer(value)
+        for (i, j), each in np.ndenumerate(found.cells):
+            if written and np.isfinite(each):
+                text = write(each).removesuffix(" %")  # which is at the colour bar
+                style: Look = {"ha": "center", "va": "center", "color": ink(shades[i, j])}
+                ax.text(j, i, text, fontsize=8.5, **style)
         _outline(ax, found, x, y, marks, written)
     what = f"{statistic_name(value)} over {x} ({len(found.x)} values) and {y} ({len(found.y)})"
     tell(ax, f"Heat map of {what}. {marks.title}.")
@@ -283,16 +293,6 @@ def _words(line: Line) -> str:
     )
 
 
-def _point_out(ax: Axes, x: float, y: float, text: str, mark: str, colour: str) -> None:
-    look: Look = {"ms": 8, "mfc": "white", "mec": colour, "mew": 1.8}
-    if mark == "*":
-        look = {"ms": 14, "mfc": colour, "mec": "white", "mew": 1.0}
-    ax.plot([x], [y], mark, zorder=5, clip_on=False, **look)
-    across, up = (ax.transScale + ax.transLimits).transform((x, y))
-    side = "left" if across < 0.15 else "right" if across > 0.85 else "center"
-    _name_setting(ax, text, (x, y), 11 if up < 0.88 else -11, side, colour)
-
-
 def _name_setting(
     ax: Axes, text: str, at: tuple[float, float], up: int, side: str, colour: str, size: int = 9
 ) -> None:
@@ -302,20 +302,11 @@ def _name_setting(
 
 
 def _norm(statistic: str, values: npt.NDArray[np.float64]) -> Normalize:
-    finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    finite = values[np.isfinite(values)] if np.isfinite(values).any() else np.array([0.0, 1.0])
+    low, high = float(finite.min()), float(finite.max())
     if statistic_kind(statistic) in ("count", "bytes") and low > 0 and high > 50 * low:
         return LogNorm(low, high)
     return Normalize(low, high if high > low else low + 1)
-
-
-def _write_cells(ax: Axes, values: npt.NDArray[np.float64], statistic: str, image: Any) -> None:
-    """Write each value in its cell; the unit is at the colour bar."""
-    write = writer(statistic)
-    for (i, j), value in np.ndenumerate(values):
-        if np.isfinite(value):
-            text, colour = write(value).removesuffix(" %"), ink(image.to_rgba(value))
-            ax.text(j, i, text, ha="center", va="center", fontsize=8.5, color=colour)
 
 
 def _outline(ax: Axes, found: Grid, x: str, y: str, marks: Marks, written: bool) -> None:

@@ -145,12 +145,8 @@ def timeline_comparison(
         f"{name}: {_sentence(timeline_summary(blocks))}"
         for name, blocks in (("predicted", predicted), ("measured", measured))
     ]
-    page = Page(
-        alt=f"Timelines of the SMs{', ' if title else ''}{title}. {'; '.join(said)}.",
-        figsize=(11, 7.4),
-        layout="constrained",
-        dpi=110,
-    )
+    alt = f"Timelines of the SMs{', ' if title else ''}{title}. {'; '.join(said)}."
+    page = Page(alt=alt, figsize=(11, 7.4), layout="constrained", dpi=110)
     bars = all(map(_can_be_seen, panels.values()))
     for ax, (name, blocks) in zip(page.subplots(2, 1), panels.items(), strict=True):
         sm_timeline(blocks, ax=ax, colour_by=colour_by, by_finish=by_finish, bars=bars, title=name)
@@ -220,5 +216,5 @@ def _numbers(summary: TimelineSummary) -> str:
 
 def _sentence(summary: TimelineSummary) -> str:
     unit, scale, _ = _UNITS[summary.unit]
-    tail, total = (f"{each / scale:,.4g}" for each in (summary.tail, summary.total))
-    return f"{_numbers(summary)} ({tail} of {total} {unit})"
+    tail, total = summary.tail / scale, summary.total / scale
+    return f"{_numbers(summary)} ({tail:,.4g} of {total:,.4g} {unit})"
