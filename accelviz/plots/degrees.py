@@ -58,7 +58,7 @@ def degree_histogram(
         the picture says how many they are. If the longest row is more than four times as long as
         99 % of the rows, linear axes end there, and the picture says how many rows are beyond.
     bounds : mapping of int to str, optional
-        Degrees at which something changes, with what holds up to there; drawn as shaded bands.
+        The last degree of a band and the band's label; bands are shaded.
     ax : Axes, optional
         Where to draw; a new figure, with a title, if not given.
 
@@ -107,8 +107,8 @@ def degree_shares(
         The degrees that occur, ascending, and how many rows have each of them: those of
         `ordering.DegreeHistogram`.
     bounds : mapping of int to str, optional
-        Degrees at which something changes, with what holds up to there; drawn as shaded bands with
-        the share of the rows and of the nonzeros that lies in each.
+        The last degree of a band and the band's label; bands are shaded, and each says its share of
+        the rows and of the nonzeros.
     share : float
         The part of the rows, the longest ones, that the title is about: above 0, at most 1.
     ax : Axes, optional

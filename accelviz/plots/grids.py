@@ -12,7 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize, TwoSlopeNorm
 from accelviz.analysis.comparison import CELL, geometric_mean, labelled, latest, speedups
 from accelviz.errors import ArgumentError
 from accelviz.plots.drawing import Look, cells, new_axes
-from accelviz.plots.labels import write_title
+from accelviz.plots.labels import head, wrapped
 from accelviz.plots.style import BLACK, BLUE, VERMILLION, ink, tell, tidy
 
 #: From losses through "the same" to gains; the numbers say it too.
@@ -149,7 +149,7 @@ def _drawn(
     ax.set_yticks(range(len(shown)), list(shown.index), fontsize=8)
     ax.tick_params(length=0)
     mean = f"{_mean(every):.2f}{unit}"
-    write_title(ax, f"{title}: {mean}")
+    head(ax, wrapped(f"{title}: {mean}", 2, 12))
     smaller = f"{(every < 1).sum()} of {len(every)} {below}"
     ax.set_xlabel(f"columns of the features   ({smaller}, lowest {every.min():.2f})")
     tell(

@@ -61,8 +61,8 @@ def speedup_bars(
     baseline : str
         Whose time is divided by the others'; see `analysis.comparison` for how to name a case.
     strategies : str, iterable of str, or mapping of str to str, optional
-        Who is compared, or names for them; all but the baseline if not given. The first one's
-        values are written at its bars, and its mean is the title.
+        The cases that are compared, or a mapping from names to cases; all but the baseline if not
+        given. The first one's values are written at its bars, and the title states its mean.
     state : {"warm", "cold"}
         Which times.
     called : str, optional
