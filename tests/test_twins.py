@@ -14,7 +14,7 @@ from accelviz.analysis.locality import locality
 from accelviz.card import average_edge_span, is_symmetric
 from accelviz.datasets import TABLE_ONE, bundled_graphs, twin
 from accelviz.datasets.synthetic.communities import default_sizes, lay_out
-from accelviz.datasets.synthetic.degrees import heavy_tailed_degrees
+from accelviz.datasets.synthetic.table_one import heavy_tailed_degrees
 from accelviz.errors import ArgumentError, GraphError
 from tests.graphs import graph_of_degrees
 

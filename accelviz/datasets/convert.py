@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from accelviz.arrays import Floats
 from accelviz.errors import GraphError
 from accelviz.graph import MAX_SIDE, Graph, check_csr, checked_shape
 
@@ -135,7 +136,7 @@ def from_edge_index(
 def from_edges(
     sender: npt.NDArray[Any],
     receiver: npt.NDArray[Any],
-    weights: npt.NDArray[np.float32] | None,
+    weights: Floats | None,
     n_nodes: int,
     name: str,
     source: str,

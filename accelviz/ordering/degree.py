@@ -11,8 +11,8 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from accelviz.arrays import Ints, Longs
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
@@ -38,11 +38,11 @@ class DegreeHistogram:
         How many rows have each of them.
     """
 
-    degrees: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
+    degrees: Longs
+    rows: Longs
 
     @classmethod
-    def of(cls, row_pointers: npt.NDArray[np.int64]) -> DegreeHistogram:
+    def of(cls, row_pointers: Longs) -> DegreeHistogram:
         """Count the degrees of a matrix from its row pointers, int64, shape (n + 1,)."""
         return _histogram(row_pointers, _degree_counts(row_pointers))
 
@@ -93,7 +93,7 @@ class RowDegrees:
     """
 
     histogram: DegreeHistogram
-    row_pointers: npt.NDArray[np.int64] | None = None
+    row_pointers: Longs | None = None
 
     @classmethod
     def of(cls, graph: Graph) -> RowDegrees:
@@ -165,9 +165,7 @@ def windowed_degree_sort(graph: Any, *, window: int = 8192) -> Permutation:
     return Permutation.trusted(_deal_to_windows(order, min(window, max(order.size, 1))))
 
 
-def sort_by_degree(
-    row_pointers: npt.NDArray[np.int64],
-) -> tuple[Permutation, DegreeHistogram]:
+def sort_by_degree(row_pointers: Longs) -> tuple[Permutation, DegreeHistogram]:
     """Sort rows by degree and count the rows of each degree in the same passes.
 
     Parameters
@@ -190,18 +188,16 @@ def sort_by_degree(
     return Permutation.trusted(order), _histogram(row_pointers, counts)
 
 
-def _degree_counts(row_pointers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+def _degree_counts(row_pointers: Longs) -> Longs | None:
     """Rows of each degree from 0 up, or None where that table would outgrow the rows."""
     largest = _largest_degree(row_pointers)
     if largest > max(_SMALL_TABLE, _COUNTERS_PER_ROW * (row_pointers.size - 1)):
         return None
-    counts: npt.NDArray[np.int64] = _count_degrees(row_pointers, largest)
+    counts: Longs = _count_degrees(row_pointers, largest)
     return counts
 
 
-def _histogram(
-    row_pointers: npt.NDArray[np.int64], counts: npt.NDArray[np.int64] | None
-) -> DegreeHistogram:
+def _histogram(row_pointers: Longs, counts: Longs | None) -> DegreeHistogram:
     if counts is None:
         return DegreeHistogram(*np.unique(np.diff(row_pointers), return_counts=True))
     present = np.flatnonzero(counts)
@@ -209,7 +205,7 @@ def _histogram(
 
 
 @numba.njit(cache=True, nogil=True)
-def _largest_degree(row_pointers: npt.NDArray[np.int64]) -> int:
+def _largest_degree(row_pointers: Longs) -> int:
     largest = 0
     for row in range(row_pointers.size - 1):
         largest = max(largest, row_pointers[row + 1] - row_pointers[row])
@@ -217,7 +213,7 @@ def _largest_degree(row_pointers: npt.NDArray[np.int64]) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_degrees(row_pointers: npt.NDArray[np.int64], largest: int) -> npt.NDArray[np.int64]:
+def _count_degrees(row_pointers: Longs, largest: int) -> Longs:
     counts = np.zeros(largest + 1, dtype=np.int64)
     for row in range(row_pointers.size - 1):
         counts[row_pointers[row + 1] - row_pointers[row]] += 1
@@ -225,9 +221,7 @@ def _count_degrees(row_pointers: npt.NDArray[np.int64], largest: int) -> npt.NDA
 
 
 @numba.njit(cache=True, nogil=True)
-def _place_by_degree(
-    row_pointers: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int32]:
+def _place_by_degree(row_pointers: Longs, counts: Longs) -> Ints:
     place = np.empty(counts.size, dtype=np.int64)
     total = 0
     for degree in range(counts.size):
@@ -242,7 +236,7 @@ def _place_by_degree(
 
 
 @numba.njit(cache=True, nogil=True)
-def _deal_to_windows(order: npt.NDArray[np.int32], window: int) -> npt.NDArray[np.int32]:
+def _deal_to_windows(order: Ints, window: int) -> Ints:
     place = np.arange(0, order.size, window)
     dealt = np.empty_like(order)
     for row in order:

@@ -10,6 +10,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.arrays import Floats, Ints, Longs
 from accelviz.errors import GraphError
 from accelviz.graph import Graph
 
@@ -29,7 +30,7 @@ class Permutation:
         If `order` is not a permutation.
     """
 
-    order: npt.NDArray[np.int32]
+    order: Ints
 
     def __post_init__(self) -> None:
         order = np.asarray(self.order)
@@ -48,7 +49,7 @@ class Permutation:
         object.__setattr__(self, "order", order)
 
     @classmethod
-    def trusted(cls, order: npt.NDArray[np.int32]) -> Permutation:
+    def trusted(cls, order: Ints) -> Permutation:
         """Wrap an order that is a permutation by construction, without checking it again."""
         permutation = object.__new__(cls)
         order.setflags(write=False)
@@ -59,7 +60,7 @@ class Permutation:
         return self.order.size
 
     @cached_property
-    def inverse(self) -> npt.NDArray[np.int32]:
+    def inverse(self) -> Ints:
         """Place of each old row in the new order, int32, shape (n,)."""
         inverse = np.empty_like(self.order)
         inverse[self.order] = np.arange(self.order.size, dtype=np.int32)
@@ -146,9 +147,7 @@ def _is_permutation(order: npt.NDArray[np.integer[Any]]) -> bool:
 
 
 @numba.njit(cache=True, nogil=True)
-def permuted_row_pointers(
-    row_pointers: npt.NDArray[np.int64], order: npt.NDArray[np.int32]
-) -> npt.NDArray[np.int64]:
+def permuted_row_pointers(row_pointers: Longs, order: Ints) -> Longs:
     """Row pointers, int64 (n + 1,), of the matrix whose row `i` is row `order[i]`."""
     permuted = np.empty(row_pointers.size, dtype=np.int64)
     permuted[0] = 0
@@ -160,13 +159,13 @@ def permuted_row_pointers(
 
 @numba.njit(cache=True, nogil=True, parallel=True)
 def _gather_rows(
-    row_pointers: npt.NDArray[np.int64],
-    column_indices: npt.NDArray[np.int32],
-    values: npt.NDArray[np.float32],
-    order: npt.NDArray[np.int32],
-    new_pointers: npt.NDArray[np.int64],
-    new_columns: npt.NDArray[np.int32],
-    new_values: npt.NDArray[np.float32],
+    row_pointers: Longs,
+    column_indices: Ints,
+    values: Floats,
+    order: Ints,
+    new_pointers: Longs,
+    new_columns: Ints,
+    new_values: Floats,
 ) -> None:
     for place in numba.prange(order.size):
         source = row_pointers[order[place]]
@@ -177,11 +176,7 @@ def _gather_rows(
 
 
 @numba.njit(cache=True, nogil=True, parallel=True)
-def _sort_each_row(
-    row_pointers: npt.NDArray[np.int64],
-    column_indices: npt.NDArray[np.int32],
-    values: npt.NDArray[np.float32],
-) -> None:
+def _sort_each_row(row_pointers: Longs, column_indices: Ints, values: Floats) -> None:
     for row in numba.prange(row_pointers.size - 1):
         start, stop = row_pointers[row], row_pointers[row + 1]
         places = np.argsort(column_indices[start:stop])

@@ -36,8 +36,8 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from accelviz.arrays import Ints, Longs
 from accelviz.datasets import load_graph
 from accelviz.ordering.degree import sort_by_degree
 from accelviz.ordering.inputs import undirected_pattern
@@ -60,9 +60,9 @@ class Dendrogram:
         Of the communities of the top level; NaN for a graph without edges.
     """
 
-    visits: npt.NDArray[np.int32]
-    parents: npt.NDArray[np.int32]
-    sizes: npt.NDArray[np.int32]
+    visits: Ints
+    parents: Ints
+    sizes: Ints
     modularity: float
 
     @property
@@ -71,7 +71,7 @@ class Dendrogram:
         return int(np.count_nonzero(self.parents < 0))
 
     @cached_property
-    def communities(self) -> npt.NDArray[np.int32]:
+    def communities(self) -> Ints:
         """Community of the top level of each vertex, by its root's id; int32, shape (n,)."""
         return _roots(self.visits, self.parents)
 
@@ -131,7 +131,7 @@ def rabbit_dendrogram(graph: Any) -> Dendrogram:
     return Dendrogram(visits, parents, sizes, float(modularity))
 
 
-def _scattered_by_degree(row_pointers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+def _scattered_by_degree(row_pointers: Longs) -> Ints:
     """Vertices by ascending degree, equal degrees scattered, vertices without edge in order."""
     scattered = np.random.default_rng(0).permutation(row_pointers.size - 1).astype(np.int32)
     by_degree, histogram = sort_by_degree(permuted_row_pointers(row_pointers, scattered))
@@ -142,11 +142,7 @@ def _scattered_by_degree(row_pointers: npt.NDArray[np.int64]) -> npt.NDArray[np.
 
 
 @numba.njit(cache=True, nogil=True)
-def _merge(
-    row_pointers: npt.NDArray[np.int64],
-    neighbors: npt.NDArray[np.int32],
-    visits: npt.NDArray[np.int32],
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], float]:
+def _merge(row_pointers: Longs, neighbors: Ints, visits: Ints) -> tuple[Ints, Ints, float]:
     """Visit and merge: parents, sizes and the modularity. Writes over `neighbors`.
 
     A vertex's room is its own stretch of `neighbors`, of which the first `used[vertex]` entries
@@ -218,7 +214,7 @@ def _merge(
 
 
 @numba.njit(cache=True, nogil=True)
-def _find(joined: npt.NDArray[np.int32], v: int) -> int:
+def _find(joined: Ints, v: int) -> int:
     """Community that `v` belongs to by now; halves the path to it on the way."""
     while joined[v] != v:
         joined[v] = joined[joined[v]]
@@ -227,7 +223,7 @@ def _find(joined: npt.NDArray[np.int32], v: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def _roots(visits: npt.NDArray[np.int32], parents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def _roots(visits: Ints, parents: Ints) -> Ints:
     """Root of each vertex's tree."""
     roots = np.arange(visits.size, dtype=np.int32)
     # A parent is a root or is visited later, so from the last visit on its root is known.
@@ -238,11 +234,7 @@ def _roots(visits: npt.NDArray[np.int32], parents: npt.NDArray[np.int32]) -> npt
 
 
 @numba.njit(cache=True, nogil=True)
-def _depth_first(
-    visits: npt.NDArray[np.int32],
-    parents: npt.NDArray[np.int32],
-    sizes: npt.NDArray[np.int32],
-) -> npt.NDArray[np.int32]:
+def _depth_first(visits: Ints, parents: Ints, sizes: Ints) -> Ints:
     """Order of the vertices: trees by their roots' visits, children by theirs."""
     n = visits.size
     order = np.empty(n, dtype=np.int32)

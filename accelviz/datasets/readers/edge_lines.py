@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.arrays import Floats
 from accelviz.datasets.readers.text import malformed, shown
 from accelviz.errors import GraphError
 
@@ -121,7 +122,7 @@ class Layout:
             re.compile(b"(?:(?:" + line(b"%b") + b"|" + blank + rb")\n)*+"),
         )
 
-    def fast(self, block: bytes) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32] | None] | None:
+    def fast(self, block: bytes) -> tuple[npt.NDArray[Any], Floats | None] | None:
         """Return what `slow` returns, or None where `slow` has to look at it."""
         if b"#" in block or b"%" in block or b"//" in block:
             block = _COMMENTS.sub(b"", block)
@@ -145,9 +146,7 @@ class Layout:
         result = self._result(table)
         return result if result[1] is None or np.isfinite(result[1]).all() else None
 
-    def slow(
-        self, first_line: int, block: bytes
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32] | None]:
+    def slow(self, first_line: int, block: bytes) -> tuple[npt.NDArray[Any], Floats | None]:
         """Read a block line by line.
 
         Returns
@@ -175,9 +174,7 @@ class Layout:
         ids, _ = self._result(table)
         return ids, np.array(weights, np.float32) if self.columns == 3 else None
 
-    def _result(
-        self, table: npt.NDArray[Any]
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32] | None]:
+    def _result(self, table: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Floats | None]:
         small = self.allowed.high <= np.iinfo(np.int32).max
         nodes = table[:, :2].astype(np.int32 if small else np.int64)
         if table.shape[1] < 3:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from accelviz.arrays import Floats
 from accelviz.datasets.convert import from_edges, plausible_nodes
 from accelviz.datasets.readers.edge_lines import (
     Layout,
@@ -156,7 +157,7 @@ class _Found:
     """What a file holds, in parts."""
 
     nodes: list[npt.NDArray[Any]] = field(default_factory=list)
-    weights: list[npt.NDArray[np.float32]] = field(default_factory=list)
+    weights: list[Floats] = field(default_factory=list)
     undirected: bool = False
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from accelviz.arrays import Floats, Ints, Longs
 from accelviz.datasets.convert import from_csr_arrays
 from accelviz.datasets.readers.registry import reader
 from accelviz.datasets.readers.text import blocks, malformed, shown
@@ -20,7 +20,7 @@ _COMMENT_LINES = re.compile(rb"(?m)^[ \t]*+%[^\n]*+\n")
 _TOKEN = re.compile(rb"[^ \t]+")
 
 #: Neighbors of each vertex (int64), the neighbors from 0 (int32), the weights of their edges.
-Rows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32] | None]
+Rows = tuple[Longs, Ints, Floats | None]
 
 
 @reader(".graph", ".graph.gz", ".graph.bz2")
@@ -156,7 +156,7 @@ def _fast(header: _Header, block: bytes, left: int) -> Rows | None:
     return listed, (tokens - 1).astype(np.int32), weights
 
 
-def _tokens_per_line(block: bytes) -> npt.NDArray[np.int64]:
+def _tokens_per_line(block: bytes) -> Longs:
     characters = np.frombuffer(b"\n" + block, np.uint8)
     inside = characters > ord(" ")
     starts = np.flatnonzero(inside[1:] & ~inside[:-1])

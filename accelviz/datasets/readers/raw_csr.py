@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from accelviz.arrays import Ints
 from accelviz.datasets.convert import from_csr_arrays
 from accelviz.datasets.readers.registry import reader
 from accelviz.errors import GraphError
@@ -49,7 +49,7 @@ def read_raw_csr(path: Path, *, name: str, source: str, n_cols: int | None = Non
     return from_csr_arrays(row_pointers, column_indices, None, shape, name, source)
 
 
-def _integers(path: Path) -> npt.NDArray[np.int32]:
+def _integers(path: Path) -> Ints:
     if not path.is_file():
         raise GraphError(str(path), "there is no such file", "both files of the pair in one folder")
     if path.stat().st_size % 4:

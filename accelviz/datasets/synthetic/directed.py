@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from accelviz.arrays import Ints, Longs
 from accelviz.datasets.synthetic.communities import Layout
 from accelviz.datasets.synthetic.draws import State, below, stream
 
@@ -13,17 +13,14 @@ from accelviz.datasets.synthetic.draws import State, below, stream
 _TRIES = 20
 
 
-def directed_columns(
-    layout: Layout, seed: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+def directed_columns(layout: Layout, seed: int) -> tuple[Longs, Ints]:
     """Draw the columns of each row by popularity, from its community and from everywhere.
 
     Parameters
     ----------
     layout : Layout
         A vertex is drawn as a column in proportion to its own degree plus one, so that rows
-        without a nonzero are somebody's neighbors too. No row holds its own column, unless it holds
-        all.
+        without a nonzero are drawn too. No row holds its own column, unless it holds all columns.
     seed : int
 
     Returns
@@ -53,13 +50,13 @@ def directed_columns(
 @numba.njit(cache=True, nogil=True)
 def _draw(
     state: State,
-    row_pointers: npt.NDArray[np.int64],
-    local: npt.NDArray[np.int64],
-    members: npt.NDArray[np.int32],
-    bounds: npt.NDArray[np.int64],
-    pool: npt.NDArray[np.int32],
-    pool_bounds: npt.NDArray[np.int64],
-    column_indices: npt.NDArray[np.int32],
+    row_pointers: Longs,
+    local: Longs,
+    members: Ints,
+    bounds: Longs,
+    pool: Ints,
+    pool_bounds: Longs,
+    column_indices: Ints,
 ) -> None:
     taken_by = np.full(members.size, -1, dtype=np.int32)
     for community in range(bounds.size - 1):
@@ -74,27 +71,18 @@ def _draw(
                     column = _untaken(state, near, taken_by, row)
                 if column < 0:
                     column = _untaken(state, pool, taken_by, row)
-                if column < 0:
-                    column = _next_untaken(state, taken_by, row)
+                if column < 0:  # nearly all are taken: the next free one after a random one
+                    column = np.int32(below(state, members.size))
+                    while taken_by[column] == row:
+                        column = np.int32((column + 1) % members.size)
                 taken_by[column] = row
                 column_indices[k] = column
 
 
 @numba.njit(cache=True, nogil=True)
-def _untaken(
-    state: State, pool: npt.NDArray[np.int32], taken_by: npt.NDArray[np.int32], row: int
-) -> np.int32:
+def _untaken(state: State, pool: Ints, taken_by: Ints, row: int) -> np.int32:
     for _ in range(_TRIES):
         column = pool[below(state, pool.size)]
         if taken_by[column] != row:
             return column
     return np.int32(-1)
-
-
-@numba.njit(cache=True, nogil=True)
-def _next_untaken(state: State, taken_by: npt.NDArray[np.int32], row: int) -> np.int32:
-    """Take the next free column after a random one, for a row that has nearly all of them."""
-    column = below(state, taken_by.size)
-    while taken_by[column] == row:
-        column = (column + 1) % taken_by.size
-    return np.int32(column)

@@ -1,12 +1,12 @@
 """A symmetric graph with given degrees and communities, without duplicate edges.
 
-Each row has as many stubs as nonzeros, and a perfect matching of the stubs is a symmetric matrix
-with exactly these degrees. The stubs are the places of the CSR arrays, so the matching is the
-matrix: place `s` holds the row that the mate of `s` belongs to.
+Each row has as many stubs (half edges) as nonzeros, and a perfect matching of the stubs is a
+symmetric matrix with exactly these degrees. The stubs are the places of the CSR arrays: place `s`
+holds the row that the mate of `s` belongs to.
 
 Rows take mates in turn, the longest first, each from the free stubs at random: first inside every
-community, then everywhere. A row refuses itself and rows it has; drawing by stub makes columns as
-popular as their degree. The last few stubs, which find no partner, are paired regardless, and each
+community, then everywhere. A row takes neither itself nor a row twice; drawing by stub makes
+columns as popular as their degree. The last few stubs, which find no mate, are paired anyway. Each
 pair that joins a row to itself or twice to the same row is then swapped with a random other pair,
 which keeps every degree.
 """
@@ -19,6 +19,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.arrays import Ints, Longs
 from accelviz.datasets.synthetic.communities import Layout
 from accelviz.datasets.synthetic.draws import State, below, stream
 
@@ -29,7 +30,7 @@ _FREE = -1
 Places = npt.NDArray[Any]  # int32, or int64 from 2^31 nonzeros on
 
 
-def undirected_columns(layout: Layout, seed: int) -> tuple[npt.NDArray[np.int64], Any] | None:
+def undirected_columns(layout: Layout, seed: int) -> tuple[Longs, Any] | None:
     """Draw a symmetric matrix with the layout's degrees and communities.
 
     Parameters
@@ -45,7 +46,7 @@ def undirected_columns(layout: Layout, seed: int) -> tuple[npt.NDArray[np.int64]
     column_indices : array of int32, shape (nnz,)
         Unsorted inside a row.
 
-        None if some pair could not be swapped: then the degrees allow hardly any symmetric matrix.
+        Or None, if some pair could not be swapped: the degrees allow hardly any symmetric matrix.
     """
     row_pointers = np.concatenate([[0], np.cumsum(layout.degrees)])
     nnz = int(row_pointers[-1])
@@ -55,10 +56,13 @@ def undirected_columns(layout: Layout, seed: int) -> tuple[npt.NDArray[np.int64]
     state = stream(seed, "stubs")
     _match(state, row_pointers, owner, mate, layout.local, layout.members, layout.bounds)
     everyone = np.argsort(-layout.degrees, kind="stable").astype(np.int32)
-    together = np.array([0, everyone.size])
-    _match(state, row_pointers, owner, mate, layout.degrees, everyone, together)
+    whole = np.array([0, everyone.size])
+    _match(state, row_pointers, owner, mate, layout.degrees, everyone, whole)
     rest = np.flatnonzero(mate == _FREE).astype(place)
-    _pair(mate, rest)
+    partners = rest.copy()  # the next one; a last one by itself becomes a nonzero on the diagonal
+    even = rest.size - rest.size % 2
+    partners[:even] = rest[:even].reshape(-1, 2)[:, ::-1].ravel()
+    mate[rest] = partners
     if not _repair(state, row_pointers, owner, mate, rest.size % 2 == 1):
         return None
     return row_pointers, owner[mate]
@@ -67,12 +71,12 @@ def undirected_columns(layout: Layout, seed: int) -> tuple[npt.NDArray[np.int64]
 @numba.njit(cache=True, nogil=True)
 def _match(
     state: State,
-    row_pointers: npt.NDArray[np.int64],
-    owner: npt.NDArray[np.int32],
+    row_pointers: Longs,
+    owner: Ints,
     mate: Places,
-    take: npt.NDArray[np.int64],
-    members: npt.NDArray[np.int32],
-    bounds: npt.NDArray[np.int64],
+    take: Longs,
+    members: Ints,
+    bounds: Longs,
 ) -> None:
     """Find mates inside each group for the first `take[v]` stubs of each row `v` of it."""
     adjacent_to = np.full(row_pointers.size - 1, -1, dtype=np.int32)
@@ -116,19 +120,7 @@ def _remove(pool: Places, place_in_pool: Places, free: int, s: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def _pair(mate: Places, stubs: Places) -> None:
-    """Match neighbors in `stubs`; a last one by itself becomes a nonzero on the diagonal."""
-    for i in range(0, stubs.size - 1, 2):
-        mate[stubs[i]] = stubs[i + 1]
-        mate[stubs[i + 1]] = stubs[i]
-    if stubs.size % 2:
-        mate[stubs[-1]] = stubs[-1]
-
-
-@numba.njit(cache=True, nogil=True)
-def _edges(
-    row_pointers: npt.NDArray[np.int64], owner: npt.NDArray[np.int32], mate: Places, v: int, w: int
-) -> int:
+def _edges(row_pointers: Longs, owner: Ints, mate: Places, v: int, w: int) -> int:
     """How many pairs join rows `v` and `w`, counted in the shorter row."""
     if row_pointers[v + 1] - row_pointers[v] > row_pointers[w + 1] - row_pointers[w]:
         v, w = w, v
@@ -139,13 +131,7 @@ def _edges(
 
 
 @numba.njit(cache=True, nogil=True)
-def _swap(
-    state: State,
-    row_pointers: npt.NDArray[np.int64],
-    owner: npt.NDArray[np.int32],
-    mate: Places,
-    s: int,
-) -> bool:
+def _swap(state: State, row_pointers: Longs, owner: Ints, mate: Places, s: int) -> bool:
     """Exchange mates with a random pair so that both new pairs are good; False if none is found."""
     t = mate[s]
     v, w = owner[s], owner[t]
@@ -170,11 +156,7 @@ def _swap(
 
 @numba.njit(cache=True, nogil=True)
 def _repair(
-    state: State,
-    row_pointers: npt.NDArray[np.int64],
-    owner: npt.NDArray[np.int32],
-    mate: Places,
-    loop_is_due: bool,
+    state: State, row_pointers: Longs, owner: Ints, mate: Places, loop_is_due: bool
 ) -> bool:
     """Swap every pair that is not good; a swap makes none that is not, so one pass is enough."""
     adjacent_to = np.full(row_pointers.size - 1, -1, dtype=np.int32)
