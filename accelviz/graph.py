@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from accelviz.card import KINDS, GraphCard, describe
 from accelviz.errors import GraphError
+
+if TYPE_CHECKING:
+    from accelviz.card import GraphCard
+
+#: What a graph stands for, and what that means.
+KINDS = {
+    "real": "a published graph as it is",
+    "given": "a file or object of yours",
+    "twin": "made up, with the exact degrees of a published graph",
+    "approximate twin": "made up, with degrees fitted to a few published figures",
+    "random": "made up by a random model",
+}
 
 #: Column indices and row numbers are 32-bit in every kernel and every metadata format.
 MAX_SIDE = int(np.iinfo(np.int32).max)
@@ -132,6 +143,8 @@ class Graph:
         GraphCard
             Prints as a table; `accelviz.plots.graph_card` draws it.
         """
+        from accelviz.card import describe
+
         return describe(self)
 
     def __repr__(self) -> str:
