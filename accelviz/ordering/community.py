@@ -17,6 +17,9 @@ from accelviz.errors import ArgumentError
 from accelviz.ordering.inputs import checked_integer, undirected_pattern
 from accelviz.ordering.permutation import Permutation
 
+#: The community of each row, an integer.
+Labels = npt.NDArray[np.integer[Any]]
+
 
 def community_order(
     graph: Any, *, method: str = "auto", seed: int = 0, parts: int | None = None
@@ -76,9 +79,7 @@ def community_order(
     return Permutation.trusted(order.astype(np.int32))
 
 
-def _networkx(
-    networkx: Any, pattern: sparse.csr_array, seed: int, parts: int
-) -> npt.NDArray[np.integer[Any]]:
+def _networkx(networkx: Any, pattern: sparse.csr_array, seed: int, parts: int) -> Labels:
     graph = networkx.from_scipy_sparse_array(pattern)
     found = networkx.community.louvain_communities(graph, weight=None, seed=seed)
     labels = np.empty(pattern.shape[0], dtype=np.int32)
@@ -87,9 +88,7 @@ def _networkx(
     return labels
 
 
-def _igraph(
-    igraph: Any, pattern: sparse.csr_array, seed: int, parts: int
-) -> npt.NDArray[np.integer[Any]]:
+def _igraph(igraph: Any, pattern: sparse.csr_array, seed: int, parts: int) -> Labels:
     upper = sparse.triu(pattern, format="coo")
     graph = igraph.Graph(n=pattern.shape[0], edges=np.column_stack([upper.row, upper.col]))
     # igraph draws from one generator for all, Python's `random` unless told otherwise.
@@ -100,9 +99,7 @@ def _igraph(
         igraph.set_random_number_generator(random)
 
 
-def _metis(
-    pymetis: Any, pattern: sparse.csr_array, seed: int, parts: int
-) -> npt.NDArray[np.integer[Any]]:
+def _metis(pymetis: Any, pattern: sparse.csr_array, seed: int, parts: int) -> Labels:
     index = pymetis.zero_copy_dtype()
     adjacency = pymetis.CSRAdjacency(
         pattern.indptr.astype(index, copy=False), pattern.indices.astype(index, copy=False)
@@ -113,14 +110,14 @@ def _metis(
 
 
 #: Method, the package it needs, and what to install for it.
-_METHODS: dict[str, tuple[Callable[..., npt.NDArray[np.integer[Any]]], str, str]] = {
+_METHODS: dict[str, tuple[Callable[..., Labels], str, str]] = {
     "igraph": (_igraph, "igraph", "igraph"),
     "networkx": (_networkx, "networkx", "networkx"),
     "metis": (_metis, "pymetis", "pymetis>=2025.2"),
 }
 
 
-def _method(name: str) -> tuple[Callable[..., npt.NDArray[np.integer[Any]]], Any]:
+def _method(name: str) -> tuple[Callable[..., Labels], Any]:
     """Return the function that finds communities, and the library for it."""
     if name == "auto":
         try:

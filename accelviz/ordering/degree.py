@@ -22,13 +22,11 @@ from accelviz.ordering.permutation import Permutation
 #: A counting table may hold this many entries for each row before a comparison sort is cheaper.
 _COUNTERS_PER_ROW = 4
 _SMALL_TABLE = 1 << 16
-#: The histogram's name among what a graph keeps.
-_KEPT = "degree histogram"
 
 
 @dataclass(frozen=True, eq=False)
 class DegreeHistogram:
-    """How many rows have each degree: all that a partition of degree-sorted rows depends on.
+    """How many rows have each degree. A partition of degree-sorted rows depends on nothing else.
 
     Parameters
     ----------
@@ -44,7 +42,8 @@ class DegreeHistogram:
     @classmethod
     def of(cls, row_pointers: Longs) -> DegreeHistogram:
         """Count the degrees of a matrix from its row pointers, int64, shape (n + 1,)."""
-        return _histogram(row_pointers, _degree_counts(row_pointers))
+        degrees = np.diff(row_pointers)
+        return _histogram(degrees, _counting_table(degrees))
 
     @classmethod
     def counted(cls, counts: Mapping[int, int]) -> DegreeHistogram:
@@ -53,14 +52,15 @@ class DegreeHistogram:
         Raises
         ------
         ArgumentError
-            If a degree or a number of rows is no integer of at least 0.
+            If a degree or a number of rows is not an integer of at least 0.
         """
         for what, numbers in (("degree", counts.keys()), ("number of rows", counts.values())):
             for number in numbers:
-                if isinstance(number, bool) or not isinstance(number, int | np.integer):
-                    raise ArgumentError("degrees", f"got a {what} of {number!r}", "integers")
-                if number < 0:
-                    raise ArgumentError("degrees", f"got a {what} of {number}", "0 or more")
+                whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+                if not whole or number < 0:
+                    raise ArgumentError(
+                        "degrees", f"got a {what} of {number!r}", "integers of 0 or more"
+                    )
         present = sorted((int(d), int(n)) for d, n in counts.items() if n)
         table = np.array(present, dtype=np.int64).reshape(-1, 2)
         return cls(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
@@ -83,13 +83,13 @@ class DegreeHistogram:
 
 @dataclass(frozen=True, eq=False)
 class RowDegrees:
-    """What is known of a graph's rows: how many have each degree and, perhaps, in which order.
+    """The degrees of a graph's rows: how many rows have each and, perhaps, in which order.
 
     Parameters
     ----------
     histogram : DegreeHistogram
     row_pointers : array of int64, shape (n + 1,), optional
-        Of the graph, where it is at hand: they give the degrees in the order of the rows.
+        Those of the graph, if it is at hand: they give the degrees in the order of the rows.
     """
 
     histogram: DegreeHistogram
@@ -98,9 +98,10 @@ class RowDegrees:
     @classmethod
     def of(cls, graph: Graph) -> RowDegrees:
         """Count the degrees of a graph, once."""
-        if _KEPT not in graph.prepared:
-            graph.prepared[_KEPT] = DegreeHistogram.of(graph.row_pointers)
-        return cls(graph.prepared[_KEPT], graph.row_pointers)
+        kept = graph.prepared
+        if "degree histogram" not in kept:
+            kept["degree histogram"] = DegreeHistogram.of(graph.row_pointers)
+        return cls(kept["degree histogram"], graph.row_pointers)
 
 
 def degree_sort(graph: Any) -> Permutation:
@@ -153,7 +154,7 @@ def windowed_degree_sort(graph: Any, *, window: int = 8192) -> Permutation:
     GraphError
         If `graph` is not a valid sparse matrix.
     ArgumentError
-        If `window` is no integer of at least 1.
+        If `window` is not an integer of at least 1.
 
     Notes
     -----
@@ -180,58 +181,35 @@ def sort_by_degree(row_pointers: Longs) -> tuple[Permutation, DegreeHistogram]:
     DegreeHistogram
         Of the same rows.
     """
-    counts = _degree_counts(row_pointers)
+    degrees = np.diff(row_pointers)
+    counts = _counting_table(degrees)
     if counts is None:
-        order = np.argsort(np.diff(row_pointers), kind="stable").astype(np.int32)
+        order = np.argsort(degrees, kind="stable").astype(np.int32)
     else:
-        order = _place_by_degree(row_pointers, counts)
-    return Permutation.trusted(order), _histogram(row_pointers, counts)
+        order = _place_by_degree(degrees, counts)
+    return Permutation.trusted(order), _histogram(degrees, counts)
 
 
-def _degree_counts(row_pointers: Longs) -> Longs | None:
+def _counting_table(degrees: Longs) -> Longs | None:
     """Rows of each degree from 0 up, or None where that table would outgrow the rows."""
-    largest = _largest_degree(row_pointers)
-    if largest > max(_SMALL_TABLE, _COUNTERS_PER_ROW * (row_pointers.size - 1)):
-        return None
-    counts: Longs = _count_degrees(row_pointers, largest)
-    return counts
+    most = max(_SMALL_TABLE, _COUNTERS_PER_ROW * degrees.size)
+    return np.bincount(degrees) if degrees.max(initial=0) <= most else None
 
 
-def _histogram(row_pointers: Longs, counts: Longs | None) -> DegreeHistogram:
+def _histogram(degrees: Longs, counts: Longs | None) -> DegreeHistogram:
     if counts is None:
-        return DegreeHistogram(*np.unique(np.diff(row_pointers), return_counts=True))
+        return DegreeHistogram(*np.unique(degrees, return_counts=True))
     present = np.flatnonzero(counts)
     return DegreeHistogram(present, counts[present])
 
 
 @numba.njit(cache=True, nogil=True)
-def _largest_degree(row_pointers: Longs) -> int:
-    largest = 0
-    for row in range(row_pointers.size - 1):
-        largest = max(largest, row_pointers[row + 1] - row_pointers[row])
-    return largest
-
-
-@numba.njit(cache=True, nogil=True)
-def _count_degrees(row_pointers: Longs, largest: int) -> Longs:
-    counts = np.zeros(largest + 1, dtype=np.int64)
-    for row in range(row_pointers.size - 1):
-        counts[row_pointers[row + 1] - row_pointers[row]] += 1
-    return counts
-
-
-@numba.njit(cache=True, nogil=True)
-def _place_by_degree(row_pointers: Longs, counts: Longs) -> Ints:
-    place = np.empty(counts.size, dtype=np.int64)
-    total = 0
-    for degree in range(counts.size):
-        place[degree] = total
-        total += counts[degree]
-    order = np.empty(row_pointers.size - 1, dtype=np.int32)
-    for row in range(row_pointers.size - 1):
-        degree = row_pointers[row + 1] - row_pointers[row]
-        order[place[degree]] = row
-        place[degree] += 1
+def _place_by_degree(degrees: Longs, counts: Longs) -> Ints:
+    place = np.cumsum(counts) - counts
+    order = np.empty(degrees.size, dtype=np.int32)
+    for row in range(degrees.size):
+        order[place[degrees[row]]] = row
+        place[degrees[row]] += 1
     return order
 
 

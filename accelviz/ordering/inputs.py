@@ -10,11 +10,10 @@ from accelviz.graph import Graph
 
 
 def undirected_pattern(graph: Graph) -> sparse.csr_array:
-    """Return the pattern of `A + A^T` without its diagonal.
+    """Return the pattern of `A + A^T` without its diagonal: who is whose neighbor.
 
-    Orders by neighborhood see a graph this way: who is whose neighbor, in either direction. Weights
-    do not count, as a kernel reads the same row of `X` for a small weight as for a large one, and
-    neither do self loops, which span no distance in any order.
+    Weights do not count, as a kernel reads the same row of `X` for a small weight as for a large
+    one. Neither do self loops, which span no distance in any order.
 
     Parameters
     ----------
@@ -39,27 +38,17 @@ def undirected_pattern(graph: Graph) -> sparse.csr_array:
             "a square matrix; the orders 'degree', 'windowed_degree' and 'random' take any",
         )
     view = graph.adjacency
-    ones = np.ones(graph.nnz, dtype=np.int8)
-    pattern = sparse.csr_array((ones, view.indices, view.indptr), shape=graph.shape)
+    # SciPy stores no sum that is zero, so self loops vanish.
+    apart = np.repeat(np.arange(rows, dtype=np.int32), graph.degrees) != graph.column_indices
+    arrays = (apart.astype(np.int8), view.indices, view.indptr)
+    pattern = sparse.csr_array(arrays, shape=graph.shape)
     pattern = pattern + pattern.T.tocsr()
     pattern.data[:] = 1
-    looped = pattern.diagonal() != 0
-    if not looped.any():
-        return pattern
-    kept = pattern.indices != np.repeat(np.arange(rows, dtype=np.int32), np.diff(pattern.indptr))
-    before = np.concatenate([[0], np.cumsum(looped)]).astype(pattern.indptr.dtype)
-    arrays = (pattern.data[kept], pattern.indices[kept], pattern.indptr - before)
-    return sparse.csr_array(arrays, shape=graph.shape)
+    return pattern
 
 
 def checked_integer(name: str, value: object, lowest: int) -> int:
-    """Return a parameter as an int.
-
-    Raises
-    ------
-    ArgumentError
-        If it is no integer or below `lowest`.
-    """
+    """Return `value` as an int if it is an integer of at least `lowest`; else raise ArgumentError."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < lowest:
         raise ArgumentError(name, f"got {value!r}", f"an integer of at least {lowest}")
     return int(value)

@@ -106,18 +106,9 @@ class Permutation:
                 f"{graph.shape[0]} x {graph.shape[1]} is not square",
                 "a square matrix when columns are relabelled with the rows",
             )
-        row_pointers = permuted_row_pointers(graph.row_pointers, self.order)
-        column_indices = np.empty_like(graph.column_indices)
-        values = np.empty_like(graph.values)
-        _gather_rows(
-            graph.row_pointers,
-            graph.column_indices,
-            graph.values,
-            self.order,
-            row_pointers,
-            column_indices,
-            values,
-        )
+        row_pointers = np.concatenate([[0], np.cumsum(graph.degrees[self.order], dtype=np.int64)])
+        old = (graph.row_pointers, graph.column_indices, graph.values)
+        column_indices, values = _gather_rows(*old, self.order, row_pointers)
         if columns:
             column_indices = self.inverse[column_indices]
             _sort_each_row(row_pointers, column_indices, values)
@@ -146,33 +137,18 @@ def _is_permutation(order: npt.NDArray[np.integer[Any]]) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
-def permuted_row_pointers(row_pointers: Longs, order: Ints) -> Longs:
-    """Row pointers, int64 (n + 1,), of the matrix whose row `i` is row `order[i]`."""
-    permuted = np.empty(row_pointers.size, dtype=np.int64)
-    permuted[0] = 0
-    for place in range(order.size):
-        row = order[place]
-        permuted[place + 1] = permuted[place] + row_pointers[row + 1] - row_pointers[row]
-    return permuted
-
-
 @numba.njit(cache=True, nogil=True, parallel=True)
 def _gather_rows(
-    row_pointers: Longs,
-    column_indices: Ints,
-    values: Floats,
-    order: Ints,
-    new_pointers: Longs,
-    new_columns: Ints,
-    new_values: Floats,
-) -> None:
+    row_pointers: Longs, column_indices: Ints, values: Floats, order: Ints, new_pointers: Longs
+) -> tuple[Ints, Floats]:
+    new_columns, new_values = np.empty_like(column_indices), np.empty_like(values)
     for place in numba.prange(order.size):
         source = row_pointers[order[place]]
         target = new_pointers[place]
         for k in range(new_pointers[place + 1] - target):
             new_columns[target + k] = column_indices[source + k]
             new_values[target + k] = values[source + k]
+    return new_columns, new_values
 
 
 @numba.njit(cache=True, nogil=True, parallel=True)

@@ -3,7 +3,7 @@
 Arai et al., "Rabbit Order: Just-in-Time Parallel Reordering for Fast Graph Analysis" (IPDPS 2016);
 the renumbering of GNNAdvisor (section 3.5.1). This is an implementation of our own and serial.
 
-**Merging.** At first each vertex is a community of its own. The vertices are visited once each, by
+**Merging.** At first each vertex is a community of its own. Each vertex is visited once, by
 ascending degree. Vertex `u` stands for the community that has gathered in it by then. Merging it
 into a neighboring community `v` would raise the modularity by
 
@@ -39,14 +39,13 @@ import numpy as np
 
 from accelviz.arrays import Ints, Longs
 from accelviz.datasets import load_graph
-from accelviz.ordering.degree import sort_by_degree
 from accelviz.ordering.inputs import undirected_pattern
-from accelviz.ordering.permutation import Permutation, permuted_row_pointers
+from accelviz.ordering.permutation import Permutation
 
 
 @dataclass(frozen=True, eq=False)
 class Dendrogram:
-    """Which vertex joined which, and when: all that Rabbit order finds out about a graph.
+    """Which vertex joined which, and when: the result of Rabbit order's merging.
 
     Attributes
     ----------
@@ -73,7 +72,11 @@ class Dendrogram:
     @cached_property
     def communities(self) -> Ints:
         """Community of the top level of each vertex, by its root's id; int32, shape (n,)."""
-        return _roots(self.visits, self.parents)
+        ids = np.arange(self.parents.size, dtype=np.int32)
+        found = np.where(self.parents < 0, ids, self.parents)
+        while not np.array_equal(found, further := found[found]):  # twice as far up each time
+            found = further
+        return found
 
     def numbering(self) -> Permutation:
         """Return the depth-first order of the vertices: each subtree is one run."""
@@ -126,18 +129,16 @@ def rabbit_dendrogram(graph: Any) -> Dendrogram:
     """
     pattern = undirected_pattern(load_graph(graph))
     row_pointers = pattern.indptr.astype(np.int64)
-    visits = _scattered_by_degree(row_pointers)
+    visits = _scattered_by_degree(np.diff(row_pointers))
     parents, sizes, modularity = _merge(row_pointers, pattern.indices, visits)
     return Dendrogram(visits, parents, sizes, float(modularity))
 
 
-def _scattered_by_degree(row_pointers: Longs) -> Ints:
-    """Vertices by ascending degree, equal degrees scattered, vertices without edge in order."""
-    scattered = np.random.default_rng(0).permutation(row_pointers.size - 1).astype(np.int32)
-    by_degree, histogram = sort_by_degree(permuted_row_pointers(row_pointers, scattered))
-    visits = by_degree.apply(scattered)
-    alone = int(histogram.rows[histogram.degrees == 0].sum())
-    visits[:alone].sort()
+def _scattered_by_degree(degrees: Longs) -> Ints:
+    """Vertices by ascending degree, equal degrees scattered, vertices without an edge in order."""
+    scattered = np.random.default_rng(0).permutation(degrees.size).astype(np.int32)
+    visits = scattered[np.argsort(degrees[scattered], kind="stable")]
+    visits[: np.count_nonzero(degrees == 0)].sort()
     return visits
 
 
@@ -220,17 +221,6 @@ def _find(joined: Ints, v: int) -> int:
         joined[v] = joined[joined[v]]
         v = joined[v]
     return v
-
-
-@numba.njit(cache=True, nogil=True)
-def _roots(visits: Ints, parents: Ints) -> Ints:
-    """Root of each vertex's tree."""
-    roots = np.arange(visits.size, dtype=np.int32)
-    # A parent is a root or is visited later, so from the last visit on its root is known.
-    for u in visits[::-1]:
-        if parents[u] >= 0:
-            roots[u] = roots[parents[u]]
-    return roots
 
 
 @numba.njit(cache=True, nogil=True)
