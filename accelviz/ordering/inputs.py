@@ -48,7 +48,7 @@ def undirected_pattern(graph: Graph) -> sparse.csr_array:
 
 
 def checked_integer(name: str, value: object, lowest: int) -> int:
-    """Return `value` as an int if it is an integer of at least `lowest`; else raise ArgumentError."""
+    """Return `value` as an int if it is one of at least `lowest`; else raise an ArgumentError."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < lowest:
         raise ArgumentError(name, f"got {value!r}", f"an integer of at least {lowest}")
     return int(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -84,17 +83,17 @@ def read_edge_list(
         of all proportion to the number of edges (see `plausible_nodes`) and neither `n_nodes` nor
         `relabel` is given.
     ArgumentError
-        If an option is none of the above.
+        If `base` or `n_nodes` has another value than the above.
     """
     if base not in (0, 1, "auto"):
         raise ArgumentError("base", f"got {base!r}", '0, 1 or "auto"')
     if n_nodes is not None and not (isinstance(n_nodes, Integral) and 0 < n_nodes <= MAX_SIDE):
         raise ArgumentError("n_nodes", f"got {n_nodes!r}", f"1 to {MAX_SIDE}")
-    found = _collect(path, _allowed(base, n_nodes, relabel), weights, progress)
-    if not found.nodes:
+    parts, values, undirected = _collect(path, _allowed(base, n_nodes, relabel), weights, progress)
+    if not parts:
         raise GraphError(str(path), "there is no edge in it", "lines like `0 1`")
-
-    nodes = np.concatenate(found.nodes)
+    nodes = np.concatenate(parts)
+    parts.clear()
     if relabel:
         codes, labels = pd.factorize(nodes.ravel(), sort=True)
         nodes = codes.astype(np.int32).reshape(-1, 2)
@@ -109,22 +108,16 @@ def read_edge_list(
         if count > most:  # reading once more, now that `most` is known, finds the line
             _collect(path, _allowed(least, n_nodes, relabel, most), weights, progress=False)
         notes = [f"counted from {least}"]
-    found.nodes.clear()
-    symmetric = found.undirected if symmetric is None else symmetric
+    symmetric = undirected if symmetric is None else symmetric
     if symmetric:
         notes.append("in both directions")
-    if found.weights:
+    if values:
         notes.append("weights in column 3")
     sender, receiver = (nodes - np.int32(least) if least else nodes).T
-    return from_edges(
-        sender,
-        receiver,
-        np.concatenate(found.weights) if found.weights else None,
-        n_nodes or count,
-        name,
-        f"{source}, {', '.join(notes)}",
-        symmetric=symmetric,
-    )
+    numbers = np.concatenate(values) if values else None
+    source = f"{source}, {', '.join(notes)}"
+    count = n_nodes or count
+    return from_edges(sender, receiver, numbers, count, name, source, symmetric=symmetric)
 
 
 def _allowed(
@@ -152,19 +145,12 @@ def _allowed(
     )
 
 
-@dataclass
-class _Found:
-    """What a file holds, in parts."""
-
-    nodes: list[npt.NDArray[Any]] = field(default_factory=list)
-    weights: list[Floats] = field(default_factory=list)
-    undirected: bool = False
-
-
-def _collect(path: Path, allowed: NodeRange, weights: bool | None, progress: bool | None) -> _Found:
-    found = _Found()
-    layout = None
-    header = False
+def _collect(
+    path: Path, allowed: NodeRange, weights: bool | None, progress: bool | None
+) -> tuple[list[npt.NDArray[Any]], list[Floats], bool]:
+    """Return the nodes and the weights, in parts, and whether a comment says "undirected"."""
+    nodes, values, undirected = [], [], False
+    layout, header = None, False
     for first_line, block in blocks(path, progress):
         start = 0
         if layout is None:
@@ -177,16 +163,17 @@ def _collect(path: Path, allowed: NodeRange, weights: bool | None, progress: boo
                         first_line = number
                         break
                     header = True
-                found.undirected |= _UNDIRECTED.match(line) is not None
+                undirected |= _UNDIRECTED.match(line) is not None
                 start += len(line)
             else:
                 continue
-        text = block[start:]
-        nodes, values = layout.fast(text) or layout.slow(first_line, text)
-        found.nodes.append(nodes)
-        if values is not None:
-            found.weights.append(values)
-    return found
+        found = layout.read(block[start:])
+        if found is None:
+            raise layout.mistake(first_line, block[start:])
+        nodes.append(found[0])
+        if found[1] is not None:
+            values.append(found[1])
+    return nodes, values, undirected
 
 
 def _layout(
