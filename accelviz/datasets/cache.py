@@ -46,13 +46,8 @@ def cached(make: Callable[..., Graph], what: str, arguments: Mapping[str, Any]) 
             np.savez(
                 temporary, row_pointers=found.row_pointers, column_indices=found.column_indices
             )
-            facts = {
-                "sha256": _sha256(temporary),
-                "shape": found.shape,
-                "name": found.name,
-                "source": found.source,
-                "kind": found.kind,
-            }
+            kept = {key: getattr(found, key) for key in ("shape", "name", "source", "kind")}
+            facts = {"sha256": _sha256(temporary), **kept}
         with written_whole(note) as temporary:
             temporary.write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +12,28 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from accelviz.datasets.bundled import bundled_graphs, load_bundled
 from accelviz.datasets.cache import cached
 from accelviz.datasets.convert import from_edge_index, from_networkx, from_scipy
 from accelviz.datasets.download import PUBLIC, download
 from accelviz.datasets.options import checked_options
 from accelviz.datasets.readers import read_file
+from accelviz.datasets.readers.npz import read_npz
 from accelviz.datasets.readers.registry import known_endings
 from accelviz.datasets.synthetic.table_one import TABLE_ONE
 from accelviz.datasets.synthetic.twins import find_table_entry, twin
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import Graph
+
+_BUNDLED = Path(__file__).resolve().parent / "graphs"
+_ACCEPTED = (
+    "a bundled name, a file, a SciPy sparse matrix, a NetworkX graph or a 2 x E edge_index array"
+)
+
+
+def bundled_graphs() -> dict[str, dict[str, Any]]:
+    """Return name to facts (nodes, edges, max_degree, source, ...) of the bundled graphs."""
+    index: dict[str, dict[str, Any]] = json.loads((_BUNDLED / "index.json").read_text("utf-8"))
+    return dict(sorted(index.items(), key=lambda item: int(item[1]["edges"])))
 
 
 def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:
@@ -52,8 +64,9 @@ def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:
     Returns
     -------
     Graph
-        A copy: later changes to the object do not reach it. Columns are sorted, duplicates summed,
-        explicit zeros kept; values of any real dtype are rounded to float32.
+        A new one at each call, which shares no memory with the object. Columns are sorted,
+        duplicates summed, explicit zeros kept; values of any real dtype are rounded to float32.
+        Only a Graph comes back as it is.
 
     Raises
     ------
@@ -93,42 +106,36 @@ def _load(graph: Any, options: dict[str, Any]) -> Graph:
     return from_edge_index(array, "graph", "edge_index")
 
 
-_ACCEPTED = (
-    "a bundled name, a file, a SciPy sparse matrix, a NetworkX graph or a 2 x E edge_index array"
-)
-
-
 def _load_named(graph: str | os.PathLike[str], options: dict[str, Any]) -> Graph:
+    bundled = bundled_graphs()
     if isinstance(graph, str):
-        if graph.lower() in bundled_graphs():
+        lowered, entry = graph.lower(), find_table_entry(graph)
+        if lowered in bundled:
             if options:
                 expected = "no options"
-                if find_table_entry(graph):
-                    expected += f", or {graph.lower()}-twin, which has some"
+                expected += f", or {lowered}-twin, which has some" if entry else ""
                 raise ArgumentError(next(iter(options)), "a real graph has no options", expected)
-            return load_bundled(graph.lower())
-        entry = find_table_entry(graph)
+            source = bundled[lowered]["source"]
+            real = read_npz(_BUNDLED / f"{lowered}.npz", name=lowered, source=source)
+            return replace(real, kind="real")
         if entry is not None:
             checked_options(_load_twin, options, f"the twin of {entry.name}")
             return _load_twin(entry.name, **options)
-        if graph.lower() in PUBLIC:
-            public = PUBLIC[graph.lower()]
+        if lowered in PUBLIC:
             read = read_file(download(graph), **options)
-            return replace(read, name=graph.lower(), source=public.url, kind="real")
-        if graph.lower().startswith(("http://", "https://")):
+            return replace(read, name=lowered, source=PUBLIC[lowered].url, kind="real")
+        if lowered.startswith(("http://", "https://")):
             return replace(read_file(download(graph), **options), source=graph)
     path = Path(graph)
-    looks_like_file = isinstance(graph, os.PathLike) or path.exists() or path.suffix
-    if looks_like_file:
+    if isinstance(graph, os.PathLike) or path.exists() or path.suffix:
         return read_file(path, **options)
+    near = difflib.get_close_matches(str(graph).lower(), [*bundled, *TABLE_ONE, *PUBLIC], n=1)
     table_one = ", ".join(entry.name for entry in TABLE_ONE.values())
-    names = [*bundled_graphs(), *TABLE_ONE]
-    near = difflib.get_close_matches(str(graph).lower(), [*names, *PUBLIC], n=1)
     raise GraphError(
         "graph",
         f"there is no graph {graph!r}, nor a file of that name"
         + (f"; did you mean {near[0]}?" if near else ""),
-        f"a bundled graph ({', '.join(bundled_graphs())}), one of Table I ({table_one}), or a file "
+        f"a bundled graph ({', '.join(bundled)}), one of Table I ({table_one}), or a file "
         f"ending in {known_endings()}",
     )
 

@@ -120,7 +120,8 @@ def twin(
     name += "-twin" if order == "natural" else f"-twin-{order}"
     name += "" if locality is None else f"-locality-{locality:g}"
     name += "" if seed == 0 else f"-seed-{seed}"
-    return finished(*drawn, name, f"{source}; locality {share:g}, {order} order, seed {seed}", kind)
+    source += f"; locality {share:g}, {order} order, seed {seed}"
+    return finished(drawn[0], drawn[1], name, source, kind)
 
 
 def _checked_histogram(of: Any) -> Histogram:
