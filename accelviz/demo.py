@@ -55,40 +55,36 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
     timed = [executor for executor in EXECUTORS if executor.timed]
     steps = tqdm(
         total=4 + len(timed),
+        initial=-1,  # a step counts when the next one begins
         bar_format="{desc:<44}{bar:24} {n_fmt}/{total_fmt} {elapsed}",
         leave=False,
         disable=None,  # silent where there is no terminal
     )
 
     def begin(step: str) -> None:
+        steps.update()
         steps.set_description_str(step)
-        steps.refresh()
 
     with steps:
         begin("compiling the preprocessing (the first time)")
         plan("cora", n_cols=n_cols, **parameters)
-        steps.update()
         begin("degree sort, block partition, row order")
         made = plan(graph, n_cols=n_cols, **parameters)
         made.check()
-        steps.update()
         begin("counting the work of every warp")
         warps = made.warps_per_block
         warp_metadata = warp_partition(graph.row_pointers, made.parameters["max_warp_nzs"])
         warp_blocks = -(-len(warp_metadata) // warps)
         warp_level = load_map([warp_workload(warp_metadata, warps)], warp_blocks, warps)
         block_level = plan_load_map(made)
-        steps.update()
         begin("A @ X in float64, to check against")
         X = bench.features(graph.shape[1], n_cols)
         oracle = Oracle(graph, X)
-        steps.update()
         measurements = []
         for executor in timed:
             begin(f"checking and timing on {executor.name}")
             if executor.why_not() is None:
                 measurements.append(bench.measure(made, executor, oracle, X))
-            steps.update()
     histogram = DegreeHistogram.of(graph.row_pointers)
     return Demo(made, histogram, warp_metadata, warp_level, block_level, measurements)
 

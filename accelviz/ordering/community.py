@@ -14,8 +14,8 @@ from scipy import sparse
 
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
-from accelviz.ordering.inputs import checked_integer, undirected_pattern
 from accelviz.ordering.permutation import Permutation
+from accelviz.ordering.plain import checked_integer, undirected_pattern
 
 #: The community of each row, an integer.
 Labels = npt.NDArray[np.integer[Any]]

@@ -16,8 +16,8 @@ from accelviz.arrays import Ints, Longs
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
-from accelviz.ordering.inputs import checked_integer
 from accelviz.ordering.permutation import Permutation
+from accelviz.ordering.plain import checked_integer
 
 #: A counting table may hold this many entries for each row before a comparison sort is cheaper.
 _COUNTERS_PER_ROW = 4

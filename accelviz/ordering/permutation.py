@@ -38,7 +38,7 @@ class Permutation:
             raise GraphError(
                 "order", f"a {order.ndim}-D array of {order.dtype}", "a 1-D array of integers"
             )
-        if not _is_permutation(order):
+        if not np.array_equal(np.sort(order), np.arange(order.size)):
             raise GraphError(
                 "order",
                 "some rows are missing, repeated or out of range",
@@ -125,16 +125,6 @@ class Permutation:
                 f"length {len(self)} along that axis",
             )
         return array
-
-
-@numba.njit(cache=True, nogil=True)
-def _is_permutation(order: npt.NDArray[np.integer[Any]]) -> bool:
-    seen = np.zeros(order.size, dtype=np.bool_)
-    for row in order:
-        if row < 0 or row >= order.size or seen[row]:
-            return False
-        seen[row] = True
-    return True
 
 
 @numba.njit(cache=True, nogil=True, parallel=True)

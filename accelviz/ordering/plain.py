@@ -1,14 +1,16 @@
-"""The short orders: as the graph came, at random, and reverse Cuthill-McKee."""
+"""The short orders (as it came, random, reverse Cuthill-McKee), and what all orders read."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.sparse import csgraph
 
 from accelviz.datasets import load_graph
-from accelviz.ordering.inputs import checked_integer, undirected_pattern
+from accelviz.errors import ArgumentError, GraphError
+from accelviz.graph import Graph
 from accelviz.ordering.permutation import Permutation
 
 
@@ -87,3 +89,48 @@ def reverse_cuthill_mckee(graph: Any) -> Permutation:
         return Permutation.trusted(np.empty(0, dtype=np.int32))
     order = csgraph.reverse_cuthill_mckee(pattern, symmetric_mode=True)
     return Permutation.trusted(order.astype(np.int32, copy=False))
+
+
+def undirected_pattern(graph: Graph) -> sparse.csr_array:
+    """Return the pattern of `A + A^T` without its diagonal: who is whose neighbor.
+
+    Weights do not count, as a kernel reads the same row of `X` for a small weight as for a large
+    one. Neither do self loops, which span no distance in any order.
+
+    Parameters
+    ----------
+    graph : Graph
+        Square.
+
+    Returns
+    -------
+    csr_array of int8, shape (n, n)
+        Symmetric, its columns ascending in each row, all values one. Shares no memory with `graph`.
+
+    Raises
+    ------
+    GraphError
+        If `graph` is not square.
+    """
+    rows, columns = graph.shape
+    if rows != columns:
+        raise GraphError(
+            "graph",
+            f"{rows} x {columns} is not square, so its rows are not neighbors of one another",
+            "a square matrix; the orders 'degree', 'windowed_degree' and 'random' take any",
+        )
+    view = graph.adjacency
+    # SciPy stores no sum that is zero, so self loops vanish.
+    apart = np.repeat(np.arange(rows, dtype=np.int32), graph.degrees) != graph.column_indices
+    arrays = (apart.astype(np.int8), view.indices, view.indptr)
+    pattern = sparse.csr_array(arrays, shape=graph.shape)
+    pattern = pattern + pattern.T.tocsr()
+    pattern.data[:] = 1
+    return pattern
+
+
+def checked_integer(name: str, value: object, lowest: int) -> int:
+    """Return `value` as an int if it is one of at least `lowest`; else raise an ArgumentError."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < lowest:
+        raise ArgumentError(name, f"got {value!r}", f"an integer of at least {lowest}")
+    return int(value)

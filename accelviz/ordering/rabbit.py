@@ -39,8 +39,8 @@ import numpy as np
 
 from accelviz.arrays import Ints, Longs
 from accelviz.datasets import load_graph
-from accelviz.ordering.inputs import undirected_pattern
 from accelviz.ordering.permutation import Permutation
+from accelviz.ordering.plain import undirected_pattern
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,16 +29,9 @@ _LEAST, _LARGEST_SHARE = 8, 0.25
 class Layout:
     """Which community each vertex lives in, and how many of its neighbors should live there too.
 
-    Attributes
-    ----------
-    degrees : array of int64, shape (n,)
-        Degree of each vertex.
-    local : array of int64, shape (n,)
-        How many of its neighbors should lie in its own community.
-    members : array of int32, shape (n,)
-        Vertices, community by community.
-    bounds : array of int64, shape (communities + 1,)
-        Where each community begins in `members`.
+    `degrees` and `local` (int64, shape (n,)) have the degree of each vertex and how many of its
+    neighbors should lie in its own community. `members` (int32, shape (n,)) lists the vertices,
+    community by community; `bounds` (int64) says where each community begins there, and the end.
     """
 
     degrees: Longs

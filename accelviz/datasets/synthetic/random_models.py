@@ -14,9 +14,9 @@ import numpy as np
 from tqdm import tqdm
 
 from accelviz.arrays import Ints, Longs
+from accelviz.datasets.synthetic.columns import finished
 from accelviz.datasets.synthetic.communities import check_order
 from accelviz.datasets.synthetic.draws import STEP, mixed, shuffle, stream
-from accelviz.datasets.synthetic.finish import finished
 from accelviz.errors import ArgumentError
 from accelviz.graph import MAX_SIDE, Graph
 

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from accelviz.card import is_symmetric
+from accelviz.datasets.synthetic.columns import directed_columns, finished, undirected_columns
 from accelviz.datasets.synthetic.communities import check_order, default_sizes, lay_out
-from accelviz.datasets.synthetic.directed import directed_columns
-from accelviz.datasets.synthetic.finish import finished
 from accelviz.datasets.synthetic.table_one import TABLE_ONE, Histogram, TableEntry
-from accelviz.datasets.synthetic.undirected import undirected_columns
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import MAX_SIDE, Graph
 

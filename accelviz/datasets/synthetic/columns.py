@@ -1,14 +1,16 @@
-"""A symmetric graph with given degrees and communities, without duplicate edges.
+"""The columns of made-up graphs, each once in a row: for given degrees and communities.
 
-Each row has as many stubs (half edges) as nonzeros, and a perfect matching of the stubs is a
-symmetric matrix with exactly these degrees. The stubs are the places of the CSR arrays: place `s`
-holds the row that the mate of `s` belongs to.
+**Symmetric.** Each row has as many stubs (half edges) as nonzeros, and a perfect matching of the
+stubs is a symmetric matrix with exactly these degrees. The stubs are the places of the CSR arrays:
+place `s` holds the row that the mate of `s` belongs to.
 
 Rows take mates in turn, the longest first, each from the free stubs at random: first inside every
 community, then everywhere. A row takes neither itself nor a row twice; drawing by stub makes
 columns as popular as their degree. The last few stubs, which find no mate, are paired anyway. Each
 pair that joins a row to itself or twice to the same row is then swapped with a random other pair,
 which keeps every degree.
+
+**Directed.** Each row draws its columns by popularity, from its community and from everywhere.
 """
 
 from __future__ import annotations
@@ -22,23 +24,59 @@ import numpy.typing as npt
 from accelviz.arrays import Ints, Longs
 from accelviz.datasets.synthetic.communities import Layout
 from accelviz.datasets.synthetic.draws import State, below, stream
+from accelviz.graph import Graph
 
 #: Draws for one mate before its stub is left over, and partners to try for a swap.
 _DRAWS, _SWAPS = 40, 10_000
+#: Draws for one neighbor before it is sought elsewhere: its community is then nearly used up.
+_TRIES = 20
 _FREE = -1
 
 Places = npt.NDArray[Any]  # int32, or int64 from 2^31 nonzeros on
 
 
+def finished(row_pointers: Longs, column_indices: Ints, name: str, source: str, kind: str) -> Graph:
+    """Sort each row, drop what repeats, and make a square Graph with all weights 1.
+
+    Writes over both arrays.
+    """
+    n_rows = row_pointers.size - 1
+    distinct = np.concatenate([[0], np.cumsum(_sort_and_count(row_pointers, column_indices))])
+    nnz = int(distinct[-1])
+    if nnz < column_indices.size:
+        _close_up(row_pointers, distinct, column_indices)
+    ones = np.ones(nnz, dtype=np.float32)
+    return Graph(distinct, column_indices[:nnz], ones, (n_rows, n_rows), name, source, kind)
+
+
+@numba.njit(cache=True, nogil=True, parallel=True)
+def _sort_and_count(row_pointers: Longs, column_indices: Ints) -> Longs:
+    """Sort each row, bring its distinct columns to its front, and count them."""
+    counts = np.zeros(row_pointers.size - 1, dtype=np.int64)
+    for row in numba.prange(row_pointers.size - 1):
+        columns = column_indices[row_pointers[row] : row_pointers[row + 1]]
+        columns.sort()
+        kept = 0
+        for k in range(columns.size):
+            if k == 0 or columns[k] != columns[kept - 1]:
+                columns[kept] = columns[k]
+                kept += 1
+        counts[row] = kept
+    return counts
+
+
+@numba.njit(cache=True, nogil=True)
+def _close_up(row_pointers: Longs, distinct: Longs, column_indices: Ints) -> None:
+    for row in range(distinct.size - 1):
+        for k in range(distinct[row + 1] - distinct[row]):
+            column_indices[distinct[row] + k] = column_indices[row_pointers[row] + k]
+
+
 def undirected_columns(layout: Layout, seed: int) -> tuple[Longs, Any] | None:
     """Draw a symmetric matrix with the layout's degrees and communities.
 
-    Parameters
-    ----------
-    layout : Layout
-        If the degrees add up to an odd number, one row gets a nonzero on the diagonal, which counts
-        once where any other edge counts twice.
-    seed : int
+    If the degrees add up to an odd number, one row gets a nonzero on the diagonal: it counts once,
+    where any other edge counts twice.
 
     Returns
     -------
@@ -171,3 +209,74 @@ def _repair(
                 w = owner[mate[s]]
             adjacent_to[w] = v
     return True
+
+
+def directed_columns(layout: Layout, seed: int) -> tuple[Longs, Ints]:
+    """Draw the columns of each row by popularity, from its community and from everywhere.
+
+    A vertex is drawn as a column in proportion to its own degree plus one, so that rows without a
+    nonzero are drawn too. No row holds its own column, unless it holds all columns.
+
+    Returns
+    -------
+    row_pointers : array of int64, shape (n + 1,)
+    column_indices : array of int32, shape (nnz,)
+        Distinct and unsorted inside a row.
+    """
+    row_pointers = np.concatenate([[0], np.cumsum(layout.degrees)])
+    weight = layout.degrees[layout.members] + 1
+    pool = np.repeat(layout.members, weight)
+    pool_bounds = np.concatenate([[0], np.cumsum(weight)])[layout.bounds]
+    column_indices = np.empty(row_pointers[-1], dtype=np.int32)
+    _draw(
+        stream(seed, "columns"),
+        row_pointers,
+        layout.local,
+        layout.members,
+        layout.bounds,
+        pool,
+        pool_bounds,
+        column_indices,
+    )
+    return row_pointers, column_indices
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw(
+    state: State,
+    row_pointers: Longs,
+    local: Longs,
+    members: Ints,
+    bounds: Longs,
+    pool: Ints,
+    pool_bounds: Longs,
+    column_indices: Ints,
+) -> None:
+    taken_by = np.full(members.size, -1, dtype=np.int32)
+    for community in range(bounds.size - 1):
+        near = pool[pool_bounds[community] : pool_bounds[community + 1]]
+        for row in members[bounds[community] : bounds[community + 1]]:
+            start, stop = row_pointers[row], row_pointers[row + 1]
+            if stop - start < members.size:  # a full row holds its own column too
+                taken_by[row] = row
+            for k in range(start, stop):
+                column = np.int32(-1)
+                if k - start < local[row]:
+                    column = _untaken(state, near, taken_by, row)
+                if column < 0:
+                    column = _untaken(state, pool, taken_by, row)
+                if column < 0:  # nearly all are taken: the next free one after a random one
+                    column = np.int32(below(state, members.size))
+                    while taken_by[column] == row:
+                        column = np.int32((column + 1) % members.size)
+                taken_by[column] = row
+                column_indices[k] = column
+
+
+@numba.njit(cache=True, nogil=True)
+def _untaken(state: State, pool: Ints, taken_by: Ints, row: int) -> np.int32:
+    for _ in range(_TRIES):
+        column = pool[below(state, pool.size)]
+        if taken_by[column] != row:
+            return column
+    return np.int32(-1)
