@@ -90,50 +90,33 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
 
 
 def table(demo: Demo) -> str:
-    """Lay out the demo's figures as text, a line each."""
+    """Lay out the demo's figures as text, each on a line of its own."""
     made, graph, counted = demo.plan, demo.plan.graph, demo.plan.statistics
     metadata = made.metadata if made.metadata is not None else np.empty((0, 4), np.int32)
     ratio = storage_ratio(metadata, demo.warp_metadata)
     setup = sum(made.setup_seconds.values())
+    degree = f"{graph.nnz / max(1, graph.n_rows):.1f} on average"
+    blocks = f"{counted.blocks:,} of {made.warps_per_block} warps"
+    idle = f"{counted.idle_share:.1%} of warp time, against {demo.warp_level.idle_share:.1%}"
+    size = f"{made.metadata_bytes:,} bytes, {ratio:.1%} of the warp-level partition's"
     lines = [
         ("graph", f"{graph.name}: {graph.n_rows:,} rows, {graph.nnz:,} nonzeros"),
-        (
-            "degrees",
-            f"{graph.nnz / max(1, graph.n_rows):.1f} on average, "
-            f"{demo.histogram.largest:,} at most",
-        ),
-        (
-            "blocks",
-            f"{counted.blocks:,} of {made.warps_per_block} warps, "
-            f"at most {made.parameters['max_warp_nzs']} nonzeros a warp",
-        ),
+        ("degrees", f"{degree}, {demo.histogram.largest:,} at most"),
+        ("blocks", f"{blocks}, at most {made.parameters['max_warp_nzs']} nonzeros a warp"),
         ("warps", f"{counted.warps:,} launched, {counted.busy_warps:,} with work"),
-        (
-            "idle share",
-            f"{counted.idle_share:.1%} of warp time, against {demo.warp_level.idle_share:.1%} "
-            "for the warp-level partition",
-        ),
-        (
-            "metadata",
-            f"{made.metadata_bytes:,} bytes, {ratio:.1%} of the warp-level partition's "
-            f"{demo.warp_metadata.nbytes:,} (Equation 1)",
-        ),
+        ("idle share", f"{idle} for the warp-level partition"),
+        ("metadata", f"{size} {demo.warp_metadata.nbytes:,} (Equation 1)"),
         ("set-up", f"{setup * 1e3:.2f} ms for " + ", ".join(made.setup_seconds)),
     ]
     for found in demo.measurements:
-        low, high = found.quartiles
-        lines += [
-            (
-                f"on {found.device}",
-                f"{found.median * 1e6:,.1f} us for {made.n_cols} columns, median of "
-                f"{found.seconds.size} (quartiles {low * 1e6:,.1f} to {high * 1e6:,.1f})",
-            ),
-            ("", f"correct: error at most {found.error:.2f} of the float32 bound against float64"),
-        ]
+        low, high = (seconds * 1e6 for seconds in found.quartiles)
+        time = f"{found.median * 1e6:,.1f} us for {made.n_cols} columns, median of"
+        time += f" {found.seconds.size} (quartiles {low:,.1f} to {high:,.1f})"
+        error = f"error at most {found.error:.2f} of the float32 bound against float64"
+        lines += [(f"on {found.device}", time), ("", f"correct: {error}")]
     if not any(found.device == "cuda" for found in demo.measurements):
-        lines.append(
-            ("on cuda", f"not timed, no usable GPU ({gpu_state().state}): see `accelviz doctor`")
-        )
+        why = f"no usable GPU ({gpu_state().state}): see `accelviz doctor`"
+        lines.append(("on cuda", f"not timed, {why}"))
     width = max(len(label) for label, _ in lines)
     return "\n".join(f"  {label:<{width}}  {text}" for label, text in lines)
 
@@ -222,13 +205,9 @@ def main(graph: str, n_cols: int, output: str, **parameters: Any) -> str:
     checked_output(output)
     found = run(load_graph(graph), n_cols, **parameters)
     draw(found, output)
-    return "\n".join(
-        [
-            "Accel-GCN's preprocessing and SpMM",
-            table(found),
-            "",
-            f"The picture is in {output}.",
-            "Next: `make lab` opens the first lesson, 01-from-graph-to-blocks; or try another",
-            "graph (`accelviz demo --graph mit8`) and other blocks (`--max-block-warps 4`).",
-        ]
-    )
+    return f"""Accel-GCN's preprocessing and SpMM
+{table(found)}
+
+The picture is in {output}.
+Next: `make lab` opens the first lesson, 01-from-graph-to-blocks; or try another
+graph (`accelviz demo --graph mit8`) and other blocks (`--max-block-warps 4`)."""

@@ -30,11 +30,8 @@ def from_scipy(matrix: Any, name: str, source: str) -> Graph:
     if matrix.format == "csc":
         check_csr(matrix.indptr, matrix.indices, matrix.data, matrix.shape[::-1], canonical=False)
     elif matrix.format == "bsr":
-        blocks = tuple(
-            side // max(block, 1)
-            for side, block in zip(matrix.shape, matrix.blocksize, strict=True)
-        )
-        check_csr(matrix.indptr, matrix.indices, matrix.indices, blocks, canonical=False)
+        lines, across = np.array(matrix.shape) // np.maximum(matrix.blocksize, 1)
+        check_csr(matrix.indptr, matrix.indices, matrix.indices, (lines, across), canonical=False)
     elif matrix.format == "coo":
         for axis, index in enumerate((matrix.row, matrix.col)):
             if index.size and (index.min() < 0 or index.max() >= matrix.shape[axis]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import math
 import random
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def community_order(
         raise ArgumentError("parts", f"got {parts!r}, but Louvain finds the number itself", "None")
     wanted = max(1, round(math.sqrt(n_rows))) if parts is None else parts
     if checked_integer("parts", wanted, 1) > max(n_rows, 1):
-        raise ArgumentError("parts", f"got {wanted} for {n_rows} rows", "at most one a row")
+        raise ArgumentError("parts", f"got {wanted} for {n_rows} rows", "at most one for each row")
     if pattern.nnz == 0:  # nothing to find, and the libraries differ in how they say so
         return Permutation.trusted(np.arange(n_rows, dtype=np.int32))
     labels = find(library, pattern, seed, wanted)
@@ -120,10 +120,7 @@ _METHODS: dict[str, tuple[Callable[..., Labels], str, str]] = {
 def _method(name: str) -> tuple[Callable[..., Labels], Any]:
     """Return the function that finds communities, and the library for it."""
     if name == "auto":
-        try:
-            return _method("igraph")
-        except ArgumentError:
-            return _method("networkx")
+        name = "igraph" if importlib.util.find_spec("igraph") else "networkx"
     if not isinstance(name, str) or name not in _METHODS:
         raise ArgumentError("method", f"there is no {name!r}", ", ".join(["auto", *_METHODS]))
     find, package, install = _METHODS[name]

@@ -42,8 +42,7 @@ class DegreeHistogram:
     @classmethod
     def of(cls, row_pointers: Longs) -> DegreeHistogram:
         """Count the degrees of a matrix from its row pointers, int64, shape (n + 1,)."""
-        degrees = np.diff(row_pointers)
-        return _histogram(degrees, _counting_table(degrees))
+        return _counted(np.diff(row_pointers))[0]
 
     @classmethod
     def counted(cls, counts: Mapping[int, int]) -> DegreeHistogram:
@@ -182,25 +181,21 @@ def sort_by_degree(row_pointers: Longs) -> tuple[Permutation, DegreeHistogram]:
         Of the same rows.
     """
     degrees = np.diff(row_pointers)
-    counts = _counting_table(degrees)
+    histogram, counts = _counted(degrees)
     if counts is None:
         order = np.argsort(degrees, kind="stable").astype(np.int32)
     else:
         order = _place_by_degree(degrees, counts)
-    return Permutation.trusted(order), _histogram(degrees, counts)
+    return Permutation.trusted(order), histogram
 
 
-def _counting_table(degrees: Longs) -> Longs | None:
-    """Rows of each degree from 0 up, or None where that table would outgrow the rows."""
-    most = max(_SMALL_TABLE, _COUNTERS_PER_ROW * degrees.size)
-    return np.bincount(degrees) if degrees.max(initial=0) <= most else None
-
-
-def _histogram(degrees: Longs, counts: Longs | None) -> DegreeHistogram:
-    if counts is None:
-        return DegreeHistogram(*np.unique(degrees, return_counts=True))
+def _counted(degrees: Longs) -> tuple[DegreeHistogram, Longs | None]:
+    """Return also the rows of each degree from 0 up, unless that table would outgrow the rows."""
+    if degrees.max(initial=0) > max(_SMALL_TABLE, _COUNTERS_PER_ROW * degrees.size):
+        return DegreeHistogram(*np.unique(degrees, return_counts=True)), None
+    counts = np.bincount(degrees)
     present = np.flatnonzero(counts)
-    return DegreeHistogram(present, counts[present])
+    return DegreeHistogram(present, counts[present]), counts
 
 
 @numba.njit(cache=True, nogil=True)

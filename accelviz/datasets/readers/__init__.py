@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Importing a reader's module registers it.
-from accelviz.datasets.readers import edge_list, matrix_market, metis, npz, ogb_and_tu
+from accelviz.datasets.readers import edge_list, matrix_market, metis, npz
 from accelviz.datasets.readers.registry import READERS, read_file, reader
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "matrix_market",
     "metis",
     "npz",
-    "ogb_and_tu",
     "read_file",
     "reader",
 ]

@@ -74,18 +74,8 @@ class NodeRange:
 class Layout:
     """What all lines of a file have in common, taken from the first one with an edge.
 
-    Parameters
-    ----------
-    path : Path
-    line : int
-        Number of that first line.
-    delimiter : bytes
-        One of `DELIMITERS`.
-    columns : int
-        Fields that are read: 2, or 3 with a weight.
-    more : bool
-        Whether further fields may follow, which mean nothing.
-    allowed : NodeRange
+    `line` is the number of that line, `columns` how many fields are read: 2, or 3 with a weight.
+    With `more`, further fields may follow, which mean nothing.
     """
 
     path: Path
