@@ -79,8 +79,22 @@ def download(
     record = target.with_name(target.name + ".sha256")
     if sha256 is None and record.is_file():
         sha256 = record.read_text("utf-8").partition(" ")[0]
+    import pooch
+
+    logger = pooch.get_logger()
+    level = logger.level
+    # It would tell users to pass a `known_hash` to a function that they did not call.
+    logger.setLevel(logging.WARNING)
     try:
-        _fetch(url, target, sha256, progress)
+        with progress_bar(target.name, 1, progress) as bar:
+            shown = False if bar.disable else bar
+            pooch.retrieve(
+                url,
+                None if sha256 is None else f"sha256:{sha256}",
+                fname=target.name,
+                path=target.parent,
+                downloader=pooch.HTTPDownloader(shown, chunk_size=2**18, timeout=TIMEOUT),
+            )
     except (OSError, ValueError) as error:  # what requests and pooch raise, without exception
         raise GraphError(
             url,
@@ -88,9 +102,9 @@ def download(
             "a download that works; or fetch the file by other means, then pass its path to "
             f"load_graph or put it at {target}",
         ) from error
+    finally:
+        logger.setLevel(level)
     if sha256 is None:
-        import pooch
-
         with written_whole(record) as path:
             path.write_text(f"{pooch.file_hash(target)}  {target.name}\n", "utf-8")
     return target
@@ -112,28 +126,6 @@ def _target(url: str, name: str | None) -> Path:
     # Files of one name from different places must not meet.
     folder = f"{re.sub('[^a-z0-9.-]', '_', host)}-{hashlib.sha256(url.encode()).hexdigest()[:8]}"
     return cache_folder() / "downloads" / folder / name
-
-
-def _fetch(url: str, target: Path, sha256: str | None, progress: bool | None) -> None:
-    import pooch
-
-    logger = pooch.get_logger()
-    level = logger.level
-    # It would tell users to pass a `known_hash` to a function that they did not call.
-    logger.setLevel(logging.WARNING)
-    try:
-        with progress_bar(target.name, 1, progress) as bar:
-            pooch.retrieve(
-                url,
-                None if sha256 is None else f"sha256:{sha256}",
-                fname=target.name,
-                path=target.parent,
-                downloader=pooch.HTTPDownloader(
-                    progressbar=False if bar.disable else bar, chunk_size=2**18, timeout=TIMEOUT
-                ),
-            )
-    finally:
-        logger.setLevel(level)
 
 
 def _explained(error: Exception) -> str:

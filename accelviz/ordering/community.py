@@ -62,7 +62,19 @@ def community_order(
     -----
     The community-based orders that section 3.5.1 of GNNAdvisor compares Rabbit order with.
     """
-    find, library = _method(method)
+    if method == "auto":
+        method = "igraph" if importlib.util.find_spec("igraph") else "networkx"
+    if not isinstance(method, str) or method not in _METHODS:
+        raise ArgumentError("method", f"there is no {method!r}", ", ".join(["auto", *_METHODS]))
+    find, package, install = _METHODS[method]
+    try:
+        library = importlib.import_module(package)
+    except ImportError as error:
+        raise ArgumentError(
+            "method",
+            f"{method!r} needs the package {package}, which is not installed",
+            f"pip install '{install}', or the method 'auto', which takes what there is",
+        ) from error
     seed = checked_integer("seed", seed, 0)
     pattern = undirected_pattern(load_graph(graph))
     n_rows = pattern.shape[0]
@@ -115,20 +127,3 @@ _METHODS: dict[str, tuple[Callable[..., Labels], str, str]] = {
     "networkx": (_networkx, "networkx", "networkx"),
     "metis": (_metis, "pymetis", "pymetis>=2025.2"),
 }
-
-
-def _method(name: str) -> tuple[Callable[..., Labels], Any]:
-    """Return the function that finds communities, and the library for it."""
-    if name == "auto":
-        name = "igraph" if importlib.util.find_spec("igraph") else "networkx"
-    if not isinstance(name, str) or name not in _METHODS:
-        raise ArgumentError("method", f"there is no {name!r}", ", ".join(["auto", *_METHODS]))
-    find, package, install = _METHODS[name]
-    try:
-        return find, importlib.import_module(package)
-    except ImportError as error:
-        raise ArgumentError(
-            "method",
-            f"{name!r} needs the package {package}, which is not installed",
-            f"pip install '{install}', or the method 'auto', which takes what there is",
-        ) from error

@@ -97,11 +97,6 @@ def undirected_pattern(graph: Graph) -> sparse.csr_array:
     Weights do not count, as a kernel reads the same row of `X` for a small weight as for a large
     one. Neither do self loops, which span no distance in any order.
 
-    Parameters
-    ----------
-    graph : Graph
-        Square.
-
     Returns
     -------
     csr_array of int8, shape (n, n)

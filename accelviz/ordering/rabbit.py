@@ -129,17 +129,14 @@ def rabbit_dendrogram(graph: Any) -> Dendrogram:
     """
     pattern = undirected_pattern(load_graph(graph))
     row_pointers = pattern.indptr.astype(np.int64)
-    visits = _scattered_by_degree(np.diff(row_pointers))
-    parents, sizes, modularity = _merge(row_pointers, pattern.indices, visits)
-    return Dendrogram(visits, parents, sizes, float(modularity))
-
-
-def _scattered_by_degree(degrees: Longs) -> Ints:
-    """Vertices by ascending degree, equal degrees scattered, vertices without an edge in order."""
+    neighbors = pattern.indices.astype(np.int32, copy=False)
+    degrees = np.diff(row_pointers)
+    # By ascending degree: equal degrees scattered, vertices without an edge in order.
     scattered = np.random.default_rng(0).permutation(degrees.size).astype(np.int32)
     visits = scattered[np.argsort(degrees[scattered], kind="stable")]
     visits[: np.count_nonzero(degrees == 0)].sort()
-    return visits
+    parents, sizes, modularity = _merge(row_pointers, neighbors, visits)
+    return Dendrogram(visits, parents, sizes, float(modularity))
 
 
 @numba.njit(cache=True, nogil=True)

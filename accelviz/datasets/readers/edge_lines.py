@@ -102,12 +102,8 @@ class Layout:
     def read(self, block: bytes) -> tuple[npt.NDArray[Any], Floats | None] | None:
         """Read a block of whole lines.
 
-        Returns
-        -------
-        nodes : array of int32 (int64 if larger ones are allowed), shape (edges, 2)
-        weights : array of float32, shape (edges,), or None
-
-            None for both, if there is a mistake in the block; `mistake` finds it.
+        Returns the nodes (int32, or int64 if larger ones are allowed; shape (edges, 2)) and the
+        weights (float32, shape (edges,)) or None; or None alone, if there is a mistake.
         """
         text = block
         if b"#" in text or b"%" in text or b"//" in text:

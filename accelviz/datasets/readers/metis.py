@@ -1,4 +1,4 @@
-"""METIS and Chaco graph files: one line a vertex, with its neighbors."""
+"""METIS and Chaco graph files: a line for each vertex, with its neighbors."""
 
 from __future__ import annotations
 
@@ -60,14 +60,11 @@ def read_metis(path: Path, *, name: str, source: str, progress: bool | None = No
         )
     counts = np.concatenate([part[0] for part in rows])
     weights = [part[2] for part in rows if part[2] is not None]
-    graph = from_csr_arrays(
-        np.concatenate([[0], np.cumsum(counts)]),
-        np.concatenate([part[1] for part in rows]),
-        np.concatenate(weights) if weights else None,
-        (header.vertices, header.vertices),
-        name,
-        source,
-    )
+    row_pointers = np.concatenate([[0], np.cumsum(counts)])
+    neighbors = np.concatenate([part[1] for part in rows])
+    values = np.concatenate(weights) if weights else None
+    shape = (header.vertices, header.vertices)
+    graph = from_csr_arrays(row_pointers, neighbors, values, shape, name, source)
     _check_symmetric(header, graph)
     listed = int(counts.sum())
     loops = int(graph.adjacency.diagonal().astype(bool).sum())
@@ -131,7 +128,11 @@ def _read(header: _Header, block: bytes, left: int) -> Rows | None:
     dtype = np.float64 if header.step > 1 else np.int64
     # NumPy makes a number of no text.
     tokens = np.fromstring(block, dtype, sep=" ") if block.strip() else np.empty(0, dtype)
-    counts = _tokens_per_line(block)
+    characters = np.frombuffer(b"\n" + block, np.uint8)
+    inside = characters > ord(" ")
+    starts = np.flatnonzero(inside[1:] & ~inside[:-1])
+    ends = np.flatnonzero(characters[1:] == ord("\n"))
+    counts = np.diff(np.searchsorted(starts, ends), prepend=0)  # of each line
     if counts[left:].any():
         return None
     counts = counts[:left]
@@ -151,14 +152,6 @@ def _read(header: _Header, block: bytes, left: int) -> Rows | None:
     if tokens.min(initial=1) < 1 or tokens.max(initial=0) > header.vertices:
         return None
     return listed, tokens.astype(np.int32) - np.int32(1), weights
-
-
-def _tokens_per_line(block: bytes) -> Longs:
-    characters = np.frombuffer(b"\n" + block, np.uint8)
-    inside = characters > ord(" ")
-    starts = np.flatnonzero(inside[1:] & ~inside[:-1])
-    ends = np.flatnonzero(characters[1:] == ord("\n"))
-    return np.diff(np.searchsorted(starts, ends), prepend=0)
 
 
 def _mistake(header: _Header, first_line: int, block: bytes, left: int) -> GraphError:

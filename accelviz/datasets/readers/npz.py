@@ -54,13 +54,22 @@ def read_npz(path: Path, *, name: str, source: str) -> Graph:
             if file.read(6) == np.lib.format.MAGIC_PREFIX:
                 raise GraphError(str(path), "a single array, not an archive", "the ending .npy")
         with zipfile.ZipFile(path) as archive:
-            _check_archive(archive, path.stat().st_size)
-        with np.load(path, allow_pickle=False) as members:
-            if "format" in members and members["format"].item() not in (b"csr", "csr"):
-                rows, _ = _integers("shape", members["shape"], 2)
-                check_stated_size(rows, members["data"].size)
+            # A member may claim more than it can hold: this is before NumPy believes it.
+            members, packed = archive.infolist(), path.stat().st_size
+            size = sum(member.file_size for member in members)
+            if size > max(MOST_BYTES, MOST_RATIO * packed):
+                problem = f"it unpacks from {packed} to {size} bytes"
+                raise GraphError(str(path), problem, f"at most {MOST_RATIO} times its size")
+            for member in members:
+                if member.filename.endswith(".npy"):
+                    with archive.open(member) as file:
+                        _check_array(file, member.file_size)
+        with np.load(path, allow_pickle=False) as found:
+            if "format" in found and found["format"].item() not in (b"csr", "csr"):
+                rows, _ = _integers("shape", found["shape"], 2)
+                check_stated_size(rows, found["data"].size)
                 return from_scipy(sparse.load_npz(path), name, source)
-            fields = {key: members[key] for key in _MEMBERS & set(members)}
+            fields = {key: found[key] for key in _MEMBERS & set(found)}
     if {"src_li", "dst_li", "num_nodes"} <= fields.keys() and "edge_index" not in fields:
         rows, columns = fields["src_li"], fields["dst_li"]
         if rows.ndim != 1 or rows.shape != columns.shape:
@@ -150,21 +159,6 @@ def _from_edge_index(edges: npt.NDArray[Any], n_nodes: int | None, name: str, so
     if edges.ndim == 2 and edges.dtype.kind in "iu":
         check_stated_size(n_nodes or int(edges.max(initial=0)) + 1, edges.shape[1])
     return from_edge_index(edges, name, source, n_nodes)
-
-
-def _check_archive(archive: zipfile.ZipFile, packed: int) -> None:
-    """Refuse an archive whose members claim more than they can hold, before NumPy believes them."""
-    size = sum(member.file_size for member in archive.infolist())
-    if size > max(MOST_BYTES, MOST_RATIO * packed):
-        raise GraphError(
-            str(archive.filename),
-            f"it unpacks from {packed} to {size} bytes",
-            f"at most {MOST_RATIO} times its size",
-        )
-    for member in archive.infolist():
-        if member.filename.endswith(".npy"):
-            with archive.open(member) as file:
-                _check_array(file, member.file_size)
 
 
 def _check_array(file: IO[bytes], size: int) -> None:

@@ -28,22 +28,9 @@ BAR_FROM_BYTES = 20_000_000
 def unpacked(path: Path, progress: bool | None = None) -> Iterator[Any]:
     """Open a plain, gzip or bzip2 file; its first bytes say which, whatever its name ends in.
 
-    Parameters
-    ----------
-    path : Path
-    progress : bool, optional
-        A progress bar in bytes of the file on disk: always, never, or (None) as `progress_bar`
-        has it, from 20 MB on.
-
-    Yields
-    ------
-    file object
-        With `read(size)` alone.
-
-    Raises
-    ------
-    GraphError
-        If the file is empty; or, while it is read, if it is truncated or damaged.
+    Yields a file object with `read(size)` alone. `progress` asks for a bar in bytes of the file on
+    disk: always, never, or (None) as `progress_bar` has it, from 20 MB on. Raises a GraphError if
+    the file is empty; or, while it is read, if it is truncated or damaged.
     """
     size = path.stat().st_size
     if progress is None and size < BAR_FROM_BYTES:

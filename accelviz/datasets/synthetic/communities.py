@@ -64,17 +64,10 @@ def lay_out(
 ) -> Layout:
     """Put the rows of a degree histogram into communities, and give each a vertex id.
 
-    Parameters
-    ----------
-    degrees, rows : arrays of int64, shape (k,)
-        Degrees that occur, and how many rows have each.
-    locality : float
-        Share of a row's neighbors that should be in its community, 0 to 1.
-    sizes : tuple of int
-        Smallest and largest community; sizes s between them occur in proportion to s^-2.
-    shuffled : bool
-        Give vertex ids at random, instead of community by community.
-    seed : int
+    `rows` says how many rows have each of the `degrees` (both int64, shape (k,)). `locality` is the
+    share of a row's neighbors that should be in its community, 0 to 1. `sizes` are the smallest and
+    the largest community; sizes s between them occur in proportion to s^-2. Vertex ids go from
+    community to community, unless they are `shuffled`.
     """
     n = int(rows.sum())
     bounds = _bounds(stream(seed, "sizes"), n, *sizes)
