@@ -75,8 +75,7 @@ class GraphCard:
         ]
 
     def __str__(self) -> str:
-        width = max(len(label) for label, _ in self.lines())
-        return "\n".join(f"{label:<{width}}  {text}" for label, text in self.lines())
+        return "\n".join(f"{label:<15}  {text}" for label, text in self.lines())
 
     def _repr_html_(self) -> str:
         rows = "".join(

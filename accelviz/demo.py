@@ -26,7 +26,6 @@ from accelviz.strategies import Plan, plan
 from accelviz.workload import Workload
 
 PICTURE_FORMATS = (".png", ".svg", ".pdf")
-_EXAMPLE_BLOCKS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +49,7 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
     n_cols : int
         Columns of the random features.
     **parameters
-        Of the strategy `accel_gcn`.
+        Those of the strategy `accel_gcn`.
     """
     timed = [executor for executor in EXECUTORS if executor.timed]
     steps = tqdm(
@@ -122,12 +121,12 @@ def table(demo: Demo) -> str:
 
 
 def checked_output(path: str | os.PathLike[str]) -> Path:
-    """Return the picture's path, or say what is wrong with it before any work is done.
+    """Return the picture's path if it can be written; checked before any work is done.
 
     Raises
     ------
     ArgumentError
-        If its ending is no picture format, or its folder does not exist.
+        If its ending is not that of a picture, or its folder does not exist.
     """
     target = Path(path)
     if target.suffix.lower() not in PICTURE_FORMATS:
@@ -145,7 +144,7 @@ def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ArgumentError
-        As `checked_output` does.
+        If the ending is not that of a picture, or the folder does not exist.
     """
     from accelviz import plots  # drawing is the slowest thing to import
 
@@ -184,7 +183,7 @@ def degree_bounds(made: Plan) -> dict[int, str]:
     return {setting.max_warp_nzs: "one warp a row", **shared, **beyond}
 
 
-def examples(made: Plan, count: int = _EXAMPLE_BLOCKS) -> dict[str, Workload]:
+def examples(made: Plan, count: int = 5) -> dict[str, Workload]:
     """Choose a few blocks that differ: number and int4 as a title, and what their warps do."""
     if made.metadata is None:
         return {}

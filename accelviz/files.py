@@ -1,4 +1,4 @@
-"""Where the project's own files are, and how files are written whole or not at all."""
+"""Where the project's own files are, and how a file is replaced only when it is complete."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ any_array = st.one_of(
 )
 
 
-@settings(max_examples=10 * CASES, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4 * CASES, suppress_health_check=list(HealthCheck))
 @given(
     st.sampled_from(ARCHIVES),
     st.dictionaries(st.sampled_from(NAMES), any_array, max_size=4),

@@ -1,4 +1,4 @@
-"""`load_graph`: one door for bundled names, files and objects."""
+"""`load_graph` opens bundled names, files and objects."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:
     Raises
     ------
     GraphError
-        If the name or file is unknown, or the content is no valid sparse matrix: NaN or infinite
-        values, negative or out-of-range indices, complex values, truncated files, pickles.
+        If the name or file is unknown, or the content is not a valid sparse matrix: NaN or
+        infinite values, negative or out-of-range indices, complex values, truncated files, pickles.
     ArgumentError
-        If there is no such option.
+        If an option is unknown.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Options that `load_graph` passes on to whatever opens the graph."""
+"""Options that `load_graph` passes on to the function that opens the graph."""
 
 from __future__ import annotations
 

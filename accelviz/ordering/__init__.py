@@ -70,15 +70,14 @@ def vertex_order(graph: Any, name: str, **parameters: Any) -> Permutation:
     Returns
     -------
     Permutation
-        The same for equal input.
+        Equal input gives equal orders.
 
     Raises
     ------
     GraphError
-        If `graph` is not a valid sparse matrix, or not square where the order needs that: the last
-        three do.
+        If `graph` is not a valid sparse matrix, or not square: the last three orders need that.
     ArgumentError
-        If there is no such order or parameter, or a parameter is out of range.
+        If the order or a parameter is unknown, or a parameter is out of range.
 
     Examples
     --------

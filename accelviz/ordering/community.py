@@ -48,15 +48,14 @@ def community_order(
     Returns
     -------
     Permutation
-        Communities by their smallest row, the rows of each in their old order: what locality the
-        old order has is kept where the communities allow.
+        Communities are sorted by their smallest row, and the rows of each keep their old order.
 
     Raises
     ------
     GraphError
         If `graph` is not a valid sparse matrix, or not square.
     ArgumentError
-        If there is no such method or its package is not installed, or a number is out of range.
+        If the method is unknown, its package is not installed, or a number is out of range.
 
     Notes
     -----

@@ -35,7 +35,7 @@ def original_order(graph: Any) -> Permutation:
 
 
 def random_order(graph: Any, *, seed: int = 0) -> Permutation:
-    """Shuffle the rows, so that no locality is left but by chance.
+    """Shuffle the rows: neighbors are then near each other only by chance.
 
     Parameters
     ----------

@@ -9,23 +9,22 @@ into a neighboring community `v` would raise the modularity by
 
     2 (w(u, v) / 2m - s(u) s(v) / (2m)^2)
 
-with `w` the edges between the two, `s` the degrees of a community's vertices summed and `2m` that
-sum over the whole graph. `u` joins the neighbor with the largest gain if that is positive, the one
-of smallest id among equals; otherwise it stays a community of the top level. Low degrees come first
-because their lists are short and their choice is clear; the hubs then find most of their neighbors
-merged already. Equal degrees are visited in a scattered, though fixed, order: along a path or a
-grid numbered line by line, neighbors visited in a row would all join one growing community, which
-is bad for the modularity and takes quadratic time.
+Here `w` counts the edges between the two, `s` sums the degrees of a community's vertices, and `2m`
+sums those of the whole graph. `u` joins the neighbor with the largest gain if that is positive (of
+equal ones, the smallest id); otherwise it stays a community of the top level. Low degrees come
+first because their lists are short; the hubs then find most of their neighbors merged already.
+Equal degrees are visited in a scattered but fixed order. Along a path, neighbors visited one after
+the other would all join one growing community: a bad modularity, and quadratic time.
 
 **Lazy aggregation.** A merge only notes that `v` now also owns the edge list of `u`. When `v` is
-visited, it reads the lists it owns, asks a union-find which community each neighbor belongs to by
-then, and adds up equal ones. The shorter list goes back into the space of the lists it was read
-from, so no merge allocates and the memory stays that of one copy of the nonzeros.
+visited, it reads the lists it owns, asks a union-find for the community of each neighbor, and adds
+up equal ones. The shorter list goes back into the space of the lists it was read from, so no merge
+allocates memory.
 
-**Numbering.** The merges form a forest: the parent of `u` is the vertex it joined. Numbering the
-trees depth first, a vertex before its children and the children in the order in which they joined,
-makes each subtree one run of numbers, and also each community as it stood after any merge. Small
-communities thus lie inside larger ones, at every size of cache.
+**Numbering.** The merges form a forest: the parent of `u` is the vertex it joined. The trees are
+numbered depth first: a vertex before its children, the children in the order in which they joined.
+So each subtree is one run of numbers, and so is each community after any merge. Small communities
+lie inside larger ones, for every size of cache.
 """
 
 from __future__ import annotations

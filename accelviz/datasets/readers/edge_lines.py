@@ -168,7 +168,7 @@ class Layout:
         if re.fullmatch(rb"-[0-9]+", text):
             return f"the negative node {shown(text)[1:-1]}", "nodes from 0"
         if not text.isdigit():
-            return f"{shown(text)} is no node", "a whole number in digits"
+            return f"{shown(text)} is not a node", "a whole number in digits"
         # Python refuses to read thousands of digits; twenty are too many already.
         node = int(text.lstrip(b"0")[:20] or b"0")
         if node < self.allowed.low:

@@ -80,7 +80,7 @@ def read_edge_list(
     ------
     GraphError
         Naming the line, where one is malformed; if there is no edge; or if the largest node is out
-        of all proportion to the number of edges (see `plausible_nodes`) and neither `n_nodes` nor
+        of proportion to the number of edges (see `plausible_nodes`) and neither `n_nodes` nor
         `relabel` is given.
     ArgumentError
         If `base` or `n_nodes` has another value than the above.
@@ -198,8 +198,7 @@ def _allowed(
     if relabel:
         return NodeRange(0, 2**63 - 2, "does not fit in 64 bits", "less than 2^63 - 1")
     # As long as it is not known where counting starts, either may be right.
-    low = 0 if base == "auto" else int(base)
-    past = 1 if base == "auto" else int(base)
+    low, past = (0, 1) if base == "auto" else (int(base), int(base))
     if n_nodes is not None:
         high = n_nodes - 1 + past
         advice = f"0 to {high - 1}, or 1 to {high}" if past > low else f"{low} to {high}"

@@ -26,7 +26,7 @@ BAR_FROM_BYTES = 20_000_000
 
 @contextlib.contextmanager
 def unpacked(path: Path, progress: bool | None = None) -> Iterator[Any]:
-    """Open a plain, gzip or bzip2 file; its first bytes say which, whatever its name ends in.
+    """Open a plain, gzip or bzip2 file; its first bytes say which, not its name.
 
     Yields a file object with `read(size)` alone. `progress` asks for a bar in bytes of the file on
     disk: always, never, or (None) as `progress_bar` has it, from 20 MB on. Raises a GraphError if
@@ -67,7 +67,7 @@ def progress_bar(label: str, total: int, progress: bool | None) -> Any:
 def blocks(path: Path, progress: bool | None = None) -> Iterator[tuple[int, bytes]]:
     r"""Yield a text file in blocks of whole lines, each with the number of its first line.
 
-    Every line ends with `\n`, whatever it ended with in the file; a UTF-8 mark is dropped.
+    Every line end becomes `\n`; a UTF-8 mark at the start is dropped.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def shown(text: bytes, limit: int = 40) -> str:
 
 @contextlib.contextmanager
 def explained(path: Path, expected: str) -> Iterator[None]:
-    """Turn whatever a library raises for a damaged file into a GraphError."""
+    """Turn any error that a library raises for a damaged file into a GraphError."""
     try:
         yield
     except GraphError:

@@ -170,7 +170,7 @@ def _edges(row_pointers: Longs, owner: Ints, mate: Places, v: int, w: int) -> in
 
 @numba.njit(cache=True, nogil=True)
 def _swap(state: State, row_pointers: Longs, owner: Ints, mate: Places, s: int) -> bool:
-    """Exchange mates with a random pair so that both new pairs are good; False if none is found."""
+    """Exchange mates with a random pair so that both new pairs are good; say whether it worked."""
     t = mate[s]
     v, w = owner[s], owner[t]
     for _ in range(_SWAPS):

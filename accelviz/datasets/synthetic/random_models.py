@@ -20,9 +20,9 @@ from accelviz.datasets.synthetic.draws import STEP, mixed, shuffle, stream
 from accelviz.errors import ArgumentError
 from accelviz.graph import MAX_SIDE, Graph
 
-#: Graph500's probabilities of the four quadrants, but for the last, which is the rest.
+#: Graph500's probabilities of the first three quadrants; the last one has the rest.
 QUADRANTS = (0.57, 0.19, 0.19)
-#: Nonzeros a row where the number of nodes is not given.
+#: Nonzeros per row, if the number of nodes is not given.
 _EDGE_FACTOR = 16
 #: Pairs between two steps of the progress bar.
 _CHUNK = 1 << 23
@@ -51,7 +51,7 @@ def rmat(
         A power of two near `n_edges` / 16 if not given.
     quadrants : tuple of three floats
         Probabilities a, b, c that an edge lies in the upper left, upper right and lower left
-        quadrant of the matrix, at each level; the rest is the lower right one's.
+        quadrant of the matrix, at each level; the rest falls to the lower right quadrant.
     symmetric : bool
         Draw half as many pairs and store each in both directions.
     order : {"shuffled", "natural"}
@@ -72,7 +72,7 @@ def rmat(
 
     Notes
     -----
-    Chakrabarti, Zhan and Faloutsos 2004. Where `n_nodes` is no power of two, pairs beyond it are
+    Chakrabarti, Zhan and Faloutsos 2004. If `n_nodes` is not a power of two, pairs beyond it are
     drawn again.
     """
     if n_nodes is None:

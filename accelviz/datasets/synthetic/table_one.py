@@ -1,4 +1,4 @@
-"""The 18 graphs of Accel-GCN's Table I: what is known of each."""
+"""The 18 graphs of Accel-GCN's Table I: their sizes and their degrees."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class TableEntry:
         return _histograms()[self.name]
 
 
-#: Lower-case name to what is known. The sizes of the pieces give the mean sizes of the collections
-#: as TUDataset lists them: 46.7, 46.6 and 21.5 atoms a molecule, 4.0 users a piece of Twitter.
+#: Lower-case name to entry. The sizes of the pieces give the mean sizes that TUDataset lists: 46.7,
+#: 46.6 and 21.5 atoms in a molecule, 4.0 users in a piece of Twitter.
 TABLE_ONE: dict[str, TableEntry] = {
     entry.name.lower(): entry
     for entry in (
@@ -100,7 +100,7 @@ def _histograms() -> dict[str, Histogram]:
 
 
 def heavy_tailed_degrees(n_rows: int, nnz: int, max_degree: int) -> Histogram:
-    """Fit a degree distribution to the three figures that are known of most graphs.
+    """Fit a degree distribution to a graph's nodes, edges and largest degree.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def heavy_tailed_degrees(n_rows: int, nnz: int, max_degree: int) -> Histogram:
     Raises
     ------
     ArgumentError
-        If no such distribution exists.
+        If no distribution has these figures.
 
     Notes
     -----

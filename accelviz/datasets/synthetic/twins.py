@@ -16,7 +16,7 @@ from accelviz.graph import MAX_SIDE, Graph
 
 #: Share of a row's neighbors in its own community, unless said otherwise.
 LOCALITY = 0.8
-#: A name may end in these; the longest that fits is taken off.
+#: A name may end in these, which are taken off.
 _ENDINGS = ("-approximate-twin", "-twin")
 
 
@@ -36,7 +36,7 @@ def twin(
     seed: int = 0,
     symmetric: bool | None = None,
 ) -> Graph:
-    """Make up a graph with exactly the degrees of a published one, and with communities.
+    """Make up a graph that has communities, and exactly the degrees of a published graph.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def twin(
     ArgumentError
         If `order`, `locality` or the name is unknown.
     GraphError
-        If `of` is rectangular, is no histogram, or allows no such graph.
+        If `of` is rectangular or not a histogram, or if there is no graph with these degrees.
     """
     check_order(order)
     if locality is not None and not 0 <= locality <= 1:
