@@ -2,18 +2,18 @@
 
 Section 5.3 of the paper: of `block_size` threads T and `n_cols` columns m, floor(T / m) groups of m
 threads handle as many edges at once, and the threads left over are idle; with m >= T the whole
-block is one group.
+block is one group. `groups` are those of a block, and what counts as its warps.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from accelviz.arrays import Ints, Longs
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import row_workload
-from accelviz.partition.summary import Loads, PartitionSummary
-from accelviz.workload import Workload, spread
+from accelviz.partition.summary import PartitionSummary
+from accelviz.workload import Loads, Workload, spread
 
 
 def thread_groups(block_size: int, n_cols: int) -> int:
@@ -21,12 +21,8 @@ def thread_groups(block_size: int, n_cols: int) -> int:
     return max(1, block_size // n_cols)
 
 
-def coo_rows(row_pointers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+def coo_rows(row_pointers: Longs) -> Ints:
     """Spell out the row of each nonzero, which COO stores and CSR does not.
-
-    Parameters
-    ----------
-    row_pointers : array of int64, shape (n_rows + 1,)
 
     Returns
     -------
@@ -37,17 +33,14 @@ def coo_rows(row_pointers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     return np.repeat(rows, np.diff(row_pointers))
 
 
-def edge_workload(rows: npt.NDArray[np.int32], groups: int, start: int, stop: int) -> Workload:
+def edge_workload(rows: Ints, groups: int, start: int, stop: int) -> Workload:
     """Return blocks `start` to `stop` - 1 where each group of a block has one edge.
 
     Parameters
     ----------
     rows : array of int32, shape (nnz,)
-        The row of each nonzero.
-    groups : int
-        Groups of a block.
-    start, stop : int
-        Blocks.
+        The row of each nonzero, as of `coo_rows`.
+    groups, start, stop : int
 
     Returns
     -------
@@ -57,22 +50,13 @@ def edge_workload(rows: npt.NDArray[np.int32], groups: int, start: int, stop: in
     last = min(stop * groups, rows.size)
     first = min(start * groups, last)
     edges = np.arange(first, last)
-    one_each = np.ones(edges.size, dtype=np.int32)
-    return Workload(edges // groups, edges % groups, rows[first:last], edges, one_each)
+    return Workload(
+        edges // groups, edges % groups, rows[first:last], edges, np.ones(edges.size, np.int32)
+    )
 
 
-def vertex_workload(
-    row_pointers: npt.NDArray[np.int64], groups: int, start: int, stop: int
-) -> Workload:
+def vertex_workload(row_pointers: Longs, groups: int, start: int, stop: int) -> Workload:
     """Return blocks `start` to `stop` - 1 where a block has a row and its groups take turns.
-
-    Parameters
-    ----------
-    row_pointers : array of int64, shape (n_rows + 1,)
-    groups : int
-        Groups of a block.
-    start, stop : int
-        Blocks, which are rows.
 
     Returns
     -------
@@ -85,22 +69,12 @@ def vertex_workload(
     degrees = np.diff(row_pointers[start : stop + 1])
     owner, place = spread(np.maximum(degrees, 1))
     row = start + owner
-    return Workload(
-        row, place % groups, row, row_pointers[row] + place, np.minimum(degrees, 1)[owner]
-    )
+    counts = np.minimum(degrees, 1)[owner]
+    return Workload(row, place % groups, row, row_pointers[row] + place, counts)
 
 
 def edge_summary(rows: RowDegrees, n_cols: int, groups: int) -> PartitionSummary:
-    """Give each of a block's thread groups one nonzero, and add every product by an atomic.
-
-    Parameters
-    ----------
-    rows : RowDegrees
-    n_cols : int
-        Columns of X, for the atomics.
-    groups : int
-        Thread groups of a block; they are what counts as its warps.
-    """
+    """Give each of a block's groups one nonzero, and add every product by an atomic."""
     nnz = rows.histogram.nnz
     blocks = -(-nnz // groups)
     shared = cut = None
@@ -115,7 +89,7 @@ def edge_summary(rows: RowDegrees, n_cols: int, groups: int) -> PartitionSummary
         blocks=blocks,
         warps=blocks * groups,
         slots=blocks * groups,
-        loads=Loads.counted(np.array([0, nnz])),
+        loads=Loads.gathered(np.array([1]), np.array([nnz])),
         metadata_bytes=0,
         rows_shared=shared,
         rows_cut=cut,
@@ -125,14 +99,7 @@ def edge_summary(rows: RowDegrees, n_cols: int, groups: int) -> PartitionSummary
 
 
 def vertex_summary(rows: RowDegrees, groups: int) -> PartitionSummary:
-    """Give each block a row, whose nonzeros its thread groups take in turn.
-
-    Parameters
-    ----------
-    rows : RowDegrees
-    groups : int
-        Thread groups of a block; they are what counts as its warps.
-    """
+    """Give each block a row, whose nonzeros its groups take in turn."""
     histogram = rows.histogram
     each, more = np.divmod(histogram.degrees, groups)
     # Of a row's groups, `more` have one nonzero above `each`.
