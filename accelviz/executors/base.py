@@ -21,14 +21,9 @@ Arrays = dict[str, Any]
 class ReadyPlan(Protocol):
     """A plan whose arrays are where the device wants them and whose code is compiled.
 
-    It refers to the plan's arrays and not to the plan, which holds it.
-
-    Attributes
-    ----------
-    setup_seconds : mapping of str to float
-        Preprocessing that the device did, beside the plan's own; compiling is not part of it.
-    variant : str
-        What the device chose where the plan leaves a choice.
+    It refers to the plan's arrays and not to the plan, which holds it. `setup_seconds` is what the
+    device's own preprocessing took, without compiling, and `variant` what the device chose where
+    the plan leaves a choice.
     """
 
     setup_seconds: Mapping[str, float]
@@ -60,12 +55,8 @@ class ReadyPlan(Protocol):
 class Limits(Protocol):
     """What a device can do, measured in the same run as the plans it is held against.
 
-    Attributes
-    ----------
-    launch_seconds : float
-        Time of a launch that does nothing.
-    copy_bandwidth : float
-        Bytes per second of a large copy, read plus written.
+    `launch_seconds` is the time of a launch that does nothing, and `copy_bandwidth` the bytes per
+    second of a large copy, read plus written.
     """
 
     launch_seconds: float
@@ -78,12 +69,7 @@ class Limits(Protocol):
 class Executor(Protocol):
     """A device that plans run on.
 
-    Attributes
-    ----------
-    name : str
-        What `device=` calls it.
-    timed : bool
-        Whether its times say something about its hardware.
+    `name` is what `device=` calls it; `timed` says whether its times are those of hardware.
     """
 
     name: str
@@ -102,7 +88,15 @@ class Executor(Protocol):
         """Measure what the device can do, or None where that says nothing about its plans."""
 
     def prepare(self, plan: Plan) -> ReadyPlan:
-        """Compile and move what `plan` needs; raises DeviceUnavailable or KernelError."""
+        """Compile and move what `plan` needs.
+
+        Raises
+        ------
+        DeviceUnavailable
+            If the device cannot be used here, or the plan has nothing for it.
+        KernelError
+            If a kernel does not compile.
+        """
 
 
 def ready(plan: Plan, executor: Executor) -> ReadyPlan:
@@ -145,15 +139,8 @@ def is_device_array(array: Any) -> bool:
 class Operands:
     """What a plan takes and gives, checked by name; it knows sizes, not the plan.
 
-    Parameters
-    ----------
-    plan : Plan
-    xp : module
-        NumPy or CuPy: where the arrays have to be.
-    place : callable
-        Brings an array there, of which the copy may be kept.
-    take : callable
-        `take(array, order)` gives `array[order]`.
+    `xp` is NumPy or CuPy: where the arrays have to be. `place` brings an array there, of which the
+    copy may be kept, and `take(array, order)` gives `array[order]`.
     """
 
     def __init__(
@@ -188,8 +175,7 @@ class Operands:
     def _input(self, operand: Operand, array: Any) -> Any:
         xp, name = self._xp, operand.name
         own = operand.of_nonzeros and (array is None or array is self._values)
-        if own:
-            array = self._values
+        array = self._values if own else array
         if array is None:
             raise ArgumentError(name, "it is missing", f"an array: {', '.join(operand.axes)}")
         there = is_device_array(array)
@@ -197,14 +183,13 @@ class Operands:
             raise ArgumentError(name, "it lies on the GPU", "an array on the host, as from X.get()")
         array = xp.asarray(array) if there else np.asarray(array)
         if array.dtype.kind not in "biuf":
-            what = "boolean, integer or real floating point"
-            raise ArgumentError(name, f"dtype {array.dtype}", what)
+            right = "boolean, integer or real floating point"
+            raise ArgumentError(name, f"dtype {array.dtype}", right)
         wanted = operand.shape(self.sizes)
         if array.shape != wanted:
-            widths = ", ".join(f"{axis} = {self.sizes[axis]}" for axis in operand.axes)
-            raise ArgumentError(
-                name, f"shape {array.shape} for {self._about}", f"shape {wanted}: {widths}"
-            )
+            right = ", ".join(f"{axis} = {self.sizes[axis]}" for axis in operand.axes)
+            what = f"shape {array.shape} for {self._about}"
+            raise ArgumentError(name, what, f"shape {wanted}: {right}")
         if operand.of_nonzeros and not own and not there and not np.isfinite(array).all():
             raise ArgumentError(name, "some are NaN or infinite", "finite weights only")
         if not there and array.dtype == np.float32 and array.flags.c_contiguous:
@@ -213,11 +198,10 @@ class Operands:
 
     def walked(self, inputs: Arrays) -> Arrays:
         """Bring what has an entry for each nonzero into the order in which kernels walk."""
-        found = dict(inputs)
-        for operand in self.operation.inputs:
-            if operand.of_nonzeros and self._order is not None:
-                found[operand.name] = self._in_order(inputs[operand.name])
-        return found
+        if self._order is None:
+            return dict(inputs)
+        ordered = [each.name for each in self.operation.inputs if each.of_nonzeros]
+        return {**inputs, **{name: self._in_order(inputs[name]) for name in ordered}}
 
     def _in_order(self, array: Any) -> Any:
         if self._values is None or array is not self._place(self._values):

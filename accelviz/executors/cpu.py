@@ -34,13 +34,7 @@ class CpuExecutor(HostExecutor):
         return self._named(f"{_processor()}, {os.cpu_count()} threads")
 
     def prepare(self, plan: Plan) -> CpuPlan:
-        """Read the workload once and group its records by row.
-
-        Raises
-        ------
-        DeviceUnavailable
-            If the plan has no workload.
-        """
+        """Read the workload once and group its records by row; see `Executor`."""
         problem = self.why_not(plan)
         if problem is not None:
             raise DeviceUnavailable("device 'cpu'", problem, "device='cuda', on a GPU")

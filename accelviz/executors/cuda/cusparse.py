@@ -8,8 +8,7 @@ import importlib.util
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,32 +35,22 @@ def why_not() -> str | None:
     return None
 
 
-@dataclass(eq=False)
-class _Algorithm:
+class _Algorithm(NamedTuple):
     """One way to compute on one matrix: its descriptors, in the library's order, and workspace."""
 
     name: str
     number: int
     descriptors: tuple[Any, ...]
-    workspace: Any = None
-    preprocess_seconds: float | None = None
+    workspace: Any
+    preprocess_seconds: float | None
 
 
 class CusparseCall:
     """A function of cuSPARSE on one matrix, with everything described and allocated beforehand.
 
-    Parameters
-    ----------
-    plan : Plan
-    inputs, outputs : dict of arrays
-        On the GPU, for the trials; each later call brings its own.
-
-    Attributes
-    ----------
-    setup_seconds : dict of str to float
-        Preprocessing, and the search for the fastest algorithm where that was asked for.
-    variant : str
-        The algorithm in use, and whether it was preprocessed.
+    `inputs` and `outputs`, on the GPU, are for the trials; each call brings its own.
+    `setup_seconds` are those of preprocessing and, where it was asked for, of the search for the
+    fastest algorithm. `variant` is the algorithm in use, and whether it was preprocessed.
     """
 
     def __init__(self, plan: Plan, inputs: Arrays, outputs: Arrays) -> None:
@@ -91,10 +80,8 @@ class CusparseCall:
         self._places: list[tuple[Callable[[int, int], None], int, str]] = []
         self._describe()
         chosen, preprocess = library.algorithm, library.preprocess
-        if chosen == FASTEST:
-            self._algorithm = self._fastest(preprocess)
-        else:
-            self._algorithm = self._made(chosen, preprocess)
+        fastest = chosen == FASTEST
+        self._algorithm = self._fastest(preprocess) if fastest else self._made(chosen, preprocess)
         del self._trial
         self.variant = self._algorithm.name
         if self._algorithm.preprocess_seconds is not None:
@@ -163,55 +150,46 @@ class CusparseCall:
         return self._rows[0]
 
     def _made(self, name: str, preprocess: bool) -> _Algorithm:
-        """Size the workspace of an algorithm and let it preprocess.
-
-        Raises
-        ------
-        KernelError
-            If cuSPARSE does not have it for this matrix.
-        """
-        made = _Algorithm(name, self.algorithms[name], self._arguments(name))
+        """Size the workspace of an algorithm and let it preprocess."""
+        number, descriptors = self.algorithms[name], self._arguments(name)
         size_of, prepare, _ = self._functions()
-        call = (self._handle, *made.descriptors, _R_32F, made.number)
+        call = (self._handle, *descriptors, _R_32F, number)
         try:
             size = size_of(*call)
         except self._lib.cuSPARSEError as error:
             raise KernelError("cusparse", f"{name} does not take this matrix: {error}") from error
-        made.workspace = self._cupy.empty(max(size, 1), np.uint8)
+        workspace, seconds = self._cupy.empty(max(size, 1), np.uint8), None
         if preprocess:
             device = self._cupy.cuda.Device()
             self._lib.set_stream(self._handle, self._cupy.cuda.get_current_stream().ptr)
             device.synchronize()
             start = time.perf_counter()
             with contextlib.suppress(self._lib.cuSPARSEError):  # not every algorithm has it
-                prepare(*call, made.workspace.data.ptr)
+                prepare(*call, workspace.data.ptr)
                 device.synchronize()
-                made.preprocess_seconds = time.perf_counter() - start
-        return made
+                seconds = time.perf_counter() - start
+        return _Algorithm(name, number, descriptors, workspace, seconds)
 
     def _work(self, algorithm: _Algorithm) -> None:
-        _, _, compute = self._functions()
-        workspace = algorithm.workspace.data.ptr
-        compute(self._handle, *algorithm.descriptors, _R_32F, algorithm.number, workspace)
+        _, number, descriptors, workspace, _ = algorithm
+        self._functions()[2](self._handle, *descriptors, _R_32F, number, workspace.data.ptr)
 
     def _fastest(self, preprocess: bool) -> _Algorithm:
         """Time every algorithm on this matrix and keep the one with the smallest median."""
         start = time.perf_counter()
         self._lib.set_stream(self._handle, self._cupy.cuda.get_current_stream().ptr)
-        medians: list[tuple[float, int, _Algorithm]] = []
-        for place, name in enumerate(self.algorithms):
-            try:
+        medians: list[tuple[float, _Algorithm]] = []
+        for name in self.algorithms:
+            with contextlib.suppress(Exception):  # not for this matrix, or no memory for it
                 made = self._made(name, preprocess)
                 work = functools.partial(self._work, made)
                 times = event_seconds(work, _TRIAL_RUNS, _TRIAL_WARMUP)
-            except Exception:  # not for this matrix, or no memory for its workspace
-                continue
-            medians.append((float(np.median(times)), place, made))
+                medians.append((float(np.median(times)), made))
         if not medians:
             names = ", ".join(self.algorithms)
             raise KernelError("cusparse", f"none of {names} takes this matrix")
         self.setup_seconds["choice of algorithm"] = time.perf_counter() - start
-        return min(medians)[2]
+        return min(medians, key=lambda each: each[0])[1]
 
     def __del__(self) -> None:
         # At interpreter exit the library may be gone already.
@@ -277,9 +255,4 @@ class SddmmCall(CusparseCall):
 
 
 #: What to call, by operation.
-CALLS = {"spmm": SpmmCall, "sddmm": SddmmCall}
-
-
-def library_call(plan: Plan, inputs: Arrays, outputs: Arrays) -> CusparseCall:
-    """Return the function of the plan's operation, ready to be called."""
-    return CALLS[plan.operation.name](plan, inputs, outputs)
+CALLS: dict[str, type[CusparseCall]] = {"spmm": SpmmCall, "sddmm": SddmmCall}

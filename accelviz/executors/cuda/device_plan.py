@@ -87,17 +87,14 @@ class DevicePlanner(LaneGroups):
 
 
 def transposed(pattern: Pattern) -> tuple[Pattern, Any]:
-    """Turn every edge of a pattern on the GPU round, there; see `Graph.transposed`.
+    """Turn every edge of a pattern on the GPU round, there, by a stable sort; O(nonzeros).
 
     Returns
     -------
     Pattern
+        See `Graph.transposed`.
     CuPy array of int64, shape (nnz,)
         Nonzero `k` of the result is that nonzero of `pattern`.
-
-    Notes
-    -----
-    A stable sort by column, which is a radix sort: O(nonzeros) for 32-bit columns.
     """
     cupy = import_cupy()
     n_rows, n_columns = pattern.shape

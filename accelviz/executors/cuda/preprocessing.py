@@ -186,9 +186,8 @@ def _functions(record_steps: bool) -> tuple[Any, Any]:
 def _cooperative(record_steps: bool) -> Any:
     """Return the module whose launches need all of their blocks on the GPU at once."""
     made = spec("partition", record_steps=record_steps)
-    return import_cupy().RawModule(
-        code=made.source(), options=compile_options(made), enable_cooperative_groups=True
-    )
+    options = {"options": compile_options(made), "enable_cooperative_groups": True}
+    return import_cupy().RawModule(code=made.source(), **options)
 
 
 @functools.cache

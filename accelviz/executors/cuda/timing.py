@@ -82,10 +82,7 @@ class CudaLimits:
     def gather_bandwidth(self, rows: int, n_cols: int) -> float:
         """Measure how fast uniformly random whole rows of a matrix can be read, bytes per second.
 
-        Parameters
-        ----------
-        rows, n_cols : int
-            Shape of the float32 matrix; a row is rounded up to whole 16-byte vectors.
+        The matrix is float32, rows x n_cols; a row is rounded up to whole 16-byte vectors.
         """
         cupy = import_cupy()
         vectors = -(-n_cols // _VECTOR_FLOATS)

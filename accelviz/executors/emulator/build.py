@@ -35,15 +35,7 @@ _CHECKED_CLANG = ("-mllvm", "-tsan-instrument-read-before-write=1")
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C++ compiler that was found and works.
-
-    Attributes
-    ----------
-    command : tuple of str
-        What to call.
-    version : str
-        Its first line of `--version`.
-    """
+    """A C++ compiler that works: how it is called, and its first line of `--version`."""
 
     command: tuple[str, ...]
     version: str
@@ -74,8 +66,7 @@ def find_compiler() -> Compiler | None:
             )
         except (OSError, subprocess.SubprocessError):
             continue
-        version = (answer.stdout or answer.stderr).partition("\n")[0]
-        return Compiler(tuple(command), version)
+        return Compiler(tuple(command), (answer.stdout or answer.stderr).partition("\n")[0])
     return None
 
 
@@ -83,27 +74,17 @@ def why_not() -> str | None:
     """Say in one sentence why kernels cannot be emulated here, or None if they can."""
     if sys.platform == "win32":
         return "kernels are emulated on Linux and macOS only"
-    if find_compiler() is None:
-        return (
-            "no C++ compiler was found to emulate kernels with; install one (such as g++), name it "
-            "in $CXX, or run `pip install ziglang`"
-        )
-    return None
+    missing = (
+        "no C++ compiler was found to emulate kernels with; install one (such as g++), name it in "
+        "$CXX, or run `pip install ziglang`"
+    )
+    return missing if find_compiler() is None else None
 
 
 def build(spec: KernelSpec, *, checked: bool) -> Path:
     """Compile a kernel with the emulator's runtime into a library, or take it from the cache.
 
-    Parameters
-    ----------
-    spec : KernelSpec
-    checked : bool
-        Let each load and store be checked and traced; without, the kernel runs at full speed.
-
-    Returns
-    -------
-    Path
-        The library.
+    Only with `checked` are loads and stores checked and traced. Returns the library's path.
 
     Raises
     ------
@@ -112,8 +93,7 @@ def build(spec: KernelSpec, *, checked: bool) -> Path:
     KernelError
         If the kernel does not exist or does not compile; the message holds the compiler's.
     """
-    compiler = find_compiler()
-    if compiler is None:
+    if (compiler := find_compiler()) is None:
         raise DeviceUnavailable("device 'emulator'", "no C++ compiler", why_not() or "")
     source = (
         '#include "cuda_on_host.h"\n'

@@ -53,15 +53,7 @@ class EmulatorExecutor(HostExecutor):
         return self._named(f"emulator, {compiler.version}" if compiler else "emulator")
 
     def prepare(self, plan: Plan) -> EmulatorPlan:
-        """Compile the plan's kernels for the host.
-
-        Raises
-        ------
-        DeviceUnavailable
-            If there is no C++ compiler, or the plan has no kernel.
-        KernelError
-            If a kernel does not compile.
-        """
+        """Compile the plan's kernels for the host; see `Executor`."""
         problem = build.why_not()
         if problem is not None:
             raise DeviceUnavailable("device 'emulator'", problem, "device='cpu', which needs none")
@@ -69,13 +61,7 @@ class EmulatorExecutor(HostExecutor):
 
 
 class EmulatorPlan(HostPlan):
-    """A plan with its kernels compiled for the host.
-
-    Attributes
-    ----------
-    known : list of Known
-        What the kernel of the last run touched.
-    """
+    """A plan with its kernels compiled for the host; `known` is what the last of them touched."""
 
     def __init__(self, plan: Plan, *, seed: int, checked: bool) -> None:
         super().__init__(plan)
@@ -94,11 +80,7 @@ class EmulatorPlan(HostPlan):
     def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
         """Run the kernels on outputs that hold what they should find there; see `ReadyPlan`.
 
-        Raises
-        ------
-        KernelError
-            If a kernel does something that is wrong on a GPU, naming source line, block, thread
-            and address.
+        A KernelError names the source line, block, thread and address of what is wrong on a GPU.
         """
         inputs = self.placed(operands)
         outputs = self._operands.outputs(out, inputs)
@@ -118,16 +100,12 @@ class EmulatorPlan(HostPlan):
         return outputs
 
     def memory(self, inputs: Arrays, outputs: Arrays) -> dict[str, Known | np.generic]:
-        """Put everything that kernels may touch where they find it, outputs cleared if asked.
-
-        Runs that are parts of one launch share it.
-        """
+        """Put all that kernels may touch where they find it; parts of one launch share it."""
         given = self._operands.walked(inputs)
         found = dict(self._arguments)
         for each in self._operands.operation.inputs:
-            array = given[each.name]
-            array = stored(array, self._operands.storage) if each.gathered else array
-            found[each.name] = Known.copied(each.name, array)
+            storage = self._operands.storage if each.gathered else "float32"
+            found[each.name] = Known.copied(each.name, stored(given[each.name], storage))
         for name, array in outputs.items():
             if self.checked and array.size > MAX_ELEMENTS:
                 most = f"at most {MAX_ELEMENTS:,}, as the emulator keeps a record of each"
@@ -199,7 +177,7 @@ def emulate(
         argument = arguments[name]
         if isinstance(argument, np.ndarray):
             writable, initialised = name in outputs, name not in unwritten
-            given[name] = Known.copied(name, argument, writable=writable, initialised=initialised)
+            given[name] = Known.copied(name, argument, writable, initialised)
         else:
             given[name] = argument
     run_checked(library, spec, launch, list(given.values()), seed=seed)

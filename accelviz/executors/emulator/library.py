@@ -43,20 +43,10 @@ RECORD = _structure("block:u4 warp:u2 lane:u1 kind:u1 step:u4 array:i2 bytes:u2 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """An array that a kernel may touch.
+    """An array that a kernel may touch: its memory, where that lies, and its bytes.
 
-    Attributes
-    ----------
-    name : str
-        As the plan or the kernel calls it.
-    data : array
-        Its memory, `guarded`; of static shared memory, nothing.
-    address, size : int
-        Where it lies and its bytes.
-    itemsize : int
-        Bytes of an element; 0 if not known.
-    shared, writable, initialised : bool
-        See `EmulatorArray` in runtime.h.
+    `data` is empty for static shared memory, and `itemsize` 0 where it is not known. See
+    `EmulatorArray` in runtime.h for the rest.
     """
 
     name: str
@@ -70,12 +60,7 @@ class Known:
 
     @classmethod
     def copied(
-        cls,
-        name: str,
-        array: npt.NDArray[Any],
-        *,
-        writable: bool = False,
-        initialised: bool = True,
+        cls, name: str, array: npt.NDArray[Any], writable: bool = False, initialised: bool = True
     ) -> Known:
         """Copy an array to where a kernel finds it, `guarded`."""
         data = guarded(array)
@@ -102,15 +87,7 @@ def load(path: Path) -> Library:
 
 
 class Library:
-    """A kernel compiled for the host.
-
-    Attributes
-    ----------
-    path : Path
-        Where it lies, for its debugging information.
-    static_shared : list of Known
-        Its `__shared__` arrays.
-    """
+    """A kernel compiled for the host; `path` is for its debugging information."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -140,21 +117,10 @@ class Library:
         traced: bool = False,
         checked: bool = True,
     ) -> tuple[str, Any, list[Known]]:
-        """Run blocks of a launch.
+        """Run blocks of a launch, counted with x fastest; all of them if `n_blocks` is not given.
 
-        Parameters
-        ----------
-        launch : LaunchConfig
-        arguments : sequence of Known or NumPy scalar
-            The kernel's parameters in order.
-        seed : int
-            0 runs threads, warps and blocks in order; another number in a random order.
-        first_block, n_blocks : int
-            Blocks to run, counted with x fastest; all if not given.
-        traced : bool
-            Record every access; see `trace`.
-        checked : bool
-            Look at what the compiled code reports of its accesses.
+        `EmulatorExecutor` says what `seed` and `checked` are. With `traced`, every access is
+        recorded for `trace`.
 
         Returns
         -------

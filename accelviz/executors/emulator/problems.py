@@ -20,16 +20,9 @@ def kernel_error(
     line_of: Callable[[int], Line | None],
     kernel: str,
 ) -> KernelError | None:
-    """Put a finding of the runtime into words, or return None if there is nothing to say.
+    """Put what `Library.run` returns into words, or return None if there is nothing to say.
 
-    Parameters
-    ----------
-    found, error, known
-        What `Library.run` returns.
-    line_of : callable
-        From an offset in the library to the source line.
-    kernel : str
-        Name of the kernel.
+    `line_of` gives the source line of an offset in the library.
     """
     here, there = line_of(int(error["code"])), line_of(int(error["other_code"]))
     if not found or (found == "barriers differ" and here == there):

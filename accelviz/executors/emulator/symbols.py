@@ -41,16 +41,12 @@ def _elf_lines(library: Path) -> tuple[list[int], list[Line | None]]:
     found: list[tuple[int, Line | None]] = []
     with library.open("rb") as file:
         debugging = ELFFile(file).get_dwarf_info()
-        for unit in debugging.iter_CUs():
-            program = debugging.line_program_for_CU(unit)
-            if program is None:
-                continue
+        programs = (debugging.line_program_for_CU(unit) for unit in debugging.iter_CUs())
+        for program in filter(None, programs):
             names = program["file_entry"]
             base = 0 if program["version"] >= 5 else 1
-            for entry in program.get_entries():
-                state, line = entry.state, None
-                if state is None:
-                    continue
+            for state in (entry.state for entry in program.get_entries() if entry.state):
+                line = None
                 if not state.end_sequence:
                     name = names[state.file - base].name.decode("utf-8", "replace")
                     line = Line(Path(name).name, state.line)
@@ -98,8 +94,6 @@ def shared_arrays(library: Path) -> tuple[SharedArray, ...]:
 
 def _plain(mangled: str) -> str:
     """Take a variable's own name out of a mangled local one: `_ZZ9accel_gcnE7partial`."""
-    found = re.fullmatch(r"_ZZ.*E(\d+)(\w+?)(_\d+)?", mangled)
-    if found:
-        return found[2][: int(found[1])]
-    found = re.fullmatch(r"_ZL?(\d+)(\w+)", mangled)
+    local, anywhere = r"_ZZ.*E(\d+)(\w+?)(_\d+)?", r"_ZL?(\d+)(\w+)"
+    found = re.fullmatch(local, mangled) or re.fullmatch(anywhere, mangled)
     return found[2][: int(found[1])] if found else mangled

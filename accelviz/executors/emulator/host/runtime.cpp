@@ -118,25 +118,20 @@ class Machine {
             if (access.kind == LOAD && in_library(access.address)) return;
             fail_at("out of bounds", memory_.nearest(access.address), access);
         }
-        const EmulatorArray &array = memory_.array(found);
-        const std::uint64_t offset = access.address - array.data, end = offset + access.bytes;
-        if (end > array.bytes) fail_at("out of bounds", found, access);
+        const EmulatorArray &known = memory_.array(found);
+        const std::uint64_t offset = access.address - known.data, end = offset + access.bytes;
+        if (end > known.bytes) fail_at("out of bounds", found, access);
         if (address_of(access.address) % access.bytes) fail_at("misaligned", found, access);
-        if (!array.writable && access.kind != LOAD) fail_at("read only", found, access);
-        for (std::uint64_t at = offset / 4 * 4; array.writable && at < end; at += 4) {
+        if (!known.writable && access.kind != LOAD) fail_at("read only", found, access);
+        for (std::uint64_t at = offset / 4 * 4; known.writable && at < end; at += 4) {
             check_word(found, at, offset, access);
         }
         if (launch_.traced) {
-            const std::uint32_t warp = current_->index / lanes, lane = current_->index % lanes;
-            current_->record = {block_,
-                                std::uint16_t(warp),
-                                std::uint8_t(lane),
-                                std::uint8_t(access.kind),
-                                0,
-                                std::int16_t(found),
-                                std::uint16_t(access.bytes),
-                                access.code - base_,
-                                offset};
+            const std::uint16_t warp = current_->index / lanes, bytes = access.bytes;
+            const std::uint8_t lane = current_->index % lanes, kind = access.kind;
+            const std::int16_t array = found;
+            const std::uint64_t code = access.code - base_;
+            current_->record = {block_, warp, lane, kind, 0, array, bytes, code, offset};
             current_->records = true;
             wait(State::AT_ACCESS, access.code);
         }
@@ -170,14 +165,11 @@ class Machine {
         return self.value;
     }
 
-    Thread &current() { return *current_; }
+    unsigned lane() const { return current_->index % lanes; }
     void *dynamic_shared() const { return launch_.dynamic_shared; }
 
     [[noreturn]] void fail(const char *problem, std::uint64_t code, int array = -1) {
-        error_.problem = problem;
-        error_.code = code - base_;
-        error_.array = array;
-        name_thread(block_, current_->index, error_.block, error_.thread);
+        note(problem, current_->index, code, array);
         current_->fiber->leave();
         std::abort();  // a failed fiber is never entered again
     }
@@ -203,6 +195,10 @@ class Machine {
         }
     }
 
+    static bool runs(const Thread &thread) {
+        return thread.state == State::UNSTARTED || thread.state == State::READY;
+    }
+
     // Runs threads until each has left the kernel or waits for others.
     void run_freely() {
         const std::vector<std::uint32_t> order = thread_order();
@@ -211,8 +207,7 @@ class Machine {
             const std::size_t at = waited && launch_.seed ? draw(ready_.size()) : 0;
             Thread &thread = threads_[waited ? ready_[at] : order[next++]];
             if (waited) ready_.erase(ready_.begin() + at);
-            const bool first = !waited && thread.state == State::UNSTARTED;
-            if (!first && thread.state != State::READY) continue;  // it has had its turn
+            if (!runs(thread)) continue;  // it has had its turn
             resume(thread);
             if (failed()) return;
         }
@@ -220,8 +215,7 @@ class Machine {
 
     // Runs warps in turn, a step each, until each has left the kernel or waits for others.
     void run_traced() {
-        bool moved = true;
-        while (moved) {
+        for (bool moved = true; moved;) {
             moved = false;
             for (std::size_t first = 0; first < threads_.size(); first += lanes) {
                 moved |= step_warp(first, std::min(first + lanes, threads_.size()));
@@ -233,13 +227,10 @@ class Machine {
 
     // Brings all lanes of a warp to their next access, then lets those at the first one have it.
     bool step_warp(std::size_t first, std::size_t last) {
-        bool again = true;
-        while (again) {
+        for (bool again = true; again;) {
             again = false;
             for (std::size_t i = first; i < last; ++i) {
-                if (threads_[i].state != State::UNSTARTED && threads_[i].state != State::READY) {
-                    continue;
-                }
+                if (!runs(threads_[i])) continue;
                 resume(threads_[i]);
                 if (failed()) return false;
                 again = true;
@@ -250,17 +241,15 @@ class Machine {
             if (threads_[i].state == State::AT_ACCESS) lowest = std::min(lowest, threads_[i].code);
         }
         if (lowest == ~0ull) return false;
-        bool recorded = false;
+        const std::size_t before = trace.size();
         for (std::size_t i = first; i < last; ++i) {
             Thread &thread = threads_[i];
             if (thread.state != State::AT_ACCESS || thread.code != lowest) continue;
             thread.state = State::READY;
-            if (!thread.records) continue;
-            recorded = true;
             thread.record.step = step_;
-            trace.push_back(thread.record);
+            if (thread.records) trace.push_back(thread.record);
         }
-        step_ += recorded;
+        step_ += trace.size() > before;
         return true;
     }
 
@@ -269,15 +258,13 @@ class Machine {
         std::uint32_t waiting = 0, left = 0;
         const Thread *stuck = nullptr, *at_barrier = nullptr, *gone = nullptr;
         for (const Thread &thread : threads_) {
-            if (thread.state == State::AT_BARRIER) {
-                ++waiting;
-                if (!at_barrier) at_barrier = &thread;
-            } else if (thread.state == State::DONE) {
-                ++left;
-                gone = &thread;
-            } else if (!stuck) {
-                stuck = &thread;
-            }
+            const bool waits = thread.state == State::AT_BARRIER;
+            const bool done = thread.state == State::DONE;
+            waiting += waits;
+            left += done;
+            if (done) gone = &thread;
+            if (waits && !at_barrier) at_barrier = &thread;
+            if (!waits && !done && !stuck) stuck = &thread;
         }
         if (left == threads_.size()) return false;
         if (waiting == threads_.size()) {
@@ -300,14 +287,18 @@ class Machine {
 
     bool failed() const { return error_.problem && error_.problem != BARRIERS_DIFFER; }
 
+    void note(const char *problem, std::uint32_t thread, std::uint64_t code, int array) {
+        error_.problem = problem;
+        error_.code = code - base_;
+        error_.array = array;
+        name_thread(block_, thread, error_.block, error_.thread);
+    }
+
     void report(const char *problem, const Thread &thread, const Thread *other,
                 std::uint32_t waiting, std::uint32_t left) {
-        error_.problem = problem;
-        error_.code = thread.code - base_;
-        error_.array = -1;
+        note(problem, thread.index, thread.code, -1);
         error_.waiting = waiting;
         error_.left = left;
-        name_thread(block_, thread.index, error_.block, error_.thread);
         if (other) {
             error_.other_code = other->state == State::DONE ? 0 : other->code - base_;
             name_thread(block_, other->index, error_.other_block, error_.other_thread);
@@ -388,19 +379,15 @@ class Machine {
     }
 
     bool same_warp(const Moment &a, const Moment &b) const {
-        const std::uint32_t size = threads_.size();
-        return block_of(a) == block_of(b) &&
-               (a.thread - 1) % size / lanes == (b.thread - 1) % size / lanes;
+        return block_of(a) == block_of(b) && index_of(a) / lanes == index_of(b) / lanes;
     }
 
-    std::uint32_t block_of(const Moment &moment) const {
-        return (moment.thread - 1) / threads_.size();
-    }
+    std::uint32_t block_of(const Moment &at) const { return (at.thread - 1) / threads_.size(); }
+    std::uint32_t index_of(const Moment &at) const { return (at.thread - 1) % threads_.size(); }
 
     [[noreturn]] void race(int array, const Access &access, const Moment &other) {
-        const std::uint32_t index = (other.thread - 1) % threads_.size();
         error_.other_code = other.code;
-        name_thread(block_of(other), index, error_.other_block, error_.other_thread);
+        name_thread(block_of(other), index_of(other), error_.other_block, error_.other_thread);
         fail_at("race", array, access);
     }
 
@@ -431,10 +418,7 @@ class Machine {
     // Constants, and the indices of threads and blocks, which live in registers on a GPU.
     bool in_library(const char *address) const {
         for (const dim3 *index : {&threadIdx, &blockIdx, &blockDim, &gridDim}) {
-            if (address >= reinterpret_cast<const char *>(index) &&
-                address < reinterpret_cast<const char *>(index + 1)) {
-                return true;
-            }
+            if (address_of(address) - address_of(index) < sizeof(dim3)) return true;
         }
         const char *begin = &__start_emulator_shared, *end = &__stop_emulator_shared;
         if (address >= begin && address < end + max_shared_bytes) return false;
@@ -498,7 +482,7 @@ std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bool vote
     return machine->exchange(mask, value, source, vote, votes, false, address_of(code));
 }
 void *dynamic_shared() { return machine->dynamic_shared(); }
-unsigned lane() { return machine->current().index % lanes; }
+unsigned lane() { return machine->lane(); }
 void trap(void *code) { machine->fail("trapped", address_of(code)); }
 
 }  // namespace emulator
@@ -508,10 +492,8 @@ extern "C" {
 // Processors that trap where an integer is divided by zero would end the whole process. A GPU goes
 // on, with a result that means nothing.
 static void on_division_by_zero(int number, siginfo_t *info, void *) {
-    if (!emulator::machine) {
-        signal(number, SIG_DFL);  // somebody else's; it happens again, as if nobody had looked
-        return;
-    }
+    // Somebody else's happens again, as if nobody had looked.
+    if (!emulator::machine) return void(signal(number, SIG_DFL));
     // Codes are those of the instruction after, as from calls.
     emulator::machine->fail("divided by zero", emulator::address_of(info->si_addr) + 1);
 }
