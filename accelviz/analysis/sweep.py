@@ -93,7 +93,7 @@ def sweep(
     0                4     700       0.094
     1               12     252       0.340
     """
-    name, source, rows = _opened(graph)
+    name, source = _opened(graph)
     chosen = _strategies(strategies, operation)
     given = {key: _values(key, value) for key, value in parameters.items() if value is not None}
     columns = _values("n_cols", n_cols)
@@ -114,7 +114,7 @@ def sweep(
         for count in columns:
             for setting in itertools.product(*varied.values()):
                 parameter = dict(zip(varied, setting, strict=True))
-                found = _summary(strategy, source, rows, count, parameter)
+                found = summary(strategy, source, count, parameter)
                 effective = {**own, **parameter}
                 settings = (effective.get(key, pd.NA) for key in shown)
                 lines.append((strategy.name, count, *settings, *_figures(found)))
@@ -125,21 +125,21 @@ def sweep(
     return table
 
 
-def _opened(graph: Any) -> tuple[str, Graph | None, RowDegrees]:
+def _opened(graph: Any) -> tuple[str, Graph | RowDegrees]:
     if isinstance(graph, DegreeHistogram):
-        return "degrees", None, RowDegrees(graph)
+        return "degrees", RowDegrees(graph)
     if isinstance(graph, Mapping):
-        return "degrees", None, RowDegrees(DegreeHistogram.counted(graph))
+        return "degrees", RowDegrees(DegreeHistogram.counted(graph))
     loaded = load_graph(graph)
-    return loaded.name, loaded, RowDegrees.of(loaded)
+    return loaded.name, loaded
 
 
 def _strategies(wanted: Any, operation: str | Operation | None) -> list[Strategy]:
     several: list[Any] = [wanted] if isinstance(wanted, str | Strategy | type) else list(wanted)
     if not several:
         raise ArgumentError("strategies", "got none", "at least one")
-    operation = operation or getattr(several[0], "operation", SPMM)
-    return [find_strategy(each, operation) for each in several]
+    own: Operation = getattr(several[0], "operation", SPMM)
+    return [find_strategy(each, operation or own) for each in several]
 
 
 def _values(name: str, value: Any) -> list[Any]:
@@ -151,26 +151,30 @@ def _values(name: str, value: Any) -> list[Any]:
     return values
 
 
-def _summary(
-    strategy: Strategy,
-    graph: Graph | None,
-    rows: RowDegrees,
-    n_cols: int,
-    parameters: Mapping[str, Any],
+def summary(
+    strategy: Strategy, graph: Graph | RowDegrees, n_cols: int, parameters: Mapping[str, Any]
 ) -> PartitionSummary:
+    """Say what a strategy does to a graph: in closed form if it has one, else by counting.
+
+    Nothing is known of a library.
+
+    Raises
+    ------
+    ArgumentError
+        If the strategy has no closed form and there are only degrees to go by.
+    """
+    rows = graph if isinstance(graph, RowDegrees) else RowDegrees.of(graph)
     found = strategy.closed_form(rows, n_cols, **parameters)
     if found is not None:
         return found
-    if graph is None:
+    if isinstance(graph, RowDegrees):
         raise ArgumentError(
             "strategies",
             f"{strategy.name!r} has no `summarize`, so degrees alone do not say what it does",
             "the graph itself, whose workload can be counted",
         )
     made = strategy.plan(graph, n_cols, **parameters)
-    if not made.has_workload:
-        return PartitionSummary()
-    return PartitionSummary.counted(made.statistics, made.metadata_bytes)
+    return made.statistics if made.has_workload else PartitionSummary()
 
 
 def _figures(found: PartitionSummary) -> list[float]:

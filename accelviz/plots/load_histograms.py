@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullFormatter, NullLocator
 
-from accelviz.analysis.balance import SINGLE_BINS, Integers, WarpTally, load_bins, warp_tally
+from accelviz.analysis.balance import SINGLE_BINS, Integers, load_bins
 from accelviz.errors import ArgumentError
-from accelviz.partition.summary import PartitionSummary
+from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.plots.style import (
     BLACK,
     BLUE,
@@ -27,7 +27,6 @@ from accelviz.plots.style import (
     tell,
     tidy,
 )
-from accelviz.workload import WorkloadStatistics
 
 #: In the order of the strategies given.
 _COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION)
@@ -44,7 +43,7 @@ _LINEAR_SPAN = 50
 
 
 def warp_loads(
-    statistics: Mapping[str, WorkloadStatistics | PartitionSummary],
+    statistics: Mapping[str, PartitionSummary],
     *,
     workers: Mapping[str, str] | None = None,
     axes: Sequence[Axes] | None = None,
@@ -53,7 +52,7 @@ def warp_loads(
 
     Parameters
     ----------
-    statistics : mapping of str to WorkloadStatistics or PartitionSummary
+    statistics : mapping of str to PartitionSummary
         Name of a strategy to what it does to one graph: `plan.statistics`, or the closed form. It
         costs the same for a graph of any size. How the lanes of a warp share its nonzeros is not
         seen in it.
@@ -78,7 +77,7 @@ def warp_loads(
     """
     if not statistics:
         raise ArgumentError("statistics", "no strategy", "one or more, by name")
-    tallies = {name: warp_tally(each) for name, each in statistics.items()}
+    tallies = {name: each.loads for name, each in statistics.items()}
     known = [tally for tally in tallies.values() if tally is not None]
     largest = max((int(tally.nonzeros.max(initial=1)) for tally in known), default=1)
     uppers = load_bins(largest)
@@ -121,7 +120,7 @@ def _edges(uppers: Integers) -> tuple[np.ndarray, np.ndarray]:
     return np.sqrt(lowers * np.maximum(lowers - 1, 0.5)), np.sqrt(uppers * (uppers + 1.0))
 
 
-def _load_bars(ax: Axes, tally: WarpTally, uppers: Integers, colour: str) -> None:
+def _load_bars(ax: Axes, tally: Loads, uppers: Integers, colour: str) -> None:
     left, right = _edges(uppers)
     counts = tally.binned(uppers)
     seen = counts > 0
@@ -229,7 +228,7 @@ def _load_axis(axes: Sequence[Axes], largest: int) -> None:
         ax.tick_params(axis="x", labelbottom=ax is axes[-1])
 
 
-def _count_axis(axes: Sequence[Axes], tallies: Sequence[WarpTally], uppers: Integers) -> None:
+def _count_axis(axes: Sequence[Axes], tallies: Sequence[Loads], uppers: Integers) -> None:
     """Give all panels the same axis of warps."""
     counts = np.concatenate([[*tally.binned(uppers), tally.idle or 0] for tally in tallies] or [[]])
     counts = counts[counts > 0]
@@ -250,8 +249,8 @@ def _count_axis(axes: Sequence[Axes], tallies: Sequence[WarpTally], uppers: Inte
 def _name_loads(
     ax: Axes,
     name: str,
-    statistics: WorkloadStatistics | PartitionSummary,
-    tally: WarpTally | None,
+    statistics: PartitionSummary,
+    tally: Loads | None,
     worker: str,
 ) -> None:
     """Say above a panel how much time its strategy loses, and what it launches."""
