@@ -118,7 +118,10 @@ def test_the_statistics_are_those_of_sweep(name):
     setting = {"max_block_warps": 7, "max_warp_nzs": 16}
     for label, choice in choices().items():
         state.change(first=label, second="accel_gcn")
-        own = {**{each: setting[each] for each in choice.sliders}, **choice.fixed}
+        own = {
+            **{each: setting[each] for each in choice.sliders if each in setting},
+            **choice.fixed,
+        }
         wanted = swept(graph, choice.strategy.name, n_cols=48, **own)
         other = swept(graph, "accel_gcn", n_cols=48, **setting)
         found = shown(state)

@@ -9,10 +9,10 @@ from html import escape
 
 import numpy as np
 
-from accelviz.analysis.balance import LoadMap, WarpTally, load_bins, warp_tally
+from accelviz.analysis.balance import LoadMap, load_bins
 from accelviz.analysis.degrees import logarithmic_bins
 from accelviz.ordering import DegreeHistogram, RowDegrees
-from accelviz.partition.summary import PartitionSummary
+from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.widgets import drawing
 from accelviz.widgets.drawing import (
     BLUE,
@@ -78,9 +78,13 @@ def headline(state: State) -> str:
 
 
 def named(side: Side) -> str:
-    """Name a side with the numbers that the sliders set."""
-    numbers = " x ".join(str(side.parameters[name]) for name in side.choice.sliders)
-    return f"{side.choice.label} {numbers}".strip()
+    """Name a side with the values that the sliders set."""
+    values = {name: side.parameters[name] for name in side.choice.sliders}
+    if all(type(value) is int for value in values.values()):
+        words = " x ".join(map(str, values.values()))
+    else:  # where a rule chooses some, the others need their names
+        words = " ".join(f"{name}={value}" for name, value in values.items() if value is not None)
+    return f"{side.choice.label} {words}".strip()
 
 
 def degrees(state: State) -> str:
@@ -149,7 +153,7 @@ def treatment(side: Side, degree: int) -> tuple[str, str]:
 
 def loads(state: State) -> str:
     """Draw how many warps have how many nonzeros, both strategies with the same axes."""
-    tallies = [warp_tally(side.summary) for side in (state.first, state.second)]
+    tallies = [side.summary.loads for side in (state.first, state.second)]
     known = [tally for tally in tallies if tally is not None]
     if not known:
         return note("The library does not say which warp does what.")
@@ -173,7 +177,7 @@ def loads(state: State) -> str:
 
 
 def _tally_bars(
-    tally: WarpTally, bins: np.ndarray, y: Axis, left: float, slot: float, colour: str, side: int
+    tally: Loads, bins: np.ndarray, y: Axis, left: float, slot: float, colour: str, side: int
 ) -> list[str]:
     parts = []
     width = slot * 0.42
@@ -309,7 +313,7 @@ def _map_axis(found: LoadMap, top: float, left: float, height: float) -> list[st
     for warp in sorted({0, lines - 1}):
         at = top + (warp + 0.5) * height / max(lines, 1) + 3.5
         parts.append(text(left - 5, at, f"{warp}", at="end", colour=GREY, size=10))
-    label = found.worker.removeprefix("thread ")
+    label = found.worker.split()[-1]
     parts.append(text(left - 22, top + height / 2 + 3, label, at="end", colour=GREY, size=10))
     return parts
 

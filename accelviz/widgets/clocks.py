@@ -27,21 +27,23 @@ def times(state: State) -> str:
     curve = state.recorded_curve(state.first)
     if len(curve) >= _POINTS:
         return _curve(state, curve, found, limit) + note(
-            "Dashed: the published setting's time, times the ratio of warp times. Where the lines "
+            "Dashed: the default setting's time, times the ratio of warp times. Where the lines "
             f"part, waiting is not what takes the time. {_where(found)}"
         )
     return _bars(sides, found, limit) + note(_comparison(sides, found))
 
 
 def _curve(state: State, curve: dict[int, float], found: list[Timing], limit: float) -> str:
-    """Draw the recorded times over `max_block_warps`, with those that warp time predicts."""
+    """Draw the recorded times over the first slider, with those that warp time predicts."""
+    over = state.first.choice.sliders[0]
+    now = state.first.plan.parameters[over]
     predicted = {value: state.predicted(state.first, value) for value in curve}
     known = {value: time for value, time in predicted.items() if time is not None}
     second = found[1].recorded
     most = max([*curve.values(), *known.values(), second or 0.0])
     x = Axis(0, max(curve) + 1, 52, _WIDTH - 120)
     y = Axis(0, most * 1.08, _HEIGHT - 40, 12)
-    parts = frame(x, y, "max_block_warps", "µs")
+    parts = frame(x, y, over, "µs")
     end = x.stop + 6
 
     def trace(points: dict[int, float], colour: str, style: str) -> str:
@@ -56,13 +58,13 @@ def _curve(state: State, curve: dict[int, float], found: list[Timing], limit: fl
     if known:
         parts.append(trace(known, SIDES[0], ' stroke-dasharray="5 4"'))
     parts.append(trace(curve, SIDES[0], ""))
-    here = x(state.settings.max_block_warps)
+    here = x(now)
     parts.append(line(here, y.start, here, y.stop, GREY, ' stroke-width="0.7"'))
     for value, time in curve.items():
-        chosen = value == state.settings.max_block_warps
+        chosen = value == now
         guess = f", {known[value]:,.1f} by warp time" if value in known else ""
-        info = f"{value} warps a block: recorded {time:,.1f} µs{guess}"
-        extra = attributes(info=info, pick={"max_block_warps": value}, label=info)
+        info = f"{over} {value}: recorded {time:,.1f} µs{guess}"
+        extra = attributes(info=info, pick={over: value}, label=info)
         size, fill = (5, "black") if chosen else (3.5, SIDES[0])
         parts.append(
             f'<circle cx="{x(value):.1f}" cy="{y(time):.1f}" r="{size}" fill="{fill}"{extra}/>'
@@ -72,7 +74,7 @@ def _curve(state: State, curve: dict[int, float], found: list[Timing], limit: fl
     if last in known:
         labels.append((y(known[last]), "by warp time", SIDES[0]))
     parts += _apart(labels, end)
-    label = "Recorded times over max_block_warps: " + ", ".join(
+    label = f"Recorded times over {over}: " + ", ".join(
         f"{value}: {time:.1f} µs" for value, time in curve.items()
     )
     return svg(_WIDTH, _HEIGHT - 8, parts, label)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from html import escape
 
@@ -11,9 +10,10 @@ import pandas as pd
 
 from accelviz.analysis.lookup import RowPlace
 from accelviz.analysis.traffic import LINE_BYTES, SECTOR_BYTES, requests
-from accelviz.errors import PartitionError
-from accelviz.partition.block_level import FIELD_BITS, BlockSetting, unpack
+from accelviz.partition.metadata import WORD_BITS, Field, MetadataLine
 from accelviz.plans import Plan
+from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.storage import STORAGE_BYTES
 from accelviz.widgets.charts import note
 from accelviz.widgets.drawing import (
     BLUE,
@@ -35,7 +35,6 @@ from accelviz.widgets.state import State, Traced
 _RUNS, _WARPS = 800, 32
 #: Columns of a row, and words of metadata, that are written out.
 _COLUMNS, _WORDS = 12, 8
-_FLOAT_BYTES, _WORD_BITS, _LANES = 4, 32, 32
 #: Width of the picture of the lanes.
 _ACROSS = 1060
 _NO_BLOCK = "There is no block: no row has a nonzero."
@@ -48,6 +47,7 @@ def block(state: State) -> str:
     if work is None:
         return note(_NO_BLOCK if state.first.plan.has_workload else _LIBRARY)
     plan, graph = state.first.plan, state.graph
+    name = plan.strategy.worker
     warps = min(plan.workers_per_block, _WARPS)
     per_warp = np.bincount(work.warp, weights=work.nz_count, minlength=plan.workers_per_block)
     x = Axis(0, max(float(per_warp.max(initial=1)), 1), 40, 470)
@@ -72,10 +72,10 @@ def block(state: State) -> str:
             continue
         row = int(rows[place])
         info = (
-            f"warp {warp}: row {row} (degree {graph.degrees[row]}), "
+            f"{name} {warp}: row {row} (degree {graph.degrees[row]}), "
             f"nonzeros {start:,} to {start + count - 1:,}"
             if count
-            else f"warp {warp}: row {row} has no nonzero, only its zeros are written"
+            else f"{name} {warp}: row {row} has no nonzero, only its zeros are written"
         )
         left, right = x(filled[warp]), x(filled[warp] + count)
         filled[warp] += count
@@ -95,7 +95,6 @@ def block(state: State) -> str:
         if float(value).is_integer()
     ]
     parts.append(text(255, bottom + 28, "nonzeros", at="middle", colour=GREY))
-    name = plan.strategy.worker
     turned = ' transform="rotate(-90 12 100)"'
     parts.append(text(12, 100, name, at="middle", colour=GREY, extra=turned))
     hidden = plan.workers_per_block - warps
@@ -106,82 +105,68 @@ def block(state: State) -> str:
 
 
 def metadata(state: State) -> str:
-    """Write the metadata of the block that is shown; an int4 bit by bit, with its meaning."""
-    side, number = state.first, state.settings.block
-    plan = side.plan
+    """Write the metadata of the block that is shown: its line bit by bit, or its warps' words."""
+    plan, number = state.first.plan, state.settings.block
     if not plan.has_workload:
         return note(_LIBRARY)
     if not plan.launch.n_blocks:
         return note(_NO_BLOCK)
     if plan.metadata is None:
-        name = side.choice.strategy.name
-        return note(f"{name} has no metadata: warps find their work from their number alone.")
-    words = np.asarray(plan.metadata)
-    words = words[:, None] if words.ndim == 1 else words
-    per_block = len(words) == plan.launch.n_blocks
-    settings = plan.parameters
-    if per_block and {"max_block_warps", "max_warp_nzs"} <= settings.keys():
-        # Lines of another kind, such as those of single warps, are shown as plain words.
-        with contextlib.suppress(PartitionError):
-            setting = BlockSetting(settings["max_block_warps"], settings["max_warp_nzs"])
-            return _int4(words[number], setting)
-    first = number if per_block else number * plan.workers_per_block
-    shown = words[first : first + (1 if per_block else plan.workers_per_block)]
+        return note(f"{plan.name} has no metadata: warps find their work from their number alone.")
+    if len(plan.metadata) == plan.launch.n_blocks:
+        return _line(plan.strategy.metadata_lines(plan, number)[0])
+    first = number * plan.workers_per_block
+    last = min(first + plan.workers_per_block, len(plan.metadata))
+    lines = plan.strategy.metadata_lines(plan, range(first, min(first + _WORDS, last)))
+    words = [fields[0].name for fields in lines[0].fields]
     rows = [
-        (str(i), *(f"<code>{_hex(word)}</code> {int(word)}" for word in entry))
-        for i, entry in enumerate(shown[:_WORDS].tolist())
+        (str(i), *(f"<code>{_hex(word)}</code> {_signed(word)}" for word in each.words))
+        for i, each in enumerate(lines)
     ]
-    header = ["warp", *(f"word {i}" for i in range(words.shape[1]))]
-    rest = len(shown) - _WORDS
+    header = ["warp", *(words or (f"word {i}" for i in range(len(lines[0].words))))]
+    rest = last - first - len(lines)
     more = f"and {rest} more entries. " if rest > 0 else ""
-    size = words.shape[1] * words.itemsize
+    size = len(lines[0].words) * WORD_BITS // 8
     return table(header, rows, classes="av-int4") + note(f"{more}{size} bytes for each warp.")
 
 
 def _hex(word: int) -> str:
-    return f"0x{word & 0xFFFFFFFF:08x}"
+    return f"0x{word:08x}"
 
 
-def _int4(words: np.ndarray, setting: BlockSetting) -> str:
-    fields = unpack(words[None], setting)
-    degree, row, loc, info = (int(word) for word in words)
-    warp_nzs, rows, own = (int(each[0]) for each in (fields.warp_nzs, fields.rows, fields.row_nzs))
-    split = degree > setting.deg_bound
-    if split:
-        meaning = f"<b>{own:,}</b> nonzeros of a row that is cut: up to {warp_nzs:,} for each warp"
-    else:
-        several = "s" if rows != 1 else ""
-        meaning = f"<b>{warp_nzs:,}</b> nonzeros a warp (marked), <b>{rows}</b> row{several}"
-    above = ", above deg_bound" if split else ""
-    lines = (
-        ("degree", degree, f"<b>{degree:,}</b> nonzeros in a row{above}", 0),
-        ("row", row, f"<b>{row:,}</b> is the first row, in sorted order", 0),
-        ("loc", loc, f"<b>{loc:,}</b> is the position of the first nonzero", 0),
-        ("info", info, meaning, 0 if split else FIELD_BITS),
-    )
-    rows_shown = [
+def _signed(word: int) -> int:
+    return word - (word >> (WORD_BITS - 1) << WORD_BITS)
+
+
+def _line(shown: MetadataLine) -> str:
+    """Write a block's line of metadata bit by bit, and what it says."""
+    fields = shown.fields or ((),) * len(shown.words)
+    rows = [
         (
-            name,
+            str(i),
             f"<code>{_hex(word)}</code>",
-            f'<code class="av-bits">{_bits(word, cut)}</code>',
-            meant,
+            f'<code class="av-bits">{_bits(word, own)}</code>',
+            ", ".join(f"{escape(each.name)}: <b>{each.value:,}</b>" for each in own),
         )
-        for name, word, meant, cut in lines
+        for i, (word, own) in enumerate(zip(shown.words, fields, strict=True))
     ]
-    return table(("word", "hex", "bits", "says"), rows_shown, classes="av-int4") + note(
-        f"16 bytes describe the whole block; deg_bound is {setting.max_block_warps} x "
-        f"{setting.max_warp_nzs} = {setting.deg_bound}."
-    )
+    said = f"{shown.meaning}. " if shown.meaning else ""
+    size = len(shown.words) * WORD_BITS // 8
+    header = ("word", "hex", "bits", "says")
+    return table(header, rows, classes="av-int4") + note(f"{said}{size} bytes for the block.")
 
 
-def _bits(word: int, cut: int) -> str:
-    """Write 32 bits in groups of eight, the low field of `cut` bits marked."""
-    digits = f"{word & 0xFFFFFFFF:0{_WORD_BITS}b}"
-    groups = [digits[i : i + 8] for i in range(0, _WORD_BITS, 8)]
-    if not cut:
-        return " ".join(groups)
-    high = (_WORD_BITS - cut) // 8
-    return f"<mark>{' '.join(groups[:high])}</mark> {' '.join(groups[high:])}"
+def _bits(word: int, fields: Sequence[Field]) -> str:
+    """Write 32 bits in groups of eight, every other field marked if there are several."""
+    digits, found = f"{word:0{WORD_BITS}b}", ""
+    place = 0
+    for i, size in enumerate([each.bits for each in fields] or [WORD_BITS]):
+        part = "".join(
+            digits[k] + " " * (k % 8 == 7 and k + 1 < WORD_BITS) for k in range(place, place + size)
+        )
+        found += f"<mark>{part}</mark>" if i % 2 == 0 and len(fields) > 1 else part
+        place += size
+    return found
 
 
 def row(state: State) -> str:
@@ -237,7 +222,7 @@ def _addresses(plan: Plan, place: RowPlace) -> list[tuple[str, str]]:
         return []
     shown = ", ".join(f"{column:,}" for column in columns[:_COLUMNS].tolist())
     more = ", ..." if columns.size > _COLUMNS else ""
-    size = _FLOAT_BYTES * plan.n_cols
+    size = STORAGE_BYTES[plan.storage] * plan.n_cols
     begin = int(columns[0]) * size
     sectors = (begin + size - 1) // SECTOR_BYTES - begin // SECTOR_BYTES + 1
     return [
@@ -280,10 +265,10 @@ def _count(number: int, thing: str, plural: str = "s") -> str:
 
 
 def _lanes(lanes: pd.DataFrame, traced: Traced) -> str:
-    slot = _ACROSS / _LANES
+    slot = _ACROSS / WARP_SIZE
     parts = []
     taking = dict(zip(lanes["lane"].tolist(), range(len(lanes)), strict=True))
-    for lane in range(_LANES):
+    for lane in range(WARP_SIZE):
         fill = BLUE if lane in taking else IDLE
         info = f"lane {lane} takes no part"
         if lane in taking:
@@ -295,7 +280,7 @@ def _lanes(lanes: pd.DataFrame, traced: Traced) -> str:
         parts.append(
             rect(10 + lane * slot, 18, slot - 1.5, 20, fill, attributes(f"lane {lane}", info))
         )
-        if lane % 8 == 0 or lane == _LANES - 1:
+        if lane % 8 == 0 or lane == WARP_SIZE - 1:
             parts.append(
                 text(10 + (lane + 0.5) * slot, 13, str(lane), at="middle", colour=GREY, size=10)
             )

@@ -21,6 +21,9 @@ function quiet(focusable) {
   focusable.dataset.lmSuppressShortcuts = "true";
 }
 
+// What a slider says of its value: where there is none, the strategy has a rule.
+const written = (value) => value ?? "by rule";
+
 // One control; `ask` is called with a change of settings. `update` shows what Python says.
 const CONTROLS = {
   slider(ask, name) {
@@ -28,7 +31,7 @@ const CONTROLS = {
     const shown = element("output");
     let values = [];
     input.oninput = () => {
-      shown.textContent = values[input.value];
+      shown.textContent = written(values[input.value]);
       ask({ [name]: values[input.value] });
     };
     return {
@@ -38,8 +41,7 @@ const CONTROLS = {
         values = control.values;
         input.max = values.length - 1;
         input.value = Math.max(values.indexOf(control.value), 0);
-        input.disabled = !control.enabled;
-        shown.textContent = control.enabled ? control.value : "–";
+        shown.textContent = written(control.value);
         input.setAttribute("aria-valuetext", shown.textContent);
       },
     };
@@ -172,10 +174,18 @@ function render({ model, el }) {
       there.focus.dataset.control = control.name;
       for (const each of there.parts) quiet(each);
       known.set(`control ${control.name}`, there);
-      controls.append(there.box);
     }
+    there.box.title = control.title;
     there.box.style.gridColumn = `span ${control.width}`;
     there.update(control);
+    return there.box;
+  }
+
+  // What there is to choose depends on the strategies; what stays keeps its place and the focus.
+  function showControls(wanted) {
+    const boxes = wanted.map(showControl);
+    for (const box of [...controls.children]) if (!boxes.includes(box)) box.remove();
+    boxes.forEach((box, i) => controls.children[i] === box || controls.insertBefore(box, controls.children[i]));
   }
 
   function showView(view) {
@@ -209,7 +219,7 @@ function render({ model, el }) {
     const current = answered || own; // else a later answer is on its way, with later values
     title.innerHTML = page.title;
     for (const view of page.views) showView(view);
-    if (current && !waiting) for (const control of page.controls) showControl(control);
+    if (current && !waiting) showControls(page.controls);
     if (own) {
       clearTimeout(patience);
       answered = true;
