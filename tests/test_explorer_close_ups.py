@@ -308,7 +308,7 @@ def test_times_over_a_slider_where_they_were_recorded(cora):
     assert [json.loads(each.get("data-pick"))["max_block_warps"] for each in points] == list(curve)
     heights = {}
     for each, (value, time) in zip(points, curve.items(), strict=True):
-        guess = state.predicted(state.first, value)
+        guess = state.timing(state.first, max_block_warps=value).predicted
         assert each.get("data-info") == (
             f"max_block_warps {value}: recorded {time:,.1f} µs, {guess:,.1f} by warp time"
         )

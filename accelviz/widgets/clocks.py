@@ -34,10 +34,10 @@ def times(state: State) -> str:
 
 
 def _curve(state: State, curve: dict[int, float], found: list[Timing], limit: float) -> str:
-    """Draw the recorded times over the first slider, with those that warp time predicts."""
+    """Draw the recorded times over the first slider, and those that warp time predicts."""
     over = state.first.choice.sliders[0]
     now = state.first.plan.parameters[over]
-    predicted = {value: state.predicted(state.first, value) for value in curve}
+    predicted = {each: state.timing(state.first, **{over: each}).predicted for each in curve}
     known = {value: time for value, time in predicted.items() if time is not None}
     second = found[1].recorded
     most = max([*curve.values(), *known.values(), second or 0.0])

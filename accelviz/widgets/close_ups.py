@@ -17,7 +17,6 @@ from accelviz.plans.storage import STORAGE_BYTES
 from accelviz.widgets.charts import note
 from accelviz.widgets.drawing import (
     BLUE,
-    GREY,
     IDLE,
     LINE,
     ROWS,
@@ -28,6 +27,8 @@ from accelviz.widgets.drawing import (
     svg,
     table,
     text,
+    tick,
+    turned,
 )
 from accelviz.widgets.state import State, Traced
 
@@ -59,15 +60,9 @@ def block(state: State) -> str:
     alone = np.unique(work.row).size < 2
     mark = "" if alone else ' stroke="black" stroke-width="2"'
     colour = np.unique(work.row, return_inverse=True)[1] % len(ROWS)
-    for i, (warp, place, start, count) in enumerate(
-        zip(
-            work.warp[:_RUNS].tolist(),
-            work.row[:_RUNS].tolist(),
-            work.nz_start[:_RUNS].tolist(),
-            work.nz_count[:_RUNS].tolist(),
-            strict=True,
-        )
-    ):
+    columns = (work.warp, work.row, work.nz_start, work.nz_count, colour)
+    runs = zip(*(column[:_RUNS].tolist() for column in columns), strict=True)
+    for warp, place, start, count, turn in runs:
         if warp >= warps:
             continue
         row = int(rows[place])
@@ -82,21 +77,14 @@ def block(state: State) -> str:
         chosen = mark if row == state.settings.row else ""
         parts.append(
             rect(left, 8 + warp * height, max(right - left - 0.5, 1.5), height - 1,
-                 ROWS[colour[i]], attributes(f"row {row}", info, {"row": row}, label=info) + chosen)
+                 ROWS[turn], attributes(f"row {row}", info, {"row": row}, label=info) + chosen)
         )  # fmt: skip
-    parts += [
-        text(35, 8 + (warp + 0.5) * height + 4, str(warp), at="end", colour=GREY, size=10)
-        for warp in sorted({0, warps // 2, warps - 1})
-    ]
+    ends = sorted({0, warps // 2, warps - 1})
+    parts += [tick(35, 8 + (i + 0.5) * height + 4, str(i), at="end") for i in ends]
     bottom = 8 + warps * height
-    parts += [
-        text(x(value), bottom + 14, f"{value:.0f}", at="middle", colour=GREY)
-        for value in x.ticks()
-        if float(value).is_integer()
-    ]
-    parts.append(text(255, bottom + 28, "nonzeros", at="middle", colour=GREY))
-    turned = ' transform="rotate(-90 12 100)"'
-    parts.append(text(12, 100, name, at="middle", colour=GREY, extra=turned))
+    whole = [value for value in x.ticks() if float(value).is_integer()]
+    parts += [tick(x(value), bottom + 14, f"{value:.0f}", size=11) for value in whole]
+    parts += [tick(255, bottom + 28, "nonzeros", size=11), turned(12, 100, name)]
     hidden = plan.workers_per_block - warps
     more = f"{hidden} more {name}s are not shown. " if hidden else ""
     more += f"{len(work) - _RUNS:,} more runs are not shown. " if len(work) > _RUNS else ""
@@ -177,21 +165,19 @@ def row(state: State) -> str:
         return note(_LIBRARY if not plan.has_workload else "There is no row with a nonzero.")
     own = work.row == place.place
     warps = sorted(set(work.warp[own].tolist()))
+    where = "the kernel walks the rows as they are"
+    if plan.permutation is not None:
+        where = f"row {place.place:,} of the matrix that the kernel walks"
+    end = place.first_nz + place.degree - 1
     steps = [
         ("row", f"<b>{place.row:,}</b> of {graph.n_rows:,}, degree {place.degree:,}"),
-        ("place", _place(plan, place)),
+        ("place", where),
         ("block", _blocks(place, state.settings.block)),
-        (plan.strategy.worker, _several(warps) or "none"),
-        ("nonzeros", _range(place.first_nz, place.degree)),
+        (plan.strategy.worker, _several(warps)),
+        ("nonzeros", f"{place.first_nz:,} to {end:,}" if place.degree else "none"),
         *_addresses(plan, place),
     ]
-    return table(("", ""), [(name, cell) for name, cell in steps], classes="av-row")
-
-
-def _place(plan: Plan, place: RowPlace) -> str:
-    if plan.permutation is None:
-        return "the kernel walks the rows as they are"
-    return f"row {place.place:,} of the matrix that the kernel walks"
+    return table(("", ""), steps, classes="av-row")
 
 
 def _blocks(place: RowPlace, shown: int) -> str:
@@ -200,19 +186,15 @@ def _blocks(place: RowPlace, shown: int) -> str:
     first, last = place.blocks[0], place.blocks[-1]
     if first == last:
         return f"<b>{first:,}</b>"
-    if len(place.blocks) == last - first + 1:
-        return f"<b>{first:,}</b> to <b>{last:,}</b>; {shown:,} is shown"
-    return f"{len(place.blocks):,} from <b>{first:,}</b> to <b>{last:,}</b>; {shown:,} is shown"
+    gaps = len(place.blocks) <= last - first
+    some = f"{len(place.blocks):,} from " if gaps else ""
+    return f"{some}<b>{first:,}</b> to <b>{last:,}</b>; {shown:,} is shown"
 
 
 def _several(numbers: Sequence[int]) -> str:
     if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
         return f"<b>{numbers[0]}</b> to <b>{numbers[-1]}</b> in this block"
-    return ", ".join(f"<b>{number}</b>" for number in numbers)
-
-
-def _range(first: int, count: int) -> str:
-    return f"{first:,} to {first + count - 1:,}" if count else "none"
+    return ", ".join(f"<b>{number}</b>" for number in numbers) or "none"
 
 
 def _addresses(plan: Plan, place: RowPlace) -> list[tuple[str, str]]:
@@ -225,13 +207,11 @@ def _addresses(plan: Plan, place: RowPlace) -> list[tuple[str, str]]:
     size = STORAGE_BYTES[plan.storage] * plan.n_cols
     begin = int(columns[0]) * size
     sectors = (begin + size - 1) // SECTOR_BYTES - begin // SECTOR_BYTES + 1
+    reads = f"X[{int(columns[0]):,}, 0 to {plan.n_cols - 1}] first: bytes {begin:,} to "
+    reads += f"{begin + size - 1:,}"
     return [
         ("columns", f"{shown}{more}"),
-        (
-            "reads",
-            f"X[{int(columns[0]):,}, 0 to {plan.n_cols - 1}] first: bytes {begin:,} to "
-            f"{begin + size - 1:,}, {sectors} sectors of {SECTOR_BYTES}",
-        ),
+        ("reads", f"{reads}, {sectors} sectors of {SECTOR_BYTES}"),
         ("in all", f"{columns.size:,} rows of X, {columns.size * size:,} bytes"),
     ]
 
@@ -281,9 +261,7 @@ def _lanes(lanes: pd.DataFrame, traced: Traced) -> str:
             rect(10 + lane * slot, 18, slot - 1.5, 20, fill, attributes(f"lane {lane}", info))
         )
         if lane % 8 == 0 or lane == WARP_SIZE - 1:
-            parts.append(
-                text(10 + (lane + 0.5) * slot, 13, str(lane), at="middle", colour=GREY, size=10)
-            )
+            parts.append(tick(10 + (lane + 0.5) * slot, 13, str(lane)))
     offset = lanes["offset"].to_numpy()
     touched, which = np.unique(offset // SECTOR_BYTES, return_inverse=True)
     width = _ACROSS / max(len(touched), 16)

@@ -12,7 +12,7 @@ from accelviz.errors import AccelvizError
 from accelviz.plans import Strategy
 from accelviz.strategies import find_strategy
 from accelviz.widgets.state import State
-from accelviz.widgets.sweep_state import NAMES, SweepState
+from accelviz.widgets.sweep_state import STATISTICS, SweepState
 
 #: What the panels are made with; everything else in accelviz works without.
 NEEDED = ("ipywidgets", "anywidget")
@@ -110,7 +110,7 @@ def ask(
     table = sweep(graph, strategy, n_cols, **values)
     state = SweepState(table, statistic, most=most, guesses=guesses)
     size = "largest" if most else "smallest"
-    asked = f"Which setting of {state.graph} has the {size} {NAMES[statistic]}?"
+    asked = f"Which setting of {state.graph} has the {size} {STATISTICS[statistic][0]}?"
     return Question(state, question or asked, explanation)
 
 

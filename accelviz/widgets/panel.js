@@ -24,50 +24,38 @@ function quiet(focusable) {
 // What a slider says of its value: where there is none, the strategy has a rule.
 const written = (value) => value ?? "by rule";
 
+// A slider over some values, or, with a field for the number, over 0 to `last`.
+function range(ask, name, shown, field) {
+  const input = element("input", { type: "range", min: 0, step: 1 });
+  let values = null;
+  const show = (value) => (field ? (shown.value = value) : (shown.textContent = written(value)));
+  input.oninput = () => {
+    const value = values ? values[input.value] : Number(input.value);
+    show(value);
+    ask({ [name]: value });
+  };
+  const typed = () => ask({ [name]: Math.round(Number(shown.value)) });
+  if (field) shown.onchange = typed;
+  if (field) shown.onkeydown = (event) => event.key === "Enter" && typed();
+  return {
+    parts: [input, shown],
+    focus: input,
+    update(control) {
+      values = control.values;
+      input.max = shown.max = values ? values.length - 1 : control.last;
+      input.value = values ? Math.max(values.indexOf(control.value), 0) : control.value;
+      input.disabled = shown.disabled = !control.enabled;
+      show(control.value);
+      input.setAttribute("aria-valuetext", written(control.value));
+    },
+  };
+}
+
 // One control; `ask` is called with a change of settings. `update` shows what Python says.
 const CONTROLS = {
-  slider(ask, name) {
-    const input = element("input", { type: "range", min: 0, step: 1 });
-    const shown = element("output");
-    let values = [];
-    input.oninput = () => {
-      shown.textContent = written(values[input.value]);
-      ask({ [name]: values[input.value] });
-    };
-    return {
-      parts: [input, shown],
-      focus: input,
-      update(control) {
-        values = control.values;
-        input.max = values.length - 1;
-        input.value = Math.max(values.indexOf(control.value), 0);
-        shown.textContent = written(control.value);
-        input.setAttribute("aria-valuetext", shown.textContent);
-      },
-    };
-  },
-  steps(ask, name) {
-    const input = element("input", { type: "range", min: 0, step: 1 });
-    const number = element("input", { type: "number", min: 0, step: 1 });
-    input.oninput = () => {
-      number.value = input.value;
-      ask({ [name]: Number(input.value) });
-    };
-    const typed = () => ask({ [name]: Math.round(Number(number.value)) });
-    number.onchange = typed;
-    number.onkeydown = (event) => event.key === "Enter" && typed();
-    return {
-      parts: [input, number],
-      focus: input,
-      update(control) {
-        for (const each of [input, number]) {
-          each.max = control.last;
-          each.value = control.value;
-          each.disabled = !control.enabled;
-        }
-      },
-    };
-  },
+  slider: (ask, name) => range(ask, name, element("output"), false),
+  steps: (ask, name) =>
+    range(ask, name, element("input", { type: "number", min: 0, step: 1 }), true),
   menu(ask, name) {
     const select = element("select");
     select.onchange = () => ask({ [name]: select.value });
@@ -185,7 +173,9 @@ function render({ model, el }) {
   function showControls(wanted) {
     const boxes = wanted.map(showControl);
     for (const box of [...controls.children]) if (!boxes.includes(box)) box.remove();
-    boxes.forEach((box, i) => controls.children[i] === box || controls.insertBefore(box, controls.children[i]));
+    boxes.forEach((box, i) => {
+      if (controls.children[i] !== box) controls.insertBefore(box, controls.children[i]);
+    });
   }
 
   function showView(view) {

@@ -8,9 +8,9 @@ from html import escape
 from typing import Any
 
 from accelviz.widgets import drawing
-from accelviz.widgets.drawing import GREY, VERMILLION, attributes, rect, svg, text
+from accelviz.widgets.drawing import VERMILLION, attributes, rect, svg, tick, turned
 from accelviz.widgets.panel import Panel, button, slider, view
-from accelviz.widgets.sweep_state import NAMES, SHARES, SweepState, written
+from accelviz.widgets.sweep_state import STATISTICS, SweepState, written
 
 
 class Question(Panel):
@@ -53,7 +53,7 @@ class Question(Panel):
 
 def value_text(state: SweepState, value: float) -> str:
     """Write a value of the question's statistic."""
-    if state.statistic in SHARES:
+    if STATISTICS[state.statistic][1] == "share":
         return f"{value:.2%}"
     return f"{value:,.0f}" if value.is_integer() else f"{value:,.2f}"
 
@@ -107,19 +107,16 @@ def answer_html(state: SweepState) -> str:
     every = max(1, math.ceil(22 / wide))
     for i in range(0, len(columns), every):
         middle = left + (i + 0.5) * wide
-        parts.append(text(middle, bottom + 14, str(columns[i]), at="middle", colour=GREY, size=10))
-    for i, line in enumerate(lines):
-        parts.append(
-            text(left - 5, top + (i + 0.6) * high, str(line), at="end", colour=GREY, size=10)
-        )
+        parts.append(tick(middle, bottom + 14, str(columns[i])))
+    for i, value in enumerate(lines):
+        parts.append(tick(left - 5, top + (i + 0.6) * high, str(value), at="end"))
     across, down = (*state.choices, "")[:2]
-    parts.append(text(left + 320, bottom + 30, across, at="middle", colour=GREY))
-    turned = f' transform="rotate(-90 14 {(top + bottom) / 2:.0f})"'
-    parts.append(text(14, (top + bottom) / 2, down, at="middle", colour=GREY, extra=turned))
+    parts.append(tick(left + 320, bottom + 30, across, size=11))
+    parts.append(turned(14, (top + bottom) / 2, down))
     said = "Locked."
     if state.revealed:
         settings = ", ".join(map(written, state.answers[:6]))
         more = "" if len(state.answers) <= 6 else f" and {len(state.answers) - 6} others"
         said = f"Best is {value_text(state, state.best)}, at {settings}{more} (red)."
-    picture = svg(720, bottom + 36, parts, f"{NAMES[state.statistic]} of all settings")
+    picture = svg(720, bottom + 36, parts, f"{STATISTICS[state.statistic][0]} of all settings")
     return f'{picture}<p class="av-note">{said} Brighter is better.</p>'

@@ -59,13 +59,7 @@ def offered(parameter: Parameter, now: Any) -> tuple[Any, ...]:
 class Choice:
     """A strategy as the explorer offers it, with what is fixed about it.
 
-    Parameters
-    ----------
-    label : str
-        What people read.
-    strategy : Strategy
-    fixed : mapping
-        Parameters that no slider moves.
+    `label` is what people read, `fixed` are parameters that no slider moves.
     """
 
     label: str
@@ -268,11 +262,7 @@ class State:
         raise ArgumentError(name, "there is no such setting", known)
 
     def _checked(self, name: str, value: Any) -> Any:
-        known: Mapping[str, Sequence[Any]] = {
-            "graph": self.graphs,
-            "first": tuple(self.choices),
-            "second": tuple(self.choices),
-        }
+        known = {"graph": self.graphs, "first": [*self.choices], "second": [*self.choices]}
         if name in known:
             if value not in known[name]:
                 raise ArgumentError(name, f"there is no {value!r}", ", ".join(known[name]))
@@ -304,13 +294,7 @@ class State:
         return replace(wanted, row=int(plan.output_rows[work.row[0]])) if len(work) else wanted
 
     def row_of_degree(self, low: int, high: int) -> int:
-        """Return the first row that has `low` to `high` nonzeros.
-
-        Raises
-        ------
-        ArgumentError
-            If there is none.
-        """
+        """Return the first row that has `low` to `high` nonzeros."""
         found = np.flatnonzero((self.graph.degrees >= low) & (self.graph.degrees <= high))
         if not found.size:
             raise ArgumentError("degree", f"no row has {low} to {high} nonzeros", "another degree")
@@ -357,15 +341,11 @@ class State:
             self._times[key] = times[own]
         return self._times[key]
 
-    def predicted(self, side: Side, value: int) -> float | None:
-        """Return what warp time predicts for another value of the first slider, in microseconds."""
-        return self._timing(side, {**side.parameters, side.choice.sliders[0]: value}).predicted
+    def timing(self, side: Side, **other: Any) -> Timing:
+        """Return what was recorded of a side's setting, and what its warp time predicts.
 
-    def timing(self, side: Side) -> Timing:
-        """Return what was recorded of a side's setting, and what its warp time predicts."""
-        return self._timing(side, side.parameters)
-
-    def _timing(self, side: Side, parameters: Mapping[str, Any]) -> Timing:
+        `other` are parameters in place of the side's.
+        """
         graph, strategy = side.graph, side.choice.strategy
 
         def slots(parameters: Mapping[str, Any]) -> int | None:
@@ -377,6 +357,7 @@ class State:
                 self._slots[key] = None if found is None else found.slots
             return self._slots[key]
 
+        parameters = {**side.parameters, **other}
         return timing(self._recorded(side), strategy, side.n_cols, parameters, slots)
 
     def trace(self, run: Callable[..., pd.DataFrame] = trace) -> Traced:
@@ -419,9 +400,7 @@ class Traced:
     @property
     def lanes(self) -> pd.DataFrame:
         """What each lane does in the request that is shown."""
-        if not self.steps:
-            return self.table
-        return self.table[self.table["step"] == self.steps[self.step]]
+        return self.table[self.table["step"] == self.steps[self.step]] if self.steps else self.table
 
     def go(self, step: int) -> None:
         """Show another request, the nearest there is."""

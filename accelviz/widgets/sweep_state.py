@@ -12,24 +12,23 @@ from accelviz.errors import ArgumentError, checked_integer
 #: A value for each parameter, in the order of the table.
 Setting = tuple[Any, ...]
 
-#: What a statistic is called, in a question and in a table.
-NAMES = {
-    "blocks": "blocks",
-    "warps": "launched warps",
-    "busy_warps": "warps with work",
-    "idle_warps": "share of idle warps",
-    "idle_share": "share of warp time spent waiting",
-    "warp_nzs_mean": "mean nonzeros of a warp",
-    "largest": "nonzeros of the busiest warp",
-    "imbalance": "imbalance (busiest warp over mean)",
-    "metadata_bytes": "bytes of metadata",
-    "rows_shared": "rows shared by warps",
-    "rows_cut": "rows cut over blocks",
-    "shared_atomics": "atomics in shared memory",
-    "global_atomics": "atomics in global memory",
+#: What a statistic of `sweep` is called, in a question and in a table, and what kind of number it
+#: is: a share is 0 to 1.
+STATISTICS = {
+    "blocks": ("blocks", "count"),
+    "warps": ("launched warps", "count"),
+    "busy_warps": ("warps with work", "count"),
+    "idle_warps": ("share of idle warps", "share"),
+    "idle_share": ("share of time waiting", "share"),
+    "warp_nzs_mean": ("mean nonzeros of a warp", "number"),
+    "largest": ("nonzeros of the busiest", "count"),
+    "imbalance": ("busiest over mean", "number"),
+    "metadata_bytes": ("bytes of metadata", "count"),
+    "rows_shared": ("rows shared by warps", "count"),
+    "rows_cut": ("rows cut over blocks", "count"),
+    "shared_atomics": ("atomics in shared", "count"),
+    "global_atomics": ("atomics in global", "count"),
 }
-#: Statistics that are shares, 0 to 1.
-SHARES = ("idle_warps", "idle_share")
 
 
 class SweepState:
@@ -56,8 +55,8 @@ class SweepState:
     def __init__(
         self, table: pd.DataFrame, statistic: str, *, most: bool = False, guesses: int = 3
     ) -> None:
-        if statistic not in NAMES:
-            raise ArgumentError("statistic", f"there is no {statistic!r}", ", ".join(NAMES))
+        if statistic not in STATISTICS:
+            raise ArgumentError("statistic", f"there is no {statistic!r}", ", ".join(STATISTICS))
         if table[statistic].isna().any():
             raise ArgumentError(
                 "statistic", f"{statistic!r} is not known of every setting", "another statistic"
@@ -104,13 +103,7 @@ class SweepState:
         return sum(value > own if self.most else value < own for value in values) + 1
 
     def choose(self, **setting: Any) -> None:
-        """Move the sliders.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such parameter or value.
-        """
+        """Move the sliders to values that there are."""
         for name, value in setting.items():
             if name not in self.choices:
                 raise ArgumentError(name, "there is no such setting", ", ".join(self.choices))
@@ -121,13 +114,7 @@ class SweepState:
         self.setting = tuple(now.values())
 
     def guess(self) -> None:
-        """Lock the setting in.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no guess left, or it was guessed before.
-        """
+        """Lock the setting in, if it is new and there is a guess left."""
         if self.may_reveal:
             raise ArgumentError("guess", "there is none left", "revealing the answer")
         if self.setting in self.guessed:
@@ -136,13 +123,7 @@ class SweepState:
         self.guessed.append(self.setting)
 
     def reveal(self) -> None:
-        """Show the values of all settings.
-
-        Raises
-        ------
-        ArgumentError
-            If there are guesses left.
-        """
+        """Show the values of all settings, if there is no guess left."""
         if not self.may_reveal:
             left = self.guesses - len(self.guessed)
             several = "guesses are" if left > 1 else "guess is"

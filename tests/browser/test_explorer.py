@@ -85,9 +85,9 @@ def shows(panel, **settings):
     shown = panel.statistics()
     assert shown["blocks"][0] == f"{wanted.blocks:,.0f}"
     assert shown["warps with work"][0] == f"{wanted.busy_warps:,.0f}"
-    assert shown["warp time waiting"][0] == f"{wanted.idle_share:.2%}"
-    assert shown["metadata, bytes"][0] == f"{wanted.metadata_bytes:,.0f}"
-    assert shown["atomics, in shared"][0] == f"{wanted.shared_atomics:,.0f}"
+    assert shown["share of time waiting"][0] == f"{wanted.idle_share:.2%}"
+    assert shown["bytes of metadata"][0] == f"{wanted.metadata_bytes:,.0f}"
+    assert shown["atomics in shared"][0] == f"{wanted.shared_atomics:,.0f}"
 
 
 def test_each_slider_moves_the_numbers_to_those_of_sweep(explorer):
