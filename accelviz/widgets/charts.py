@@ -82,17 +82,12 @@ def degrees(state: State) -> str:
     none = histogram.n_rows - sum(rows for _, _, rows, _ in bars)
     left_out = f"; {short(none)} row{'s have' if none != 1 else ' has'} none" if none else ""
     parts = frame(x, y, f"degree (nonzeros in a row{left_out})", "rows")
-    seen = []
-    for low, high, rows, treated in bars:
-        seen.append(treated)
+    for low, high, rows, (colour, treated) in bars:
         left, right = x(low - 0.45), x(high + 0.45)
-        info = (
-            f"degree {_range(low, high)}: {rows:,} rows, {treated[1]}; click to follow one of them"
-        )
-        parts.append(
-            rect(left, y(rows), max(right - left - 0.6, 1.2), y.start - y(rows), treated[0],
-                 attributes(info=info, pick={"degree": [low, high]}, label=info))
-        )  # fmt: skip
+        said = f"degree {_range(low, high)}: {rows:,} rows, {treated}; click to follow one of them"
+        extra = attributes(info=said, pick={"degree": [low, high]}, label=said)
+        wide = max(right - left - 0.6, 1.2)
+        parts.append(rect(left, y(rows), wide, y.start - y(rows), colour, extra))
     place = state.graph.degrees[state.settings.row] if state.graph.n_rows else 0
     if place:
         at = x(float(place))
@@ -101,6 +96,7 @@ def degrees(state: State) -> str:
             f"<title>the row that is followed has {place} nonzeros</title></path>"
         )
     left = 56.0
+    seen = {treated for *_, treated in bars}
     for colour, label in (each for each in (ONE_WARP, SHARED, CUT, UNKNOWN) if each in seen):
         parts += [rect(left, 8, 8, 8, colour), text(left + 11, 16, label, size=10)]
         left += 22 + 5.6 * len(label)
@@ -128,9 +124,8 @@ def _alike(
 
 def treatment(side: Side, degree: int) -> tuple[str, str]:
     """Say how a strategy treats a row: what it would do if the graph had no other."""
-    only = RowDegrees(
-        DegreeHistogram(np.array([degree]), np.array([1])), np.array([0, degree], dtype=np.int64)
-    )
+    row = DegreeHistogram(np.array([degree]), np.array([1]))
+    only = RowDegrees(row, np.array([0, degree], dtype=np.int64))
     found = side.choice.strategy.closed_form(only, side.n_cols, **side.parameters)
     if found is None or found.rows_cut is None:
         return UNKNOWN

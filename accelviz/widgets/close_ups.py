@@ -253,13 +253,10 @@ def _lanes(lanes: pd.DataFrame, traced: Traced) -> str:
         info = f"lane {lane} takes no part"
         if lane in taking:
             own = lanes.iloc[taking[lane]]
-            info = (
-                f"lane {lane}: {own['array']}[{own['index']}], bytes {own['offset']:,} to "
-                f"{own['offset'] + own['bytes'] - 1:,}"
-            )
-        parts.append(
-            rect(10 + lane * slot, 18, slot - 1.5, 20, fill, attributes(f"lane {lane}", info))
-        )
+            begin, end = own["offset"], own["offset"] + own["bytes"] - 1
+            info = f"lane {lane}: {own['array']}[{own['index']}], bytes {begin:,} to {end:,}"
+        extra = attributes(f"lane {lane}", info)
+        parts.append(rect(10 + lane * slot, 18, slot - 1.5, 20, fill, extra))
         if lane % 8 == 0 or lane == WARP_SIZE - 1:
             parts.append(tick(10 + (lane + 0.5) * slot, 13, str(lane)))
     offset = lanes["offset"].to_numpy()
@@ -274,9 +271,7 @@ def _lanes(lanes: pd.DataFrame, traced: Traced) -> str:
     for lane, place in taking.items():
         middle = 10 + (lane + 0.5) * slot
         target = 10 + (int(which[place]) + 0.5) * width
-        key = attributes(f"lane {lane}")
-        parts.append(line(middle, 38, target, 100, LINE, key))
+        parts.append(line(middle, 38, target, 100, LINE, attributes(f"lane {lane}")))
     parts.append(text(10, 138, "sectors of 32 bytes, in the order of their addresses", size=10))
-    return svg(
-        _ACROSS + 20, 146, parts, f"Request {traced.step + 1}: lanes and the sectors they touch"
-    )
+    label = f"Request {traced.step + 1}: lanes and the sectors they touch"
+    return svg(_ACROSS + 20, 146, parts, label)

@@ -42,11 +42,8 @@ class Explorer(Panel):
             state.traced.go(step)
 
     def _seen(self) -> Mapping[str, Any]:
-        return {
-            "title": charts.headline(self.state),
-            "controls": self._controls(),
-            "views": self._views(),
-        }
+        title = charts.headline(self.state)
+        return {"title": title, "controls": self._controls(), "views": self._views()}
 
     def _controls(self) -> list[dict[str, Any]]:
         state, now, plan = self.state, self.state.settings, self.state.first.plan

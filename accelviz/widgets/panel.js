@@ -39,7 +39,6 @@ function range(ask, name, shown, field) {
   if (field) shown.onkeydown = (event) => event.key === "Enter" && typed();
   return {
     parts: [input, shown],
-    focus: input,
     update(control) {
       values = control.values;
       input.max = shown.max = values ? values.length - 1 : control.last;
@@ -61,14 +60,11 @@ const CONTROLS = {
     select.onchange = () => ask({ [name]: select.value });
     return {
       parts: [select],
-      focus: select,
       update(control) {
         const there = [...select.options].map((option) => option.value);
-        if (JSON.stringify(there) !== JSON.stringify(control.values)) {
-          select.replaceChildren(
-            ...control.values.map((value) => element("option", { value, textContent: value })),
-          );
-        }
+        const option = (value) => element("option", { value, textContent: value });
+        const same = JSON.stringify(there) === JSON.stringify(control.values);
+        if (!same) select.replaceChildren(...control.values.map(option));
         select.value = control.value;
       },
     };
@@ -78,7 +74,6 @@ const CONTROLS = {
     press.onclick = () => ask({ [name]: true });
     return {
       parts: [press],
-      focus: press,
       update(control) {
         press.textContent = control.label;
         press.disabled = !control.enabled;
@@ -107,9 +102,9 @@ function render({ model, el }) {
   function say(text, details = "") {
     message.replaceChildren(text);
     if (details) {
-      const more = element("details", {}, [element("summary", { textContent: "traceback" })]);
-      more.append(element("pre", { textContent: details }));
-      message.append(more);
+      const summary = element("summary", { textContent: "traceback" });
+      const whole = element("pre", { textContent: details });
+      message.append(element("details", {}, [summary, whole]));
     }
     message.hidden = !text;
   }
@@ -136,11 +131,15 @@ function render({ model, el }) {
     }
   }
 
-  function gone() {
+  function rest() {
     clearTimeout(patience);
-    answered = true; // so that the next change tries again
-    waiting = null;
+    answered = true;
     panel.classList.remove("av-busy");
+  }
+
+  function gone() {
+    rest(); // so that the next change tries again
+    waiting = null;
     say(GONE);
   }
 
@@ -155,11 +154,9 @@ function render({ model, el }) {
     if (!there) {
       there = CONTROLS[control.kind](ask, control.name);
       const name = element("span", { textContent: control.kind === "button" ? "" : control.label });
-      there.box = element("label", { className: `av-control av-${control.kind}` }, [
-        name,
-        ...there.parts,
-      ]);
-      there.focus.dataset.control = control.name;
+      const className = `av-control av-${control.kind}`;
+      there.box = element("label", { className }, [name, ...there.parts]);
+      there.parts[0].dataset.control = control.name;
       for (const each of there.parts) quiet(each);
       known.set(`control ${control.name}`, there);
     }
@@ -181,10 +178,8 @@ function render({ model, el }) {
   function showView(view) {
     let there = known.get(`view ${view.name}`);
     if (!there) {
-      const heading = element("h4");
-      const body = element("div", { className: "av-body" });
-      there = { heading, body, html: null };
-      there.box = element("section", {}, [heading, body]);
+      there = { heading: element("h4"), body: element("div", { className: "av-body" }) };
+      there.box = element("section", {}, [there.heading, there.body]);
       there.box.dataset.view = view.name;
       there.box.style.gridColumn = `span ${view.width}`;
       known.set(`view ${view.name}`, there);
@@ -193,13 +188,11 @@ function render({ model, el }) {
     there.heading.textContent = view.title;
     if (there.html !== view.html) {
       // The focus stays on what has the same place in the new picture.
-      const focused = [...there.body.querySelectorAll("[tabindex]")].indexOf(
-        document.activeElement,
-      );
-      there.body.innerHTML = view.html;
-      there.body.querySelectorAll("[tabindex]").forEach(quiet);
-      there.html = view.html;
-      if (focused >= 0) there.body.querySelectorAll("[tabindex]")[focused]?.focus();
+      const places = () => [...there.body.querySelectorAll("[tabindex]")];
+      const focused = places().indexOf(document.activeElement);
+      there.body.innerHTML = there.html = view.html;
+      places().forEach(quiet);
+      if (focused >= 0) places()[focused]?.focus();
     }
   }
 
@@ -210,15 +203,9 @@ function render({ model, el }) {
     title.innerHTML = page.title;
     for (const view of page.views) showView(view);
     if (current && !waiting) showControls(page.controls);
-    if (own) {
-      clearTimeout(patience);
-      answered = true;
-      panel.classList.remove("av-busy");
-      say(page.message, page.details);
-      if (waiting) send();
-    } else if (answered) {
-      say(page.message, page.details);
-    }
+    if (own) rest();
+    if (answered) say(page.message, page.details);
+    if (own && waiting) send();
     panel.dataset.answered = answered && !waiting ? sent : "";
   }
 

@@ -19,6 +19,7 @@ import traitlets
 from accelviz.errors import AccelvizError
 
 _HERE = Path(__file__).resolve().parent
+Change = Callable[[Mapping[str, Any]], None]
 
 
 def slider(
@@ -63,11 +64,6 @@ class Panel(anywidget.AnyWidget):
         An AccelvizError that it raises is shown as it is; any other with its traceback.
     page : callable
         `page()` gives what is to be seen now: `title` (HTML), `controls` and `views`.
-
-    Raises
-    ------
-    AccelvizError
-        If there is no first page.
     """
 
     _esm = _HERE / "panel.js"
@@ -75,11 +71,7 @@ class Panel(anywidget.AnyWidget):
     request = traitlets.Dict().tag(sync=True)
     page = traitlets.Dict().tag(sync=True)
 
-    def __init__(
-        self,
-        change: Callable[[Mapping[str, Any]], None],
-        page: Callable[[], Mapping[str, Any]],
-    ) -> None:
+    def __init__(self, change: Change, page: Callable[[], Mapping[str, Any]]) -> None:
         self._change, self._page = change, page
         super().__init__(page={"number": 0, "message": "", "details": "", **page()})
         self.observe(self._answer, "request")

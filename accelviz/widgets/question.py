@@ -31,16 +31,12 @@ class Question(Panel):
 
     def _seen(self) -> Mapping[str, Any]:
         state = self.state
+        chosen = zip(state.choices, state.setting, strict=True)
         explained = f"<p>{escape(self.explanation)}</p>" if state.revealed else ""
         return {
             "title": f"<b>{escape(self.question)}</b>",
             "controls": [
-                *(
-                    slider(name, name, values, value)
-                    for (name, values), value in zip(
-                        state.choices.items(), state.setting, strict=True
-                    )
-                ),
+                *(slider(name, name, state.choices[name], now) for name, now in chosen),
                 button("guess", "Lock this guess in", enabled=not state.may_reveal),
                 button("reveal", "Reveal", enabled=state.may_reveal and not state.revealed),
             ],

@@ -41,18 +41,17 @@ _KEPT = 3
 
 def offered(parameter: Parameter, now: Any) -> tuple[Any, ...]:
     """Return what a slider of a parameter offers, the present value included."""
-    if parameter.choices:
-        return parameter.choices
-    most, step = parameter.most, parameter.step
+    most, step, tries = parameter.most, parameter.step, parameter.tries
+    rule = (None,) if parameter.default is None else ()
+    if parameter.choices or not all(type(each) is int for each in tries):
+        return tuple(dict.fromkeys((*rule, *(parameter.choices or tries), now)))
     if most is not None and most <= _EVERY * step:
         values = {*range(step, most + 1, step)}
     else:
-        end = min(_BEYOND * max(parameter.tries), most or max(parameter.tries)) // step
+        end = min(_BEYOND * max(tries), most or max(tries)) // step
         powers = {1 << i for i in range(end.bit_length())}
         values = {step * i for i in powers | {3 * i for i in powers} if i <= end}
-    several = {*values, *parameter.tries, parameter.default, now} - {None}
-    rule = (None,) if parameter.default is None else ()
-    return (*rule, *sorted(several))
+    return (*rule, *sorted({*values, *tries, parameter.default, now} - {None}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +82,8 @@ def choices(own: Sequence[Strategy | str] = ()) -> dict[str, Choice]:
     for strategy in [*map(find_strategy, own), *REGISTRY]:
         every = [Choice(strategy.name, strategy)]
         for name, each in strategy.parameters.items():
-            if len(each.choices) == 2 and not each.tries:
-                (other,) = {*each.choices} - {each.default}
+            if len(each.choices) == 2 and each.default in each.choices and not each.tries:
+                other = next(value for value in each.choices if value != each.default)
                 every.append(Choice(f"{strategy.name}, {name}={other}", strategy, {name: other}))
         default = {name: strategy.parameters[name].default for name in every[0].sliders}
         if default:
@@ -144,12 +143,7 @@ class State:
     own : Strategy or str, or sequence of them
         Strategies to offer besides those there are; the first is shown first.
     **settings
-        Of `Settings`, or parameters of strategies, where they should not be the defaults.
-
-    Raises
-    ------
-    ArgumentError
-        As `change`.
+        As of `change`, where they should not be the defaults.
     """
 
     def __init__(
@@ -319,9 +313,9 @@ class State:
     @property
     def second_loads(self) -> LoadMap | None:
         """The second strategy's sample of blocks; None if it would take too long, or is unknown."""
-        warps = self.second.summary.warps
-        planned = "plan" in self.second.__dict__
-        return self.second.loads if warps is not None and (planned or warps <= MOST_WARPS) else None
+        side, warps = self.second, self.second.summary.warps
+        planned = "plan" in side.__dict__
+        return side.loads if warps is not None and (planned or warps <= MOST_WARPS) else None
 
     def recorded_curve(self, side: Side) -> dict[int, float]:
         """Return the recorded medians in microseconds over the first parameter with a slider."""
