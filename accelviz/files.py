@@ -29,6 +29,11 @@ def results_directory() -> Path:
     return _shipped("results", "benchmarks/results")
 
 
+def assignments_directory() -> Path:
+    """Return the folder of the course's assignments: inside the package, or in a checkout."""
+    return _shipped("assignments", "notebooks/assignments")
+
+
 def _shipped(installed: str, checkout: str) -> Path:
     inside = _PACKAGE / installed
     return inside if inside.is_dir() else _PACKAGE.parent / checkout
