@@ -9,9 +9,12 @@ import pytest
 from scipy import sparse
 
 import accelviz
-from accelviz import measure, plots, records
-from accelviz.measure.accuracy import EPS32, Oracle
-from accelviz.measure.limits import distinct_columns, spmm_limits
+from accelviz import measure, plots
+from accelviz.measure import records
+from accelviz.measure.accuracy import Oracle
+from accelviz.measure.limits import limits
+from accelviz.plans.operation import EPS32
+from accelviz.strategies import SPMM
 from accelviz.analysis.schedule import timeline_summary
 from accelviz.measure import harness
 from accelviz.errors import (
@@ -25,7 +28,7 @@ from accelviz.executors import find_executor, gpu_state
 from accelviz.plans import LaunchConfig, Plan, Strategy
 from accelviz.workload import Workload
 from tests.graphs import MADE, graph_of_degrees
-from tests.inherited import KERNELS
+from tests.inherited import SPMM_KERNELS
 
 SMALL = MADE["isolated_ends"]
 
@@ -52,7 +55,7 @@ def test_a_row_for_each_graph_strategy_column_count_and_state():
 
 
 def test_without_names_every_strategy_that_the_device_can_run():
-    assert set(run(SMALL(), None)["strategy"]) == set(KERNELS)
+    assert set(run(SMALL(), None)["strategy"]) == set(SPMM_KERNELS)
 
 
 def test_preprocessing_stands_beside_the_times():

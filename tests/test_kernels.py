@@ -14,7 +14,7 @@ from accelviz.executors.cuda import compile_cubin
 from accelviz.executors.cuda.timeline import MARK, SWITCH
 from accelviz.plans import KernelSpec
 from tests.graphs import graph_of_degrees
-from tests.inherited import KERNELS
+from tests.inherited import KERNELS, case_name
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100")
 GRAPH = graph_of_degrees([1, 2, 3])
@@ -70,7 +70,7 @@ def test_takes_the_arguments_that_the_plan_names(strategy, parameters):
     signature = re.search(rf"\b{spec.entry}\(([^)]*)\)", spec.source()).group(1)
     names = [re.search(r"(\w+)\s*$", part).group(1) for part in signature.split(",")]
     assert tuple(names) == spec.arguments
-    assert set(names) - {"X", "Y"} == {*plan.arrays, *plan.scratch}
+    assert set(names) - {*plan.operation.operands} == {*plan.arrays, *plan.scratch}
 
 
 def test_a_kernel_that_does_not_exist_is_named():
@@ -89,7 +89,7 @@ def test_every_kernel_file_belongs_to_a_strategy():
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_what_measures_the_machine_compiles(arch):
     for entry in ("nothing", "pause", "gather"):
-        spec = KernelSpec("machine.cu", entry, {"LOADS_IN_FLIGHT": 8}, ())
+        spec = KernelSpec("machine/machine.cu", entry, {"LOADS_IN_FLIGHT": 8}, ())
         assert compile_cubin(spec, arch)
 
 

@@ -12,11 +12,12 @@ from accelviz.measure.accuracy import Oracle
 from accelviz.errors import PartitionError
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.executors.emulator.build import why_not
-from accelviz.executors.storage import restored, stored
+from accelviz.plans.storage import restored, stored
 from accelviz.ordering import DegreeHistogram
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import in_place_order, lane_group_partition
-from accelviz.strategies.spmm.lane_settings import Lanes, chosen_slab, cover, is_local, lane_setting
+from accelviz.ordering.local import is_local
+from accelviz.strategies.spmm.lane_groups.settings import Lanes, chosen_slab, cover, lane_setting
 from tests.graphs import graph_of_degrees
 from tests.inherited import weighted
 
@@ -117,10 +118,10 @@ def test_the_rule_for_loads_in_flight(n_cols, nnz, storage, at_once, blocks_per_
 
 def test_locality_is_seen():
     band = sparse.diags_array([1.0, 1.0], offsets=[1, 2], shape=(999, 999)).tocsr()
-    assert is_local(accelviz.load_graph(band))
+    assert is_local(accelviz.load_graph(band).pattern)
     order = np.random.default_rng(0).permutation(999)
-    assert not is_local(accelviz.load_graph(band[order][:, order]))
-    assert not is_local(accelviz.load_graph(sparse.csr_array((5, 5))))
+    assert not is_local(accelviz.load_graph(band[order][:, order]).pattern)
+    assert not is_local(accelviz.load_graph(sparse.csr_array((5, 5))).pattern)
 
 
 def test_blocks_come_in_the_order_of_the_graph():
@@ -180,7 +181,7 @@ def check(graph, n_cols, **parameters):
     X = measure.features(graph.shape[1], n_cols)
     X[0, 0], X[1, 0] = 1e-6, -3e-7  # subnormal in float16
     oracle = Oracle(graph, restored(stored(X, plan.storage), plan.storage))
-    return measure.check(EmulatorExecutor().prepare(plan), X, oracle)
+    return measure.check(plan, EmulatorExecutor().prepare(plan), {"X": X}, oracle)
 
 
 @emulated
