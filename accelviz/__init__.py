@@ -8,6 +8,9 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
+import importlib
+from typing import Any
+
 from accelviz.analysis.sweep import sweep
 from accelviz.datasets import load_graph
 from accelviz.executors import spmm, trace, trace_gpu
@@ -29,3 +32,10 @@ __all__ = [
     "trace_gpu",
     "tune",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Matplotlib takes longer to import than all the rest.
+    if name == "plots":
+        return importlib.import_module("accelviz.plots")
+    raise AttributeError(f"module 'accelviz' has no attribute {name!r}")

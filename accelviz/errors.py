@@ -81,7 +81,7 @@ def checked_integer(
         Of the type `error`, naming the parameter, what it is and, with `why`, what bounds it.
     """
     integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    least = max(least, step)
+    least = max(least, step) if step > 1 else least
     if not integer or value < least or (most is not None and value > most) or value % step:
         multiple = f"a multiple of {step} from " if step > 1 else ""
         span = f"an integer of at least {least}" if most is None else f"{least} to {most}"
