@@ -33,7 +33,7 @@ class Workload:
         The warp's index within its block. Where a strategy combines several hardware warps into one
         to cover more columns (Accel-GCN's combined warp), this is the combined warp.
     row : array of int32, shape (n,)
-        Row of the matrix that the kernel walks (`Plan.matrix`, which may be a permuted one).
+        Row of the matrix that the kernel walks (`Plan.walked`, which may be a permuted one).
     nz_start : array of int64, shape (n,)
         Position of the run's first nonzero in that matrix's nonzero arrays.
     nz_count : array of int32, shape (n,)

@@ -217,7 +217,7 @@ PLANTED = {
     "output that was not cleared": (
         "    Y[i] += X[i];\n}",
         {},
-        r":4: thread 0 of block 0 reads Y\[0\] .*nothing has written before.*clears",
+        r":4: thread 0 of block 0 reads Y\[0\] .*nothing has written before.*let the plan clear it",
     ),
     "missing barrier": (
         "    __shared__ float tile[64];\n    tile[i] = X[i];\n    Y[i] = tile[63 - i];\n}",

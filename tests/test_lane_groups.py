@@ -18,8 +18,11 @@ from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import in_place_order, lane_group_partition
 from accelviz.ordering.local import is_local
 from accelviz.strategies.spmm.lane_groups.settings import Lanes, chosen_slab, cover, lane_setting
+from accelviz.strategies import find_strategy
 from tests.graphs import graph_of_degrees
 from tests.inherited import weighted
+
+DEFAULTS = find_strategy("lane_groups").defaults()
 
 emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 #: Short rows, rows that groups share, rows that several blocks share, and empty ones.
@@ -89,7 +92,7 @@ def test_the_rule_for_tiles(n_cols, rows, nnz, local, wanted):
     [(10_000, 8, 4), (200_000, 16, 4), (500_000, 32, 4), (2_000_000, 32, 8), (9_000_000, 64, 8)],
 )
 def test_the_rule_for_groups(nnz, group_nzs, short_nzs):
-    setting = lane_setting(32, (100_000, 100_000), nnz, local=False)
+    setting = lane_setting(32, (100_000, 100_000), nnz, local=False, **DEFAULTS)
     assert setting.groups.max_warp_nzs == group_nzs
     assert setting.short_nzs == short_nzs
 
@@ -110,7 +113,9 @@ def test_the_rule_for_groups(nnz, group_nzs, short_nzs):
     ],
 )
 def test_the_rule_for_loads_in_flight(n_cols, nnz, storage, at_once, blocks_per_sm):
-    setting = lane_setting(n_cols, (100_000, 100_000), nnz, local=False, storage=storage)
+    setting = lane_setting(
+        n_cols, (100_000, 100_000), nnz, local=False, **{**DEFAULTS, "storage": storage}
+    )
     threads = setting.threads
     assert setting.at_once == at_once
     assert setting.blocks_per_sm == blocks_per_sm * 128 // threads

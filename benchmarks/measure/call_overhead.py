@@ -4,7 +4,7 @@ The host's time for one call with a Plan, or with a Graph (which looks its plan 
 output on the GPU, without waiting for the GPU: the time in which nothing is queued. Beside it,
 CuPy's own launch of the same kernel and nothing else.
 
-    python benchmarks/call_overhead.py
+    python benchmarks/measure/call_overhead.py
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Why one kernel is faster than another: hardware counters of single launches, by Nsight Compute.
 
-    python benchmarks/counters.py profile --output counters.csv
-    python benchmarks/counters.py profile --cases ours --graphs facebook mit8 --columns 16 48
+    python benchmarks/measure/counters.py profile --output counters.csv
+    python benchmarks/measure/counters.py profile --cases ours --graphs facebook mit8 --columns 16 48
 
 Needs a GPU and `ncu`. Times under a profiler are not times: those are in the other results.
 """

@@ -2,9 +2,9 @@
 
 Three steps, because the first needs a C++ compiler and the second a GPU with `ncu`:
 
-    python benchmarks/emulator_against_hardware.py emulate --output emulated.csv
-    python benchmarks/emulator_against_hardware.py profile --output profiled.csv
-    python benchmarks/emulator_against_hardware.py compare emulated.csv profiled.csv --output X.csv
+    python benchmarks/measure/emulator_against_hardware.py emulate --output emulated.csv
+    python benchmarks/measure/emulator_against_hardware.py profile --output profiled.csv
+    python benchmarks/measure/emulator_against_hardware.py compare emulated.csv profiled.csv --output X.csv
 
 Each counts whole launches of every strategy's kernel on bundled graphs. The table has a row for
 each case and quantity, with both counts, their ratio, and why they differ where they do.

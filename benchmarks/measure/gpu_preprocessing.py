@@ -6,7 +6,7 @@ checked against those made on the host. By CUDA events (what the GPU does), by t
 the GPU; then the steps by the GPU's global timer, the host's own preprocessing, and the product by
 both clocks.
 
-    python benchmarks/gpu_preprocessing.py --cache /tmp/graphs --output preprocessing.csv
+    python benchmarks/measure/gpu_preprocessing.py --cache /tmp/graphs --output preprocessing.csv
 """
 
 from __future__ import annotations

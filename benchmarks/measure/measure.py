@@ -5,9 +5,9 @@ in a process of its own. Results are held to float64 before they are timed, and 
 as soon as it is there: a run that was stopped goes on where it was, and graphs or columns can be
 measured one after the other into the same CSV. Give each machine and each commit a CSV of its own.
 
-    python benchmarks/measure.py prepare --cache /tmp/graphs
-    python benchmarks/measure.py strategies --cache /tmp/graphs --output strategies.csv
-    python benchmarks/measure.py columns --graphs collab youtube --output columns.csv
+    python benchmarks/measure/measure.py prepare --cache /tmp/graphs
+    python benchmarks/measure/measure.py strategies --cache /tmp/graphs --output strategies.csv
+    python benchmarks/measure/measure.py columns --graphs collab youtube --output columns.csv
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Random signed features and weights. The device hardly matters, as all sum in float32; where there is
 no GPU it is the CPU's replay of the same plan.
 
-    python benchmarks/rounding.py --output rounding.csv
+    python benchmarks/measure/rounding.py --output rounding.csv
 """
 
 from __future__ import annotations

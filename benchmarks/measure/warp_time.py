@@ -1,6 +1,6 @@
 """Does warp time predict time: Accel-GCN's settings, recorded on a GPU, against their slots.
 
-    python benchmarks/warp_time.py
+    python benchmarks/measure/warp_time.py
 
 Reads the recorded table `sweeps-h200` (`measure.py sweeps`). The prediction of a setting is the
 published setting's time times the ratio of their slots: for each block its warps times the nonzeros

@@ -44,7 +44,7 @@ SYSTEMS = {
     "cuSPARSE": "cusparse algorithm=fastest preprocess=True",
 }
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "docs" / "figures"
 ORDERS = ("natural", "shuffled")
 DPI = 110

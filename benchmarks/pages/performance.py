@@ -8,13 +8,13 @@ the numbers.
 from __future__ import annotations
 
 import argparse
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from graphs import renewed
-from measure import LADDER, OFF
 from paper import FIGURES, ROOT, markdown, measured_on, picture, plain
 from performance_figures import limit_figure, roofline_figure, speedup_figure
 from reasons import reasons
@@ -38,6 +38,9 @@ from targets import (
 from accelviz.measure.comparison import geometric_mean, labelled, latest, speedups
 from accelviz.files import results_directory
 
+_MEASURE = runpy.run_path(str(ROOT / "benchmarks" / "measure" / "measure.py"))
+#: The ladder's settings, as they are measured.
+LADDER, OFF = _MEASURE["LADDER"], _MEASURE["OFF"]
 #: What the rungs of the ladder are called, as in lesson 11.
 RUNGS = (
     *("a thread a row", "a warp a row", "equal rows", "lane groups", "16-byte loads"),
