@@ -15,8 +15,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 def kernel_directory() -> Path:
     """Return the folder of the CUDA sources: inside the package, or beside it in a checkout."""
-    inside = _PACKAGE / "kernels"
-    return inside if inside.is_dir() else _PACKAGE.parent / "kernels"
+    return _shipped("kernels", "kernels")
 
 
 def kernel_names(pattern: str = "*.cu") -> list[str]:
