@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.card import average_edge_span
-from accelviz.errors import ArgumentError
+from accelviz.errors import ArgumentError, checked_integer
 from accelviz.graph import Graph
 
 #: Rows that an SM has in hand at a time, roughly: a few blocks of 12 warps.
@@ -109,8 +109,7 @@ def distinct_share(graph: Graph, *, window: int = WINDOW) -> float:
     ArgumentError
         If `window` is below 1.
     """
-    if window < 1:
-        raise ArgumentError("window", f"got {window}", "1 or more rows")
+    checked_integer("window", window, error=ArgumentError)
     distinct = _distinct(graph.row_pointers, graph.column_indices, graph.shape[1], window)
     return int(distinct) / graph.nnz if graph.nnz else 0.0
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from accelviz.errors import ArgumentError
+from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans import Plan
 from accelviz.workload import nonzeros_per_warp
 
@@ -103,8 +103,7 @@ def predicted_timeline(plan: Plan, sms: int, blocks_per_sm: int) -> pd.DataFrame
         If the plan is a library's, which does not say what its blocks do.
     """
     for name, value in (("sms", sms), ("blocks_per_sm", blocks_per_sm)):
-        if value < 1:
-            raise ArgumentError(name, f"got {value}", "1 or more")
+        checked_integer(name, value, error=ArgumentError)
     busiest = _per_block(plan, lambda per_warp: per_warp.max(axis=1, initial=0))
     duration = np.maximum(busiest, IDLE_BLOCK)
     tiles = plan.launch.grid[1] * plan.launch.grid[2]
