@@ -1,10 +1,10 @@
-"""Where the project's own files are, and how files are written whole or not at all."""
+"""Where the project's own files are, and how a file is replaced only when it is complete."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +15,8 @@ _PACKAGE = Path(__file__).resolve().parent
 
 def kernel_directory() -> Path:
     """Return the folder of the CUDA sources: inside the package, or beside it in a checkout."""
-    return _shipped("kernels", "kernels")
+    inside = _PACKAGE / "kernels"
+    return inside if inside.is_dir() else _PACKAGE.parent / "kernels"
 
 
 def kernel_names(pattern: str = "*.cu") -> list[str]:
@@ -26,12 +27,8 @@ def kernel_names(pattern: str = "*.cu") -> list[str]:
 
 def results_directory() -> Path:
     """Return the folder of recorded measurements: inside the package, or in a checkout."""
-    return _shipped("results", "benchmarks/results")
-
-
-def _shipped(installed: str, checkout: str) -> Path:
-    inside = _PACKAGE / installed
-    return inside if inside.is_dir() else _PACKAGE.parent / checkout
+    inside = _PACKAGE / "results"
+    return inside if inside.is_dir() else _PACKAGE.parent / "benchmarks/results"
 
 
 def cache_folder() -> Path:
@@ -66,23 +63,15 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         If the folder does not exist or cannot be written to.
     """
     target = Path(path)
+    temporary = target.with_name(f".{secrets.token_hex(8)}{target.suffix}")
     try:
-        handle, name = tempfile.mkstemp(prefix=".", suffix=target.suffix, dir=target.parent)
+        temporary.touch(exist_ok=False)
     except OSError as error:
         raise ArgumentError(
             str(target), error.strerror or str(error), "a folder that exists and can be written to"
         ) from error
-    os.close(handle)
-    temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -9,7 +9,8 @@ import pytest
 from scipy import sparse
 
 import accelviz
-from accelviz import measure, plots, records
+from accelviz import measure, plots
+from accelviz.measure import records
 from accelviz.measure.accuracy import EPS32, Oracle
 from accelviz.measure.limits import distinct_columns, spmm_limits
 from accelviz.analysis.schedule import timeline_summary

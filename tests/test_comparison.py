@@ -15,7 +15,8 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from accelviz import plots, records
+from accelviz import plots
+from accelviz.measure import records
 from accelviz.measure.comparison import (
     by_columns,
     by_graph,

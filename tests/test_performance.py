@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from accelviz import records
+from accelviz.measure import records
 
 matplotlib.use("agg")
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"

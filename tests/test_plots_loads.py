@@ -1,7 +1,6 @@
 """Pictures of what warps get: histograms with the same axes, and heat maps."""
 
 import io
-from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
@@ -15,13 +14,13 @@ from accelviz.analysis.balance import (
     LoadMap,
     load_bins,
     plan_load_map,
-    warp_tally,
-    worker_name,
 )
 from accelviz.errors import ArgumentError
+from accelviz.ordering import RowDegrees
 from accelviz.partition.summary import Loads, PartitionSummary
-from accelviz.plots.load_histograms import warp_loads
-from accelviz.workload import WorkloadStatistics, nonzeros_per_warp
+from accelviz.plots.loads import warp_loads
+from accelviz.strategies import find_strategy
+from accelviz.workload import nonzeros_per_warp
 from tests.graphs import GRAPHS
 
 matplotlib.use("agg")
@@ -89,7 +88,9 @@ def test_strategies_share_their_axes_and_say_how_much_time_they_lose(plans):
 
 def test_a_closed_form_draws_what_counting_draws(plans):
     counted = plans["accel_gcn"].statistics
-    pair = {"counted": counted, "closed": PartitionSummary.counted(counted)}
+    graph = accelviz.load_graph("cora")
+    closed = find_strategy("accel_gcn").closed_form(RowDegrees.of(graph), 64)
+    pair = {"counted": counted, "closed": closed}
     first, second = warp_loads(pair)
     assert bars(first) == bars(second)
     assert first.get_title(loc="right") == second.get_title(loc="right")
@@ -114,13 +115,12 @@ def test_what_the_degrees_do_not_tell_is_named():
         assert ax.get_title(loc="left").startswith(f"{name}: ")
         assert "not known from the degrees alone" in ax.get_title(loc="left")
         assert "nan" not in first.figure.alt
-    assert warp_tally(found["nothing"]) is None
-    assert warp_tally(found["no launch"]).idle is None
+    assert found["no launch"].loads.idle is None
     plt.close(first.figure)
 
 
 def test_a_few_numbers_have_a_bar_each():
-    counted = WorkloadStatistics(blocks=1, warps=9, slots=27, nonzeros_per_warp={0: 2, 1: 3, 3: 4})
+    counted = PartitionSummary(1, 9, 27, Loads(np.array([1, 3]), np.array([3, 4])))
     (ax,) = warp_loads({"made": counted})
     assert ax.get_xscale() == ax.get_yscale() == "linear"
     middles = [(round((left + right) / 2, 6), height) for left, right, height in bars(ax)]
@@ -133,9 +133,9 @@ def test_a_few_numbers_have_a_bar_each():
 def test_thread_groups_are_not_called_warps():
     gas = accelviz.plan("cora", "fusegnn_gas", n_cols=64)
     gcn = accelviz.plan("cora", n_cols=64)
-    workers = {each.strategy: worker_name(each) for each in (gas, gcn)}
+    workers = {each.name: each.strategy.worker for each in (gas, gcn)}
     assert workers == {"fusegnn_gas": "thread group", "accel_gcn": "warp"}
-    both = {each.strategy: each.statistics for each in (gcn, gas)}
+    both = {each.name: each.statistics for each in (gcn, gas)}
     first, second = warp_loads(both, workers=workers)
     assert (first.get_ylabel(), second.get_ylabel()) == ("warps", "thread groups")
     assert second.get_xlabel() == "nonzeros of a warp or thread group"
@@ -178,10 +178,3 @@ def test_load_maps_keep_narrow_pictures_in_sight(blocks, own):
     assert ("as wide as its own blocks" in second.get_xlabel()) == own
     assert "narrow: the nonzeros of each warp" in first.figure.alt
     plt.close(first.figure)
-
-
-def test_worker_names_depend_on_the_grouping_only():
-    launch = SimpleNamespace(warps_per_block=8)
-    for warps, name in ((8, "warp"), (4, "thread group")):
-        made = SimpleNamespace(warps_per_block=warps, launch=launch)
-        assert worker_name(made) == name

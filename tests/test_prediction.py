@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import accelviz
-from accelviz import records
+from accelviz.measure import records
 from accelviz.analysis import prediction
 from accelviz.measure.prediction import (
     TABLES,

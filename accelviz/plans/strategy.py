@@ -108,11 +108,13 @@ class Strategy(ABC):
 
     def __init_subclass__(cls) -> None:
         if "parameters" not in vars(cls) and "build" in vars(cls):
-            cls.parameters = {
+            named = {
                 each.name: Parameter(each.default)
                 for each in inspect.signature(cls.build).parameters.values()
                 if each.kind is inspect.Parameter.KEYWORD_ONLY
             }
+            if named or not hasattr(cls, "parameters"):
+                cls.parameters = named
 
     @abstractmethod
     def build(self, graph: Graph, n_cols: int, *args: Any, **parameters: Any) -> Plan:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from accelviz import records
+from accelviz.measure import records
 
 #: Xie et al., Accel-GCN, ICCAD 2023, arXiv 2308.11825; times of kernels by Nsight Compute.
 SETTING = "RTX 3090, CUDA 12.0"
