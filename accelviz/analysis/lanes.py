@@ -16,7 +16,7 @@ from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.operation import FLOAT_BYTES
 
-#: Sectors are gathered where fewer than one in so many of those between them are touched.
+#: Gaps between sectors are left out where so many times as many sectors lie there as are touched.
 _SPARSE = 2
 
 
@@ -226,8 +226,7 @@ class Places:
     touched : array of int64, shape (k,)
         The sectors that are touched, ascending.
     gathered : bool
-        Whether only these have a place, one after the other, because most of those between them
-        are not touched. If not, all from the first to the last have.
+        Whether only these have a place. If not, the untouched ones between them have one, too.
     """
 
     touched: Integers

@@ -37,8 +37,8 @@ class OwnershipMap:
     counts : array of int64, shape (rows of cells, columns of cells)
         Nonzeros in each cell. They add up to the matrix's.
     mean_block : array of float64, the shape of `counts`
-        Mean over a cell's nonzeros of the number of their block; NaN where there is none. In a map
-        that is `exact`, the block itself.
+        Mean over a cell's nonzeros of the number of their block; NaN where a cell has no nonzero.
+        In a map that is `exact`, the block itself.
     shape : tuple of int
         Rows and columns of the matrix. Cell i begins at row `ceil(i * rows / cells)`.
     n_blocks : int
@@ -259,7 +259,9 @@ def _checked(plan: Plan, blocks: int | Iterable[int]) -> list[int]:
     last = plan.launch.n_blocks - 1
     chosen: set[int] = set()
     for block in [blocks] if isinstance(blocks, int | np.integer) else blocks:
-        chosen.add(checked_integer("blocks", block, last, least=0, error=ArgumentError))
+        chosen.add(checked_integer("blocks", block, least=0, error=ArgumentError))
+        if block > last:
+            raise ArgumentError("blocks", f"there is no block {block}", f"0 to {last:,}")
         if len(chosen) > MOST_BLOCKS:
             raise ArgumentError("blocks", f"more than {MOST_BLOCKS}", f"at most {MOST_BLOCKS}")
     return sorted(chosen)
