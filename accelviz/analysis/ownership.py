@@ -259,8 +259,8 @@ def _checked(plan: Plan, blocks: int | Iterable[int]) -> list[int]:
     last = plan.launch.n_blocks - 1
     chosen: set[int] = set()
     for block in [blocks] if isinstance(blocks, int | np.integer) else blocks:
-        chosen.add(checked_integer("blocks", block, least=0, error=ArgumentError))
-        if block > last:
+        chosen.add(checked_integer("blocks", block, least=-(1 << 63), error=ArgumentError))
+        if not 0 <= block <= last:
             raise ArgumentError("blocks", f"there is no block {block}", f"0 to {last:,}")
         if len(chosen) > MOST_BLOCKS:
             raise ArgumentError("blocks", f"more than {MOST_BLOCKS}", f"at most {MOST_BLOCKS}")

@@ -186,12 +186,9 @@ def lines(table: pd.DataFrame, x: str, by: str | None = None) -> list[Line]:
         If two rows of a line have the same x.
     """
     others = [name for name in telling(table) if name != x]
-    if by is not None:
-        if by not in table:
-            raise ArgumentError("by", f"no column {by!r}", ", ".join(others) or "none varies")
-        keys = [by]
-    else:
-        keys = others
+    if by is not None and by not in table:
+        raise ArgumentError("by", f"no column {by!r}", ", ".join(others) or "none varies")
+    keys = others if by is None else [by]
     groups = table.groupby(keys, dropna=False, sort=False) if keys else [((), table)]
     found = []
     for values, rows in groups:
@@ -202,9 +199,8 @@ def lines(table: pd.DataFrame, x: str, by: str | None = None) -> list[Line]:
             found.append(Line(key, along, constant=False))
         constant = rows[rows[x].isna()]
         if len(constant) > 1:
-            raise ArgumentError(
-                "table", f"{len(constant)} rows of {_text(key)} without {x}", "one, or another `by`"
-            )
+            what = f"{len(constant)} rows of {_text(key)} without {x}"
+            raise ArgumentError("table", what, "one, or another `by`")
         if len(constant):
             found.append(Line(key, constant, constant=True))
     return found

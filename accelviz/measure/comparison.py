@@ -90,11 +90,8 @@ def labelled(table: pd.DataFrame, cases: Cases | None = None) -> pd.DataFrame:
         rows = rows[rows["median_us"].notna()]
         settings = rows.groupby(CELL, dropna=False)["parameters"].nunique()
         if (settings > 1).any():
-            raise ArgumentError(
-                "case",
-                f"{case!r} was measured with several settings: {_some(rows['parameters'])}",
-                f"which of them, as in '{case} key=value'",
-            )
+            several = f"{case!r} was measured with several settings: {_some(rows['parameters'])}"
+            raise ArgumentError("case", several, f"which of them, as in '{case} key=value'")
         parts.append(rows.drop_duplicates(CELL).assign(strategy=name))
     return pd.concat(parts, ignore_index=True) if parts else table.iloc[:0]
 
