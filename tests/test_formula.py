@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from accelviz.errors import ArgumentError
-from accelviz.plots.formula import formula
+from accelviz.course.site.formula import formula
 
 
 def drawn(tex):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from accelviz.plots.assignment import block_assignment
 from accelviz.plots.degrees import degree_histogram, degree_shares
 from accelviz.plots.graphs import graph_card, locality_brackets, nonzero_pattern
-from accelviz.plots.grids import limit_grid, speedup_grid
 from accelviz.plots.lanes import lane_map
 from accelviz.plots.loads import block_close_ups, load_maps, warp_loads
 from accelviz.plots.measured import speedup_bars, speedup_ranges, time_against_columns
@@ -26,7 +25,6 @@ __all__ = [
     "degree_shares",
     "graph_card",
     "lane_map",
-    "limit_grid",
     "load_maps",
     "locality_brackets",
     "metadata_layout",
@@ -35,7 +33,6 @@ __all__ = [
     "roofline",
     "sm_timeline",
     "speedup_bars",
-    "speedup_grid",
     "speedup_ranges",
     "sweep_heatmap",
     "sweep_lines",
