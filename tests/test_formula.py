@@ -5,8 +5,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from accelviz.errors import ArgumentError
 from accelviz.course.site.formula import formula
+from accelviz.errors import ArgumentError
 
 
 def drawn(tex):

@@ -140,7 +140,7 @@ def test_thread_groups_are_not_called_warps():
     assert "of thread group time" in second.get_title(loc="left")
     assert "1 each" in [text.get_text() for text in second.texts]
     plt.close(first.figure)
-    first, second = plots.load_maps({each.strategy: plan_load_map(each) for each in (gcn, gas)})
+    first, second = plots.load_maps({each.name: plan_load_map(each) for each in (gcn, gas)})
     assert (first.get_ylabel(), second.get_ylabel()) == ("warp", "thread\ngroup")
     plt.close(first.figure)
 

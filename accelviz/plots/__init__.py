@@ -1,4 +1,11 @@
-"""Pictures: data in, Axes out. Nothing is computed here that a number could be wrong in."""
+"""Pictures: data in, Axes out. Nothing is computed here that a number could be wrong in.
+
+- `ax` says where to draw, or `axes`, one for each panel; a new figure if not given. That is what
+  the functions return. In a notebook a new figure has alt text.
+- `table`, where times are drawn, is the results of one machine, with the columns of
+  `measure.records.COLUMNS`. `state` says which times: "warm" or "cold" ones.
+- A strategy in such a table is named as a case of `measure.comparison`.
+"""
 
 from __future__ import annotations
 
