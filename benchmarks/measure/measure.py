@@ -5,9 +5,9 @@ in a process of its own. Results are held to float64 before they are timed, and 
 as soon as it is there: a run that was stopped goes on where it was, and graphs or columns can be
 measured one after the other into the same CSV. Give each machine and each commit a CSV of its own.
 
-    python benchmarks/measure.py prepare --cache /tmp/graphs
-    python benchmarks/measure.py strategies --cache /tmp/graphs --output strategies.csv
-    python benchmarks/measure.py columns --graphs collab youtube --output columns.csv
+    python benchmarks/measure/measure.py prepare --cache /tmp/graphs
+    python benchmarks/measure/measure.py strategies --cache /tmp/graphs --output strategies.csv
+    python benchmarks/measure/measure.py columns --graphs collab youtube --output columns.csv
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ import pandas as pd
 from scipy import sparse
 
 import accelviz
-from accelviz.measure.harness import COLUMNS, STATES
 from accelviz.datasets import TABLE_ONE, bundled_graphs, load_graph
 from accelviz.datasets.synthetic.twins import find_table_entry
 from accelviz.errors import AccelvizError
 from accelviz.executors import EXECUTORS, find_executor
 from accelviz.files import written_whole
 from accelviz.graph import Graph
+from accelviz.measure.harness import COLUMNS, STATES
 from accelviz.strategies import find_strategy
 
 Case = str | tuple[str, dict[str, Any]]

@@ -60,7 +60,7 @@ def kernel_error(
         ),
         UNWRITTEN: (
             f"{access}, which nothing has written before",
-            "write it first, or let the plan say zero_output if it is Y",
+            "write it first, or let the plan clear it if it is an output",
         ),
         RACE: (
             f"a race: {access}, and {other} touches it at {there} with no barrier in between",
