@@ -37,7 +37,7 @@ ROOMS = [
 #: Packages that only one room may import, at any depth.
 ONLY_IN = {
     "cupy": ("executors/cuda/",),
-    "matplotlib": ("plots/",),
+    "matplotlib": ("plots/", "course/site/"),
     "ipywidgets": ("widgets/",),
     "anywidget": ("widgets/",),
     "nbgrader": ("course/",),
