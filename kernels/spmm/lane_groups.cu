@@ -1,4 +1,4 @@
-// Our own SpMM, from Accel-GCN's block-level partition (kernels/accel_gcn.cu): Y = A X, fp32, rows
+// Our own SpMM, from Accel-GCN's block-level partition (kernels/spmm/accel_gcn.cu): Y = A X, fp32, rows
 // in ascending order of degree.
 //
 // As there, one int4 describes a block: rows of one degree, or a part of one row that is longer
