@@ -1,4 +1,4 @@
-"""accelviz: learn, explore and measure how SpMM is mapped onto a GPU.
+"""accelviz: learn, explore and measure how sparse operations are mapped onto a GPU.
 
 `load_graph` opens a graph, `plan` maps it onto blocks and warps the way a strategy does, `spmm`
 multiplies it with a dense matrix on a GPU or on the CPU, `trace` shows what each lane touches.
@@ -8,9 +8,12 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
+import importlib
+from typing import Any
+
 from accelviz.analysis.sweep import sweep
 from accelviz.datasets import load_graph
-from accelviz.executors import spmm, trace, trace_gpu
+from accelviz.executors import sddmm, spmm, trace, trace_gpu
 from accelviz.measure import benchmark, tune
 from accelviz.ordering import degree_sort
 from accelviz.strategies import plan, strategies
@@ -22,6 +25,7 @@ __all__ = [
     "explore",
     "load_graph",
     "plan",
+    "sddmm",
     "spmm",
     "strategies",
     "sweep",
@@ -29,3 +33,10 @@ __all__ = [
     "trace_gpu",
     "tune",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Matplotlib takes longer to import than all the rest.
+    if name == "plots":
+        return importlib.import_module("accelviz.plots")
+    raise AttributeError(f"module 'accelviz' has no attribute {name!r}")

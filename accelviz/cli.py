@@ -44,10 +44,8 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--output", default="accelviz-demo.png", help="the picture (%(default)s)")
     demo.set_defaults(run=_demo)
 
-    doctor = commands.add_parser(
-        "doctor", help="say what works here, and how to mend what does not"
-    )
-    doctor.set_defaults(run=_doctor)
+    helps = "say what works here, and how to mend what does not"
+    commands.add_parser("doctor", help=helps).set_defaults(run=_doctor)
 
     course_commands.add_to(commands)
     return parser
@@ -56,13 +54,8 @@ def _parser() -> argparse.ArgumentParser:
 def _demo(options: argparse.Namespace) -> str:
     from accelviz import demo
 
-    return demo.main(
-        options.graph,
-        options.columns,
-        options.output,
-        max_block_warps=options.max_block_warps,
-        max_warp_nzs=options.max_warp_nzs,
-    )
+    setting = {name: getattr(options, name) for name in ("max_block_warps", "max_warp_nzs")}
+    return demo.main(options.graph, options.columns, options.output, **setting)
 
 
 def _doctor(_: argparse.Namespace) -> str:
@@ -71,26 +64,18 @@ def _doctor(_: argparse.Namespace) -> str:
     import scipy
 
     from accelviz.executors import find_executor, gpu_state
-    from accelviz.files import kernel_directory
+    from accelviz.files import kernel_names
 
-    state = gpu_state()
-    kernels = sorted(path.name for path in kernel_directory().glob("*.cu"))
-    lines = [
-        (
-            "accelviz",
-            f"{accelviz.__version__} on Python {platform.python_version()}, "
-            f"{platform.system()} {platform.machine()}",
-        ),
-        (
-            "libraries",
-            f"NumPy {numpy.__version__}, SciPy {scipy.__version__}, Numba {numba.__version__}",
-        ),
-        ("cpu", f"ready, {numba.get_num_threads()} threads"),
-        ("gpu", f"{state.state}: {state.detail}"),
-    ]
-    if state.fix:
-        lines.append(("what to do", state.fix))
-    emulator = find_executor("emulator")
-    lines.append(("emulator", emulator.why_not() or f"ready, {emulator.hardware()['hardware']}"))
-    lines.append(("kernels", ", ".join(kernels)))
-    return "\n".join(f"{label:<12}{text}" for label, text in lines)
+    state, emulator = gpu_state(), find_executor("emulator")
+    python = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    libraries = {"NumPy": numpy, "SciPy": scipy, "Numba": numba}
+    lines = {
+        "accelviz": f"{accelviz.__version__} on {python}",
+        "libraries": ", ".join(f"{name} {it.__version__}" for name, it in libraries.items()),
+        "cpu": f"ready, {numba.get_num_threads()} threads",
+        "gpu": f"{state.state}: {state.detail}",
+        "what to do": state.fix,
+        "emulator": emulator.why_not() or f"ready, {emulator.hardware()['hardware']}",
+        "kernels": ", ".join(kernel_names()),
+    }
+    return "\n".join(f"{label:<12}{text}" for label, text in lines.items() if text)

@@ -27,7 +27,6 @@ from accelviz.strategies import plan
 from accelviz.workload import Workload
 
 PICTURE_FORMATS = (".png", ".svg", ".pdf")
-_EXAMPLE_BLOCKS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,105 +50,84 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
     n_cols : int
         Columns of the random features.
     **parameters
-        Of the strategy `accel_gcn`.
+        Those of the strategy `accel_gcn`.
     """
     timed = [executor for executor in EXECUTORS if executor.timed]
     steps = tqdm(
         total=4 + len(timed),
+        initial=-1,  # a step counts when the next one begins
         bar_format="{desc:<44}{bar:24} {n_fmt}/{total_fmt} {elapsed}",
         leave=False,
         disable=None,  # silent where there is no terminal
     )
 
     def begin(step: str) -> None:
+        steps.update()
         steps.set_description_str(step)
-        steps.refresh()
 
     with steps:
         begin("compiling the preprocessing (the first time)")
         plan("cora", n_cols=n_cols, **parameters)
-        steps.update()
         begin("degree sort, block partition, row order")
         made = plan(graph, n_cols=n_cols, **parameters)
         made.check()
-        steps.update()
         begin("counting the work of every warp")
         warps = made.workers_per_block
         warp_metadata = warp_partition(graph.row_pointers, made.parameters["max_warp_nzs"])
         warp_blocks = -(-len(warp_metadata) // warps)
         warp_level = load_map([warp_workload(warp_metadata, warps)], warp_blocks, warps)
         block_level = plan_load_map(made)
-        steps.update()
         begin("A @ X in float64, to check against")
         X = measure.features(graph.shape[1], n_cols)
         oracle = Oracle(graph, X)
-        steps.update()
         measurements = []
         for executor in timed:
             begin(f"checking and timing on {executor.name}")
             if executor.why_not() is None:
                 measurements.append(measure.measure(made, executor, oracle, X))
-            steps.update()
     histogram = DegreeHistogram.of(graph.row_pointers)
     return Demo(made, histogram, warp_metadata, warp_level, block_level, measurements)
 
 
 def table(demo: Demo) -> str:
-    """Lay out the demo's figures as text, a line each."""
+    """Lay out the demo's figures as text, each on a line of its own."""
     made, graph, counted = demo.plan, demo.plan.pattern, demo.plan.statistics
     metadata = made.metadata if made.metadata is not None else np.empty((0, 4), np.int32)
     ratio = storage_ratio(metadata, demo.warp_metadata)
     setup = sum(made.setup_seconds.values())
+    degree = f"{graph.nnz / max(1, graph.n_rows):.1f} on average"
+    blocks = f"{counted.blocks:,} of {made.workers_per_block} warps"
+    idle = f"{counted.idle_share:.1%} of warp time, against {demo.warp_level.idle_share:.1%}"
+    size = f"{made.metadata_bytes:,} bytes, {ratio:.1%} of the warp-level partition's"
     lines = [
         ("graph", f"{graph.name}: {graph.n_rows:,} rows, {graph.nnz:,} nonzeros"),
-        (
-            "degrees",
-            f"{graph.nnz / max(1, graph.n_rows):.1f} on average, "
-            f"{demo.histogram.largest:,} at most",
-        ),
-        (
-            "blocks",
-            f"{counted.blocks:,} of {made.workers_per_block} warps, "
-            f"at most {made.parameters['max_warp_nzs']} nonzeros a warp",
-        ),
+        ("degrees", f"{degree}, {demo.histogram.largest:,} at most"),
+        ("blocks", f"{blocks}, at most {made.parameters['max_warp_nzs']} nonzeros a warp"),
         ("warps", f"{counted.warps:,} launched, {counted.busy_warps:,} with work"),
-        (
-            "idle share",
-            f"{counted.idle_share:.1%} of warp time, against {demo.warp_level.idle_share:.1%} "
-            "for the warp-level partition",
-        ),
-        (
-            "metadata",
-            f"{made.metadata_bytes:,} bytes, {ratio:.1%} of the warp-level partition's "
-            f"{demo.warp_metadata.nbytes:,} (Equation 1)",
-        ),
+        ("idle share", f"{idle} for the warp-level partition"),
+        ("metadata", f"{size} {demo.warp_metadata.nbytes:,} (Equation 1)"),
         ("set-up", f"{setup * 1e3:.2f} ms for " + ", ".join(made.setup_seconds)),
     ]
     for found in demo.measurements:
-        low, high = found.quartiles
-        lines += [
-            (
-                f"on {found.device}",
-                f"{found.median * 1e6:,.1f} us for {made.n_cols} columns, median of "
-                f"{found.seconds.size} (quartiles {low * 1e6:,.1f} to {high * 1e6:,.1f})",
-            ),
-            ("", f"correct: error at most {found.error:.2f} of the float32 bound against float64"),
-        ]
+        low, high = (seconds * 1e6 for seconds in found.quartiles)
+        time = f"{found.median * 1e6:,.1f} us for {made.n_cols} columns, median of"
+        time += f" {found.seconds.size} (quartiles {low:,.1f} to {high:,.1f})"
+        error = f"error at most {found.error:.2f} of the float32 bound against float64"
+        lines += [(f"on {found.device}", time), ("", f"correct: {error}")]
     if not any(found.device == "cuda" for found in demo.measurements):
-        lines.append(
-            ("on cuda", f"not timed, no usable GPU ({gpu_state().state}): see `accelviz doctor`")
-        )
+        why = f"no usable GPU ({gpu_state().state}): see `accelviz doctor`"
+        lines.append(("on cuda", f"not timed, {why}"))
     width = max(len(label) for label, _ in lines)
     return "\n".join(f"  {label:<{width}}  {text}" for label, text in lines)
 
 
 def checked_output(path: str | os.PathLike[str]) -> Path:
-    """Return the picture's path, or say what is wrong with it before any work is done.
+    """Return the picture's path if it can be written; checked before any work is done.
 
     Raises
     ------
     ArgumentError
-        If its ending is no picture format, or its folder does not exist.
+        If its ending is not that of a picture, or its folder does not exist.
     """
     target = Path(path)
     if target.suffix.lower() not in PICTURE_FORMATS:
@@ -167,7 +145,7 @@ def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ArgumentError
-        As `checked_output` does.
+        If the ending is not that of a picture, or the folder does not exist.
     """
     from accelviz import plots  # drawing is the slowest thing to import
 
@@ -206,7 +184,7 @@ def degree_bounds(made: Plan) -> dict[int, str]:
     return {setting.max_warp_nzs: "one warp a row", **shared, **beyond}
 
 
-def examples(made: Plan, count: int = _EXAMPLE_BLOCKS) -> dict[str, Workload]:
+def examples(made: Plan, count: int = 5) -> dict[str, Workload]:
     """Choose a few blocks that differ: number and int4 as a title, and what their warps do."""
     if made.metadata is None:
         return {}
@@ -227,13 +205,9 @@ def main(graph: str, n_cols: int, output: str, **parameters: Any) -> str:
     checked_output(output)
     found = run(load_graph(graph), n_cols, **parameters)
     draw(found, output)
-    return "\n".join(
-        [
-            "Accel-GCN's preprocessing and SpMM",
-            table(found),
-            "",
-            f"The picture is in {output}.",
-            "Next: `make lab` opens the first lesson, 01-from-graph-to-blocks; or try another",
-            "graph (`accelviz demo --graph mit8`) and other blocks (`--max-block-warps 4`).",
-        ]
-    )
+    return f"""Accel-GCN's preprocessing and SpMM
+{table(found)}
+
+The picture is in {output}.
+Next: `make lab` opens the first lesson, 01-from-graph-to-blocks; or try another
+graph (`accelviz demo --graph mit8`) and other blocks (`--max-block-warps 4`)."""

@@ -1,10 +1,10 @@
-"""Where the project's own files are, and how files are written whole or not at all."""
+"""Where the project's own files are, and how a file is replaced only when it is complete."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,23 +71,15 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         If the folder does not exist or cannot be written to.
     """
     target = Path(path)
+    temporary = target.with_name(f".{secrets.token_hex(8)}{target.suffix}")
     try:
-        handle, name = tempfile.mkstemp(prefix=".", suffix=target.suffix, dir=target.parent)
+        temporary.touch(exist_ok=False)
     except OSError as error:
         raise ArgumentError(
             str(target), error.strerror or str(error), "a folder that exists and can be written to"
         ) from error
-    os.close(handle)
-    temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

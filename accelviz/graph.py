@@ -8,16 +8,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from accelviz.card import KINDS, GraphCard, describe
 from accelviz.errors import GraphError
 from accelviz.store import Store
+
+if TYPE_CHECKING:
+    from accelviz.card import GraphCard
+
+#: What a graph stands for, and what that means.
+KINDS = {
+    "real": "a published graph as it is",
+    "given": "a file or object of yours",
+    "twin": "made up, with the exact degrees of a published graph",
+    "approximate twin": "made up, with degrees fitted to a few published figures",
+    "random": "made up by a random model",
+}
 
 #: Column indices and row numbers are 32-bit in every kernel and every metadata format.
 MAX_SIDE = int(np.iinfo(np.int32).max)
@@ -175,8 +186,10 @@ class Graph:
         SciPy wants one dtype for both index arrays, so the row pointers are 32-bit in this view
         unless there are 2^31 nonzeros or more.
         """
+        narrow = np.int32 if self.nnz <= MAX_SIDE else np.int64
+        pointers = self.row_pointers.astype(narrow, copy=False)
         matrix = sparse.csr_array(
-            (self.values, self.column_indices, self.row_pointers), shape=self.shape, copy=False
+            (self.values, self.column_indices, pointers), shape=self.shape, copy=False
         )
         matrix.has_sorted_indices = True
         matrix.has_canonical_format = True
@@ -234,6 +247,8 @@ class Graph:
         GraphCard
             Prints as a table; `accelviz.plots.graph_card` draws it.
         """
+        from accelviz.card import describe
+
         return describe(self)
 
     def __repr__(self) -> str:

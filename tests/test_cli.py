@@ -29,7 +29,7 @@ def test_the_demo_prints_a_table_and_draws_a_picture(tmp_path, capsys):
         r"warps +3,024 launched, 2,725 with work",
         r"idle share +34\.0% of warp time, against 64\.7% for the warp-level partition",
         r"metadata +4,032 bytes, 9\.2% of the warp-level partition's 43,600",
-        r"set-up +[\d.]+ ms for degree sort, block partition, permute rows",
+        r"set-up +[\d.]+ ms for degree sort, permute rows, block partition",
         r"on cpu +[\d.,]+ us for 64 columns, median of 20",
         r"correct: error at most 0\.\d\d of the float32 bound against float64",
         r"on cuda",

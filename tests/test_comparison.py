@@ -34,6 +34,7 @@ from accelviz.plots.style import VERMILLION
 matplotlib.use("agg")
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+MEASURE, PAGES = BENCHMARKS / "measure", BENCHMARKS / "pages"
 SAME = {
     "run": "2026-01-01T00:00:00+00:00",
     "hardware": "made-up GPU",

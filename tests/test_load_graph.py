@@ -59,6 +59,17 @@ def test_bundled_graphs_are_those_the_project_promises():
     } <= bundled_graphs().keys()
 
 
+def test_each_call_makes_a_bundled_graph_of_its_own():
+    first, second = load_graph("cora"), load_graph("cora")
+    assert first is not second
+    for array in ("row_pointers", "column_indices", "values", "degrees"):
+        assert not np.shares_memory(getattr(first, array), getattr(second, array))
+    first.store.get("mine", lambda: 1)
+    assert not len(second.store)
+    bundled_graphs()["cora"]["edges"] = 0
+    assert bundled_graphs()["cora"]["edges"] == first.nnz
+
+
 @pytest.mark.parametrize("kind_of", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
 def test_scipy_of_any_format(kind_of, kind):

@@ -29,7 +29,7 @@ from accelviz.ordering import (
     reverse_cuthill_mckee,
     vertex_order,
 )
-from accelviz.ordering.inputs import undirected_pattern
+from accelviz.ordering.plain import undirected_pattern
 from tests.graphs import GRAPHS, graph_of_degrees
 
 METHODS = ("igraph", "networkx", "metis")

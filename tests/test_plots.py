@@ -1,6 +1,8 @@
 """The pictures show the numbers they were given."""
 
 import io
+import subprocess
+import sys
 
 import matplotlib
 import numpy as np
@@ -15,7 +17,7 @@ from accelviz.analysis.locality import locality
 from accelviz.analysis.pattern import pattern_map
 from accelviz.datasets import twin
 from accelviz.ordering import DegreeHistogram
-from accelviz.plots.style import VERMILLION
+from accelviz.plots.style import VERMILLION, strategy_colours
 from accelviz.workload import nonzeros_per_warp
 from tests.graphs import GRAPHS
 
@@ -82,6 +84,38 @@ def test_load_maps_share_their_scales_and_say_when_they_show_a_sample():
 def test_a_histogram_makes_its_own_figure_if_none_is_given():
     ax = plots.degree_histogram(np.array([1, 5]), np.array([3, 2]))
     assert ax.get_xlabel() == "degree (nonzeros in a row)"
+    plt.close(ax.figure)
+
+
+def test_a_strategy_has_one_colour_in_every_picture():
+    known = list(accelviz.strategies())
+    twelve = [*known, "mine", "yours"]
+    colours = strategy_colours(twelve)
+    assert list(colours) == twelve
+    assert len(set(colours.values())) == 12
+    assert VERMILLION not in colours.values()  # of losses and limits
+    for name in [*known, "mine"]:
+        assert strategy_colours([name]) == {name: colours[name]}
+    names = {"Accel-GCN": "accel_gcn", "GE-SpMM": "ge_spmm", "gnnadvisor ngs=32": "gnnadvisor"}
+    assert strategy_colours(names) == {name: colours[own] for name, own in names.items()}
+    two = strategy_colours(["accel_gcn partition=block", "accel_gcn partition=warp"])
+    assert two["accel_gcn partition=block"] == colours["accel_gcn"]
+    assert len(set(two.values())) == 2
+    assert len(strategy_colours(map(str, range(30)))) == 30
+
+
+def test_plots_are_there_without_an_import_of_their_own():
+    code = "import sys, accelviz; print('matplotlib' in sys.modules, accelviz.plots.__name__)"
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.split() == ["False", "accelviz.plots"]
+
+
+def test_a_pattern_has_a_title_and_alt_text():
+    ax = plots.nonzero_pattern(pattern_map(accelviz.load_graph("cora")))
+    assert ax.get_title(loc="left") == "10,556 nonzeros in 2,708 rows and 2,708 columns"
+    assert "10,556 nonzeros" in ax.figure.alt
     plt.close(ax.figure)
 
 

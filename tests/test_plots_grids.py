@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from accelviz import plots, records
+from accelviz import plots
 from accelviz.errors import ArgumentError
+from accelviz.measure import records
 
 matplotlib.use("agg")
 
@@ -94,6 +95,29 @@ def test_it_draws_where_it_is_told_and_shows_recorded_results():
     assert plots.speedup_grid(recorded, "cusparse", "accel_gcn", ax=ax) is ax
     assert "accel_gcn over cusparse" in ax.get_title(loc="left")
     plt.close(ax.figure)
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("bundled-h200", "accel_gcn over cusparse"),
+        ("strategies-h200", "accel_gcn over cusparse"),
+        ("ours-h200", "lane_groups over cusparse"),
+        ("orders-h200", "lane_groups over cusparse"),
+    ],
+)
+def test_the_shipped_results_need_no_arguments(name, title):
+    ax = plots.speedup_grid(records.recorded(name))
+    assert title in ax.get_title(loc="left")
+    plt.close(ax.figure)
+
+
+def test_of_several_settings_the_fastest_counts():
+    slow = table().assign(parameters="a=1")
+    fast = slow.assign(parameters="a=2", median_us=slow["median_us"] / 2)
+    ax = plots.speedup_grid(pd.concat([slow, fast], ignore_index=True))
+    assert numbers(ax)[0] == numbers(plots.speedup_grid(table()))[0]
+    plt.close("all")
 
 
 def test_nothing_to_divide_is_said():

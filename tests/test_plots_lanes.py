@@ -30,7 +30,7 @@ compiled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 def traced_cora(strategy="accel_gcn", n_cols=96, block=100, **parameters):
     graph = accelviz.load_graph("cora")
     made = accelviz.plan(graph, strategy, n_cols=n_cols, **parameters)
-    return made, trace(made, measure.features(graph.shape[1], n_cols), block)
+    return made, trace(made, measure.features(graph.shape[1], n_cols), block=block)
 
 
 def made_trace(requests, n_cols, *, size=4, array="X", block=0):

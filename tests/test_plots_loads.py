@@ -1,7 +1,6 @@
 """Pictures of what warps get: histograms with the same axes, and heat maps."""
 
 import io
-from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
@@ -16,11 +15,10 @@ from accelviz.analysis.balance import (
     load_bins,
     plan_load_map,
     warp_tally,
-    worker_name,
 )
 from accelviz.errors import ArgumentError
 from accelviz.partition.summary import Loads, PartitionSummary
-from accelviz.plots.load_histograms import warp_loads
+from accelviz.plots.loads import warp_loads
 from accelviz.workload import WorkloadStatistics, nonzeros_per_warp
 from tests.graphs import GRAPHS
 
@@ -133,9 +131,9 @@ def test_a_few_numbers_have_a_bar_each():
 def test_thread_groups_are_not_called_warps():
     gas = accelviz.plan("cora", "fusegnn_gas", n_cols=64)
     gcn = accelviz.plan("cora", n_cols=64)
-    workers = {each.strategy: worker_name(each) for each in (gas, gcn)}
+    workers = {each.name: each.strategy.worker for each in (gas, gcn)}
     assert workers == {"fusegnn_gas": "thread group", "accel_gcn": "warp"}
-    both = {each.strategy: each.statistics for each in (gcn, gas)}
+    both = {each.name: each.statistics for each in (gcn, gas)}
     first, second = warp_loads(both, workers=workers)
     assert (first.get_ylabel(), second.get_ylabel()) == ("warps", "thread groups")
     assert second.get_xlabel() == "nonzeros of a warp or thread group"
@@ -178,10 +176,3 @@ def test_load_maps_keep_narrow_pictures_in_sight(blocks, own):
     assert ("as wide as its own blocks" in second.get_xlabel()) == own
     assert "narrow: the nonzeros of each warp" in first.figure.alt
     plt.close(first.figure)
-
-
-def test_worker_names_depend_on_the_grouping_only():
-    launch = SimpleNamespace(warps_per_block=8)
-    for warps, name in ((8, "warp"), (4, "thread group")):
-        made = SimpleNamespace(warps_per_block=warps, launch=launch)
-        assert worker_name(made) == name

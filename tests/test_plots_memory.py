@@ -25,7 +25,7 @@ LANES = np.arange(32)
 def traced_cora(strategy, n_cols=32, block=0):
     graph = accelviz.load_graph("cora")
     made = accelviz.plan(graph, strategy, n_cols=n_cols)
-    return trace(made, measure.features(graph.shape[1], n_cols), block)
+    return trace(made, measure.features(graph.shape[1], n_cols), block=block)
 
 
 def made_request(offsets, step=0, *, size=4, array="X", kind="load", space="global", warp=0):

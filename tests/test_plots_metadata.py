@@ -8,9 +8,9 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 import accelviz
-from accelviz.analysis.metadata import Field, MetadataLine, block_level_lines, word_lines
 from accelviz.errors import AccelvizError, ArgumentError, PartitionError
-from accelviz.partition.block_level import BlockSetting
+from accelviz.partition.block_level import BlockSetting, block_level_lines
+from accelviz.partition.metadata import Field, MetadataLine, word_lines
 from accelviz.plots.metadata import MOST_LINES, metadata_layout
 from tests.graphs import GRAPHS, graph_of_degrees
 
@@ -103,7 +103,7 @@ def test_errors_say_what_is_wrong_with_metadata():
         block_level_lines(plan.metadata, BlockSetting(), [0, 252])
     with pytest.raises(PartitionError, match="the setting that the metadata was made with"):
         block_level_lines(plan.metadata, BlockSetting(1, 2), 251)
-    with pytest.raises(ArgumentError, match="2 names. Expected: 4, one a word"):
+    with pytest.raises(ArgumentError, match="2 names. Expected: 4, as many as words"):
         word_lines(plan.metadata, 0, names=("a", "b"))
     with pytest.raises(ArgumentError, match="int64"):
         word_lines(plan.metadata.astype(np.int64), 0)

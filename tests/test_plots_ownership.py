@@ -97,7 +97,7 @@ def test_errors_of_the_map(toy):
         ownership_map(plan, cells=0)
     with pytest.raises(ArgumentError, match="order: got 'degree'. Expected: 'caller' or 'kernel'"):
         ownership_map(plan, order="degree")
-    with pytest.raises(PartitionError, match="library"):
+    with pytest.raises(PartitionError, match="does not say which warp"):
         ownership_map(accelviz.plan(toy, "cusparse"))
     with pytest.raises(ArgumentError, match="at least one OwnershipMap"):
         block_ownership()
@@ -270,7 +270,7 @@ def test_errors_of_the_assignment(toy):
         assignment(plan, most_rows=0)
     with pytest.raises(ArgumentError, match="at most 512"):
         assignment(accelviz.plan("cora", "graphblast"), range(513))
-    with pytest.raises(PartitionError, match="library"):
+    with pytest.raises(PartitionError, match="does not say which warp"):
         assignment(accelviz.plan(toy, "cusparse"))
 
 

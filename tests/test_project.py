@@ -21,7 +21,7 @@ PACKAGE = ROOT / "accelviz"
 
 #: design.md's rooms, left to right; a module imports from its own room and those to the left.
 ROOMS = [
-    {"errors", "files"},
+    {"arrays", "errors", "files"},
     {"graph", "card"},
     {"datasets", "ordering"},
     {"workload"},

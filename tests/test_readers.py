@@ -127,23 +127,29 @@ TOKENS = ["1", "2", "3", "007", "0", "4", "-1", "+1", "1.5", "x", "9223372036854
     st.integers(1, 2),
     st.integers(0, 5),
 )
-def test_metis_s_fast_way_reads_as_the_slow_one_or_leaves_it_to_it(lines, skip, step, left):
+def test_metis_blocks_are_read_as_python_reads_their_lines_or_have_a_mistake(
+    lines, skip, step, left
+):
     header = metis._Header("f", 1, 7, 0, skip, step)
     block = "".join(" ".join(line) + "\n" for line in lines).encode()
-    fast = metis._fast(header, block, left)
-    try:
-        slow = metis._slow(header, 2, block, left)
-    except GraphError:
-        assert fast is None
+    found = metis._read(header, block, left)
+    if found is None:
+        assert isinstance(metis._mistake(header, 2, block, left), GraphError)
         return
-    if fast is None:  # numbers that NumPy cannot tell from larger ones
-        assert b"9223372036854775807" in block
-        return
-    for quick, exact in zip(fast, slow, strict=True):
-        assert (quick is None) == (exact is None)
-        if quick is not None:
-            assert quick.dtype == exact.dtype
-            np.testing.assert_array_equal(quick, exact)
+    with pytest.raises(AssertionError, match="there is no mistake"):
+        metis._mistake(header, 2, block, left)
+    counts, neighbors, weights = found
+    kept = [line[skip:] for line in lines if not line or not line[0].startswith("%")][:left]
+    assert counts.tolist() == [len(line) // step for line in kept]
+    expected = [int(token) - 1 for line in kept for token in line[::step]]
+    assert neighbors.tolist() == expected
+    assert (counts.dtype, neighbors.dtype) == (np.int64, np.int32)
+    if step == 1:
+        assert weights is None
+    else:
+        expected = np.array([int(token) for line in kept for token in line[1::2]], np.float32)
+        np.testing.assert_array_equal(weights, expected)
+        assert weights.dtype == np.float32
 
 
 def written(matrix, **options):

@@ -14,7 +14,7 @@ from accelviz.analysis.locality import locality
 from accelviz.card import average_edge_span, is_symmetric
 from accelviz.datasets import TABLE_ONE, bundled_graphs, twin
 from accelviz.datasets.synthetic.communities import default_sizes, lay_out
-from accelviz.datasets.synthetic.degrees import heavy_tailed_degrees
+from accelviz.datasets.synthetic.table_one import heavy_tailed_degrees
 from accelviz.errors import ArgumentError, GraphError
 from tests.graphs import graph_of_degrees
 
@@ -83,7 +83,7 @@ def test_what_is_approximate_says_so_everywhere(monkeypatch):
 
 
 #: SHA-256 of the column indices. A change here changes every recorded measurement on a twin: raise
-#: `_GENERATION` in datasets/cache.py with it, and say so in the changelog.
+#: `_GENERATION` in datasets/load.py with it, and say so in the changelog.
 CHECKSUMS = {
     ("artist", "natural", 0): "d749e8fb7801befd",
     ("artist", "shuffled", 7): "d042977bf65ad883",

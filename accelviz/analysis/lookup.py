@@ -26,7 +26,7 @@ class RowPlace:
     row : int
         Of the caller's graph.
     place : int
-        The same row of the matrix that the kernel walks (`Plan.matrix`).
+        The same row of the matrix that the kernel walks (`Plan.walked`).
     degree : int
         Its nonzeros.
     first_nz : int

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from accelviz.datasets.bundled import bundled_graphs
-from accelviz.datasets.load import load_graph
+from accelviz.datasets.load import bundled_graphs, load_graph
 from accelviz.datasets.synthetic.random_models import rmat, stochastic_block
 from accelviz.datasets.synthetic.table_one import TABLE_ONE, TableEntry
 from accelviz.datasets.synthetic.twins import twin

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from accelviz.arrays import Floats
 from accelviz.errors import GraphError
 from accelviz.graph import MAX_SIDE, Graph, check_csr, checked_shape
 
@@ -29,11 +30,8 @@ def from_scipy(matrix: Any, name: str, source: str) -> Graph:
     if matrix.format == "csc":
         check_csr(matrix.indptr, matrix.indices, matrix.data, matrix.shape[::-1], canonical=False)
     elif matrix.format == "bsr":
-        blocks = tuple(
-            side // max(block, 1)
-            for side, block in zip(matrix.shape, matrix.blocksize, strict=True)
-        )
-        check_csr(matrix.indptr, matrix.indices, matrix.indices, blocks, canonical=False)
+        lines, across = np.array(matrix.shape) // np.maximum(matrix.blocksize, 1)
+        check_csr(matrix.indptr, matrix.indices, matrix.indices, (lines, across), canonical=False)
     elif matrix.format == "coo":
         for axis, index in enumerate((matrix.row, matrix.col)):
             if index.size and (index.min() < 0 or index.max() >= matrix.shape[axis]):
@@ -62,8 +60,8 @@ def from_csr_arrays(
 ) -> Graph:
     """Make a Graph of three CSR arrays of any integer and real dtype, which it may keep and change.
 
-    Rows are sorted by column and duplicate entries summed where need be. Explicit zeros stay. All
-    values are one if there are none.
+    Rows are sorted by column and duplicate entries are summed. Explicit zeros stay. Without
+    `values`, all are one.
 
     Raises
     ------
@@ -89,14 +87,9 @@ def from_csr_arrays(
     csr.sum_duplicates()
     with np.errstate(over="ignore"):  # Graph refuses what overflows to infinity
         narrow = csr.data.astype(np.float32, copy=False)
-    return Graph(
-        csr.indptr.astype(np.int64, copy=False),
-        csr.indices.astype(np.int32, copy=False),
-        narrow,
-        shape,
-        name,
-        source,
-    )
+    row_pointers = csr.indptr.astype(np.int64, copy=False)
+    column_indices = csr.indices.astype(np.int32, copy=False)
+    return Graph(row_pointers, column_indices, narrow, shape, name, source)
 
 
 def from_edge_index(
@@ -135,7 +128,7 @@ def from_edge_index(
 def from_edges(
     sender: npt.NDArray[Any],
     receiver: npt.NDArray[Any],
-    weights: npt.NDArray[np.float32] | None,
+    weights: Floats | None,
     n_nodes: int,
     name: str,
     source: str,
@@ -145,7 +138,7 @@ def from_edges(
     """Make a square graph of edges whose nodes are known to be 0 to `n_nodes` - 1.
 
     Edge `e` becomes a nonzero in row `receiver[e]`, column `sender[e]`; a repeated edge adds up.
-    All weights are one if there are none. `symmetric` adds the other direction of every edge; of
+    Without `weights`, all are one. `symmetric` adds the other direction of every edge; of
     two weights of one pair, the larger counts for both.
     """
     if weights is None:
@@ -163,23 +156,16 @@ def from_edges(
 
 
 def plausible_nodes(edges: int) -> int:
-    """Return how many nodes a file with so many edges may have without being asked about it.
+    """Return how many nodes a file with so many edges may have, unless a caller asks for more.
 
-    2^20 and 64 for each edge. A graph costs 8 bytes a node even where it has no edge, so a single
-    odd node number would cost 16 GB; sparse numbers, such as 9-digit ones of a few thousand users,
-    are better numbered anew.
+    2^20 and 64 for each edge. A node costs 8 bytes even without an edge, so a single wrong node
+    number could cost 16 GB. Sparse numbers, such as 9-digit ones, are better numbered anew.
     """
     return 2**20 + 64 * edges
 
 
 def check_stated_size(rows: int, entries: int) -> None:
-    """Refuse a number of rows, stated in a file, that is out of proportion to its entries.
-
-    Raises
-    ------
-    GraphError
-        If there are more than `plausible_nodes`.
-    """
+    """Raise a GraphError if a file states more rows than are plausible for its entries."""
     if rows > plausible_nodes(entries):
         raise GraphError(
             "shape",

@@ -1,8 +1,11 @@
-"""`load_graph`: one door for bundled names, files and objects."""
+"""`load_graph` opens bundled names, files and objects."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import hashlib
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +14,30 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from accelviz.datasets.bundled import bundled_graphs, load_bundled
-from accelviz.datasets.cache import cached
 from accelviz.datasets.convert import from_edge_index, from_networkx, from_scipy
 from accelviz.datasets.download import PUBLIC, download
 from accelviz.datasets.options import checked_options
 from accelviz.datasets.readers import read_file
+from accelviz.datasets.readers.npz import read_npz
 from accelviz.datasets.readers.registry import known_endings
 from accelviz.datasets.synthetic.table_one import TABLE_ONE
 from accelviz.datasets.synthetic.twins import find_table_entry, twin
 from accelviz.errors import ArgumentError, GraphError
+from accelviz.files import cache_folder, written_whole
 from accelviz.graph import Graph
+
+#: Part of the name of every graph kept on disk; raise it when `twin` starts to draw other graphs.
+_GENERATION = 1
+_BUNDLED = Path(__file__).resolve().parent / "graphs"
+_ACCEPTED = (
+    "a bundled name, a file, a SciPy sparse matrix, a NetworkX graph or a 2 x E edge_index array"
+)
+
+
+def bundled_graphs() -> dict[str, dict[str, Any]]:
+    """Return name to facts (nodes, edges, max_degree, source, ...) of the bundled graphs."""
+    index: dict[str, dict[str, Any]] = json.loads((_BUNDLED / "index.json").read_text("utf-8"))
+    return dict(sorted(index.items(), key=lambda item: int(item[1]["edges"])))
 
 
 def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:
@@ -52,16 +68,17 @@ def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:
     Returns
     -------
     Graph
-        A copy: later changes to the object do not reach it. Columns are sorted, duplicates summed,
-        explicit zeros kept; values of any real dtype are rounded to float32.
+        A new one at each call, which shares no memory with the object. Columns are sorted,
+        duplicates summed, explicit zeros kept; values of any real dtype are rounded to float32.
+        Only a Graph comes back as it is.
 
     Raises
     ------
     GraphError
-        If the name or file is unknown, or the content is no valid sparse matrix: NaN or infinite
-        values, negative or out-of-range indices, complex values, truncated files, pickles.
+        If the name or file is unknown, or the content is not a valid sparse matrix: NaN or
+        infinite values, negative or out-of-range indices, complex values, truncated files, pickles.
     ArgumentError
-        If there is no such option.
+        If an option is unknown.
 
     Examples
     --------
@@ -93,42 +110,36 @@ def _load(graph: Any, options: dict[str, Any]) -> Graph:
     return from_edge_index(array, "graph", "edge_index")
 
 
-_ACCEPTED = (
-    "a bundled name, a file, a SciPy sparse matrix, a NetworkX graph or a 2 x E edge_index array"
-)
-
-
 def _load_named(graph: str | os.PathLike[str], options: dict[str, Any]) -> Graph:
+    bundled = bundled_graphs()
     if isinstance(graph, str):
-        if graph.lower() in bundled_graphs():
+        lowered, entry = graph.lower(), find_table_entry(graph)
+        if lowered in bundled:
             if options:
                 expected = "no options"
-                if find_table_entry(graph):
-                    expected += f", or {graph.lower()}-twin, which has some"
+                expected += f", or {lowered}-twin, which has some" if entry else ""
                 raise ArgumentError(next(iter(options)), "a real graph has no options", expected)
-            return load_bundled(graph.lower())
-        entry = find_table_entry(graph)
+            source = bundled[lowered]["source"]
+            real = read_npz(_BUNDLED / f"{lowered}.npz", name=lowered, source=source)
+            return replace(real, kind="real")
         if entry is not None:
             checked_options(_load_twin, options, f"the twin of {entry.name}")
             return _load_twin(entry.name, **options)
-        if graph.lower() in PUBLIC:
-            public = PUBLIC[graph.lower()]
+        if lowered in PUBLIC:
             read = read_file(download(graph), **options)
-            return replace(read, name=graph.lower(), source=public.url, kind="real")
-        if graph.lower().startswith(("http://", "https://")):
+            return replace(read, name=lowered, source=PUBLIC[lowered].url, kind="real")
+        if lowered.startswith(("http://", "https://")):
             return replace(read_file(download(graph), **options), source=graph)
     path = Path(graph)
-    looks_like_file = isinstance(graph, os.PathLike) or path.exists() or path.suffix
-    if looks_like_file:
+    if isinstance(graph, os.PathLike) or path.exists() or path.suffix:
         return read_file(path, **options)
+    near = difflib.get_close_matches(str(graph).lower(), [*bundled, *TABLE_ONE, *PUBLIC], n=1)
     table_one = ", ".join(entry.name for entry in TABLE_ONE.values())
-    names = [*bundled_graphs(), *TABLE_ONE]
-    near = difflib.get_close_matches(str(graph).lower(), [*names, *PUBLIC], n=1)
     raise GraphError(
         "graph",
         f"there is no graph {graph!r}, nor a file of that name"
         + (f"; did you mean {near[0]}?" if near else ""),
-        f"a bundled graph ({', '.join(bundled_graphs())}), one of Table I ({table_one}), or a file "
+        f"a bundled graph ({', '.join(bundled)}), one of Table I ({table_one}), or a file "
         f"ending in {known_endings()}",
     )
 
@@ -142,5 +153,31 @@ def _load_twin(
     symmetric: bool | None = None,
     cache: bool = False,
 ) -> Graph:
+    """Make a twin; with `cache`, keep it on disk with a checksum, and read it if it is there."""
     knobs = {"locality": locality, "order": order, "seed": seed, "symmetric": symmetric}
-    return cached(twin, name, knobs) if cache else twin(name, **knobs)  # type: ignore[arg-type]
+    if not cache:
+        return twin(name, **knobs)  # type: ignore[arg-type]
+    key = repr((_GENERATION, "twin", name, sorted(knobs.items())))
+    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+    path = cache_folder() / "graphs" / f"{name.lower()}-{digest}.npz"
+    note = path.with_suffix(".json")
+    with contextlib.suppress(OSError, ValueError, KeyError):  # missing or damaged: made again
+        facts = json.loads(note.read_text("utf-8"))
+        if facts.pop("sha256") == _sha256(path):
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = archive["row_pointers"], archive["column_indices"]
+            return Graph(*arrays, np.ones(arrays[1].size, dtype=np.float32), **facts)
+    made = twin(name, **knobs)  # type: ignore[arg-type]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(path) as temporary:
+        np.savez(temporary, row_pointers=made.row_pointers, column_indices=made.column_indices)
+        facts = {key: getattr(made, key) for key in ("shape", "name", "source", "kind")}
+        facts["sha256"] = _sha256(temporary)
+    with written_whole(note) as temporary:
+        temporary.write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    return made
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Options that `load_graph` passes on to whatever opens the graph."""
+"""Options that `load_graph` passes on to the function that opens the graph."""
 
 from __future__ import annotations
 
@@ -15,23 +15,10 @@ def checked_options(
     what: str,
     reserved: Collection[str] = (),
 ) -> None:
-    """Refuse options that are no keyword-only argument of `function`.
+    """Raise an ArgumentError for an option that is not a keyword-only argument of `function`.
 
-    Parameters
-    ----------
-    function : callable
-        That opens the graph.
-    options : mapping
-        Names and values to be passed on.
-    what : str
-        What `function` opens, for the message: "the reader of .txt files".
-    reserved : collection of str
-        Keyword-only arguments that are not the caller's to set.
-
-    Raises
-    ------
-    ArgumentError
-        Naming the first unknown option and those there are.
+    `what` says in the message what `function` opens: "the reader of .txt files". Arguments that are
+    `reserved` are not options.
     """
     known = [
         parameter.name

@@ -177,12 +177,20 @@ class Operands:
         NumPy or CuPy: where the arrays have to be.
     place : callable
         Brings an array there, of which the copy may be kept.
+    take : callable
+        `take(array, order)` gives `array[order]`.
     """
 
-    def __init__(self, plan: Plan, xp: Any = np, place: Callable[[Any], Any] = np.asarray) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        xp: Any = np,
+        place: Callable[[Any], Any] = np.asarray,
+        take: Callable[[Any, Any], Any] = np.take,
+    ) -> None:
         self.operation, self.sizes = plan.operation, plan.sizes
         self.storage, self.cleared = plan.storage, plan.cleared
-        self._xp, self._place = xp, place
+        self._xp, self._place, self._take = xp, place, take
         self._values, self._order = plan.own_values, plan.nonzero_order
         self._own_walked: Any = None
         self._about = f"a matrix of {plan.pattern.shape[0]} x {plan.pattern.shape[1]}"
@@ -241,9 +249,9 @@ class Operands:
 
     def _in_order(self, array: Any) -> Any:
         if self._values is None or array is not self._place(self._values):
-            return array.take(self._place(self._order))
+            return self._take(array, self._place(self._order))
         if self._own_walked is None:  # the graph's own weights never change
-            self._own_walked = array.take(self._place(self._order))
+            self._own_walked = self._take(array, self._place(self._order))
         return self._own_walked
 
     def outputs(

@@ -11,7 +11,6 @@ from typing import Any
 from accelviz.datasets.options import checked_options
 from accelviz.errors import ArgumentError
 from accelviz.ordering.advice import RenumberingAdvice, renumbering_pays
-from accelviz.ordering.bandwidth import reverse_cuthill_mckee
 from accelviz.ordering.community import community_order
 from accelviz.ordering.degree import (
     DegreeHistogram,
@@ -20,8 +19,8 @@ from accelviz.ordering.degree import (
     sort_by_degree,
     windowed_degree_sort,
 )
-from accelviz.ordering.permutation import Permutation, permuted_row_pointers
-from accelviz.ordering.plain import original_order, random_order
+from accelviz.ordering.permutation import Permutation
+from accelviz.ordering.plain import original_order, random_order, reverse_cuthill_mckee
 from accelviz.ordering.rabbit import Dendrogram, rabbit_dendrogram, rabbit_order
 
 __all__ = [
@@ -34,7 +33,6 @@ __all__ = [
     "community_order",
     "degree_sort",
     "original_order",
-    "permuted_row_pointers",
     "rabbit_dendrogram",
     "rabbit_order",
     "random_order",
@@ -72,15 +70,14 @@ def vertex_order(graph: Any, name: str, **parameters: Any) -> Permutation:
     Returns
     -------
     Permutation
-        The same for equal input.
+        Equal input gives equal orders.
 
     Raises
     ------
     GraphError
-        If `graph` is not a valid sparse matrix, or not square where the order needs that: the last
-        three do.
+        If `graph` is not a valid sparse matrix, or not square: the last three orders need that.
     ArgumentError
-        If there is no such order or parameter, or a parameter is out of range.
+        If the order or a parameter is unknown, or a parameter is out of range.
 
     Examples
     --------

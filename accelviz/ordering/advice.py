@@ -13,7 +13,7 @@ from accelviz.errors import GraphError
 
 @dataclass(frozen=True)
 class RenumberingAdvice:
-    """What the AES rule says of a graph; true if renumbering pays.
+    """The AES rule applied to a graph; true if renumbering is likely to pay.
 
     Attributes
     ----------
@@ -38,11 +38,10 @@ class RenumberingAdvice:
     def __str__(self) -> str:
         if math.isnan(self.average_edge_span):
             return "Renumbering does not pay: there is no edge."
-        verdict = "is likely to pay" if self.pays else "is unlikely to pay"
-        sign = ">" if self.pays else "<="
+        verdict, sign = ("likely", ">") if self.pays else ("unlikely", "<=")
         return (
-            f"Renumbering {verdict}: an edge spans {self.average_edge_span:,.1f} ids on average, "
-            f"and sqrt(AES) = {self.root_span:,.1f} {sign} {self.threshold} = "
+            f"Renumbering is {verdict} to pay: an edge spans {self.average_edge_span:,.1f} ids on "
+            f"average, and sqrt(AES) = {self.root_span:,.1f} {sign} {self.threshold} = "
             "floor(sqrt(nodes) / 100)."
         )
 
@@ -67,8 +66,8 @@ def renumbering_pays(graph: Any) -> RenumberingAdvice:
     Notes
     -----
     GNNAdvisor's rule of thumb: `sqrt(AES) > floor(sqrt(N) / 100)`. The right side is 0 below 10,000
-    nodes, where it says yes to every graph that has an edge between two nodes. It asks how well the
-    graph is numbered, not whether it has communities to be found.
+    nodes, where it says yes to every graph with an edge between two nodes. The rule looks at how
+    the graph is numbered, not at whether it has communities.
 
     Examples
     --------

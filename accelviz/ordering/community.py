@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import math
 import random
 from collections.abc import Callable
@@ -13,9 +13,12 @@ import numpy.typing as npt
 from scipy import sparse
 
 from accelviz.datasets import load_graph
-from accelviz.errors import ArgumentError
-from accelviz.ordering.inputs import checked_integer, undirected_pattern
+from accelviz.errors import ArgumentError, checked_integer
 from accelviz.ordering.permutation import Permutation
+from accelviz.ordering.plain import undirected_pattern
+
+#: The community of each row, an integer.
+Labels = npt.NDArray[np.integer[Any]]
 
 
 def community_order(
@@ -45,29 +48,40 @@ def community_order(
     Returns
     -------
     Permutation
-        Communities by their smallest row, the rows of each in their old order: what locality the
-        old order has is kept where the communities allow.
+        Communities are sorted by their smallest row, and the rows of each keep their old order.
 
     Raises
     ------
     GraphError
         If `graph` is not a valid sparse matrix, or not square.
     ArgumentError
-        If there is no such method or its package is not installed, or a number is out of range.
+        If the method is unknown, its package is not installed, or a number is out of range.
 
     Notes
     -----
     The community-based orders that section 3.5.1 of GNNAdvisor compares Rabbit order with.
     """
-    find, library = _method(method)
-    seed = checked_integer("seed", seed, 0)
+    if method == "auto":
+        method = "igraph" if importlib.util.find_spec("igraph") else "networkx"
+    if not isinstance(method, str) or method not in _METHODS:
+        raise ArgumentError("method", f"there is no {method!r}", ", ".join(["auto", *_METHODS]))
+    find, package, install = _METHODS[method]
+    try:
+        library = importlib.import_module(package)
+    except ImportError as error:
+        raise ArgumentError(
+            "method",
+            f"{method!r} needs the package {package}, which is not installed",
+            f"pip install '{install}', or the method 'auto', which takes what there is",
+        ) from error
+    seed = checked_integer("seed", seed, least=0, error=ArgumentError)
     pattern = undirected_pattern(load_graph(graph))
     n_rows = pattern.shape[0]
     if find is not _metis and parts is not None:
         raise ArgumentError("parts", f"got {parts!r}, but Louvain finds the number itself", "None")
     wanted = max(1, round(math.sqrt(n_rows))) if parts is None else parts
-    if checked_integer("parts", wanted, 1) > max(n_rows, 1):
-        raise ArgumentError("parts", f"got {wanted} for {n_rows} rows", "at most one a row")
+    if checked_integer("parts", wanted, error=ArgumentError) > max(n_rows, 1):
+        raise ArgumentError("parts", f"got {wanted} for {n_rows} rows", "at most one for each row")
     if pattern.nnz == 0:  # nothing to find, and the libraries differ in how they say so
         return Permutation.trusted(np.arange(n_rows, dtype=np.int32))
     labels = find(library, pattern, seed, wanted)
@@ -76,9 +90,7 @@ def community_order(
     return Permutation.trusted(order.astype(np.int32))
 
 
-def _networkx(
-    networkx: Any, pattern: sparse.csr_array, seed: int, parts: int
-) -> npt.NDArray[np.integer[Any]]:
+def _networkx(networkx: Any, pattern: sparse.csr_array, seed: int, parts: int) -> Labels:
     graph = networkx.from_scipy_sparse_array(pattern)
     found = networkx.community.louvain_communities(graph, weight=None, seed=seed)
     labels = np.empty(pattern.shape[0], dtype=np.int32)
@@ -87,9 +99,7 @@ def _networkx(
     return labels
 
 
-def _igraph(
-    igraph: Any, pattern: sparse.csr_array, seed: int, parts: int
-) -> npt.NDArray[np.integer[Any]]:
+def _igraph(igraph: Any, pattern: sparse.csr_array, seed: int, parts: int) -> Labels:
     upper = sparse.triu(pattern, format="coo")
     graph = igraph.Graph(n=pattern.shape[0], edges=np.column_stack([upper.row, upper.col]))
     # igraph draws from one generator for all, Python's `random` unless told otherwise.
@@ -100,9 +110,7 @@ def _igraph(
         igraph.set_random_number_generator(random)
 
 
-def _metis(
-    pymetis: Any, pattern: sparse.csr_array, seed: int, parts: int
-) -> npt.NDArray[np.integer[Any]]:
+def _metis(pymetis: Any, pattern: sparse.csr_array, seed: int, parts: int) -> Labels:
     index = pymetis.zero_copy_dtype()
     adjacency = pymetis.CSRAdjacency(
         pattern.indptr.astype(index, copy=False), pattern.indices.astype(index, copy=False)
@@ -113,28 +121,8 @@ def _metis(
 
 
 #: Method, the package it needs, and what to install for it.
-_METHODS: dict[str, tuple[Callable[..., npt.NDArray[np.integer[Any]]], str, str]] = {
+_METHODS: dict[str, tuple[Callable[..., Labels], str, str]] = {
     "igraph": (_igraph, "igraph", "igraph"),
     "networkx": (_networkx, "networkx", "networkx"),
     "metis": (_metis, "pymetis", "pymetis>=2025.2"),
 }
-
-
-def _method(name: str) -> tuple[Callable[..., npt.NDArray[np.integer[Any]]], Any]:
-    """Return the function that finds communities, and the library for it."""
-    if name == "auto":
-        try:
-            return _method("igraph")
-        except ArgumentError:
-            return _method("networkx")
-    if not isinstance(name, str) or name not in _METHODS:
-        raise ArgumentError("method", f"there is no {name!r}", ", ".join(["auto", *_METHODS]))
-    find, package, install = _METHODS[name]
-    try:
-        return find, importlib.import_module(package)
-    except ImportError as error:
-        raise ArgumentError(
-            "method",
-            f"{name!r} needs the package {package}, which is not installed",
-            f"pip install '{install}', or the method 'auto', which takes what there is",
-        ) from error

@@ -11,12 +11,11 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from accelviz.arrays import Ints, Longs
 from accelviz.datasets import load_graph
-from accelviz.errors import ArgumentError
+from accelviz.errors import ArgumentError, checked_integer
 from accelviz.graph import Graph, Pattern
-from accelviz.ordering.inputs import checked_integer
 from accelviz.ordering.permutation import Permutation
 from accelviz.store import Stopwatch
 
@@ -27,7 +26,7 @@ _SMALL_TABLE = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class DegreeHistogram:
-    """How many rows have each degree: all that a partition of degree-sorted rows depends on.
+    """How many rows have each degree. A partition of degree-sorted rows depends on nothing else.
 
     Parameters
     ----------
@@ -37,13 +36,13 @@ class DegreeHistogram:
         How many rows have each of them.
     """
 
-    degrees: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
+    degrees: Longs
+    rows: Longs
 
     @classmethod
-    def of(cls, row_pointers: npt.NDArray[np.int64]) -> DegreeHistogram:
+    def of(cls, row_pointers: Longs) -> DegreeHistogram:
         """Count the degrees of a matrix from its row pointers, int64, shape (n + 1,)."""
-        return _histogram(row_pointers, _degree_counts(row_pointers))
+        return _counted(np.diff(row_pointers))[0]
 
     @classmethod
     def counted(cls, counts: Mapping[int, int]) -> DegreeHistogram:
@@ -52,14 +51,15 @@ class DegreeHistogram:
         Raises
         ------
         ArgumentError
-            If a degree or a number of rows is no integer of at least 0.
+            If a degree or a number of rows is not an integer of at least 0.
         """
         for what, numbers in (("degree", counts.keys()), ("number of rows", counts.values())):
             for number in numbers:
-                if isinstance(number, bool) or not isinstance(number, int | np.integer):
-                    raise ArgumentError("degrees", f"got a {what} of {number!r}", "integers")
-                if number < 0:
-                    raise ArgumentError("degrees", f"got a {what} of {number}", "0 or more")
+                whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+                if not whole or number < 0:
+                    raise ArgumentError(
+                        "degrees", f"got a {what} of {number!r}", "integers of 0 or more"
+                    )
         present = sorted((int(d), int(n)) for d, n in counts.items() if n)
         table = np.array(present, dtype=np.int64).reshape(-1, 2)
         return cls(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
@@ -82,17 +82,17 @@ class DegreeHistogram:
 
 @dataclass(frozen=True, eq=False)
 class RowDegrees:
-    """What is known of a graph's rows: how many have each degree and, perhaps, in which order.
+    """The degrees of a graph's rows: how many rows have each and, perhaps, in which order.
 
     Parameters
     ----------
     histogram : DegreeHistogram
     row_pointers : array of int64, shape (n + 1,), optional
-        Of the graph, where it is at hand: they give the degrees in the order of the rows.
+        Those of the graph, if it is at hand: they give the degrees in the order of the rows.
     """
 
     histogram: DegreeHistogram
-    row_pointers: npt.NDArray[np.int64] | None = None
+    row_pointers: Longs | None = None
 
     @classmethod
     def of(cls, graph: Graph) -> RowDegrees:
@@ -119,7 +119,7 @@ class SortedRows:
     permutation: Permutation
     histogram: DegreeHistogram
     pattern: Pattern
-    nonzero_order: npt.NDArray[Any]
+    nonzero_order: Longs
 
     @classmethod
     def of(cls, graph: Graph) -> tuple[SortedRows, dict[str, float]]:
@@ -185,21 +185,19 @@ def windowed_degree_sort(graph: Any, *, window: int = 8192) -> Permutation:
     GraphError
         If `graph` is not a valid sparse matrix.
     ArgumentError
-        If `window` is no integer of at least 1.
+        If `window` is not an integer of at least 1.
 
     Notes
     -----
     What SELL-C-sigma (Kreutzer et al., 2014) calls its sorting scope. All rows are sorted by
     degree, then dealt back to their windows in that order: a radix sort of two digits.
     """
-    window = checked_integer("window", window, 1)
+    window = checked_integer("window", window, error=ArgumentError)
     order = degree_sort(graph).order
     return Permutation.trusted(_deal_to_windows(order, min(window, max(order.size, 1))))
 
 
-def sort_by_degree(
-    row_pointers: npt.NDArray[np.int64],
-) -> tuple[Permutation, DegreeHistogram]:
+def sort_by_degree(row_pointers: Longs) -> tuple[Permutation, DegreeHistogram]:
     """Sort rows by degree and count the rows of each degree in the same passes.
 
     Parameters
@@ -214,67 +212,36 @@ def sort_by_degree(
     DegreeHistogram
         Of the same rows.
     """
-    counts = _degree_counts(row_pointers)
+    degrees = np.diff(row_pointers)
+    histogram, counts = _counted(degrees)
     if counts is None:
-        order = np.argsort(np.diff(row_pointers), kind="stable").astype(np.int32)
+        order = np.argsort(degrees, kind="stable").astype(np.int32)
     else:
-        order = _place_by_degree(row_pointers, counts)
-    return Permutation.trusted(order), _histogram(row_pointers, counts)
+        order = _place_by_degree(degrees, counts)
+    return Permutation.trusted(order), histogram
 
 
-def _degree_counts(row_pointers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
-    """Rows of each degree from 0 up, or None where that table would outgrow the rows."""
-    largest = _largest_degree(row_pointers)
-    if largest > max(_SMALL_TABLE, _COUNTERS_PER_ROW * (row_pointers.size - 1)):
-        return None
-    counts: npt.NDArray[np.int64] = _count_degrees(row_pointers, largest)
-    return counts
-
-
-def _histogram(
-    row_pointers: npt.NDArray[np.int64], counts: npt.NDArray[np.int64] | None
-) -> DegreeHistogram:
-    if counts is None:
-        return DegreeHistogram(*np.unique(np.diff(row_pointers), return_counts=True))
+def _counted(degrees: Longs) -> tuple[DegreeHistogram, Longs | None]:
+    """Return also the rows of each degree from 0 up, unless that table would outgrow the rows."""
+    if degrees.max(initial=0) > max(_SMALL_TABLE, _COUNTERS_PER_ROW * degrees.size):
+        return DegreeHistogram(*np.unique(degrees, return_counts=True)), None
+    counts = np.bincount(degrees)
     present = np.flatnonzero(counts)
-    return DegreeHistogram(present, counts[present])
+    return DegreeHistogram(present, counts[present]), counts
 
 
 @numba.njit(cache=True, nogil=True)
-def _largest_degree(row_pointers: npt.NDArray[np.int64]) -> int:
-    largest = 0
-    for row in range(row_pointers.size - 1):
-        largest = max(largest, row_pointers[row + 1] - row_pointers[row])
-    return largest
-
-
-@numba.njit(cache=True, nogil=True)
-def _count_degrees(row_pointers: npt.NDArray[np.int64], largest: int) -> npt.NDArray[np.int64]:
-    counts = np.zeros(largest + 1, dtype=np.int64)
-    for row in range(row_pointers.size - 1):
-        counts[row_pointers[row + 1] - row_pointers[row]] += 1
-    return counts
-
-
-@numba.njit(cache=True, nogil=True)
-def _place_by_degree(
-    row_pointers: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int32]:
-    place = np.empty(counts.size, dtype=np.int64)
-    total = 0
-    for degree in range(counts.size):
-        place[degree] = total
-        total += counts[degree]
-    order = np.empty(row_pointers.size - 1, dtype=np.int32)
-    for row in range(row_pointers.size - 1):
-        degree = row_pointers[row + 1] - row_pointers[row]
-        order[place[degree]] = row
-        place[degree] += 1
+def _place_by_degree(degrees: Longs, counts: Longs) -> Ints:
+    place = np.cumsum(counts) - counts
+    order = np.empty(degrees.size, dtype=np.int32)
+    for row in range(degrees.size):
+        order[place[degrees[row]]] = row
+        place[degrees[row]] += 1
     return order
 
 
 @numba.njit(cache=True, nogil=True)
-def _deal_to_windows(order: npt.NDArray[np.int32], window: int) -> npt.NDArray[np.int32]:
+def _deal_to_windows(order: Ints, window: int) -> Ints:
     place = np.arange(0, order.size, window)
     dealt = np.empty_like(order)
     for row in order:

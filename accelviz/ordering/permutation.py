@@ -10,6 +10,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.arrays import Ints, Longs
 from accelviz.errors import GraphError
 from accelviz.graph import MAX_SIDE, Graph, Pattern, frozen
 
@@ -29,7 +30,7 @@ class Permutation:
         If `order` is not a permutation.
     """
 
-    order: npt.NDArray[np.int32]
+    order: Ints
 
     def __post_init__(self) -> None:
         order = np.asarray(self.order)
@@ -37,7 +38,7 @@ class Permutation:
             raise GraphError(
                 "order", f"a {order.ndim}-D array of {order.dtype}", "a 1-D array of integers"
             )
-        if not _is_permutation(order):
+        if not np.array_equal(np.sort(order), np.arange(order.size)):
             raise GraphError(
                 "order",
                 "some rows are missing, repeated or out of range",
@@ -48,7 +49,7 @@ class Permutation:
         object.__setattr__(self, "order", order)
 
     @classmethod
-    def trusted(cls, order: npt.NDArray[np.int32]) -> Permutation:
+    def trusted(cls, order: Ints) -> Permutation:
         """Wrap an order that is a permutation by construction, without checking it again."""
         permutation = object.__new__(cls)
         order.setflags(write=False)
@@ -59,7 +60,7 @@ class Permutation:
         return self.order.size
 
     @cached_property
-    def inverse(self) -> npt.NDArray[np.int32]:
+    def inverse(self) -> Ints:
         """Place of each old row in the new order, int32, shape (n,)."""
         inverse = np.empty_like(self.order)
         inverse[self.order] = np.arange(self.order.size, dtype=np.int32)
@@ -129,17 +130,11 @@ class Permutation:
                 f"{pattern.shape[0]} x {pattern.shape[1]} is not square",
                 "a square matrix when columns are relabelled with the rows",
             )
-        row_pointers = permuted_row_pointers(pattern.row_pointers, self.order)
-        column_indices = np.empty_like(pattern.column_indices)
-        order = np.empty(pattern.nnz, np.int32 if pattern.nnz <= MAX_SIDE else np.int64)
-        _gather_rows(
-            pattern.row_pointers,
-            pattern.column_indices,
-            self.order,
-            row_pointers,
-            column_indices,
-            order,
-        )
+        degrees = pattern.degrees[self.order]
+        row_pointers = np.concatenate([[0], np.cumsum(degrees, dtype=np.int64)])
+        order: Any = np.empty(pattern.nnz, np.int32 if pattern.nnz <= MAX_SIDE else np.int64)
+        old = (pattern.row_pointers, pattern.column_indices)
+        column_indices = _gather_rows(*old, self.order, row_pointers, order)
         if columns:
             column_indices = self.inverse[column_indices]
             _sort_each_row(row_pointers, column_indices, order)
@@ -159,52 +154,22 @@ class Permutation:
 
 
 @numba.njit(cache=True, nogil=True)
-def _is_permutation(order: npt.NDArray[np.integer[Any]]) -> bool:
-    seen = np.zeros(order.size, dtype=np.bool_)
-    for row in order:
-        if row < 0 or row >= order.size or seen[row]:
-            return False
-        seen[row] = True
-    return True
-
-
-@numba.njit(cache=True, nogil=True)
-def permuted_row_pointers(
-    row_pointers: npt.NDArray[np.int64], order: npt.NDArray[np.int32]
-) -> npt.NDArray[np.int64]:
-    """Row pointers, int64 (n + 1,), of the matrix whose row `i` is row `order[i]`."""
-    permuted = np.empty(row_pointers.size, dtype=np.int64)
-    permuted[0] = 0
-    for place in range(order.size):
-        row = order[place]
-        permuted[place + 1] = permuted[place] + row_pointers[row + 1] - row_pointers[row]
-    return permuted
-
-
-@numba.njit(cache=True, nogil=True, parallel=True)
 def _gather_rows(
-    row_pointers: npt.NDArray[np.int64],
-    column_indices: npt.NDArray[np.int32],
-    order: npt.NDArray[np.int32],
-    new_pointers: npt.NDArray[np.int64],
-    new_columns: npt.NDArray[np.int32],
-    nonzero_order: npt.NDArray[Any],
-) -> None:
-    for place in numba.prange(order.size):
+    row_pointers: Longs, column_indices: Ints, order: Ints, new_pointers: Longs, nonzeros: Longs
+) -> Ints:
+    new_columns = np.empty_like(column_indices)
+    for place in range(order.size):
         source = row_pointers[order[place]]
         target = new_pointers[place]
         for k in range(new_pointers[place + 1] - target):
             new_columns[target + k] = column_indices[source + k]
-            nonzero_order[target + k] = source + k
+            nonzeros[target + k] = source + k
+    return new_columns
 
 
-@numba.njit(cache=True, nogil=True, parallel=True)
-def _sort_each_row(
-    row_pointers: npt.NDArray[np.int64],
-    column_indices: npt.NDArray[np.int32],
-    nonzero_order: npt.NDArray[Any],
-) -> None:
-    for row in numba.prange(row_pointers.size - 1):
+@numba.njit(cache=True, nogil=True)
+def _sort_each_row(row_pointers: Longs, column_indices: Ints, nonzero_order: Longs) -> None:
+    for row in range(row_pointers.size - 1):
         start, stop = row_pointers[row], row_pointers[row + 1]
         places = np.argsort(column_indices[start:stop])
         column_indices[start:stop] = column_indices[start:stop][places]

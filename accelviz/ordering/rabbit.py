@@ -3,29 +3,28 @@
 Arai et al., "Rabbit Order: Just-in-Time Parallel Reordering for Fast Graph Analysis" (IPDPS 2016);
 the renumbering of GNNAdvisor (section 3.5.1). This is an implementation of our own and serial.
 
-**Merging.** At first each vertex is a community of its own. The vertices are visited once each, by
+**Merging.** At first each vertex is a community of its own. Each vertex is visited once, by
 ascending degree. Vertex `u` stands for the community that has gathered in it by then. Merging it
 into a neighboring community `v` would raise the modularity by
 
     2 (w(u, v) / 2m - s(u) s(v) / (2m)^2)
 
-with `w` the edges between the two, `s` the degrees of a community's vertices summed and `2m` that
-sum over the whole graph. `u` joins the neighbor with the largest gain if that is positive, the one
-of smallest id among equals; otherwise it stays a community of the top level. Low degrees come first
-because their lists are short and their choice is clear; the hubs then find most of their neighbors
-merged already. Equal degrees are visited in a scattered, though fixed, order: along a path or a
-grid numbered line by line, neighbors visited in a row would all join one growing community, which
-is bad for the modularity and takes quadratic time.
+Here `w` counts the edges between the two, `s` sums the degrees of a community's vertices, and `2m`
+sums those of the whole graph. `u` joins the neighbor with the largest gain if that is positive (of
+equal ones, the smallest id); otherwise it stays a community of the top level. Low degrees come
+first because their lists are short; the hubs then find most of their neighbors merged already.
+Equal degrees are visited in a scattered but fixed order. Along a path, neighbors visited one after
+the other would all join one growing community: a bad modularity, and quadratic time.
 
 **Lazy aggregation.** A merge only notes that `v` now also owns the edge list of `u`. When `v` is
-visited, it reads the lists it owns, asks a union-find which community each neighbor belongs to by
-then, and adds up equal ones. The shorter list goes back into the space of the lists it was read
-from, so no merge allocates and the memory stays that of one copy of the nonzeros.
+visited, it reads the lists it owns, asks a union-find for the community of each neighbor, and adds
+up equal ones. The shorter list goes back into the space of the lists it was read from, so no merge
+allocates memory.
 
-**Numbering.** The merges form a forest: the parent of `u` is the vertex it joined. Numbering the
-trees depth first, a vertex before its children and the children in the order in which they joined,
-makes each subtree one run of numbers, and also each community as it stood after any merge. Small
-communities thus lie inside larger ones, at every size of cache.
+**Numbering.** The merges form a forest: the parent of `u` is the vertex it joined. The trees are
+numbered depth first: a vertex before its children, the children in the order in which they joined.
+So each subtree is one run of numbers, and so is each community after any merge. Small communities
+lie inside larger ones, for every size of cache.
 """
 
 from __future__ import annotations
@@ -36,17 +35,16 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from accelviz.arrays import Ints, Longs
 from accelviz.datasets import load_graph
-from accelviz.ordering.degree import sort_by_degree
-from accelviz.ordering.inputs import undirected_pattern
-from accelviz.ordering.permutation import Permutation, permuted_row_pointers
+from accelviz.ordering.permutation import Permutation
+from accelviz.ordering.plain import undirected_pattern
 
 
 @dataclass(frozen=True, eq=False)
 class Dendrogram:
-    """Which vertex joined which, and when: all that Rabbit order finds out about a graph.
+    """Which vertex joined which, and when: the result of Rabbit order's merging.
 
     Attributes
     ----------
@@ -60,9 +58,9 @@ class Dendrogram:
         Of the communities of the top level; NaN for a graph without edges.
     """
 
-    visits: npt.NDArray[np.int32]
-    parents: npt.NDArray[np.int32]
-    sizes: npt.NDArray[np.int32]
+    visits: Ints
+    parents: Ints
+    sizes: Ints
     modularity: float
 
     @property
@@ -71,9 +69,13 @@ class Dendrogram:
         return int(np.count_nonzero(self.parents < 0))
 
     @cached_property
-    def communities(self) -> npt.NDArray[np.int32]:
+    def communities(self) -> Ints:
         """Community of the top level of each vertex, by its root's id; int32, shape (n,)."""
-        return _roots(self.visits, self.parents)
+        ids = np.arange(self.parents.size, dtype=np.int32)
+        found = np.where(self.parents < 0, ids, self.parents)
+        while not np.array_equal(found, further := found[found]):  # twice as far up each time
+            found = further
+        return found
 
     def numbering(self) -> Permutation:
         """Return the depth-first order of the vertices: each subtree is one run."""
@@ -126,27 +128,18 @@ def rabbit_dendrogram(graph: Any) -> Dendrogram:
     """
     pattern = undirected_pattern(load_graph(graph))
     row_pointers = pattern.indptr.astype(np.int64)
-    visits = _scattered_by_degree(row_pointers)
-    parents, sizes, modularity = _merge(row_pointers, pattern.indices, visits)
+    neighbors = pattern.indices.astype(np.int32, copy=False)
+    degrees = np.diff(row_pointers)
+    # By ascending degree: equal degrees scattered, vertices without an edge in order.
+    scattered = np.random.default_rng(0).permutation(degrees.size).astype(np.int32)
+    visits = scattered[np.argsort(degrees[scattered], kind="stable")]
+    visits[: np.count_nonzero(degrees == 0)].sort()
+    parents, sizes, modularity = _merge(row_pointers, neighbors, visits)
     return Dendrogram(visits, parents, sizes, float(modularity))
 
 
-def _scattered_by_degree(row_pointers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """Vertices by ascending degree, equal degrees scattered, vertices without edge in order."""
-    scattered = np.random.default_rng(0).permutation(row_pointers.size - 1).astype(np.int32)
-    by_degree, histogram = sort_by_degree(permuted_row_pointers(row_pointers, scattered))
-    visits = by_degree.apply(scattered)
-    alone = int(histogram.rows[histogram.degrees == 0].sum())
-    visits[:alone].sort()
-    return visits
-
-
 @numba.njit(cache=True, nogil=True)
-def _merge(
-    row_pointers: npt.NDArray[np.int64],
-    neighbors: npt.NDArray[np.int32],
-    visits: npt.NDArray[np.int32],
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], float]:
+def _merge(row_pointers: Longs, neighbors: Ints, visits: Ints) -> tuple[Ints, Ints, float]:
     """Visit and merge: parents, sizes and the modularity. Writes over `neighbors`.
 
     A vertex's room is its own stretch of `neighbors`, of which the first `used[vertex]` entries
@@ -218,7 +211,7 @@ def _merge(
 
 
 @numba.njit(cache=True, nogil=True)
-def _find(joined: npt.NDArray[np.int32], v: int) -> int:
+def _find(joined: Ints, v: int) -> int:
     """Community that `v` belongs to by now; halves the path to it on the way."""
     while joined[v] != v:
         joined[v] = joined[joined[v]]
@@ -227,22 +220,7 @@ def _find(joined: npt.NDArray[np.int32], v: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def _roots(visits: npt.NDArray[np.int32], parents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Root of each vertex's tree."""
-    roots = np.arange(visits.size, dtype=np.int32)
-    # A parent is a root or is visited later, so from the last visit on its root is known.
-    for u in visits[::-1]:
-        if parents[u] >= 0:
-            roots[u] = roots[parents[u]]
-    return roots
-
-
-@numba.njit(cache=True, nogil=True)
-def _depth_first(
-    visits: npt.NDArray[np.int32],
-    parents: npt.NDArray[np.int32],
-    sizes: npt.NDArray[np.int32],
-) -> npt.NDArray[np.int32]:
+def _depth_first(visits: Ints, parents: Ints, sizes: Ints) -> Ints:
     """Order of the vertices: trees by their roots' visits, children by theirs."""
     n = visits.size
     order = np.empty(n, dtype=np.int32)

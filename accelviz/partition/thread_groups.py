@@ -21,46 +21,6 @@ def thread_groups(block_size: int, n_cols: int) -> int:
     return max(1, block_size // n_cols)
 
 
-def coo_rows(row_pointers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """Spell out the row of each nonzero, which COO stores and CSR does not.
-
-    Parameters
-    ----------
-    row_pointers : array of int64, shape (n_rows + 1,)
-
-    Returns
-    -------
-    array of int32, shape (nnz,)
-        The paper's `tarInd`.
-    """
-    rows = np.arange(row_pointers.size - 1, dtype=np.int32)
-    return np.repeat(rows, np.diff(row_pointers))
-
-
-def edge_workload(rows: npt.NDArray[np.int32], groups: int, start: int, stop: int) -> Workload:
-    """Return blocks `start` to `stop` - 1 where each group of a block has one edge.
-
-    Parameters
-    ----------
-    rows : array of int32, shape (nnz,)
-        The row of each nonzero.
-    groups : int
-        Groups of a block.
-    start, stop : int
-        Blocks.
-
-    Returns
-    -------
-    Workload
-        A record for each nonzero; its `warp` is the group.
-    """
-    last = min(stop * groups, rows.size)
-    first = min(start * groups, last)
-    edges = np.arange(first, last)
-    one_each = np.ones(edges.size, dtype=np.int32)
-    return Workload(edges // groups, edges % groups, rows[first:last], edges, one_each)
-
-
 def vertex_workload(
     row_pointers: npt.NDArray[np.int64], groups: int, start: int, stop: int
 ) -> Workload:
@@ -87,40 +47,6 @@ def vertex_workload(
     row = start + owner
     return Workload(
         row, place % groups, row, row_pointers[row] + place, np.minimum(degrees, 1)[owner]
-    )
-
-
-def edge_summary(rows: RowDegrees, n_cols: int, groups: int) -> PartitionSummary:
-    """Give each of a block's thread groups one nonzero, and add every product by an atomic.
-
-    Parameters
-    ----------
-    rows : RowDegrees
-    n_cols : int
-        Columns of X, for the atomics.
-    groups : int
-        Thread groups of a block; they are what counts as its warps.
-    """
-    nnz = rows.histogram.nnz
-    blocks = -(-nnz // groups)
-    shared = cut = None
-    if rows.row_pointers is not None:
-        begin, end = rows.row_pointers[:-1], rows.row_pointers[1:]
-        work = end > begin
-        begin, last = begin[work], end[work] - 1
-        boundaries = last // groups - begin // groups
-        cut = int(np.count_nonzero(boundaries))
-        shared = int(np.count_nonzero(last - begin > boundaries))
-    return PartitionSummary(
-        blocks=blocks,
-        warps=blocks * groups,
-        slots=blocks * groups,
-        loads=Loads.counted(np.array([0, nnz])),
-        metadata_bytes=0,
-        rows_shared=shared,
-        rows_cut=cut,
-        shared_atomics=0,
-        global_atomics=nnz * n_cols,
     )
 
 

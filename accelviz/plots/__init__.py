@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from accelviz.plots.assignment import block_assignment
-from accelviz.plots.card import graph_card, nonzero_pattern
 from accelviz.plots.degrees import degree_histogram, degree_shares
+from accelviz.plots.graphs import graph_card, locality_brackets, nonzero_pattern
 from accelviz.plots.grids import limit_grid, speedup_grid
 from accelviz.plots.lanes import lane_map
-from accelviz.plots.load_histograms import warp_loads
-from accelviz.plots.loads import block_close_ups, load_maps
-from accelviz.plots.locality import locality_brackets
+from accelviz.plots.loads import block_close_ups, load_maps, warp_loads
 from accelviz.plots.measured import speedup_bars, speedup_ranges, time_against_columns
 from accelviz.plots.memory import access_map
 from accelviz.plots.metadata import metadata_layout

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PolyCollection
-from matplotlib.colors import to_rgb
+from matplotlib.collections import LineCollection
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import MaxNLocator
 
 from accelviz.analysis.ownership import Assignment
-from accelviz.plots.style import GREY, IDLE, ROW_COLOURS, new_axes, tell, tidy
-from accelviz.plots.texts import ink, points
+from accelviz.plots.drawing import Look, count_ticks, new_axes, nothing, points, rectangles
+from accelviz.plots.labels import beside, counted, head
+from accelviz.plots.style import GREY, IDLE, ROW_COLOURS, ink, paler, tell, tidy
 
 #: Height of a row's bar, the gap before a row that shares no block with the one above it, and the
 #: inches of a row with its gap.
@@ -25,8 +23,8 @@ _BAR, _GAP, _INCHES = 0.82, 0.45, 0.185
 _HIGHEST = 11.0
 #: Nonzeros in all up to which those of a run are parted by lines.
 _PARTED = 400
-#: Longest bar up to which every nonzero has the same width; and the shortest bar's share of the
-#: longest from which that does no harm either.
+#: Every nonzero has the same width if the longest bar has at most so many of them, or if the
+#: shortest has at least this share of the longest.
 _LINEAR, _ALIKE = 100, 0.1
 #: Points that a digit of a warp's number takes, a letter of the note, and one of the bold title;
 #: and points between two nonzeros that leave room for a line.
@@ -51,12 +49,15 @@ def block_assignment(shown: Assignment, *, ax: Axes | None = None) -> Axes:
     -------
     Axes
         A line for each row, in the order in which the kernel walks them. Colours are blocks, shades
-        the warps within; a warp's number is written where there is room. What is grey belongs to
+        the warps within; a warp's number is written where there is room. Grey nonzeros belong to
         blocks that are not shown. Where short rows meet long ones, the axis has a square-root
         scale, which its label says.
     """
     rows, runs = shown.rows, shown.runs
-    line = _lines(shown)
+    reach = _reach(shown)
+    parted = np.zeros(len(reach))  # where no block goes on in the next row
+    parted[1:] = reach["min"].to_numpy()[1:] > reach["max"].to_numpy()[:-1]
+    line = np.arange(len(reach)) + _GAP * np.cumsum(parted)
     height = (line.max(initial=0) + 1) * _INCHES + 1.4
     ax = new_axes(ax, figsize=(9.5, float(np.clip(height, 2.0, _HIGHEST))))
     place = pd.Series(line, index=rows["row"])
@@ -66,54 +67,38 @@ def block_assignment(shown: Assignment, *, ax: Axes | None = None) -> Axes:
     _horizontal(ax, shown, low, high)
     ax.set_ylim(line.max(initial=0) + 0.7, -0.7)
     if len(rows):
-        _bars(ax, line, np.full(len(rows), low), np.maximum(end, low), IDLE, zorder=1)
+        ends = np.maximum(end, low)
+        rectangles(ax, low, ends, line - _BAR / 2, line + _BAR / 2, fc=IDLE, lw=0, zorder=1)
         _runs(ax, shown, place)
         _labels(ax, shown, place, pd.Series(end, index=rows["row"]))
         goes_on = rows["degree"].to_numpy() > end
         if goes_on.any():  # an empty line would upset the layout
             ax.plot(end[goes_on], line[goes_on], ">", color=GREY, ms=5, clip_on=False)
     else:
-        ax.text(0.5, 0.5, "nothing to show", ha="center", transform=ax.transAxes, color=GREY)
+        nothing(ax, "nothing to show")
     step = max(1, int(np.ceil(len(rows) * _LINE_OF_TEXT / points(ax)[1])))
     names = [f"{row:,}" for row in rows["row"]]
-    if shown.order == "kernel":
+    kernel = shown.order == "kernel"
+    if kernel:
         names = [f"{name} ({row:,})" for name, row in zip(names, rows["caller_row"], strict=True)]
-        ax.set_ylabel("row (caller's row)")
-    else:
-        ax.set_ylabel("row")
+    ax.set_ylabel("row" + " (caller's row)" * kernel)
     ax.set_yticks(line[::step], names[::step], fontsize=8)
     ax.tick_params(axis="y", length=0)
     title = f"{shown.strategy} on {shown.graph}: {_loads(shown)}"
     note = f"{_share(shown)}; a colour is a block, a shade a {shown.worker} with its number"
-    _heading(ax, title, note + "; grey: not shown" * (not shown.whole))
+    width = points(ax)[0]
+    notes = textwrap.wrap(note + "; grey: not shown" * (not shown.whole), int(width / _LETTER))
+    small: Look = {"xycoords": "axes fraction", "fontsize": 9, "color": GREY}
+    beside(ax, "\n".join(notes), (0, 1), (0, 5), **small)
+    head(ax, textwrap.fill(title, int(width / _BOLD)), 11, pad=8 + 12 * len(notes))
     tell(ax, f"{title}. Shown: {_share(shown)}. {_longest(shown)}")
     return tidy(ax)
 
 
-def _heading(ax: Axes, title: str, note: str) -> None:
-    width = points(ax)[0]
-    notes = textwrap.wrap(note, int(width / _LETTER))
-    ax.annotate(
-        "\n".join(notes),
-        (0, 1),
-        xytext=(0, 5),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontsize=9,
-        color=GREY,
-    )
-    text = "\n".join(textwrap.wrap(title, int(width / _BOLD)))
-    ax.set_title(text, loc="left", fontsize=11, fontweight="bold", pad=8 + 12 * len(notes))
-
-
-def _lines(shown: Assignment) -> npt.NDArray[np.float64]:
-    """Place the rows one apart, with a gap where no block goes on in the next one."""
+def _reach(shown: Assignment) -> pd.DataFrame:
+    """Return the first and the last block of each row that is shown, -1 if none is."""
     reach = shown.runs.groupby("row")["block"].agg(["min", "max"])
-    reach = reach.reindex(shown.rows["row"], fill_value=-1)
-    gap = np.zeros(len(reach))
-    gap[1:] = reach["min"].to_numpy()[1:] > reach["max"].to_numpy()[:-1]
-    lines: npt.NDArray[np.float64] = np.arange(len(reach)) + _GAP * np.cumsum(gap)
-    return lines
+    return reach.reindex(shown.rows["row"], fill_value=-1)
 
 
 def _horizontal(ax: Axes, shown: Assignment, low: int, high: int) -> None:
@@ -132,27 +117,11 @@ def _horizontal(ax: Axes, shown: Assignment, low: int, high: int) -> None:
         fits = (round_numbers > span / 40) & (round_numbers < span / 1.25)
         ax.set_xticks([low, *(low + round_numbers[fits]), high])
         label += " (square-root scale: the further right, the narrower)"
+        ax.xaxis.set_major_formatter("{x:,.0f}")
     else:
-        ax.xaxis.set_major_locator(MaxNLocator(10, integer=True, min_n_ticks=1))
-    ax.xaxis.set_major_formatter("{x:,.0f}")
+        count_ticks(ax.xaxis, most=10, least=1)
     ax.set_xlim(low, high + span * 0.03)
     ax.set_xlabel(label)
-
-
-def _bars(
-    ax: Axes,
-    line: npt.NDArray[np.float64],
-    begin: npt.NDArray[np.int64],
-    end: npt.NDArray[np.float64],
-    colours: str | Sequence[tuple[float, float, float]],
-    *,
-    zorder: int,
-) -> PolyCollection:
-    low, high = line - _BAR / 2, line + _BAR / 2
-    corners = np.stack([begin, low, begin, high, end, high, end, low], axis=1)
-    bars = PolyCollection(list(corners.reshape(-1, 4, 2)), facecolors=colours, lw=0, zorder=zorder)
-    ax.add_collection(bars, autolim=False)
-    return bars
 
 
 def _runs(ax: Axes, shown: Assignment, place: pd.Series) -> None:
@@ -162,38 +131,30 @@ def _runs(ax: Axes, shown: Assignment, place: pd.Series) -> None:
     begin = runs["place"].to_numpy()
     end = begin + runs["count"].to_numpy()
     colours = [
-        _shade(ROW_COLOURS[i % len(ROW_COLOURS)], warp % 2)
+        paler(ROW_COLOURS[i % len(ROW_COLOURS)], 0.5 if warp % 2 else 1)
         for i, warp in zip(rank[runs["block"]], runs["warp"], strict=True)
     ]
     points_wide = points(ax)[0] * _LEFT_OVER
     width = (_transformed(ax, end) - _transformed(ax, begin)) * points_wide
-    bars = _bars(ax, line, begin, end, colours, zorder=2)
-    bars.set(edgecolor="white", linewidth=np.minimum(width * 0.12, 1.2))
+    edge: Look = {"ec": "white", "linewidths": np.minimum(width * 0.12, 1.2)}
+    low, high = line - _BAR / 2, line + _BAR / 2
+    rectangles(ax, begin, end, low, high, fc=colours, **edge, zorder=2)
     if end.size and (end - begin).sum() <= _PARTED:
         inner = np.concatenate([np.arange(*run) for run in zip(begin + 1, end, strict=True)])
         height = np.repeat(line, end - begin - 1)
         apart = (_transformed(ax, inner + 1) - _transformed(ax, inner)) * points_wide > _APART
         inner, height = inner[apart], height[apart]
         marks = np.stack([inner, height - _BAR / 2, inner, height + _BAR / 2], axis=1)
-        parts = LineCollection(
-            list(marks.reshape(-1, 2, 2)), colors="white", linewidths=0.5, alpha=0.6, zorder=3
-        )
-        ax.add_collection(parts, autolim=False)
+        look: Look = {"colors": "white", "linewidths": 0.5, "alpha": 0.6, "zorder": 3}
+        ax.add_collection(LineCollection(list(marks.reshape(-1, 2, 2)), **look), autolim=False)
     texts = runs["warp"].astype(str)
     room = width > texts.str.len().to_numpy() * _DIGIT + 1
     middle = (_transformed(ax, begin) + _transformed(ax, end)) / 2
     for i in np.flatnonzero(room):
-        ax.text(
-            middle[i],
-            line[i],
-            texts.iloc[i],
-            ha="center",
-            va="center_baseline",
-            fontsize=7.5,
-            color=ink(colours[i]),
-            transform=ax.get_yaxis_transform(),
-            path_effects=[withStroke(linewidth=2, foreground=colours[i])],  # over the lines
-        )
+        style: Look = {"ha": "center", "va": "center_baseline", "color": ink(colours[i])}
+        halo = [withStroke(linewidth=2, foreground=colours[i])]  # over the lines
+        of_axis: Look = {"transform": ax.get_yaxis_transform(), "path_effects": halo}
+        ax.text(middle[i], line[i], texts.iloc[i], fontsize=7.5, **style, **of_axis)
     for run in shown.runs[shown.runs["count"] == 0].itertuples():
         colour = ROW_COLOURS[rank[run.block] % len(ROW_COLOURS)]
         y = place[run.row]
@@ -211,15 +172,16 @@ def _transformed(ax: Axes, x: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 def _labels(ax: Axes, shown: Assignment, place: pd.Series, end: pd.Series) -> None:
     """Name the blocks at the end of the rows: once for neighboring rows with the same blocks."""
-    reach = shown.runs.groupby("row")["block"].agg(["min", "max"])
-    reach = reach.reindex(shown.rows["row"], fill_value=-1).reset_index()
+    reach = _reach(shown).reset_index()
     group = (reach[["min", "max"]].diff() != 0).any(axis=1).cumsum()
     degrees = shown.rows.set_index("row")["degree"]
     blocks = shown.blocks.set_index("block")
     for _, rows in reach.groupby(group.to_numpy()):
         first, last = int(rows["min"].iloc[0]), int(rows["max"].iloc[0])
         degree = degrees[rows["row"]]
-        text = _rows_text(len(rows), degree)
+        low, high = int(degree.min()), int(degree.max())
+        text = f"{len(rows)} rows of degree" if len(rows) > 1 else "a row of degree"
+        text += f" {low:,}" if low == high else f"s {low:,} to {high:,}"
         if first < 0:
             text = f"no block: {text}"
         elif first < last:
@@ -228,26 +190,13 @@ def _labels(ax: Axes, shown: Assignment, place: pd.Series, end: pd.Series) -> No
             hidden = int(blocks.loc[first, "rows"] - blocks.loc[first, "rows_shown"])
             text = f"block {first:,}: {text}" + (f", {hidden:,} more not shown" if hidden else "")
         lines = place[rows["row"]]
-        beside = (lines - lines.mean()).abs() < (1 + _BAR) / 2  # the bars that it could hide
-        ax.annotate(
-            text,
-            (float(_transformed(ax, end[rows["row"]][beside].max())), lines.mean()),
-            xytext=(5, 0),
-            xycoords=ax.get_yaxis_transform(),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-        )
-
-
-def _rows_text(count: int, degree: pd.Series) -> str:
-    low, high = int(degree.min()), int(degree.max())
-    degrees = f"degree {low:,}" if low == high else f"degrees {low:,} to {high:,}"
-    return f"{count} rows of {degrees}" if count > 1 else f"a row of {degrees}"
+        near = (lines - lines.mean()).abs() < (1 + _BAR) / 2  # the bars that it could hide
+        at = (float(_transformed(ax, end[rows["row"]][near].max())), lines.mean())
+        beside(ax, text, at, (5, 0), xycoords=ax.get_yaxis_transform(), va="center", fontsize=8)
 
 
 def _loads(shown: Assignment) -> str:
-    """Say how the warps of a block differ, which is what a partition is to prevent."""
+    """Say how much the warps of a block differ."""
     busy = shown.blocks[shown.blocks["warps"] > 0]
     if not len(busy):
         return "no nonzero"
@@ -261,18 +210,14 @@ def _loads(shown: Assignment) -> str:
 
 def _share(shown: Assignment) -> str:
     if shown.whole:
-        reach = shown.runs.groupby("row")["block"].agg(["min", "max"])
+        reach = _reach(shown)
         cut = int((reach["min"] < reach["max"]).sum())
-        blocks, rows = _count(shown.n_blocks, "block"), _count(shown.n_rows, "row")
+        blocks, rows = counted(shown.n_blocks, "block"), counted(shown.n_rows, "row")
         return f"{blocks} for {rows}, {cut or 'none'} of these cut over several blocks"
     nonzeros = int(shown.runs["count"].sum())
     share = nonzeros / max(1, shown.nnz)
     part = f"{share:.1%}" if share >= 0.001 else f"one in {1 / share:,.0f}" if share else "none"
-    return f"{len(shown.blocks):,} of {_count(shown.n_blocks, 'block')}, {part} of the nonzeros"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return f"{len(shown.blocks):,} of {counted(shown.n_blocks, 'block')}, {part} of the nonzeros"
 
 
 def _longest(shown: Assignment) -> str:
@@ -286,11 +231,5 @@ def _longest(shown: Assignment) -> str:
     found = over.loc[row]
     return (
         f"Row {row:,} has most nonzeros, {found['nonzeros']:,}, on "
-        f"{_count(found['warps'], shown.worker)} of {_count(found['blocks'], 'block')}."
+        f"{counted(found['warps'], shown.worker)} of {counted(found['blocks'], 'block')}."
     )
-
-
-def _shade(colour: str, odd: int) -> tuple[float, float, float]:
-    """Return the colour for even warps, halfway to white for odd ones."""
-    red, green, blue = (1 - (1 - part) * (0.5 if odd else 1) for part in to_rgb(colour))
-    return red, green, blue

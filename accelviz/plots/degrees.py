@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.ticker import (
-    FuncFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullFormatter,
-    PercentFormatter,
-)
+from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from accelviz.analysis.degrees import (
     LongestRows,
@@ -27,32 +21,26 @@ from accelviz.analysis.degrees import (
     longest_rows,
 )
 from accelviz.errors import ArgumentError
-from accelviz.plots.labels import write_title
+from accelviz.plots.drawing import Look, count_ticks, log_ticks, new_axes, nothing, points
+from accelviz.plots.labels import beside, counted, write_title
 from accelviz.plots.quantities import percent_text
-from accelviz.plots.style import (
-    BLUE,
-    GREY,
-    IDLE,
-    ORANGE,
-    PLAIN,
-    VERMILLION,
-    new_axes,
-    tell,
-    tidy,
-)
+from accelviz.plots.style import BLUE, GREY, IDLE, ORANGE, PLAIN, VERMILLION, tell, tidy
+
+Degrees = npt.NDArray[np.int64]
 
 #: Of more distinct degrees than this, points and bars would run into each other.
 MOST_POINTS, MOST_BARS = 500, 60
 _LABEL = "degree (nonzeros in a row)"
 #: Rows per degree, which may be a fraction.
 _FRACTION = FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+_BARS: Look = {"align": "edge", "color": BLUE, "ec": "white", "lw": 0.6, "zorder": 3}
 #: Points that a letter of a band's label is wide, at 8 points.
 _LETTER = 4.6
 
 
 def degree_histogram(
-    degrees: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int64],
+    degrees: Degrees,
+    rows: Degrees,
     *,
     scale: str = "log",
     bounds: Mapping[int, str] | None = None,
@@ -66,19 +54,19 @@ def degree_histogram(
         The degrees that occur, ascending, and how many rows have each of them: those of
         `ordering.DegreeHistogram`.
     scale : {"log", "linear"}
-        Both axes logarithmic, or both linear. Logarithmic ones cannot show the rows of degree 0,
-        which are named in the picture. Linear ones end where 99 % of the rows do if the longest row
-        is more than four times as long, and the rest is named in the picture.
+        Both axes logarithmic, or both linear. Logarithmic ones cannot show the rows of degree 0;
+        the picture says how many they are. If the longest row is more than four times as long as
+        99 % of the rows, linear axes end there, and the picture says how many rows are beyond.
     bounds : mapping of int to str, optional
-        Degrees at which something changes, with what holds up to there; drawn as shaded bands.
+        The last degree of a band and the band's label; bands are shaded.
     ax : Axes, optional
         Where to draw; a new figure, with a title, if not given.
 
     Returns
     -------
     Axes
-        A point a degree, or a bar a degree on linear axes. Of more than 500 distinct degrees (on
-        linear ones: of more than 60) ranges are counted; the label of the rows says so.
+        A point for each degree, or a bar on linear axes. More than 500 distinct degrees (60 on
+        linear axes) are counted in ranges; the label of the rows says so.
 
     Raises
     ------
@@ -96,7 +84,7 @@ def degree_histogram(
     if rows[degrees > 0].any() or (scale == "linear" and rows.any()):
         _shade(ax, bounds or {})
     else:
-        ax.text(0.5, 0.5, title, ha="center", transform=ax.transAxes, color=GREY)
+        nothing(ax, title)
     n_rows, zero = int(rows.sum()), int(rows[degrees == 0].sum())
     none = f", {zero:,} of them without a nonzero" if zero else ""
     tell(ax, f"Degree histogram of {n_rows:,} rows{none}, {scale} axes: {title}.")
@@ -104,8 +92,8 @@ def degree_histogram(
 
 
 def degree_shares(
-    degrees: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int64],
+    degrees: Degrees,
+    rows: Degrees,
     *,
     bounds: Mapping[int, str] | None = None,
     share: float = 0.01,
@@ -119,10 +107,10 @@ def degree_shares(
         The degrees that occur, ascending, and how many rows have each of them: those of
         `ordering.DegreeHistogram`.
     bounds : mapping of int to str, optional
-        Degrees at which something changes, with what holds up to there; drawn as shaded bands with
-        the share of the rows and of the nonzeros that lies in each.
+        The last degree of a band and the band's label; bands are shaded, and each says its share of
+        the rows and of the nonzeros.
     share : float
-        Of how many of the longest rows the title speaks, above 0 and at most 1.
+        The part of the rows, the longest ones, that the title is about: above 0, at most 1.
     ax : Axes, optional
         Where to draw; a new figure if not given.
 
@@ -147,27 +135,28 @@ def degree_shares(
     ax.set_ylim(0, 1.24 if bounds else 1.04)
     ax.set_yticks(np.linspace(0, 1, 6))
     ax.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
-    ax.xaxis.set_major_formatter(PLAIN)
-    _few_ticks(ax.xaxis)
+    log_ticks(ax.xaxis, PLAIN, 40)
     ax.set_xlabel(_LABEL)
     ax.set_ylabel("share in rows of at most that degree")
     tidy(ax)
     if not longest.n_rows or not longest.degree:
         what = "no row has a nonzero" if longest.n_rows else "no row"
-        ax.text(0.5, 0.5, what, ha="center", transform=ax.transAxes, color=GREY)
+        nothing(ax, what)
         write_title(ax, what)
         tell(ax, f"Cumulative shares of rows and nonzeros by degree: {what}.")
         return ax
-    for curve, name, colour, side in (
-        (of_rows, "rows", BLUE, -1),
-        (of_nonzeros, "nonzeros", ORANGE, 1),
-    ):
+    curves = ((of_rows, "rows", BLUE, -1), (of_nonzeros, "nonzeros", ORANGE, 1))
+    for curve, name, colour, side in curves:
         zero = float(curve[degrees == 0].sum())
         x = np.concatenate([[0.8], np.maximum(degrees, 0.8), [largest * 1.6]])
         y = np.concatenate([[zero], curve, [1.0]])
         ax.step(x, y, where="post", color=colour, lw=2.2, zorder=3)
         _name_curve(ax, name, colour, x, y, side)
-    who = _longest_name(longest.rows, longest.n_rows, share)
+    who = f"the {100 * share:g} % longest rows"
+    if longest.rows < 10:  # the percentage would be wrong, because a part of a row is rounded
+        who = f"the {longest.rows} longest rows"
+    if longest.rows == 1:
+        who = f"the longest of {longest.n_rows:,} rows"
     ax.plot([longest.degree] * 2, [1 - longest.share, 1], color=VERMILLION, lw=3, zorder=4)
     _name_longest(ax, f"{who}:\n{percent_text(longest.share)} of the nonzeros", longest)
     _shade(ax, _with_shares(bounds or {}, degrees, of_rows, of_nonzeros))
@@ -175,16 +164,16 @@ def degree_shares(
     sentence = f"{who} {verb} {percent_text(longest.share)} of the nonzeros"
     write_title(ax, sentence)
     half = int(degrees[np.searchsorted(of_nonzeros, 0.5)])
-    tell(
-        ax,
+    said = (
         f"Cumulative shares of {longest.n_rows:,} rows and their nonzeros by degree: {sentence}; "
         f"rows of at most {degree_at(degrees, rows, 0.5):,} nonzeros are half of the rows, rows of "
-        f"at most {half:,} hold half of the nonzeros.",
+        f"at most {half:,} hold half of the nonzeros."
     )
+    tell(ax, said)
     return ax
 
 
-def _logarithmic(ax: Axes, degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> None:
+def _logarithmic(ax: Axes, degrees: Degrees, rows: Degrees) -> None:
     seen = degrees > 0
     largest = int(degrees.max(initial=1))
     ax.set_xscale("log")
@@ -192,66 +181,41 @@ def _logarithmic(ax: Axes, degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.
     label = "rows with that degree"
     if seen.sum() > MOST_POINTS:
         bins = logarithmic_bins(degrees, rows)
-        heights = bins.rows_per_degree
-        bottom = heights.min() * 0.5
-        ax.bar(
-            bins.low - 0.5,
-            heights - bottom,
-            bins.widths,
-            bottom=bottom,
-            align="edge",
-            color=BLUE,
-            ec="white",
-            lw=0.6,
-            zorder=3,
-        )
-        _headroom(ax, bottom, heights.max())
+        heights: npt.NDArray[Any] = bins.rows_per_degree
+        low = heights.min() * 0.5
+        ax.bar(bins.low - 0.5, heights - low, bins.widths, bottom=low, **_BARS)
         label = "rows per degree, mean over each bar's degrees"
     elif seen.any():
-        ax.vlines(degrees[seen], 0.6, rows[seen], color=BLUE, lw=1.0, alpha=0.35)
-        ax.plot(degrees[seen], rows[seen], "o", ms=4, color=BLUE, zorder=3)
-        _headroom(ax, 0.6, rows[seen].max())
+        low, heights = 0.6, rows[seen]
+        ax.vlines(degrees[seen], low, heights, color=BLUE, lw=1.0, alpha=0.35)
+        ax.plot(degrees[seen], heights, "o", ms=4, color=BLUE, zorder=3)
+    if seen.any():  # with room for the names of the bands
+        ax.set_ylim(low, heights.max() * max(3.0, (heights.max() / low) ** 0.12))
     ax.set_xlim(0.8 if largest > 1 else 0.4, largest * 1.6)
-    ax.xaxis.set_major_formatter(PLAIN)
-    ax.yaxis.set_major_formatter(_FRACTION)
-    for axis in (ax.xaxis, ax.yaxis):
-        _few_ticks(axis)
+    log_ticks(ax.xaxis, PLAIN, 40)
+    log_ticks(ax.yaxis, _FRACTION, 40)
     zero = int(rows[~seen].sum())
-    ax.set_xlabel(f"{_LABEL}\nnot shown: {_rows(zero)} without a nonzero" if zero else _LABEL)
+    note = f"\nnot shown: {counted(zero, 'row')} without a nonzero"
+    ax.set_xlabel(_LABEL + note * bool(zero))
     ax.set_ylabel(label)
 
 
-def _linear(ax: Axes, degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> None:
+def _linear(ax: Axes, degrees: Degrees, rows: Degrees) -> None:
     end = end_of_body(degrees, rows)
     bins = equal_bins(degrees, rows, end, most=MOST_BARS)
     width = int(bins.widths.max(initial=1))
-    ax.bar(
-        bins.low - 0.5,
-        bins.rows,
-        bins.widths,
-        align="edge",
-        color=BLUE,
-        ec="white",
-        lw=0.6,
-        zorder=3,
-    )
+    ax.bar(bins.low - 0.5, bins.rows, bins.widths, **_BARS)
     ax.set_xlim(-0.7, max(end, int(bins.high.max(initial=1))) + 0.7)
     ax.set_ylim(0, max(1, int(bins.rows.max(initial=0))) * 1.25)
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_locator(MaxNLocator(8, integer=True))
-        axis.set_major_formatter("{x:,.0f}")
+    count_ticks(ax.xaxis, ax.yaxis, most=8)
     beyond = degrees > end
     if beyond.any():
-        ax.annotate(
-            f"not shown: {_rows(int(rows[beyond].sum()))} of {int(degrees[beyond][0]):,} "
-            f"to {int(degrees[-1]):,}\nnonzeros, beyond this axis \N{RIGHTWARDS ARROW}",
-            (0.99, 0.5),
-            xycoords="axes fraction",
-            ha="right",
-            va="center",
-            fontsize=9,
-            color=VERMILLION,
+        text = (
+            f"not shown: {counted(int(rows[beyond].sum()), 'row')} of {int(degrees[beyond][0]):,} "
+            f"to {int(degrees[-1]):,}\nnonzeros, beyond this axis \N{RIGHTWARDS ARROW}"
         )
+        look: Look = {"ha": "right", "va": "center", "fontsize": 9, "color": VERMILLION}
+        ax.text(0.99, 0.5, text, transform=ax.transAxes, **look)
     ax.set_xlabel(_LABEL)
     each = "that degree" if width == 1 else f"a degree in each range of {width:,}"
     ax.set_ylabel(f"rows with {each}")
@@ -268,108 +232,58 @@ def _shade(ax: Axes, bounds: Mapping[int, str]) -> None:
         if left < right:
             bands.append((left, right, label))
             left = right
-    points = ax.get_window_extent().width / ax.figure.dpi * 72
     places = [[to_axes.transform((x, 1))[0] for x in band[:2]] for band in bands]
-    wanted = [_LETTER * max(map(len, band[2].split("\n"))) / points for band in bands]
+    wanted = [_LETTER * max(map(len, band[2].split("\n"))) / points(ax)[0] for band in bands]
     crowded = any(stop - start < w for (start, stop), w in zip(places, wanted, strict=True))
-    for i, ((left, right, label), (start, stop)) in enumerate(zip(bands, places, strict=True)):
+    for i, ((left, right, label), place) in enumerate(zip(bands, places, strict=True)):
         if i % 2 == 0:
             ax.axvspan(left, right, color=IDLE, zorder=0, lw=0)
         middle = (left * right) ** 0.5 if logarithmic else (left + right) / 2
-        centre = (start + stop) / 2
-        half = wanted[i] / 2
+        centre, half = sum(place) / 2, wanted[i] / 2
         ha = "left" if centre < half else "right" if centre > 1 - half else "center"
-        ax.annotate(
-            label,
-            ({"left": left, "center": middle, "right": right}[ha], 0.98),
-            xycoords=("data", "axes fraction"),
-            # One under the other where they would not fit side by side.
-            xytext=(0, -i * 10 * (label.count("\n") + 1) if crowded else 0),
-            textcoords="offset points",
-            ha=ha,
-            va="top",
-            fontsize=8,
-            color=GREY,
-        )
+        at = ({"left": left, "center": middle, "right": right}[ha], 0.98)
+        # One under the other where they would not fit side by side.
+        down = -i * 10 * (label.count("\n") + 1) if crowded else 0
+        look: Look = {"ha": ha, "va": "top", "fontsize": 8, "color": GREY}
+        beside(ax, label, at, (0, down), xycoords=("data", "axes fraction"), **look)
 
 
 def _with_shares(
-    bounds: Mapping[int, str],
-    degrees: npt.NDArray[np.int64],
-    of_rows: npt.NDArray[np.float64],
-    of_nonzeros: npt.NDArray[np.float64],
+    bounds: Mapping[int, str], degrees: Degrees, *curves: npt.NDArray[np.float64]
 ) -> dict[int, str]:
-    """Add to what holds up to each bound the shares of rows and nonzeros that lie there."""
-    texts, before = {}, (0.0, 0.0)
+    """Add the shares of the rows and of the nonzeros in each band to its label."""
+    texts, before = {}, [0.0, 0.0]
     for bound, label in sorted(bounds.items()):
         last = np.searchsorted(degrees, bound, side="right") - 1
-        upto = (float(of_rows[last]), float(of_nonzeros[last])) if last >= 0 else (0.0, 0.0)
-        shares = [percent_text(now - old) for now, old in zip(upto, before, strict=True)]
-        texts[bound] = f"{label}\n{shares[0]} of rows\n{shares[1]} of nonzeros"
+        upto = [float(curve[last]) if last >= 0 else 0.0 for curve in curves]
+        rows, nonzeros = (percent_text(now - old) for now, old in zip(upto, before, strict=True))
+        texts[bound] = f"{label}\n{rows} of rows\n{nonzeros} of nonzeros"
         before = upto
     return texts
-
-
-def _headroom(ax: Axes, low: float, high: float) -> None:
-    """Leave room above what is drawn on a logarithmic axis, for the names of the bands."""
-    ax.set_ylim(low, high * max(3.0, (high / low) ** 0.12))
-
-
-def _few_ticks(axis: Axis) -> None:
-    """Label a logarithmic axis between the powers of ten too where it has few of them."""
-    low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 40 * low else (1,)))
-    axis.set_minor_formatter(NullFormatter())
 
 
 def _name_longest(ax: Axes, text: str, longest: LongestRows) -> None:
     """Write what the longest rows hold where no curve can be: right of them and lower."""
     left, end = ax.get_xlim()
-    far = np.log(longest.degree / left) / np.log(end / left) > 0.65
-    ax.annotate(
-        text,
-        (longest.degree, 1 - longest.share),
-        xytext=(0.985, 0.04) if far else (longest.degree, (1 - longest.share) / 3),
-        textcoords="axes fraction" if far else "data",
-        ha="right" if far else "left",
-        va="bottom",
-        fontsize=9,
-        color=VERMILLION,
-        arrowprops={
-            "arrowstyle": "-",
-            "color": VERMILLION,
-            "lw": 0.8,
-            "shrinkB": 0,
-            "relpos": (0.9 if far else 0, 1),
-        },
-        zorder=5,
-    )
+    line = {"arrowstyle": "-", "color": VERMILLION, "lw": 0.8, "shrinkB": 0, "relpos": (0, 1)}
+    place: Look = {"ha": "left", "xytext": (longest.degree, (1 - longest.share) / 3)}
+    if np.log(longest.degree / left) / np.log(end / left) > 0.65:
+        place = {"ha": "right", "xytext": (0.985, 0.04), "textcoords": "axes fraction"}
+        line["relpos"] = (0.9, 1)
+    look: Look = {"va": "bottom", "fontsize": 9, "color": VERMILLION, "zorder": 5}
+    ax.annotate(text, (longest.degree, 1 - longest.share), arrowprops=line, **place, **look)
 
 
-def _name_curve(
-    ax: Axes,
-    name: str,
-    colour: str,
-    x: npt.NDArray[np.float64],
-    y: npt.NDArray[np.float64],
-    side: int,
-) -> None:
+def _name_curve(ax: Axes, name: str, colour: str, x: Any, y: Any, side: int) -> None:
     """Write a curve's name beside it, above it on its left (-1) or below it on its right (1)."""
     # The curve only rises: above it on its left and below it on its right there is room.
     at = min(int(np.searchsorted(y, 0.6 if side < 0 else 0.35)), x.size - 1)
-    ax.annotate(
-        name,
-        (x[at], y[at] if side < 0 else y[max(0, at - 1)]),
-        xytext=(5 * side, -5 * side),
-        textcoords="offset points",
-        ha="right" if side < 0 else "left",
-        va="bottom" if side < 0 else "top",
-        color=colour,
-        fontweight="bold",
-    )
+    place: Look = {"ha": "right", "va": "bottom"} if side < 0 else {"ha": "left", "va": "top"}
+    spot = (x[at], y[at] if side < 0 else y[max(0, at - 1)])
+    beside(ax, name, spot, (5 * side, -5 * side), color=colour, fontweight="bold", **place)
 
 
-def _summary(degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> str:
+def _summary(degrees: Degrees, rows: Degrees) -> str:
     """Say what stands out."""
     if not rows.sum():
         return "no row"
@@ -377,20 +291,6 @@ def _summary(degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> str
     if not largest:
         return "no row has a nonzero"
     if (rows > 0).sum() == 1:
-        return f"every row has {_nonzeros(largest)}"
-    return f"half of the rows have at most {_nonzeros(median)}, the longest has {largest:,}"
-
-
-def _longest_name(rows: int, n_rows: int, share: float) -> str:
-    if rows == 1:
-        return f"the longest of {n_rows:,} rows"
-    # Too few rows to speak of a percentage that rounding has not changed.
-    return f"the {100 * share:g} % longest rows" if rows >= 10 else f"the {rows} longest rows"
-
-
-def _rows(count: int) -> str:
-    return f"{count:,} row" + "s" * (count != 1)
-
-
-def _nonzeros(count: int) -> str:
-    return f"{count:,} nonzero" + "s" * (count != 1)
+        return f"every row has {counted(largest, 'nonzero')}"
+    most = counted(median, "nonzero")
+    return f"half of the rows have at most {most}, the longest has {largest:,}"

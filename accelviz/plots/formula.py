@@ -19,13 +19,8 @@ _SYNONYMS = {
     r"\\tag\{([^{}]*)\}": r"\\qquad(\1)",
 }
 #: Letters of SVG for a path's codes.
-_VERBS = {
-    int(Path.MOVETO): "M",
-    int(Path.LINETO): "L",
-    int(Path.CURVE3): "Q",
-    int(Path.CURVE4): "C",
-    int(Path.CLOSEPOLY): "Z",
-}
+_CODES = (Path.MOVETO, Path.LINETO, Path.CURVE3, Path.CURVE4, Path.CLOSEPOLY)
+_VERBS = dict(zip(map(int, _CODES), "MLQCZ", strict=True))
 _SIZE = 100.0  # of the letters while they are laid out
 _FONT = FontProperties(size=_SIZE, math_fontfamily="cm")
 #: Computer Modern is a small letter for its size beside a page's own.

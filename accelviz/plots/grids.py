@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize, TwoSlopeNorm
+from matplotlib.colors import LinearSegmentedColormap, Normalize, TwoSlopeNorm
 
 from accelviz.errors import ArgumentError
-from accelviz.measure.comparison import geometric_mean, labelled, latest, speedups
-from accelviz.plots.style import BLACK, BLUE, VERMILLION, new_axes, tell, tidy
+from accelviz.measure.comparison import CELL, geometric_mean, labelled, latest, speedups
+from accelviz.plots.drawing import Look, cells, new_axes
+from accelviz.plots.labels import head, wrapped
+from accelviz.plots.style import BLACK, BLUE, VERMILLION, ink, tell, tidy
 
 #: From losses through "the same" to gains; the numbers say it too.
 _COLOURS = LinearSegmentedColormap.from_list("ratios", [VERMILLION, "#FFFFFF", BLUE])
-#: Ratios that have the full colour.
-_WORST, _BEST = 0.5, 4.0
-#: Where white letters are easier to read than black ones.
-_DARK = 2.6
-_MEAN = "geometric mean"
+#: Ratios that have the full colour, as binary logarithms.
+_WORST, _BEST = -1.0, 2.0
 
 
 def speedup_grid(
     table: pd.DataFrame,
-    baseline: str = "cusparse",
-    strategy: str = "lane_groups",
+    baseline: str | None = None,
+    strategy: str | None = None,
     *,
     state: str = "warm",
     called: tuple[str, str] | None = None,
@@ -37,8 +36,10 @@ def speedup_grid(
     ----------
     table : DataFrame
         Results of one machine, with the columns of `records.COLUMNS`.
-    baseline, strategy : str
-        Whose time is divided by whose; see `analysis.comparison` for how to name a case.
+    baseline, strategy : str, optional
+        Whose time is divided by whose; see `analysis.comparison` for how to name a case. If not
+        given: cuSPARSE, and `lane_groups` or else the first other strategy of the table. These
+        count with the fastest setting of each graph and column count.
     state : {"warm", "cold"}
         Which times.
     called : tuple of two str, optional
@@ -57,12 +58,22 @@ def speedup_grid(
     ArgumentError
         If there is nothing to divide.
     """
-    found = speedups(table[table["state"] == state], baseline, strategy)
+    table = table[table["state"] == state]
+    defaults = []
+    if baseline is None:
+        defaults.append(baseline := "cusparse")
+    if strategy is None:
+        others = [name for name in dict.fromkeys(table["strategy"]) if name != baseline.split()[0]]
+        strategy = "lane_groups" if "lane_groups" in others or not others else others[0]
+        defaults.append(strategy)
+    # Of strategies with several settings, the fastest of each cell.
+    ordered = table[table["strategy"].isin(defaults)].sort_values("median_us")
+    slower = ordered.index[ordered.duplicated([*CELL, "strategy"])]
+    found = speedups(table.drop(index=slower), baseline, strategy)
     versus, own = called or (baseline, strategy)
     ratios = found.pivot_table(index="graph", columns="columns", values="speedup")
-    norm = TwoSlopeNorm(0, np.log2(_WORST), np.log2(_BEST))
-    grid = _Grid(f"{own} over {versus}", "times as fast", "slower", _COLOURS, norm, losses=True)
-    return _drawn(ratios, grid, ax)
+    norm = TwoSlopeNorm(0, _WORST, _BEST)
+    return _drawn(ax, ratios, f"{own} over {versus}", " times as fast", "slower", _COLOURS, norm)
 
 
 def limit_grid(
@@ -91,7 +102,7 @@ def limit_grid(
     Returns
     -------
     Axes
-        As `speedup_grid` gives it; above 1 is faster than columns in no order allow.
+        As `speedup_grid` gives it. A share above 1 means faster than gathers in random order.
 
     Raises
     ------
@@ -102,69 +113,49 @@ def limit_grid(
     rows = rows.assign(share=rows["gather_limit_us"] / rows["median_us"]).dropna(subset=["share"])
     shares = rows.pivot_table(index="graph", columns="columns", values="share")
     title = f"Share of the random-gather limit that {called or strategy} reaches"
-    grid = _Grid(title, "", "below it", "Blues", Normalize(-2.5, np.log2(_BEST)), losses=False)
-    return _drawn(shares, grid, ax)
+    return _drawn(ax, shares, title, "", "below it", "Blues", Normalize(-2.5, _BEST))
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """How ratios are told: as gains and losses, or as shares of a limit."""
-
-    title: str
-    unit: str
-    below: str
-    colours: Colormap | str
-    norm: Normalize  # of their binary logarithm
-    losses: bool
-
-
-def _drawn(ratios: pd.DataFrame, grid: _Grid, ax: Axes | None) -> Axes:
+def _drawn(
+    ax: Axes | None,
+    ratios: pd.DataFrame,
+    title: str,
+    unit: str,
+    below: str,
+    colours: Any,
+    norm: Normalize,
+) -> Axes:
+    """Draw ratios, coloured by their binary logarithm, with the means and a title that sums up."""
     if ratios.empty:
         raise ArgumentError("table", "there is no such ratio in it", "both times of a run")
-    means = pd.DataFrame([ratios.apply(_mean)], index=[_MEAN])
+    means = pd.DataFrame([ratios.apply(_mean)], index=["geometric mean"])
     order = ratios.apply(_mean, axis=1).sort_values(ascending=False).index
     shown = pd.concat([ratios.loc[order], means])
-    every = ratios.to_numpy().ravel()
-    overall = geometric_mean(every[~np.isnan(every)])
-    ax = new_axes(ax, figsize=(2.6 + 0.62 * shown.shape[1], 1.4 + 0.27 * len(shown)))
+    every = ratios.melt()["value"].dropna()
+    size = (max(7.0, 2.6 + 0.62 * shown.shape[1]), 1.4 + 0.27 * len(shown))
+    ax = new_axes(ax, figsize=size)
     logs = np.log2(shown.to_numpy(dtype=float))
-    ax.imshow(
-        np.ma.masked_invalid(logs),
-        cmap=grid.colours,
-        norm=grid.norm,
-        aspect="auto",
-    )
+    image = cells(ax, logs, colours, norm)
     for (y, x), value in np.ndenumerate(shown.to_numpy(dtype=float)):
         if np.isnan(value):
             continue
-        loss = grid.losses and value < 1
-        ax.text(
-            *(x, y, f"{value:.2f}"),
-            ha="center",
-            va="center",
-            fontsize=8,
-            color="#8A2B00" if loss else "white" if value >= _DARK else BLACK,
-            fontweight="bold" if loss or y == len(shown) - 1 else "normal",
-        )
+        loss = unit and value < 1
+        colour = "#8A2B00" if loss else ink(image.to_rgba(np.log2(value)))
+        weight = "bold" if loss or y == len(ratios) else "normal"
+        style: Look = {"fontsize": 8, "fontweight": weight, "color": colour}
+        ax.text(x, y, f"{value:.2f}", ha="center", va="center", **style)
     ax.axhline(len(ratios) - 0.5, color=BLACK, lw=1)
     ax.set_xticks(range(shown.shape[1]), [str(d) for d in shown.columns])
     ax.set_yticks(range(len(shown)), list(shown.index), fontsize=8)
     ax.tick_params(length=0)
-    ax.set_title(
-        f"{grid.title}: {overall:.2f} {grid.unit}".rstrip(),
-        loc="left",
-        fontsize=10.5,
-        fontweight="bold",
-    )
-    smaller = int((ratios < 1).sum().sum())
-    cases = int(ratios.notna().sum().sum())
-    note = f"{smaller} of {cases} {grid.below}, lowest {np.nanmin(ratios.to_numpy()):.2f}"
-    ax.set_xlabel(f"columns of the features   ({note})")
+    mean = f"{_mean(every):.2f}{unit}"
+    head(ax, wrapped(f"{title}: {mean}", 2, 12))
+    smaller = f"{(every < 1).sum()} of {len(every)} {below}"
+    ax.set_xlabel(f"columns of the features   ({smaller}, lowest {every.min():.2f})")
     tell(
         ax,
-        f"{grid.title} for {len(ratios)} graphs and {shown.shape[1]} column counts: {overall:.2f} "
-        f"{grid.unit} in the geometric mean, {np.nanmin(ratios.to_numpy()):.2f} to "
-        f"{np.nanmax(ratios.to_numpy()):.2f}; {smaller} of {cases} {grid.below}.",
+        f"{title} for {len(ratios)} graphs and {shown.shape[1]} column counts: {mean} in the "
+        f"geometric mean, {every.min():.2f} to {every.max():.2f}; {smaller}.",
     )
     return tidy(ax)
 

@@ -1,4 +1,4 @@
-"""Who works on what: warps of a block close up, and the load of all warps at once."""
+"""Who works on what: blocks close up, the load of all warps as heat maps and as histograms."""
 
 from __future__ import annotations
 
@@ -9,15 +9,27 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
-from matplotlib.ticker import MaxNLocator, NullFormatter
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
-from accelviz.analysis.balance import LoadMap
+from accelviz.analysis.balance import SINGLE_BINS, LoadMap, load_bins
 from accelviz.errors import ArgumentError
-from accelviz.plots.style import GREY, IDLE, PLAIN, ROW_COLOURS, new_figure, tell, tidy
+from accelviz.partition.summary import Loads, PartitionSummary
+from accelviz.plots.drawing import Look, cells, colour_bar, count_ticks, new_panels, nothing
+from accelviz.plots.labels import beside, counted, head
+from accelviz.plots.style import GREY, IDLE, PLAIN, ROW_COLOURS, ink, strategy_colours, tell, tidy
 from accelviz.workload import Workload
 
 #: Pictures of load maps share an axis while the narrowest has at least one in so many of its parts.
 _NARROWEST = 8
+#: Warps with no work, in a histogram.
+_NO_WORK = "#A8A8A8"
+#: Behind text that lies on bars.
+_PAPER = {"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+#: Share of the width that has room for a word.
+_LABELLED = 0.12
+#: Numbers of warps that need a logarithmic axis lie further apart than this.
+_LINEAR_SPAN = 50
 
 
 def block_close_ups(
@@ -27,12 +39,12 @@ def block_close_ups(
     titles: Sequence[str] = (),
     axes: Sequence[Axes] | None = None,
 ) -> list[Axes]:
-    """Draw blocks side by side: a bar a warp, as long as its nonzeros, coloured by their row.
+    """Draw blocks side by side: a bar for each warp, a part for each of its rows.
 
     Parameters
     ----------
     works : sequence of Workload
-        One block each, as `plan.workload(block, block + 1)` gives it.
+        The work of one block in each, as `plan.workload(block, block + 1)` gives it.
     warps_per_block : int
         Warps launched, those without work included.
     titles : sequence of str, optional
@@ -43,14 +55,19 @@ def block_close_ups(
     Returns
     -------
     list of Axes
-        All with the same scale.
+        All with the same scale. The length of a bar is the nonzeros, its colours are the rows.
     """
-    if axes is None:
-        size = (2.4 * len(works) + 0.6, 1.7 + 0.16 * warps_per_block)
-        axes = list(new_figure(figsize=size).subplots(1, len(works), squeeze=False)[0])
+    size = (2.4 * len(works) + 0.6, 1.7 + 0.16 * warps_per_block)
+    axes = new_panels(axes, size, 1, len(works))
     longest = max((int(work.nz_count.max(initial=1)) for work in works), default=1)
     for i, (ax, work) in enumerate(zip(axes, works, strict=True)):
-        _bars(ax, work, warps_per_block)
+        left = np.zeros(warps_per_block)
+        for warp, row, count in zip(work.warp, work.row, work.nz_count, strict=True):
+            colour = ROW_COLOURS[row % len(ROW_COLOURS)]
+            ax.barh(warp, count, left=left[warp], height=0.8, color=colour, ec="white", lw=0.5)
+            left[warp] += count
+        for warp in np.flatnonzero(left == 0):
+            beside(ax, "idle", (0, warp), (2, 0), va="center", fontsize=7, color=GREY)
         ax.set_xlim(0, longest * 1.03)
         ax.set_ylim(warps_per_block - 0.4, -0.6)
         ax.set_yticks(range(0, warps_per_block, max(1, warps_per_block // 6)))
@@ -58,34 +75,14 @@ def block_close_ups(
             ax.set_yticklabels([])
         block = work.block[0] if len(work) else ""
         ax.set_title(titles[i] if titles else f"block {block}", fontsize=8.5)
-        ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+        count_ticks(ax.xaxis, most=4)
         ax.set_xlabel("nonzeros")
         busy = np.unique(work.warp[work.nz_count > 0]).size
         tell(ax, f"Block {block}: {busy} of {warps_per_block} warps have nonzeros.")
         tidy(ax)
     if axes:
         axes[0].set_ylabel("warp")
-    return list(axes)
-
-
-def _bars(ax: Axes, work: Workload, warps_per_block: int) -> None:
-    left = np.zeros(warps_per_block)
-    for warp, row, count in zip(
-        work.warp.tolist(), work.row.tolist(), work.nz_count.tolist(), strict=True
-    ):
-        colour = ROW_COLOURS[row % len(ROW_COLOURS)]
-        ax.barh(warp, count, left=left[warp], height=0.8, color=colour, ec="white", lw=0.5)
-        left[warp] += count
-    for warp in np.flatnonzero(left == 0):
-        ax.annotate(
-            "idle",
-            (0, warp),
-            (2, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=7,
-            color=GREY,
-        )
+    return axes
 
 
 def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None) -> list[Axes]:
@@ -94,16 +91,17 @@ def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None
     Parameters
     ----------
     maps : mapping of str to LoadMap
-        Title to loads. A block is a column of the picture, a warp a line; an idle warp is light
-        grey. Where only a sample of the blocks is shown, the picture says so. One or more.
+        Title to loads, one or more. A block is a column of the picture, a warp is a line, and idle
+        warps are light grey. Where only a sample of the blocks is shown, the picture says so.
     axes : sequence of Axes, optional
         One for each map; a new figure if not given.
 
     Returns
     -------
     list of Axes
-        All with the same colours, and with the same blocks unless a picture would then be narrower
-        than an eighth of the widest; then each has an axis of its own, and the last one says so.
+        All with the same colours. They share the axis of blocks, unless one of them would then be
+        narrower than an eighth of the widest. In that case each has its own axis, and the last one
+        says so.
 
     Raises
     ------
@@ -112,11 +110,9 @@ def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None
     """
     if not maps:
         raise ArgumentError("maps", "no load map", "one or more, by title")
-    if axes is None:
-        size = (10, 0.4 + 1.8 * len(maps))
-        axes = list(new_figure(figsize=size).subplots(len(maps), 1, squeeze=False)[:, 0])
-    top = max((float(each.load.max(initial=1)) for each in maps.values()), default=1.0)
-    widest = max((each.n_blocks for each in maps.values()), default=1) or 1
+    axes = new_panels(axes, (10, 0.4 + 1.8 * len(maps)), len(maps), 1)
+    top = max(float(each.load.max(initial=1)) for each in maps.values())
+    widest = max(each.n_blocks for each in maps.values()) or 1
     narrowest = min((each.n_blocks for each in maps.values() if each.n_blocks), default=1)
     own = narrowest * _NARROWEST < widest
     norm = LogNorm(1, max(top, 2))
@@ -124,36 +120,207 @@ def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None
     for ax, (title, each) in zip(axes, maps.items(), strict=True):
         columns, warps = each.load.shape
         if columns:
-            ax.imshow(
-                np.ma.masked_equal(each.load.T, 0),
-                aspect="auto",
-                interpolation="nearest",
-                cmap=colours,
-                norm=norm,
-                extent=(-0.5, columns * each.every - 0.5, warps - 0.5, -0.5),
-            )
+            extent = (-0.5, columns * each.every - 0.5, warps - 0.5, -0.5)
+            cells(ax, np.ma.masked_equal(each.load.T, 0), colours, norm, extent=extent)
+            count_ticks(ax.yaxis, most=4)
         else:
             ax.set_yticks([])
         ax.set_xlim(-0.5, ((each.n_blocks or 1) if own else widest) - 0.5)
-        ax.xaxis.set_major_locator(MaxNLocator(7, integer=True))
-        ax.xaxis.set_major_formatter("{x:,.0f}")
-        ax.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+        count_ticks(ax.xaxis, most=7)
         ax.set_ylabel(each.worker.replace(" ", "\n"))
         ax.set_title(title, loc="left", fontsize=9.5)
         tell(ax, f"{title}: the nonzeros of each {each.worker} of {each.n_blocks:,} blocks.")
         if each.every > 1:
-            ax.annotate(
-                f"one block of {each.every:,} is shown",
-                (1, 1.02),
-                xycoords="axes fraction",
-                ha="right",
-                fontsize=8,
-                color=GREY,
-            )
+            look: Look = {"ha": "right", "fontsize": 8, "color": GREY, "transform": ax.transAxes}
+            ax.text(1, 1.02, f"one block of {each.every:,} is shown", **look)
     axes[-1].set_xlabel("block" + " (each picture as wide as its own blocks)" * own)
-    bar = axes[-1].figure.colorbar(ScalarMappable(norm, colours), ax=axes, pad=0.01, aspect=25)
-    bar.ax.yaxis.set_major_formatter(PLAIN)
-    bar.ax.yaxis.set_minor_formatter(NullFormatter())
     workers = " or ".join(dict.fromkeys(each.worker for each in maps.values()))
-    bar.set_label(f"nonzeros of the {workers}\n(grey: idle)", fontsize=9)
-    return list(axes)
+    label = f"nonzeros of the {workers}\n(grey: idle)"
+    colour_bar(axes, ScalarMappable(norm, colours), label, format=PLAIN)
+    return axes
+
+
+def warp_loads(
+    statistics: Mapping[str, PartitionSummary],
+    *,
+    workers: Mapping[str, str] | None = None,
+    axes: Sequence[Axes] | None = None,
+) -> list[Axes]:
+    """Draw how many nonzeros the warps of several strategies get, with the same axes.
+
+    Parameters
+    ----------
+    statistics : mapping of str to PartitionSummary
+        Name of a strategy to what it does to one graph: `plan.statistics`, or the closed form. The
+        picture takes the same time for a graph of any size. It does not show how the lanes of a
+        warp share its nonzeros.
+    workers : mapping of str to str, optional
+        Name of a strategy to what its workload counts, where that is not the hardware's warps:
+        `analysis.balance.worker_name(plan)`.
+    axes : sequence of Axes, optional
+        One for each strategy; a new figure if not given.
+
+    Returns
+    -------
+    list of Axes
+        One under the other, all with the same bins and scales. Warps without a nonzero are drawn
+        apart, in grey. Where some warp has more than `SINGLE_BINS` nonzeros the bins are those of
+        `load_bins`, two to each doubling, and the axis is logarithmic. The axis of the warps is
+        logarithmic too where their numbers differ much. The picture leaves out what the degrees
+        alone do not determine, and says so.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no strategy.
+    """
+    if not statistics:
+        raise ArgumentError("statistics", "no strategy", "one or more, by name")
+    tallies = {name: each.loads for name, each in statistics.items()}
+    known = [tally for tally in tallies.values() if tally is not None]
+    largest = max((int(tally.nonzeros.max(initial=1)) for tally in known), default=1)
+    uppers = load_bins(largest)
+    size = (10, 0.6 + 1.9 * len(statistics))
+    axes = new_panels(axes, size, len(statistics), 1, sharex=True)
+    colours = strategy_colours(statistics)
+    for ax, (name, tally) in zip(axes, tallies.items(), strict=True):
+        worker = (workers or {}).get(name, "warp")
+        if tally is None:
+            nothing(ax, "which warp gets what is not known from the degrees alone")
+        else:
+            _load_bars(ax, tally, uppers, colours[name])
+        if tally is None or tally.warps.size:
+            _time_strip(ax, statistics[name].idle_share, colours[name])
+        _name_loads(ax, name, statistics[name], tally, worker)
+        ax.set_ylabel(f"{worker}s")
+        tidy(ax)
+    _load_axis(axes, largest)
+    _count_axis(axes, known, uppers)
+    others = dict.fromkeys((workers or {}).get(name, "warp") for name in statistics)
+    widths = "" if largest <= SINGLE_BINS else ", two bins to each doubling"
+    axes[-1].set_xlabel(f"nonzeros of a {' or '.join(others)}{widths}")
+    return axes
+
+
+def _edges(uppers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the bars of `load_bins` begin and end, on the axis that suits them."""
+    lowers = np.append(1, uppers[:-1] + 1)
+    if uppers[-1:].sum() <= SINGLE_BINS:
+        return lowers - 0.42, uppers + 0.42
+    # Halfway between neighboring numbers as a logarithmic axis sees it.
+    return np.sqrt(lowers * np.maximum(lowers - 1, 0.5)), np.sqrt(uppers * (uppers + 1.0))
+
+
+def _load_bars(ax: Axes, tally: Loads, uppers: np.ndarray, colour: str) -> None:
+    left, right = _edges(uppers)
+    counts = tally.binned(uppers)
+    seen = counts > 0
+    look: Look = {"align": "edge", "color": colour, "edgecolor": "white", "linewidth": 0.5}
+    ax.bar(left[seen], counts[seen], (right - left)[seen], **look)
+    if tally.idle:
+        begin, end = _idle_place(uppers)
+        ax.bar(begin, tally.idle, end - begin, align="edge", color=_NO_WORK)
+    if not seen.any():
+        return
+    largest = int(tally.nonzeros[-1])
+    times = f"busiest {largest:,}: {largest / tally.mean:,.1f} times the mean"
+    marks = [(tally.mean, 0.68, f"mean {tally.mean:,.1f}"), (float(largest), 0.9, times)]
+    if tally.nonzeros.size == 1:
+        marks = [(float(largest), 0.9, f"{largest:,} each")]
+    else:
+        ax.axvline(tally.mean, ymax=0.62, color="black", lw=1, ls=(0, (4, 2)))
+    ax.axvline(largest, color="black", lw=1.4)
+    for x, y, text in marks:
+        end = int(uppers[-1])
+        share = x / end if end <= SINGLE_BINS else np.log(x) / np.log(end)
+        shift, side = (-5, "right") if share > 0.5 else (5, "left")
+        place: Look = {"xycoords": ("data", "axes fraction"), "ha": side, "va": "center"}
+        beside(ax, text, (x, y), (shift, 0), fontsize=9, bbox=_PAPER, **place)
+
+
+def _idle_place(uppers: np.ndarray) -> tuple[float, float]:
+    return (-1.42, -0.58) if uppers[-1:].sum() <= SINGLE_BINS else (0.28, 0.45)
+
+
+def _time_strip(ax: Axes, idle_share: float, colour: str) -> None:
+    """Draw the time of all warps above a panel: how much of it they work, how much not."""
+    if np.isnan(idle_share):
+        return
+    busy = 1 - idle_share
+    parts = ((0.0, busy, colour, "working"), (busy, idle_share, IDLE, "idle or waiting"))
+    for begin, width, fill, text in parts:
+        look: Look = {"facecolor": fill, "edgecolor": "none", "label": text, "clip_on": False}
+        ax.add_patch(Rectangle((begin, 1.03), width, 0.13, transform=ax.transAxes, **look))
+        if width > _LABELLED:
+            look = {"ha": "center", "va": "center", "fontsize": 8, "color": ink(fill)}
+            ax.text(begin + width / 2, 1.093, text, transform=ax.transAxes, **look)
+
+
+def _load_axis(axes: Sequence[Axes], largest: int) -> None:
+    """Give all panels the same axis of nonzeros, with a place for those that have none."""
+    uppers = load_bins(largest)
+    right = float(_edges(uppers)[1][-1])
+    begin, end = _idle_place(uppers)
+    if largest <= SINGLE_BINS:
+        ticks = {1, *range(step := max(1, -(-largest // 12)), largest + 1, step)}
+        scale, limits, idle = "linear", (-2.0, right + 0.5), -1.0
+    else:
+        step = -(-largest.bit_length() // 14)
+        ticks = {2**k for k in range(0, largest.bit_length() + 1, step) if 2**k <= right}
+        scale, limits, idle = "log", (0.22, right * 1.06), (begin * end) ** 0.5
+    for ax in axes:
+        ax.set(xscale=scale, xlim=limits)
+        ax.xaxis.set_major_locator(FixedLocator([idle, *sorted(ticks)]))
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.set_xticklabels(["idle", *(f"{tick:,}" for tick in sorted(ticks))])
+        ax.tick_params(axis="x", labelbottom=ax is axes[-1])
+
+
+def _count_axis(axes: Sequence[Axes], tallies: Sequence[Loads], uppers: np.ndarray) -> None:
+    """Give all panels the same axis of warps."""
+    counts = np.concatenate([[*tally.binned(uppers), tally.idle or 0] for tally in tallies] or [[]])
+    counts = counts[counts > 0]
+    high = float(counts.max(initial=1))
+    log = counts.size > 0 and high / float(counts.min()) > _LINEAR_SPAN
+    for ax in axes:
+        if log:
+            ax.set_yscale("log")
+            ax.set_ylim(0.6, high**1.2)
+            ax.yaxis.set_major_formatter(PLAIN)
+            ax.yaxis.set_minor_formatter(NullFormatter())
+        else:
+            ax.set_ylim(0, high * 1.25)
+            count_ticks(ax.yaxis, most=4)
+
+
+def _name_loads(
+    ax: Axes,
+    name: str,
+    statistics: PartitionSummary,
+    tally: Loads | None,
+    worker: str,
+) -> None:
+    """Say above a panel how much time its strategy loses, and what it launches."""
+    share, pad = statistics.idle_share, 6
+    if tally is not None and not tally.warps.size:
+        lost = f"no {worker} has a nonzero"
+    elif np.isnan(share):
+        lost = "time that is lost is not known from the degrees alone"
+    else:
+        digits, pad = 0 if share >= 0.0995 or not share else 1, 21
+        lost = f"{share:.{digits}%} of {worker} time is idle or waiting"
+    launched = ""
+    if statistics.warps is not None and statistics.blocks is not None:
+        launched = f"{statistics.warps:,} {worker}s in {counted(statistics.blocks, 'block')}"
+        if tally is not None:
+            launched += f", {tally.idle or 0:,} idle"
+    head(ax, f"{name}: {lost}", pad=pad)
+    ax.set_title(launched, loc="right", fontsize=9, color=GREY, pad=pad)
+    said = f"{name}: {lost}" + f"; {launched}" * bool(launched)
+    if tally is not None and tally.warps.size:
+        busiest = int(tally.nonzeros[-1])
+        said += (
+            f"; the busiest {worker} has {busiest:,} nonzeros, "
+            f"{busiest / tally.mean:,.1f} times the mean of those with work"
+        )
+    tell(ax, said + ".")

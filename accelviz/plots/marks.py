@@ -6,27 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
-from matplotlib.axes import Axes
 
 from accelviz.analysis.settings import at_setting, best, direction, telling
-from accelviz.plots.labels import write_title
 from accelviz.plots.quantities import statistic_name, writer
 from accelviz.plots.style import BLACK, VERMILLION
 
 
 class Marks:
-    """The two settings that a picture points out, and what its title says of them.
+    """The best and the published setting of a sweep, and the title that compares them.
 
-    Parameters
-    ----------
-    table : DataFrame
-        As `accelviz.sweep` returns it.
-    value : str
-        The statistic that is shown.
-    better : str, optional
-        See `analysis.settings.direction`.
-    published : mapping of str to value, optional
-        The setting to point out beside the best one.
+    `value` is the statistic that is shown; for `better` see `analysis.settings.direction`.
     """
 
     def __init__(
@@ -55,22 +44,16 @@ class Marks:
             return [(found[0][0], f"best, published: {self._of(found[0][0])}", "*", VERMILLION)]
         return found
 
-    def write_title(self, ax: Axes) -> None:
-        """Write the sentence above the picture, on the left."""
-        write_title(ax, self.title)
-
     def _of(self, row: pd.Series) -> str:
         return self._write(float(row[self._value]))
 
     def _at(self, row: pd.Series) -> str:
         """Write a setting: "4 x 8" for the block-level partition's two parameters."""
         names = [name for name in self._names if pd.notna(row[name])]
-        pair = ["max_block_warps", "max_warp_nzs"]
+        pair, words = ["max_block_warps", "max_warp_nzs"], []
         if set(pair) & set(names) and all(name in row and pd.notna(row[name]) for name in pair):
             names = [name for name in names if name not in pair]
             words = [" x ".join(str(row[name]) for name in pair)]
-        else:
-            words = []
         words += [f"{name} {row[name]}" for name in names if name != "strategy"]
         text = ", ".join(words)
         if "strategy" not in names:

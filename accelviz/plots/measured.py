@@ -11,13 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import (
-    FixedLocator,
-    FuncFormatter,
-    LogLocator,
-    NullFormatter,
-    NullLocator,
-)
+from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
 from accelviz.errors import ArgumentError
 from accelviz.measure.comparison import (
@@ -31,31 +25,19 @@ from accelviz.measure.comparison import (
     overall,
     speedups,
 )
-from accelviz.plots.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILLION,
-    Page,
-    new_axes,
-    tell,
-    tidy,
-)
+from accelviz.plots.drawing import Look, log_ticks, new_axes
+from accelviz.plots.labels import beside, head
+from accelviz.plots.style import BLACK, GREY, GRID, VERMILLION, Page, strategy_colours, tell, tidy
 
-#: In the order of the strategies given. Vermillion is kept for losses.
-_COLOURS = (BLUE, ORANGE, GREEN, BLACK, PURPLE, SKY, GREY)
-_MARKS = ("o", "s", "^", "D", "v", "P", "X")
 #: Behind everything slower than the baseline.
 _LOSS = "#FBE9E0"
-_GRID = "#DDDDDD"
 _HATCH = "////"
+#: Above a picture, on the left.
+_ABOVE: Look = {"loc": "lower left", "bbox_to_anchor": (-0.01, 0.99), "frameon": False}
 #: Column counts from few to many, in Table II's four ranges: lightness tells them apart.
 _RANGE_COLOURS = ("#9AD0F5", "#3F9BDC", "#0B5FA5", "#062B4F")
-_TIMES = FuncFormatter(lambda value, _: f"{value:g}x")
+#: Of a number, and of one that sums up.
+_WEIGHTS: tuple[Look, Look] = ({"fontsize": 8}, {"fontsize": 9, "fontweight": "bold"})
 #: Ticks of ratios, where the range is wide and where it is narrow.
 _TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.33, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100)
 _FINE_TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.75, 2, 2.5)
@@ -79,8 +61,8 @@ def speedup_bars(
     baseline : str
         Whose time is divided by the others'; see `analysis.comparison` for how to name a case.
     strategies : str, iterable of str, or mapping of str to str, optional
-        Who is compared, or names for them; all but the baseline if not given. The first one's
-        values are written at its bars, and its mean is the title.
+        The cases that are compared, or a mapping from names to cases; all but the baseline if not
+        given. The first one's values are written at its bars, and the title states its mean.
     state : {"warm", "cold"}
         Which times.
     called : str, optional
@@ -92,14 +74,17 @@ def speedup_bars(
     -------
     Axes
         Logarithmic: a bar goes up from 1 where the strategy is faster, and down, into the shaded
-        zone, where it is slower. Each bar is the geometric mean over the column counts; the last
-        group is that over the graphs. The first strategy's gains order the graphs; those whose
+        zone, where it is slower. Each bar is the geometric mean over the column counts. The last
+        group is the mean over the graphs. The first strategy's gains order the graphs; those whose
         degrees are approximate are hatched.
+
+    Raises
+    ------
+    ArgumentError
+        If a case is not there, or has no time in a run of the baseline.
     """
     called = called or baseline
-    found = speedups(table[table["state"] == state], baseline, strategies)
-    if found.empty:
-        raise ArgumentError("table", f"no {state} time beside one of {baseline!r}", "one run")
+    found = _ratios(table, baseline, strategies, state)
     graphs, means = by_graph(found), overall(found)
     values = graphs.set_index(["strategy", "graph"])["speedup"]
     first = values[means.index[0]].sort_values(ascending=False)
@@ -108,16 +93,11 @@ def speedup_bars(
     ax = new_axes(ax, figsize=(max(8.0, 1.8 + 0.6 * len(names)), 4.8))
     places = np.append(np.arange(len(names)), len(names) + 0.4)
     width = 0.82 / len(means)
-    for i, strategy in enumerate(means.index):
+    colours = strategy_colours(means.index)
+    for i, (strategy, colour) in enumerate(colours.items()):
         heights = np.append(values[strategy].reindex(names), means.loc[strategy, "speedup"])
-        bars = ax.bar(
-            places + (i - (len(means) - 1) / 2) * width,
-            heights - 1,
-            width,
-            bottom=1,
-            color=_COLOURS[i % len(_COLOURS)],
-            zorder=2,
-        )
+        left = places + (i - (len(means) - 1) / 2) * width
+        bars = ax.bar(left, heights - 1, width, bottom=1, color=colour, zorder=2)
         for bar, name, height in zip(bars, [*names, ""], heights, strict=True):
             if name in approximate:
                 bar.set(hatch=_HATCH, edgecolor="white", linewidth=0)
@@ -130,22 +110,13 @@ def speedup_bars(
     ax.tick_params(axis="x", length=0)
     ax.set_xlim(-0.6, places[-1] + 0.6)
     ax.set_ylabel(f"times as fast as {called}")
-    handles = [
-        Patch(color=_COLOURS[i % len(_COLOURS)], label=name) for i, name in enumerate(means.index)
-    ]
+    handles = [Patch(color=colour, label=name) for name, colour in colours.items()]
     if approximate:
         note = "* degrees approximate"
         handles.append(Patch(facecolor=GREY, hatch=_HATCH, edgecolor="white", lw=0, label=note))
-    ax.legend(
-        handles=handles,
-        ncols=len(handles),
-        fontsize=9,
-        frameon=False,
-        loc="lower left",
-        bbox_to_anchor=(-0.01, 0.99),
-    )
+    ax.legend(handles=handles, ncols=len(handles), fontsize=9, **_ABOVE)
     title = _verdict(means, called)
-    ax.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=24)
+    head(ax, title, 12, pad=24)
     tell(ax, f"Bars of speedups over {called} for {len(names)} graphs. {title}.")
     return tidy(ax)
 
@@ -177,6 +148,11 @@ def time_against_columns(
     -------
     Page
         Lines are medians, the bands around them quartiles. Of several runs the latest counts.
+
+    Raises
+    ------
+    ArgumentError
+        If a case is not there, or one of the graphs has no time.
     """
     rows = latest(labelled(table[table["state"] == state], strategies))
     shown = list(dict.fromkeys(rows["graph"])) if graphs is None else list(graphs)
@@ -202,17 +178,13 @@ def time_against_columns(
     for ax in panels[-1]:
         ax.set_xlabel("columns of the features", fontsize=9)
     handles = [
-        Line2D([], [], color=_COLOURS[i % len(_COLOURS)], lw=2.2, label=name)
-        for i, name in enumerate(names)
+        Line2D([], [], color=colour, lw=2.2, label=name)
+        for name, colour in strategy_colours(names).items()
     ]
-    page.legend(
-        handles=handles,
-        title=f"Time of one product, {state} cache: lower is faster",
-        title_fontproperties={"weight": "bold", "size": 12},
-        loc="outside upper center",
-        ncols=len(names),
-        frameon=False,
-    )
+    title = f"Time of one product, {state} cache: lower is faster"
+    look: Look = {"title_fontproperties": {"weight": "bold", "size": 12}, "frameon": False}
+    place: Look = {"loc": "outside upper center", "ncols": len(names)}
+    page.legend(handles=handles, title=title, **place, **look)
     return page
 
 
@@ -244,13 +216,16 @@ def speedup_ranges(
     -------
     Axes
         Logarithmic, with the side of losses shaded. A dot's lightness says in which of Table II's
-        ranges its column count lies; a bar is a graph's geometric mean, and the last line has that
-        of all graphs.
+        ranges its column count lies; a bar is a graph's geometric mean, and the last line has the
+        mean of all graphs.
+
+    Raises
+    ------
+    ArgumentError
+        If a case is not there, or has no time in a run of the baseline.
     """
     other, own = called or (baseline, strategy)
-    found = speedups(table[table["state"] == state], baseline, {own: strategy})
-    if found.empty:
-        raise ArgumentError("table", f"no {state} time beside one of {baseline!r}", "one run")
+    found = _ratios(table, baseline, {own: strategy}, state)
     graphs, means = by_graph(found).sort_values("speedup", ascending=False), overall(found)
     labels, approximate = _labels(graphs, graphs["graph"])
     ax = new_axes(ax, figsize=(8.2, 2.4 + 0.27 * len(graphs)))
@@ -270,40 +245,33 @@ def speedup_ranges(
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(last + 0.6, -1.5)
     _ratio_axis(ax, "x", found["speedup"])
-    label = f"times as fast as {other}"
-    ax.set_xlabel(label + ("\n* degrees approximate" if approximate else ""))
+    ax.set_xlabel(f"times as fast as {other}" + "\n* degrees approximate" * bool(approximate))
     handles = [
         Line2D([], [], marker="o", ls="", ms=5, color=colour, label=name)
         for colour, name in zip(_RANGE_COLOURS, RANGE_NAMES, strict=True)
     ]
     handles.append(Line2D([], [], marker="|", ls="", ms=11, mew=2.5, color=BLACK, label="mean"))
-    ax.legend(
-        handles=handles,
-        title="columns of the features",
-        ncols=len(handles),
-        fontsize=9,
-        title_fontsize=9,
-        columnspacing=1.2,
-        handletextpad=0.2,
-        loc="lower left",
-        bbox_to_anchor=(-0.01, 0.99),
-        alignment="left",
-        frameon=False,
-    )
-    title = _verdict(means, other, "\n")
-    ax.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=42)
-    tell(
-        ax,
-        f"Speedups over {other} of {len(graphs)} graphs by column count. {_verdict(means, other)}.",
-    )
+    title: Look = {"title": "columns of the features", "title_fontsize": 9, "alignment": "left"}
+    room: Look = {"columnspacing": 1.2, "handletextpad": 0.2}
+    ax.legend(handles=handles, ncols=len(handles), **title, **room, fontsize=9, **_ABOVE)
+    said = _verdict(means, other)
+    head(ax, said.replace(", slower", ",\nslower"), 12, pad=42)
+    tell(ax, f"Speedups over {other} of {len(graphs)} graphs by column count. {said}.")
     return tidy(ax)
 
 
-def _verdict(means: pd.DataFrame, baseline: str, between: str = " ") -> str:
+def _ratios(table: pd.DataFrame, baseline: str, cases: Cases | None, state: str) -> pd.DataFrame:
+    found = speedups(table[table["state"] == state], baseline, cases)
+    if found.empty:
+        raise ArgumentError("table", f"no {state} time beside one of {baseline!r}", "one run")
+    return found
+
+
+def _verdict(means: pd.DataFrame, baseline: str) -> str:
     """Say what the first strategy's mean is, and on how many graphs it loses."""
     name, mean = means.index[0], means.iloc[0]
     losses = f"slower on {mean['losses'] or 'none'} of {mean['graphs']} graphs"
-    return f"{name}: {mean['speedup']:.2f} times as fast as {baseline},{between}{losses}"
+    return f"{name}: {mean['speedup']:.2f} times as fast as {baseline}, {losses}"
 
 
 def _labels(graphs: pd.DataFrame, names: Iterable[str]) -> tuple[list[str], set[str]]:
@@ -313,20 +281,12 @@ def _labels(graphs: pd.DataFrame, names: Iterable[str]) -> tuple[list[str], set[
 
 
 def _write_value(ax: Axes, x: float, value: float, *, bold: bool) -> None:
-    up = value >= 1
-    ax.annotate(
-        f"{value:.2f}",
-        (x, value),
-        xytext=(0, 2 if up else -2),
-        textcoords="offset points",
-        ha="center",
-        va="bottom" if up else "top",
-        rotation=90,
-        fontsize=9 if bold else 8,
-        fontweight="bold" if bold else "normal",
-        color=BLACK if up else VERMILLION,
-        zorder=4,
-    )
+    place: Look = {"va": "bottom", "color": BLACK}
+    if value < 1:
+        place = {"va": "top", "color": VERMILLION}
+    place |= {"ha": "center", "rotation": 90, "zorder": 4}
+    shift = (0, 2 if value >= 1 else -2)
+    beside(ax, f"{value:.2f}", (x, value), shift, **place, **_WEIGHTS[bold])
 
 
 def _ratio_axis(ax: Axes, which: Literal["x", "y"], values: pd.Series) -> None:
@@ -335,70 +295,54 @@ def _ratio_axis(ax: Axes, which: Literal["x", "y"], values: pd.Series) -> None:
     span = max(high / low, 1.2)
     # Room for what is written at the ends, and for a side that nothing lies on.
     low, high = min(low / span**0.15, span**-0.2), max(high * span**0.15, span**0.2)
-    vertical = which == "y"
-    axis = ax.yaxis if vertical else ax.xaxis
+    axis = ax.yaxis if which == "y" else ax.xaxis
     ax.set(**{f"{which}scale": "log", f"{which}lim": (low, high)})
     wide = high / low > 2.5
     ticks = [tick for tick in (_TICKS if wide else _FINE_TICKS) if low <= tick <= high]
     axis.set_major_locator(FixedLocator(ticks))
-    axis.set_major_formatter(_TIMES)
+    axis.set_major_formatter("{x:g}x")
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
-    (ax.axhspan if vertical else ax.axvspan)(low, 1, color=_LOSS, zorder=0, lw=0)
-    (ax.axhline if vertical else ax.axvline)(1, color=BLACK, lw=1.2, zorder=3)
-    ax.grid(axis=which, color=_GRID, lw=0.8, zorder=1)
+    ax.grid(axis=which, color=GRID, lw=0.8, zorder=1)
     ax.set_axisbelow(True)
+    (ax.axhspan if which == "y" else ax.axvspan)(low, 1, color=_LOSS, zorder=0, lw=0)
+    (ax.axhline if which == "y" else ax.axvline)(1, color=BLACK, lw=1.2, zorder=3)
     for text, colour, middle in (("slower", VERMILLION, low**0.5), ("faster", GREY, high**0.5)):
-        ax.text(
-            1.008 if vertical else middle,
-            middle if vertical else 0.985,
-            text,
-            color=colour,
-            ha="left" if vertical else "center",
-            va="center" if vertical else "top",
-            rotation=270 if vertical else 0,
-            transform=ax.get_yaxis_transform() if vertical else ax.get_xaxis_transform(),
-        )
+        if which == "y":
+            place: Look = {"va": "center", "rotation": 270, "transform": ax.get_yaxis_transform()}
+            ax.text(1.008, middle, text, color=colour, **place)
+        else:
+            place = {"va": "top", "ha": "center", "transform": ax.get_xaxis_transform()}
+            ax.text(middle, 0.985, text, color=colour, **place)
 
 
 def _mean_mark(ax: Axes, value: float, y: float, *, bold: bool) -> None:
     colour = BLACK if value >= 1 else VERMILLION
     ax.plot([value, value], [y - 0.38, y + 0.38], color=colour, lw=3 if bold else 2.2, zorder=4)
-    ax.text(
-        1.01,
-        y,
-        f"{value:.2f}",
-        color=colour,
-        va="center",
-        fontsize=9,
-        fontweight="bold" if bold else "normal",
-        transform=ax.get_yaxis_transform(),
-    )
+    look: Look = {"va": "center", "color": colour, "transform": ax.get_yaxis_transform()}
+    ax.text(1.01, y, f"{value:.2f}", **look, **_WEIGHTS[bold] | {"fontsize": 9})
 
 
 def _lines(ax: Axes, rows: pd.DataFrame, names: Sequence[str], log: bool) -> None:
     unit, factor = ("ms", 1e-3) if rows["median_us"].max() >= 2000 else ("µs", 1.0)
-    for i, name in enumerate(names):
+    for i, (name, colour) in enumerate(strategy_colours(names).items()):
         line = rows[rows["strategy"] == name].sort_values("columns")
-        colour = _COLOURS[i % len(_COLOURS)]
         low, high = line["quartile1_us"] * factor, line["quartile3_us"] * factor
         ax.fill_between(line["columns"], low, high, color=colour, alpha=0.25, lw=0)
         width = 1.4 if i else 2.4
         ax.plot(line["columns"], line["median_us"] * factor, color=colour, lw=width, zorder=3 - i)
     (label,), _ = _labels(rows, rows["graph"].iloc[:1])
-    ax.set_title(label, loc="left", fontsize=10, fontweight="bold")
+    head(ax, label, 10)
     nonzeros = f"{rows['nonzeros'].iloc[0] / 1e6:.2g} M nonzeros"
     ax.set_title(nonzeros, loc="right", fontsize=8, color=GREY)
     ax.set_ylabel(unit, fontsize=9)
     ax.set_xticks([16, 32, 64, 96, 128])
     if log:
         ax.set_yscale("log")
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        ax.yaxis.set_minor_formatter(NullFormatter())
+        log_ticks(ax.yaxis, "{x:g}")
     else:
         ax.set_ylim(bottom=0)
-    ax.grid(axis="x", color=_GRID, lw=0.8)
+    ax.grid(axis="x", color=GRID, lw=0.8)
     tidy(ax)
 
 

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.collections import PolyCollection
 from matplotlib.colors import ListedColormap, Normalize, to_rgb
-from matplotlib.ticker import MaxNLocator
 
-from accelviz.analysis.lanes import Places, SectorMap, request_numbers, sector_map, sector_runs
+from accelviz.analysis.lanes import Places, request_numbers, sector_map, sector_runs
 from accelviz.analysis.traffic import SECTOR_BYTES, requests
 from accelviz.errors import ArgumentError
-from accelviz.plots.lanes import WARP_COLOURS, rectangles, wrapped
-from accelviz.plots.style import BLACK, GREY, VERMILLION, new_figure, tell, tidy
+from accelviz.plots.drawing import Look, cells, colour_bar, count_ticks, new_panels, rectangles
+from accelviz.plots.labels import beside, counted, wrapped
+from accelviz.plots.style import BLACK, GREY, VERMILLION, WARP_COLOURS, tell, tidy
 
 #: Requests that are drawn one by one over the width of a page, and touched sectors in a panel.
 MOST_REQUESTS, MOST_SECTORS = 320, 20_000
@@ -38,11 +36,7 @@ _BOLD = 12.0
 #: The colour bar takes the room of so many more panels, in proportion.
 _BAR = 1.13
 #: For text above a panel.
-_ABOVE: dict[str, Any] = {
-    "xycoords": "axes fraction",
-    "textcoords": "offset points",
-    "in_layout": False,
-}
+_ABOVE: Look = {"xycoords": "axes fraction", "in_layout": False}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,15 +51,7 @@ class _Trace:
     total: int
 
     @classmethod
-    def of(
-        cls,
-        title: str,
-        traced: pd.DataFrame,
-        warps: Sequence[int] | None,
-        between: tuple[int, int] | None,
-    ) -> _Trace:
-        if warps is not None:
-            traced = traced[traced["warp"].isin(list(warps))]
+    def of(cls, title: str, traced: pd.DataFrame, between: tuple[int, int] | None) -> _Trace:
         number = request_numbers(traced)
         total = int(number.max(initial=-1)) + 1
         first, stop = between or (0, total)
@@ -108,17 +94,16 @@ def access_map(
     Returns
     -------
     list of Axes
-        As they are in `axes`. To the right are the requests in the order in which they are made,
-        upwards the addresses, sector by sector: one axis of addresses for all traces. A sector that
-        a request moves is pale, the bytes of it that some lane asks for are full, in the colour of
-        the warp: four full sectors where 32 lanes read neighboring floats, 32 pale ones where
-        each lane reads somewhere else. Of arrays with loads and stores or atomics, stores have
-        a black edge and atomics a red one. Where only few sectors are touched between the first and
-        the last, those that are not have no place, and the panel says so.
+        As they are in `axes`: requests to the right, in order, and addresses upwards, sector by
+        sector, the same for all traces. A sector that a request moves is pale, and the bytes of it
+        that a lane asks for have the full colour of the warp. Thus 32 lanes that read neighboring
+        floats are four full sectors, and 32 lanes that read here and there are 32 pale ones. Where
+        an array has several kinds of requests, stores have a black edge and atomics a red one.
+        Where few sectors are touched, the others have no place, and the panel says so.
 
         More than `MOST_REQUESTS` requests (over the width of the page) or `MOST_SECTORS` sectors
-        make an image of at most `LINES` x `COLUMNS` cells, and the picture says how much each of
-        them is. Its colour is the share of the moved bytes that is asked for.
+        make an image of at most `LINES` x `COLUMNS` cells, and the picture says how much a cell is.
+        Its colour is the share of the moved bytes that is asked for.
 
     Raises
     ------
@@ -129,27 +114,25 @@ def access_map(
     if not traces:
         raise ArgumentError("traces", "no trace", "one or more, by title")
     if between is not None and not 0 <= between[0] < between[1]:
-        raise ArgumentError(
-            "between", f"got {between}", "two ascending numbers, the first 0 or more"
-        )
-    cut = [_Trace.of(title, traced, warps, between) for title, traced in traces.items()]
+        expected = "two ascending numbers, the first 0 or more"
+        raise ArgumentError("between", f"got {between}", expected)
+    cut = []
+    for title, traced in traces.items():
+        chosen = traced if warps is None else traced[traced["warp"].isin(list(warps))]
+        cut.append(_Trace.of(title, chosen, between))
     names = _arrays(traces, cut, arrays) or [""]
-    places = {
-        name: Places.of(
-            np.concatenate([each.runs_of(name)["sector"].to_numpy(np.int64) for each in cut])
-        )
-        for name in names
-    }
-    single = all(_can_be_seen(each, len(cut)) for each in cut)
+    places = {}
+    for name in names:
+        touched = [each.runs_of(name)["sector"].to_numpy(np.int64) for each in cut]
+        places[name] = Places.of(np.concatenate(touched))
+    single = all(
+        each.shown * len(cut) <= MOST_REQUESTS and len(each.runs) <= MOST_SECTORS for each in cut
+    )
     width = max(each.shown for each in cut) if single else None
-    if axes is None:
-        heights = [float(np.clip(1.2 * np.log2(places[name].n + 1), 1.6, 12)) for name in names]
-        room = 1.3 + 0.4 * len(heights)
-        size = (10, room + min(0.2 * sum(heights), max(MOST_INCHES - room, 0.35 * len(heights))))
-        grid = new_figure(figsize=size).subplots(
-            len(names), len(cut), squeeze=False, height_ratios=heights
-        )
-        axes = list(grid.ravel())
+    heights = [float(np.clip(1.2 * np.log2(places[name].n + 1), 1.6, 12)) for name in names]
+    room = 1.3 + 0.4 * len(heights)
+    size = (10, room + min(0.2 * sum(heights), max(MOST_INCHES - room, 0.35 * len(heights))))
+    axes = new_panels(axes, size, len(names), len(cut), height_ratios=heights)
     panels = np.reshape(np.array(axes, dtype=object), (len(names), len(cut)))
     for line, name in zip(panels, names, strict=True):
         for ax, each in zip(line, cut, strict=True):
@@ -160,14 +143,20 @@ def access_map(
     for ax, each in zip(panels[0], cut, strict=True):
         _head(ax, each, names, len(cut))
     for ax, each in zip(panels[-1], cut, strict=True):
-        ax.set_xlabel(_time_label(each, single=single, panels=len(cut)), fontsize=9.5)
+        label = "time: requests, in order"
+        if each.shown < each.total:
+            last = each.first + each.shown - 1
+            label += f"\n{each.first:,} to {last:,} of {each.total:,} are shown"
+        per_cell = max(1, -(-each.shown // (COLUMNS // len(cut))))
+        note = f"{counted(per_cell, 'request')} to a cell"
+        if single:
+            note = wrapped("pale: moved, full: asked for; colours: warps", len(cut), 9.5)
+        ax.set_xlabel(f"{label}\n{note}", fontsize=9.5)
     if not single:
-        bar = panels[0][0].figure.colorbar(
-            ScalarMappable(Normalize(0, 1), _SHARE), ax=list(axes), pad=0.01, aspect=30
-        )
-        bar.set_label("share of the moved bytes that is asked for", fontsize=9)
+        shares = ScalarMappable(Normalize(0, 1), _SHARE)
+        bar = colour_bar(axes, shares, "share of the moved bytes that is asked for", aspect=30)
         bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    return list(axes)
+    return axes
 
 
 def _arrays(
@@ -184,30 +173,20 @@ def _arrays(
     return list(wanted)
 
 
-def _can_be_seen(each: _Trace, panels: int) -> bool:
-    return each.shown * panels <= MOST_REQUESTS and len(each.runs) <= MOST_SECTORS
-
-
 def _panel(
     ax: Axes, each: _Trace, name: str, places: Places, width: int | None, panels: int
 ) -> None:
     """Draw the requests of one array, one by one if there is a width that all panels share."""
     runs, costs = each.runs_of(name), each.costs_of(name)
     shared = _is_shared(costs)
-    ax.set_xlim(each.first - 0.5, each.first + max(width or each.shown, 1) - 0.5)
-    ax.set_ylim(0, max(places.n, 1))
-    ax.xaxis.set_major_locator(MaxNLocator(6 if panels < 3 else 3, integer=True))
-    ax.xaxis.set_major_formatter("{x:,.0f}")
-    ax.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    ax.yaxis.set_major_formatter("{x:,.0f}")
+    left, top = each.first - 0.5, max(places.n, 1)
+    ax.set(xlim=(left, left + max(width or each.shown, 1)), ylim=(0, top))
+    count_ticks(ax.xaxis, most=6 if panels < 3 else 3)
+    count_ticks(ax.yaxis, most=4)
     tidy(ax)
     if not len(runs):
-        ax.set_title(
-            f"{name}: not touched" if name else "nothing is touched",
-            loc="left",
-            fontsize=9.5,
-            color=GREY,
-        )
+        said = f"{name}: not touched" if name else "nothing is touched"
+        ax.set_title(said, loc="left", fontsize=9.5, color=GREY)
         return
     notes = []
     if places.gathered:
@@ -218,7 +197,12 @@ def _panel(
         notes += [edges] if edges else []
     else:
         found = sector_map(runs, places, each.shown, lines=LINES, columns=COLUMNS // panels)
-        _image(ax, found, each, places, shared=shared)
+        # What is not moved in sectors is all asked for.
+        share = np.where(np.isnan(found.share), np.nan, 1.0) if shared else found.share
+        right = left + share.shape[1] * found.requests_per_column
+        extent = (left, right, 0, share.shape[0] * found.places_per_line)
+        cells(ax, share, _SHARE, Normalize(0, 1), origin="lower", extent=extent)
+        ax.set(xlim=(left, left + max(each.shown, 1)), ylim=(0, top))
         if found.places_per_line > 1:
             notes.append(f"{found.places_per_line:,} sectors to a cell")
     said = _cost(name, runs, costs)
@@ -226,15 +210,12 @@ def _panel(
     below = wrapped("; ".join(notes), across, 8)
     pad = 5 + 11 * (1 + below.count("\n")) * bool(notes)
     ax.set_title(wrapped(said, across, 9.5), loc="left", fontsize=9.5, pad=pad)
-    ax.annotate(below, (0, 1), xytext=(0, 4), **_ABOVE, fontsize=8, color=GREY)
+    beside(ax, below, (0, 1), (0, 4), **_ABOVE, fontsize=8, color=GREY)
     tell(ax, f"{each.title}, {said}.")
 
 
 def _sectors(ax: Axes, runs: pd.DataFrame, places: Places, each: _Trace, *, shared: bool) -> str:
-    """Draw every sector that a request moves, pale, and the bytes that it asks for, full.
-
-    Returns what the edges say, where there are any.
-    """
+    """Draw the sectors that requests move, pale, and the bytes asked for; explain the edges."""
     gap = 0.08 if each.shown <= MOST_REQUESTS // 2 else 0.0
     left = runs["request"].to_numpy() + each.first - 0.5 + gap
     right = left + 1 - 2 * gap
@@ -243,55 +224,26 @@ def _sectors(ax: Axes, runs: pd.DataFrame, places: Places, each: _Trace, *, shar
     colours = palette[runs["warp"].to_numpy() % len(palette)]
     begins = runs["begins"].to_numpy()
     if not shared:
-        pale = rectangles(left, right, bottom, bottom + 1)[begins]
+        pale = (side[begins] for side in (left, right, bottom, bottom + 1))
         fill = 1 - (1 - colours[begins]) * _PALE
         # An edge of its own colour keeps a sector in sight that is lower than a pixel.
-        seen = PolyCollection(pale, facecolors=fill, edgecolors="face", linewidths=0.4)
-        ax.add_collection(seen, autolim=False)
+        rectangles(ax, *pale, facecolors=fill, edgecolors="face", linewidths=0.4)
     kinds = runs["kind"].astype(str).to_numpy()
     several = len(set(kinds)) > 1
     low = bottom + runs["first"].to_numpy() / SECTOR_BYTES
     high = bottom + (runs["last"].to_numpy() + 1) / SECTOR_BYTES
     for kind in sorted(set(kinds)):
         chosen = kinds == kind
-        full = PolyCollection(
-            rectangles(left, right, low, high)[chosen],
-            facecolors=colours[chosen],
-            edgecolors=_EDGES[kind] if several else "none",
-            linewidths=0.8 if several else 0,
-            snap=False,  # or an eighth of a sector would be nothing here and a pixel there
-        )
-        ax.add_collection(full, autolim=False)
+        full = (side[chosen] for side in (left, right, low, high))
+        edge: Look = {"ec": _EDGES[kind] if several else "none", "linewidths": 0.8 * several}
+        # If edges snapped to pixels, an eighth of a sector would be none here and one there.
+        rectangles(ax, *full, facecolors=colours[chosen], **edge, snap=False)
     edged = [f"{kind}s {colour}" for kind, colour in _EDGE_NAMES.items() if kind in kinds]
     return "with edge: " + ", ".join(edged) if several else ""
 
 
-def _image(ax: Axes, found: SectorMap, each: _Trace, places: Places, *, shared: bool) -> None:
-    """Draw what share of the moved bytes is asked for, cell by cell."""
-    share = found.share
-    if shared:  # not moved in sectors
-        share = np.where(np.isnan(share), np.nan, 1.0)
-    lines, columns = share.shape
-    right = each.first - 0.5 + columns * found.requests_per_column
-    ax.imshow(
-        np.ma.masked_invalid(share),
-        origin="lower",
-        aspect="auto",
-        interpolation="nearest",
-        cmap=_SHARE,
-        norm=Normalize(0, 1),
-        extent=(each.first - 0.5, right, 0, lines * found.places_per_line),
-    )
-    ax.set_xlim(each.first - 0.5, each.first + max(each.shown, 1) - 0.5)
-    ax.set_ylim(0, places.n)
-
-
 def _is_shared(costs: pd.DataFrame) -> bool:
     return bool((costs["space"] == "shared").any())
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _mean(mean: float, what: str, plural: str) -> str:
@@ -308,7 +260,7 @@ def _asked(runs: pd.DataFrame, sectors: int) -> str:
 def _cost(name: str, runs: pd.DataFrame, costs: pd.DataFrame) -> str:
     """Say how often an array is touched, and what it costs."""
     kinds = costs["kind"].astype(str).value_counts(sort=False)
-    made = ", ".join(_count(number, kind) for kind, number in kinds[kinds > 0].items())
+    made = ", ".join(counted(number, kind) for kind, number in kinds[kinds > 0].items())
     if _is_shared(costs):
         passes = costs["wavefronts"].mean()
         return f"{name} (shared memory): {made}, {_mean(passes, 'pass', 'es')} each"
@@ -337,20 +289,8 @@ def _head(ax: Axes, each: _Trace, names: Sequence[str], panels: int) -> None:
     notes = "".join(note.get_text() for note in ax.texts)
     above = 8 + 13 * lines + 11 * (1 + notes.count("\n")) * bool(notes)
     shown = "\n".join(wrapped(line, panels * _BAR, _BOLD) for line in text.split("\n"))
-    ax.annotate(shown, (0, 1), xytext=(0, above), **_ABOVE, fontsize=10.5, fontweight="bold")
+    beside(ax, shown, (0, 1), (0, above), **_ABOVE, fontsize=10.5, fontweight="bold")
     # The layout would make a panel narrower for text that is wider; it is told the height only.
     room = "\n".join("." for _ in shown.split("\n"))
-    unseen = _ABOVE | {"in_layout": True, "alpha": 0}
-    ax.annotate(room, (0, 1), xytext=(0, above), **unseen, fontsize=10.5)
+    beside(ax, room, (0, 1), (0, above), xycoords="axes fraction", alpha=0, fontsize=10.5)
     tell(ax, text.replace("\n", " ") + ".")
-
-
-def _time_label(each: _Trace, *, single: bool, panels: int) -> str:
-    label = "time: requests, in order"
-    if each.shown < each.total:
-        label += f"\n{each.first:,} to {each.first + each.shown - 1:,} of {each.total:,} are shown"
-    if single:
-        said = "pale: moved, full: asked for; a colour a warp"
-        return f"{label}\n{wrapped(said, panels, 9.5)}"
-    per_cell = max(1, -(-each.shown // (COLUMNS // panels)))
-    return label + f"\n{_count(per_cell, 'request')} to a cell"

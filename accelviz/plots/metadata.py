@@ -7,13 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgb
 
 from accelviz.errors import ArgumentError
 from accelviz.partition.metadata import WORD_BITS, Field, MetadataLine
-from accelviz.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, new_axes, tell
-from accelviz.plots.texts import ink
+from accelviz.plots.drawing import Look, new_axes, nothing, rectangles
+from accelviz.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, ink, paler, tell
 
 #: Fields of a line in turn, the last two being those of Accel-GCN's info. A 0 is paler than a 1.
 _FIELD_COLOURS = (BLUE, GREEN, PURPLE, ORANGE, BLUE)
@@ -67,7 +65,7 @@ def metadata_layout(lines: Sequence[MetadataLine], *, ax: Axes | None = None) ->
     ax.set_xlim(-_LEFT, _place(WORD_BITS) + _RIGHT)
     ax.set_ylim(max(total, 1), 0)
     if not lines:
-        ax.text(0.5, 0.5, "no metadata", ha="center", transform=ax.transAxes, color=GREY)
+        nothing(ax, "no metadata")
     y = 0.0
     for line, meaning in zip(lines, meanings, strict=True):
         size = f"{len(line.words) * WORD_BITS} bits"
@@ -85,9 +83,8 @@ def metadata_layout(lines: Sequence[MetadataLine], *, ax: Axes | None = None) ->
             y += word
         y += _BETWEEN
         digits = " ".join(_hexadecimal(bits) for bits in line.words)
-        tell(
-            ax, f"{line.title.capitalize()} in {size}, {digits}. {line.meaning}".rstrip(". ") + "."
-        )
+        said = f"{line.title.capitalize()} in {size}, {digits}. {line.meaning}"
+        tell(ax, said.rstrip(". ") + ".")
     return ax
 
 
@@ -106,57 +103,32 @@ def _word(ax: Axes, top: float, name: str, word: int, fields: Sequence[Field], c
         sizes = " + ".join(str(field.bits) for field in fields)
         raise ArgumentError("fields", f"{sizes} bits", f"{WORD_BITS} bits a word")
     middle, below = top + _BITS / 2, top + _BITS
-    ax.text(-_LEFT, middle, name, va="center", fontsize=9, family="monospace")
-    value = "" if fields else f" = {word:,}"
-    ax.text(
-        _place(WORD_BITS) + 0.2,
-        middle,
-        _hexadecimal(word) + value,
-        va="center",
-        fontsize=9.5,
-        family="monospace",
-    )
+    code: Look = {"va": "center", "family": "monospace"}
+    ax.text(-_LEFT, middle, name, fontsize=9, **code)
+    value = _hexadecimal(word) + ("" if fields else f" = {word:,}")
+    ax.text(_place(WORD_BITS) + 0.2, middle, value, fontsize=9.5, **code)
     bits = [word >> (WORD_BITS - 1 - i) & 1 for i in range(WORD_BITS)]
     colours = [GREY] * WORD_BITS
     first = 0
     for i, field in enumerate(fields):
         own = _FIELD_COLOURS[(colour + i) % len(_FIELD_COLOURS)]
         colours[first : first + field.bits] = [own] * field.bits
-        _bracket(ax, top, first, field, own)
+        last = first + field.bits - 1
+        low, high = _place(first) + 0.06, _place(last) + 0.94
+        ax.plot([low, low, high, high], [top - 0.1, *[top - 0.28] * 2, top - 0.1], color=own)
+        for x, number, side in ((low, first, "left"), (high, last, "right")):
+            small: Look = {"ha": side, "va": "bottom", "fontsize": 7, "color": GREY}
+            ax.text(x, top - 0.36, str(WORD_BITS - 1 - number), **small)
+        text = f"{field.name} = {field.value:,}"
+        ax.text((low + high) / 2, top - 0.34, text, ha="center", va="bottom", fontsize=9.5)
         first += field.bits
-    faces = [_face(own, bit) for own, bit in zip(colours, bits, strict=True)]
+    faces = [paler(own, 1 if bit else 1 - _PALE) for own, bit in zip(colours, bits, strict=True)]
     left = np.array([_place(i) for i in range(WORD_BITS)])
-    corners = [[(x, top), (x + 1, top), (x + 1, below), (x, below)] for x in left.tolist()]
-    cells = PolyCollection(corners, facecolors=faces, edgecolors="white", linewidths=0.8)
-    ax.add_collection(cells, autolim=False)
-    for x, bit, face in zip(left.tolist(), bits, faces, strict=True):
+    cells: Look = {"facecolors": faces, "edgecolors": "white", "linewidths": 0.8}
+    rectangles(ax, left, left + 1, top, below, **cells)
+    for x, bit, face in zip(left, bits, faces, strict=True):
         ax.text(x + 0.5, middle, str(bit), ha="center", va="center", fontsize=8.5, color=ink(face))
     for i in range(0, WORD_BITS, _DIGIT):
         digit = word >> (WORD_BITS - _DIGIT - i) & (1 << _DIGIT) - 1
-        ax.text(
-            _place(i) + _DIGIT / 2,
-            below + 0.1,
-            f"{digit:X}",
-            ha="center",
-            va="top",
-            fontsize=8,
-            family="monospace",
-            color=GREY,
-        )
-
-
-def _bracket(ax: Axes, top: float, first: int, field: Field, colour: str) -> None:
-    """Span a field's bits from above, with the numbers of its first and last one."""
-    low, high = _place(first) + 0.06, _place(first + field.bits - 1) + 0.94
-    ax.plot([low, low, high, high], [top - 0.1, top - 0.28, top - 0.28, top - 0.1], color=colour)
-    last = first + field.bits - 1
-    for x, bit, side in ((low, first, "left"), (high, last, "right")):
-        number = str(WORD_BITS - 1 - bit)
-        ax.text(x, top - 0.36, number, ha=side, va="bottom", fontsize=7, color=GREY)
-    text = f"{field.name} = {field.value:,}"
-    ax.text((low + high) / 2, top - 0.34, text, ha="center", va="bottom", fontsize=9.5)
-
-
-def _face(colour: str, bit: int) -> tuple[float, float, float]:
-    red, green, blue = (1 - (1 - part) * (1 if bit else 1 - _PALE) for part in to_rgb(colour))
-    return red, green, blue
+        under: Look = code | {"ha": "center", "va": "top", "fontsize": 8, "color": GREY}
+        ax.text(_place(i) + _DIGIT / 2, below + 0.1, f"{digit:X}", **under)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -34,7 +33,7 @@ def overview(
     degrees : DegreeHistogram
         Of the graph.
     degrees_title : str
-        What the distribution says, in two lines.
+        What stands out in the distribution, in two lines.
     degree_bounds : mapping of int to str
         See `degree_histogram`.
     blocks : mapping of str to Workload
@@ -55,30 +54,19 @@ def overview(
     upper, lower = figure.subfigures(2, 1, height_ratios=[1, 1.05], squeeze=False)[:, 0]
     left, right = upper.subfigures(1, 2, width_ratios=[1, 1.7], squeeze=False)[0]
 
-    _panel_title(left, 1, f"Degrees: {degrees_title}")
-    degree_histogram(degrees.degrees, degrees.rows, bounds=degree_bounds, ax=left.subplots())
-
-    _panel_title(
-        right,
-        2,
-        "A block takes rows of equal degree (a colour a row); warps share the long ones\n"
+    panel_titles = {
+        left: f"Degrees: {degrees_title}",
+        right: "A block takes rows of equal degree (a colour for each); warps share the long ones\n"
         "above its bars, its int4: (degree, first row, first nonzero, nonzeros a warp | rows)",
-    )
+        lower: "The work of every warp, and how much warp time is spent waiting for the busiest",
+    }
+    for number, (panel, text) in enumerate(panel_titles.items(), 1):
+        indented = text.replace("\n", "\n     ")
+        panel.suptitle(f"{number}  {indented}", x=0.01, ha="left", fontsize=11)
+    degree_histogram(degrees.degrees, degrees.rows, bounds=degree_bounds, ax=left.subplots())
     if blocks:
-        block_close_ups(
-            list(blocks.values()),
-            warps_per_block=warps_per_block,
-            titles=list(blocks),
-            axes=list(right.subplots(1, len(blocks), squeeze=False)[0]),
-        )
-
-    _panel_title(
-        lower, 3, "The work of every warp, and how much warp time is spent waiting for the busiest"
-    )
+        axes = list(right.subplots(1, len(blocks), squeeze=False)[0])
+        works, titles = list(blocks.values()), list(blocks)
+        block_close_ups(works, warps_per_block=warps_per_block, titles=titles, axes=axes)
     load_maps(loads, axes=list(lower.subplots(len(loads), 1, squeeze=False)[:, 0]))
     return figure
-
-
-def _panel_title(panel: Any, number: int, text: str) -> None:
-    indented = text.replace("\n", "\n     ")
-    panel.suptitle(f"{number}  {indented}", x=0.01, ha="left", fontsize=11)

@@ -10,25 +10,15 @@ import numpy.typing as npt
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, Normalize
-from matplotlib.ticker import MaxNLocator
 
 from accelviz.analysis.ownership import OwnershipMap
 from accelviz.errors import ArgumentError
-from accelviz.plots.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILLION,
-    new_figure,
-    tell,
-)
-from accelviz.plots.texts import ink, points
+from accelviz.plots.drawing import Look, cells, count_ticks, nothing, points
+from accelviz.plots.labels import counted
+from accelviz.plots.style import TURNS, VERMILLION, ink, new_figure, tell
 
 #: Blocks in turn, where each nonzero is a cell. Neighbors differ with any kind of colour vision.
-_BLOCK_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, VERMILLION, SKY)
+_BLOCK_COLOURS = (*TURNS, VERMILLION)
 #: First to last block, where cells are coloured by a mean. The palest yellow would not show.
 _FIRST_TO_LAST = ListedColormap(colormaps["plasma"](np.linspace(0, 0.88, 256)), name="blocks")
 #: Opacity of the cells with the fewest nonzeros.
@@ -45,8 +35,8 @@ def block_ownership(*maps: OwnershipMap, axes: Sequence[Axes] | None = None) -> 
     *maps : OwnershipMap
         From `ownership_map`: two strategies, or two orders of the rows, side by side. Where a map
         is exact, each cell is a nonzero, the colours take turns, and the block's number is written
-        where there is room. Else a cell's hue is the mean number of its nonzeros' blocks, and the
-        paler it is the fewer nonzeros it has, which a key says.
+        where there is room. Else a cell's hue is the mean number of its nonzeros' blocks, and its
+        paleness shows how few nonzeros it has. A key explains both.
     axes : sequence of Axes, optional
         One for each map; a new figure if not given.
 
@@ -61,7 +51,7 @@ def block_ownership(*maps: OwnershipMap, axes: Sequence[Axes] | None = None) -> 
         If there is no map.
     """
     if not maps:
-        raise ArgumentError("maps", "got none", "at least one OwnershipMap")
+        raise ArgumentError("maps", "no map", "at least one OwnershipMap")
     if axes is None:
         figure = new_figure(figsize=(4.7 * len(maps) + 0.7, 5.0))
         figure.set_layout_engine("compressed")  # square panels stay next to each other
@@ -69,38 +59,31 @@ def block_ownership(*maps: OwnershipMap, axes: Sequence[Axes] | None = None) -> 
     coarse = [each for each in maps if not each.exact]
     most = max((int(each.counts.max(initial=1)) for each in coarse), default=1)
     for ax, each in zip(axes, maps, strict=True):
-        _matrix_axes(ax, each)
+        n_rows, n_cols = each.shape
+        ax.set_xlabel("column")
+        ax.set_ylabel("row" if each.order == "caller" else "row, in the kernel's order")
+        for axis, length in ((ax.xaxis, n_cols), (ax.yaxis, n_rows)):
+            count_ticks(axis, most=10 if length <= _GRID_LIMIT else 4, least=1)
+        ax.set_xlim(-0.5, max(n_cols, 1) - 0.5)
+        ax.set_ylim(max(n_rows, 1) - 0.5, -0.5)
+        ax.set_aspect("equal" if n_rows == n_cols else "auto")
+        title = f"{each.strategy}, {each.order}'s row order: {counted(each.n_blocks, 'block')}"
+        ax.set_title(f"{title}\n{_reach(each)}", loc="left", fontsize=10)
         if not each.counts.any():
-            ax.text(0.5, 0.5, "no nonzero", ha="center", transform=ax.transAxes, color=GREY)
+            nothing(ax, "no nonzero")
         elif each.exact:
             _entries(ax, each)
         else:
             _cells(ax, each, most)
-        _tell_ownership(ax, each)
+        said = (
+            f"The {int(each.counts.sum()):,} nonzeros of {each.graph}, rows in the {each.order}'s "
+            f"order, coloured by which of {each.n_blocks:,} blocks of {each.strategy} handles them"
+        )
+        tell(ax, f"{said}: {_reach(each)}.".replace("\n", "; "))
     if any(each.counts.any() for each in coarse):
         last = max(i for i, each in enumerate(maps) if not each.exact)
         _key(axes[last], coarse, most)
     return list(axes)
-
-
-def _matrix_axes(ax: Axes, each: OwnershipMap) -> None:
-    n_rows, n_cols = each.shape
-    ax.set_xlabel("column")
-    ax.set_ylabel("row" if each.order == "caller" else "row, in the kernel's order")
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter("{x:,.0f}")
-    ax.xaxis.set_major_locator(
-        MaxNLocator(10 if n_cols <= _GRID_LIMIT else 4, integer=True, min_n_ticks=1)
-    )
-    ax.yaxis.set_major_locator(
-        MaxNLocator(10 if n_rows <= _GRID_LIMIT else 4, integer=True, min_n_ticks=1)
-    )
-    ax.set_xlim(-0.5, max(n_cols, 1) - 0.5)
-    ax.set_ylim(max(n_rows, 1) - 0.5, -0.5)
-    ax.set_aspect("equal" if n_rows == n_cols else "auto")
-    blocks = f"{each.n_blocks:,} block{'s' * (each.n_blocks != 1)}"
-    title = f"{each.strategy}, {each.order}'s row order: {blocks}"
-    ax.set_title(f"{title}\n{_reach(each)}", loc="left", fontsize=10)
 
 
 def _reach(each: OwnershipMap) -> str:
@@ -120,13 +103,8 @@ def _entries(ax: Axes, each: OwnershipMap) -> None:
     colours = ListedColormap(
         [_BLOCK_COLOURS[block % len(_BLOCK_COLOURS)] for block in range(max(2, each.n_blocks))]
     )
-    ax.imshow(
-        np.ma.masked_invalid(each.mean_block),
-        cmap=colours,
-        norm=Normalize(-0.5, colours.N - 0.5),
-        interpolation="nearest",
-        aspect=ax.get_aspect(),
-    )
+    norm = Normalize(-0.5, colours.N - 0.5)
+    cells(ax, each.mean_block, colours, norm, aspect=ax.get_aspect())
     if each.n_blocks > len(_BLOCK_COLOURS):
         ax.set_xlabel(f"column ({len(_BLOCK_COLOURS)} colours take turns)")
     n_rows, n_cols = each.shape
@@ -143,28 +121,15 @@ def _entries(ax: Axes, each: OwnershipMap) -> None:
         return
     for row, column in np.argwhere(each.counts).tolist():
         block = int(each.mean_block[row, column])
-        ax.text(
-            column,
-            row,
-            str(block),
-            ha="center",
-            va="center",
-            fontsize=size,
-            color=ink(_BLOCK_COLOURS[block % len(_BLOCK_COLOURS)]),
-        )
+        colour = ink(_BLOCK_COLOURS[block % len(_BLOCK_COLOURS)])
+        ax.text(column, row, str(block), ha="center", va="center", fontsize=size, color=colour)
 
 
 def _cells(ax: Axes, each: OwnershipMap, most: int) -> None:
     n_rows, n_cols = each.shape
-    ax.imshow(
-        np.ma.masked_invalid(each.mean_block),
-        alpha=_opacity(each.counts, most),
-        cmap=_FIRST_TO_LAST,
-        norm=Normalize(0, max(1, each.n_blocks - 1)),
-        interpolation="nearest",
-        extent=(-0.5, n_cols - 0.5, n_rows - 0.5, -0.5),
-        aspect=ax.get_aspect(),
-    )
+    look: Look = {"alpha": _opacity(each.counts, most), "aspect": ax.get_aspect()}
+    look["extent"] = (-0.5, n_cols - 0.5, n_rows - 0.5, -0.5)
+    cells(ax, each.mean_block, _FIRST_TO_LAST, Normalize(0, max(1, each.n_blocks - 1)), **look)
     lines, columns = each.counts.shape
     cell = f"a cell is {_number(n_rows / lines)} x {_number(n_cols / columns)} entries"
     ax.set_xlabel(f"column ({cell})")
@@ -178,7 +143,7 @@ def _opacity(counts: npt.NDArray[Any], most: int) -> npt.NDArray[np.float64]:
 
 
 def _key(ax: Axes, maps: Sequence[OwnershipMap], most: int) -> None:
-    """Put what hue and paleness mean to the right of `ax`: blocks up, nonzeros across."""
+    """Explain hue (blocks, upwards) and paleness (nonzeros, to the right) right of `ax`."""
     key = ax.inset_axes((1.06, 0.3, 0.13, 0.4))
     counts = np.geomspace(1, max(most, 2), 24)
     key.imshow(
@@ -195,12 +160,3 @@ def _key(ax: Axes, maps: Sequence[OwnershipMap], most: int) -> None:
     key.set_xticks([0, np.log10(max(most, 2))], ["1", f"{max(most, 2):,}"], fontsize=8)
     key.set_title("mean block\nof a cell", fontsize=9, loc="left")
     key.set_xlabel("its nonzeros", fontsize=9)
-
-
-def _tell_ownership(ax: Axes, each: OwnershipMap) -> None:
-    tell(
-        ax,
-        f"The {int(each.counts.sum()):,} nonzeros of {each.graph}, rows in the {each.order}'s "
-        f"order, coloured by which of {each.n_blocks:,} blocks of {each.strategy} handles them: "
-        f"{_reach(each)}.".replace("\n", "; "),
-    )

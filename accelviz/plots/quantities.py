@@ -140,14 +140,10 @@ def _three_digits(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _number_text(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
 _WRITERS: dict[str, Callable[[float], str]] = {
     "share": share_text,
     "count": count_text,
     "bytes": bytes_text,
     "ratio": lambda value: f"{value:.2f}",
-    "number": _number_text,
+    "number": lambda value: f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}",
 }

@@ -4,45 +4,97 @@ from __future__ import annotations
 
 import base64
 import io
+import re
+import zlib
+from collections.abc import Iterable
 from html import escape
 from typing import Any, cast
 
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 #: Okabe and Ito's palette, distinguishable with any kind of colour vision.
 BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY, YELLOW, BLACK = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#D55E00",
-    "#CC79A7",
-    "#56B4E9",
-    "#F0E442",
-    "#000000",
+    *("#0072B2", "#E69F00", "#009E73", "#D55E00"),
+    *("#CC79A7", "#56B4E9", "#F0E442", "#000000"),
 )
-#: Neighboring rows of a block, in turn.
-ROW_COLOURS = (BLUE, ORANGE, GREEN, PURPLE)
 GREY = "#6E6E6E"
+#: Where no warp works; lines behind a picture.
+IDLE, GRID = "#EDEDED", "#DDDDDD"
+#: Things that have no colour of their own, in turn: rows or blocks beside each other, lines.
+TURNS = (BLUE, ORANGE, GREEN, PURPLE, SKY)
+ROW_COLOURS = TURNS[:4]
+#: The warps of a block, in turn.
+WARP_COLOURS = (*TURNS, VERMILLION, YELLOW, GREY)
+#: The colour of each strategy in every picture. Vermillion is not among them, as it marks losses
+#: and limits. Of any two here the distance is at least 14 in CIELAB, with any colour vision.
+_STRATEGIES = {
+    "accel_gcn": BLUE,
+    "cusparse": BLACK,
+    "gnnadvisor": ORANGE,
+    "graphblast": GREEN,
+    "merge_path": PURPLE,
+    "ge_spmm": SKY,
+    "lane_groups": "#800000",
+    "row_thread": "#DDCC77",
+    "fusegnn_gas": "#332288",
+    "fusegnn_gar": "#B15928",
+}
+#: For strategies that are not in the list.
+_SPARE = ("#882255", "#BAB0AC")
 #: Counts on a logarithmic axis as people write them.
 PLAIN = FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else "")
-#: Where no warp works.
-IDLE = "#EDEDED"
+
+
+def strategy_colours(names: Iterable[str]) -> dict[str, str]:
+    """Choose a colour for each strategy of a picture, the same one in every picture.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Strategies, cases of them ("gnnadvisor ngs=32") or what a picture calls them ("Accel-GCN").
+
+    Returns
+    -------
+    dict of str to str
+        Name to colour, in the order of the names. A strategy that accelviz does not know has a
+        colour that depends on its name, as has the second case of one strategy. Two names share a
+        colour only if there are more than twelve.
+    """
+    names = list(dict.fromkeys(names))
+    found: dict[str, str] = {}
+    for name in names:
+        own = re.sub(r"[^a-z0-9]+", "_", name.lower())
+        for strategy, colour in _STRATEGIES.items():
+            if f"{own}_".startswith(f"{strategy}_") and colour not in found.values():
+                found[name] = colour
+    for name in names:
+        turn = zlib.crc32(name.encode()) % len(_SPARE)
+        order = (*_SPARE[turn:], *_SPARE[:turn], *_STRATEGIES.values())
+        free = [colour for colour in order if colour not in found.values()]
+        found.setdefault(name, free[0] if free else order[len(found) % len(order)])
+    return {name: found[name] for name in names}
+
+
+def paler(colour: str, share: float) -> tuple[float, float, float]:
+    """Mix a colour with white: 1 leaves it as it is, 0 is white."""
+    red, green, blue = (1 - (1 - part) * share for part in to_rgb(colour))
+    return red, green, blue
+
+
+def ink(colour: Any) -> str:
+    """Return black or white, whichever is easier to read on a colour."""
+    red, green, blue = to_rgb(colour)
+    return "black" if 0.3 * red + 0.59 * green + 0.11 * blue > 0.55 else "white"
 
 
 def tidy(ax: Axes) -> Axes:
     """Take away the lines that say nothing."""
     ax.spines[["top", "right"]].set_visible(False)
     return ax
-
-
-def new_axes(ax: Axes | None, **figure_options: Any) -> Axes:
-    """Return `ax`, or the axes of a new figure, which `tell` can give its alt text."""
-    if ax is not None:
-        return ax
-    return new_figure(**figure_options).subplots()
 
 
 def new_figure(**figure_options: Any) -> Page:
@@ -52,7 +104,7 @@ def new_figure(**figure_options: Any) -> Page:
 
 
 def tell(ax: Axes, sentence: str) -> None:
-    """Add a sentence to the alt text of the figure that `ax` is in, if it has one."""
+    """Add a sentence to the alt text of the figure that `ax` is in, if that is a `Page`."""
     figure = ax.get_figure(root=True)
     if isinstance(figure, Page) and sentence not in figure.alt:
         figure.alt = f"{figure.alt} {sentence}".strip()

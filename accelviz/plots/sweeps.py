@@ -14,16 +14,10 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
-from accelviz.analysis.settings import (
-    PUBLISHED,
-    Grid,
-    Line,
-    checked_sweep,
-    grid,
-    lines,
-)
+from accelviz.analysis.settings import PUBLISHED, Grid, Line, checked_sweep, grid, lines
 from accelviz.errors import ArgumentError
-from accelviz.plots.labels import HALO, label_ends
+from accelviz.plots.drawing import Look, cells, colour_bar, new_axes, nothing
+from accelviz.plots.labels import HALO, beside, label_ends, write_title
 from accelviz.plots.marks import Marks
 from accelviz.plots.quantities import (
     mark_axis,
@@ -33,21 +27,9 @@ from accelviz.plots.quantities import (
     statistic_name,
     writer,
 )
-from accelviz.plots.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    IDLE,
-    ORANGE,
-    PURPLE,
-    SKY,
-    new_axes,
-    tell,
-    tidy,
-)
+from accelviz.plots.style import BLACK, GREY, GRID, IDLE, TURNS, ink, strategy_colours, tell, tidy
 
-_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, BLACK, GREY)
+_COLOURS = (*TURNS, BLACK, GREY)
 #: Most labels at the ends of lines; most cells down and across with their value in them.
 _LABELS, _WRITTEN = 12, (8, 16)
 _QUARTILES = ("warp_nzs_q1", "warp_nzs_q3")
@@ -80,7 +62,7 @@ def sweep_lines(
     better : {"lowest", "highest", "neither"}, optional
         Which values are best, for the marker; if not given, what is known of the statistic.
     published : mapping of str to value, optional
-        The setting to mark; the paper's if not given. None marks none.
+        The setting to mark; the paper's if not given. With None there is no mark.
     band : bool
         Shade the quartiles of the nonzeros of a warp, with `y` one of the `warp_nzs_`.
     log : bool, optional
@@ -98,12 +80,10 @@ def sweep_lines(
         If a column is missing, the table does not vary along `x`, or rows of one line have the same
         x.
     """
-    checked_sweep(table, y, x)
     if band and not y.startswith("warp_nzs_"):
         raise ArgumentError("band", f"y is {y!r}", "y='warp_nzs_median', whose quartiles it shades")
-    if band:
-        checked_sweep(table, _QUARTILES[0], x)
-        checked_sweep(table, _QUARTILES[1], x)
+    for name in (y, *_QUARTILES * band):
+        checked_sweep(table, name, x)
     found = lines(table, x, by)
     write = writer(y)
     ax = new_axes(ax, figsize=(9, 4.6))
@@ -121,10 +101,9 @@ def sweep_lines(
         places = place(line.rows[x])
         # Of many lines those stand out that a marked setting is on.
         main = len(found) <= 4 or not pointed.isdisjoint(line.rows.index)
-        style: dict[str, Any] = (
-            {"lw": 2.2, "ms": 4.5, "zorder": 3} if main else {"lw": 1.1, "ms": 2.5, "zorder": 2}
-        )
-        ax.plot(places, heights, color=colour, marker="o" if len(places) <= 40 else "", **style)
+        style: Look = {"lw": 2.2, "ms": 4.5} if main else {"lw": 1.1, "ms": 2.5}
+        style |= {"zorder": 2 + main, "marker": "o" if len(places) <= 40 else ""}
+        ax.plot(places, heights, color=colour, **style)
         if band:
             low, high = (_floats(line.rows[name]) for name in _QUARTILES)
             ax.fill_between(places, low, high, color=colour, alpha=0.15, lw=0)
@@ -133,18 +112,24 @@ def sweep_lines(
     ax.set_xlabel(parameter_label(x) + note)
     ax.set_ylabel(statistic_label(y))
     ax.margins(x=0.02)
-    ax.grid(axis="y", color="#DDDDDD", lw=0.8, zorder=0)
+    ax.grid(axis="y", color=GRID, lw=0.8, zorder=0)
     ax.set_axisbelow(True)
     if values.size:
         _name_lines(ax, found, colours, y)
-    marks.write_title(ax)
+    write_title(ax, marks.title)
     end = ax.get_xlim()[1]
     for row, name, mark, colour in marks.places():
         at = place(pd.Series([row[x]]))[0] if pd.notna(row[x]) else end
-        _point_out(ax, at, float(row[y]), name, mark, colour)
+        look: Look = {"ms": 8, "mfc": "white", "mec": colour, "mew": 1.8}
+        if mark == "*":
+            look = {"ms": 14, "mfc": colour, "mec": "white", "mew": 1.0}
+        ax.plot([at], [row[y]], mark, zorder=5, clip_on=False, **look)
+        across, up = (ax.transScale + ax.transLimits).transform((at, row[y]))
+        side = "left" if across < 0.15 else "right" if across > 0.85 else "center"
+        _name_setting(ax, name, (at, row[y]), 11 if up < 0.88 else -11, side, colour)
     what = f"{statistic_name(y)} against {x}"
-    across = f"{write(values.min())} to {write(values.max())}" if values.size else "no value"
-    tell(ax, f"Lines of {what}, {len(found)} in all, {across}. {marks.title}.")
+    reach = f"{write(values.min())} to {write(values.max())}" if values.size else "no value"
+    tell(ax, f"Lines of {what}, {len(found)} in all, {reach}. {marks.title}.")
     return tidy(ax)
 
 
@@ -171,7 +156,7 @@ def sweep_heatmap(
     better : {"lowest", "highest", "neither"}, optional
         Which values are best, for the outline; if not given, what is known of the statistic.
     published : mapping of str to value, optional
-        The setting to outline; the paper's if not given. None outlines none.
+        The setting to outline; the paper's if not given. With None there is no outline.
     ax : Axes, optional
         Where to draw; a new figure if not given.
 
@@ -192,14 +177,8 @@ def sweep_heatmap(
     down, across = found.cells.shape
     size = (min(10.0, max(6.0, 2.6 + 0.5 * across)), min(8.0, max(3.0, 1.5 + 0.36 * down)))
     ax = new_axes(ax, figsize=size)
-    norm = _norm(value, found.cells)
-    image = ax.imshow(
-        np.ma.masked_invalid(found.cells),
-        aspect="auto",
-        interpolation="nearest",
-        cmap=colormaps["viridis_r"].with_extremes(bad=IDLE),
-        norm=norm,
-    )
+    colours = colormaps["viridis_r"].with_extremes(bad=IDLE)
+    image = cells(ax, found.cells, colours, _norm(value, found.cells))
     for set_ticks, values in ((ax.set_xticks, found.x), (ax.set_yticks, found.y)):
         every = -(-len(values) // 40)
         shown = range(0, len(values), every)
@@ -212,17 +191,19 @@ def sweep_heatmap(
     ax.set_xlabel(label)
     ax.set_ylabel(parameter_label(y).replace(" (", "\n("))
     marks = Marks(inside, value, better, published)
-    marks.write_title(ax)
+    write_title(ax, marks.title)
     if np.isfinite(found.cells).any():
-        bar = ax.figure.colorbar(image, ax=ax, pad=0.01, aspect=25)
-        log = isinstance(image.norm, LogNorm)
-        mark_axis(bar.ax.yaxis, value, *image.get_clim(), log=log)
+        bar = colour_bar(ax, image, statistic_label(value))
+        mark_axis(bar.ax.yaxis, value, *image.get_clim(), log=isinstance(image.norm, LogNorm))
         bar.ax.minorticks_off()
         bar.outline.set_visible(False)
-        bar.set_label(statistic_label(value), fontsize=9)
         written = down <= _WRITTEN[0] and across <= _WRITTEN[1]
-        if written:
-            _write_cells(ax, found.cells, value, image)
+        shades, write = image.to_rgba(np.ma.masked_invalid(found.cells)), writer(value)
+        for (i, j), each in np.ndenumerate(found.cells):
+            if written and np.isfinite(each):
+                text = write(each).removesuffix(" %")  # which is at the colour bar
+                style: Look = {"ha": "center", "va": "center", "color": ink(shades[i, j])}
+                ax.text(j, i, text, fontsize=8.5, **style)
         _outline(ax, found, x, y, marks, written)
     what = f"{statistic_name(value)} over {x} ({len(found.x)} values) and {y} ({len(found.y)})"
     tell(ax, f"Heat map of {what}. {marks.title}.")
@@ -234,9 +215,9 @@ def _floats(values: pd.Series) -> npt.NDArray[np.float64]:
 
 
 def _x_axis(ax: Axes, values: pd.Series) -> Callable[[pd.Series], npt.NDArray[np.float64]]:
-    """Space the values of a parameter, and return what says where each of them is.
+    """Space the values of a parameter, and return the function from values to places.
 
-    Steps that grow are spaced by ratio; what is no positive number stands in a row.
+    If the steps grow, equal ratios are equally long; names and values up to 0 stand in a row.
     """
     seen = sorted(values.dropna().unique())
     numbers = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
@@ -249,7 +230,7 @@ def _x_axis(ax: Axes, values: pd.Series) -> Callable[[pd.Series], npt.NDArray[np
         ax.set_xscale("log", base=2)
     shown = seen
     if len(seen) > 16:
-        # The first, the last, and multiples of what leaves few enough, not too close to those.
+        # The first, the last, and the multiples of a step between them, not too close to those.
         step = next(s for s in (2, 4, 8, 16, 32, 64, 10**9) if len(seen) / s <= 10)
         apart = step / 2
         inside = [s for s in seen if s % step == 0 and s - seen[0] >= apart <= seen[-1] - s]
@@ -264,7 +245,7 @@ def _y_axis(
 ) -> None:
     kind = statistic_kind(statistic)
     if not values.size:
-        ax.text(0.5, 0.5, "not determined", ha="center", transform=ax.transAxes, color=GREY)
+        nothing(ax, "not determined")
         return
     low, high = float(values.min()), max(float(values.max()), float(top or 0))
     if log is None:
@@ -289,6 +270,8 @@ def _line_colours(found: Sequence[Line]) -> list[Any]:
         shades = colormaps["viridis"](np.linspace(0, 0.85, len(varied)))
         shaded = iter([shades[order[int(value)]] for value in values])
         return [GREY if line.constant else next(shaded) for line in found]
+    if found and all("strategy" in line.key for line in found):
+        return list(strategy_colours(map(_words, found)).values())
     return [_COLOURS[i % len(_COLOURS)] for i in range(len(found))]
 
 
@@ -310,51 +293,20 @@ def _words(line: Line) -> str:
     )
 
 
-def _point_out(ax: Axes, x: float, y: float, text: str, mark: str, colour: str) -> None:
-    ax.plot(
-        [x],
-        [y],
-        mark,
-        ms=14 if mark == "*" else 8,
-        mfc=colour if mark == "*" else "white",
-        mec="white" if mark == "*" else colour,
-        mew=1.0 if mark == "*" else 1.8,
-        zorder=5,
-        clip_on=False,
-    )
-    place = (ax.transScale + ax.transLimits).transform((x, y))
-    ax.annotate(
-        text,
-        (x, y),
-        xytext=(0, 11 if place[1] < 0.88 else -11),
-        textcoords="offset points",
-        ha="left" if place[0] < 0.15 else "right" if place[0] > 0.85 else "center",
-        va="bottom" if place[1] < 0.88 else "top",
-        fontsize=9,
-        fontweight="bold",
-        color=colour,
-        path_effects=HALO,
-        zorder=6,
-    )
+def _name_setting(
+    ax: Axes, text: str, at: tuple[float, float], up: int, side: str, colour: str, size: int = 9
+) -> None:
+    look: Look = {"fontsize": size, "fontweight": "bold", "color": colour, "path_effects": HALO}
+    look |= {"ha": side, "va": "bottom" if up > 0 else "top", "zorder": 6}
+    beside(ax, text, at, (0, up), annotation_clip=False, **look)
 
 
 def _norm(statistic: str, values: npt.NDArray[np.float64]) -> Normalize:
-    finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    finite = values[np.isfinite(values)] if np.isfinite(values).any() else np.array([0.0, 1.0])
+    low, high = float(finite.min()), float(finite.max())
     if statistic_kind(statistic) in ("count", "bytes") and low > 0 and high > 50 * low:
         return LogNorm(low, high)
     return Normalize(low, high if high > low else low + 1)
-
-
-def _write_cells(ax: Axes, values: npt.NDArray[np.float64], statistic: str, image: Any) -> None:
-    """Write each value in its cell; the unit is at the colour bar."""
-    write = writer(statistic)
-    shades = image.cmap(image.norm(np.nan_to_num(values)))[..., :3] @ (0.299, 0.587, 0.114)
-    for (i, j), value in np.ndenumerate(values):
-        if np.isfinite(value):
-            text = write(value).removesuffix(" %")
-            colour = "black" if shades[i, j] > 0.5 else "white"
-            ax.text(j, i, text, ha="center", va="center", fontsize=8.5, color=colour)
 
 
 def _outline(ax: Axes, found: Grid, x: str, y: str, marks: Marks, written: bool) -> None:
@@ -362,25 +314,11 @@ def _outline(ax: Axes, found: Grid, x: str, y: str, marks: Marks, written: bool)
     for row, text, mark, colour in marks.places():
         j, i = found.x.index(row[x]), found.y.index(row[y])
         for width, edge in ((4.5, "white"), (2.2, colour)):
-            ax.add_patch(
-                Rectangle(
-                    (j - 0.5, i - 0.5), 1, 1, fill=False, ec=edge, lw=width, zorder=4, clip_on=False
-                )
-            )
+            line: Look = {"fill": False, "ec": edge, "lw": width, "zorder": 4, "clip_on": False}
+            ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **line))
         # The best one's name stands above its cell, the published one's below, if there are cells.
         above = i > 0 if mark == "*" else i == len(found.y) - 1
         side = "left" if j < len(found.x) / 6 else "right" if j > len(found.x) * 5 / 6 else "center"
-        ax.annotate(
-            text.partition(":")[0] if written else text,
-            ({"left": j - 0.5, "right": j + 0.5, "center": j}[side], i - 0.5 if above else i + 0.5),
-            xytext=(0, 2 if above else -2),
-            textcoords="offset points",
-            ha=side,
-            va="bottom" if above else "top",
-            fontsize=8 if written else 9,
-            fontweight="bold",
-            color=colour,
-            path_effects=HALO,
-            annotation_clip=False,
-            zorder=6,
-        )
+        shown, size = (text.partition(":")[0], 8) if written else (text, 9)
+        at = {"left": j - 0.5, "right": j + 0.5, "center": j}[side], i - 0.5 if above else i + 0.5
+        _name_setting(ax, shown, at, 2 if above else -2, side, colour, size)

@@ -7,7 +7,6 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.ticker import MaxNLocator
 
@@ -20,7 +19,9 @@ from accelviz.analysis.schedule import (
     timeline_summary,
 )
 from accelviz.errors import ArgumentError
-from accelviz.plots.style import GREY, IDLE, VERMILLION, Page, new_axes, tell, tidy
+from accelviz.plots.drawing import Look, cells, colour_bar, new_axes, nothing, rectangles
+from accelviz.plots.labels import head
+from accelviz.plots.style import IDLE, VERMILLION, Page, tell, tidy
 
 #: Most bars, and most lanes (SMs times the blocks that one holds), that a picture can show; beyond
 #: them bars hide each other or are thinner than a pixel.
@@ -48,7 +49,7 @@ def sm_timeline(
     bars: bool | None = None,
     title: str = "",
 ) -> Axes:
-    """Draw when each SM worked: a line an SM, a bar a block, the tail shaded.
+    """Draw when each SM worked: a line for each SM, a bar for each block, the tail shaded.
 
     Parameters
     ----------
@@ -57,17 +58,16 @@ def sm_timeline(
     ax : Axes, optional
         Where to draw; a new figure if not given.
     colour_by : str, optional
-        What the colour says: "duration", which is what bars have if it is not given, or a column of
-        `blocks`, such as the "nonzeros" that `with_nonzeros` adds.
+        What the colour says: "duration" or a column of `blocks`, such as the "nonzeros" that
+        `with_nonzeros` adds. If not given, bars show the duration.
     by_finish : bool
-        The SMs in the order in which they ended, the last one on top; if not, in that of their
-        numbers.
+        Order the SMs by when they ended, the last one on top; if not, by their numbers.
     bars : bool, optional
         Whether to draw bars. If not, the picture is an image, and says so: its colour is the number
-        of blocks that each SM holds, or the mean of `colour_by` over them. If not given, bars where
-        they can be seen (`MOST_BARS`, `MOST_LANES`).
+        of blocks that each SM holds, or the mean of `colour_by` over them. If not given, there are
+        bars as long as they can be seen (`MOST_BARS`, `MOST_LANES`).
     title : str, optional
-        On the left; on the right are the busy share and the tail.
+        Above the picture, on the left; on the right are the busy share and the tail.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def sm_timeline(
         ax.axvspan(total - tail, total, color=_TAIL, lw=0, zorder=0)
         ax.axvline(total - tail, color=VERMILLION, lw=1.2)
     if not len(blocks):
-        ax.text(0.5, 0.5, "no block", ha="center", transform=ax.transAxes, color=GREY)
+        nothing(ax, "no block")
     elif _can_be_seen(blocks) if bars is None else bars:
         _bars(ax, blocks, line, colour_by or "duration")
     else:
@@ -99,21 +99,16 @@ def sm_timeline(
         label += f"\n{len(blocks):,} blocks, not shown one by one"
     if by_finish and summary.tail_share > 0.1:
         # Mostly free of blocks, because those who end first are at the bottom.
-        ax.annotate(
-            "tail: no work is left for these SMs",
-            (0.995, 0.04),
-            xycoords="axes fraction",
-            ha="right",
-            fontsize=9,
-            bbox={"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 2},
-        )
+        box = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 2}
+        look: Look = {"ha": "right", "fontsize": 9, "bbox": box, "transform": ax.transAxes}
+        ax.text(0.995, 0.04, "tail: no work is left for these SMs", **look)
     ax.set_xlim(0, total or 1)
     ax.set_ylim(finish.size - 0.5, -0.5)
     ax.set_xlabel(label)
     ax.set_ylabel("SMs, the last to end on top" if by_finish else "SM")
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     ax.xaxis.set_major_formatter("{x:,.10g}")
-    ax.set_title(title, loc="left", fontsize=10.5, fontweight="bold")
+    head(ax, title)
     ax.set_title(_numbers(summary), loc="right", fontsize=9.5)
     tell(ax, f"Timeline of the SMs{', ' if title else ''}{title}: {_sentence(summary)}.")
     return tidy(ax)
@@ -150,12 +145,8 @@ def timeline_comparison(
         f"{name}: {_sentence(timeline_summary(blocks))}"
         for name, blocks in (("predicted", predicted), ("measured", measured))
     ]
-    page = Page(
-        alt=f"Timelines of the SMs{', ' if title else ''}{title}. {'; '.join(said)}.",
-        figsize=(11, 7.4),
-        layout="constrained",
-        dpi=110,
-    )
+    alt = f"Timelines of the SMs{', ' if title else ''}{title}. {'; '.join(said)}."
+    page = Page(alt=alt, figsize=(11, 7.4), layout="constrained", dpi=110)
     bars = all(map(_can_be_seen, panels.values()))
     for ax, (name, blocks) in zip(page.subplots(2, 1), panels.items(), strict=True):
         sm_timeline(blocks, ax=ax, colour_by=colour_by, by_finish=by_finish, bars=bars, title=name)
@@ -192,50 +183,31 @@ def _bars(ax: Axes, blocks: pd.DataFrame, line: npt.NDArray[np.int64], colour_by
     lanes = _lanes(blocks)
     height = (1 - gap) / lanes
     top = line[blocks["sm"].to_numpy()] - 0.5 + gap / 2 + blocks["slot"].to_numpy() * height
-    x = np.stack([left, right, right, left], axis=1)
-    y = np.stack([top, top, top + height, top + height], axis=1)
     value, label = _values(blocks, colour_by)
     lanes *= line.size
     parted = lanes <= _EDGED_LANES and len(blocks) <= _EDGED_BARS * lanes
-    bars = PolyCollection(
-        list(np.stack([x, y], axis=2)),
-        array=value,
-        cmap=_COLOURS,
-        norm=Normalize(0, value.max() or 1),
-        # The bar's own colour as edge keeps one in sight that is shorter than a pixel.
-        edgecolors="white" if parted else "face",
-        linewidths=0.5 if parted else 0.3,
-    )
-    ax.add_collection(bars, autolim=False)
-    ax.figure.colorbar(bars, ax=ax, pad=0.01, aspect=25).set_label(label, fontsize=9)
+    # The bar's own colour as edge keeps one in sight that is shorter than a pixel.
+    edge: Look = {"edgecolors": "white" if parted else "face", "linewidths": 0.5 if parted else 0.3}
+    look: Look = {"array": value, "cmap": _COLOURS, "norm": Normalize(0, value.max() or 1)}
+    colour_bar(ax, rectangles(ax, left, right, top, top + height, **look, **edge), label)
 
 
 def _image(
-    ax: Axes,
-    blocks: pd.DataFrame,
-    line: npt.NDArray[np.int64],
-    total: float,
-    colour_by: str | None,
+    ax: Axes, blocks: pd.DataFrame, line: npt.NDArray[np.int64], total: float, by: str | None
 ) -> None:
     held = occupancy(blocks, BINS)
     fit = max(int(blocks.attrs.get("blocks_per_sm", 1)), _lanes(blocks))
-    if colour_by is None:
+    if by is None:
         shown, label, top = held, f"blocks an SM holds (at most {fit})", float(fit)
     else:
-        value, label = _values(blocks, colour_by)
+        value, label = _values(blocks, by)
         shown = occupancy(blocks, BINS, weight=value) / np.where(held > 0, held, 1)
         label, top = f"{label}\n(mean of those an SM holds)", float(shown.max()) or 1.0
     picture = np.ma.empty((line.size, BINS))
     picture[line] = np.ma.masked_where(held == 0, shown)
-    image = ax.imshow(
-        picture,
-        aspect="auto",
-        interpolation="nearest",
-        cmap=_COLOURS,
-        norm=Normalize(0, top),
-        extent=(0, total or 1, line.size - 0.5, -0.5),
-    )
-    ax.figure.colorbar(image, ax=ax, pad=0.01, aspect=25).set_label(label, fontsize=9)
+    extent = (0, total or 1, line.size - 0.5, -0.5)
+    image = cells(ax, picture, _COLOURS, Normalize(0, top), extent=extent)
+    colour_bar(ax, image, label)
 
 
 def _numbers(summary: TimelineSummary) -> str:
@@ -244,5 +216,5 @@ def _numbers(summary: TimelineSummary) -> str:
 
 def _sentence(summary: TimelineSummary) -> str:
     unit, scale, _ = _UNITS[summary.unit]
-    tail, total = (f"{each / scale:,.4g}" for each in (summary.tail, summary.total))
-    return f"{_numbers(summary)} ({tail} of {total} {unit})"
+    tail, total = summary.tail / scale, summary.total / scale
+    return f"{_numbers(summary)} ({tail:,.4g} of {total:,.4g} {unit})"

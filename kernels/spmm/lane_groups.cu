@@ -223,6 +223,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     values += block.first_nz;
 #if STAGE
     const int staged = block.rows * block.row_nzs;
+#pragma unroll 2  // more would cost registers, of which there are few
     for (int i = threadIdx.x; i < staged; i += BLOCK_THREADS) {
         stage[i] = make_int2(__ldcs(&columns[i]), __float_as_int(__ldcs(&values[i])));
     }

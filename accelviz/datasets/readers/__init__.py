@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 # Importing a reader's module registers it.
-from accelviz.datasets.readers import (
-    edge_list,
-    matrix_market,
-    metis,
-    npz,
-    ogb,
-    raw_csr,
-    tu,
-)
+from accelviz.datasets.readers import edge_list, matrix_market, metis, npz
 from accelviz.datasets.readers.registry import READERS, read_file, reader
 
 __all__ = [
@@ -20,9 +12,6 @@ __all__ = [
     "matrix_market",
     "metis",
     "npz",
-    "ogb",
-    "raw_csr",
     "read_file",
     "reader",
-    "tu",
 ]

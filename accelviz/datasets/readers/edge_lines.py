@@ -1,18 +1,18 @@
 """The lines of an edge list: what they may look like, and the numbers in them.
 
-A line is `sender receiver` or `sender receiver weight`, with one delimiter all through the file: a
-comma, a semicolon, a bar, a tab, or a run of blanks. Blanks around the others, blank lines and
-lines that start with `#`, `%` or `//` mean nothing. A node is decimal digits; a weight is a number
-in decimal or scientific notation, finite in float32.
+A line is `sender receiver` or `sender receiver weight`. The delimiter is the same in the whole
+file: a comma, a semicolon, a bar, a tab, or a run of blanks. Blanks around the other delimiters,
+blank lines, and lines that start with `#`, `%` or `//` mean nothing. A node is decimal digits; a
+weight is a number in decimal or scientific notation, finite in float32.
 
-One regular expression says all of this, so that the fast way (a whole block at once, its numbers
-read by NumPy) and the slow one (line by line, for the exact place of a mistake) cannot disagree.
+One regular expression says all of this and checks a whole block of lines at once. NumPy then reads
+the numbers. Only a block with a mistake is looked at line by line, to say where the mistake is.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.arrays import Floats
 from accelviz.datasets.readers.text import malformed, shown
 from accelviz.errors import GraphError
 
@@ -61,17 +62,7 @@ def split(line: bytes, delimiter: bytes) -> list[bytes]:
 
 @dataclass(frozen=True)
 class NodeRange:
-    """The nodes that may occur.
-
-    Parameters
-    ----------
-    low, high : int
-        The least and the largest.
-    reason : str
-        What is wrong with one above `high`, as the end of a sentence.
-    advice : str
-        What to do about it.
-    """
+    """The least and the largest node; what is wrong with a larger one, and what to do about it."""
 
     low: int
     high: int
@@ -83,18 +74,8 @@ class NodeRange:
 class Layout:
     """What all lines of a file have in common, taken from the first one with an edge.
 
-    Parameters
-    ----------
-    path : Path
-    line : int
-        Number of that first line.
-    delimiter : bytes
-        One of `DELIMITERS`.
-    columns : int
-        Fields that are read: 2, or 3 with a weight.
-    more : bool
-        Whether further fields may follow, which mean nothing.
-    allowed : NodeRange
+    `line` is the number of that line, `columns` how many fields are read: 2, or 3 with a weight.
+    With `more`, further fields may follow, which mean nothing.
     """
 
     path: Path
@@ -115,124 +96,92 @@ class Layout:
         def line(form: bytes) -> bytes:
             return outer + gap.join(form % field for field in fields) + rest + outer
 
-        blank = rb"[ \t]*+"
-        return (
-            re.compile(line(b"(%b)")),
-            re.compile(b"(?:(?:" + line(b"%b") + b"|" + blank + rb")\n)*+"),
-        )
+        lines = b"(?:(?:" + line(b"%b") + rb"|[ \t]*+)\n)*+"
+        return re.compile(line(b"(%b)")), re.compile(lines)
 
-    def fast(self, block: bytes) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32] | None] | None:
-        """Return what `slow` returns, or None where `slow` has to look at it."""
-        if b"#" in block or b"%" in block or b"//" in block:
-            block = _COMMENTS.sub(b"", block)
+    def read(self, block: bytes) -> tuple[npt.NDArray[Any], Floats | None] | None:
+        """Read a block of whole lines.
+
+        Returns the nodes (int32, or int64 if larger ones are allowed; shape (edges, 2)) and the
+        weights (float32, shape (edges,)) or None; or None alone, if there is a mistake.
+        """
+        text = block
+        if b"#" in text or b"%" in text or b"//" in text:
+            text = _COMMENTS.sub(b"", text)
         one, many = self._patterns
-        if not many.fullmatch(block):
+        if not many.fullmatch(text):
             return None
         if self.more:
-            block = b"".join(b"%b\n" % b" ".join(found) for found in one.findall(block))
-        if not block or block.isspace():  # NumPy makes a number of no text
-            return self._result(np.empty((0, self.columns), np.int64))
+            text = b"".join(b"%b\n" % b" ".join(found) for found in one.findall(text))
         dtype = np.float64 if self.columns == 3 else np.int64
-        numbers = np.fromstring(block.replace(self.delimiter, b" "), dtype, sep=" ")
+        numbers = np.empty(0, dtype)
+        if text and not text.isspace():  # NumPy makes a number of no text
+            numbers = np.fromstring(text.replace(self.delimiter, b" "), dtype, sep=" ")
         table = numbers.reshape(-1, self.columns)
         nodes = table[:, :2]
-        # Of whole numbers beyond its range, NumPy makes the largest; float64 rounds them.
-        ceiling = min(
-            self.allowed.high, _EXACT - 1 if self.columns == 3 else np.iinfo(np.int64).max - 1
-        )
-        if nodes.min() < self.allowed.low or nodes.max() > ceiling:
+        if self.columns == 3 and nodes.max(initial=0) >= _EXACT:
+            alone = replace(self, columns=2, more=True).read(block)
+            if alone is None:
+                return None
+            nodes = alone[0]
+        # NumPy reads a number beyond int64 as the largest int64, which no range allows.
+        low, high = self.allowed.low, self.allowed.high
+        if nodes.min(initial=low) < low or nodes.max(initial=low) > high:
             return None
-        result = self._result(table)
-        return result if result[1] is None or np.isfinite(result[1]).all() else None
-
-    def slow(
-        self, first_line: int, block: bytes
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32] | None]:
-        """Read a block line by line.
-
-        Returns
-        -------
-        nodes : array of int32 (int64 if there are larger ones), shape (edges, 2)
-        weights : array of float32, shape (edges,), or None
-
-        Raises
-        ------
-        GraphError
-            With the number of the line, what is wrong with it and what is expected.
-        """
-        pattern, _ = self._patterns
-        nodes, weights = [], []
-        for number, line in enumerate(block.split(b"\n")[:-1], first_line):
-            if not line.strip(b" \t") or is_comment(line):
-                continue
-            found = pattern.fullmatch(line)
-            if found is None:
-                raise self._shape_error(number, line)
-            sender, receiver, *rest = found.groups()
-            nodes.append([self._node(number, sender), self._node(number, receiver)])
-            weights += [self._weight(number, text) for text in rest]
-        table = np.array(nodes, np.int64).reshape(-1, 2)
-        ids, _ = self._result(table)
-        return ids, np.array(weights, np.float32) if self.columns == 3 else None
-
-    def _result(
-        self, table: npt.NDArray[Any]
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32] | None]:
-        small = self.allowed.high <= np.iinfo(np.int32).max
-        nodes = table[:, :2].astype(np.int32 if small else np.int64)
-        if table.shape[1] < 3:
+        nodes = nodes.astype(np.int32 if high <= np.iinfo(np.int32).max else np.int64)
+        if self.columns == 2:
             return nodes, None
         with np.errstate(over="ignore", under="ignore"):
-            return nodes, table[:, 2].astype(np.float32)
+            weights = table[:, 2].astype(np.float32)
+        return (nodes, weights) if np.isfinite(weights).all() else None
 
-    def _node(self, number: int, text: bytes) -> int:
-        digits = text.lstrip(b"0")
-        # Python refuses to read thousands of digits; twenty are too many already.
-        node = int(digits or b"0") if len(digits) < 20 else 10**20
-        if node < self.allowed.low:
-            low = self.allowed.low
-            raise malformed(self.path, number, f"node {node}", f"nodes from {low} on, or base=0")
-        if node > self.allowed.high:
-            problem = f"node {shown(text)[1:-1]} {self.allowed.reason}"
-            raise malformed(self.path, number, problem, self.allowed.advice)
-        return node
+    def mistake(self, first_line: int, block: bytes) -> GraphError:
+        """Return an error for the first mistake in a block: its line, and what is expected."""
+        for number, line in enumerate(block.split(b"\n"), first_line):
+            if line.strip(b" \t") and not is_comment(line):
+                found = self._problem(number, line)
+                if found is not None:
+                    return malformed(self.path, number, *found)
+        raise AssertionError("there is no mistake")
 
-    def _weight(self, number: int, text: bytes) -> float:
-        with np.errstate(over="ignore", under="ignore"):
-            weight = np.float32(float(text))
-        if not np.isfinite(weight):
-            raise malformed(
-                self.path, number, f"the weight {shown(text)} is infinite in float32", "below 3e38"
-            )
-        return float(weight)
-
-    def _shape_error(self, number: int, line: bytes) -> GraphError:
-        """Return the error for a line that does not match: the first thing wrong with it."""
+    def _problem(self, number: int, line: bytes) -> tuple[str, str] | None:
+        """Say what is wrong with a line and what is expected, or return None for a good line."""
         fields = split(line, self.delimiter)
         names = ("sender", "receiver", "weight")[: self.columns]
         expected = f"{' '.join(names)}, separated by {DELIMITERS[self.delimiter]}"
         expected += f" as in line {self.line}" if number != self.line else ""
         head = fields[: self.columns]
         if any(delimiter in field for field in head for delimiter in DELIMITERS):
-            return malformed(self.path, number, f"mixed delimiters in {shown(line)}", expected)
+            return f"mixed delimiters in {shown(line)}", expected
         if len(fields) < self.columns or (len(fields) > self.columns and not self.more):
             count = f"{len(fields)} field{'s' if len(fields) > 1 else ''}"
-            return malformed(self.path, number, f"{count} in {shown(line)}", expected)
-        for name, field in zip(names, head, strict=False):
-            form = NUMBER if name == "weight" else _NODE
-            if re.fullmatch(form, field):
-                continue
+            return f"{count} in {shown(line)}", expected
+        for name, field in zip(names, head, strict=True):
             if not field:
-                return malformed(self.path, number, f"the {name} is empty", expected)
-            if name == "weight":
-                return malformed(
-                    self.path, number, f"the weight {shown(field)}", "a finite decimal number"
-                )
-            if re.fullmatch(rb"-[0-9]+", field):
-                return malformed(
-                    self.path, number, f"the negative node {shown(field)[1:-1]}", "nodes from 0"
-                )
-            return malformed(
-                self.path, number, f"{shown(field)} is no node", "a whole number in digits"
-            )
-        return malformed(self.path, number, f"{shown(line)}", expected)
+                return f"the {name} is empty", expected
+            found = self._weight_problem(field) if name == "weight" else self._node_problem(field)
+            if found is not None:
+                return found
+        return None if self._patterns[0].fullmatch(line) else (shown(line), expected)
+
+    def _node_problem(self, text: bytes) -> tuple[str, str] | None:
+        if re.fullmatch(rb"-[0-9]+", text):
+            return f"the negative node {shown(text)[1:-1]}", "nodes from 0"
+        if not text.isdigit():
+            return f"{shown(text)} is not a node", "a whole number in digits"
+        # Python refuses to read thousands of digits; twenty are too many already.
+        node = int(text.lstrip(b"0")[:20] or b"0")
+        if node < self.allowed.low:
+            return f"node {node}", f"nodes from {self.allowed.low} on, or base=0"
+        if node > self.allowed.high:
+            return f"node {shown(text)[1:-1]} {self.allowed.reason}", self.allowed.advice
+        return None
+
+    def _weight_problem(self, text: bytes) -> tuple[str, str] | None:
+        if not re.fullmatch(NUMBER, text):
+            return f"the weight {shown(text)}", "a finite decimal number"
+        with np.errstate(over="ignore", under="ignore"):
+            finite = np.isfinite(np.float32(float(text)))
+        return (
+            None if finite else (f"the weight {shown(text)} is infinite in float32", "below 3e38")
+        )

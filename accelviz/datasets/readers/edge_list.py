@@ -1,10 +1,9 @@
-"""Edge lists: one edge a line, as SNAP and most others publish graphs."""
+"""Edge lists, one edge on each line, as SNAP, OGB, TU and most others publish graphs."""
 
 from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from accelviz.datasets.convert import from_edges, plausible_nodes
+from accelviz.arrays import Floats
+from accelviz.datasets.convert import check_stated_size, from_edges, plausible_nodes
 from accelviz.datasets.readers.edge_lines import (
     Layout,
     NodeRange,
@@ -80,20 +80,20 @@ def read_edge_list(
     ------
     GraphError
         Naming the line, where one is malformed; if there is no edge; or if the largest node is out
-        of all proportion to the number of edges (see `plausible_nodes`) and neither `n_nodes` nor
+        of proportion to the number of edges (see `plausible_nodes`) and neither `n_nodes` nor
         `relabel` is given.
     ArgumentError
-        If an option is none of the above.
+        If `base` or `n_nodes` has another value than the above.
     """
     if base not in (0, 1, "auto"):
         raise ArgumentError("base", f"got {base!r}", '0, 1 or "auto"')
     if n_nodes is not None and not (isinstance(n_nodes, Integral) and 0 < n_nodes <= MAX_SIDE):
         raise ArgumentError("n_nodes", f"got {n_nodes!r}", f"1 to {MAX_SIDE}")
-    found = _collect(path, _allowed(base, n_nodes, relabel), weights, progress)
-    if not found.nodes:
+    parts, values, undirected = _collect(path, _allowed(base, n_nodes, relabel), weights, progress)
+    if not parts:
         raise GraphError(str(path), "there is no edge in it", "lines like `0 1`")
-
-    nodes = np.concatenate(found.nodes)
+    nodes = np.concatenate(parts)
+    parts.clear()
     if relabel:
         codes, labels = pd.factorize(nodes.ravel(), sort=True)
         nodes = codes.astype(np.int32).reshape(-1, 2)
@@ -108,22 +108,88 @@ def read_edge_list(
         if count > most:  # reading once more, now that `most` is known, finds the line
             _collect(path, _allowed(least, n_nodes, relabel, most), weights, progress=False)
         notes = [f"counted from {least}"]
-    found.nodes.clear()
-    symmetric = found.undirected if symmetric is None else symmetric
+    symmetric = undirected if symmetric is None else symmetric
     if symmetric:
         notes.append("in both directions")
-    if found.weights:
+    if values:
         notes.append("weights in column 3")
     sender, receiver = (nodes - np.int32(least) if least else nodes).T
-    return from_edges(
-        sender,
-        receiver,
-        np.concatenate(found.weights) if found.weights else None,
-        n_nodes or count,
-        name,
-        f"{source}, {', '.join(notes)}",
-        symmetric=symmetric,
+    numbers = np.concatenate(values) if values else None
+    source = f"{source}, {', '.join(notes)}"
+    count = n_nodes or count
+    return from_edges(sender, receiver, numbers, count, name, source, symmetric=symmetric)
+
+
+@reader("edge.csv.gz")
+def read_ogb(
+    path: Path,
+    *,
+    name: str,
+    source: str,
+    symmetric: bool | None = None,
+    progress: bool | None = None,
+) -> Graph:
+    """Read the `edge.csv.gz` of a data set of one graph, as in `ogbn_arxiv/raw/edge.csv.gz`.
+
+    Each line is `sender,receiver`, counted from 0. If `num-node-list.csv.gz` is in the same
+    folder, it gives the number of nodes. The graph has the data set's name, from its folder.
+
+    Parameters
+    ----------
+    path : Path
+    name, source : str
+    symmetric : bool, optional
+        As for `read_edge_list`; OGB lists undirected edges once.
+    progress : bool, optional
+
+    Raises
+    ------
+    GraphError
+        If there are several graphs; or naming the line, where one is malformed.
+    """
+    folder = path.absolute().parent
+    name = (folder.parent if folder.name == "raw" else folder).name or name
+    counts, n_nodes = path.with_name("num-node-list.csv.gz"), None
+    if counts.is_file():
+        lines = _lines(counts)
+        if len(lines) != 1:
+            problem = f"it counts the nodes of {len(lines)} graphs"
+            raise GraphError(str(counts), problem, "one graph")
+        if not lines[0].isdigit() or len(lines[0]) > 10 or not 0 < int(lines[0]) <= MAX_SIDE:
+            raise malformed(counts, 1, f"{shown(lines[0])} nodes", f"1 to {MAX_SIDE}")
+        n_nodes = int(lines[0])
+        # An edge takes at least a byte, even packed.
+        check_stated_size(n_nodes, path.stat().st_size)
+    options = {"symmetric": symmetric, "progress": progress}
+    return read_edge_list(path, name=name, source=source, base=0, n_nodes=n_nodes, **options)
+
+
+@reader("_a.txt")
+def read_tu(path: Path, *, name: str, source: str, progress: bool | None = None) -> Graph:
+    """Read `NAME_A.txt`: all graphs of a data set in one block-diagonal matrix.
+
+    Each line is `sender, receiver`, counted from 1 (the data sets list both directions). If
+    `NAME_graph_indicator.txt`, with one line for each node, is in the same folder, it gives the
+    number of nodes.
+
+    Raises
+    ------
+    GraphError
+        Naming the line, where one is malformed or has a node that does not exist.
+    """
+    indicator = path.with_name(f"{name}_graph_indicator.txt")
+    n_nodes = len(_lines(indicator)) if indicator.is_file() else None
+    if n_nodes == 0:
+        raise GraphError(str(indicator), "there is no node in it", "a line for each node")
+    return read_edge_list(
+        path, name=name, source=source, base=1, n_nodes=n_nodes, symmetric=False, progress=progress
     )
+
+
+def _lines(path: Path) -> list[bytes]:
+    """Return the lines of a file that are not empty, without the blanks around them."""
+    lines = (line.strip() for _, block in blocks(path) for line in block.split(b"\n"))
+    return [line for line in lines if line]
 
 
 def _allowed(
@@ -132,8 +198,7 @@ def _allowed(
     if relabel:
         return NodeRange(0, 2**63 - 2, "does not fit in 64 bits", "less than 2^63 - 1")
     # As long as it is not known where counting starts, either may be right.
-    low = 0 if base == "auto" else int(base)
-    past = 1 if base == "auto" else int(base)
+    low, past = (0, 1) if base == "auto" else (int(base), int(base))
     if n_nodes is not None:
         high = n_nodes - 1 + past
         advice = f"0 to {high - 1}, or 1 to {high}" if past > low else f"{low} to {high}"
@@ -151,19 +216,12 @@ def _allowed(
     )
 
 
-@dataclass
-class _Found:
-    """What a file holds, in parts."""
-
-    nodes: list[npt.NDArray[Any]] = field(default_factory=list)
-    weights: list[npt.NDArray[np.float32]] = field(default_factory=list)
-    undirected: bool = False
-
-
-def _collect(path: Path, allowed: NodeRange, weights: bool | None, progress: bool | None) -> _Found:
-    found = _Found()
-    layout = None
-    header = False
+def _collect(
+    path: Path, allowed: NodeRange, weights: bool | None, progress: bool | None
+) -> tuple[list[npt.NDArray[Any]], list[Floats], bool]:
+    """Return the nodes and the weights, in parts, and whether a comment says "undirected"."""
+    nodes, values, undirected = [], [], False
+    layout, header = None, False
     for first_line, block in blocks(path, progress):
         start = 0
         if layout is None:
@@ -176,16 +234,17 @@ def _collect(path: Path, allowed: NodeRange, weights: bool | None, progress: boo
                         first_line = number
                         break
                     header = True
-                found.undirected |= _UNDIRECTED.match(line) is not None
+                undirected |= _UNDIRECTED.match(line) is not None
                 start += len(line)
             else:
                 continue
-        text = block[start:]
-        nodes, values = layout.fast(text) or layout.slow(first_line, text)
-        found.nodes.append(nodes)
-        if values is not None:
-            found.weights.append(values)
-    return found
+        found = layout.read(block[start:])
+        if found is None:
+            raise layout.mistake(first_line, block[start:])
+        nodes.append(found[0])
+        if found[1] is not None:
+            values.append(found[1])
+    return nodes, values, undirected
 
 
 def _layout(

@@ -8,15 +8,13 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-import numpy as np
-import numpy.typing as npt
 import scipy.io
 from scipy import sparse
 
 from accelviz.datasets.convert import check_stated_size, from_scipy
 from accelviz.datasets.readers.edge_lines import NUMBER
 from accelviz.datasets.readers.registry import reader
-from accelviz.datasets.readers.text import blocks_of, malformed, said, shown, unpacked
+from accelviz.datasets.readers.text import blocks_of, explained, malformed, shown, unpacked
 from accelviz.errors import GraphError
 from accelviz.graph import Graph
 
@@ -26,9 +24,13 @@ Lines = Iterator[tuple[int, bytes]]
 _MOST_ENTRIES_PER_BYTE = 600
 _COMMENTS = re.compile(rb"(?m)^[ \t]*+%[^\n]*+")
 _LINES = rb"(?:[ \t]*+(?:%b[ \t]*+)?+\n)*+"
-_VALUES = re.compile(_LINES % NUMBER)
-_PLACES = re.compile(_LINES % rb"[0-9]++[ \t]++[0-9]++")
 _ENTRIES = re.compile(_LINES % (rb"[0-9]++[ \t]++[0-9]++[ \t]++" + NUMBER))
+#: What the lines of data may be, by the kind of file; `_ENTRIES` in all others.
+_FORMS = {
+    "array": (re.compile(_LINES % NUMBER), "a finite number"),
+    "pattern": (re.compile(_LINES % rb"[0-9]++[ \t]++[0-9]++"), "row column"),
+}
+_LINE = re.compile(rb"(?m)^[ \t]*+[^ \t\n]")
 
 
 @reader(".mtx", ".mtx.gz", ".mtx.bz2", ".tar.gz")
@@ -46,7 +48,8 @@ def read_matrix_market(
         If the file is malformed, naming the line where SciPy does; or if it states more rows or
         entries than it can mean (see `plausible_nodes`).
     """
-    try:
+    # SciPy and tarfile raise many kinds of errors for malformed text.
+    with explained(path, "a valid MatrixMarket file"):
         with _opened(path, name, progress=False) as lines:
             facts = scipy.io.mminfo(_Stream(block for _, block in lines))
         rows, columns, entries, form, field, symmetry = facts
@@ -55,42 +58,25 @@ def read_matrix_market(
         # SciPy makes room for all that is stated before it looks for it.
         if entries > _MOST_ENTRIES_PER_BYTE * path.stat().st_size:
             raise GraphError(str(path), f"it states {entries} entries", "as many as there are")
+        kind = form if form == "array" else field
+        if form == "array":
+            listed = rows * columns
+            if symmetry != "general":  # the lower triangle, without the diagonal if it is skew
+                listed = rows * (rows - 1 if symmetry == "skew-symmetric" else rows + 1) // 2
+            with _opened(path, name, progress=False) as lines:
+                found = sum(
+                    1 for _, body in _checked(path, lines, kind) for _ in _LINE.finditer(body)
+                )
+            # SciPy (1.17) overlooks that a symmetric array is too short, too long or not square.
+            if found != listed or (symmetry != "general" and rows != columns):
+                expected = f"{listed}, for {rows} x {columns} {symmetry}"
+                raise GraphError(str(path), f"{found} values", expected)
+        else:
+            check_stated_size(rows, entries)
         with _opened(path, name, progress) as lines:
-            if form == "array":
-                matrix = _read_array(path, lines, (rows, columns), symmetry)
-            else:
-                check_stated_size(rows, entries)
-                matrix = scipy.io.mmread(_Stream(_checked(path, lines, field)), spmatrix=False)
-    except GraphError:
-        raise
-    except Exception as error:  # SciPy and tarfile raise many kinds for malformed text
-        raise GraphError(str(path), said(error), "a valid MatrixMarket file") from error
+            checked = (block for block, _ in _checked(path, lines, kind))
+            matrix = scipy.io.mmread(_Stream(checked), spmatrix=False)
     return from_scipy(sparse.coo_array(matrix), name, source)
-
-
-def _read_array(
-    path: Path, lines: Lines, shape: tuple[int, int], symmetry: str
-) -> npt.NDArray[np.float64]:
-    """Read a dense file; SciPy (1.17) overlooks that a symmetric one is too short or too long."""
-    parts = [np.empty(0)]
-    for first_line, _, body in _bodies(lines):
-        _check(path, first_line, body, _VALUES, "a finite number")
-        if body.strip():  # NumPy makes a number of no text
-            parts.append(np.fromstring(body, np.float64, sep=" "))
-    values = np.concatenate(parts)
-    # Of a symmetric matrix, the lower triangle is listed by columns: the upper one by rows.
-    rows, columns = shape
-    skew = symmetry == "skew-symmetric"
-    listed = rows * columns if symmetry == "general" else rows * (rows + 1) // 2 - rows * skew
-    if len(values) != listed or (symmetry != "general" and rows != columns):
-        raise GraphError(
-            str(path), f"{len(values)} values", f"{listed}, for {rows} x {columns} {symmetry}"
-        )
-    if symmetry == "general":
-        return values.reshape(shape, order="F")
-    matrix = np.zeros(shape)
-    matrix[np.triu(np.ones(shape, dtype=bool), int(skew))] = values
-    return matrix.T - matrix if skew else matrix + np.triu(matrix, 1).T
 
 
 class _Stream:
@@ -110,35 +96,23 @@ class _Stream:
         return bytes(data)
 
 
-def _checked(path: Path, lines: Lines, field: str) -> Iterator[bytes]:
-    """Yield the blocks of a coordinate file; SciPy takes no notice of what follows a number."""
-    pattern = field == "pattern"
-    form, expected = (_PLACES, "row column") if pattern else (_ENTRIES, "row column value")
-    for first_line, block, body in _bodies(lines):
-        _check(path, first_line, body, form, expected)
-        yield block
+def _checked(path: Path, lines: Lines, kind: str) -> Iterator[tuple[bytes, bytes]]:
+    """Yield each block, and its data: with empty lines for the comments and the line of sizes.
 
-
-def _bodies(lines: Lines) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield number, block, and the block with empty lines for comments and the line of sizes."""
+    Checks each line first, as SciPy takes no notice of what follows a number.
+    """
+    form, expected = _FORMS.get(kind, (_ENTRIES, "row column value"))
     sized = False
     for first_line, block in lines:
         body = _COMMENTS.sub(b"", block) if b"%" in block else block
         if not sized and (start := len(body) - len(body.lstrip())) < len(body):
-            end = body.index(b"\n", start)
-            body = body[:start] + body[end:]
+            body = body[:start] + body[body.index(b"\n", start) :]
             sized = True
-        yield first_line, block, body
-
-
-def _check(
-    path: Path, first_line: int, body: bytes, form: re.Pattern[bytes], expected: str
-) -> None:
-    if form.fullmatch(body):
-        return
-    for number, line in enumerate(body.split(b"\n"), first_line):
-        if not form.fullmatch(line + b"\n"):
-            raise malformed(path, number, shown(line.strip()), expected)
+        if not form.fullmatch(body):
+            for number, line in enumerate(body.split(b"\n"), first_line):
+                if not form.fullmatch(line + b"\n"):
+                    raise malformed(path, number, shown(line.strip()), expected)
+        yield block, body
 
 
 @contextlib.contextmanager
@@ -148,7 +122,7 @@ def _opened(path: Path, name: str, progress: bool | None) -> Iterator[Lines]:
             yield blocks_of(stream, path)
             return
         # Read from front to end, so that nothing is unpacked to disk.
-        with tarfile.open(fileobj=stream, mode="r|") as archive:  # type: ignore[call-overload]
+        with tarfile.open(fileobj=stream, mode="r|") as archive:
             for member in archive:
                 inside = PurePosixPath(member.name)
                 own = inside.stem.lower() in (name.lower(), inside.parent.name.lower())

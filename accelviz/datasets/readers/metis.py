@@ -1,15 +1,16 @@
-"""METIS and Chaco graph files: one line a vertex, with its neighbors."""
+"""METIS and Chaco graph files: a line for each vertex, with its neighbors."""
 
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from accelviz.arrays import Floats, Ints, Longs
 from accelviz.datasets.convert import from_csr_arrays
 from accelviz.datasets.readers.registry import reader
 from accelviz.datasets.readers.text import blocks, malformed, shown
@@ -17,10 +18,10 @@ from accelviz.errors import GraphError
 from accelviz.graph import MAX_SIDE, Graph
 
 _COMMENT_LINES = re.compile(rb"(?m)^[ \t]*+%[^\n]*+\n")
-_TOKEN = re.compile(rb"[^ \t]+")
+_LARGEST_WEIGHT = 1e38
 
 #: Neighbors of each vertex (int64), the neighbors from 0 (int32), the weights of their edges.
-Rows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32] | None]
+Rows = tuple[Longs, Ints, Floats | None]
 
 
 @reader(".graph", ".graph.gz", ".graph.bz2")
@@ -44,7 +45,9 @@ def read_metis(path: Path, *, name: str, source: str, progress: bool | None = No
             header, first_line, block = _header(path, first_line, block)
             left = header.vertices if header else 0
         if header is not None:
-            part = _fast(header, block, left) or _slow(header, first_line, block, left)
+            part = _read(header, block, left)
+            if part is None:
+                raise _mistake(header, first_line, block, left)
             rows.append(part)
             left -= len(part[0])
     if header is None:
@@ -57,15 +60,12 @@ def read_metis(path: Path, *, name: str, source: str, progress: bool | None = No
         )
     counts = np.concatenate([part[0] for part in rows])
     weights = [part[2] for part in rows if part[2] is not None]
-    graph = from_csr_arrays(
-        np.concatenate([[0], np.cumsum(counts)]),
-        np.concatenate([part[1] for part in rows]),
-        np.concatenate(weights) if weights else None,
-        (header.vertices, header.vertices),
-        name,
-        source,
-    )
-    _check_symmetric(path, graph)
+    row_pointers = np.concatenate([[0], np.cumsum(counts)])
+    neighbors = np.concatenate([part[1] for part in rows])
+    values = np.concatenate(weights) if weights else None
+    shape = (header.vertices, header.vertices)
+    graph = from_csr_arrays(row_pointers, neighbors, values, shape, name, source)
+    _check_symmetric(header, graph)
     listed = int(counts.sum())
     loops = int(graph.adjacency.diagonal().astype(bool).sum())
     # METIS knows no loops; where there are some, they may be counted once or twice.
@@ -78,18 +78,10 @@ def read_metis(path: Path, *, name: str, source: str, progress: bool | None = No
 
 @dataclass(frozen=True)
 class _Header:
-    """The first line.
+    """The first line: its number, and what it says.
 
-    Parameters
-    ----------
-    path : Path
-    line : int
-        Its number.
-    vertices, edges : int
-    skip : int
-        Numbers at the start of a vertex's line that are no neighbors.
-    step : int
-        2 if a weight follows each neighbor, else 1.
+    Each vertex's line starts with `skip` numbers that are not neighbors. With a `step` of 2, a
+    weight follows each neighbor; otherwise it is 1.
     """
 
     path: Path
@@ -126,20 +118,26 @@ def _header(path: Path, first_line: int, block: bytes) -> tuple[_Header | None, 
     return None, 0, b""
 
 
-def _fast(header: _Header, block: bytes, left: int) -> Rows | None:
-    """Return what `_slow` returns, or None where `_slow` has to look at it."""
+def _read(header: _Header, block: bytes, left: int) -> Rows | None:
+    """Read the lines of at most `left` vertices; None if there is a mistake: see `_mistake`."""
     if b"%" in block:
         block = _COMMENT_LINES.sub(b"", block)
     if block.translate(None, b"0123456789 \t\n"):
         return None
+    # Of an edge weight beyond int64, float64 gives the size; no node is so large.
+    dtype = np.float64 if header.step > 1 else np.int64
     # NumPy makes a number of no text.
-    tokens = np.fromstring(block, np.int64, sep=" ") if block.strip() else np.empty(0, np.int64)
-    counts = _tokens_per_line(block)
+    tokens = np.fromstring(block, dtype, sep=" ") if block.strip() else np.empty(0, dtype)
+    characters = np.frombuffer(b"\n" + block, np.uint8)
+    inside = characters > ord(" ")
+    starts = np.flatnonzero(inside[1:] & ~inside[:-1])
+    ends = np.flatnonzero(characters[1:] == ord("\n"))
+    counts = np.diff(np.searchsorted(starts, ends), prepend=0)  # of each line
     if counts[left:].any():
         return None
     counts = counts[:left]
     listed, odd = np.divmod(counts - header.skip, header.step)
-    if (listed < 0).any() or odd.any() or tokens.max(initial=0) == np.iinfo(np.int64).max:
+    if (listed < 0).any() or odd.any():
         return None
     weights = None
     if header.skip or header.step > 1:
@@ -147,106 +145,67 @@ def _fast(header: _Header, block: bytes, left: int) -> Rows | None:
         place -= header.skip
         if header.step > 1:
             weights = tokens[(place >= 0) & (place % 2 == 1)]
-            if weights.min(initial=1) < 1:
+            if weights.min(initial=1) < 1 or weights.max(initial=1) > _LARGEST_WEIGHT:
                 return None
             weights = weights.astype(np.float32)
         tokens = tokens[(place >= 0) & (place % header.step == 0)]
-    if tokens.min(initial=1) < 1 or tokens.max(initial=1) > header.vertices:
+    if tokens.min(initial=1) < 1 or tokens.max(initial=0) > header.vertices:
         return None
-    return listed, (tokens - 1).astype(np.int32), weights
+    return listed, tokens.astype(np.int32) - np.int32(1), weights
 
 
-def _tokens_per_line(block: bytes) -> npt.NDArray[np.int64]:
-    characters = np.frombuffer(b"\n" + block, np.uint8)
-    inside = characters > ord(" ")
-    starts = np.flatnonzero(inside[1:] & ~inside[:-1])
-    ends = np.flatnonzero(characters[1:] == ord("\n"))
-    return np.diff(np.searchsorted(starts, ends), prepend=0)
-
-
-def _slow(header: _Header, first_line: int, block: bytes, left: int) -> Rows:
-    """Read the lines of at most `left` vertices one by one.
-
-    Raises
-    ------
-    GraphError
-        With the number of the line, what is wrong with it and what is expected.
-    """
-    counts: list[int] = []
-    neighbors: list[int] = []
-    weights: list[int] = []
+def _mistake(header: _Header, first_line: int, block: bytes, left: int) -> GraphError:
+    """Return an error for the first mistake in a block: its line, and what is expected."""
     for number, line in enumerate(block.split(b"\n")[:-1], first_line):
-        if line.lstrip(b" \t").startswith(b"%"):
+        tokens = re.findall(rb"[^ \t]+", line)
+        if tokens and tokens[0].startswith(b"%"):
             continue
-        if len(counts) < left:
-            before = len(neighbors)
-            _read_vertex(header, number, line, neighbors, weights)
-            counts.append(len(neighbors) - before)
-        elif line.strip(b" \t"):
+        if not left and tokens:
             problem = f"{shown(line)} after the last of {header.vertices} vertices"
-            raise malformed(header.path, number, problem, f"the end, as line {header.line} says")
-    return (
-        np.array(counts, np.int64),
-        np.array(neighbors, np.int32),
-        np.array(weights, np.float32) if header.step > 1 else None,
-    )
+            return malformed(header.path, number, problem, f"the end, as line {header.line} says")
+        if left:
+            found = _problem(header, line, tokens)
+            if found is not None:
+                return malformed(header.path, number, *found)
+            left -= 1
+    raise AssertionError("there is no mistake")
 
 
-def _read_vertex(
-    header: _Header, number: int, line: bytes, neighbors: list[int], weights: list[int]
-) -> None:
-    """Add the neighbors in a line, counted from 0, and the weights of their edges."""
-    place = -header.skip
-    for place, found in enumerate(_TOKEN.finditer(line), 1 - header.skip):
-        token = found[0]
-        digits = token.lstrip(b"0")[:60]  # more would be too large for anything
+def _problem(header: _Header, line: bytes, tokens: list[bytes]) -> tuple[str, str] | None:
+    """Say what is wrong with a vertex's line and what is expected; None if nothing is."""
+    for place, token in enumerate(tokens, -header.skip):
         if not token.isdigit():
-            problem, expected = f"{shown(token)}", "a whole number in digits"
-        elif place <= 0:
-            continue
-        elif place % header.step == 0 and header.step > 1:
-            weights.append(int(digits or b"0"))
-            problem, expected = f"the edge weight {shown(token)[1:-1]}", "1 to 10^38"
-            if 1 <= weights[-1] <= 10**38:
-                continue
-        else:
-            neighbors.append(int(digits or b"0") - 1)
-            problem, expected = f"the neighbor {shown(token)[1:-1]}", f"1 to {header.vertices}"
-            if 0 <= neighbors[-1] < header.vertices:
-                continue
-        raise malformed(header.path, number, problem, expected)
-    if place < 0 or place % header.step:
+            return shown(token), "a whole number in digits"
+        weight = place >= 0 and place % header.step == 1
+        most = _LARGEST_WEIGHT if weight else header.vertices
+        if place >= 0 and not 1 <= float(token) <= most:
+            what = "edge weight" if weight else "neighbor"
+            return f"the {what} {shown(token)[1:-1]}", f"1 to {most}"
+    if len(tokens) < header.skip or (len(tokens) - header.skip) % header.step:
         expected = f"{header.skip} numbers of the vertex, then its neighbors"
         expected += ", each with the weight of its edge" if header.step > 1 else ""
-        raise malformed(header.path, number, f"a number is missing in {shown(line)}", expected)
+        return f"a number is missing in {shown(line)}", expected
+    return None
 
 
-def _check_symmetric(path: Path, graph: Graph) -> None:
+def _check_symmetric(header: _Header, graph: Graph) -> None:
     there = graph.adjacency
-    back = there.T.tocsr()
-    odd = (there != back).tocoo()
+    odd = (there != there.T.tocsr()).tocoo()
     if not odd.nnz:
         return
     # Of the two ends, the one that lists the edge, or both if their weights differ.
     vertex, other = int(odd.row[0]), int(odd.col[0])
     if not there[vertex, other]:
         vertex, other = other, vertex
+    numbers = (
+        number
+        for first_line, block in blocks(header.path, progress=False)
+        for number, line in enumerate(io.BytesIO(block), first_line)
+        if number > header.line and not line.lstrip().startswith(b"%")
+    )
     raise malformed(
-        path,
-        _line_of(path, vertex),
+        header.path,
+        next(itertools.islice(numbers, vertex, None)),
         f"vertex {vertex + 1} lists {other + 1}, which does not list it likewise",
         "each edge at both ends, with the same weight",
     )
-
-
-def _line_of(path: Path, vertex: int) -> int:
-    """Return the number of a vertex's line."""
-    at = -1  # the header
-    for first_line, block in blocks(path, progress=False):
-        for number, line in enumerate(io.BytesIO(block), first_line):
-            if (at < 0 and line.isspace()) or line.lstrip().startswith(b"%"):
-                continue
-            if at == vertex:
-                return number
-            at += 1
-    raise AssertionError(vertex)

@@ -1,4 +1,4 @@
-"""NumPy files: what SciPy saves, edge_index arrays, and GNNAdvisor's archives."""
+"""Files of plain arrays: NumPy's, and the raw CSR arrays that Accel-GCN's scripts write."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from accelviz.datasets.convert import (
     from_scipy,
 )
 from accelviz.datasets.readers.registry import reader
-from accelviz.datasets.readers.text import said
+from accelviz.datasets.readers.text import explained
 from accelviz.errors import GraphError
 from accelviz.graph import Graph
 
 #: An archive that unpacks to more than this and to more than this many times its size is refused.
 MOST_BYTES = 2**30
 MOST_RATIO = 100
-
-Arrays = dict[str, npt.NDArray[Any]]
+#: Ending of a file of raw row pointers to that of the column indices.
+_PARTNERS = {".graph.ptrdump": ".graph.edgedump", ".new_indptr": ".new_indices"}
+_MEMBERS = {"indptr", "indices", "data", "shape", "edge_index", "num_nodes", "src_li", "dst_li"}
 
 
 @reader(".npz")
@@ -45,32 +46,40 @@ def read_npz(path: Path, *, name: str, source: str) -> Graph:
     Raises
     ------
     GraphError
-        If the file is no `.npz`, is truncated, holds pickles, claims to hold more than it can, or
-        holds none of the above.
+        If the file is not an archive of these arrays, is truncated, holds pickles, or claims to
+        hold more than it can.
     """
-    try:
+    with explained(path, "a complete .npz of plain arrays"):
         with path.open("rb") as file:
             if file.read(6) == np.lib.format.MAGIC_PREFIX:
                 raise GraphError(str(path), "a single array, not an archive", "the ending .npy")
         with zipfile.ZipFile(path) as archive:
-            _check_archive(archive, path.stat().st_size)
-        with np.load(path, allow_pickle=False) as members:
-            if "format" in members and members["format"].item() not in (b"csr", "csr"):
-                rows, _ = _two_integers(members["shape"])
-                check_stated_size(rows, members["data"].size)
+            # A member may claim more than it can hold: this is before NumPy believes it.
+            members, packed = archive.infolist(), path.stat().st_size
+            size = sum(member.file_size for member in members)
+            if size > max(MOST_BYTES, MOST_RATIO * packed):
+                problem = f"it unpacks from {packed} to {size} bytes"
+                raise GraphError(str(path), problem, f"at most {MOST_RATIO} times its size")
+            for member in members:
+                if member.filename.endswith(".npy"):
+                    with archive.open(member) as file:
+                        _check_array(file, member.file_size)
+        with np.load(path, allow_pickle=False) as found:
+            if "format" in found and found["format"].item() not in (b"csr", "csr"):
+                rows, _ = _integers("shape", found["shape"], 2)
+                check_stated_size(rows, found["data"].size)
                 return from_scipy(sparse.load_npz(path), name, source)
-            wanted = {"indptr", "indices", "data", "shape", "edge_index", "num_nodes"}
-            wanted |= {"src_li", "dst_li"}
-            fields = {key: members[key] for key in wanted & set(members)}
-    except GraphError:
-        raise
-    except Exception as error:  # a damaged archive can raise anything on the way through zipfile
-        raise GraphError(str(path), said(error), "a complete .npz of plain arrays") from error
+            fields = {key: found[key] for key in _MEMBERS & set(found)}
+    if {"src_li", "dst_li", "num_nodes"} <= fields.keys() and "edge_index" not in fields:
+        rows, columns = fields["src_li"], fields["dst_li"]
+        if rows.ndim != 1 or rows.shape != columns.shape:
+            shapes = f"shapes {rows.shape} and {columns.shape}"
+            raise GraphError("src_li, dst_li", shapes, "equal lengths")
+        fields["edge_index"] = np.stack([columns, rows])
     if "edge_index" in fields:
-        return _from_edge_index(fields["edge_index"], fields.get("num_nodes"), name, source)
-    if {"src_li", "dst_li", "num_nodes"} <= fields.keys():
-        edges = _stacked(fields["dst_li"], fields["src_li"])
-        return _from_edge_index(edges, fields["num_nodes"], name, source)
+        nodes = fields.get("num_nodes")
+        n_nodes = None if nodes is None else _integers("num_nodes", nodes, 1)[0]
+        return _from_edge_index(fields["edge_index"], n_nodes, name, source)
     missing = {"indptr", "indices", "shape"} - fields.keys()
     if missing:
         raise GraphError(
@@ -79,14 +88,9 @@ def read_npz(path: Path, *, name: str, source: str) -> Graph:
             "what scipy.sparse.save_npz writes (indptr, indices, data, shape, format), or "
             "edge_index, or GNNAdvisor's src_li, dst_li and num_nodes",
         )
-    return from_csr_arrays(
-        fields["indptr"],
-        fields["indices"],
-        fields.get("data"),
-        _two_integers(fields["shape"]),
-        name,
-        source,
-    )
+    shape = _integers("shape", fields["shape"], 2)
+    data = fields.get("data")
+    return from_csr_arrays(fields["indptr"], fields["indices"], data, shape, name, source)
 
 
 @reader(".npy")
@@ -98,71 +102,70 @@ def read_npy(path: Path, *, name: str, source: str) -> Graph:
     GraphError
         If the file is truncated, holds pickles or any other array.
     """
-    try:
+    with explained(path, "what numpy.save writes"):
         with path.open("rb") as file:
             _check_array(file, path.stat().st_size)
         edges = np.load(path, allow_pickle=False)
-    except GraphError:
-        raise
-    except Exception as error:
-        raise GraphError(str(path), said(error), "what numpy.save writes") from error
     return _from_edge_index(edges, None, name, source)
 
 
-def _two_integers(shape: npt.NDArray[Any]) -> tuple[int, int]:
-    if shape.shape != (2,) or shape.dtype.kind not in "iu":
-        raise GraphError("shape", f"got shape {shape.shape} of {shape.dtype}", "two integers")
-    rows, columns = shape.tolist()
-    return rows, columns
+@reader(*_PARTNERS, *_PARTNERS.values())
+def read_raw_csr(path: Path, *, name: str, source: str, n_cols: int | None = None) -> Graph:
+    """Read a pair of files of little-endian int32: row pointers and column indices.
+
+    Either of the two may be given (`X.graph.ptrdump` and `X.graph.edgedump`, or `X.new_indptr` and
+    `X.new_indices`); the other must be in the same folder. All values are one.
+
+    Parameters
+    ----------
+    path : Path
+    name, source : str
+    n_cols : int, optional
+        Number of columns; by default as many as rows.
+
+    Raises
+    ------
+    GraphError
+        If the other file is missing, a file's length is not a multiple of 4, or the arrays are
+        not a valid CSR matrix.
+    """
+    pointers, indices = next(
+        (path.with_name(path.name[: -len(ending)] + other) for other in pair)
+        for pair in _PARTNERS.items()
+        for ending in pair
+        if path.name.lower().endswith(ending)
+    )
+    for file in (pointers, indices):
+        if not file.is_file():
+            raise GraphError(str(file), "there is no such file", "both files in one folder")
+        if (size := file.stat().st_size) % 4:
+            raise GraphError(str(file), f"its length of {size} bytes", "a multiple of 4: int32")
+    row_pointers, column_indices = np.fromfile(pointers, "<i4"), np.fromfile(indices, "<i4")
+    if not row_pointers.size:
+        raise GraphError(str(pointers), "the file is empty", "at least one row pointer")
+    n_rows = row_pointers.size - 1
+    shape = (n_rows, n_rows if n_cols is None else n_cols)
+    return from_csr_arrays(row_pointers, column_indices, None, shape, name, source)
 
 
-def _from_edge_index(
-    edges: npt.NDArray[Any], num_nodes: npt.NDArray[Any] | None, name: str, source: str
-) -> Graph:
-    n_nodes = None
-    if num_nodes is not None:
-        if num_nodes.size != 1 or num_nodes.dtype.kind not in "iu":
-            raise GraphError(
-                "num_nodes", f"got shape {num_nodes.shape} of {num_nodes.dtype}", "one whole number"
-            )
-        n_nodes = int(num_nodes.item())
+def _integers(name: str, array: npt.NDArray[Any], count: int) -> list[int]:
+    if array.size != count or array.dtype.kind not in "iu":
+        found = f"got shape {array.shape} of {array.dtype}"
+        raise GraphError(name, found, "two integers" if count == 2 else "one integer")
+    return [int(number) for number in array.ravel()]
+
+
+def _from_edge_index(edges: npt.NDArray[Any], n_nodes: int | None, name: str, source: str) -> Graph:
     if edges.ndim == 2 and edges.dtype.kind in "iu":
         check_stated_size(n_nodes or int(edges.max(initial=0)) + 1, edges.shape[1])
     return from_edge_index(edges, name, source, n_nodes)
 
 
-def _stacked(sender: npt.NDArray[Any], receiver: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if sender.ndim != 1 or sender.shape != receiver.shape:
-        raise GraphError(
-            "src_li, dst_li", f"shapes {receiver.shape} and {sender.shape}", "equal lengths"
-        )
-    return np.stack([sender, receiver])
-
-
-def _check_archive(archive: zipfile.ZipFile, packed: int) -> None:
-    """Refuse an archive whose members claim more than they can hold, before NumPy believes them."""
-    size = sum(member.file_size for member in archive.infolist())
-    if size > max(MOST_BYTES, MOST_RATIO * packed):
-        raise GraphError(
-            str(archive.filename),
-            f"it unpacks from {packed} to {size} bytes",
-            f"at most {MOST_RATIO} times its size",
-        )
-    for member in archive.infolist():
-        if member.filename.endswith(".npy"):
-            with archive.open(member) as file:
-                _check_array(file, member.file_size)
-
-
 def _check_array(file: IO[bytes], size: int) -> None:
     """Refuse an array that is pickled, or claims more elements than its file can hold."""
-    version = np.lib.format.read_magic(file)
-    read_header = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }.get(version)
-    if read_header is None:
-        raise ValueError(f"version {version} of the .npy format is not for plain arrays")
+    headers = np.lib.format
+    first = headers.read_magic(file) == (1, 0)
+    read_header = headers.read_array_header_1_0 if first else headers.read_array_header_2_0
     shape, _, dtype = read_header(file)
     if dtype.hasobject:
         raise ValueError("it holds pickled objects, which are never loaded")

@@ -31,7 +31,7 @@ def reader(*endings: str) -> Callable[[Reader], Reader]:
 
 
 def known_endings() -> str:
-    """List the endings that there are readers for, as an error message has them."""
+    """Return the endings that have a reader, as a text for an error message."""
     packed = [ending for ending in READERS if ending.endswith((".gz", ".bz2"))]
     plain = [ending for ending in READERS if ending not in packed]
     own = [name for name in packed if name.rpartition(".")[0] not in plain]
@@ -45,14 +45,14 @@ def read_file(path: Path, **options: Any) -> Graph:
     ----------
     path : Path
     **options
-        Of the reader.
+        Those of the reader.
 
     Raises
     ------
     GraphError
-        If there is no such file, no reader for it, or it is malformed.
+        If the file does not exist, has no reader, or is malformed.
     ArgumentError
-        If the reader has no such option.
+        If the reader does not have the option.
     """
     lowered = path.name.lower()
     endings = [

@@ -9,9 +9,10 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from tqdm import tqdm
+from tqdm.utils import CallbackIOWrapper
 
 from accelviz.errors import GraphError
 
@@ -23,47 +24,13 @@ LONGEST_LINE = 64 * 2**20
 BAR_FROM_BYTES = 20_000_000
 
 
-class Unpacked:
-    """What `unpacked` gives: bytes to read, and the bar that follows them."""
-
-    def __init__(self, path: Path, file: IO[bytes], stream: IO[bytes], bar: Any) -> None:
-        self._path, self._file, self._stream, self._bar = path, file, stream, bar
-
-    def read(self, size: int = -1) -> bytes:
-        """Return the next `size` unpacked bytes, fewer only at the end.
-
-        Raises
-        ------
-        GraphError
-            If the compressed file is truncated or damaged.
-        """
-        try:
-            data = self._stream.read(size)
-        except (EOFError, OSError, zlib.error) as error:
-            raise GraphError(
-                str(self._path),
-                f"it cannot be unpacked: {error}",
-                "a complete file; it may be truncated, so copy or download it again",
-            ) from error
-        self._bar.update(self._file.tell() - self._bar.n)
-        return data
-
-
 @contextlib.contextmanager
-def unpacked(path: Path, progress: bool | None = None) -> Iterator[Unpacked]:
-    """Open a plain, gzip or bzip2 file; its first bytes say which, whatever its name ends in.
+def unpacked(path: Path, progress: bool | None = None) -> Iterator[Any]:
+    """Open a plain, gzip or bzip2 file; its first bytes say which, not its name.
 
-    Parameters
-    ----------
-    path : Path
-    progress : bool, optional
-        A progress bar in bytes of the file on disk: always, never, or (None) as `progress_bar`
-        has it, from 20 MB on.
-
-    Raises
-    ------
-    GraphError
-        If the file is empty.
+    Yields a file object with `read(size)` alone. `progress` asks for a bar in bytes of the file on
+    disk: always, never, or (None) as `progress_bar` has it, from 20 MB on. Raises a GraphError if
+    the file is empty; or, while it is read, if it is truncated or damaged.
     """
     size = path.stat().st_size
     if progress is None and size < BAR_FROM_BYTES:
@@ -73,31 +40,34 @@ def unpacked(path: Path, progress: bool | None = None) -> Iterator[Unpacked]:
         file.seek(0)
         if not magic:
             raise GraphError(str(path), "the file is empty", "a graph")
-        stream: Any = file
-        if magic.startswith(b"\x1f\x8b"):
-            stream = gzip.GzipFile(fileobj=file)
-        elif magic == b"BZh":
-            stream = bz2.BZ2File(file)
-        yield Unpacked(path, file, stream, bar)
+        counted = CallbackIOWrapper(bar.update, file, "read")
+        try:
+            if magic.startswith(b"\x1f\x8b"):
+                yield gzip.GzipFile(fileobj=counted)
+            else:
+                yield bz2.BZ2File(counted) if magic == b"BZh" else counted
+        except (EOFError, OSError, zlib.error) as error:
+            raise GraphError(
+                str(path),
+                f"it cannot be unpacked: {error}",
+                "a complete file; it may be truncated, so copy or download it again",
+            ) from error
 
 
 def progress_bar(label: str, total: int, progress: bool | None) -> Any:
     """Return a bar in bytes: always, never, or (None) in a terminal or a notebook only."""
     if progress is None:
-        progress = sys.stderr.isatty() or _in_a_notebook()
+        # Some libraries import IPython outside of a notebook, where it has no kernel.
+        ipython = sys.modules.get("IPython")
+        in_a_notebook = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+        progress = sys.stderr.isatty() or in_a_notebook
     return tqdm(desc=label, total=total, unit="B", unit_scale=True, disable=not progress)
-
-
-def _in_a_notebook() -> bool:
-    # Some libraries import a kernel's packages without being in one.
-    ipython = sys.modules.get("IPython")
-    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def blocks(path: Path, progress: bool | None = None) -> Iterator[tuple[int, bytes]]:
     r"""Yield a text file in blocks of whole lines, each with the number of its first line.
 
-    Every line ends with `\n`, whatever it ended with in the file; a UTF-8 mark is dropped.
+    Every line end becomes `\n`; a UTF-8 mark at the start is dropped.
 
     Raises
     ------
@@ -157,6 +127,13 @@ def shown(text: bytes, limit: int = 40) -> str:
     return repr(clipped if len(text) <= limit else clipped[:limit] + "…")
 
 
-def said(error: Exception) -> str:
-    """Return what a library's exception says, shortened."""
-    return str(error)[:200] or type(error).__name__
+@contextlib.contextmanager
+def explained(path: Path, expected: str) -> Iterator[None]:
+    """Turn any error that a library raises for a damaged file into a GraphError."""
+    try:
+        yield
+    except GraphError:
+        raise
+    except Exception as error:
+        problem = str(error)[:200] or type(error).__name__
+        raise GraphError(str(path), problem, expected) from error

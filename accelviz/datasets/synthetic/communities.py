@@ -1,4 +1,4 @@
-"""Communities of heavy-tailed size, and which row lives in which.
+"""Communities whose sizes follow a power law, and the rows in each.
 
 As in the LFR benchmark (Lancichinetti, Fortunato and Radicchi 2008): sizes follow a power law, and
 a row goes into a random community that is large enough for the neighbors it should have there.
@@ -13,6 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.arrays import Ints, Longs
 from accelviz.datasets.synthetic.draws import State, below, shuffle, stream, unit
 from accelviz.errors import ArgumentError
 
@@ -26,34 +27,21 @@ _LEAST, _LARGEST_SHARE = 8, 0.25
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Who lives where, before any edge is drawn.
+    """Which community each vertex lives in, and how many of its neighbors should live there too.
 
-    Attributes
-    ----------
-    degrees : array of int64, shape (n,)
-        Degree of each vertex.
-    local : array of int64, shape (n,)
-        How many of its neighbors should lie in its own community.
-    members : array of int32, shape (n,)
-        Vertices, community by community.
-    bounds : array of int64, shape (communities + 1,)
-        Where each community begins in `members`.
+    `degrees` and `local` (int64, shape (n,)) have the degree of each vertex and how many of its
+    neighbors should lie in its own community. `members` (int32, shape (n,)) lists the vertices,
+    community by community; `bounds` (int64) says where each community begins there, and the end.
     """
 
-    degrees: npt.NDArray[np.int64]
-    local: npt.NDArray[np.int64]
-    members: npt.NDArray[np.int32]
-    bounds: npt.NDArray[np.int64]
+    degrees: Longs
+    local: Longs
+    members: Ints
+    bounds: Longs
 
 
 def check_order(order: object) -> None:
-    """Refuse what is no order of vertex ids.
-
-    Raises
-    ------
-    ArgumentError
-        If it is not one of `ORDERS`.
-    """
+    """Raise an ArgumentError if `order` is not one of `ORDERS`."""
     if order not in ORDERS:
         raise ArgumentError("order", f"got {order!r}", " or ".join(map(repr, ORDERS)))
 
@@ -66,46 +54,41 @@ def default_sizes(n: int, nnz: int) -> tuple[int, int]:
 
 
 def lay_out(
-    degrees: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int64],
+    degrees: Longs,
+    rows: Longs,
     *,
     locality: float,
     sizes: tuple[int, int],
     shuffled: bool,
     seed: int,
 ) -> Layout:
-    """Deal the rows of a degree histogram out to communities, and name them.
+    """Put the rows of a degree histogram into communities, and give each a vertex id.
 
-    Parameters
-    ----------
-    degrees, rows : arrays of int64, shape (k,)
-        Degrees that occur, and how many rows have each.
-    locality : float
-        Share of a row's neighbors that should be in its community, 0 to 1.
-    sizes : tuple of int
-        Smallest and largest community; sizes s between them occur in proportion to s^-2.
-    shuffled : bool
-        Give vertex ids at random, instead of community by community.
-    seed : int
+    `rows` says how many rows have each of the `degrees` (both int64, shape (k,)). `locality` is the
+    share of a row's neighbors that should be in its community, 0 to 1. `sizes` are the smallest and
+    the largest community; sizes s between them occur in proportion to s^-2. Vertex ids go from
+    community to community, unless they are `shuffled`.
     """
     n = int(rows.sum())
     bounds = _bounds(stream(seed, "sizes"), n, *sizes)
     each = np.repeat(degrees, rows)
     wanted = _rounded(stream(seed, "local"), each.astype(np.float64) * locality)
-    slots = _slots(stream(seed, "slots"), bounds, wanted)
+    built = np.diff(bounds)
+    largest_first, order = (np.argsort(-found, kind="stable") for found in (built, wanted))
+    slots = _deal(stream(seed, "slots"), bounds, largest_first, order, wanted)
     members = np.arange(n, dtype=np.int32)
     if shuffled:
         shuffle(stream(seed, "ids"), members)
     by_vertex, local = np.empty(n, np.int64), np.empty(n, np.int64)
     by_vertex[members[slots]] = each
-    room = np.repeat(np.diff(bounds), np.diff(bounds)) - 1
+    room = np.repeat(built, built) - 1
     local[members[slots]] = np.minimum(wanted, room[slots])
     return Layout(by_vertex, local, members, bounds)
 
 
 @numba.njit(cache=True, nogil=True)
-def _bounds(state: State, n: int, smallest: int, largest: int) -> npt.NDArray[np.int64]:
-    """Where communities begin: sizes by inversion of the power law s^-2, cut to `n` in all."""
+def _bounds(state: State, n: int, smallest: int, largest: int) -> Longs:
+    """Draw sizes from the power law s^-2 until there are `n` rows; return where each begins."""
     bounds = [0]
     while bounds[-1] < n:
         size = int(smallest * largest / (largest - unit(state) * (largest - smallest)))
@@ -116,7 +99,7 @@ def _bounds(state: State, n: int, smallest: int, largest: int) -> npt.NDArray[np
 
 
 @numba.njit(cache=True, nogil=True)
-def _rounded(state: State, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+def _rounded(state: State, values: npt.NDArray[np.float64]) -> Longs:
     """Round up or down at random, so that the mean is kept even where all values are small."""
     rounded = np.empty(values.size, dtype=np.int64)
     for i in range(values.size):
@@ -125,36 +108,22 @@ def _rounded(state: State, values: npt.NDArray[np.float64]) -> npt.NDArray[np.in
     return rounded
 
 
-def _slots(
-    state: State, bounds: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Give each row a random slot, where one is free in a community larger than `wanted`."""
-    sizes = np.diff(bounds)
-    largest_first = np.argsort(-sizes, kind="stable")
-    order = np.argsort(-wanted, kind="stable")
-    slots: npt.NDArray[np.int64] = _deal(state, bounds, sizes, largest_first, order, wanted)
-    return slots
-
-
 @numba.njit(cache=True, nogil=True)
-def _deal(
-    state: State,
-    bounds: npt.NDArray[np.int64],
-    sizes: npt.NDArray[np.int64],
-    largest_first: npt.NDArray[np.int64],
-    order: npt.NDArray[np.int64],
-    wanted: npt.NDArray[np.int64],
-) -> npt.NDArray[Any]:
-    """Serve the most demanding rows first, from a pool that opens ever smaller communities."""
+def _deal(state: State, bounds: Longs, largest_first: Longs, order: Longs, wanted: Longs) -> Any:
+    """Give each row a random free slot in a community with more than `wanted` rows, if any is left.
+
+    The most demanding rows come first, and ever smaller communities are opened.
+    """
     slots = np.empty(wanted.size, dtype=np.int64)
     pool = np.empty(wanted.size, dtype=np.int64)
     free, opened = 0, 0
     for row in order:
-        while opened < sizes.size and (free == 0 or sizes[largest_first[opened]] > wanted[row]):
-            community = largest_first[opened]
-            for slot in range(bounds[community], bounds[community + 1]):
-                pool[free] = slot
-                free += 1
+        while opened < largest_first.size:
+            start, stop = bounds[largest_first[opened]], bounds[largest_first[opened] + 1]
+            if free > 0 and stop - start <= wanted[row]:
+                break
+            pool[free : free + stop - start] = np.arange(start, stop)
+            free += stop - start
             opened += 1
         pick = below(state, free)
         slots[row] = pool[pick]

@@ -1,4 +1,4 @@
-"""Random numbers that are the same for ever: a made-up graph must not change with a library.
+"""Random numbers that never change: a made-up graph must not depend on a library's version.
 
 NumPy promises the stream of its bit generators, but not what its methods make of them; a recorded
 measurement names a graph by its seed alone. So the few draws needed here are spelled out, in
@@ -20,7 +20,6 @@ State = npt.NDArray[np.uint64]
 STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
-_TO_UNIT = 2.0**-53
 
 
 def stream(seed: int, name: str) -> State:
@@ -54,7 +53,7 @@ def below(state: State, bound: int) -> Any:
 @numba.njit(cache=True, inline="always")
 def unit(state: State) -> Any:
     """Draw a float64 from [0, 1)."""
-    return np.float64(bits(state) >> np.uint64(11)) * _TO_UNIT
+    return np.float64(bits(state) >> np.uint64(11)) * 2.0**-53
 
 
 @numba.njit(cache=True, nogil=True)

@@ -1,8 +1,8 @@
 """Random graphs of any size, for scaling studies: R-MAT and the stochastic block model.
 
-The pairs of nodes are drawn twice, once to count the rows and once to fill them, from a generator
-that finds the k-th pair directly. So nothing is held but the matrix itself: 8 bytes a nonzero, its
-values included.
+The pairs of nodes are drawn twice, once to count the nonzeros of each row and once to store them,
+with a generator that finds the k-th pair directly. So nothing is held but the matrix itself: 8
+bytes a nonzero, its values included.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 from tqdm import tqdm
 
+from accelviz.arrays import Ints, Longs
+from accelviz.datasets.synthetic.columns import finished
 from accelviz.datasets.synthetic.communities import check_order
 from accelviz.datasets.synthetic.draws import STEP, mixed, shuffle, stream
 from accelviz.errors import ArgumentError
 from accelviz.graph import MAX_SIDE, Graph
 
-#: Graph500's probabilities of the four quadrants, but for the last, which is the rest.
+#: Graph500's probabilities of the first three quadrants; the last one has the rest.
 QUADRANTS = (0.57, 0.19, 0.19)
-#: Nonzeros a row where the number of nodes is not given.
+#: Nonzeros per row, if the number of nodes is not given.
 _EDGE_FACTOR = 16
 #: Pairs between two steps of the progress bar.
 _CHUNK = 1 << 23
@@ -50,7 +51,7 @@ def rmat(
         A power of two near `n_edges` / 16 if not given.
     quadrants : tuple of three floats
         Probabilities a, b, c that an edge lies in the upper left, upper right and lower left
-        quadrant of the matrix, at each level; the rest is the lower right one's.
+        quadrant of the matrix, at each level; the rest falls to the lower right quadrant.
     symmetric : bool
         Draw half as many pairs and store each in both directions.
     order : {"shuffled", "natural"}
@@ -71,7 +72,7 @@ def rmat(
 
     Notes
     -----
-    Chakrabarti, Zhan and Faloutsos 2004. Where `n_nodes` is no power of two, pairs beyond it are
+    Chakrabarti, Zhan and Faloutsos 2004. If `n_nodes` is not a power of two, pairs beyond it are
     drawn again.
     """
     if n_nodes is None:
@@ -84,9 +85,8 @@ def rmat(
         )
     bounds = np.rint(np.cumsum(quadrants) * 2**16)
     parameters = np.array([max(1, (n_nodes - 1).bit_length()), *bounds], dtype=np.int64)
-    name = f"rmat-{n_edges:.3g}".replace("+", "")
     source = f"R-MAT, {n_edges:,} edges drawn, quadrants {quadrants}, {order} order, seed {seed}"
-    return _made(_RMAT, parameters, n_edges, n_nodes, symmetric, order, seed, name, source)
+    return _made(_RMAT, parameters, n_edges, n_nodes, symmetric, order, seed, source)
 
 
 def stochastic_block(
@@ -142,23 +142,21 @@ def stochastic_block(
     if not 0 <= within <= 1:
         raise ArgumentError("within", f"got {within}", "a share, 0 to 1")
     parameters = np.array([n_blocks, round(within * 2**32)], dtype=np.int64)
-    name = f"sbm-{n_edges:.3g}".replace("+", "")
     source = (
         f"stochastic block model, {n_edges:,} edges drawn, {n_blocks} blocks, "
         f"{within:g} within, {order} order, seed {seed}"
     )
-    return _made(_BLOCKS, parameters, n_edges, n_nodes, symmetric, order, seed, name, source)
+    return _made(_BLOCKS, parameters, n_edges, n_nodes, symmetric, order, seed, source)
 
 
 def _made(
     model: int,
-    parameters: npt.NDArray[np.int64],
+    parameters: Longs,
     n_edges: int,
     n_nodes: int,
     symmetric: bool,
     order: str,
     seed: int,
-    name: str,
     source: str,
 ) -> Graph:
     if n_edges < 0:
@@ -171,37 +169,28 @@ def _made(
         shuffle(stream(seed, "ids"), ids)
     start = stream(seed, "pairs")[0]
     pairs = n_edges // 2 if symmetric else n_edges
-    drawing = (model, parameters, start, ids, symmetric)
-    following = np.zeros(n_nodes + 1, dtype=np.int64)
+    places = np.zeros(n_nodes + 1, dtype=np.int64)
     with tqdm(total=2 * pairs, unit="pair", unit_scale=True, leave=False, disable=None) as bar:
-        for first in range(0, pairs, _CHUNK):
-            last = min(first + _CHUNK, pairs)
-            _count(*drawing, first, last, following[1:])
-            bar.update(last - first)
-        np.cumsum(following, out=following)
-        column_indices = np.empty(following[-1], dtype=np.int32)
-        for first in range(0, pairs, _CHUNK):
-            last = min(first + _CHUNK, pairs)
-            _fill(*drawing, first, last, following, column_indices)
-            bar.update(last - first)
-    # Filling has moved each row's pointer to the end of the row, where the next one begins.
-    row_pointers = np.concatenate([[0], following[:-1]])
-    row_pointers, kept = _sorted_and_distinct(row_pointers, column_indices)
-    return Graph(
-        row_pointers,
-        column_indices[:kept],
-        np.ones(kept, dtype=np.float32),
-        (n_nodes, n_nodes),
-        name,
-        source,
-        "random",
-    )
+
+        def draw_all(places: Longs, column_indices: Ints) -> None:
+            for first in range(0, pairs, _CHUNK):
+                last = min(first + _CHUNK, pairs)
+                drawing = (model, parameters, start, ids, symmetric, first, last)
+                _draw(*drawing, places, column_indices)
+                bar.update(last - first)
+
+        draw_all(places[1:], np.empty(0, dtype=np.int32))
+        np.cumsum(places, out=places)
+        column_indices = np.empty(places[-1], dtype=np.int32)
+        draw_all(places, column_indices)
+    # Each row's place is now the end of the row, where the next one begins.
+    row_pointers = np.concatenate([[0], places[:-1]])
+    name = f"{('rmat', 'sbm')[model]}-{n_edges:.3g}".replace("+", "")
+    return finished(row_pointers, column_indices, name, source, "random")
 
 
 @numba.njit(cache=True, nogil=True)
-def _pair_at(
-    model: int, parameters: npt.NDArray[np.int64], start: np.uint64, n_nodes: int, index: int
-) -> Any:
+def _pair_at(model: int, parameters: Longs, start: np.uint64, n_nodes: int, index: int) -> Any:
     """Draw the pair number `index`: row and column, different from each other."""
     counter = mixed(start + np.uint64(index) * STEP)
     row = column = np.int64(0)
@@ -237,77 +226,26 @@ def _pair_at(
 
 
 @numba.njit(cache=True, nogil=True)
-def _count(
+def _draw(
     model: int,
-    parameters: npt.NDArray[np.int64],
+    parameters: Longs,
     start: np.uint64,
-    ids: npt.NDArray[np.int32],
+    ids: Ints,
     symmetric: bool,
     first: int,
     last: int,
-    counts: npt.NDArray[np.int64],
+    places: Longs,
+    column_indices: Ints,
 ) -> None:
+    """Store the column of each pair at its row's place, and move the place on.
+
+    Only moves the places, which counts the nonzeros of each row, if `column_indices` is empty.
+    """
     for index in range(first, last):
         row, column = _pair_at(model, parameters, start, ids.size, index)
-        counts[ids[row]] += 1
-        if symmetric:
-            counts[ids[column]] += 1
-
-
-@numba.njit(cache=True, nogil=True)
-def _fill(
-    model: int,
-    parameters: npt.NDArray[np.int64],
-    start: np.uint64,
-    ids: npt.NDArray[np.int32],
-    symmetric: bool,
-    first: int,
-    last: int,
-    following: npt.NDArray[np.int64],
-    column_indices: npt.NDArray[np.int32],
-) -> None:
-    for index in range(first, last):
-        row, column = _pair_at(model, parameters, start, ids.size, index)
-        column_indices[following[ids[row]]] = ids[column]
-        following[ids[row]] += 1
-        if symmetric:
-            column_indices[following[ids[column]]] = ids[row]
-            following[ids[column]] += 1
-
-
-def _sorted_and_distinct(
-    row_pointers: npt.NDArray[np.int64], column_indices: npt.NDArray[np.int32]
-) -> tuple[npt.NDArray[np.int64], int]:
-    """Sort each row and drop what repeats, in place; return the new row pointers and their end."""
-    distinct = np.concatenate([[0], np.cumsum(_sort_and_count(row_pointers, column_indices))])
-    _close_up(row_pointers, distinct, column_indices)
-    return distinct, int(distinct[-1])
-
-
-@numba.njit(cache=True, nogil=True, parallel=True)
-def _sort_and_count(
-    row_pointers: npt.NDArray[np.int64], column_indices: npt.NDArray[np.int32]
-) -> npt.NDArray[np.int64]:
-    """Sort each row, bring its distinct columns to its front, and count them."""
-    counts = np.zeros(row_pointers.size - 1, dtype=np.int64)
-    for row in numba.prange(row_pointers.size - 1):
-        columns = column_indices[row_pointers[row] : row_pointers[row + 1]]
-        columns.sort()
-        kept = 0
-        for k in range(columns.size):
-            if k == 0 or columns[k] != columns[kept - 1]:
-                columns[kept] = columns[k]
-                kept += 1
-        counts[row] = kept
-    return counts
-
-
-@numba.njit(cache=True, nogil=True)
-def _close_up(
-    row_pointers: npt.NDArray[np.int64],
-    distinct: npt.NDArray[np.int64],
-    column_indices: npt.NDArray[np.int32],
-) -> None:
-    for row in range(distinct.size - 1):
-        for k in range(distinct[row + 1] - distinct[row]):
-            column_indices[distinct[row] + k] = column_indices[row_pointers[row] + k]
+        row, column = ids[row], ids[column]
+        for _ in range(1 + symmetric):
+            if column_indices.size:
+                column_indices[places[row]] = column
+            places[row] += 1
+            row, column = column, row

@@ -1,20 +1,25 @@
-"""The 18 graphs of Accel-GCN's Table I: what is known of each."""
+"""The 18 graphs of Accel-GCN's Table I: their sizes and their degrees."""
 
 from __future__ import annotations
 
-import csv
 import functools
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+from scipy import optimize
 
-from accelviz.datasets.synthetic.degrees import heavy_tailed_degrees
+from accelviz.arrays import Longs
+from accelviz.errors import ArgumentError
 
 _DEGREES = Path(__file__).resolve().parents[1] / "degrees" / "table-one.csv"
+#: Range of the tail's shape: from nearly all rows at the maximum to nearly all at 1.
+_SHAPES = (-60.0, 60.0)
 
-Histogram = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+#: The degrees that occur, ascending, and how many rows have each.
+Histogram = tuple[Longs, Longs]
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,8 @@ class TableEntry:
         return _histograms()[self.name]
 
 
-#: Lower-case name to what is known. The sizes of the pieces give the mean sizes of the collections
-#: as TUDataset lists them: 46.7, 46.6 and 21.5 atoms a molecule, 4.0 users a piece of Twitter.
+#: Lower-case name to entry. The sizes of the pieces give the mean sizes that TUDataset lists: 46.7,
+#: 46.6 and 21.5 atoms in a molecule, 4.0 users in a piece of Twitter.
 TABLE_ONE: dict[str, TableEntry] = {
     entry.name.lower(): entry
     for entry in (
@@ -87,11 +92,70 @@ TABLE_ONE: dict[str, TableEntry] = {
 
 @functools.cache
 def _histograms() -> dict[str, Histogram]:
-    pairs: dict[str, list[tuple[int, int]]] = {}
-    with _DEGREES.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            pairs.setdefault(row["graph"], []).append((int(row["degree"]), int(row["rows"])))
+    table = pd.read_csv(_DEGREES)
     return {
-        name: (np.array([d for d, _ in found]), np.array([r for _, r in found]))
-        for name, found in pairs.items()
+        str(name): (found["degree"].to_numpy(), found["rows"].to_numpy())
+        for name, found in table.groupby("graph")
     }
+
+
+def heavy_tailed_degrees(n_rows: int, nnz: int, max_degree: int) -> Histogram:
+    """Fit a degree distribution to a graph's nodes, edges and largest degree.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows; every one gets at least one nonzero.
+    nnz : int
+        Nonzeros in all; met exactly.
+    max_degree : int
+        Largest degree; met exactly, by the last row.
+
+    Returns
+    -------
+    degrees, rows : arrays of int64, shape (k,)
+        The degrees that occur, ascending, and how many rows have each.
+
+    Raises
+    ------
+    ArgumentError
+        If no distribution has these figures.
+
+    Notes
+    -----
+    The degree of the row at quantile u is `1 + (max - 1) * expm1(c t) / expm1(c t_last)` with
+    `t = -log(1 - u)`: a generalised Pareto law whose one parameter c is solved for the mean. c > 0
+    has a power-law tail, c = 0 an exponential one, c < 0 none.
+    """
+    low, high = n_rows + max_degree - 1, n_rows * max_degree
+    if n_rows < 1 or not max_degree >= 1 or not low <= nnz <= high:
+        raise ArgumentError(
+            "nnz",
+            f"{nnz} nonzeros in {n_rows} rows of degree 1 to {max_degree}",
+            f"at least 1 row, and {low} to {high} nonzeros",
+        )
+    t = -np.log1p(-(np.arange(n_rows) + 0.5) / n_rows)
+
+    def fitted(shape: float) -> npt.NDArray[np.float64]:
+        rise = np.expm1(shape * t) / np.expm1(shape * t[-1]) if shape else t / t[-1]
+        return 1 + (max_degree - 1) * rise
+
+    def excess(shape: float) -> float:
+        return float(fitted(shape).sum()) - nnz
+
+    low_shape, high_shape = (shape / t[-1] for shape in _SHAPES)
+    if excess(low_shape) <= 0:
+        shape = low_shape
+    elif excess(high_shape) >= 0:
+        shape = high_shape
+    else:
+        shape = optimize.brentq(excess, low_shape, high_shape, xtol=1e-14)
+    each = np.rint(fitted(shape)).astype(np.int64)
+    each[-1] = max_degree
+    # What rounding left over goes to the rows that have room, one nonzero to each.
+    while (due := nnz - int(each.sum())) != 0:
+        rows = np.flatnonzero(each[:-1] < max_degree if due > 0 else each[:-1] > 1)
+        chosen = rows[np.linspace(0, rows.size - 1, min(abs(due), rows.size)).astype(np.int64)]
+        each[chosen] += np.sign(due)
+    degrees, rows = np.unique(each, return_counts=True)
+    return degrees, rows

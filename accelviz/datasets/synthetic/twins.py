@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numba
 import numpy as np
-import numpy.typing as npt
 
 from accelviz.card import is_symmetric
+from accelviz.datasets.synthetic.columns import directed_columns, finished, undirected_columns
 from accelviz.datasets.synthetic.communities import check_order, default_sizes, lay_out
-from accelviz.datasets.synthetic.directed import directed_columns
 from accelviz.datasets.synthetic.table_one import TABLE_ONE, Histogram, TableEntry
-from accelviz.datasets.synthetic.undirected import undirected_columns
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import MAX_SIDE, Graph
 
 #: Share of a row's neighbors in its own community, unless said otherwise.
 LOCALITY = 0.8
-#: A name may end in these; the longest that fits is taken off.
+#: A name may end in these, which are taken off.
 _ENDINGS = ("-approximate-twin", "-twin")
 
 
@@ -39,7 +36,7 @@ def twin(
     seed: int = 0,
     symmetric: bool | None = None,
 ) -> Graph:
-    """Make up a graph with exactly the degrees of a published one, and with communities.
+    """Make up a graph that has communities, and exactly the degrees of a published graph.
 
     Parameters
     ----------
@@ -50,7 +47,7 @@ def twin(
         Share of a row's neighbors drawn from its own community, 0 to 1, as far as the community
         has enough rows: a hub's neighborhood reaches beyond. 0.8 if not given, and 1 for the
         collections of small graphs (OVCAR-8H, SW-620H, Yeast, TWITTER-Partial), whose communities
-        are the small graphs. Community sizes s follow a power law s^-2 from the average degree
+        are the small graphs. Community sizes s follow a power law s^-2, from the average degree
         (at least 8 rows) to a hundred times as much.
     order : {"natural", "shuffled"}
         `natural`: the rows of a community have contiguous ids. `shuffled`: ids are random, and
@@ -75,7 +72,7 @@ def twin(
     ArgumentError
         If `order`, `locality` or the name is unknown.
     GraphError
-        If `of` is rectangular, is no histogram, or allows no such graph.
+        If `of` is rectangular or not a histogram, or if there is no graph with these degrees.
     """
     check_order(order)
     if locality is not None and not 0 <= locality <= 1:
@@ -111,35 +108,18 @@ def twin(
     if degrees.max(initial=0) > n:
         raise GraphError("of", f"a degree of {degrees.max()} in {n} rows", f"at most {n}")
     share = locality if locality is not None else LOCALITY if pieces is None else 1.0
-    layout = lay_out(
-        degrees,
-        rows,
-        locality=share,
-        sizes=pieces or default_sizes(n, nnz),
-        shuffled=order == "shuffled",
-        seed=seed,
-    )
+    sizes, shuffled = pieces or default_sizes(n, nnz), order == "shuffled"
+    layout = lay_out(degrees, rows, locality=share, sizes=sizes, shuffled=shuffled, seed=seed)
     drawn = undirected_columns(layout, seed) if symmetric else None
     if symmetric and drawn is None and must_fit:
         raise GraphError("of", "no symmetric graph with these degrees was found", "symmetric=False")
     if drawn is None:
         drawn = directed_columns(layout, seed)
-    row_pointers, column_indices = drawn
-    _sort_rows(row_pointers, column_indices)
-    knobs = [
-        "" if order == "natural" else f"-{order}",
-        "" if locality is None else f"-locality-{locality:g}",
-        "" if seed == 0 else f"-seed-{seed}",
-    ]
-    return Graph(
-        row_pointers,
-        column_indices,
-        np.ones(nnz, dtype=np.float32),
-        (n, n),
-        f"{name}-twin{''.join(knobs)}",
-        f"{source}; locality {share:g}, {order} order, seed {seed}",
-        kind,
-    )
+    name += "-twin" if order == "natural" else f"-twin-{order}"
+    name += "" if locality is None else f"-locality-{locality:g}"
+    name += "" if seed == 0 else f"-seed-{seed}"
+    source += f"; locality {share:g}, {order} order, seed {seed}"
+    return finished(drawn[0], drawn[1], name, source, kind)
 
 
 def _checked_histogram(of: Any) -> Histogram:
@@ -149,16 +129,10 @@ def _checked_histogram(of: Any) -> Histogram:
         raise GraphError(
             "of", f"got a {type(of).__name__}", "a name, a graph or a mapping {degree: rows}"
         ) from None
-    degrees = np.array([degree for degree, _ in pairs], dtype=np.int64)
-    rows = np.array([count for _, count in pairs], dtype=np.int64)
-    if min(degrees.min(initial=0), rows.min(initial=0)) < 0 or rows.sum() > MAX_SIDE:
+    table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    degrees, rows = table.T
+    if table.min(initial=0) < 0 or rows.sum() > MAX_SIDE:
         raise GraphError(
             "of", "a negative entry, or too many rows", f"counts from 0, at most {MAX_SIDE} rows"
         )
     return degrees[rows > 0], rows[rows > 0]
-
-
-@numba.njit(cache=True, nogil=True, parallel=True)
-def _sort_rows(row_pointers: npt.NDArray[np.int64], column_indices: npt.NDArray[np.int32]) -> None:
-    for row in numba.prange(row_pointers.size - 1):
-        column_indices[row_pointers[row] : row_pointers[row + 1]].sort()

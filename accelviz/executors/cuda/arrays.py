@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
 from typing import Any
@@ -31,3 +32,14 @@ def on_device(array: Any) -> Any:
             _uploaded[key] = cupy.asarray(array)
             weakref.finalize(array, _uploaded.pop, key, None)
         return _uploaded[key]
+
+
+def gathered(array: Any, order: Any) -> Any:
+    """Return `array[order]` of a 1-D array on the GPU, in one pass; `order` is not checked."""
+    return _gather()(array, order)
+
+
+@functools.cache
+def _gather() -> Any:
+    # CuPy's `take` wraps each index round, which takes twice as long.
+    return import_cupy().ElementwiseKernel("raw T x, I i", "T y", "y = x[i]", "accelviz_gather")

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.executors.base import Arrays, Operands, is_device_array, kernels_of, no_kernel
 from accelviz.executors.cuda import cusparse
-from accelviz.executors.cuda.arrays import on_device
+from accelviz.executors.cuda.arrays import gathered, on_device
 from accelviz.executors.cuda.compiler import compile_options, loaded_module
 from accelviz.executors.cuda.state import (
     ask_nvidia_smi,
@@ -128,7 +128,7 @@ class CudaPlan:
         self._about = plan.name, repr(plan)
         self.setup_seconds: Mapping[str, float] = {}
         self.variant = ""
-        self._operands = Operands(plan, self._cupy, on_device)
+        self._operands = Operands(plan, self._cupy, on_device, gathered)
         self._scratch_sizes, self._scratch = plan.scratch, dict[int, Arrays]()
         self.calls: tuple[Callable[[Arrays], None], ...]
         with self._errors():

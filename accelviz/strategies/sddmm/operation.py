@@ -55,25 +55,20 @@ def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Multiply for every record of the workload; see `Operation.replay`."""
     records = Records.by_row(plan)
     columns, output_rows = plan.walked.column_indices, plan.output_rows
-    order = plan.nonzero_order
+    order = np.arange(plan.pattern.nnz) if plan.nonzero_order is None else plan.nonzero_order
+    clears = "scores" in plan.cleared
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
         U, V, scores = inputs["U"], inputs["V"], outputs["scores"]
-        own = np.empty_like(scores) if order is not None else scores
-        if "scores" not in plan_clears:
-            own[...] = scores if order is None else scores[order]
-        else:
-            own[...] = 0
+        if clears:
+            scores[...] = 0
 
         def piece(first: int, last: int) -> None:
-            arrays = (records.first, records.nz_start, records.nz_count, columns)
-            _dot_rows(first, last, *arrays, output_rows, U, V, own)
+            arrays = (records.first, records.nz_start, records.nz_count, columns, order)
+            _dot_rows(first, last, *arrays, output_rows, U, V, scores)
 
         in_pieces(piece, records, U.shape[1] * U.shape[2])
-        if order is not None:
-            scores[order] = own
 
-    plan_clears = plan.cleared
     return run
 
 
@@ -85,6 +80,7 @@ def _dot_rows(
     nz_start: npt.NDArray[np.int64],
     nz_count: npt.NDArray[np.int32],
     columns: npt.NDArray[np.int32],
+    order: npt.NDArray[np.int64],
     output_rows: npt.NDArray[np.int32],
     U: npt.NDArray[np.float32],
     V: npt.NDArray[np.float32],
@@ -100,7 +96,7 @@ def _dot_rows(
                     total = np.float32(0)
                     for c in range(n_cols):
                         total += u[h, c] * v[h, c]
-                    scores[k, h] = total
+                    scores[order[k], h] = total
 
 
 SDDMM = Operation(

@@ -1,0 +1,161 @@
+"""Pictures of graphs: the card, where the nonzeros lie, and how the rows lie together."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap, LogNorm
+from matplotlib.figure import Figure
+
+from accelviz.analysis.locality import Locality
+from accelviz.analysis.pattern import PatternMap, pattern_map
+from accelviz.graph import Graph
+from accelviz.ordering import DegreeHistogram
+from accelviz.plots.degrees import degree_histogram
+from accelviz.plots.drawing import (
+    Look,
+    cells,
+    colour_bar,
+    count_ticks,
+    new_axes,
+    new_panels,
+    nothing,
+)
+from accelviz.plots.labels import counted, head
+from accelviz.plots.style import BLACK, BLUE, GREY, ORANGE, PLAIN, VERMILLION, Page, tell, tidy
+
+#: Where text begins and wraps; heights of a fact's first line and of each further one.
+_LABEL_WIDTH, _TEXT_WIDTH = 0.31, 44
+_FIRST_LINE, _NEXT_LINE = 0.082, 0.042
+#: Counts from 1; the palest yellow would not show on white.
+_COUNTS = ListedColormap(colormaps["viridis_r"](np.linspace(0.12, 1, 256)))
+#: Statistic to what its axis says.
+_AXES = {
+    "edge span": "average edge span\n(1: as in a random order)",
+    "neighbor overlap": "overlap of adjacent rows\n(0: no common neighbor)",
+    "reuse distance": "median reuse distance\n(share of the rows of X)",
+    "distinct columns": "distinct columns in 64 rows\n(1: none is read twice)",
+}
+
+
+def graph_card(graph: Graph) -> Figure:
+    """Draw a card of a graph: facts, degrees, and where its nonzeros lie.
+
+    Parameters
+    ----------
+    graph : Graph
+
+    Returns
+    -------
+    Figure
+        Not known to pyplot, so it need not be closed. A graph that is made up says so in colour.
+    """
+    card = graph.describe()
+    said = "; ".join(f"{label} {text}" for label, text in card.lines()[1:])
+    alt = f"Card of {card.name}: {said}"
+    figure = Page(alt=alt, figsize=(13, 4.4), layout="constrained", dpi=110)
+    facts, degrees, pattern = figure.subplots(1, 3, width_ratios=[1.25, 1, 1])
+    facts.set_axis_off()
+    made_up, y = card.kind not in ("real", "given"), 1.0
+    for label, text in card.lines():
+        wrapped = textwrap.wrap(text, _TEXT_WIDTH, break_on_hyphens=False) or [""]
+        first = label == "graph"
+        style: Look = {"va": "top", "transform": facts.transAxes, "linespacing": 1.15}
+        facts.text(0, y, label, fontsize=9, color=GREY, **style)
+        style |= {"fontsize": 11, "fontweight": "bold"} if first else {"fontsize": 9}
+        colour = VERMILLION if label == "kind" and made_up else "black"
+        facts.text(_LABEL_WIDTH, y, "\n".join(wrapped), color=colour, **style)
+        y -= _FIRST_LINE + _NEXT_LINE * (len(wrapped) - 1)
+    histogram = DegreeHistogram.of(graph.row_pointers)
+    degree_histogram(histogram.degrees, histogram.rows, ax=degrees)
+    degrees.set_title("degrees", loc="left", fontsize=10)
+    nonzero_pattern(pattern_map(graph), ax=pattern)
+    pattern.set_title("nonzeros", loc="left", fontsize=10)
+    return figure
+
+
+def nonzero_pattern(pattern: PatternMap, *, ax: Axes | None = None) -> Axes:
+    """Draw where the nonzeros of a matrix lie, as counts in cells.
+
+    Parameters
+    ----------
+    pattern : PatternMap
+        Counts are coloured on a logarithmic scale; an empty cell stays white.
+    ax : Axes, optional
+        Where to draw; a new figure, with a title, if not given.
+
+    Returns
+    -------
+    Axes
+    """
+    n_rows, n_cols = pattern.shape
+    nonzeros = counted(int(pattern.counts.sum()), "nonzero")
+    size = f"{counted(n_rows, 'row')} and {counted(n_cols, 'column')}"
+    if ax is None:
+        ax = new_axes(None, figsize=(5, 4.4))
+        head(ax, f"{nonzeros} in {size}")
+    tell(ax, f"Where the {nonzeros} of a matrix of {size} lie, counted in cells.")
+    if pattern.counts.any():
+        largest = max(2, int(pattern.counts.max()))
+        counts = np.ma.masked_equal(pattern.counts, 0)
+        aspect = "auto" if n_rows != n_cols else "equal"
+        place: Look = {"extent": (0, n_cols, n_rows, 0), "aspect": aspect}
+        image = cells(ax, counts, _COUNTS, LogNorm(1, largest), **place)
+        lines, columns = pattern.counts.shape
+        cell = f"{n_rows / lines:,.0f} x {n_cols / columns:,.0f}"
+        bar = colour_bar(ax, image, f"nonzeros in a cell of {cell}", shrink=0.8, format=PLAIN)
+        bar.ax.minorticks_off()
+    else:
+        nothing(ax, "no nonzero")
+    ax.set_xlabel("column")
+    ax.set_ylabel("row")
+    count_ticks(ax.xaxis, ax.yaxis, most=4)
+    return ax
+
+
+def locality_brackets(
+    graphs: Mapping[str, tuple[Locality, Locality, Locality]],
+    *,
+    axes: Sequence[Axes] | None = None,
+) -> list[Axes]:
+    """Draw four statistics of each real graph between those of its twin in both orders.
+
+    Parameters
+    ----------
+    graphs : mapping of str to three Locality
+        Name to the twin in natural order, the real graph, and the twin in shuffled order.
+    axes : sequence of four Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    list of Axes
+        One for each statistic.
+    """
+    axes = new_panels(axes, (12.5, 0.9 + 0.32 * len(graphs)), 1, 4, sharey=True)
+    for ax, (statistic, label) in zip(axes, _AXES.items(), strict=True):
+        between = 0
+        for y, found in enumerate(graphs.values()):
+            natural, real, shuffled = (each.relative[statistic] for each in found)
+            ax.plot([natural, shuffled], [y, y], color=GREY, lw=1, alpha=0.5, zorder=1)
+            ax.plot(natural, y, "<", ms=6, color=BLUE, label="twin, natural order")
+            ax.plot(shuffled, y, ">", ms=6, color=ORANGE, label="twin, shuffled order")
+            ax.plot(real, y, "D", ms=6, color=BLACK, label="real", zorder=3)
+            between += min(natural, shuffled) <= real <= max(natural, shuffled)
+        ax.set_xlabel(label, fontsize=9)
+        ax.set_xlim(left=min(0, ax.get_xlim()[0]))
+        what = f"By {statistic} {between} of {len(graphs)} real graphs lie"
+        tell(ax, f"{what} between the two orders of their twins.")
+        tidy(ax)
+    axes[0].set_yticks(range(len(graphs)), list(graphs))
+    axes[0].invert_yaxis()
+    handles, labels = axes[0].get_legend_handles_labels()
+    named = dict(zip(labels, handles, strict=True))
+    if named:
+        place: Look = {"loc": "outside upper center", "ncols": 3, "fontsize": 9}
+        axes[0].figure.legend(named.values(), named.keys(), **place)
+    return axes
