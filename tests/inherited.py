@@ -83,7 +83,9 @@ class Case:
         if weights[1] is None:
             self.runs *= 2
         else:
-            self.runs.append((others, Oracle(graph, *self.dense, operation=operation, values=others)))
+            self.runs.append(
+                (others, Oracle(graph, *self.dense, operation=operation, values=others))
+            )
 
     def check(self, plan: Plan, executor: Executor) -> None:
         """Run a plan with both, into outputs poisoned with NaN."""

@@ -69,7 +69,9 @@ def test_ablation_s_kernel_is_right_for_all_degrees_and_wide_features(ablation):
 def test_the_order_of_an_ablation_s_threads_and_blocks_does_not_matter(ablation):
     for seed in range(1, 6):
         executor = EmulatorExecutor(seed=seed)
-        check_results(GRAPHS["hub"](), "accel_gcn", executor, columns=(40,), **parameters_of(ablation, (5, 7)))
+        check_results(
+            GRAPHS["hub"](), "accel_gcn", executor, columns=(40,), **parameters_of(ablation, (5, 7))
+        )
 
 
 @emulated

@@ -10,14 +10,7 @@ from scipy import sparse
 
 import accelviz
 from accelviz import measure, plots
-from accelviz.measure import records
-from accelviz.measure.accuracy import Oracle
-from accelviz.measure.limits import limits
-from accelviz.plans.operation import EPS32
-from accelviz.strategies import SPMM
-from accelviz.strategies.spmm import operation
 from accelviz.analysis.schedule import timeline_summary
-from accelviz.measure import harness
 from accelviz.errors import (
     ArgumentError,
     DeviceUnavailable,
@@ -26,7 +19,13 @@ from accelviz.errors import (
     PartitionError,
 )
 from accelviz.executors import find_executor, gpu_state
+from accelviz.measure import harness, records
+from accelviz.measure.accuracy import Oracle
+from accelviz.measure.limits import limits
 from accelviz.plans import Call, LaunchConfig, Plan, Strategy
+from accelviz.plans.operation import EPS32
+from accelviz.strategies import SPMM
+from accelviz.strategies.spmm import operation
 from accelviz.workload import Workload
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import SPMM_KERNELS

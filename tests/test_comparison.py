@@ -16,6 +16,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from accelviz import plots
+from accelviz.errors import ArgumentError
 from accelviz.measure import records
 from accelviz.measure.comparison import (
     by_columns,
@@ -28,7 +29,6 @@ from accelviz.measure.comparison import (
     speedups,
     table_two,
 )
-from accelviz.errors import ArgumentError
 from accelviz.plots.style import VERMILLION
 
 matplotlib.use("agg")

@@ -17,7 +17,9 @@ SMALL = [name for name in BUNDLED if GRAPHS[name]().nnz < 100_000]
 #: Strategies take turns with the large graphs: each graph has a third of them, and each of them has
 #: a third of the graphs.
 TURNS = [
-    pytest.param(strategy, name, marks=pytest.mark.xdist_group(name), id=f"{name}-{case_name(strategy)}")
+    pytest.param(
+        strategy, name, marks=pytest.mark.xdist_group(name), id=f"{name}-{case_name(strategy)}"
+    )
     for i, name in enumerate(name for name in BUNDLED if name not in SMALL)
     for j, strategy in enumerate(KERNELS)
     if (i + j) % 3 == 0

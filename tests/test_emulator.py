@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import accelviz
-from accelviz.measure import features
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors import find_executor
 from accelviz.executors.emulator import EmulatorExecutor, build, emulate
 from accelviz.executors.emulator.build import why_not
+from accelviz.measure import features
 from accelviz.plans import KernelSpec, LaunchConfig
 from tests.graphs import MADE
 

@@ -7,10 +7,10 @@ import pytest
 
 import accelviz
 from accelviz import measure
-from accelviz.measure.accuracy import Oracle
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors import find_executor, gpu_state
 from accelviz.graph import Graph
+from accelviz.measure.accuracy import Oracle
 from accelviz.strategies.spmm.cusparse import ALGORITHMS
 from tests.graphs import COLUMNS, GRAPHS
 from tests.inherited import KERNELS, check_results

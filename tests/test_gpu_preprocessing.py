@@ -4,20 +4,20 @@ import dataclasses
 
 import numpy as np
 import pytest
+from accelviz.strategies.spmm.lane_settings import is_local
 from scipy import sparse
 
 import accelviz
 from accelviz import measure
-from accelviz.measure.accuracy import Oracle
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.executors import gpu_state
 from accelviz.executors.cuda.device_plan import DeviceGraph, device_plan
 from accelviz.executors.cuda.preprocessing import preprocess, queue, recorded_steps
 from accelviz.graph import Graph
+from accelviz.measure.accuracy import Oracle
 from accelviz.ordering import DegreeHistogram, degree_sort
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import in_place_order, lane_group_partition
-from accelviz.strategies.spmm.lane_settings import is_local
 from tests.graphs import GRAPHS
 from tests.inherited import weighted
 

@@ -8,17 +8,17 @@ from scipy import sparse
 
 import accelviz
 from accelviz import measure
-from accelviz.measure.accuracy import Oracle
 from accelviz.errors import PartitionError
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.executors.emulator.build import why_not
-from accelviz.plans.storage import restored, stored
+from accelviz.measure.accuracy import Oracle
 from accelviz.ordering import DegreeHistogram
+from accelviz.ordering.local import is_local
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import in_place_order, lane_group_partition
-from accelviz.ordering.local import is_local
-from accelviz.strategies.spmm.lane_groups.settings import Lanes, chosen_slab, cover, lane_setting
+from accelviz.plans.storage import restored, stored
 from accelviz.strategies import find_strategy
+from accelviz.strategies.spmm.lane_groups.settings import Lanes, chosen_slab, cover, lane_setting
 from tests.graphs import graph_of_degrees
 from tests.inherited import weighted
 

@@ -8,7 +8,6 @@ from scipy import sparse
 
 import accelviz
 from accelviz import measure
-from accelviz.measure.accuracy import Oracle
 from accelviz.errors import (
     ArgumentError,
     DeviceUnavailable,
@@ -17,24 +16,26 @@ from accelviz.errors import (
     PartitionError,
 )
 from accelviz.executors import find_executor, gpu_state
+from accelviz.measure.accuracy import Oracle
 from accelviz.plans import Call, LaunchConfig, Plan, Strategy
-from accelviz.workload import Workload
 from accelviz.store import MOST_KEPT
 from accelviz.strategies import SPMM
+from accelviz.workload import Workload
 from tests.graphs import COLUMNS, GRAPHS, columns_of, graph_of_degrees
-from tests.inherited import check_results, each_graph, each_strategy
+from tests.inherited import all_widths, check_results, each_graph, each_strategy
 
 
 @each_strategy()
 @each_graph(GRAPHS)
 def test_workload_covers_each_nonzero_exactly_once(strategy, name):
     graph = GRAPHS[name]()
-    plan = accelviz.plan(graph, strategy)
-    plan.check()
-    counted = plan.statistics
-    assert counted.nonzeros == graph.nnz
-    assert sum(counted.nonzeros_per_warp.values()) == counted.warps
-    assert counted.warps == plan.launch.n_blocks * plan.workers_per_block
+    for widths in all_widths(strategy.operation, (64, 7, 33)):
+        plan = strategy.plan(graph, **widths)
+        plan.check()
+        counted = plan.statistics
+        assert counted.nonzeros == graph.nnz
+        assert sum(counted.nonzeros_per_warp.values()) == counted.warps
+        assert counted.warps == plan.launch.n_blocks * plan.workers_per_block
 
 
 @each_strategy()
@@ -98,9 +99,7 @@ class EveryOtherRow(Strategy):
             inside = (table.block >= start) & (table.block < stop)
             return Workload(*(table.to_frame()[inside][c].to_numpy() for c in table.to_frame()))
 
-        return Plan(
-            graph.pattern, (Call(LaunchConfig((starts.size, 1, 1), 1)),), slice_workload
-        )
+        return Plan(graph.pattern, (Call(LaunchConfig((starts.size, 1, 1), 1)),), slice_workload)
 
 
 def test_a_scheme_from_a_notebook_cell_gets_the_same_treatment():

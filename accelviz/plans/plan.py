@@ -14,6 +14,7 @@ from accelviz.errors import PartitionError
 from accelviz.graph import Pattern
 from accelviz.ordering import Permutation
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
+from accelviz.store import Store
 from accelviz.workload import Workload, WorkloadStatistics, check_cover, statistics
 
 if TYPE_CHECKING:
@@ -169,12 +170,12 @@ class Plan:
             yield slice_workload(start, min(start + blocks, self.launch.n_blocks))
 
     @cached_property
-    def ready(self) -> dict[str, Any]:
+    def ready(self) -> Store:
         """What executors made of this plan, by device, kept so that it is made once.
 
         None of it may refer to the plan, so that a plan's memory is freed with the plan.
         """
-        return {}
+        return Store()
 
     @cached_property
     def statistics(self) -> WorkloadStatistics:

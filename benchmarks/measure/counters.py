@@ -19,7 +19,7 @@ import pandas as pd
 from measure import opened
 
 import accelviz
-from accelviz import measure, files
+from accelviz import files, measure
 from accelviz.executors import find_executor
 from accelviz.measure.records import parameters_text, source_commit
 from accelviz.plans import Plan

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 import accelviz
-from accelviz import measure, files
+from accelviz import files, measure
 from accelviz.executors import find_executor
 from accelviz.measure.records import source_commit
 from accelviz.plans import Plan

@@ -27,13 +27,13 @@ import pandas as pd
 from scipy import sparse
 
 import accelviz
-from accelviz.measure.harness import COLUMNS, STATES
 from accelviz.datasets import TABLE_ONE, bundled_graphs, load_graph
 from accelviz.datasets.synthetic.twins import find_table_entry
 from accelviz.errors import AccelvizError
 from accelviz.executors import EXECUTORS, find_executor
 from accelviz.files import written_whole
 from accelviz.graph import Graph
+from accelviz.measure.harness import COLUMNS, STATES
 from accelviz.strategies import find_strategy
 
 Case = str | tuple[str, dict[str, Any]]

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from accelviz.strategies.spmm.lane_settings import FEATURE_BYTES
 from measure import opened
 
 import accelviz
-from accelviz import measure, files
+from accelviz import files, measure
 from accelviz.measure.accuracy import EPS32, Oracle
-from accelviz.strategies.spmm.lane_settings import FEATURE_BYTES
 
 STRATEGY = "lane_groups"
 

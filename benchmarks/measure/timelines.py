@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 import accelviz
-from accelviz import measure, files
+from accelviz import files, measure
 from accelviz.analysis.schedule import block_times
 from accelviz.executors import find_executor
 from accelviz.measure.records import parameters_text, source_commit

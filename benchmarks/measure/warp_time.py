@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 import accelviz
+from accelviz.datasets import load_graph
 from accelviz.measure import records
 from accelviz.measure.prediction import parameters_of
-from accelviz.datasets import load_graph
 from accelviz.partition.block_level import MAX_BLOCK_WARPS, MAX_WARP_NZS
 
 SETTING = ["max_block_warps", "max_warp_nzs"]

@@ -35,8 +35,8 @@ from targets import (
     targets,
 )
 
-from accelviz.measure.comparison import geometric_mean, labelled, latest, speedups
 from accelviz.files import results_directory
+from accelviz.measure.comparison import geometric_mean, labelled, latest, speedups
 
 _MEASURE = runpy.run_path(str(ROOT / "benchmarks" / "measure" / "measure.py"))
 #: The ladder's settings, as they are measured.

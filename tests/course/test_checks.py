@@ -13,12 +13,12 @@ import pytest
 pytest.importorskip("nbformat")
 
 import accelviz
-from accelviz.measure import features
 from accelviz.course import checks, hidden
 from accelviz.course.checks import common, metrics, names, steps
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, PartitionError
 from accelviz.executors import find_executor
 from accelviz.executors.emulator import build
+from accelviz.measure import features
 from accelviz.plans import LaunchConfig, Plan, Strategy
 from accelviz.workload import Workload
 from tests.course.assignments import graded, marked, read, run
