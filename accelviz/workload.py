@@ -5,9 +5,8 @@ Every plot, statistic and executor reads this table and none asks which strategy
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -92,97 +91,6 @@ class Workload:
         parts = [[getattr(part, name) for name in COLUMNS] for part in slices]
         empty = [np.empty(0, dtype=np.int64)] * len(COLUMNS)
         return cls(*(np.concatenate(column) for column in zip(*(parts or [empty]), strict=True)))
-
-
-@dataclass
-class WorkloadStatistics:
-    """What a partition does to a graph, counted from its workload.
-
-    Attributes
-    ----------
-    blocks : int
-        Blocks launched (for one tile of columns).
-    warps : int
-        Warps launched: `blocks` times the warps of a block.
-    slots : int
-        Nonzeros the launched warps could have handled in the time their block takes: for each
-        block, its warps times the nonzeros of its busiest warp.
-    nonzeros_per_warp : dict of int to int
-        How many launched warps handle how many nonzeros each, idle warps (0) included.
-    """
-
-    blocks: int = 0
-    warps: int = 0
-    slots: int = 0
-    nonzeros_per_warp: dict[int, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.warps and not self.nonzeros_per_warp:
-            self.nonzeros_per_warp = {0: self.warps}  # idle until counted otherwise
-
-    def add(self, per_warp: npt.NDArray[np.int64]) -> None:
-        """Count some blocks: the nonzeros of each of their warps, shape (blocks, warps)."""
-        self.slots += int(per_warp.max(axis=1, initial=0).sum()) * per_warp.shape[1]
-        counts = np.bincount(per_warp.ravel())
-        counts[:1] = 0
-        tally = Counter(self.nonzeros_per_warp)
-        tally.update({int(n): int(counts[n]) for n in np.flatnonzero(counts)})
-        tally[0] -= int(counts.sum())
-        self.nonzeros_per_warp = {n: tally[n] for n in sorted(tally) if tally[n]}
-
-    @property
-    def busy_warps(self) -> int:
-        """Warps that have at least one nonzero."""
-        return self.warps - self.nonzeros_per_warp.get(0, 0)
-
-    @property
-    def nonzeros(self) -> int:
-        """Nonzeros covered."""
-        return sum(n * warps for n, warps in self.nonzeros_per_warp.items())
-
-    @property
-    def idle_warps(self) -> float:
-        """Share of the launched warps that have nothing to do, 0 to 1."""
-        return 1.0 - self.busy_warps / self.warps if self.warps else 0.0
-
-    @property
-    def idle_share(self) -> float:
-        """Share of warp time spent idle or waiting for the busiest warp of the block, 0 to 1."""
-        return 1.0 - self.nonzeros / self.slots if self.slots else 0.0
-
-    @property
-    def largest(self) -> int:
-        """Nonzeros of the busiest warp."""
-        return max(self.nonzeros_per_warp, default=0)
-
-    @property
-    def imbalance(self) -> float:
-        """Busiest warp's nonzeros over the mean of the warps with work; 1 is perfect balance."""
-        return self.largest * self.busy_warps / self.nonzeros if self.nonzeros else 1.0
-
-
-def statistics(
-    slices: Iterable[Workload], n_blocks: int, warps_per_block: int
-) -> WorkloadStatistics:
-    """Count a workload, one slice of whole blocks at a time.
-
-    Parameters
-    ----------
-    slices : iterable of Workload
-        Together the whole workload, each of them whole blocks (`Plan.workload_slices()`).
-    n_blocks : int
-        Blocks launched, those without a record included.
-    warps_per_block : int
-        Warps launched in each block.
-
-    Returns
-    -------
-    WorkloadStatistics
-    """
-    result = WorkloadStatistics(blocks=n_blocks, warps=n_blocks * warps_per_block)
-    for part in slices:
-        result.add(nonzeros_per_warp(part, warps_per_block))
-    return result
 
 
 def spread(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

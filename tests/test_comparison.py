@@ -332,7 +332,7 @@ def script(monkeypatch):
     """Run one of benchmarks/ as the command line does."""
 
     def run(name, *arguments):
-        path = next(BENCHMARKS.glob(f"*/{name}.py"))
+        (path,) = BENCHMARKS.glob(f"*/{name}.py")
         monkeypatch.syspath_prepend(str(path.parent))
         monkeypatch.setattr(sys, "argv", [f"{name}.py", *map(str, arguments)])
         runpy.run_path(str(path), run_name="__main__")
@@ -413,9 +413,8 @@ def test_measuring_goes_on_where_it_was_stopped(script, tmp_path, capsys):
     }
 
 
-def test_one_thread_a_row_is_spared_large_graphs_and_most_columns(monkeypatch):
-    monkeypatch.syspath_prepend(str(MEASURE))
-    names = runpy.run_path(str(MEASURE / "measure.py"))
+def test_one_thread_a_row_is_spared_large_graphs_and_most_columns():
+    names = runpy.run_path(str(BENCHMARKS / "measure" / "measure.py"))
     parts, studies = names["parts"], names["STUDIES"]
     cases, columns = ["accel_gcn", "row_thread"], [16, 32, 64]
     small = list(parts(studies["strategies"], cases, columns, 10**6))
@@ -431,7 +430,7 @@ def test_one_thread_a_row_is_spared_large_graphs_and_most_columns(monkeypatch):
 def test_prepare_fills_the_cache(tmp_path):
     answer = subprocess.run(
         [
-            *(sys.executable, str(MEASURE / "measure.py"), "prepare"),
+            *(sys.executable, str(BENCHMARKS / "measure" / "measure.py"), "prepare"),
             *("--graphs", "pubmed-twin", "--cache", str(tmp_path), "--processes", "1"),
         ],
         env=os.environ,

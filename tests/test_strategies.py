@@ -34,7 +34,7 @@ def test_workload_covers_each_nonzero_exactly_once(strategy, name):
         plan.check()
         counted = plan.statistics
         assert counted.nonzeros == graph.nnz
-        assert sum(counted.nonzeros_per_warp.values()) == counted.warps
+        assert counted.loads.busy + counted.loads.idle == counted.warps
         assert counted.warps == plan.launch.n_blocks * plan.workers_per_block
 
 

@@ -12,12 +12,11 @@ import pandas as pd
 
 from accelviz.analysis.sweep import STATISTICS
 from accelviz.errors import ArgumentError
-from accelviz.partition.block_level import MAX_BLOCK_WARPS, MAX_WARP_NZS
+from accelviz.strategies import find_strategy
 
-#: What the paper's authors published.
+#: The setting that Accel-GCN's authors published: its defaults of what is worth trying.
 PUBLISHED: Mapping[str, Any] = {
-    "max_block_warps": MAX_BLOCK_WARPS,
-    "max_warp_nzs": MAX_WARP_NZS,
+    name: each.default for name, each in find_strategy("accel_gcn").parameters.items() if each.tries
 }
 #: Statistics of which less is better. Of the others neither more nor less is.
 LESS_IS_BETTER = frozenset(

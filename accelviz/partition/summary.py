@@ -1,14 +1,14 @@
-"""What a partition does to a graph, in a few numbers that need no workload."""
+"""What a partition does to a graph, in a few numbers: counted, or in closed form."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.workload import WorkloadStatistics
+from accelviz.workload import Workload, nonzeros_per_warp
 
 Integers = npt.NDArray[np.int64]
 
@@ -23,10 +23,29 @@ class Loads:
         Nonzeros of a warp, ascending, above 0.
     warps : array of int64, shape (k,)
         How many warps have each of them.
+    idle : int, optional
+        Launched warps without a nonzero; None if it is not known how many are launched.
     """
 
     nonzeros: Integers
     warps: Integers
+    idle: int | None = None
+
+    @property
+    def busy(self) -> int:
+        """Warps with work."""
+        return int(self.warps.sum())
+
+    @property
+    def mean(self) -> float:
+        """Mean nonzeros of the warps with work; 0 if there are none."""
+        return int(self.nonzeros @ self.warps) / self.busy if self.busy else 0.0
+
+    def binned(self, uppers: Integers) -> Integers:
+        """Count the warps with work in bins, shape (bins,), given the most nonzeros of each bin."""
+        counts = np.zeros(uppers.size, dtype=np.int64)
+        np.add.at(counts, np.searchsorted(uppers, self.nonzeros), self.warps)
+        return counts
 
     @classmethod
     def counted(cls, warps: Integers) -> Loads:
@@ -97,21 +116,15 @@ class PartitionSummary:
     shared_atomics: int | None = None
     global_atomics: int | None = None
 
-    @cached_property
-    def statistics(self) -> WorkloadStatistics | None:
-        """The same as counted from a workload; None unless blocks, loads and slots are known."""
-        if self.blocks is None or self.warps is None or self.loads is None or self.slots is None:
-            return None
-        idle = self.warps - int(self.loads.warps.sum())
-        tally = dict(zip(self.loads.nonzeros.tolist(), self.loads.warps.tolist(), strict=True))
-        if idle:
-            tally = {0: idle, **tally}
-        return WorkloadStatistics(self.blocks, self.warps, self.slots, tally)
+    def __post_init__(self) -> None:
+        if self.loads is not None and self.warps is not None:
+            loads = replace(self.loads, idle=self.warps - self.loads.busy)
+            object.__setattr__(self, "loads", loads)
 
     @property
     def busy_warps(self) -> float:
         """Warps that have at least one nonzero; NaN if not known."""
-        return float("nan") if self.loads is None else int(self.loads.warps.sum())
+        return float("nan") if self.loads is None else self.loads.busy
 
     @property
     def nonzeros(self) -> float:
@@ -151,21 +164,35 @@ class PartitionSummary:
         """Return `Loads.quantile` of the warps with work; NaN if not known."""
         return float("nan") if self.loads is None else self.loads.quantile(share)
 
-    @classmethod
-    def counted(
-        cls, statistics: WorkloadStatistics, metadata_bytes: int | None = None
-    ) -> PartitionSummary:
-        """Take over what was counted from a workload, which does not say how sums meet."""
-        tally = np.array(
-            [(n, warps) for n, warps in statistics.nonzeros_per_warp.items() if n], dtype=np.int64
-        ).reshape(-1, 2)
-        return cls(
-            blocks=statistics.blocks,
-            warps=statistics.warps,
-            slots=statistics.slots,
-            loads=Loads(tally[:, 0], tally[:, 1]),
-            metadata_bytes=metadata_bytes,
-        )
+
+def statistics(slices: Iterable[Workload], n_blocks: int, warps_per_block: int) -> PartitionSummary:
+    """Count a workload, one slice of whole blocks at a time.
+
+    Parameters
+    ----------
+    slices : iterable of Workload
+        Together the whole workload, each of them whole blocks (`Plan.workload_slices()`).
+    n_blocks : int
+        Blocks launched, those without a record included.
+    warps_per_block : int
+        Warps launched in each block.
+
+    Returns
+    -------
+    PartitionSummary
+        A workload does not say how sums meet: atomics and the rows that are shared or cut are None.
+    """
+    slots = 0
+    counted = [Loads.counted(np.zeros(1, dtype=np.int64))]
+    for part in slices:
+        per_warp = nonzeros_per_warp(part, warps_per_block)
+        slots += int(per_warp.max(axis=1, initial=0).sum()) * warps_per_block
+        counted.append(Loads.counted(np.bincount(per_warp.ravel())))
+    nonzeros, warps = (
+        np.concatenate([getattr(each, name) for each in counted]) for name in ("nonzeros", "warps")
+    )
+    loads = Loads.gathered(nonzeros, warps)
+    return PartitionSummary(n_blocks, n_blocks * warps_per_block, slots, loads)
 
 
 def slots_of(per_warp: Integers, block_warps: int) -> int:

@@ -45,7 +45,7 @@ class Parameter:
     why : str
         Why there is nothing beyond the range.
     rule : bool
-        Whether None is a value too, in whose place a rule chooses; so it is where it is the default.
+        Whether None is a value too, for which a rule chooses. It is where None is the default.
     """
 
     default: Any

@@ -12,13 +12,13 @@ from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
-from accelviz.analysis.balance import SINGLE_BINS, LoadMap, WarpTally, load_bins, warp_tally
+from accelviz.analysis.balance import SINGLE_BINS, LoadMap, load_bins
 from accelviz.errors import ArgumentError
-from accelviz.partition.summary import PartitionSummary
+from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.plots.drawing import Look, cells, colour_bar, count_ticks, new_panels, nothing
 from accelviz.plots.labels import beside, counted, head
 from accelviz.plots.style import GREY, IDLE, PLAIN, ROW_COLOURS, ink, strategy_colours, tell, tidy
-from accelviz.workload import Workload, WorkloadStatistics
+from accelviz.workload import Workload
 
 #: Pictures of load maps share an axis while the narrowest has at least one in so many of its parts.
 _NARROWEST = 8
@@ -141,7 +141,7 @@ def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None
 
 
 def warp_loads(
-    statistics: Mapping[str, WorkloadStatistics | PartitionSummary],
+    statistics: Mapping[str, PartitionSummary],
     *,
     workers: Mapping[str, str] | None = None,
     axes: Sequence[Axes] | None = None,
@@ -150,7 +150,7 @@ def warp_loads(
 
     Parameters
     ----------
-    statistics : mapping of str to WorkloadStatistics or PartitionSummary
+    statistics : mapping of str to PartitionSummary
         Name of a strategy to what it does to one graph: `plan.statistics`, or the closed form. The
         picture takes the same time for a graph of any size. It does not show how the lanes of a
         warp share its nonzeros.
@@ -176,7 +176,7 @@ def warp_loads(
     """
     if not statistics:
         raise ArgumentError("statistics", "no strategy", "one or more, by name")
-    tallies = {name: warp_tally(each) for name, each in statistics.items()}
+    tallies = {name: each.loads for name, each in statistics.items()}
     known = [tally for tally in tallies.values() if tally is not None]
     largest = max((int(tally.nonzeros.max(initial=1)) for tally in known), default=1)
     uppers = load_bins(largest)
@@ -211,7 +211,7 @@ def _edges(uppers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.sqrt(lowers * np.maximum(lowers - 1, 0.5)), np.sqrt(uppers * (uppers + 1.0))
 
 
-def _load_bars(ax: Axes, tally: WarpTally, uppers: np.ndarray, colour: str) -> None:
+def _load_bars(ax: Axes, tally: Loads, uppers: np.ndarray, colour: str) -> None:
     left, right = _edges(uppers)
     counts = tally.binned(uppers)
     seen = counts > 0
@@ -276,7 +276,7 @@ def _load_axis(axes: Sequence[Axes], largest: int) -> None:
         ax.tick_params(axis="x", labelbottom=ax is axes[-1])
 
 
-def _count_axis(axes: Sequence[Axes], tallies: Sequence[WarpTally], uppers: np.ndarray) -> None:
+def _count_axis(axes: Sequence[Axes], tallies: Sequence[Loads], uppers: np.ndarray) -> None:
     """Give all panels the same axis of warps."""
     counts = np.concatenate([[*tally.binned(uppers), tally.idle or 0] for tally in tallies] or [[]])
     counts = counts[counts > 0]
@@ -296,8 +296,8 @@ def _count_axis(axes: Sequence[Axes], tallies: Sequence[WarpTally], uppers: np.n
 def _name_loads(
     ax: Axes,
     name: str,
-    statistics: WorkloadStatistics | PartitionSummary,
-    tally: WarpTally | None,
+    statistics: PartitionSummary,
+    tally: Loads | None,
     worker: str,
 ) -> None:
     """Say above a panel how much time its strategy loses, and what it launches."""

@@ -8,7 +8,7 @@ the numbers.
 from __future__ import annotations
 
 import argparse
-import runpy
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,9 +38,9 @@ from targets import (
 from accelviz.files import results_directory
 from accelviz.measure.comparison import geometric_mean, labelled, latest, speedups
 
-_MEASURE = runpy.run_path(str(ROOT / "benchmarks" / "measure" / "measure.py"))
-#: The ladder's settings, as they are measured.
-LADDER, OFF = _MEASURE["LADDER"], _MEASURE["OFF"]
+sys.path.append(str(ROOT / "benchmarks" / "measure"))
+from measure import LADDER, OFF
+
 #: What the rungs of the ladder are called, as in lesson 11.
 RUNGS = (
     *("a thread a row", "a warp a row", "equal rows", "lane groups", "16-byte loads"),

@@ -13,13 +13,14 @@ import pytest
 pytest.importorskip("nbformat")
 
 import accelviz
-from accelviz.course import checks, hidden
-from accelviz.course.checks import common, metrics, names, steps
+from accelviz.course import checks
+from accelviz.course.checks import common, hidden, metrics, names, steps
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, PartitionError
 from accelviz.executors import find_executor
 from accelviz.executors.emulator import build
 from accelviz.measure import features
-from accelviz.plans import LaunchConfig, Plan, Strategy
+from accelviz.plans import Call, LaunchConfig, Plan, Strategy
+from accelviz.strategies import SPMM
 from accelviz.workload import Workload
 from tests.course.assignments import graded, marked, read, run
 
@@ -179,6 +180,7 @@ def test_the_papers_schemes_stand_where_the_text_says(name):
 class Holding(Strategy):
     """Asks for a plan of the row split with another `slice_workload`."""
 
+    operation = SPMM
     name = "holding"
 
     def build(self, graph, n_cols):
@@ -201,7 +203,9 @@ def looks_up(a, b):
         ([*range(10)], 80),
         ({"rows": [1, 2], "table": np.zeros(3)}, 40),
         (pd.DataFrame({"x": np.zeros(4)}), 32),
-        (PLAN.graph.row_pointers[5:], 0),
+        (PLAN.pattern.row_pointers[5:], 0),
+        (PLAN.pattern, 0),
+        (PLAN.own_values, 0),
         (accelviz.load_graph("cora"), 0),
         (accelviz.degree_sort("cora"), 0),
         (looks_up, 80),
@@ -232,6 +236,8 @@ def test_partitions_of_the_library_are_seen_however_they_are_reached():
         "def f():\n    from accelviz.partition.block_level import pack\n    return pack",
         "import accelviz\ndef f(): return accelviz.partition.block_level.pack",
         "from accelviz.partition.block_level import pack\ndef g(): pack()\ndef f(): g()",
+        "def f():\n    from accelviz.strategies.spmm.rows import csr_arrays\n    csr_arrays()",
+        "from accelviz.strategies.spmm.merge_path import MergePath\ndef f(): MergePath().build()",
     ):
         namespace = {}
         exec(source, namespace)
@@ -334,6 +340,7 @@ def test_the_bonus_of_the_model_solution_on_a_gpu():
 
 UNCLEARED = """
 class Uncleared(Strategy):
+    operation = SPMM
     name = "uncleared"
 
     def build(self, graph, n_cols):
@@ -350,21 +357,26 @@ class Uncleared(Strategy):
             if count or not LINELESS:
                 table.append((len(table), 0, row, first + cut, count - cut))
         launch = LaunchConfig((len(table), 1, 1), 4)
-        return Plan(self.name, graph, n_cols, {}, graph, launch, work, zero_output=False)
+        return Plan(graph.pattern, (Call(launch),), work, clears=())
 """
 
 
 @pytest.mark.parametrize(
     ("split", "lineless", "message"),
     [
-        (False, True, "^toy, 1 columns: row 1 of the matrix has no line; zero_output has to be"),
-        (True, False, "^toy, 1 columns: row 0 of the matrix lies in several blocks; zero_output"),
+        (False, True, "^toy, 1 columns: row 1 of the walked pattern has no line; clear"),
+        (
+            True,
+            False,
+            "^toy, 1 columns: row 0 of the walked pattern lies in several blocks; clear",
+        ),
         (False, False, None),
     ],
 )
 def test_an_output_that_had_to_be_cleared_is_named(split, lineless, message):
     names = {"np": np, "SPLIT": split, "LINELESS": lineless, "Workload": Workload}
-    names |= {"Strategy": Strategy, "Plan": Plan, "LaunchConfig": LaunchConfig}
+    names |= {"Strategy": Strategy, "Plan": Plan, "LaunchConfig": LaunchConfig, "SPMM": SPMM}
+    names["Call"] = Call
     exec(UNCLEARED, names)
     graph = hidden.graph_of([4, 0, 2], 5, np.random.default_rng(0), "toy")
     if message is None:

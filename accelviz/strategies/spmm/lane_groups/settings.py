@@ -72,16 +72,22 @@ IN_FLIGHT_RAGGED = (2, 10)
 IN_FLIGHT_PAIRS = (2, 16)
 #: The parameters; None leaves the choice to the rule.
 PARAMETERS = {
-    "group_nzs": Parameter(None, "most nonzeros of a group", MOST_GROUP_NZS),
-    "short_nzs": Parameter(None, "most nonzeros of a group of several rows", MOST_GROUP_NZS),
+    "group_nzs": Parameter(
+        None, "most nonzeros of a group", MOST_GROUP_NZS, tries=(16, 24, 32, 48, 64, 128)
+    ),
+    "short_nzs": Parameter(
+        None, "most nonzeros of a group of several rows", MOST_GROUP_NZS, tries=(4, 8, 16, 32)
+    ),
     "block_threads": Parameter(
         BLOCK_THREADS, "most threads of a block", MOST_THREADS, step=WARP_SIZE
     ),
     "vector": Parameter(None, "most columns of a load", choices=VECTORS["float16"]),
     "lanes": Parameter(None, "lanes of a group", WARP_SIZE),
     "slab": Parameter(None, "most columns of a tile", 1 << 20),
-    "at_once": Parameter(None, "nonzeros in flight together", 16),
-    "blocks_per_sm": Parameter(None, "blocks that an SM has room for", MOST_SM_BLOCKS),
+    "at_once": Parameter(None, "nonzeros in flight together", 16, tries=(2, 3, 4)),
+    "blocks_per_sm": Parameter(
+        None, "blocks that an SM has room for", MOST_SM_BLOCKS, tries=(6, 10, 12, 16)
+    ),
     "stage": Parameter(True, "load nonzeros into shared memory first", choices=(True, False)),
     "storage": Parameter("float32", "what X is kept in", choices=tuple(STORAGE_BYTES)),
     "block_order": Parameter("place", "order of the blocks", choices=("place", "degree")),
