@@ -19,8 +19,8 @@ import accelviz
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "accelviz"
 
-#: The rooms and the files beside them, in the order of CONTRIBUTING.md: a module imports from its own
-#: room and from those before it. Each is by itself, so that no two import each other.
+#: The rooms and the files beside them, in the order of CONTRIBUTING.md: a module imports from its
+#: own room and from those before it. Each is by itself, so that no two import each other.
 ROOMS = (
     *("errors", "files", "arrays", "store", "graph", "card", "workload"),
     *("datasets", "ordering", "partition", "plans", "strategies", "executors"),
