@@ -31,7 +31,7 @@ LATER = {("graph.py", "accelviz.card")}
 #: Packages that only one room may import, at any depth.
 ONLY_IN = {
     "cupy": ("executors/cuda/",),
-    "matplotlib": ("plots/",),
+    "matplotlib": ("plots/", "course/site/"),
     "ipywidgets": ("widgets/",),
     "anywidget": ("widgets/",),
     "nbgrader": ("course/",),

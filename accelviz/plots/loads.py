@@ -41,6 +41,8 @@ def block_close_ups(
 ) -> list[Axes]:
     """Draw blocks side by side: a bar for each warp, a part for each of its rows.
 
+    The length of a bar is the nonzeros, on one scale for all blocks; its colours are the rows.
+
     Parameters
     ----------
     works : sequence of Workload
@@ -49,13 +51,6 @@ def block_close_ups(
         Warps launched, those without work included.
     titles : sequence of str, optional
         One for each block; its number if not given.
-    axes : sequence of Axes, optional
-        One for each block; a new figure if not given.
-
-    Returns
-    -------
-    list of Axes
-        All with the same scale. The length of a bar is the nonzeros, its colours are the rows.
     """
     size = (2.4 * len(works) + 0.6, 1.7 + 0.16 * warps_per_block)
     axes = new_panels(axes, size, 1, len(works))
@@ -68,15 +63,13 @@ def block_close_ups(
             left[warp] += count
         for warp in np.flatnonzero(left == 0):
             beside(ax, "idle", (0, warp), (2, 0), va="center", fontsize=7, color=GREY)
-        ax.set_xlim(0, longest * 1.03)
-        ax.set_ylim(warps_per_block - 0.4, -0.6)
+        ax.set(xlabel="nonzeros", xlim=(0, longest * 1.03), ylim=(warps_per_block - 0.4, -0.6))
         ax.set_yticks(range(0, warps_per_block, max(1, warps_per_block // 6)))
         if i:
             ax.set_yticklabels([])
         block = work.block[0] if len(work) else ""
         ax.set_title(titles[i] if titles else f"block {block}", fontsize=8.5)
         count_ticks(ax.xaxis, most=4)
-        ax.set_xlabel("nonzeros")
         busy = np.unique(work.warp[work.nz_count > 0]).size
         tell(ax, f"Block {block}: {busy} of {warps_per_block} warps have nonzeros.")
         tidy(ax)
@@ -88,20 +81,14 @@ def block_close_ups(
 def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None) -> list[Axes]:
     """Draw the nonzeros of every warp of every block as heat maps, one under the other.
 
+    They share the axis of blocks, unless one of them would then be narrower than an eighth of the
+    widest. In that case each has its own axis, and the last one says so.
+
     Parameters
     ----------
     maps : mapping of str to LoadMap
         Title to loads, one or more. A block is a column of the picture, a warp is a line, and idle
         warps are light grey. Where only a sample of the blocks is shown, the picture says so.
-    axes : sequence of Axes, optional
-        One for each map; a new figure if not given.
-
-    Returns
-    -------
-    list of Axes
-        All with the same colours. They share the axis of blocks, unless one of them would then be
-        narrower than an eighth of the widest. In that case each has its own axis, and the last one
-        says so.
 
     Raises
     ------
@@ -148,6 +135,11 @@ def warp_loads(
 ) -> list[Axes]:
     """Draw how many nonzeros the warps of several strategies get, with the same axes.
 
+    Warps without a nonzero are drawn apart, in grey. Where some warp has more than `SINGLE_BINS`
+    nonzeros the bins are those of `load_bins`, two to each doubling, and the axis is logarithmic.
+    The axis of the warps is logarithmic too where their numbers differ much. The picture leaves out
+    what the degrees alone do not determine, and says so.
+
     Parameters
     ----------
     statistics : mapping of str to PartitionSummary
@@ -157,17 +149,6 @@ def warp_loads(
     workers : mapping of str to str, optional
         Name of a strategy to what its workload counts, where that is not the hardware's warps:
         `analysis.balance.worker_name(plan)`.
-    axes : sequence of Axes, optional
-        One for each strategy; a new figure if not given.
-
-    Returns
-    -------
-    list of Axes
-        One under the other, all with the same bins and scales. Warps without a nonzero are drawn
-        apart, in grey. Where some warp has more than `SINGLE_BINS` nonzeros the bins are those of
-        `load_bins`, two to each doubling, and the axis is logarithmic. The axis of the warps is
-        logarithmic too where their numbers differ much. The picture leaves out what the degrees
-        alone do not determine, and says so.
 
     Raises
     ------
@@ -284,8 +265,7 @@ def _count_axis(axes: Sequence[Axes], tallies: Sequence[Loads], uppers: np.ndarr
     log = counts.size > 0 and high / float(counts.min()) > _LINEAR_SPAN
     for ax in axes:
         if log:
-            ax.set_yscale("log")
-            ax.set_ylim(0.6, high**1.2)
+            ax.set(yscale="log", ylim=(0.6, high**1.2))
             ax.yaxis.set_major_formatter(PLAIN)
             ax.yaxis.set_minor_formatter(NullFormatter())
         else:
