@@ -134,31 +134,6 @@ def kernels_of(plan: Plan, device: str) -> tuple[Call, ...]:
     return tuple(call for call in plan.calls if isinstance(call, Call))
 
 
-def refuse_device_arrays(plan: Plan) -> None:
-    """Refuse to run a plan on the host whose arrays lie on the GPU.
-
-    Raises
-    ------
-    ArgumentError
-    """
-    if any(is_device_array(array) for array in plan.arrays.values()):
-        raise ArgumentError("plan", f"the arrays of {plan.name!r} lie on the GPU", "device='cuda'")
-
-
-def seconds_on_host(
-    run: Callable[[], object], repeats: int, warmup: int, *, cold: bool = False
-) -> npt.NDArray[np.float64]:
-    """Time `run` by the host's clock; see `ReadyPlan.seconds`."""
-    times = np.empty(warmup + repeats)
-    flush = np.empty(HOST_FLUSH_BYTES if cold else 0, np.uint8)
-    for i in range(times.size):
-        flush.fill(i)
-        start = time.perf_counter()
-        run()
-        times[i] = time.perf_counter() - start
-    return times[warmup:]
-
-
 def is_device_array(array: Any) -> bool:
     """Tell whether an array lives on a CUDA device (CuPy, PyTorch, Numba)."""
     return hasattr(array, "__cuda_array_interface__")
@@ -204,11 +179,8 @@ class Operands:
             If a shape or a dtype does not fit, a GPU's array is to be used on the host, or weights
             on the host are not finite.
         """
-        return {each.name: self._input(each, operands.get(each.name)) for each in self._inputs}
-
-    @property
-    def _inputs(self) -> tuple[Operand, ...]:
-        return self.operation.inputs
+        inputs = self.operation.inputs
+        return {each.name: self._input(each, operands.get(each.name)) for each in inputs}
 
     def _input(self, operand: Operand, array: Any) -> Any:
         xp, name = self._xp, operand.name
@@ -242,7 +214,7 @@ class Operands:
     def walked(self, inputs: Arrays) -> Arrays:
         """Bring what has an entry for each nonzero into the order in which kernels walk."""
         found = dict(inputs)
-        for operand in self._inputs:
+        for operand in self.operation.inputs:
             if operand.of_nonzeros and self._order is not None:
                 found[operand.name] = self._in_order(inputs[operand.name])
         return found
@@ -277,22 +249,68 @@ class Operands:
             if array is None:
                 found[operand.name] = xp.empty(shape, dtype=np.float32)
                 continue
-            if (
-                not isinstance(array, xp.ndarray)
-                or array.shape != shape
-                or array.dtype != np.float32
-                or not array.flags.c_contiguous
-                or not getattr(array.flags, "writeable", True)
-            ):
-                readonly = not getattr(getattr(array, "flags", None), "writeable", True)
-                raise ArgumentError(
-                    "out",
-                    f"a {'read-only ' * readonly}{type(array).__name__} of shape "
-                    f"{getattr(array, 'shape', None)}, dtype {getattr(array, 'dtype', None)}",
-                    f"a writable, C-contiguous float32 {xp.__name__} array of shape {shape}",
-                )
+            found_shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
+            readonly = not getattr(getattr(array, "flags", None), "writeable", True)
+            fits = found_shape == shape and dtype == np.float32 and not readonly
+            if not (isinstance(array, xp.ndarray) and fits and array.flags.c_contiguous):
+                what = f"a {'read-only ' * readonly}{type(array).__name__} of shape {found_shape}"
+                right = f"a writable, C-contiguous float32 {xp.__name__} array of shape {shape}"
+                raise ArgumentError("out", f"{what}, dtype {dtype}", right)
             for name, other in (inputs or {}).items():
                 if isinstance(other, xp.ndarray) and xp.may_share_memory(array, other):
                     raise ArgumentError("out", f"it overlaps {name}", "memory of its own")
             found[operand.name] = array
         return found
+
+
+class HostExecutor:
+    """What executors on the host share; see `Executor`."""
+
+    def to_device(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the array itself."""
+        return array
+
+    def limits(self) -> None:
+        """Return None: their times are held against no limit of the hardware."""
+
+    def _named(self, hardware: str) -> dict[str, str]:
+        return {"hardware": hardware, "driver": "", "cuda": "", "cupy": ""}
+
+
+class HostPlan:
+    """What plans ready on the host share; see `ReadyPlan`.
+
+    Raises
+    ------
+    ArgumentError
+        If the plan's arrays lie on the GPU.
+    """
+
+    variant = ""
+
+    def __init__(self, plan: Plan) -> None:
+        if any(is_device_array(array) for array in plan.arrays.values()):
+            what = f"the arrays of {plan.name!r} lie on the GPU"
+            raise ArgumentError("plan", what, "device='cuda'")
+        self.setup_seconds: Mapping[str, float] = {}
+        self._operands = Operands(plan)
+
+    def placed(self, operands: Mapping[str, Any]) -> Arrays:
+        """Return the inputs as float32; see `ReadyPlan`."""
+        return self._operands.inputs(operands)
+
+    def outputs(self) -> Arrays:
+        """Return new outputs; see `ReadyPlan`."""
+        return self._operands.outputs()
+
+    def _timed(
+        self, run: Callable[[], object], repeats: int, warmup: int, *, cold: bool
+    ) -> npt.NDArray[np.float64]:
+        times = np.empty(warmup + repeats)
+        flush = np.empty(HOST_FLUSH_BYTES if cold else 0, np.uint8)
+        for i in range(times.size):
+            flush.fill(i)
+            start = time.perf_counter()
+            run()
+            times[i] = time.perf_counter() - start
+        return times[warmup:]
