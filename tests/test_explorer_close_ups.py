@@ -267,7 +267,7 @@ def test_a_row_is_followed_to_memory(label):
         first = int(columns[0]) * 33 * 4
         sectors = len({byte // 32 for byte in range(first, first + 33 * 4)})
         assert said["reads"] == (
-            f"X[{columns[0]:,}, 0 to 32] first: bytes {first:,} to {first + 131:,}, "
+            f"row {columns[0]:,} of X first: bytes {first:,} to {first + 131:,}, "
             f"{sectors} sectors of 32"
         )
         assert said["in all"] == f"{degree:,} rows of X, {degree * 132:,} bytes"

@@ -10,10 +10,11 @@ import pytest
 
 import accelviz
 from accelviz.graph import Graph
+from accelviz.strategies import OPERATIONS, find_strategy
 from accelviz.widgets import charts, drawing
 from accelviz.widgets import state as state_module
 from accelviz.widgets.drawing import LOADS
-from accelviz.widgets.state import State, choices
+from accelviz.widgets.state import State, choices, offered
 from accelviz.workload import nonzeros_per_warp
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import KERNELS
@@ -54,6 +55,23 @@ def test_every_view_of_every_strategy_is_well_formed(name):
                 Checked(text)
                 pictures(text)
                 assert not re.search(r"(?<![\w&])(nan|inf|None|NaN)(?!\w)", text), text
+
+
+@pytest.mark.parametrize("operation", [each for each in OPERATIONS if each != "spmm"])
+@pytest.mark.parametrize("name", ["no_edges", "wide", "cora"])
+def test_every_view_of_every_strategy_of_another_operation(name, operation):
+    graph = opened(name)
+    for strategy in accelviz.strategies(operation):
+        state = State(graph, find_strategy(strategy, operation), n_cols=16)
+        assert {each.strategy.operation.name for each in state.choices.values()} == {operation}
+        for parameter, (own, value) in state.sliders.items():
+            state.change(**{parameter: offered(own, value)[-1]})
+        if name == "wide" and state.first.plan.kernel is not None:
+            state.trace()
+        for view in ALL.values():
+            text = view(state)
+            Checked(text)
+            pictures(text)
 
 
 def test_names_are_shown_and_not_run(cora):

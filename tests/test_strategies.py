@@ -22,19 +22,20 @@ from accelviz.store import MOST_KEPT
 from accelviz.strategies import SPMM
 from accelviz.workload import Workload
 from tests.graphs import COLUMNS, GRAPHS, columns_of, graph_of_degrees
-from tests.inherited import check_results, each_graph, each_strategy
+from tests.inherited import all_widths, check_results, each_graph, each_strategy
 
 
 @each_strategy()
 @each_graph(GRAPHS)
 def test_workload_covers_each_nonzero_exactly_once(strategy, name):
     graph = GRAPHS[name]()
-    plan = accelviz.plan(graph, strategy)
-    plan.check()
-    counted = plan.statistics
-    assert counted.nonzeros == graph.nnz
-    assert counted.loads.busy + counted.loads.idle == counted.warps
-    assert counted.warps == plan.launch.n_blocks * plan.workers_per_block
+    for widths in all_widths(strategy.operation, (64, 7, 33)):
+        plan = strategy.plan(graph, **widths)
+        plan.check()
+        counted = plan.statistics
+        assert counted.nonzeros == graph.nnz
+        assert counted.loads.busy + counted.loads.idle == counted.warps
+        assert counted.warps == plan.launch.n_blocks * plan.workers_per_block
 
 
 @each_strategy()

@@ -16,7 +16,7 @@ from accelviz.errors import ArgumentError, PartitionError
 from accelviz.executors import find_executor
 from accelviz.ordering import DegreeHistogram, RowDegrees
 from accelviz.plans import Call, LaunchConfig, Parameter, Plan, Strategy
-from accelviz.strategies import SPMM, find_strategy
+from accelviz.strategies import REGISTRY, SPMM, find_strategy
 from accelviz.workload import Workload
 from tests.graphs import GRAPHS, MADE, graph_of_degrees
 from tests.inherited import KERNELS
@@ -47,14 +47,22 @@ def drawn(name, parameter):
     return st.none() | values if parameter.default is None else values
 
 
+#: Strategies of every operation that are not a library's, by name.
+EVERY = {
+    f"{each.operation.name} {each.name}": each
+    for each in REGISTRY
+    if each.plan(MADE["one_node"](), 4).kernel is not None
+}
+
+
 def settings_of(strategy):
     """Settings of a strategy as it describes them itself."""
-    own = find_strategy(strategy).parameters
+    own = strategy.parameters
     return st.fixed_dictionaries({}, optional={name: drawn(name, own[name]) for name in own})
 
 
 def closed_form(graph, strategy, n_cols, **parameters):
-    return find_strategy(strategy).closed_form(RowDegrees.of(graph), n_cols, **parameters)
+    return strategy.closed_form(RowDegrees.of(graph), n_cols, **parameters)
 
 
 def counted_rows(plan):
@@ -78,7 +86,7 @@ def check_against_workload(graph, strategy, n_cols, **parameters):
     assert found.imbalance == pytest.approx(counted.imbalance, rel=1e-12)
     assert found.metadata_bytes == plan.metadata_bytes
     assert (found.rows_shared, found.rows_cut) == counted_rows(plan)
-    from_histogram = find_strategy(strategy).closed_form(
+    from_histogram = strategy.closed_form(
         RowDegrees(DegreeHistogram.of(graph.row_pointers)), n_cols, **parameters
     )
     for name in ("blocks", "warps", "slots", "metadata_bytes", *STATISTICS[-4:]):
@@ -90,21 +98,28 @@ def check_against_workload(graph, strategy, n_cols, **parameters):
 
 
 def test_every_strategy_with_a_kernel_has_a_closed_form():
-    for strategy in KERNELS:
+    for strategy in EVERY.values():
         assert closed_form(MADE["one_node"](), strategy, 64) is not None
 
 
-@pytest.mark.parametrize("strategy", KERNELS)
+@pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_closed_forms_equal_the_counted_workload(strategy, data):
     graph = graph_of_degrees(data.draw(degree_lists), 400)
     n_cols = data.draw(st.sampled_from([1, 3, 16, 33, 64, 130, 300]))
-    check_against_workload(graph, strategy, n_cols, **data.draw(settings_of(strategy)))
+    setting = data.draw(settings_of(strategy))
+    try:
+        closed_form(graph, strategy, n_cols, **setting)
+    except PartitionError:  # what does not go together is refused alike
+        with pytest.raises(PartitionError):
+            accelviz.plan(graph, strategy, n_cols, **setting)
+    else:
+        check_against_workload(graph, strategy, n_cols, **setting)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("strategy", KERNELS)
+@pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
 def test_closed_forms_on_every_graph(strategy, name):
     check_against_workload(GRAPHS[name](), strategy, 64)
 
@@ -112,16 +127,17 @@ def test_closed_forms_on_every_graph(strategy, name):
 @needs_compiler
 @pytest.mark.parametrize("n_cols", [3, 40])
 @pytest.mark.parametrize("name", ["isolated_ends", "wide"])
-@pytest.mark.parametrize("strategy", KERNELS)
+@pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
 def test_atomics_are_those_that_the_kernel_carries_out(strategy, name, n_cols):
-    own = find_strategy(strategy).parameters
+    own = strategy.parameters
     # Each parameter at the first value worth a try, all of them at once.
     tried = {name: each.tries[0] for name, each in own.items() if each.tries}
     variants = [{}, tried, {"partition": "warp"}][: 3 if "partition" in own else 2]
     for parameters in variants:
         graph = MADE[name]()
         plan = accelviz.plan(graph, strategy, n_cols, **parameters)
-        counted = launch_traffic(plan, measure.features(graph.shape[1], n_cols))
+        inputs = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
+        counted = launch_traffic(plan, *inputs)
         atomics = counted[counted["kind"] == "atomic"].groupby("space", observed=False)
         floats = (atomics["bytes"].sum() / 4).to_dict()
         found = closed_form(graph, strategy, n_cols, **parameters)
@@ -183,13 +199,23 @@ def test_each_strategy_takes_the_parameters_that_it_has():
 
 
 def test_every_strategy_has_the_columns_that_it_says_are_worth_a_try():
-    for name in KERNELS:
-        own = find_strategy(name).parameters
-        tried = {key: each.tries for key, each in own.items() if each.tries}
-        table = sweep({1: 9, 40: 3}, name, **tried)
-        assert table.columns.tolist() == ["strategy", "n_cols", *tried, *STATISTICS]
-        assert table[list(tried)].drop_duplicates().shape[0] == len(table)
-        assert len(table) == np.prod([len(each) for each in tried.values()], dtype=int)
+    for strategy in EVERY.values():
+        tried = {key: each.tries for key, each in strategy.parameters.items() if each.tries}
+        operation = strategy.operation.name
+        for key, values in tried.items():
+            fitting = [each for each in values if fits(strategy, **{key: each})]
+            table = sweep({1: 9, 40: 3}, strategy.name, operation=operation, **{key: fitting})
+            assert table.equals(sweep({1: 9, 40: 3}, strategy, **{key: fitting}))
+            assert table.columns.tolist() == ["strategy", "n_cols", *tried, *STATISTICS]
+            assert table[key].tolist() == fitting
+
+
+def fits(strategy, **setting):
+    try:
+        strategy.plan(MADE["one_node"](), 64, **setting)
+    except PartitionError:  # it does not go with a default
+        return False
+    return True
 
 
 def test_quartiles_are_those_of_the_warps_with_work():

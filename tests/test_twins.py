@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import accelviz
 from accelviz import load_graph
 from accelviz.analysis.locality import locality
 from accelviz.card import average_edge_span, is_symmetric
@@ -78,7 +79,7 @@ def test_what_is_approximate_says_so_everywhere(monkeypatch):
         assert graph.name == "Reddit-approximate-twin"
         assert graph.source.startswith("APPROXIMATE")
         assert graph.kind == "approximate twin"
-        assert "approximate" in str(graph.describe())
+        assert "approximate" in str(accelviz.describe(graph))
         assert (graph.n_rows, graph.nnz, graph.degrees.max()) == (400, 9_001, 200)
 
 

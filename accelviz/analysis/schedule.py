@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from accelviz.errors import ArgumentError
+from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans import Plan
 from accelviz.workload import nonzeros_per_warp
 
@@ -56,9 +56,8 @@ def block_times(table: pd.DataFrame) -> pd.DataFrame:
     key = tile * (block.max(initial=0) + 1) + block
     if np.any(key[1:] < key[:-1]):
         order = np.argsort(key, kind="stable")
-        tile, block, sm, begin, end, key = (
-            each[order] for each in (tile, block, sm, begin, end, key)
-        )
+        recorded = (tile, block, sm, begin, end, key)
+        tile, block, sm, begin, end, key = (each[order] for each in recorded)
     first = np.flatnonzero(np.diff(key, prepend=-1))
     sm = sm[first]
     start = np.minimum.reduceat(begin, first) if first.size else begin
@@ -103,22 +102,14 @@ def predicted_timeline(plan: Plan, sms: int, blocks_per_sm: int) -> pd.DataFrame
         If the plan is a library's, which does not say what its blocks do.
     """
     for name, value in (("sms", sms), ("blocks_per_sm", blocks_per_sm)):
-        if value < 1:
-            raise ArgumentError(name, f"got {value}", "1 or more")
+        checked_integer(name, value, error=ArgumentError)
     busiest = _per_block(plan, lambda per_warp: per_warp.max(axis=1, initial=0))
     duration = np.maximum(busiest, IDLE_BLOCK)
     tiles = plan.launch.grid[1] * plan.launch.grid[2]
     start, lane = _hand_out(duration, tiles, sms * blocks_per_sm)
-    blocks = np.arange(duration.size)
-    found = _table(
-        np.repeat(np.arange(tiles), duration.size),
-        np.tile(blocks, tiles),
-        # The first blocks go to the SMs in turn, as on a GPU, not all to the first SM.
-        lane % sms,
-        lane // sms,
-        start,
-        start + np.tile(duration, tiles),
-    )
+    tile, block = np.divmod(np.arange(start.size), max(duration.size, 1))
+    # The first blocks go to the SMs in turn, as on a GPU, not all to the first SM.
+    found = _table(tile, block, lane % sms, lane // sms, start, start + np.tile(duration, tiles))
     found.attrs = {"sms": sms, "blocks_per_sm": blocks_per_sm, "unit": NONZEROS}
     return found
 
@@ -146,8 +137,8 @@ class TimelineSummary:
     busy_share : float
         Share of the SMs' time in which they had at least one block, 0 to 1.
     tail : int
-        From the moment when the first SM ran out of work for good until the end, in `unit`. An SM
-        that never had a block ran out at the start.
+        From when the first SM had its last block behind it until the end, in `unit`; all of the
+        time where an SM never had a block.
     imbalance : float
         When the last SM ended over when they ended on average; 1 is perfect balance.
     unit : str
@@ -268,11 +259,8 @@ def timeline_unit(blocks: pd.DataFrame) -> str:
     """
     unit = blocks.attrs.get("unit")
     if unit not in (NANOSECONDS, NONZEROS):
-        raise ArgumentError(
-            "blocks",
-            f"attrs['unit'] is {unit!r}",
-            "a table from block_times or predicted_timeline, its attrs kept",
-        )
+        wanted = "a table from block_times or predicted_timeline, its attrs kept"
+        raise ArgumentError("blocks", f"attrs['unit'] is {unit!r}", wanted)
     return str(unit)
 
 

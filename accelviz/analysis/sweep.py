@@ -101,11 +101,8 @@ def sweep(
     for key in given:
         if not any(key in own for own in known):
             there = dict.fromkeys(key for own in known for key in own if key != "n_cols")
-            raise ArgumentError(
-                key,
-                "no strategy of this sweep has such a parameter",
-                ", ".join(there) or "none at all",
-            )
+            wanted = ", ".join(there) or "none at all"
+            raise ArgumentError(key, "no strategy of this sweep has such a parameter", wanted)
     tried = [key for each in chosen for key, own in each.parameters.items() if own.tries]
     shown = tuple(dict.fromkeys([*tried, *given]))
     lines = []
@@ -168,10 +165,9 @@ def summary(
     if found is not None:
         return found
     if isinstance(graph, RowDegrees):
+        unknown = f"{strategy.name!r} has no `summarize`, so degrees alone do not say what it does"
         raise ArgumentError(
-            "strategies",
-            f"{strategy.name!r} has no `summarize`, so degrees alone do not say what it does",
-            "the graph itself, whose workload can be counted",
+            "strategies", unknown, "the graph itself, whose workload can be counted"
         )
     made = strategy.plan(graph, n_cols, **parameters)
     return made.statistics if made.has_workload else PartitionSummary()

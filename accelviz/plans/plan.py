@@ -15,6 +15,7 @@ from accelviz.graph import Pattern
 from accelviz.ordering import Permutation
 from accelviz.partition.summary import PartitionSummary, statistics
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
+from accelviz.store import Store
 from accelviz.workload import Workload, check_cover
 
 if TYPE_CHECKING:
@@ -170,12 +171,12 @@ class Plan:
             yield slice_workload(start, min(start + blocks, self.launch.n_blocks))
 
     @cached_property
-    def ready(self) -> dict[str, Any]:
+    def ready(self) -> Store:
         """What executors made of this plan, by device, kept so that it is made once.
 
         None of it may refer to the plan, so that a plan's memory is freed with the plan.
         """
-        return {}
+        return Store()
 
     @cached_property
     def statistics(self) -> PartitionSummary:

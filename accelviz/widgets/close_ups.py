@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 
@@ -172,7 +173,7 @@ def row(state: State) -> str:
     steps = [
         ("row", f"<b>{place.row:,}</b> of {graph.n_rows:,}, degree {place.degree:,}"),
         ("place", where),
-        ("block", _blocks(place, state.settings.block)),
+        ("block", _blocks(plan, place, state.settings.block)),
         (plan.strategy.worker, _several(warps)),
         ("nonzeros", f"{place.first_nz:,} to {end:,}" if place.degree else "none"),
         *_addresses(plan, place),
@@ -180,9 +181,10 @@ def row(state: State) -> str:
     return table(("", ""), steps, classes="av-row")
 
 
-def _blocks(place: RowPlace, shown: int) -> str:
+def _blocks(plan: Plan, place: RowPlace, shown: int) -> str:
     if not place.blocks:
-        return "none: Y is cleared beforehand"
+        cleared = " and ".join(plan.cleared)
+        return f"none: {cleared} is cleared beforehand" if cleared else "none"
     first, last = place.blocks[0], place.blocks[-1]
     if first == last:
         return f"<b>{first:,}</b>"
@@ -204,15 +206,16 @@ def _addresses(plan: Plan, place: RowPlace) -> list[tuple[str, str]]:
         return []
     shown = ", ".join(f"{column:,}" for column in columns[:_COLUMNS].tolist())
     more = ", ..." if columns.size > _COLUMNS else ""
-    size = STORAGE_BYTES[plan.storage] * plan.n_cols
+    read = next(each for each in plan.operation.inputs if each.gathered)
+    size = STORAGE_BYTES[plan.storage] * math.prod(read.shape(plan.sizes)[1:])
     begin = int(columns[0]) * size
     sectors = (begin + size - 1) // SECTOR_BYTES - begin // SECTOR_BYTES + 1
-    reads = f"X[{int(columns[0]):,}, 0 to {plan.n_cols - 1}] first: bytes {begin:,} to "
+    reads = f"row {int(columns[0]):,} of {read.name} first: bytes {begin:,} to "
     reads += f"{begin + size - 1:,}"
     return [
         ("columns", f"{shown}{more}"),
         ("reads", f"{reads}, {sectors} sectors of {SECTOR_BYTES}"),
-        ("in all", f"{columns.size:,} rows of X, {columns.size * size:,} bytes"),
+        ("in all", f"{columns.size:,} rows of {read.name}, {columns.size * size:,} bytes"),
     ]
 
 

@@ -58,7 +58,7 @@ class Explorer(Panel):
                 slider(name, name, offered(parameter, value), value, title=parameter.meaning)
                 for name, (parameter, value) in state.sliders.items()
             ),
-            slider("n_cols", "columns of X", columns, now.n_cols),
+            slider("n_cols", "columns", columns, now.n_cols),
             steps("row", "follow row", state.graph.n_rows - 1, now.row),
             steps("block", "block", blocks - 1, now.block),
             button("trace", "Trace this block", enabled=blocks > 0 and plan.kernel is not None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,12 +19,13 @@ from accelviz.datasets import bundled_graphs, load_graph
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.executors import trace
 from accelviz.graph import Graph
-from accelviz.measure import features
+from accelviz.measure import random_inputs
 from accelviz.measure.prediction import Timing, recorded_curve, recorded_times, timing
 from accelviz.ordering import RowDegrees
 from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Parameter, Plan, Strategy
-from accelviz.strategies import REGISTRY, find_strategy
+from accelviz.plans import Operation, Parameter, Plan, Strategy
+from accelviz.plans.operation import FLOAT_BYTES
+from accelviz.strategies import REGISTRY, SPMM, find_strategy
 from accelviz.workload import Workload
 
 #: What the slider of the columns offers.
@@ -72,14 +74,15 @@ class Choice:
         return tuple(name for name in own if own[name].tries and name not in self.fixed)
 
 
-def choices(own: Sequence[Strategy | str] = ()) -> dict[str, Choice]:
-    """Return what can be chosen, by label: `own` strategies first, then all there are.
+def choices(own: Sequence[Strategy | str] = (), operation: Operation = SPMM) -> dict[str, Choice]:
+    """Return what can be chosen, by label: `own` strategies first, then all of their operation.
 
     After a strategy come its variants, where a parameter is one of two words or flags, and the
     strategy with its defaults, whatever the sliders say.
     """
     named: dict[str, Choice] = {}
-    for strategy in [*map(find_strategy, own), *REGISTRY]:
+    others = [each for each in REGISTRY if each.operation is operation]
+    for strategy in [*(find_strategy(each, operation) for each in own), *others]:
         every = [Choice(strategy.name, strategy)]
         for name, each in strategy.parameters.items():
             if len(each.choices) == 2 and each.default in each.choices and not each.tries:
@@ -149,14 +152,17 @@ class State:
     def __init__(
         self, graph: Graph, own: Strategy | str | Sequence[Strategy | str] = (), **settings: Any
     ) -> None:
-        self.choices = choices([own] if isinstance(own, Strategy | str) else own)
+        own = [own] if isinstance(own, Strategy | str) else own
+        operation = getattr(own[0], "operation", SPMM) if own else SPMM
+        self.choices = choices(own, operation)
         self._opened: dict[str, Graph] = {graph.name: graph}
         self.graphs = tuple(dict.fromkeys([graph.name, *bundled_graphs()]))
         self._sides: dict[Any, Side] = {}
         self._times: dict[Any, pd.DataFrame] = {}
         self._slots: dict[Any, int | None] = {}
         self.traced: Traced | None = None
-        second = next(label for label in choices() if self.choices[label].fixed)
+        usual = choices((), operation)
+        second = next(label for label in usual if usual[label].fixed)
         self.settings = Settings(graph.name, next(iter(self.choices)), second, row=longest(graph))
         self.change(**settings)
         self.before: dict[str, PartitionSummary] = {}
@@ -364,18 +370,20 @@ class State:
         AccelvizError
             As `accelviz.trace` does; where there is no C++ compiler, DeviceUnavailable.
         """
-        plan = self.first.plan
-        rows, senders = self.graph.shape
-        dense = 4 * (rows + senders) * plan.n_cols
-        size = 2 * dense + sum(array.nbytes for array in plan.arrays.values())
+        plan, operation = self.first.plan, self.first.plan.operation
+        dense = [
+            each.shape(plan.sizes) for each in operation.operands.values() if not each.of_nonzeros
+        ]
+        size = sum(array.nbytes for array in plan.arrays.values())
+        size += 2 * FLOAT_BYTES * sum(map(math.prod, dense))
         if size > TRACE_BYTES:
             raise ArgumentError(
                 "graph",
                 f"a trace would copy {size / 1e6:,.0f} MB of matrices",
                 f"at most {TRACE_BYTES / 1e6:,.0f} MB: a smaller graph or fewer columns",
             )
-        table = run(plan, features(senders, plan.n_cols), block=self.settings.block)
-        self.traced = Traced(table)
+        inputs = random_inputs(operation, plan.pattern, plan.widths)
+        self.traced = Traced(run(plan, *inputs, block=self.settings.block))
         return self.traced
 
 
