@@ -294,14 +294,7 @@ class HostPlan:
             raise ArgumentError("plan", what, "device='cuda'")
         self.setup_seconds: Mapping[str, float] = {}
         self._operands = Operands(plan)
-
-    def placed(self, operands: Mapping[str, Any]) -> Arrays:
-        """Return the inputs as float32; see `ReadyPlan`."""
-        return self._operands.inputs(operands)
-
-    def outputs(self) -> Arrays:
-        """Return new outputs; see `ReadyPlan`."""
-        return self._operands.outputs()
+        self.placed, self.outputs = self._operands.inputs, self._operands.outputs
 
     def _timed(
         self, run: Callable[[], object], repeats: int, warmup: int, *, cold: bool

@@ -72,7 +72,7 @@ class CusparseCall:
         self._lib: Any = cusparse
         self._cupy = import_cupy()
         self._lock = threading.Lock()
-        self._n_cols, self._sizes = plan.n_cols, plan.sizes
+        self._n_cols = plan.n_cols
         self._shape, self._nnz = plan.pattern.shape, plan.pattern.nnz
         self._destroy: list[Callable[[], None]] = []
         self.setup_seconds: dict[str, float] = {}
@@ -87,13 +87,15 @@ class CusparseCall:
         self._columns = on_device(plan.pattern.column_indices).astype(index, copy=False)
         self._pointers = on_device(plan.pattern.row_pointers).astype(index)
         self._rows: Any = None
-        self._describe({**inputs, **outputs})
-        self._point_to({**inputs, **outputs})
+        self._trial = {**inputs, **outputs}
+        self._places: list[tuple[Callable[[int, int], None], int, str]] = []
+        self._describe()
         chosen, preprocess = library.algorithm, library.preprocess
         if chosen == FASTEST:
             self._algorithm = self._fastest(preprocess)
         else:
             self._algorithm = self._made(chosen, preprocess)
+        del self._trial
         self.variant = self._algorithm.name
         if self._algorithm.preprocess_seconds is not None:
             self.variant += ", preprocessed"
@@ -109,55 +111,56 @@ class CusparseCall:
                     operands[name].data.memset_async(0, operands[name].nbytes)
             return
         with self._lock:
-            self._point_to(operands)
+            for point, matrix, name in self._places:
+                point(matrix, operands[name].data.ptr)
             self._lib.set_stream(self._handle, self._cupy.cuda.get_current_stream().ptr)
             self._work(self._algorithm)
 
-    # What the functions differ in.
+    # What the functions differ in: results, algorithms, the dense matrices, the descriptors of an
+    # algorithm in the library's order, and what sizes the workspace, preprocesses and computes.
     outputs: tuple[str, ...]
     algorithms: dict[str, int]
 
-    def _describe(self, operands: Arrays) -> None:
-        """Describe the dense matrices."""
-        raise NotImplementedError
-
-    def _point_to(self, operands: Arrays) -> None:
-        """Say where the operands lie."""
+    def _describe(self) -> None:
         raise NotImplementedError
 
     def _arguments(self, name: str) -> tuple[Any, ...]:
-        """Return the descriptors of an algorithm in the library's order."""
         raise NotImplementedError
 
     def _functions(self) -> tuple[Any, Any, Any]:
-        """Return the library's functions that size the workspace, preprocess, and compute."""
         raise NotImplementedError
 
-    def _dense(self, rows: int, columns: int, order: int, like: Any) -> int:
+    def _dense(self, name: str, rows: int, columns: int, order: int = _ROW) -> int:
+        """Describe an operand as a matrix; each call says where it lies then."""
         leading = columns if order == _ROW else rows
-        made: int = self._lib.create_dn_mat(rows, columns, leading, like.data.ptr, _R_32F, order)
+        place = self._trial[name].data.ptr
+        made: int = self._lib.create_dn_mat(rows, columns, leading, place, _R_32F, order)
         self._destroy.append(functools.partial(self._lib.destroy_dn_mat, made))
+        self._places.append((self._lib.dn_mat_set_values, made, name))
         return made
 
-    def _csr(self, values: Any) -> int:
-        place = self._pointers.data.ptr, self._columns.data.ptr, values.data.ptr
-        kinds = self._index, self._index, _BASE, _R_32F
-        made: int = self._lib.create_csr(*self._shape, self._nnz, *place, *kinds)
+    def _sparse(self, name: str, layout: str = "csr") -> int:
+        """Describe the pattern with an operand as its values."""
+        kinds: tuple[Any, ...] = (self._index, _BASE, _R_32F)
+        create, rows = self._lib.create_coo, self._pointers
+        if layout == "csr":
+            create, kinds = self._lib.create_csr, (self._index, *kinds)
+        else:
+            rows = self._coo_rows()
+        place = rows.data.ptr, self._columns.data.ptr, self._trial[name].data.ptr
+        made: int = create(*self._shape, self._nnz, *place, *kinds)
         self._destroy.append(functools.partial(self._lib.destroy_sp_mat, made))
+        self._places.append((self._lib.sp_mat_set_values, made, name))
         return made
 
-    def _coo(self, values: Any) -> int:
+    def _coo_rows(self) -> Any:
         start = time.perf_counter()
         cupy = self._cupy
         places = cupy.arange(self._nnz, dtype=self._columns.dtype)
         rows = cupy.searchsorted(self._pointers, places, side="right") - 1
         cupy.cuda.Device().synchronize()
         self._rows = rows.astype(self._columns.dtype), time.perf_counter() - start
-        place = self._rows[0].data.ptr, self._columns.data.ptr, values.data.ptr
-        kinds = self._index, _BASE, _R_32F
-        made: int = self._lib.create_coo(*self._shape, self._nnz, *place, *kinds)
-        self._destroy.append(functools.partial(self._lib.destroy_sp_mat, made))
-        return made
+        return self._rows[0]
 
     def _made(self, name: str, preprocess: bool) -> _Algorithm:
         """Size the workspace of an algorithm and let it preprocess.
@@ -228,23 +231,15 @@ class SpmmCall(CusparseCall):
         blocked = ("BLOCKED_ELL_ALG1", "BSR_ALG1")
         return {a.name.lower(): int(a) for a in self._lib.SpMMAlg if a.name not in blocked}
 
-    def _describe(self, operands: Arrays) -> None:
-        self._x = self._dense(self._shape[1], self._n_cols, _ROW, operands["X"])
-        self._y = self._dense(self._shape[0], self._n_cols, _ROW, operands["Y"])
+    def _describe(self) -> None:
+        self._x = self._dense("X", self._shape[1], self._n_cols)
+        self._y = self._dense("Y", self._shape[0], self._n_cols)
         self._matrices: dict[str, int] = {}
-        self._example = operands["values"]
-
-    def _point_to(self, operands: Arrays) -> None:
-        self._lib.dn_mat_set_values(self._x, operands["X"].data.ptr)
-        self._lib.dn_mat_set_values(self._y, operands["Y"].data.ptr)
-        for matrix in self._matrices.values():
-            self._lib.sp_mat_set_values(matrix, operands["values"].data.ptr)
 
     def _arguments(self, name: str) -> tuple[Any, ...]:
         layout = "coo" if name.startswith("coo") else "csr"
         if layout not in self._matrices:
-            describe = self._coo if layout == "coo" else self._csr
-            self._matrices[layout] = describe(self._example)
+            self._matrices[layout] = self._sparse("values", layout)
         matrix, one, zero = self._matrices[layout], _ONE.ctypes.data, _ZERO.ctypes.data
         return _PLAIN, _PLAIN, one, matrix, self._x, zero, self._y
 
@@ -258,20 +253,14 @@ class SddmmCall(CusparseCall):
     outputs = ("scores",)
     algorithms = {"transposed": 0, "column_major": 0}  # noqa: RUF012
 
-    def _describe(self, operands: Arrays) -> None:
+    def _describe(self) -> None:
         rows, senders = self._shape
-        self._u = self._dense(rows, self._n_cols, _ROW, operands["U"])
+        self._u = self._dense("U", rows, self._n_cols)
         self._v = {
-            "transposed": self._dense(senders, self._n_cols, _ROW, operands["V"]),
-            "column_major": self._dense(self._n_cols, senders, _COLUMN, operands["V"]),
+            "transposed": self._dense("V", senders, self._n_cols),
+            "column_major": self._dense("V", self._n_cols, senders, _COLUMN),
         }
-        self._scores = self._csr(operands["scores"])
-
-    def _point_to(self, operands: Arrays) -> None:
-        self._lib.dn_mat_set_values(self._u, operands["U"].data.ptr)
-        for v in self._v.values():
-            self._lib.dn_mat_set_values(v, operands["V"].data.ptr)
-        self._lib.sp_mat_set_values(self._scores, operands["scores"].data.ptr)
+        self._scores = self._sparse("scores")
 
     def _arguments(self, name: str) -> tuple[Any, ...]:
         way = _TRANSPOSED if name == "transposed" else _PLAIN

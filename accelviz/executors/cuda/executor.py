@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -21,7 +22,7 @@ from accelviz.executors.cuda.state import (
     nvrtc_version,
     one_line,
 )
-from accelviz.executors.cuda.timing import CudaLimits, event_seconds
+from accelviz.executors.cuda.timing import CudaLimits, event_seconds, positive
 from accelviz.plans import Call, LibraryCall, Plan
 from accelviz.plans.launch import STATIC_SHARED_BYTES
 from accelviz.plans.storage import stored
@@ -76,9 +77,7 @@ class CudaExecutor:
         KernelError
             If a kernel does not compile.
         """
-        state = gpu_state()
-        if not state.ready:
-            raise DeviceUnavailable("device 'cuda'", state.detail, state.fix)
+        gpu_state().require("device 'cuda'")
         return CudaPlan(plan)
 
 
@@ -144,10 +143,7 @@ class CudaPlan:
     def placed(self, operands: Mapping[str, Any]) -> Arrays:
         """Return the inputs on the GPU; see `ReadyPlan`."""
         with self._errors():
-            there = {
-                name: array if array is None or is_device_array(array) else on_device(array)
-                for name, array in operands.items()
-            }
+            there = {n: a if is_device_array(a) else on_device(a) for n, a in operands.items()}
             return self._operands.inputs(there)
 
     def outputs(self) -> Arrays:
@@ -179,10 +175,8 @@ class CudaPlan:
         """Return scratch buffers that no launch on another stream uses."""
         stream = self._cupy.cuda.get_current_stream().ptr
         if stream not in self._scratch:
-            self._scratch[stream] = {
-                name: self._cupy.zeros(size, dtype)
-                for name, (size, dtype) in self._scratch_sizes.items()
-            }
+            sizes = self._scratch_sizes.items()
+            self._scratch[stream] = {name: self._cupy.zeros(*size) for name, size in sizes}
         return self._scratch[stream]
 
     def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
@@ -207,12 +201,7 @@ class CudaPlan:
             return {name: outputs[name].get(out=array) for name, array in host.items()}
 
     def seconds(
-        self,
-        operands: Mapping[str, Any],
-        repeats: int = 20,
-        warmup: int = 3,
-        *,
-        cold: bool = False,
+        self, operands: Mapping[str, Any], repeats: int = 20, warmup: int = 3, *, cold: bool = False
     ) -> npt.NDArray[np.float64]:
         """Time runs by CUDA events; see `ReadyPlan`."""
         with self._errors():
@@ -229,11 +218,8 @@ class CudaPlan:
         except cupy.cuda.compiler.CompileException as error:
             raise KernelError(name, f"its kernel does not compile:\n{error}") from error
         except cupy.cuda.memory.OutOfMemoryError as error:
-            raise DeviceUnavailable(
-                "device 'cuda'",
-                f"{one_line(error)} for {about}",
-                "use fewer columns at a time, or device='cpu'",
-            ) from error
+            problem, fix = f"{one_line(error)} for {about}", "use fewer columns at a time"
+            raise DeviceUnavailable("device 'cuda'", problem, f"{fix}, or device='cpu'") from error
         except (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError) as error:
             raise KernelError(name, f"it failed on the GPU: {error}") from error
 
@@ -243,10 +229,6 @@ def _aligned(array: Any) -> bool:
 
 
 def trial_operands(plan: Plan, cupy: Any) -> Arrays:
-    """Return dense inputs to choose an algorithm with; zeros could take less time than data."""
-    found = {}
-    for each in plan.operation.dense:
-        shape = each.shape(plan.sizes)
-        size = int(np.prod(shape))
-        found[each.name] = cupy.arange(1, size + 1, dtype=np.float32).reshape(shape)
-    return found
+    """Return dense inputs to choose an algorithm with."""
+    shapes = {each.name: each.shape(plan.sizes) for each in plan.operation.dense}
+    return {name: positive(cupy, math.prod(s)).reshape(s) for name, s in shapes.items()}

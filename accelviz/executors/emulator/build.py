@@ -23,12 +23,8 @@ HOST_SOURCES = Path(__file__).resolve().parent / "host"
 _COMMON = ("-std=c++17", "-g1", "-fPIC", "-fvisibility=hidden", f"-I{HOST_SOURCES}")
 #: -O1 keeps loads and stores as the source has them, in the source's order.
 _KERNEL = (
-    "-O1",
-    "-fno-exceptions",
-    "-fno-strict-aliasing",
-    "-fno-omit-frame-pointer",
-    "-Wno-unknown-pragmas",
-    "-Wno-attributes",
+    *("-O1", "-fno-exceptions", "-fno-strict-aliasing", "-fno-omit-frame-pointer"),
+    *("-Wno-unknown-pragmas", "-Wno-attributes"),
 )
 _CHECKED = ("-fsanitize=thread", "-fsanitize-coverage=trace-pc")
 #: Basic blocks that stay in the source's order let lanes of a traced warp meet at the right place.
@@ -78,8 +74,8 @@ def find_compiler() -> Compiler | None:
             )
         except (OSError, subprocess.SubprocessError):
             continue
-        version = (answer.stdout or answer.stderr).splitlines()
-        return Compiler(tuple(command), version[0] if version else "")
+        version = (answer.stdout or answer.stderr).partition("\n")[0]
+        return Compiler(tuple(command), version)
     return None
 
 
@@ -129,17 +125,23 @@ def build(spec: KernelSpec, *, checked: bool) -> Path:
     options += [f"-D{name}={value}" for name, value in spec.defines.items()]
     if checked:
         options += [*_CHECKED, *(_CHECKED_CLANG if compiler.is_clang else _CHECKED_GCC)]
-    folder = _folder()
-    path = folder / f"{spec.entry}-{_digest(compiler, options, source)}.so"
+    path = _folder() / f"{spec.entry}-{_digest(compiler, options, source)}.so"
     if not path.exists():
         with tempfile.TemporaryDirectory() as scratch:
-            kernel = Path(scratch) / "kernel.cpp"
+            kernel, made = Path(scratch) / "kernel.cpp", Path(scratch) / "kernel.o"
             kernel.write_text(source, "utf-8")
-            object_file = kernel.with_suffix(".o")
-            _run(compiler, [*options, "-c", str(kernel), "-o", str(object_file)], spec)
+            _run(compiler, [*options, "-c", kernel, "-o", made], spec.file)
             with written_whole(path) as temporary:
-                link = ["-shared", "-o", str(temporary), str(object_file), str(_runtime(compiler))]
-                _run(compiler, [*link, "-ldl"] if sys.platform == "linux" else link, spec)
+                loader = ["-ldl"] if sys.platform == "linux" else []
+                link: list[str | Path] = [
+                    "-shared",
+                    "-o",
+                    temporary,
+                    made,
+                    _runtime(compiler),
+                    *loader,
+                ]
+                _run(compiler, link, spec.file)
     return path
 
 
@@ -148,12 +150,9 @@ def _runtime(compiler: Compiler) -> Path:
     options = [*_COMMON, "-O2", "-DNDEBUG"]
     path = _folder() / f"runtime-{_digest(compiler, options, '')}.o"
     if not path.exists():
+        source = HOST_SOURCES / "runtime.cpp"
         with written_whole(path) as temporary:
-            _run(
-                compiler,
-                [*options, "-c", str(HOST_SOURCES / "runtime.cpp"), "-o", str(temporary)],
-                None,
-            )
+            _run(compiler, [*options, "-c", source, "-o", temporary], "the emulator's runtime")
     return path
 
 
@@ -176,12 +175,9 @@ def _folder() -> Path:
     return folder
 
 
-def _run(compiler: Compiler, options: Sequence[str], spec: KernelSpec | None) -> None:
-    answer = subprocess.run(
-        [*compiler.command, *options], capture_output=True, text=True, check=False
-    )
+def _run(compiler: Compiler, options: Sequence[str | Path], what: str) -> None:
+    command = [*compiler.command, *options]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode:
-        what = spec.file if spec else "the emulator's runtime"
-        raise KernelError(
-            what, f"it does not compile for the emulator:\n{answer.stderr.strip()[-4000:]}"
-        )
+        log = answer.stderr.strip()[-4000:]
+        raise KernelError(what, f"it does not compile for the emulator:\n{log}")

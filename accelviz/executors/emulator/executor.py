@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from accelviz.executors.base import Arrays, HostExecutor, HostPlan, kernels_of, 
 from accelviz.executors.emulator import build
 from accelviz.executors.emulator.library import Known, Library, load
 from accelviz.executors.emulator.problems import kernel_error
-from accelviz.executors.emulator.symbols import line_table
+from accelviz.executors.emulator.symbols import line_of
 from accelviz.plans import KernelSpec, LaunchConfig, Plan
 from accelviz.plans.storage import stored
 
@@ -108,13 +109,10 @@ class EmulatorPlan(HostPlan):
                 if isinstance(known := memory[name], Known):
                     memory[name] = replace(known, initialised=True)
         for name in self._scratch:
-            known = memory[name]
-            if isinstance(known, Known) and known.data.any():
-                raise KernelError(
-                    self.specs[-1].entry,
-                    f"it leaves scratch {name!r} other than zero, as it found it",
-                    "clear what was used before the kernel ends",
-                )
+            if np.any(memory[name].data):
+                what = f"it leaves scratch {name!r} other than zero, as it found it"
+                fix = "clear what was used before the kernel ends"
+                raise KernelError(self.specs[-1].entry, what, fix)
         for name, array in outputs.items():
             array[...] = memory[name].data
         return outputs
@@ -132,12 +130,9 @@ class EmulatorPlan(HostPlan):
             found[each.name] = Known.copied(each.name, array)
         for name, array in outputs.items():
             if self.checked and array.size > MAX_ELEMENTS:
-                raise ArgumentError(
-                    "graph",
-                    f"a result of {array.size:,} elements",
-                    f"at most {MAX_ELEMENTS:,}, as the emulator keeps a record of each; a smaller "
-                    "graph, or device='cpu'",
-                )
+                most = f"at most {MAX_ELEMENTS:,}, as the emulator keeps a record of each"
+                right = f"{most}; a smaller graph, or device='cpu'"
+                raise ArgumentError("graph", f"a result of {array.size:,} elements", right)
             cleared = name in self._operands.cleared
             made = Known.copied(name, array, writable=True, initialised=cleared)
             if cleared:
@@ -221,7 +216,7 @@ def run_checked(
 ) -> list[Known]:
     """Run a kernel and raise what the runtime finds; return the arrays it counts."""
     problem, error, known = library.run(launch, arguments, **options)
-    found = kernel_error(problem, error, known, line_table(library.path).find, spec.entry)
+    found = kernel_error(problem, error, known, partial(line_of, library.path), spec.entry)
     if found is not None:
         raise found
     return known

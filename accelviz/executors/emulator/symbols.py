@@ -23,34 +23,19 @@ class Line(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
+@functools.lru_cache(maxsize=4096)
+def line_of(library: Path, offset: int) -> Line | None:
+    """Return the line of the instruction before `offset`, a return address; None if unknown."""
+    if sys.platform == "darwin":
+        return _ask_atos(library, offset - 1)
+    starts, lines = _elf_lines(library)
+    place = bisect.bisect_right(starts, offset - 1) - 1
+    return lines[place] if place >= 0 else None
+
+
 @functools.lru_cache(maxsize=64)
-def line_table(library: Path) -> LineTable:
-    """Read the line table of a library once."""
-    return LineTable(library)
-
-
-class LineTable:
-    """Offsets of instructions in a library, and the source lines they come from."""
-
-    def __init__(self, library: Path) -> None:
-        self._library = library
-        self._starts: list[int] = []
-        self._lines: list[Line | None] = []
-        if sys.platform != "darwin":
-            rows = sorted(_elf_lines(library), key=lambda row: row[0])
-            self._starts = [start for start, _ in rows]
-            self._lines = [line for _, line in rows]
-
-    @functools.lru_cache(maxsize=4096)  # noqa: B019 - tables live as long as the process
-    def find(self, offset: int) -> Line | None:
-        """Return the line of the instruction before `offset`, a return address; None if unknown."""
-        if sys.platform == "darwin":
-            return _ask_atos(self._library, offset - 1)
-        place = bisect.bisect_right(self._starts, offset - 1) - 1
-        return self._lines[place] if place >= 0 else None
-
-
-def _elf_lines(library: Path) -> list[tuple[int, Line | None]]:
+def _elf_lines(library: Path) -> tuple[list[int], list[Line | None]]:
+    """Return the offsets of a library at which a line begins, ascending, and the lines."""
     from elftools.elf.elffile import ELFFile
 
     found: list[tuple[int, Line | None]] = []
@@ -63,15 +48,15 @@ def _elf_lines(library: Path) -> list[tuple[int, Line | None]]:
             names = program["file_entry"]
             base = 0 if program["version"] >= 5 else 1
             for entry in program.get_entries():
-                state = entry.state
+                state, line = entry.state, None
                 if state is None:
                     continue
-                if state.end_sequence:
-                    found.append((state.address, None))
-                    continue
-                name = names[state.file - base].name.decode("utf-8", "replace")
-                found.append((state.address, Line(Path(name).name, state.line)))
-    return found
+                if not state.end_sequence:
+                    name = names[state.file - base].name.decode("utf-8", "replace")
+                    line = Line(Path(name).name, state.line)
+                found.append((state.address, line))
+    found.sort(key=lambda row: row[0])
+    return [start for start, _ in found], [line for _, line in found]
 
 
 def _ask_atos(library: Path, offset: int) -> Line | None:
