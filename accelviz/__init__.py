@@ -1,4 +1,4 @@
-"""accelviz: learn, explore and measure how SpMM is mapped onto a GPU.
+"""accelviz: learn, explore and measure how sparse operations are mapped onto a GPU.
 
 `load_graph` opens a graph, `plan` maps it onto blocks and warps the way a strategy does, `spmm`
 multiplies it with a dense matrix on a GPU or on the CPU, `trace` shows what each lane touches.
@@ -12,8 +12,9 @@ import importlib
 from typing import Any
 
 from accelviz.analysis.sweep import sweep
+from accelviz.card import describe
 from accelviz.datasets import load_graph
-from accelviz.executors import spmm, trace, trace_gpu
+from accelviz.executors import sddmm, spmm, trace, trace_gpu
 from accelviz.measure import benchmark, tune
 from accelviz.ordering import degree_sort
 from accelviz.strategies import plan, strategies
@@ -22,9 +23,11 @@ from accelviz.widgets import explore
 __all__ = [
     "benchmark",
     "degree_sort",
+    "describe",
     "explore",
     "load_graph",
     "plan",
+    "sddmm",
     "spmm",
     "strategies",
     "sweep",

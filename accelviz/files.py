@@ -15,8 +15,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 def kernel_directory() -> Path:
     """Return the folder of the CUDA sources: inside the package, or beside it in a checkout."""
-    inside = _PACKAGE / "kernels"
-    return inside if inside.is_dir() else _PACKAGE.parent / "kernels"
+    return _shipped("kernels", "kernels")
 
 
 def kernel_names(pattern: str = "*.cu") -> list[str]:
@@ -27,8 +26,17 @@ def kernel_names(pattern: str = "*.cu") -> list[str]:
 
 def results_directory() -> Path:
     """Return the folder of recorded measurements: inside the package, or in a checkout."""
-    inside = _PACKAGE / "results"
-    return inside if inside.is_dir() else _PACKAGE.parent / "benchmarks/results"
+    return _shipped("results", "benchmarks/results")
+
+
+def assignments_directory() -> Path:
+    """Return the folder of the course's assignments: inside the package, or in a checkout."""
+    return _shipped("assignments", "notebooks/assignments")
+
+
+def _shipped(installed: str, checkout: str) -> Path:
+    inside = _PACKAGE / installed
+    return inside if inside.is_dir() else _PACKAGE.parent / checkout
 
 
 def cache_folder() -> Path:

@@ -5,9 +5,8 @@ Every plot, statistic and executor reads this table and none asks which strategy
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -34,7 +33,7 @@ class Workload:
         The warp's index within its block. Where a strategy combines several hardware warps into one
         to cover more columns (Accel-GCN's combined warp), this is the combined warp.
     row : array of int32, shape (n,)
-        Row of the matrix that the kernel walks (`Plan.matrix`, which may be a permuted one).
+        Row of the matrix that the kernel walks (`Plan.walked`, which may be a permuted one).
     nz_start : array of int64, shape (n,)
         Position of the run's first nonzero in that matrix's nonzero arrays.
     nz_count : array of int32, shape (n,)
@@ -95,180 +94,7 @@ class Workload:
         return cls(*(np.concatenate(column) for column in zip(*(parts or [empty]), strict=True)))
 
 
-@dataclass(frozen=True, eq=False)
-class Loads:
-    """How many warps handle how many nonzeros each.
-
-    Attributes
-    ----------
-    nonzeros : array of int64, shape (k,)
-        Nonzeros of a warp, ascending, above 0.
-    warps : array of int64, shape (k,)
-        How many warps have each of them.
-    """
-
-    nonzeros: Longs
-    warps: Longs
-
-    @classmethod
-    def of_warps(cls, nonzeros: Longs) -> Loads:
-        """Count warps given one by one; those without a nonzero are left out."""
-        return cls(*np.unique(nonzeros[nonzeros > 0], return_counts=True))
-
-    @classmethod
-    def gathered(cls, nonzeros: Longs, warps: Longs) -> Loads:
-        """Add up the warps of entries with equally many nonzeros."""
-        distinct, place = np.unique(nonzeros, return_inverse=True)
-        sums = np.zeros(distinct.size, dtype=np.int64)
-        np.add.at(sums, place, warps)
-        work = (distinct > 0) & (sums > 0)
-        return cls(distinct[work], sums[work])
-
-    @classmethod
-    def of_shares(cls, rows: Longs, row_nzs: Longs, share: Longs) -> Loads:
-        """Cut `rows` rows of `row_nzs` nonzeros into warps of `share`; the last has the rest."""
-        others = np.maximum(-(-row_nzs // share) - 1, 0)
-        last = row_nzs - others * share
-        return cls.gathered(np.append(share, last), np.append(rows * others, rows))
-
-    def quantile(self, share: float) -> float:
-        """Return the nonzeros that at least this share of the warps does not exceed.
-
-        NaN if there is no warp.
-        """
-        if not self.warps.size:
-            return float("nan")
-        below = np.cumsum(self.warps)
-        return float(self.nonzeros[np.searchsorted(below, share * below[-1])])
-
-
-class Balance:
-    """How evenly warps are loaded; NaN where `warps`, `slots` or `loads` is None, so not known.
-
-    `warps` are those launched. `slots` are the nonzeros that they could have handled in the time
-    their block takes: for each block, its warps times the nonzeros of its busiest warp.
-    """
-
-    warps: int | None
-    slots: int | None
-    loads: Loads | None
-
-    @property
-    def busy_warps(self) -> float:
-        """Warps that have at least one nonzero."""
-        return _NAN if self.loads is None else int(self.loads.warps.sum())
-
-    @property
-    def nonzeros(self) -> float:
-        """Nonzeros covered."""
-        return _NAN if self.loads is None else int(self.loads.nonzeros @ self.loads.warps)
-
-    @property
-    def idle_warps(self) -> float:
-        """Share of the launched warps that have nothing to do, 0 to 1."""
-        return _unused(self.busy_warps, self.warps)
-
-    @property
-    def idle_share(self) -> float:
-        """Share of warp time spent idle or waiting for the block's busiest warp, 0 to 1."""
-        return _unused(self.nonzeros, self.slots)
-
-    @property
-    def largest(self) -> float:
-        """Nonzeros of the busiest warp."""
-        return _NAN if self.loads is None else int(self.loads.nonzeros.max(initial=0))
-
-    @property
-    def mean(self) -> float:
-        """Mean nonzeros of the warps with work; NaN if there are none."""
-        return self.nonzeros / self.busy_warps if self.busy_warps else _NAN
-
-    @property
-    def imbalance(self) -> float:
-        """Busiest warp's nonzeros over the mean of the warps with work; 1 is perfect balance."""
-        return self.largest * self.busy_warps / self.nonzeros if self.nonzeros else 1.0
-
-    def quantile(self, share: float) -> float:
-        """Return `Loads.quantile` of the warps with work."""
-        return _NAN if self.loads is None else self.loads.quantile(share)
-
-
-_NAN = float("nan")
-
-
-def _unused(used: float, available: int | None) -> float:
-    if available is None:
-        return _NAN
-    return 1.0 - used / available if available else 0.0
-
-
-@dataclass
-class WorkloadStatistics(Balance):
-    """What a partition does to a graph, counted from its workload.
-
-    Attributes
-    ----------
-    blocks : int
-        Blocks launched (for one tile of columns).
-    warps : int
-        Warps launched: `blocks` times the warps of a block.
-    slots : int
-        See `Balance`.
-    nonzeros_per_warp : dict of int to int
-        How many launched warps handle how many nonzeros each, idle warps (0) included.
-    """
-
-    blocks: int = 0
-    warps: int = 0
-    slots: int = 0
-    nonzeros_per_warp: dict[int, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.warps and not self.nonzeros_per_warp:
-            self.nonzeros_per_warp = {0: self.warps}  # idle until counted otherwise
-
-    @property
-    def loads(self) -> Loads:  # type: ignore[override]
-        """Nonzeros of the warps with work."""
-        items = sorted((n, warps) for n, warps in self.nonzeros_per_warp.items() if n)
-        return Loads(*np.array(items, dtype=np.int64).reshape(-1, 2).T)
-
-    def add(self, per_warp: Longs) -> None:
-        """Count some blocks: the nonzeros of each of their warps, shape (blocks, warps)."""
-        self.slots += int(per_warp.max(axis=1, initial=0).sum()) * per_warp.shape[1]
-        counts = np.bincount(per_warp.ravel())
-        counts[:1] = 0
-        tally = Counter(self.nonzeros_per_warp)
-        tally.update({int(n): int(counts[n]) for n in np.flatnonzero(counts)})
-        tally[0] -= int(counts.sum())
-        self.nonzeros_per_warp = {n: tally[n] for n in sorted(tally) if tally[n]}
-
-
-def statistics(
-    slices: Iterable[Workload], n_blocks: int, warps_per_block: int
-) -> WorkloadStatistics:
-    """Count a workload, one slice of whole blocks at a time.
-
-    Parameters
-    ----------
-    slices : iterable of Workload
-        Together the whole workload, each of them whole blocks (`Plan.workload_slices()`).
-    n_blocks : int
-        Blocks launched, those without a record included.
-    warps_per_block : int
-        Warps launched in each block.
-
-    Returns
-    -------
-    WorkloadStatistics
-    """
-    result = WorkloadStatistics(blocks=n_blocks, warps=n_blocks * warps_per_block)
-    for part in slices:
-        result.add(nonzeros_per_warp(part, warps_per_block))
-    return result
-
-
-def spread(counts: Longs) -> tuple[Longs, Longs]:
+def spread(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Deal `counts[i]` records to each `i`: the owner of every record, and its place there.
 
     Parameters

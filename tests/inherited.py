@@ -1,36 +1,142 @@
-"""What every strategy must hold on every device: checked here once, run from the test modules."""
+"""What every strategy must hold on every device: checked here once, run from the test modules.
+
+Nothing here names an operation or a strategy. A case is a graph and the operation's widths; its
+inputs and its oracles are made once and serve all strategies and column counts.
+"""
 
 from __future__ import annotations
 
-import accelviz
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
 from accelviz import measure
-from accelviz.measure.accuracy import Oracle
-from accelviz.executors import find_executor
+from accelviz.executors import Executor, find_executor
 from accelviz.graph import Graph
-from accelviz.plans import Strategy
+from accelviz.measure.accuracy import Oracle
+from accelviz.plans import Operation, Plan, Strategy
+from accelviz.strategies import REGISTRY, SPMM, find_strategy
 from tests.graphs import COLUMNS, MADE
 
-#: The strategies that are not a library's.
-KERNELS = [
-    name
-    for name in accelviz.strategies()
-    if accelviz.plan(MADE["one_node"](), name).kernel is not None
-]
+#: What widths other than the column count take in turn, beside their default.
+OTHER_WIDTHS = (None, 3, 2)
 
 
+def has_kernel(strategy: Strategy) -> bool:
+    """Whether it is not a library's."""
+    return strategy.plan(MADE["one_node"](), 1).kernel is not None
+
+
+def case_name(value: Any) -> str | None:
+    """How pytest calls a strategy, `spmm-accel_gcn`, or a setting, `a=1 b=2`."""
+    if isinstance(value, Strategy):
+        return f"{value.operation.name}-{value.name}"
+    if isinstance(value, dict):
+        return " ".join(f"{key}={setting}" for key, setting in value.items()) or "defaults"
+    return None
+
+
+#: The strategies that are not a library's, of every operation.
+KERNELS = [each for each in REGISTRY if has_kernel(each)]
+#: Their names, of those that multiply.
+SPMM_KERNELS = [each.name for each in KERNELS if each.operation is SPMM]
+
+
+def each_strategy(strategies: Iterable[Strategy] = KERNELS) -> Any:
+    """Run a test for each of them."""
+    return pytest.mark.parametrize("strategy", list(strategies), ids=case_name)
+
+
+def each_graph(names: Iterable[str]) -> Any:
+    """Run a test for each graph; one process runs all of a graph, so that oracles are shared."""
+    return pytest.mark.parametrize(
+        "name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in names]
+    )
+
+
+@functools.lru_cache(maxsize=8)
 def weighted(graph: Graph) -> Graph:
     """The graph with random signed weights; the bundled ones are all ones, which hide mistakes."""
     return measure.random_weights(graph, seed=graph.nnz)
 
 
+class Case:
+    """Random inputs of an operation on a graph, and what must come out: with two sets of weights.
+
+    The first run is with the graph's own weights, the second with others: a plan that keeps
+    weights, or something of the first run, is wrong in the second.
+    """
+
+    def __init__(self, graph: Graph, operation: Operation, widths: dict[str, int]) -> None:
+        self.operation = operation
+        self.dense = measure.random_inputs(operation, graph.pattern, widths, seed=graph.nnz)
+        others = measure.random_weights(graph, seed=graph.nnz + 1).values
+        weights: list[npt.NDArray[np.float32] | None] = [None, None]
+        if any(each.of_nonzeros for each in operation.inputs):
+            weights = [None, others]
+        oracle = Oracle(graph, *self.dense, operation=operation)
+        self.runs = [(weights[0], oracle)]
+        if weights[1] is None:
+            self.runs *= 2
+        else:
+            self.runs.append(
+                (others, Oracle(graph, *self.dense, operation=operation, values=others))
+            )
+
+    def check(self, plan: Plan, executor: Executor) -> None:
+        """Run a plan with both, into outputs poisoned with NaN."""
+        ready = executor.prepare(plan)
+        dense = [
+            array[tuple(slice(n) for n in operand.shape(plan.sizes))]
+            for array, operand in zip(self.dense, self.operation.dense, strict=True)
+        ]
+        for number, (values, oracle) in enumerate(self.runs):
+            operands = ready.placed(self.operation.named(*dense, values=values))
+            out = ready.outputs()
+            for array in out.values():
+                array.fill(np.nan)
+            error = oracle.error(ready.run(operands, out))
+            assert error <= 1, f"{plan} on {executor.name}, run {number}: {error:.3g} of the bound"
+
+
+@functools.lru_cache(maxsize=8)
+def case(graph: Graph, operation: Operation, **widths: int) -> Case:
+    """The case, made once while tests of the same graph follow each other."""
+    return Case(graph, operation, widths)
+
+
+def all_widths(operation: Operation, columns: Iterable[int]) -> list[dict[str, int]]:
+    """The column counts, with every other width of the operation at one of a few sizes in turn."""
+    found = []
+    for i, n_cols in enumerate(columns):
+        size = OTHER_WIDTHS[i % len(OTHER_WIDTHS)]
+        others = {name: size or default for name, default in operation.widths.items() if default}
+        found.append({"n_cols": n_cols, **others})
+    return found
+
+
 def check_results(
-    graph: Graph, strategy: str | Strategy, device: str, columns=COLUMNS, **parameters
+    graph: Graph,
+    strategy: str | Strategy,
+    device: str | Executor,
+    columns: Iterable[int] = COLUMNS,
+    **parameters: Any,
 ) -> None:
-    """Every column count matches the float64 oracle, twice, into an output poisoned with NaN."""
+    """Every column count matches the float64 oracle, with two sets of weights."""
     graph = weighted(graph)
-    executor = find_executor(device)
-    X = measure.features(graph.shape[1], max(columns), seed=graph.nnz)
-    oracle = Oracle(graph, X)
-    for n_cols in columns:
-        plan = accelviz.plan(graph, strategy, n_cols, **parameters)
-        measure.check(executor.prepare(plan), X[:, :n_cols], oracle)
+    operation = strategy.operation if isinstance(strategy, Strategy) else SPMM
+    strategy = find_strategy(strategy, operation)
+    executor = find_executor(device) if isinstance(device, str) else device
+    wanted = all_widths(operation, columns)
+    widest = {name: max(each[name] for each in wanted) for name in operation.widths}
+    for widths in wanted:
+        # Where columns do not depend on each other, the oracle of the widest serves them all.
+        known = dict(widths)
+        if operation.independent:
+            known[operation.independent] = widest[operation.independent]
+        plan = strategy.plan(graph, **widths, **parameters)
+        case(graph, operation, **known).check(plan, executor)

@@ -14,7 +14,7 @@ from tests.graphs import MADE
 needs_compiler = pytest.mark.skipif(
     find_executor("emulator").why_not() is not None, reason="needs a C++ compiler"
 )
-WARP_LEVEL = "accel_gcn, warp-level partition"
+WARP_LEVEL = "accel_gcn, partition=warp"
 VIEWS = {
     "degrees": charts.degrees,
     "loads": charts.loads,
@@ -107,6 +107,12 @@ def number(text):
 def holds_row(state):
     """Whether the block shown has some of the row that is followed."""
     return bool((state.work.row == state.place.place).any())
+
+
+def work(found):
+    """What a summary says of the work, whether it was counted or comes from a closed form."""
+    loads = found.loads.nonzeros.tolist(), found.loads.warps.tolist(), found.loads.idle
+    return found.blocks, found.warps, found.slots, *loads
 
 
 def opened(name):

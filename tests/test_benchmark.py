@@ -10,11 +10,7 @@ from scipy import sparse
 
 import accelviz
 from accelviz import measure, plots
-from accelviz.measure import records
-from accelviz.measure.accuracy import EPS32, Oracle
-from accelviz.measure.limits import distinct_columns, spmm_limits
 from accelviz.analysis.schedule import timeline_summary
-from accelviz.measure import harness
 from accelviz.errors import (
     ArgumentError,
     DeviceUnavailable,
@@ -23,10 +19,16 @@ from accelviz.errors import (
     PartitionError,
 )
 from accelviz.executors import find_executor, gpu_state
-from accelviz.plans import LaunchConfig, Plan, Strategy
+from accelviz.measure import harness, records
+from accelviz.measure.accuracy import Oracle
+from accelviz.measure.limits import limits
+from accelviz.plans import Call, LaunchConfig, Plan, Strategy
+from accelviz.plans.operation import EPS32
+from accelviz.strategies import SPMM
+from accelviz.strategies.spmm import operation
 from accelviz.workload import Workload
 from tests.graphs import MADE, graph_of_degrees
-from tests.inherited import KERNELS
+from tests.inherited import SPMM_KERNELS
 
 SMALL = MADE["isolated_ends"]
 
@@ -53,7 +55,7 @@ def test_a_row_for_each_graph_strategy_column_count_and_state():
 
 
 def test_without_names_every_strategy_that_the_device_can_run():
-    assert set(run(SMALL(), None)["strategy"]) == set(KERNELS)
+    assert set(run(SMALL(), None)["strategy"]) == set(SPMM_KERNELS)
 
 
 def test_preprocessing_stands_beside_the_times():
@@ -115,26 +117,23 @@ def test_a_changed_kernel_is_measured_again():
 class Forgetful(Strategy):
     """Forgets the last nonzero."""
 
+    operation = SPMM
     name = "forgetful"
 
     def build(self, graph, n_cols):
         row = np.repeat(np.arange(graph.n_rows), graph.degrees)[:-1]
         work = Workload(row * 0, row * 0, row, np.arange(row.size), np.ones_like(row))
         return Plan(
-            strategy=self.name,
-            graph=graph,
-            n_cols=n_cols,
-            parameters={},
-            matrix=graph,
-            launch=LaunchConfig((1, 1, 1), 1),
-            slice_workload=lambda start, stop: work if stop > start else Workload.concatenate([]),
+            graph.pattern,
+            (Call(LaunchConfig((1, 1, 1), 1)),),
+            lambda start, stop: work if stop > start else Workload.concatenate([]),
         )
 
 
 def test_no_check_no_time(tmp_path):
     path = tmp_path / "times.csv"
     wanted = ["graphblast", Forgetful()]
-    with pytest.raises(KernelError, match="wrong result on 'cora' with 3 columns"):
+    with pytest.raises(KernelError, match="wrong result on 'cora' with n_cols = 3"):
         run("cora", wanted, path=path)
     assert set(pd.read_csv(path)["strategy"]) == {"graphblast"}  # what was right is kept
     table = run("cora", wanted, path=path, on_error="record")
@@ -155,7 +154,7 @@ def test_no_check_no_time(tmp_path):
         (("cora", "graphblast", [3, 2.5]), {}, ArgumentError, "n_cols"),
         (("cora", "graphblast", []), {}, ArgumentError, "n_cols"),
         (("cora", "graphblast", 3, "tpu"), {}, ArgumentError, "device"),
-        (("cora", "cusparse"), {}, DeviceUnavailable, "a library for GPUs"),
+        (("cora", "cusparse"), {}, DeviceUnavailable, "nothing to replay"),
         (("no such graph",), {}, GraphError, "no such graph"),
         (("cora",), {"repeats": 0}, ArgumentError, "repeats"),
         (("cora",), {"repeats": True}, ArgumentError, "repeats"),
@@ -203,13 +202,13 @@ def test_cusparse_plans_anywhere_and_runs_on_a_gpu_only():
         with pytest.raises(PartitionError, match="does not say which warp does what"):
             ask()
     X = measure.features(plan.pattern.shape[1], 16)
-    for device, says in (("cpu", "cannot be replayed"), ("emulator", "a library's")):
+    for device, says in (("cpu", "nothing to replay"), ("emulator", "a library's")):
         if find_executor(device).why_not() is None:
             with pytest.raises((DeviceUnavailable, KernelError), match=says):
                 accelviz.spmm(plan, X, device=device)
-    with pytest.raises(ArgumentError, match=r"algorithm: .*'alg9'.*csr_alg2"):
+    with pytest.raises(PartitionError, match=r"algorithm: .*'alg9'.*csr_alg2"):
         accelviz.plan("cora", "cusparse", algorithm="alg9")
-    with pytest.raises(ArgumentError, match="preprocess: got 1"):
+    with pytest.raises(PartitionError, match="preprocess: got 1"):
         accelviz.plan("cora", "cusparse", preprocess=1)
     if not gpu_state().ready:
         with pytest.raises(DeviceUnavailable, match="What to do"):
@@ -224,32 +223,39 @@ class Machine:
         return 1e12 * rows * n_cols
 
 
+def limits_of(graph, n_cols):
+    return limits(SPMM, graph.pattern, {"n_cols": n_cols}, Machine())
+
+
 def test_limits_by_hand():
     graph = graph_of_degrees([2, 0, 1], 5)
-    assert distinct_columns(graph) in (2, 3)
-    found = spmm_limits(graph, 10, Machine(), distinct=3)
-    own = 8 * 3 + 4 * 4
-    assert found.compulsory_bytes == own + 40 * (3 + 3)
+    distinct = len(set(graph.column_indices.tolist()))
+    assert graph.pattern.used_columns == distinct
+    found = limits_of(graph, 10)
+    own = 8 * 3 + 8 * 4  # a value and a column index for each nonzero, row pointers of 8 bytes
+    assert found.compulsory_bytes == own + 40 * (3 + distinct)
     assert found.gather_bytes == 40 * 3
     assert found.floor_seconds == 2e-6
     assert found.gather_bandwidth == 5e13
-    big = spmm_limits(accelviz.load_graph("pubmed"), 1000, Machine(), distinct=19717)
-    own = 8 * 88648 + 4 * 19718
+    pubmed = accelviz.load_graph("pubmed")
+    assert pubmed.pattern.used_columns == 19717
+    big = limits_of(pubmed, 1000)
+    own = 8 * 88648 + 8 * 19718
     assert big.floor_seconds == pytest.approx((own + 4000 * 2 * 19717) / 4e12)
     gather = 4000 * 88648 / (1e12 * 19717 * 1000) + (own + 4000 * 19717) / 4e12
     assert big.gather_seconds == pytest.approx(gather)
 
 
 def test_the_oracle_is_scipy_s_whatever_the_pieces(monkeypatch):
-    monkeypatch.setattr("accelviz.measure.accuracy._PIECE_NONZEROS", 7)
+    monkeypatch.setattr(operation, "_PIECE_NONZEROS", 7)
     for name in ("empty", "no_columns", "no_edges", "isolated_ends", "hub", "wide", "tall"):
         graph = measure.random_weights(MADE[name]())
         X = measure.features(graph.shape[1], 5)
-        oracle = Oracle(graph, X)
+        expected, bound = Oracle(graph, X).known["Y"]
         A = graph.adjacency.astype(np.float64)
-        np.testing.assert_array_equal(oracle.expected, A @ X.astype(np.float64))
-        bound = graph.degrees[:, None] * EPS32 * (abs(A) @ np.abs(X.astype(np.float64)))
-        np.testing.assert_array_equal(oracle.bound, bound)
+        np.testing.assert_array_equal(expected, A @ X.astype(np.float64))
+        wanted = graph.degrees[:, None] * EPS32 * (abs(A) @ np.abs(X.astype(np.float64)))
+        np.testing.assert_array_equal(bound, wanted)
 
 
 def test_recorded_results_are_found_by_name():

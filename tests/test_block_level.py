@@ -18,8 +18,9 @@ from accelviz.partition.block_level import (
     pack,
     unpack,
 )
+from accelviz.partition.summary import statistics
 from accelviz.partition.warp_level import storage_ratio, warp_partition, warp_workload
-from accelviz.workload import check_cover, statistics
+from accelviz.workload import check_cover
 from tests.graphs import graph_of_degrees
 
 FIGURE_3 = BlockSetting(max_block_warps=2, max_warp_nzs=2)

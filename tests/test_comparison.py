@@ -16,6 +16,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from accelviz import plots
+from accelviz.errors import ArgumentError
 from accelviz.measure import records
 from accelviz.measure.comparison import (
     by_columns,
@@ -28,12 +29,12 @@ from accelviz.measure.comparison import (
     speedups,
     table_two,
 )
-from accelviz.errors import ArgumentError
 from accelviz.plots.style import VERMILLION
 
 matplotlib.use("agg")
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+MEASURE, PAGES = BENCHMARKS / "measure", BENCHMARKS / "pages"
 SAME = {
     "run": "2026-01-01T00:00:00+00:00",
     "hardware": "made-up GPU",
@@ -329,11 +330,12 @@ SCRIPTS = ["equation1", "figure2", "figure5", "figure6", "figures7_8", "measure"
 @pytest.fixture
 def script(monkeypatch):
     """Run one of benchmarks/ as the command line does."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
 
     def run(name, *arguments):
+        (path,) = BENCHMARKS.glob(f"*/{name}.py")
+        monkeypatch.syspath_prepend(str(path.parent))
         monkeypatch.setattr(sys, "argv", [f"{name}.py", *map(str, arguments)])
-        runpy.run_path(str(BENCHMARKS / f"{name}.py"), run_name="__main__")
+        runpy.run_path(str(path), run_name="__main__")
         plt.close("all")
 
     return run
@@ -411,9 +413,8 @@ def test_measuring_goes_on_where_it_was_stopped(script, tmp_path, capsys):
     }
 
 
-def test_one_thread_a_row_is_spared_large_graphs_and_most_columns(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    names = runpy.run_path(str(BENCHMARKS / "measure.py"))
+def test_one_thread_a_row_is_spared_large_graphs_and_most_columns():
+    names = runpy.run_path(str(BENCHMARKS / "measure" / "measure.py"))
     parts, studies = names["parts"], names["STUDIES"]
     cases, columns = ["accel_gcn", "row_thread"], [16, 32, 64]
     small = list(parts(studies["strategies"], cases, columns, 10**6))
@@ -429,7 +430,7 @@ def test_one_thread_a_row_is_spared_large_graphs_and_most_columns(monkeypatch):
 def test_prepare_fills_the_cache(tmp_path):
     answer = subprocess.run(
         [
-            *(sys.executable, str(BENCHMARKS / "measure.py"), "prepare"),
+            *(sys.executable, str(BENCHMARKS / "measure" / "measure.py"), "prepare"),
             *("--graphs", "pubmed-twin", "--cache", str(tmp_path), "--processes", "1"),
         ],
         env=os.environ,

@@ -5,41 +5,65 @@ import pytest
 
 import accelviz
 from accelviz import measure
-from accelviz.measure.accuracy import Oracle
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.executors.emulator.build import why_not
-from tests.graphs import COLUMNS, GRAPHS, MADE
-from tests.inherited import KERNELS, check_results, weighted
+from tests.graphs import COLUMNS, GRAPHS, MADE, columns_of
+from tests.inherited import KERNELS, case_name, check_results, each_graph, each_strategy
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 BUNDLED = [name for name in GRAPHS if name not in MADE]
+SMALL = [name for name in BUNDLED if GRAPHS[name]().nnz < 100_000]
+#: Strategies take turns with the large graphs: each graph has a third of them, and each of them has
+#: a third of the graphs.
+TURNS = [
+    pytest.param(
+        strategy, name, marks=pytest.mark.xdist_group(name), id=f"{name}-{case_name(strategy)}"
+    )
+    for i, name in enumerate(name for name in BUNDLED if name not in SMALL)
+    for j, strategy in enumerate(KERNELS)
+    if (i + j) % 3 == 0
+]
+#: Wider than any tile of columns.
+WIDE = (512, 1000, 1500)
 
 
-@pytest.mark.parametrize("strategy", KERNELS)
-@pytest.mark.parametrize("name", MADE)
+@each_strategy()
+@each_graph(MADE)
 def test_kernel_matches_the_oracle(strategy, name):
     graph = GRAPHS[name]()
-    wide = (512, 1000, 1500) if graph.nnz < 10_000 else ()
-    check_results(graph, strategy, "emulator", columns=(*COLUMNS, *wide))
+    columns = columns_of(name, 5) if graph.nnz < 10_000 else (7, 16)
+    check_results(graph, strategy, "emulator", columns=columns)
 
 
-@pytest.mark.parametrize("strategy", KERNELS)
-@pytest.mark.parametrize("name", BUNDLED)
+@each_strategy()
+def test_kernel_takes_every_column_count(strategy):
+    """On rows of every kind: where columns meet vectors, tiles, cut rows and empty ones."""
+    check_results(GRAPHS["every_kind"](), strategy, "emulator", columns=COLUMNS)
+
+
+@each_strategy()
+@each_graph(["isolated_ends", "degree_33", "degree_385"])
+def test_kernel_takes_many_columns(strategy, name):
+    check_results(GRAPHS[name](), strategy, "emulator", columns=WIDE)
+
+
+@each_strategy()
+@each_graph(SMALL)
 def test_kernel_matches_the_oracle_on_real_graphs(strategy, name):
-    columns = (3, 33, 64) if GRAPHS[name]().nnz < 100_000 else (16,)
-    check_results(GRAPHS[name](), strategy, "emulator", columns=columns)
+    check_results(GRAPHS[name](), strategy, "emulator", columns=columns_of(name, 3)[:2])
 
 
-@pytest.mark.parametrize("strategy", KERNELS)
-@pytest.mark.parametrize("name", ["hub", "all_degrees", "isolated_ends"])
+@pytest.mark.parametrize(("strategy", "name"), TURNS)
+def test_kernel_matches_the_oracle_on_large_graphs(strategy, name):
+    check_results(GRAPHS[name](), strategy, "emulator", columns=[min(columns_of(name, 3))])
+
+
+@each_strategy()
+@each_graph(["hub", "every_kind", "isolated_ends"])
 def test_the_order_of_threads_and_blocks_does_not_matter(strategy, name):
-    graph = weighted(GRAPHS[name]())
-    X = measure.features(graph.shape[1], 40)
-    oracle = Oracle(graph, X)
-    plan = accelviz.plan(graph, strategy, 40)
     for seed in range(1, 6):
-        measure.check(EmulatorExecutor(seed=seed).prepare(plan), X, oracle)
+        check_results(GRAPHS[name](), strategy, EmulatorExecutor(seed=seed), columns=(40,))
 
 
 @pytest.mark.parametrize(
@@ -48,16 +72,25 @@ def test_the_order_of_threads_and_blocks_does_not_matter(strategy, name):
 )
 def test_accel_gcn_is_right_for_any_setting(max_block_warps, max_warp_nzs):
     setting = {"max_block_warps": max_block_warps, "max_warp_nzs": max_warp_nzs}
-    for name in ("empty", "isolated_ends", "hub", "all_degrees"):
-        check_results(GRAPHS[name](), "accel_gcn", "emulator", columns=(1, 33, 100), **setting)
+    for name, columns in (
+        *((name, (1, 33, 100)) for name in ("empty", "isolated_ends", "hub", "every_kind")),
+        ("all_degrees", (3,)),
+    ):
+        check_results(GRAPHS[name](), "accel_gcn", "emulator", columns=columns, **setting)
 
 
-def test_unchecked_runs_give_the_same():
+@each_strategy()
+def test_unchecked_runs_give_the_same(strategy):
+    check_results(GRAPHS["cora"](), strategy, EmulatorExecutor(checked=False), columns=(64,))
+
+
+def test_unchecked_runs_are_timed():
     graph = accelviz.load_graph("cora")
     X = measure.features(graph.shape[1], 64)
     plan = accelviz.plan(graph)
     checked, unchecked = (
-        EmulatorExecutor(checked=checked).prepare(plan).multiply(X) for checked in (True, False)
+        EmulatorExecutor(checked=checked).prepare(plan) for checked in (True, False)
     )
-    np.testing.assert_allclose(checked, unchecked, rtol=1e-5, atol=1e-5)
-    assert (EmulatorExecutor(checked=False).prepare(plan).seconds(X, 2) > 0).all()
+    results = [each.run({"X": X})["Y"] for each in (checked, unchecked)]
+    np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-5)
+    assert (unchecked.seconds({"X": X}, 2) > 0).all()

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import accelviz
-from accelviz.measure import features
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors import find_executor
 from accelviz.executors.emulator import EmulatorExecutor, build, emulate
 from accelviz.executors.emulator.build import why_not
+from accelviz.measure import features
 from accelviz.plans import KernelSpec, LaunchConfig
 from tests.graphs import MADE
 
@@ -43,14 +43,15 @@ def test_scratch_is_zero_before_each_launch_and_has_to_be_left_so():
     assert plan.parameters["block_threads"] == 32
     X = features(plan.pattern.shape[1], 3)
     ready = find_executor("emulator").prepare(plan)
-    np.testing.assert_array_equal(ready.multiply(X), ready.multiply(X))
+    np.testing.assert_array_equal(*(ready.run({"X": X})["Y"] for _ in range(2)))
     source = plan.kernel.source()
     kept = "atomicExch(&sums_of_row[column], 0.0f)"
     assert kept in source
     code = source.replace(kept, "atomicAdd(&sums_of_row[column], 0.0f)")
-    dirty = dataclasses.replace(plan, kernel=dataclasses.replace(plan.kernel, code=code))
+    call = dataclasses.replace(plan.calls[0], kernel=dataclasses.replace(plan.kernel, code=code))
+    dirty = dataclasses.replace(plan, calls=(call,))
     with pytest.raises(KernelError, match="leaves scratch 'cut_sums' other than zero"):
-        find_executor("emulator").prepare(dirty).multiply(X)
+        find_executor("emulator").prepare(dirty).run({"X": X})
 
 
 def test_indices_and_guards():
@@ -216,7 +217,7 @@ PLANTED = {
     "output that was not cleared": (
         "    Y[i] += X[i];\n}",
         {},
-        r":4: thread 0 of block 0 reads Y\[0\] .*nothing has written before.*zero_output",
+        r":4: thread 0 of block 0 reads Y\[0\] .*nothing has written before.*let the plan clear it",
     ),
     "missing barrier": (
         "    __shared__ float tile[64];\n    tile[i] = X[i];\n    Y[i] = tile[63 - i];\n}",
@@ -366,4 +367,4 @@ def test_a_result_too_large_to_check_is_refused(monkeypatch):
         accelviz.spmm("cora", X, device="emulator")
     plan = accelviz.plan("cora", n_cols=1)
     unchecked = EmulatorExecutor(checked=False).prepare(plan)
-    np.testing.assert_array_equal(unchecked.multiply(X)[:, 0], plan.pattern.degrees)
+    np.testing.assert_array_equal(unchecked.run({"X": X})["Y"][:, 0], plan.pattern.degrees)

@@ -3,6 +3,8 @@
 import html
 import json
 import re
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -11,7 +13,7 @@ import pytest
 import accelviz
 from accelviz.analysis.traffic import requests
 from accelviz.partition.block_level import BlockSetting, unpack
-from accelviz.plans import LaunchConfig, Plan
+from accelviz.plans import Parameter
 from accelviz.widgets import charts, clocks, close_ups, drawing
 from accelviz.widgets.state import State
 from accelviz.workload import nonzeros_per_warp
@@ -53,7 +55,7 @@ def test_a_block_has_a_bar_for_each_run(name, label):
         marked, colours = 0, {}
         for bar, run in zip(bars, runs.itertuples(), strict=True):
             row = int(plan.output_rows[run.row])
-            said = f"warp {run.warp}: row {row} "
+            said = f"{plan.strategy.worker} {run.warp}: row {row} "
             if run.nz_count:
                 last = run.nz_start + run.nz_count - 1
                 said += f"(degree {graph.degrees[row]}), nonzeros {run.nz_start:,} to {last:,}"
@@ -121,22 +123,21 @@ def test_an_int4_is_shown_bit_by_bit(name, setting):
             assert len(line[1]) == 10
             assert int(line[2].replace(" ", ""), 2) == word
             assert len(line[2].replace(" ", "")) == 32
-        assert degree[3].startswith(f"{fields.degree[block]:,} nonzeros in a row")
-        assert row[3].startswith(f"{fields.first_row[block]:,} is the first row")
-        assert loc[3].startswith(f"{fields.first_nz[block]:,} is the position")
+        assert degree[3] == f"degree: {fields.degree[block]:,}"
+        assert row[3] == f"first row: {fields.first_row[block]:,}"
+        assert loc[3] == f"first nonzero (loc): {fields.first_nz[block]:,}"
         cut = fields.degree[block] > bound.deg_bound
-        assert ("above deg_bound" in degree[3]) == cut
-        warp_nzs, rows = fields.warp_nzs[block], fields.rows[block]
         if cut:
-            own = fields.row_nzs[block]
-            assert info[3].startswith(f"{own:,} nonzeros of a row that is cut: up to {warp_nzs} ")
+            assert info[3] == f"info: nonzeros of this part: {fields.row_nzs[block]:,}"
+            assert f"more than the {bound.deg_bound:,} that a block takes" in text
         else:
-            several = "s" if rows > 1 else ""
-            assert info[3] == f"{warp_nzs} nonzeros a warp (marked), {rows} row{several}"
-            marked = re.search(r"<mark>([01 ]+)</mark> ([01 ]+)<", text).groups()
-            assert [int(each.replace(" ", ""), 2) for each in marked] == [warp_nzs, rows]
-        warps, nzs = bound.max_block_warps, bound.max_warp_nzs
-        assert f"{warps} x {nzs} = {bound.deg_bound}" in text
+            wanted = [fields.warp_nzs[block], fields.rows[block]]
+            assert info[3] == "info: nonzeros of a warp: {}, info: rows: {}".format(*wanted)
+            marked = re.search(r"<mark>([01 ]+)</mark>([01 ]+)<", text).groups()
+            assert [int(each.replace(" ", ""), 2) for each in marked] == wanted
+        (line,) = plan.strategy.metadata_lines(plan, block)
+        assert html.escape(line.meaning) in text
+        assert "16 bytes for the block" in text
     assert cut == (name == "hub")
 
 
@@ -144,7 +145,6 @@ def test_an_int4_is_shown_bit_by_bit(name, setting):
     ("label", "settings"),
     [
         (WARP_LEVEL, {}),
-        (WARP_LEVEL, {"max_block_warps": 1}),  # a line a warp is a line a block, and yet no int4
         ("gnnadvisor", {}),
         ("merge_path", {}),
     ],
@@ -154,7 +154,12 @@ def test_metadata_of_warps_is_shown_word_by_word(cora, label, settings):
     plan = state.first.plan
     lines = plan.metadata.reshape(len(plan.metadata), -1)
     header, *rows = table(close_ups.metadata(state))
-    assert header == ["warp", *(f"word {i}" for i in range(lines.shape[1]))]
+    names = {
+        "gnnadvisor": ["row", "slot and flags"],
+        "merge_path": ["first row"],
+        WARP_LEVEL: ["row", "first nonzero", "length", "padding"],
+    }
+    assert header == ["warp", *names[label]]
     assert len(rows) == min(plan.workers_per_block, 8)
     for warp, row in enumerate(rows):
         assert row[0] == str(warp)
@@ -176,32 +181,44 @@ def test_where_there_is_no_metadata(cora):
             assert text == charts.note("There is no block: no row has a nonzero.")
 
 
+def test_a_warp_that_is_a_block_has_its_line_bit_by_bit(cora):
+    state = State(cora, first=WARP_LEVEL, block=7, max_block_warps=1)
+    _, *rows = table(close_ups.metadata(state))
+    names = ("row", "first nonzero", "length", "padding")
+    words = state.first.plan.metadata[7].tolist()
+    wanted = [f"{name}: {word:,}" for name, word in zip(names, words, strict=True)]
+    assert [row[3] for row in rows] == wanted
+    assert [int(row[2].replace(" ", ""), 2) for row in rows] == words
+
+
+def test_metadata_of_lane_groups_are_four_words(cora):
+    state = State(cora, first="lane_groups", block=7)
+    _, *rows = table(close_ups.metadata(state))
+    assert [int(row[1], 16) for row in rows] == state.first.plan.metadata[7].tolist()
+    assert rows[1][3].startswith("first row: ")
+
+
 class Odd(Dealt):
     """Has metadata of its own, a line a block, and parameters that are called as Accel-GCN's."""
 
     name = "odd"
+    parameters: ClassVar = {
+        "max_block_warps": Parameter(4, most=32, tries=(2, 4)),
+        "max_warp_nzs": Parameter(2, most=9, tries=(2, 3)),
+    }
 
-    def build(self, graph, n_cols, *, max_block_warps=4, max_warp_nzs=2):
-        blocks = -(-graph.n_rows // max_block_warps)
-        metadata = np.arange(2 * blocks, dtype=np.int32).reshape(blocks, 2)
+    def build(self, graph, n_cols, *, max_block_warps, max_warp_nzs):
         whole = accelviz.plan(graph, "graphblast", n_cols, block_warps=max_block_warps)
-        return Plan(
-            strategy=self.name,
-            graph=graph,
-            n_cols=n_cols,
-            parameters={"max_block_warps": max_block_warps, "max_warp_nzs": max_warp_nzs},
-            matrix=graph,
-            launch=LaunchConfig((blocks, 1, 1), max_block_warps),
-            slice_workload=whole.slice_workload,
-            metadata=metadata,
-        )
+        metadata = np.arange(2 * whole.launch.n_blocks, dtype=np.int32).reshape(-1, 2)
+        return replace(whole, metadata=metadata, parameters={})
 
 
 def test_metadata_of_ones_own_is_no_int4(cora):
     state = State(cora, [Odd()], max_block_warps=3, block=5)
     header, *rows = table(close_ups.metadata(state))
-    assert header == ["warp", "word 0", "word 1"]
-    assert rows == [["0", "0x0000000a 10", "0x0000000b 11"]]
+    assert header == ["word", "hex", "bits", "says"]
+    assert [(row[1], row[3]) for row in rows] == [("0x0000000a", ""), ("0x0000000b", "")]
+    assert [int(row[2].replace(" ", ""), 2) for row in rows] == [10, 11]
 
 
 # --- one row ------------------------------------------------------------------------------------
@@ -250,7 +267,7 @@ def test_a_row_is_followed_to_memory(label):
         first = int(columns[0]) * 33 * 4
         sectors = len({byte // 32 for byte in range(first, first + 33 * 4)})
         assert said["reads"] == (
-            f"X[{columns[0]:,}, 0 to 32] first: bytes {first:,} to {first + 131:,}, "
+            f"row {columns[0]:,} of X first: bytes {first:,} to {first + 131:,}, "
             f"{sectors} sectors of 32"
         )
         assert said["in all"] == f"{degree:,} rows of X, {degree * 132:,} bytes"
@@ -291,9 +308,9 @@ def test_times_over_a_slider_where_they_were_recorded(cora):
     assert [json.loads(each.get("data-pick"))["max_block_warps"] for each in points] == list(curve)
     heights = {}
     for each, (value, time) in zip(points, curve.items(), strict=True):
-        guess = state.predicted(state.first, value)
+        guess = state.timing(state.first, max_block_warps=value).predicted
         assert each.get("data-info") == (
-            f"{value} warps a block: recorded {time:,.1f} µs, {guess:,.1f} by warp time"
+            f"max_block_warps {value}: recorded {time:,.1f} µs, {guess:,.1f} by warp time"
         )
         state.change(max_block_warps=value)
         assert state.timing(state.first).recorded == time
@@ -301,7 +318,7 @@ def test_times_over_a_slider_where_they_were_recorded(cora):
         heights[time] = float(each.get("cy"))
     assert sorted(heights, key=heights.get) == sorted(heights, reverse=True)
     chosen = [each for each in points if each.get("fill") == "black"]
-    assert [each.get("data-info").split()[0] for each in chosen] == ["12"]
+    assert [each.get("data-info").split()[1] for each in chosen] == ["12:"]
     assert state.timing(state.first).hardware in text
 
 

@@ -1,6 +1,7 @@
 """The explorer without its looks: a row is followed through settings, graphs and strategies."""
 
 import dataclasses
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -11,13 +12,14 @@ from accelviz.analysis.traffic import requests
 from accelviz.datasets import bundled_graphs
 from accelviz.errors import AccelvizError, ArgumentError
 from accelviz.graph import Graph
-from accelviz.plans import Strategy
+from accelviz.plans import Call, Parameter, Strategy
+from accelviz.strategies import SPMM
 from accelviz.strategies.spmm.accel_gcn import AccelGCN
 from accelviz.widgets import state as state_module
-from accelviz.widgets.state import State, Traced, choices, longest_row
+from accelviz.widgets.state import State, Traced, choices, longest
 from tests.graphs import MADE
 from tests.inherited import KERNELS
-from tests.pages import WARP_LEVEL, holds_row, needs_compiler
+from tests.pages import WARP_LEVEL, holds_row, needs_compiler, work
 from tests.test_lookup import Dealt
 
 LABELS = tuple(choices())
@@ -37,7 +39,7 @@ def test_the_block_shown_has_the_row_whatever_changes(name, strategy):
     graph = MADE[name]()
     state = State(graph, first=strategy)
     degrees = graph.degrees
-    for row in {longest_row(graph), int(degrees.argmin()), 0, graph.n_rows - 1}:
+    for row in {longest(graph), int(degrees.argmin()), 0, graph.n_rows - 1}:
         state.change(row=row)
         for settings in (
             *({"max_block_warps": each} for each in (1, 2, 3, 12, 31, 32)),
@@ -101,13 +103,13 @@ def test_a_row_of_a_degree(cora):
 # --- graphs and strategies of every kind --------------------------------------------------------
 
 
-def test_another_graph_is_shown_at_its_longest_row(cora):
+def test_another_graph_is_shown_at_its_longest(cora):
     state = State(cora, n_cols=32, max_block_warps=6)
     state.change(graph="citeseer")
     other = accelviz.load_graph("citeseer")
     assert state.graph.n_rows == other.n_rows
     assert state.settings.row == int(other.degrees.argmax())
-    assert (state.settings.n_cols, state.settings.max_block_warps) == (32, 6)
+    assert (state.settings.n_cols, state.settings.given) == (32, {"max_block_warps": 6})
     assert holds_row(state)
     state.change(graph="cora", row=5)
     assert state.graph is cora
@@ -124,12 +126,12 @@ def test_odd_graphs_with_every_strategy(label):
         state = State(graph, first=label, second=label, max_block_warps=2)
         state.change(max_block_warps=3, n_cols=7)
         plan = state.first.plan
-        if label == "cusparse":
+        if label.startswith("cusparse"):
             assert state.place is state.work is state.first.loads is None
             assert state.first.summary.blocks is None
             assert state.settings.block == 0
         else:
-            assert state.first.summary.statistics == plan.statistics
+            assert work(state.first.summary) == work(plan.statistics)
             assert state.first.loads.n_blocks == plan.launch.n_blocks
             assert (state.work is None) == (plan.launch.n_blocks == 0)
             assert (state.place is None) == (graph.n_rows == 0)
@@ -185,31 +187,47 @@ class Counted(AccelGCN):
 class Plain(Strategy):
     """A warp a row, with the defaults of a beginner."""
 
+    operation = SPMM
     name = "plain"
 
     def build(self, graph, n_cols):
-        return dataclasses.replace(
-            accelviz.plan(graph, "graphblast", n_cols), strategy=self.name, kernel=None
-        )
+        whole = accelviz.plan(graph, "graphblast", n_cols)
+        return dataclasses.replace(whole, calls=(Call(whole.launch),))
 
 
 def test_strategies_of_ones_own_come_first(cora):
     state = State(cora, [Dealt(), Plain(), "merge_path"])
     labels = list(state.choices)
-    assert labels[:4] == ["dealt", "plain", "merge_path", "accel_gcn"]
+    assert [label for label in labels if "," not in label][:4] == [
+        *("dealt", "plain", "merge_path", "accel_gcn")
+    ]
     assert len(labels) == len(LABELS) + 2
     assert state.settings.first == "dealt"
     assert state.first.plan.name == "dealt"
-    counted = state.first.plan.statistics
-    assert state.first.summary.statistics == counted
+    assert work(state.first.summary) == work(state.first.plan.statistics)
     assert state.first.summary.rows_shared is None  # the workload does not say how sums meet
     assert holds_row(state)
     state.change(second="plain")
-    assert state.second.summary.statistics == accelviz.plan(cora, "graphblast").statistics
+    assert work(state.second.summary) == work(accelviz.plan(cora, "graphblast").statistics)
     # Its own parameters are what the sliders move.
     own = State(cora, [Counted()], max_block_warps=5)
     assert own.first.choice.sliders == ("max_block_warps", "max_warp_nzs")
-    assert own.first.summary.statistics == accelviz.plan(cora, max_block_warps=5).statistics
+    assert work(own.first.summary) == work(accelviz.plan(cora, max_block_warps=5).statistics)
+
+    class Cards(Dealt):
+        """Says which numbers of blocks are worth a try."""
+
+        name = "cards"
+        parameters: ClassVar = {
+            "blocks": Parameter(5, "piles", 50, tries=(2, 5, 10)),
+            "empty": Parameter(True, choices=(True, False)),
+        }
+
+    state = State(cora, [Cards()], blocks=3)
+    assert {*state.choices} >= {"cards", "cards, empty=False", "cards, default 5"}
+    assert state.first.plan.launch.n_blocks == 3
+    state.change(first="cards, empty=False", blocks=7)
+    assert (state.first.plan.launch.n_blocks, state.first.plan.cleared) == (7, ("Y",))
 
 
 @pytest.mark.parametrize("own", [Dealt(), "merge_path"])

@@ -55,7 +55,7 @@ def test_a_request_is_answered_by_its_number(explorer):
     assert [each["name"] for each in explorer.page["views"]] == list(VIEWS)
     page = ask(explorer, max_block_warps=4, n_cols=32)
     assert (page["message"], page["details"]) == ("", "")
-    assert explorer.state.settings.max_block_warps == 4
+    assert explorer.state.settings.given == {"max_block_warps": 4}
     assert control_of(page, "max_block_warps")["value"] == 4
     assert control_of(page, "n_cols")["value"] == 32
     for name, view in VIEWS.items():
@@ -69,10 +69,15 @@ def test_a_request_is_answered_by_its_number(explorer):
 def test_controls_listen_to_what_is_chosen(explorer):
     page = ask(explorer, first="cusparse", second="graphblast")
     enabled = {each["name"]: each["enabled"] for each in page["controls"]}
-    assert {name for name, on in enabled.items() if not on} == {
-        *("max_block_warps", "max_warp_nzs", "block", "trace", "request")
-    }
-    page = ask(explorer, second="accel_gcn", max_warp_nzs=100, n_cols=5)
+    assert {name for name, on in enabled.items() if not on} == {"block", "trace", "request"}
+    assert "block_warps" in enabled  # the second's
+    assert not {"max_block_warps", "max_warp_nzs"} & {*enabled}  # nobody's
+    page = ask(explorer, first="gnnadvisor", block_warps=None)
+    assert [each["name"] for each in page["controls"][3:6]] == ["ngs", "dw", "block_warps"]
+    assert control_of(page, "dw")["values"][:2] == [None, 1]  # a rule chooses
+    assert control_of(page, "dw")["title"] == "lanes that walk the columns"
+    assert control_of(page, "block_warps")["value"] is None
+    page = ask(explorer, first="cusparse", second="accel_gcn", max_warp_nzs=100, n_cols=5)
     for name, value in (("max_warp_nzs", 100), ("n_cols", 5)):
         control = control_of(page, name)
         assert control["enabled"]

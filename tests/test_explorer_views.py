@@ -10,10 +10,11 @@ import pytest
 
 import accelviz
 from accelviz.graph import Graph
+from accelviz.strategies import OPERATIONS, find_strategy
 from accelviz.widgets import charts, drawing
 from accelviz.widgets import state as state_module
 from accelviz.widgets.drawing import LOADS
-from accelviz.widgets.state import State, choices
+from accelviz.widgets.state import State, choices, offered
 from accelviz.workload import nonzeros_per_warp
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import KERNELS
@@ -56,6 +57,23 @@ def test_every_view_of_every_strategy_is_well_formed(name):
                 assert not re.search(r"(?<![\w&])(nan|inf|None|NaN)(?!\w)", text), text
 
 
+@pytest.mark.parametrize("operation", [each for each in OPERATIONS if each != "spmm"])
+@pytest.mark.parametrize("name", ["no_edges", "wide", "cora"])
+def test_every_view_of_every_strategy_of_another_operation(name, operation):
+    graph = opened(name)
+    for strategy in accelviz.strategies(operation):
+        state = State(graph, find_strategy(strategy, operation), n_cols=16)
+        assert {each.strategy.operation.name for each in state.choices.values()} == {operation}
+        for parameter, (own, value) in state.sliders.items():
+            state.change(**{parameter: offered(own, value)[-1]})
+        if name == "wide" and state.first.plan.kernel is not None:
+            state.trace()
+        for view in ALL.values():
+            text = view(state)
+            Checked(text)
+            pictures(text)
+
+
 def test_names_are_shown_and_not_run(cora):
     class Hostile(Dealt):
         name = HOSTILE
@@ -79,18 +97,18 @@ def test_names_are_shown_and_not_run(cora):
 #: Name in the table: column of `sweep`, and how it is written.
 STATISTICS = {
     "blocks": ("blocks", "{:,.0f}"),
-    "warps launched": ("warps", "{:,.0f}"),
+    "launched warps": ("warps", "{:,.0f}"),
     "warps with work": ("busy_warps", "{:,.0f}"),
-    "warps without work": ("idle_warps", "{:.2%}"),
-    "warp time waiting": ("idle_share", "{:.2%}"),
-    "nonzeros a warp, mean": ("warp_nzs_mean", "{:,.2f}"),
-    "nonzeros, busiest": ("largest", "{:,.0f}"),
+    "share of idle warps": ("idle_warps", "{:.2%}"),
+    "share of time waiting": ("idle_share", "{:.2%}"),
+    "mean nonzeros of a warp": ("warp_nzs_mean", "{:,.2f}"),
+    "nonzeros of the busiest": ("largest", "{:,.0f}"),
     "busiest over mean": ("imbalance", "{:,.2f}"),
-    "metadata, bytes": ("metadata_bytes", "{:,.0f}"),
+    "bytes of metadata": ("metadata_bytes", "{:,.0f}"),
     "rows shared by warps": ("rows_shared", "{:,.0f}"),
     "rows cut over blocks": ("rows_cut", "{:,.0f}"),
-    "atomics, in shared": ("shared_atomics", "{:,.0f}"),
-    "atomics, in global": ("global_atomics", "{:,.0f}"),
+    "atomics in shared": ("shared_atomics", "{:,.0f}"),
+    "atomics in global": ("global_atomics", "{:,.0f}"),
 }
 
 
@@ -118,7 +136,10 @@ def test_the_statistics_are_those_of_sweep(name):
     setting = {"max_block_warps": 7, "max_warp_nzs": 16}
     for label, choice in choices().items():
         state.change(first=label, second="accel_gcn")
-        own = {**{each: setting[each] for each in choice.sliders}, **choice.fixed}
+        own = {
+            **{each: setting[each] for each in choice.sliders if each in setting},
+            **choice.fixed,
+        }
         wanted = swept(graph, choice.strategy.name, n_cols=48, **own)
         other = swept(graph, "accel_gcn", n_cols=48, **setting)
         found = shown(state)
@@ -137,10 +158,10 @@ def test_the_changes_are_differences(cora):
     now = state.first.summary
     found = {name: cells[1] for name, cells in shown(state).items()}
     assert found["blocks"] == f"+{now.blocks - before.blocks}"
-    assert found["warps launched"] == f"−{before.warps - now.warps}"
-    assert found["warp time waiting"] == f"−{100 * (before.idle_share - now.idle_share):.1f} pt"
-    assert found["metadata, bytes"] == f"+{16 * (now.blocks - before.blocks):,}"
-    assert found["nonzeros, busiest"] == found["rows cut over blocks"] == ""
+    assert found["launched warps"] == f"−{before.warps - now.warps}"
+    assert found["share of time waiting"] == f"−{100 * (before.idle_share - now.idle_share):.1f} pt"
+    assert found["bytes of metadata"] == f"+{16 * (now.blocks - before.blocks):,}"
+    assert found["nonzeros of the busiest"] == found["rows cut over blocks"] == ""
     assert {cells[3] for cells in shown(state).values()} == {""}
     assert f"<b>{now.idle_share:.1%}</b>" in charts.headline(state)
     assert "does not say what its warps do" in charts.headline(state)
@@ -157,8 +178,8 @@ def test_a_change_too_small_for_its_decimals_is_no_zero():
     state.change(max_warp_nzs=30)
     found = {name: cells[1] for name, cells in shown(state).items()}
     assert found["warps with work"] == "+1"
-    assert found["nonzeros a warp, mean"] == "<0.01"
-    assert found["warps without work"] == "<0.1 pt"
+    assert found["mean nonzeros of a warp"] == "<0.01"
+    assert found["share of idle warps"] == "<0.1 pt"
 
 
 # --- degrees ------------------------------------------------------------------------------------

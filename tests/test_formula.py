@@ -5,8 +5,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from accelviz.course.site.formula import formula
 from accelviz.errors import ArgumentError
-from accelviz.plots.formula import formula
 
 
 def drawn(tex):

@@ -7,7 +7,7 @@ import accelviz
 from accelviz.errors import PartitionError
 from accelviz.executors.emulator.build import why_not
 from accelviz.partition.thread_groups import coo_rows, thread_groups
-from accelviz.strategies import plans
+from accelviz.plans import launch
 from accelviz.workload import Workload
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import check_results
@@ -37,7 +37,7 @@ def test_gas_gives_every_edge_to_a_group_in_order(n_cols):
     assert plan.workers_per_block == groups
     assert plan.launch.warps_per_block == 4
     assert plan.launch.n_blocks == -(-graph.nnz // groups)
-    assert plan.cleared
+    assert plan.cleared == ("Y",)
     plan.check()
     work = plan.workload()
     assert work.nz_start.tolist() == list(range(graph.nnz))
@@ -61,7 +61,7 @@ def test_gar_gives_every_row_a_block_whose_groups_take_turns(n_cols):
     groups = max(1, 128 // n_cols)
     assert plan.workers_per_block == groups
     assert plan.launch.grid == (6, 1, 1)
-    assert not plan.cleared
+    assert plan.cleared == ()
     plan.check()
     work = plan.workload()
     np.testing.assert_array_equal(work.block, work.row)
@@ -112,7 +112,7 @@ def test_wrong_block_sizes_are_named(strategy, wrong):
 
 
 def test_more_edges_than_a_grid_has_blocks_are_refused(monkeypatch):
-    monkeypatch.setattr(plans, "GRID_LIMITS", (6, 1, 1))
+    monkeypatch.setattr(launch, "GRID_LIMITS", (6, 1, 1))
     graph = MADE["isolated_ends"]()  # 7 nonzeros
     accelviz.plan(graph, "fusegnn_gas", 128)
     with pytest.raises(PartitionError, match=r"grid: 7 blocks in x.*at most 6.*fewer columns"):

@@ -6,8 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accelviz
-from accelviz import measure
-from accelviz.measure.accuracy import Oracle
 from accelviz.errors import PartitionError
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.executors.emulator.build import why_not
@@ -22,7 +20,7 @@ from accelviz.partition.neighbor_groups import (
 )
 from accelviz.strategies.spmm.gnnadvisor import decide, lane_vectors
 from tests.graphs import GRAPHS, graph_of_degrees
-from tests.inherited import check_results, weighted
+from tests.inherited import check_results
 
 SETTINGS = [
     (1, 32, 1),
@@ -189,7 +187,7 @@ def test_an_isolated_last_row_breaks_nothing():
 def test_clearing_and_shared_memory_are_asked_for_where_needed(degrees, cleared, slots):
     graph = graph_of_degrees(degrees)
     plan = accelviz.plan(graph, "gnnadvisor", 8, ngs=2, block_warps=3)
-    assert plan.cleared == cleared
+    assert plan.cleared == (("Y",) if cleared else ())
     assert plan.launch.dynamic_shared_bytes == (3 * 8 * 4 if slots else 0)
 
 
@@ -234,12 +232,9 @@ def test_the_kernel_takes_any_column_count(block_warps):
 
 @emulated
 def test_the_order_of_threads_and_blocks_does_not_matter():
-    graph = weighted(GRAPHS["hub"]())
-    X = measure.features(graph.shape[1], 40)
-    oracle = Oracle(graph, X)
-    plan = accelviz.plan(graph, "gnnadvisor", 40, ngs=7, block_warps=4)
     for seed in range(1, 6):
-        measure.check(EmulatorExecutor(seed=seed).prepare(plan), X, oracle)
+        executor = EmulatorExecutor(seed=seed)
+        check_results(GRAPHS["hub"](), "gnnadvisor", executor, columns=(40,), ngs=7, block_warps=4)
 
 
 @emulated
@@ -247,7 +242,7 @@ def test_only_leaders_write_rows_that_a_block_shares():
     # Groups of two: rows 0 1 1 1 | 2 3 3 3 | 3 3.
     graph = graph_of_degrees([2, 5, 2, 9])
     plan = accelviz.plan(graph, "gnnadvisor", 3, ngs=2, block_warps=4)
-    traced = accelviz.trace(plan, np.ones((graph.shape[1], 3), np.float32), range(3))
+    traced = accelviz.trace(plan, np.ones((graph.shape[1], 3), np.float32), block=range(3))
     written = traced[traced["array"] == "Y"].groupby(["block", "kind", "warp"])["index"].unique()
     assert {key: np.sort(value).tolist() for key, value in written.items()} == {
         (0, "store", 0): [0, 1, 2],

@@ -1,19 +1,24 @@
 """The inherited tests on a real GPU: `pytest -m gpu`."""
 
 import dataclasses
+import itertools
+import time
 
 import numpy as np
 import pytest
 
 import accelviz
 from accelviz import measure
-from accelviz.measure.accuracy import Oracle
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors import find_executor, gpu_state
+from accelviz.executors.cuda import timing
 from accelviz.graph import Graph
+from accelviz.measure.accuracy import Oracle
+from accelviz.plans.operation import EPS32
+from accelviz.strategies import REGISTRY, SPMM
 from accelviz.strategies.spmm.cusparse import ALGORITHMS
-from tests.graphs import COLUMNS, GRAPHS
-from tests.inherited import KERNELS, check_results
+from tests.graphs import COLUMNS, GRAPHS, columns_of
+from tests.inherited import check_results, each_graph, each_strategy
 
 pytestmark = pytest.mark.gpu
 
@@ -24,9 +29,15 @@ def _gpu():
     assert state.ready, f"{state.detail}: {state.fix}"
 
 
-@pytest.mark.parametrize("strategy", accelviz.strategies())
-@pytest.mark.parametrize("name", GRAPHS)
+@each_strategy(REGISTRY)
+@each_graph(GRAPHS)
 def test_kernel_matches_the_oracle(strategy, name):
+    check_results(GRAPHS[name](), strategy, "cuda", columns=columns_of(name, 7))
+
+
+@each_strategy(REGISTRY)
+@each_graph(["every_kind", "isolated_ends", "all_degrees", "cora"])
+def test_kernel_takes_every_column_count(strategy, name):
     check_results(GRAPHS[name](), strategy, "cuda", columns=(*COLUMNS, 512, 1000, 1024, 1500))
 
 
@@ -40,28 +51,70 @@ def test_accel_gcn_is_right_for_any_setting(max_block_warps, max_warp_nzs):
         check_results(GRAPHS[name](), "accel_gcn", "cuda", columns=(1, 33, 800, 2100), **setting)
 
 
-@pytest.mark.parametrize("strategy", accelviz.strategies())
+@each_strategy(REGISTRY)
 def test_device_arrays_stay_on_the_device(strategy):
     import cupy
 
+    graph, operation = accelviz.load_graph("cora"), strategy.operation
+    ready_for = {}
+    for n_cols in (33, 128):
+        plan = strategy.plan(graph, n_cols)
+        made = ready_for[n_cols] = find_executor("cuda").prepare(plan)
+        host = measure.random_inputs(operation, graph.pattern, plan.widths)
+        oracle = Oracle(graph, *host, operation=operation)
+        dense = [cupy.asarray(array) for array in host]
+        operands = operation.named(*dense, values=None)
+        operands = {each.name: operands.get(each.name) for each in operation.inputs}
+        results = made.run(operands)
+        assert all(isinstance(each, cupy.ndarray) for each in results.values())
+        assert oracle.error(results) <= 1
+        (output,) = operation.outputs
+        shape = output.shape(plan.sizes)
+        out = cupy.full(shape, cupy.nan, cupy.float32)
+        assert made.run(operands, {output.name: out})[output.name] is out
+        assert oracle.error(out) <= 1
+        with pytest.raises(ArgumentError, match="a writable, C-contiguous float32 cupy array"):
+            made.run(operands, {output.name: np.empty(shape, np.float32)})
+        for operand, array in zip(operation.dense, dense, strict=True):
+            room = cupy.concatenate([array.ravel(), cupy.zeros(out.size, cupy.float32)])
+            inside = {**operands, operand.name: room[: array.size].reshape(array.shape)}
+            overlapping = room[array.size - 1 :][: out.size].reshape(shape)
+            with pytest.raises(ArgumentError, match=f"out: it overlaps {operand.name}"):
+                made.run(inside, {output.name: overlapping})
+        # No vector is aligned.
+        shifted = {
+            each.name: cupy.concatenate([cupy.zeros(1, cupy.float32), array.ravel()])[1:].reshape(
+                array.shape
+            )
+            for each, array in zip(operation.dense, dense, strict=True)
+        }
+        place = cupy.full(out.size + 1, cupy.nan, cupy.float32)[1:].reshape(shape)
+        made.run({**operands, **shifted}, {output.name: place})
+        assert oracle.error(place) <= 1
+        on_host = made.run({**operands, **dict(zip(shifted, host, strict=True))})
+        assert isinstance(on_host[output.name], np.ndarray)
+        assert oracle.error(on_host) <= 1
+
+
+@each_strategy([each for each in REGISTRY if each.operation is SPMM])
+def test_values_on_the_device(strategy):
+    import cupy
+
     graph = accelviz.load_graph("cora")
-    host = measure.features(graph.shape[1], 33)
-    X = cupy.asarray(host)
-    result = accelviz.spmm(graph, X, strategy)
-    assert isinstance(result, cupy.ndarray)
-    assert Oracle(graph, host).error(result.get()) <= 1
-    out = cupy.full(result.shape, cupy.nan, cupy.float32)
-    assert accelviz.spmm(graph, X, strategy, out=out) is out
-    cupy.testing.assert_allclose(out, result, rtol=1e-4, atol=1e-4)
-    with pytest.raises(ArgumentError, match="a C-contiguous float32 cupy array"):
-        accelviz.spmm(graph, X, strategy, out=np.empty(result.shape, np.float32))
-    wide = measure.features(graph.shape[1], 128)
-    shifted = cupy.concatenate([cupy.zeros(1, cupy.float32), cupy.asarray(wide.ravel())])[1:]
-    place = cupy.full(graph.n_rows * 128 + 1, cupy.nan, cupy.float32)[1:].reshape(-1, 128)
-    accelviz.spmm(graph, shifted.reshape(wide.shape), strategy, out=place)  # no vector is aligned
-    assert Oracle(graph, wide).error(place.get()) <= 1
-    on_host = accelviz.spmm(graph, host, strategy)
-    assert isinstance(on_host, np.ndarray)
+    X = measure.features(graph.shape[1], 17)
+    values = measure.random_weights(graph, 5).values
+    oracle = Oracle(graph, X, values=values)
+    for given, features in itertools.product((values, cupy.asarray(values)), (X, cupy.asarray(X))):
+        Y = accelviz.spmm(graph, features, given, strategy=strategy)
+        assert isinstance(Y, type(features))
+        assert oracle.error(Y) <= 1
+    for wrong, says in (
+        (cupy.ones(3, cupy.float32), r"values: shape \(3,\)"),
+        (cupy.ones(graph.nnz, complex), "values: dtype complex128"),
+        (np.full(graph.nnz, np.nan), "values: some are NaN"),
+    ):
+        with pytest.raises(ArgumentError, match=says):
+            accelviz.spmm(graph, cupy.asarray(X), wrong, strategy=strategy)
 
 
 @pytest.mark.parametrize("strategy", accelviz.strategies())
@@ -72,11 +125,25 @@ def test_features_past_two_gigabytes(strategy):
     n_cols = 10_000
     graph = accelviz.load_graph("luxembourg-osm")
     X = cupy.random.standard_normal((graph.shape[1], n_cols), dtype=cupy.float32)
-    result = accelviz.spmm(graph, X, strategy)
+    result = accelviz.spmm(graph, X, strategy=strategy)
     assert X.nbytes > 2**32
     for columns in (slice(0, 3), slice(n_cols - 3, n_cols)):
         host = np.ascontiguousarray(X[:, columns].get())
         assert Oracle(graph, host).error(result[:, columns].get()) <= 1
+
+
+@pytest.mark.parametrize("strategy", accelviz.strategies("sddmm"))
+def test_scores_of_features_past_two_gigabytes(strategy):
+    import cupy
+
+    n_cols = 10_000
+    graph = accelviz.load_graph("luxembourg-osm")
+    U, V = (cupy.random.standard_normal((n, n_cols), dtype=cupy.float32) for n in graph.shape)
+    scores = accelviz.sddmm(graph, U, V, strategy=strategy)
+    rows = np.repeat(np.arange(graph.n_rows), graph.degrees)
+    for k in (0, 1, graph.nnz // 2, graph.nnz - 1):
+        products = (U[rows[k]].astype(float) * V[graph.column_indices[k]]).get()
+        assert abs(float(scores[k]) - products.sum()) <= n_cols * EPS32 * np.abs(products).sum()
 
 
 def test_what_goes_wrong_on_the_gpu_is_named():
@@ -90,18 +157,22 @@ def test_what_goes_wrong_on_the_gpu_is_named():
             accelviz.spmm(plan, wrong, device="cuda")
     with pytest.raises(ArgumentError, match="lies on the GPU"):
         accelviz.spmm(plan, cupy.asarray(X), device="cpu")
-    broken = dataclasses.replace(plan.kernel, defines={})
+
+    def with_call(**changes):
+        return dataclasses.replace(plan, calls=(dataclasses.replace(plan.calls[0], **changes),))
+
+    broken = with_call(kernel=dataclasses.replace(plan.kernel, defines={}))
     with pytest.raises(KernelError, match=r"does not compile(?s:.*)which supplies the constants"):
-        accelviz.spmm(dataclasses.replace(plan, kernel=broken), X, device="cuda")
-    with pytest.raises(KernelError, match="has no CUDA kernel"):
-        accelviz.spmm(dataclasses.replace(plan, kernel=None), X, device="cuda")
+        accelviz.spmm(broken, X, device="cuda")
+    with pytest.raises(DeviceUnavailable, match="has no CUDA kernel"):
+        accelviz.spmm(with_call(kernel=None), X, device="cuda")
     silent = dataclasses.replace(plan.kernel, code="void nothing() {}")
     with pytest.raises(KernelError, match="RECORD_WARP"):
-        accelviz.trace_gpu(dataclasses.replace(plan, kernel=silent), X)
-    assert accelviz.spmm(dataclasses.replace(plan, kernel=None), X).shape == (7, 4)
+        accelviz.trace_gpu(with_call(kernel=silent), X)
+    assert accelviz.spmm(with_call(kernel=None), X).shape == (7, 4)
     too_much = dataclasses.replace(plan.launch, dynamic_shared_bytes=1 << 20)
     with pytest.raises(KernelError, match="failed on the GPU"):
-        accelviz.spmm(dataclasses.replace(plan, launch=too_much), X, device="cuda")
+        accelviz.spmm(with_call(launch=too_much), X, device="cuda")
     n = 1_000_000
     ones = np.ones(n, np.float32)
     tall = Graph(np.arange(n + 1), np.zeros(n, np.int32), ones, (n, 1))
@@ -110,25 +181,45 @@ def test_what_goes_wrong_on_the_gpu_is_named():
         accelviz.spmm(tall, X)
 
 
-def test_times_come_from_cuda_events():
+def test_times_come_from_cuda_events(monkeypatch):
+    """A host's clock would not see work that is only queued, and would see the host's own."""
     graph = accelviz.load_graph("pubmed")
     X = measure.features(graph.shape[1], 64)
-    found = measure.measure(
-        accelviz.plan(graph), find_executor("cuda"), Oracle(graph, X), X, repeats=7
-    )
+    plan, executor = accelviz.plan(graph), find_executor("cuda")
+    found = measure.measure(plan, executor, Oracle(graph, X), X, repeats=7)
     assert found.seconds.shape == (7,)
     assert (found.seconds > 0).all()
     assert found.error <= 1
 
+    made = executor.prepare(plan)
+    queue, on_gpu, on_host = made.queue, 2e-3, 60e-6
 
-@pytest.mark.parametrize("strategy", KERNELS)
+    def work_for_the_gpu(inputs, outputs):
+        timing._machine("pause")((1,), (1,), (np.uint64(on_gpu * 1e9),))
+
+    def work_for_the_host(inputs, outputs):
+        end = time.perf_counter() + on_host
+        while time.perf_counter() < end:
+            pass
+        queue(inputs, outputs)
+
+    quick = np.median(made.seconds({"X": X}, 7, 3))
+    assert quick < on_host / 2
+    monkeypatch.setattr(made, "queue", work_for_the_gpu)
+    assert on_gpu <= np.median(made.seconds({"X": X}, 7, 3)) < 1.1 * on_gpu
+    monkeypatch.setattr(made, "queue", work_for_the_host)
+    assert np.median(made.seconds({"X": X}, 7, 3)) < quick + on_host / 2
+
+
+@each_strategy()
 def test_every_warp_is_recorded_where_and_when_it_ran(strategy):
     import cupy
 
     for name, n_cols in (("pubmed", 64), ("cora", 150)):
         graph = accelviz.load_graph(name)
         plan = accelviz.plan(graph, strategy, n_cols)
-        table = accelviz.trace_gpu(plan, measure.features(graph.shape[1], n_cols))
+        dense = measure.random_inputs(plan.operation, graph.pattern, plan.widths)
+        table = accelviz.trace_gpu(plan, *dense)
         columns, rows, _ = plan.launch.grid
         warps = plan.launch.warps_per_block
         assert len(table) == columns * rows * warps
@@ -151,7 +242,10 @@ def test_every_warp_is_recorded_where_and_when_it_ran(strategy):
 def test_every_algorithm_of_cusparse_is_right_or_refused(algorithm):
     try:
         accelviz.spmm(
-            accelviz.load_graph("cora"), measure.features(2708, 8), "cusparse", algorithm=algorithm
+            accelviz.load_graph("cora"),
+            measure.features(2708, 8),
+            strategy="cusparse",
+            algorithm=algorithm,
         )
     except KernelError as error:
         assert "does not take this matrix" in str(error)  # noqa: PT017

@@ -8,16 +8,16 @@ from scipy import sparse
 
 import accelviz
 from accelviz import measure
-from accelviz.measure.accuracy import Oracle
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.executors import gpu_state
-from accelviz.executors.cuda.device_plan import DeviceGraph, device_plan
+from accelviz.executors.cuda.device_plan import device_plan, transposed, uploaded
 from accelviz.executors.cuda.preprocessing import preprocess, queue, recorded_steps
-from accelviz.graph import Graph
+from accelviz.graph import Graph, Pattern
+from accelviz.measure.accuracy import Oracle
 from accelviz.ordering import DegreeHistogram, degree_sort
+from accelviz.ordering.local import is_local
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import in_place_order, lane_group_partition
-from accelviz.strategies.spmm.lane_settings import is_local
 from tests.graphs import GRAPHS
 from tests.inherited import weighted
 
@@ -47,23 +47,23 @@ def of_degrees(degrees, n_cols=None) -> Graph:
 def check_identical(graph: Graph, settings=SETTINGS) -> None:
     permutation = degree_sort(graph)
     histogram = DegreeHistogram.of(graph.row_pointers)
-    matrix = permutation.apply_to_graph(graph)
-    nonzeros = np.stack([matrix.column_indices, matrix.values.view(np.int32)], axis=1)
-    there = DeviceGraph.of(graph)
+    pattern, nonzero_order = permutation.apply_to_pattern(graph.pattern)
+    there = uploaded(graph)
     for max_groups, group_nzs, short_nzs in settings:
         groups = BlockSetting(max_groups, group_nzs)
         by_degree, cut_blocks = lane_group_partition(histogram, groups, short_nzs)
         in_place = in_place_order(by_degree, cut_blocks, permutation.order)
         for block_order, metadata in (("degree", by_degree), ("place", in_place)):
-            made = preprocess(*there.arrays, groups, short_nzs, block_order)
+            made = preprocess(there, groups, short_nzs, block_order)
             case = f"{graph.name}, {max_groups}, {group_nzs}, {short_nzs}, {block_order}"
             assert made.cut_blocks == cut_blocks, case
             for found, wanted in (
                 (made.output_rows, permutation.order),
                 (made.metadata, metadata),
-                (made.nonzeros, nonzeros),
+                (made.columns, pattern.column_indices),
+                (made.nonzero_order, nonzero_order),
             ):
-                assert found.dtype == wanted.dtype, case
+                assert found.dtype.itemsize == 4, case
                 np.testing.assert_array_equal(found.get(), wanted, err_msg=case)
 
 
@@ -96,12 +96,11 @@ def test_twins_are_bit_for_bit_the_host_s():
 
 def test_it_comes_out_the_same_every_time():
     rng = np.random.default_rng(2)
-    graph = DeviceGraph.of(of_degrees(np.minimum(rng.zipf(1.6, 300_000) - 1, 5_000)))
-    arrays = graph.arrays
-    first = preprocess(*arrays, BlockSetting(16, 32), 8)
+    pattern = uploaded(of_degrees(np.minimum(rng.zipf(1.6, 300_000) - 1, 5_000)))
+    first = preprocess(pattern, BlockSetting(16, 32), 8)
     for _ in range(50):
-        again = preprocess(*arrays, BlockSetting(16, 32), 8)
-        for name in ("metadata", "output_rows", "nonzeros"):
+        again = preprocess(pattern, BlockSetting(16, 32), 8)
+        for name in ("metadata", "output_rows", "columns", "nonzero_order"):
             assert (getattr(again, name) == getattr(first, name)).all()
 
 
@@ -131,7 +130,7 @@ def test_the_plan_is_the_host_s_where_the_vertex_order_matters():
         graph = accelviz.load_graph(
             sparse.coo_array((ones, (rows, columns)), shape=(degrees.size,) * 2).tocsr()
         )
-        assert is_local(DeviceGraph.of(graph), cupy) is is_local(graph)
+        assert is_local(uploaded(graph), cupy) is is_local(graph.pattern)
         check_plan(graph, {}, columns=(64,))
 
 
@@ -140,7 +139,7 @@ def check_plan(graph: Graph, parameters, columns=(33, 64)) -> None:
 
     for n_cols in columns:
         host = accelviz.plan(graph, "lane_groups", n_cols, **parameters)
-        ours = device_plan(DeviceGraph.of(graph), n_cols, **parameters)
+        ours = device_plan(uploaded(graph), n_cols, **parameters)
         assert ours.kernel == host.kernel
         assert ours.launch == host.launch
         assert ours.scratch == host.scratch
@@ -148,7 +147,9 @@ def check_plan(graph: Graph, parameters, columns=(33, 64)) -> None:
         assert len(ours.workload()) == len(host.workload())
         X = measure.features(graph.shape[1], n_cols)
         out = cupy.full((graph.n_rows, n_cols), cupy.nan, cupy.float32)
-        accelviz.spmm(ours, cupy.asarray(X), out=out)
+        with pytest.raises(ArgumentError, match="values: it is missing"):
+            accelviz.spmm(ours, cupy.asarray(X), out=out)
+        accelviz.spmm(ours, cupy.asarray(X), cupy.asarray(graph.values), out=out)
         theirs = accelviz.spmm(host, cupy.asarray(X))
         np.testing.assert_allclose(out.get(), theirs.get(), rtol=1e-3, atol=1e-3)
         if ours.storage == "float32":
@@ -164,11 +165,10 @@ def test_a_sparse_matrix_on_the_gpu_is_multiplied_there():
     for matrix in (
         there.csr_matrix(graph.adjacency),
         there.coo_matrix(graph.adjacency),
-        DeviceGraph.of(graph),
     ):
         result = accelviz.spmm(matrix, cupy.asarray(X))
         assert Oracle(graph, X).error(result.get()) <= 1
-        on_host = accelviz.spmm(matrix, X, "lane_groups", "cuda", slab=16)
+        on_host = accelviz.spmm(matrix, X, None, "lane_groups", "cuda", slab=16)
         assert isinstance(on_host, np.ndarray)
         assert Oracle(graph, X).error(on_host) <= 1
     matrix = there.csr_matrix(graph.adjacency)
@@ -177,11 +177,11 @@ def test_a_sparse_matrix_on_the_gpu_is_multiplied_there():
     after = accelviz.spmm(matrix, cupy.asarray(X))
     np.testing.assert_allclose(after.get(), 2 * before.get(), rtol=1e-5, atol=1e-5)
     with pytest.raises(ArgumentError, match="strategy: 'accel_gcn' for a matrix that lies on"):
-        accelviz.spmm(matrix, X, "accel_gcn")
+        accelviz.spmm(matrix, X, strategy="accel_gcn")
     with pytest.raises(ArgumentError, match="device: 'cpu' for a matrix that lies on the GPU"):
         accelviz.spmm(matrix, X, device="cpu")
     with pytest.raises(ArgumentError, match="no such parameter"):
-        accelviz.spmm(matrix, X, nothing=1)
+        accelviz.spmm(matrix, X, strategy="lane_groups", nothing=1)
     with pytest.raises(ArgumentError, match="X: shape"):
         accelviz.spmm(matrix, X[:, 0])
     with pytest.raises(ArgumentError, match="X: shape"):
@@ -199,22 +199,22 @@ def test_more_nonzeros_than_31_bits_count():
     degrees = np.append(rng.integers(0, 735, 6_000_000), [3_000_000, 5, 0])
     nnz = int(degrees.sum())
     assert nnz > 1 << 31
-    graph = DeviceGraph(
+    graph = Pattern(
         cupy.asarray(np.concatenate([[0], np.cumsum(degrees)])),
         cupy.empty(nnz, np.int32),
-        cupy.empty(nnz, np.float32),
         (degrees.size, n_columns),
     )
+    values = cupy.empty(nnz, np.float32)
     for first in range(0, nnz, 1 << 28):
         part = slice(first, min(first + (1 << 28), nnz))
         size = part.stop - part.start
         graph.column_indices[part] = cupy.random.randint(0, n_columns, size, np.int32)
-        graph.values[part] = cupy.random.uniform(-1, 1, size, np.float32)
+        values[part] = cupy.random.uniform(-1, 1, size, np.float32)
     plan = device_plan(graph, n_cols)
     order = np.argsort(degrees, kind="stable").astype(np.int32)
-    made = {name: plan.arrays[name] for name in ("output_rows", "metadata", "nonzeros")}
+    made = {name: plan.arrays[name] for name in ("output_rows", "metadata", "columns")}
     np.testing.assert_array_equal(made["output_rows"].get(), order)
-    groups = BlockSetting(plan.workload_warps, plan.parameters["group_nzs"])
+    groups = BlockSetting(plan.workers_per_block, plan.parameters["group_nzs"])
     histogram = DegreeHistogram(*np.unique(degrees, return_counts=True))
     metadata, cut = lane_group_partition(histogram, groups, plan.parameters["short_nzs"])
     np.testing.assert_array_equal(made["metadata"].get(), in_place_order(metadata, cut, order))
@@ -227,42 +227,54 @@ def test_more_nonzeros_than_31_bits_count():
     source = graph.row_pointers[cupy.asarray(order[rows])] + cupy.asarray(within)
     assert int(target.max()) > 1 << 31
     assert int(source.max()) > 1 << 31
-    assert (made["nonzeros"][target, 0] == graph.column_indices[source]).all()
-    assert (made["nonzeros"][target, 1] == graph.values[source].view(np.int32)).all()
+    assert (made["columns"][target] == graph.column_indices[source]).all()
+    assert (plan.nonzero_order[target] == source).all()
     X = cupy.random.uniform(-1, 1, (n_columns, n_cols), np.float32)
     out = cupy.full((degrees.size, n_cols), cupy.nan, np.float32)
-    accelviz.spmm(plan, X, out=out)
+    accelviz.spmm(plan, X, values, out=out)
     assert bool(cupy.isfinite(out).all())
     pointers = graph.row_pointers.get()
     for row in [*rng.integers(0, degrees.size, 300), *range(degrees.size - 100, degrees.size)]:
         part = slice(int(pointers[row]), int(pointers[row + 1]))
-        terms = graph.values[part, None].astype(np.float64) * X[graph.column_indices[part]]
+        terms = values[part, None].astype(np.float64) * X[graph.column_indices[part]]
         error = cupy.abs(out[row] - terms.sum(axis=0))
         assert bool((error <= 1e-4 * cupy.abs(terms).sum(axis=0)).all()), row
 
 
 def test_what_is_wrong_is_named():
-    graph = DeviceGraph.of(accelviz.load_graph("cora"))
-    arrays = graph.arrays
+    graph = uploaded(accelviz.load_graph("cora"))
     groups = BlockSetting(16, 32)
-    with pytest.raises(ArgumentError, match="row_pointers: .*int32.*CuPy array of int64"):
-        preprocess(arrays[0].astype(np.int32), *arrays[1:], groups, 8)
-    with pytest.raises(ArgumentError, match="values: .*float64"):
-        preprocess(*arrays[:2], arrays[2].astype(np.float64), groups, 8)
-    with pytest.raises(ArgumentError, match="10555 values"):
-        preprocess(*arrays[:2], arrays[2][:-1], groups, 8)
+    pointers, columns = graph.row_pointers, graph.column_indices
+    for wrong, says in (
+        ((pointers.astype(np.int32), columns), "row_pointers: .*int32.*CuPy array of int64"),
+        ((pointers, columns.astype(np.int64)), "column_indices: .*int64"),
+        ((pointers[:-1], columns), "2708 for 2708 rows"),
+    ):
+        with pytest.raises(ArgumentError, match=says):
+            preprocess(Pattern(*wrong, graph.shape), groups, 8)
     with pytest.raises(PartitionError, match="block_order"):
-        preprocess(*arrays, groups, 8, "random")
+        preprocess(graph, groups, 8, "random")
     with pytest.raises(ArgumentError, match="no such parameter"):
         device_plan(graph, 16, nothing=1)
-    with pytest.raises(ArgumentError, match="for 7 rows"):
-        dataclasses.replace(graph, shape=(7, 2708))
+    with pytest.raises(ArgumentError, match="2709 for 7 rows"):
+        preprocess(dataclasses.replace(graph, shape=(7, 2708)), groups, 8)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_transpose_is_the_host_s(name):
+    graph = GRAPHS[name]()
+    turned, (pattern, order) = graph.transposed(), transposed(uploaded(graph))
+    assert pattern.shape == turned.graph.shape
+    for found, wanted in (
+        (pattern.row_pointers, turned.graph.row_pointers),
+        (pattern.column_indices, turned.graph.column_indices),
+        (order, turned.nonzeros),
+    ):
+        np.testing.assert_array_equal(found.get(), wanted)
 
 
 def test_steps_are_recorded_in_order():
-    graph = DeviceGraph.of(accelviz.load_graph("pubmed"))
-    arrays = graph.arrays
-    queue(*arrays, BlockSetting(16, 32), 8, record_steps=True)()
+    queue(uploaded(accelviz.load_graph("pubmed")), BlockSetting(16, 32), 8, record_steps=True)()
     steps = recorded_steps()[:6]  # the start, four waits, the end
     assert (steps > 0).all()
     assert (np.diff(steps.astype(np.int64)) >= 0).all()

@@ -14,38 +14,59 @@ from accelviz.executors.cuda import compile_cubin
 from accelviz.executors.cuda.timeline import MARK, SWITCH
 from accelviz.plans import KernelSpec
 from tests.graphs import graph_of_degrees
-from tests.inherited import KERNELS
+from tests.inherited import KERNELS, case_name
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100")
+COLUMNS = (1, 64, 96, 257, 5000)
 GRAPH = graph_of_degrees([1, 2, 3])
-#: Every kernel with the plan's defaults, and the settings that choose another file or other code.
+#: Every strategy with its defaults, and the settings that choose another file or other code.
 VARIANTS = [
-    *((name, {}) for name in KERNELS),
+    *((strategy, {}) for strategy in KERNELS),
     ("accel_gcn", {"partition": "warp"}),
     ("accel_gcn", {"combined_warp": False}),
     ("accel_gcn", {"partition": "warp", "combined_warp": False}),
 ]
+each_variant = pytest.mark.parametrize(("strategy", "parameters"), VARIANTS, ids=case_name)
+
+
+def kernels_of(strategy, n_cols=64, **parameters) -> list[KernelSpec]:
+    """The kernels of all calls of a plan."""
+    kernels = [call.kernel for call in accelviz.plan(GRAPH, strategy, n_cols, **parameters).calls]
+    assert None not in kernels
+    return kernels
 
 
 def kernel_of(strategy, n_cols=64, **parameters) -> KernelSpec:
-    kernel = accelviz.plan(GRAPH, strategy, n_cols, **parameters).kernel
-    assert kernel is not None
+    (kernel,) = kernels_of(strategy, n_cols, **parameters)
     return kernel
+
+
+def without(spec, define):
+    rest = {key: value for key, value in spec.defines.items() if key != define}
+    return dataclasses.replace(spec, defines=rest)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _nvrtc():
     try:
-        compile_cubin(kernel_of("accel_gcn"), "sm_90")
+        compile_cubin(kernel_of("row_thread"), "sm_90")
     except DeviceUnavailable as error:
         pytest.skip(f"kernels are not compile-checked here: {error}")
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize(("strategy", "parameters"), VARIANTS)
-def test_compiles_to_machine_code(strategy, parameters, arch):
-    for n_cols in (1, 64, 96, 257, 5000):
-        assert compile_cubin(kernel_of(strategy, n_cols, **parameters), arch)[:4] == b"\x7fELF"
+@each_variant
+def test_compiles_to_machine_code(strategy, parameters):
+    """Every column count for one architecture, and every architecture with one of them in turn."""
+    done = set()
+    turn = VARIANTS.index((strategy, parameters))
+    cases = [(n_cols, "sm_90") for n_cols in COLUMNS]
+    cases += [(COLUMNS[(turn + i) % len(COLUMNS)], arch) for i, arch in enumerate(ARCHITECTURES)]
+    for n_cols, arch in cases:
+        for spec in kernels_of(strategy, n_cols, **parameters):
+            case = spec.entry, tuple(spec.defines.items()), arch
+            if case not in done:
+                assert compile_cubin(spec, arch)[:4] == b"\x7fELF"
+            done.add(case)
 
 
 @pytest.mark.parametrize("setting", [(1, 1), (2, 2), (5, 7), (32, 32), (1, 65535)])
@@ -54,23 +75,24 @@ def test_accel_gcn_compiles_for_any_setting(setting):
     assert compile_cubin(spec, "sm_75")
 
 
-@pytest.mark.parametrize(("strategy", "parameters"), VARIANTS)
+@each_variant
 def test_refuses_to_compile_without_the_plan_s_constants(strategy, parameters):
-    spec = kernel_of(strategy, **parameters)
-    for name in spec.defines:
-        rest = {key: value for key, value in spec.defines.items() if key != name}
-        with pytest.raises(KernelError, match="does not compile for sm_90"):
-            compile_cubin(dataclasses.replace(spec, defines=rest), "sm_90")
+    for spec in kernels_of(strategy, **parameters):
+        for name in spec.defines:
+            with pytest.raises(KernelError, match="does not compile for sm_90"):
+                compile_cubin(without(spec, name), "sm_90")
 
 
-@pytest.mark.parametrize(("strategy", "parameters"), VARIANTS)
+@each_variant
 def test_takes_the_arguments_that_the_plan_names(strategy, parameters):
     plan = accelviz.plan(GRAPH, strategy, **parameters)
-    spec = plan.kernel
-    signature = re.search(rf"\b{spec.entry}\(([^)]*)\)", spec.source()).group(1)
-    names = [re.search(r"(\w+)\s*$", part).group(1) for part in signature.split(",")]
-    assert tuple(names) == spec.arguments
-    assert set(names) - {"X", "Y"} == {*plan.arrays, *plan.scratch}
+    used = set()
+    for spec in kernels_of(strategy, **parameters):
+        signature = re.search(rf"\b{spec.entry}\(([^)]*)\)", spec.source()).group(1)
+        names = [re.search(r"(\w+)\s*$", part).group(1) for part in signature.split(",")]
+        assert tuple(names) == spec.arguments
+        used |= {*names}
+    assert used - {*plan.operation.operands} == {*plan.arrays, *plan.scratch}
 
 
 def test_a_kernel_that_does_not_exist_is_named():
@@ -80,30 +102,33 @@ def test_a_kernel_that_does_not_exist_is_named():
 
 
 def test_every_kernel_file_belongs_to_a_strategy():
-    used = {kernel_of(strategy, **parameters).file for strategy, parameters in VARIANTS}
-    there = {path.name for path in files.kernel_directory().glob("*.cu")}
+    used = {
+        spec.file
+        for strategy, parameters in VARIANTS
+        for spec in kernels_of(strategy, **parameters)
+    }
     # machine.cu measures the machine; preprocess.cu works before a plan (test_preprocessing.py)
-    assert used == there - {"machine.cu", "preprocess.cu"}
+    assert used == {*files.kernel_names()} - {"machine/machine.cu", "spmm/preprocess.cu"}
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_what_measures_the_machine_compiles(arch):
     for entry in ("nothing", "pause", "gather"):
-        spec = KernelSpec("machine.cu", entry, {"LOADS_IN_FLIGHT": 8}, ())
+        spec = KernelSpec("machine/machine.cu", entry, {"LOADS_IN_FLIGHT": 8}, ())
         assert compile_cubin(spec, arch)
 
 
-@pytest.mark.parametrize(("strategy", "parameters"), VARIANTS)
+@each_variant
 def test_the_switch_that_records_warps_is_on_the_first_line_and_costs_nothing_when_off(
     strategy, parameters
 ):
-    spec = kernel_of(strategy, **parameters)
-    body = spec.source().partition('extern "C"')[2].partition(") {")[2]
-    assert body.split()[0] == f"{MARK};"
-    without = dataclasses.replace(spec, code=spec.source().replace(f"{MARK};", ""))
-    assert code_of(spec) == code_of(without)
-    on = dataclasses.replace(spec, defines={**spec.defines, SWITCH: 1})
-    assert code_of(on) != code_of(spec)
+    for spec in kernels_of(strategy, **parameters):
+        body = spec.source().partition('extern "C"')[2].partition(") {")[2]
+        assert body.split()[0] == f"{MARK};"
+        bare = dataclasses.replace(spec, code=spec.source().replace(f"{MARK};", ""))
+        assert code_of(spec) == code_of(bare)
+        on = dataclasses.replace(spec, defines={**spec.defines, SWITCH: 1})
+        assert code_of(on) != code_of(spec)
 
 
 def code_of(spec) -> bytes:

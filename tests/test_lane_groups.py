@@ -8,17 +8,21 @@ from scipy import sparse
 
 import accelviz
 from accelviz import measure
-from accelviz.measure.accuracy import Oracle
 from accelviz.errors import PartitionError
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.executors.emulator.build import why_not
-from accelviz.executors.storage import restored, stored
+from accelviz.measure.accuracy import Oracle
 from accelviz.ordering import DegreeHistogram
+from accelviz.ordering.local import is_local
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import in_place_order, lane_group_partition
-from accelviz.strategies.spmm.lane_settings import Lanes, chosen_slab, cover, is_local, lane_setting
+from accelviz.plans.storage import restored, stored
+from accelviz.strategies import find_strategy
+from accelviz.strategies.spmm.lane_groups.settings import Lanes, chosen_slab, cover, lane_setting
 from tests.graphs import graph_of_degrees
 from tests.inherited import weighted
+
+DEFAULTS = find_strategy("lane_groups").defaults()
 
 emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 #: Short rows, rows that groups share, rows that several blocks share, and empty ones.
@@ -88,7 +92,7 @@ def test_the_rule_for_tiles(n_cols, rows, nnz, local, wanted):
     [(10_000, 8, 4), (200_000, 16, 4), (500_000, 32, 4), (2_000_000, 32, 8), (9_000_000, 64, 8)],
 )
 def test_the_rule_for_groups(nnz, group_nzs, short_nzs):
-    setting = lane_setting(32, (100_000, 100_000), nnz, local=False)
+    setting = lane_setting(32, (100_000, 100_000), nnz, local=False, **DEFAULTS)
     assert setting.groups.max_warp_nzs == group_nzs
     assert setting.short_nzs == short_nzs
 
@@ -109,7 +113,9 @@ def test_the_rule_for_groups(nnz, group_nzs, short_nzs):
     ],
 )
 def test_the_rule_for_loads_in_flight(n_cols, nnz, storage, at_once, blocks_per_sm):
-    setting = lane_setting(n_cols, (100_000, 100_000), nnz, local=False, storage=storage)
+    setting = lane_setting(
+        n_cols, (100_000, 100_000), nnz, local=False, **{**DEFAULTS, "storage": storage}
+    )
     threads = setting.threads
     assert setting.at_once == at_once
     assert setting.blocks_per_sm == blocks_per_sm * 128 // threads
@@ -117,10 +123,10 @@ def test_the_rule_for_loads_in_flight(n_cols, nnz, storage, at_once, blocks_per_
 
 def test_locality_is_seen():
     band = sparse.diags_array([1.0, 1.0], offsets=[1, 2], shape=(999, 999)).tocsr()
-    assert is_local(accelviz.load_graph(band))
+    assert is_local(accelviz.load_graph(band).pattern)
     order = np.random.default_rng(0).permutation(999)
-    assert not is_local(accelviz.load_graph(band[order][:, order]))
-    assert not is_local(accelviz.load_graph(sparse.csr_array((5, 5))))
+    assert not is_local(accelviz.load_graph(band[order][:, order]).pattern)
+    assert not is_local(accelviz.load_graph(sparse.csr_array((5, 5))).pattern)
 
 
 def test_blocks_come_in_the_order_of_the_graph():
@@ -180,7 +186,7 @@ def check(graph, n_cols, **parameters):
     X = measure.features(graph.shape[1], n_cols)
     X[0, 0], X[1, 0] = 1e-6, -3e-7  # subnormal in float16
     oracle = Oracle(graph, restored(stored(X, plan.storage), plan.storage))
-    return measure.check(EmulatorExecutor().prepare(plan), X, oracle)
+    return measure.check(plan, EmulatorExecutor().prepare(plan), {"X": X}, oracle)
 
 
 @emulated

@@ -9,14 +9,15 @@ import accelviz
 from accelviz.analysis.balance import plan_load_map
 from accelviz.analysis.lookup import find_row, sampled_loads
 from accelviz.errors import ArgumentError, PartitionError
-from accelviz.plans import LaunchConfig, Plan, Strategy
+from accelviz.plans import Call, LaunchConfig, Plan, Strategy
+from accelviz.strategies import SPMM
 from accelviz.workload import Workload
 from tests.graphs import MADE
-from tests.inherited import KERNELS
+from tests.inherited import KERNELS, case_name, each_strategy
 
 #: Every strategy with parameters under which rows share blocks, and with some that cut them.
 VARIANTS = [
-    *((name, {}) for name in KERNELS),
+    *((strategy, {}) for strategy in KERNELS),
     ("accel_gcn", {"partition": "warp"}),
     ("accel_gcn", {"max_block_warps": 1, "max_warp_nzs": 3}),
     ("accel_gcn", {"max_block_warps": 2, "max_warp_nzs": 5, "partition": "warp"}),
@@ -26,12 +27,17 @@ VARIANTS = [
 COLUMNS = {"fusegnn_gas": 200, "fusegnn_gar": 20}
 
 
+def columns_for(strategy):
+    return COLUMNS.get(getattr(strategy, "name", strategy), 64)
+
+
 class Dealt(Strategy):
     """Deals the rows out to the blocks like cards, each row in two parts, for blocks out of order.
 
     `empty` says whether rows without a nonzero have a record; if not, they are cleared.
     """
 
+    operation = SPMM
     name = "dealt"
     summary = "rows dealt out like cards"
 
@@ -53,16 +59,8 @@ class Dealt(Strategy):
             of = (begin <= block) & (block < end)
             return Workload(block[of], row[of] % 4, row[of], start[of], count[of])
 
-        return Plan(
-            strategy=self.name,
-            graph=graph,
-            n_cols=n_cols,
-            parameters={"blocks": blocks, "empty": empty},
-            matrix=graph,
-            launch=LaunchConfig((blocks if graph.n_rows else 0, 1, 1), 4),
-            slice_workload=between,
-            zero_output=not empty,
-        )
+        call = Call(LaunchConfig((blocks if graph.n_rows else 0, 1, 1), 4))
+        return Plan(graph.pattern, (call,), between, clears=() if empty else None)
 
 
 def brute_force(plan):
@@ -86,29 +84,33 @@ def check_rows(plan, rows=None):
         own = slice(found.first_nz, found.first_nz + found.degree)
         mine = slice(*plan.pattern.row_pointers[row : row + 2])
         assert np.array_equal(plan.walked.column_indices[own], plan.pattern.column_indices[mine])
-        assert np.array_equal(plan.walked.values[own], plan.pattern.values[mine])
+        if plan.nonzero_order is not None:
+            assert np.array_equal(plan.nonzero_order[own], np.arange(mine.start, mine.stop))
     return expected
 
 
-@pytest.mark.parametrize(("strategy", "parameters"), VARIANTS)
+@pytest.mark.parametrize(("strategy", "parameters"), VARIANTS, ids=case_name)
 def test_every_row_of_every_made_graph_is_found(strategy, parameters):
     many, none = 0, 0
     for make in MADE.values():
-        plan = accelviz.plan(make(), strategy, COLUMNS.get(strategy, 64), **parameters)
+        plan = accelviz.plan(make(), strategy, columns_for(strategy), **parameters)
         blocks = [blocks for _, blocks in check_rows(plan).values()]
+        if plan.operation is SPMM:
+            assert plan.cleared or all(blocks)
         many = max([many, *map(len, blocks)])
         none += sum(not each for each in blocks)
     # Of what is claimed to be covered, something has to have happened.
-    if strategy in ("fusegnn_gas", "merge_path", "gnnadvisor") or parameters:
+    name = getattr(strategy, "name", strategy)
+    if name in ("fusegnn_gas", "merge_path", "gnnadvisor") or parameters:
         assert many > 5
-    cleared = strategy in ("accel_gcn", "gnnadvisor", "fusegnn_gas")
-    assert (none > 100) == cleared
+    if plan.operation is SPMM:
+        assert (none > 100) == (name in ("accel_gcn", "gnnadvisor", "fusegnn_gas"))
 
 
 @pytest.mark.parametrize("graph", ["cora", "as-caida"])
-@pytest.mark.parametrize("strategy", KERNELS)
+@each_strategy()
 def test_rows_of_real_graphs_are_found(strategy, graph):
-    plan = accelviz.plan(graph, strategy, COLUMNS.get(strategy, 64))
+    plan = accelviz.plan(graph, strategy, columns_for(strategy))
     degrees = plan.pattern.degrees
     rows = [0, plan.pattern.n_rows - 1, *np.argsort(degrees)[[0, 1, -2, -1]]]
     check_rows(plan, [*map(int, rows), *np.random.default_rng(0).integers(0, degrees.size, 30)])
@@ -139,15 +141,8 @@ def test_blocks_without_a_record_do_not_hide_a_row(monkeypatch):
         return Workload(block, np.zeros_like(block), rows[own], starts[own], counts[own])
 
     for step in (1, 2, 100):
-        plan = Plan(
-            strategy="sparse",
-            graph=graph,
-            n_cols=8,
-            parameters={},
-            matrix=graph,
-            launch=LaunchConfig((rows.size * step + 4, 1, 1), 1),
-            slice_workload=partial(between, step=step),
-        )
+        call = Call(LaunchConfig((rows.size * step + 4, 1, 1), 1))
+        plan = Plan(graph.pattern, (call,), partial(between, step=step), operation=SPMM)
         plan.check()
         expected = brute_force(plan)
         with monkeypatch.context() as patch:
@@ -182,14 +177,14 @@ def test_rows_that_there_are_not(row):
 def test_a_library_does_not_say():
     plan = accelviz.plan("cora", "cusparse")
     for ask in (partial(find_row, row=0), sampled_loads):
-        with pytest.raises(PartitionError, match="which does not say which warp does what"):
+        with pytest.raises(PartitionError, match="does not say which warp does what"):
             ask(plan)
 
 
-@pytest.mark.parametrize(("strategy", "parameters"), [*VARIANTS, (Dealt(), {})])
+@pytest.mark.parametrize(("strategy", "parameters"), [*VARIANTS, (Dealt(), {})], ids=case_name)
 def test_loads_of_a_sample_are_those_of_the_whole_workload(strategy, parameters):
     for name in ("empty", "no_edges", "one_node", "hub", "wide", "tall", "all_degrees"):
-        plan = accelviz.plan(MADE[name](), strategy, COLUMNS.get(strategy, 64), **parameters)
+        plan = accelviz.plan(MADE[name](), strategy, columns_for(strategy), **parameters)
         whole = plan_load_map(plan, 10**9)
         for most in (1, 7, 160, 10**6):
             check_sample(sampled_loads(plan, most), whole, most)

@@ -15,6 +15,7 @@ from accelviz.measure import records
 
 matplotlib.use("agg")
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+PAGES = BENCHMARKS / "pages"
 DOCUMENT = BENCHMARKS.parent / "docs" / "performance.md"
 COLUMNS = (16, 17, 32, 33, 48, 50, 64, 96, 100, 128)
 #: Name to rows, nonzeros and the time of our own strategy; in microseconds, at any column count.
@@ -93,9 +94,9 @@ def counted(graph, columns, active):
 
 @pytest.fixture
 def module(monkeypatch):
-    """Run a file of benchmarks/ and return its names."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return lambda name: runpy.run_path(str(BENCHMARKS / f"{name}.py"), run_name=name)
+    """Run a file of benchmarks/pages/ and return its names."""
+    monkeypatch.syspath_prepend(str(PAGES))
+    return lambda name: runpy.run_path(str(PAGES / f"{name}.py"), run_name=name)
 
 
 @pytest.fixture
@@ -110,10 +111,10 @@ def renewed(monkeypatch, tmp_path):
                 table.to_csv(folder / f"{name}-h200.csv", index=False)
         copy = tmp_path / "performance.md"
         copy.write_text(DOCUMENT.read_text("utf-8"), "utf-8")
-        monkeypatch.syspath_prepend(str(BENCHMARKS))
+        monkeypatch.syspath_prepend(str(PAGES))
         options = ("--document", copy, "--figures", tmp_path / "figures", "--results", folder)
         monkeypatch.setattr(sys, "argv", ["performance.py", *map(str, options)])
-        runpy.run_path(str(BENCHMARKS / "performance.py"), run_name="__main__")
+        runpy.run_path(str(PAGES / "performance.py"), run_name="__main__")
         plt.close("all")
         return copy.read_text("utf-8")
 
@@ -131,7 +132,7 @@ def test_the_document_says_what_is_recorded(renewed):
     for picture in re.findall(r"]\((figures/[^)]+)\)", committed):
         assert (DOCUMENT.parent / picture).exists()
     text = renewed(BENCHMARKS / "results")
-    assert text == committed, "run `python benchmarks/performance.py`"
+    assert text == committed, "run `python benchmarks/pages/performance.py`"
 
 
 def test_every_target_is_held_against_the_times(renewed, tmp_path):

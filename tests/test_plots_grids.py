@@ -1,16 +1,20 @@
 """Grids of ratios: every number stands where it belongs, losses are marked."""
 
+import runpy
+from pathlib import Path
+
 import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from accelviz import plots
 from accelviz.errors import ArgumentError
 from accelviz.measure import records
 
 matplotlib.use("agg")
+_NAMES = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "pages" / "grids.py"))
+speedup_grid, limit_grid = _NAMES["speedup_grid"], _NAMES["limit_grid"]
 
 #: Graph to the times of the baseline and of our own, by columns; limits are 10 us.
 TIMES = {
@@ -58,7 +62,7 @@ def numbers(ax):
 
 
 def test_speedups_stand_at_their_graph_and_columns():
-    ax = plots.speedup_grid(table())
+    ax = speedup_grid(table())
     found, bold = numbers(ax)
     assert found == {
         ("even", "16"): 2.0,
@@ -79,7 +83,7 @@ def test_speedups_stand_at_their_graph_and_columns():
 
 
 def test_shares_of_the_limit_are_no_losses():
-    ax = plots.limit_grid(table())
+    ax = limit_grid(table())
     found, bold = numbers(ax)
     assert found["even", "16"] == 1.0
     assert found["odd", "16"] == 0.83
@@ -92,7 +96,7 @@ def test_shares_of_the_limit_are_no_losses():
 def test_it_draws_where_it_is_told_and_shows_recorded_results():
     _, ax = plt.subplots()
     recorded = records.recorded("bundled-h200")
-    assert plots.speedup_grid(recorded, "cusparse", "accel_gcn", ax=ax) is ax
+    assert speedup_grid(recorded, "cusparse", "accel_gcn", ax=ax) is ax
     assert "accel_gcn over cusparse" in ax.get_title(loc="left")
     plt.close(ax.figure)
 
@@ -107,7 +111,7 @@ def test_it_draws_where_it_is_told_and_shows_recorded_results():
     ],
 )
 def test_the_shipped_results_need_no_arguments(name, title):
-    ax = plots.speedup_grid(records.recorded(name))
+    ax = speedup_grid(records.recorded(name))
     assert title in ax.get_title(loc="left")
     plt.close(ax.figure)
 
@@ -115,13 +119,13 @@ def test_the_shipped_results_need_no_arguments(name, title):
 def test_of_several_settings_the_fastest_counts():
     slow = table().assign(parameters="a=1")
     fast = slow.assign(parameters="a=2", median_us=slow["median_us"] / 2)
-    ax = plots.speedup_grid(pd.concat([slow, fast], ignore_index=True))
-    assert numbers(ax)[0] == numbers(plots.speedup_grid(table()))[0]
+    ax = speedup_grid(pd.concat([slow, fast], ignore_index=True))
+    assert numbers(ax)[0] == numbers(speedup_grid(table()))[0]
     plt.close("all")
 
 
 def test_nothing_to_divide_is_said():
     with pytest.raises(ArgumentError):
-        plots.speedup_grid(table()[lambda t: t["strategy"] == "lane_groups"])
+        speedup_grid(table()[lambda t: t["strategy"] == "lane_groups"])
     with pytest.raises(ArgumentError, match="no such ratio"):
-        plots.limit_grid(table().assign(gather_limit_us=np.nan))
+        limit_grid(table().assign(gather_limit_us=np.nan))

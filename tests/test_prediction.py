@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 import accelviz
-from accelviz.measure import records
-from accelviz.analysis import prediction
+from accelviz.errors import ArgumentError
+from accelviz.graph import Graph
+from accelviz.measure import prediction, records
+from accelviz.measure.harness import fingerprint
 from accelviz.measure.prediction import (
     TABLES,
     Timing,
@@ -17,9 +19,6 @@ from accelviz.measure.prediction import (
     recorded_times,
     timing,
 )
-from accelviz.measure.harness import fingerprint
-from accelviz.errors import ArgumentError
-from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.strategies import REGISTRY, find_strategy
 from tests.graphs import MADE

@@ -12,8 +12,11 @@ import pytest
 
 import accelviz
 from accelviz.errors import AccelvizError, ArgumentError
+from accelviz.strategies import find_strategy
 from accelviz.widgets import drawing, entry
-from accelviz.widgets.sweep_state import FIRST, NAMES, SECOND, SHARES, SweepState
+from accelviz.widgets.sweep_state import STATISTICS, SweepState
+
+FIRST, SECOND = "max_block_warps", "max_warp_nzs"
 
 VALUES = {(2, 8): 5.0, (2, 16): 3.0, (4, 8): 1.0, (4, 16): 3.0, (8, 8): 1.0, (8, 16): 9.0}
 
@@ -41,9 +44,7 @@ def test_it_begins_in_the_middle_and_knows_nothing_of_guesses():
     assert state.setting == (4, 16)
     assert state.guessed == []
     assert {state.found, state.may_reveal, state.revealed} == {False}
-    assert state.table() == VALUES
-    state.table().clear()  # a copy
-    assert state.table() == VALUES
+    assert state.of_setting == VALUES
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_what_is_best_and_the_places_of_the_rest(most, best, answers, places):
     assert state.best == best
     assert set(state.answers) == answers
     for setting, value in VALUES.items():
-        assert state.value(setting) == value
+        assert state.of_setting[setting] == value
         assert state.place(setting) == places[value]  # equal values share a place
 
 
@@ -149,12 +150,12 @@ def test_one_setting_and_a_statistic_that_is_always_the_same():
 
 def test_every_name_is_a_statistic_of_a_sweep():
     table = accelviz.sweep("cora", max_block_warps=[4, 8], max_warp_nzs=[16, 32])
-    assert set(SHARES) < set(NAMES) <= set(table.columns)
-    for statistic in NAMES:
+    assert set(STATISTICS) <= set(table.columns)
+    for statistic in STATISTICS:
         state = SweepState(table, statistic)
         assert state.best == table[statistic].min()
         assert SweepState(table, statistic, most=True).best == table[statistic].max()
-        assert len(state.table()) == 4
+        assert len(state.of_setting) == 4
 
 
 # --- the panel --------------------------------------------------------------------------------
@@ -209,7 +210,7 @@ def ask_cora(statistic="idle_share", **settings):
 def test_the_panel_of_a_question_is_locked_until_it_may_be_seen(most):
     panel, values = ask_cora(most=most, guesses=2, explanation="Because of <this>.")
     size = "largest" if most else "smallest"
-    assert f"has the {size} share of warp time spent waiting?" in panel.page["title"]
+    assert f"has the {size} share of time waiting?" in panel.page["title"]
     ranked = sorted(set(values.values()), reverse=most)
     wrong = next(setting for setting, value in values.items() if value == ranked[-1])
     second = next(setting for setting, value in values.items() if value == ranked[1])
@@ -298,9 +299,30 @@ def test_a_panel_says_what_is_wrong_with_its_question():
     with pytest.raises(ArgumentError, match="guesses: got 0"):
         entry.ask("cora", guesses=0)
     with pytest.raises(ArgumentError, match="no strategy of this sweep has such a parameter"):
-        entry.ask("cora", strategy="graphblast")
+        entry.ask("cora", strategy="graphblast", max_block_warps=[4])
+    with pytest.raises(ArgumentError, match="Expected: one or two parameters"):
+        SweepState(made().drop(columns=[FIRST, SECOND]), "blocks")
     with pytest.raises(AccelvizError, match="max_block_warps: got 40"):
         entry.ask("cora", max_block_warps=[40])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "given", "names"),
+    [
+        ("graphblast", {}, ["block_warps"]),
+        ("gnnadvisor", {}, ["ngs", "dw"]),
+        ("gnnadvisor", {"block_warps": [1, 2], "ngs": [8, 16, 32]}, ["ngs", "block_warps"]),
+        ("fusegnn_gar", {}, ["block_size"]),
+    ],
+)
+def test_a_panel_asks_about_any_strategy(strategy, given, names):
+    panel = entry.ask("cora", "blocks", strategy=strategy, **given)
+    sliders = {each["name"]: each["values"] for each in panel.page["controls"][: len(names)]}
+    own = find_strategy(strategy).parameters
+    assert list(sliders) == names
+    assert sliders == {name: [*given.get(name, own[name].tries)] for name in names}
+    send(panel, guess=True)
+    assert "place" in view(panel.page, "guesses") or ">best<" in view(panel.page, "guesses")
 
 
 def test_a_panel_without_a_kernel_keeps_its_secret():

@@ -8,7 +8,6 @@ from scipy import sparse
 
 import accelviz
 from accelviz import measure
-from accelviz.measure.accuracy import Oracle
 from accelviz.errors import (
     ArgumentError,
     DeviceUnavailable,
@@ -17,28 +16,37 @@ from accelviz.errors import (
     PartitionError,
 )
 from accelviz.executors import find_executor, gpu_state
-from accelviz.plans import LaunchConfig, Plan, Strategy
+from accelviz.measure.accuracy import Oracle
+from accelviz.plans import Call, LaunchConfig, Plan, Strategy
+from accelviz.store import MOST_KEPT
+from accelviz.strategies import SPMM
 from accelviz.workload import Workload
-from tests.graphs import GRAPHS, graph_of_degrees
-from tests.inherited import KERNELS, check_results
+from tests.graphs import COLUMNS, GRAPHS, columns_of, graph_of_degrees
+from tests.inherited import all_widths, check_results, each_graph, each_strategy
 
 
-@pytest.mark.parametrize("strategy", KERNELS)
-@pytest.mark.parametrize("name", GRAPHS)
+@each_strategy()
+@each_graph(GRAPHS)
 def test_workload_covers_each_nonzero_exactly_once(strategy, name):
     graph = GRAPHS[name]()
-    plan = accelviz.plan(graph, strategy)
-    plan.check()
-    counted = plan.statistics
-    assert counted.nonzeros == graph.nnz
-    assert sum(counted.nonzeros_per_warp.values()) == counted.warps
-    assert counted.warps == plan.launch.n_blocks * plan.workers_per_block
+    for widths in all_widths(strategy.operation, (64, 7, 33)):
+        plan = strategy.plan(graph, **widths)
+        plan.check()
+        counted = plan.statistics
+        assert counted.nonzeros == graph.nnz
+        assert counted.loads.busy + counted.loads.idle == counted.warps
+        assert counted.warps == plan.launch.n_blocks * plan.workers_per_block
 
 
-@pytest.mark.parametrize("strategy", KERNELS)
-@pytest.mark.parametrize("name", GRAPHS)
+@each_strategy()
+@each_graph(GRAPHS)
 def test_cpu_replay_matches_the_oracle(strategy, name):
-    check_results(GRAPHS[name](), strategy, "cpu")
+    check_results(GRAPHS[name](), strategy, "cpu", columns=columns_of(name, 3))
+
+
+@each_strategy()
+def test_cpu_replay_takes_every_column_count(strategy):
+    check_results(GRAPHS["every_kind"](), strategy, "cpu", columns=COLUMNS)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +75,7 @@ def test_the_workload_reads_the_same_in_slices():
 class EveryOtherRow(Strategy):
     """A scheme from a notebook cell: no kernel, rows in no order, one row in two blocks."""
 
+    operation = SPMM
     name = "every_other_row"
     forget = 0
 
@@ -90,22 +99,14 @@ class EveryOtherRow(Strategy):
             inside = (table.block >= start) & (table.block < stop)
             return Workload(*(table.to_frame()[inside][c].to_numpy() for c in table.to_frame()))
 
-        return Plan(
-            strategy=self.name,
-            graph=graph,
-            n_cols=n_cols,
-            parameters={"pieces": pieces},
-            matrix=graph,
-            launch=LaunchConfig((starts.size, 1, 1), 1),
-            slice_workload=slice_workload,
-        )
+        return Plan(graph.pattern, (Call(LaunchConfig((starts.size, 1, 1), 1)),), slice_workload)
 
 
 def test_a_scheme_from_a_notebook_cell_gets_the_same_treatment():
     graph = GRAPHS["isolated_ends"]()
     X = measure.features(graph.shape[1], 5)
     accelviz.plan(graph, EveryOtherRow(), 5, pieces=3).check()
-    result = accelviz.spmm(graph, X, EveryOtherRow(), pieces=3)
+    result = accelviz.spmm(graph, X, strategy=EveryOtherRow(), pieces=3)
     assert Oracle(graph, X).error(result) <= 1
     check_results(GRAPHS["hub"](), EveryOtherRow(), "cpu", columns=(1, 17))
     with pytest.raises(ArgumentError, match=r"no such parameter.*pieces=2"):
@@ -123,7 +124,7 @@ def test_a_scheme_that_forgets_a_nonzero_is_found_out():
     with pytest.raises(PartitionError, match=r"never covered, the first at position 0"):
         plan.check()
     X = measure.features(4, 64)
-    with pytest.raises(KernelError, match=r"wrong result on 'made' with 64 columns"):
+    with pytest.raises(KernelError, match=r"wrong result on 'made' with n_cols = 64"):
         measure.measure(plan, find_executor("cpu"), Oracle(graph, X), X)
 
 
@@ -165,18 +166,35 @@ def test_spmm_takes_a_plan_a_list_and_an_output():
 
 
 def test_spmm_keeps_the_last_few_plans_with_the_graph():
-    graph = GRAPHS["tall"]()
-    first = measure.features(graph.shape[1], 1)
-    accelviz.spmm(graph, first, device="cpu")
-    (kept,) = graph.plans.values()
-    accelviz.spmm(graph, first, device="cpu")
-    assert next(iter(graph.plans.values())) is kept
-    for n_cols in range(2, 12):
-        accelviz.spmm(graph, measure.features(graph.shape[1], n_cols), device="cpu")
-    assert len(graph.plans) == 4
+    class Counted(EveryOtherRow):
+        built: ClassVar = []
+
+        def build(self, graph, n_cols, *, pieces=2):
+            self.built.append(n_cols)
+            return super().build(graph, n_cols, pieces=pieces)
+
+    graph, strategy = graph_of_degrees([2, 0, 1]), Counted()
+
+    def multiply(n_cols, **options):
+        X = measure.features(graph.shape[1], n_cols)
+        accelviz.spmm(graph, X, strategy=strategy, device="cpu", **options)
+
+    multiply(1)
+    multiply(1)
+    assert strategy.built == [1]
+    multiply(1, pieces=3)
+    assert strategy.built == [1, 1]
+    for n_cols in range(2, MOST_KEPT + 2):
+        multiply(n_cols)
+    assert len(graph.store) == MOST_KEPT
+    assert len(strategy.built) == MOST_KEPT + 2
+    multiply(MOST_KEPT + 1)
+    assert len(strategy.built) == MOST_KEPT + 2
+    multiply(1)  # forgotten in the meantime
+    assert len(strategy.built) == MOST_KEPT + 3
 
 
-X5 = np.zeros((7, 5), np.float32)
+X5, ACCEL = np.zeros((7, 5), np.float32), {"strategy": "accel_gcn"}
 
 
 @pytest.mark.parametrize(
@@ -184,17 +202,18 @@ X5 = np.zeros((7, 5), np.float32)
     [
         (np.zeros((6, 5)), {}, ArgumentError, r"X: shape \(6, 5\) .* Expected: shape \(7, 5\)"),
         (np.zeros(7), {}, ArgumentError, r"X: shape \(7,\).*2-D"),
-        (np.zeros((7, 0)), {}, ArgumentError, "at least one column"),
+        (np.zeros((7, 0)), {}, ArgumentError, "at least one n_cols"),
         (np.zeros((7, 5), complex), {}, ArgumentError, "X: dtype complex128"),
         (np.full((7, 5), "a"), {}, ArgumentError, "X: dtype <U1"),
         (X5, {"strategy": "acel_gcn"}, ArgumentError, "no 'acel_gcn'.*accel_gcn"),
         (X5, {"device": "tpu"}, ArgumentError, "no 'tpu'.*auto, cuda, cpu"),
-        (X5, {"max_block_warps": 0}, PartitionError, "max_block_warps: got 0.*1 to 32"),
-        (X5, {"max_block_warps": 33}, PartitionError, "1 to 32, because a CUDA block"),
-        (X5, {"max_block_warps": 2.5}, PartitionError, "max_block_warps: got 2.5"),
-        (X5, {"max_block_warps": [1]}, PartitionError, r"max_block_warps: got \[1\]"),
-        (X5, {"max_warp_nzs": 65536}, PartitionError, "65535, because .* 16 bits"),
-        (X5, {"ngs": 3}, ArgumentError, r"ngs: .*max_block_warps=12, max_warp_nzs=32"),
+        (X5, {**ACCEL, "max_block_warps": 0}, PartitionError, "max_block_warps: got 0.*1 to 32"),
+        (X5, {**ACCEL, "max_block_warps": 33}, PartitionError, "1 to 32, because a CUDA block"),
+        (X5, {**ACCEL, "max_block_warps": 2.5}, PartitionError, "max_block_warps: got 2.5"),
+        (X5, {**ACCEL, "max_block_warps": [1]}, PartitionError, r"max_block_warps: got \[1\]"),
+        (X5, {**ACCEL, "max_warp_nzs": 65536}, PartitionError, "65535, because .* 16 bits"),
+        (X5, {**ACCEL, "ngs": 3}, ArgumentError, r"ngs: .*max_block_warps=12, max_warp_nzs=32"),
+        (X5, {"max_block_warps": 4}, ArgumentError, "max_block_warps: given without a strategy"),
         (X5, {"out": np.zeros((7, 5))}, ArgumentError, "out: .*float64.*float32"),
         (X5, {"out": np.zeros((5, 7), np.float32).T}, ArgumentError, "C-contiguous"),
     ],

@@ -1,5 +1,7 @@
 """The closed forms say what counting the real workload says, and `sweep` lays them out."""
 
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,8 +15,8 @@ from accelviz.analysis.traffic import launch_traffic
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.executors import find_executor
 from accelviz.ordering import DegreeHistogram, RowDegrees
-from accelviz.plans import KernelSpec, LaunchConfig, Plan, Strategy
-from accelviz.strategies import find_strategy
+from accelviz.plans import Call, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.strategies import REGISTRY, SPMM, find_strategy
 from accelviz.workload import Workload
 from tests.graphs import GRAPHS, MADE, graph_of_degrees
 from tests.inherited import KERNELS
@@ -27,47 +29,40 @@ degree_lists = st.lists(
     st.one_of(st.integers(0, 5), st.integers(0, 70), st.sampled_from([31, 32, 33, 64, 384, 385])),
     max_size=60,
 )
-#: Each strategy with parameters of every kind it has.
-PARAMETERS = {
-    "accel_gcn": st.fixed_dictionaries(
-        {
-            "max_block_warps": st.integers(1, 32),
-            "max_warp_nzs": st.integers(1, 80),
-            "partition": st.sampled_from(["block", "warp"]),
-        }
-    ),
-    "gnnadvisor": st.fixed_dictionaries(
-        {
-            "ngs": st.one_of(st.none(), st.integers(1, 80)),
-            "block_warps": st.one_of(st.none(), st.integers(1, 32)),
-        }
-    ),
-    "merge_path": st.fixed_dictionaries(
-        {"items_per_thread": st.integers(1, 3), "block_warps": st.integers(1, 32)}
-    ),
-    "lane_groups": st.fixed_dictionaries(
-        {
-            "group_nzs": st.one_of(st.none(), st.integers(1, 40)),
-            "short_nzs": st.one_of(st.none(), st.integers(1, 40)),
-            "block_threads": st.sampled_from([32, 64, 128, 512]),
-            "lanes": st.one_of(st.none(), st.integers(1, 32)),
-            "slab": st.one_of(st.none(), st.integers(1, 80)),
-            "block_order": st.sampled_from(["place", "degree"]),
-        }
-    ),
-    **dict.fromkeys(
-        ("graphblast", "ge_spmm", "row_thread"),
-        st.fixed_dictionaries({"block_warps": st.integers(1, 32)}),
-    ),
-    **dict.fromkeys(
-        ("fusegnn_gas", "fusegnn_gar"),
-        st.fixed_dictionaries({"block_size": st.sampled_from([32, 64, 128, 1024])}),
-    ),
+#: Parameters that are drawn from less than their whole range: beyond, most graphs are all alike.
+RANGES = {
+    **dict.fromkeys(("max_warp_nzs", "ngs", "slab"), st.integers(1, 80)),
+    **dict.fromkeys(("group_nzs", "short_nzs"), st.integers(1, 40)),
+    "items_per_thread": st.integers(1, 3),
 }
 
 
+def drawn(name, parameter):
+    """Values of a parameter, or None where a rule chooses."""
+    values = RANGES.get(name)
+    if values is None and parameter.choices:
+        values = st.sampled_from(parameter.choices)
+    elif values is None:
+        values = st.integers(1, parameter.most // parameter.step).map(parameter.step.__mul__)
+    return st.none() | values if parameter.default is None else values
+
+
+#: Strategies of every operation that are not a library's, by name.
+EVERY = {
+    f"{each.operation.name} {each.name}": each
+    for each in REGISTRY
+    if each.plan(MADE["one_node"](), 4).kernel is not None
+}
+
+
+def settings_of(strategy):
+    """Settings of a strategy as it describes them itself."""
+    own = strategy.parameters
+    return st.fixed_dictionaries({}, optional={name: drawn(name, own[name]) for name in own})
+
+
 def closed_form(graph, strategy, n_cols, **parameters):
-    return find_strategy(strategy).closed_form(RowDegrees.of(graph), n_cols, **parameters)
+    return strategy.closed_form(RowDegrees.of(graph), n_cols, **parameters)
 
 
 def counted_rows(plan):
@@ -83,14 +78,15 @@ def check_against_workload(graph, strategy, n_cols, **parameters):
     found = closed_form(graph, strategy, n_cols, **parameters)
     plan = accelviz.plan(graph, strategy, n_cols, **parameters)
     counted = plan.statistics
-    assert found.statistics == counted
-    for name in ("blocks", "warps", "busy_warps", "nonzeros", "idle_warps", "idle_share"):
+    assert found.loads.nonzeros.tolist() == counted.loads.nonzeros.tolist()
+    assert found.loads.warps.tolist() == counted.loads.warps.tolist()
+    for name in ("blocks", "warps", "slots", "busy_warps", "nonzeros", "idle_warps", "idle_share"):
         assert getattr(found, name) == getattr(counted, name), name
     assert found.largest == counted.largest
     assert found.imbalance == pytest.approx(counted.imbalance, rel=1e-12)
     assert found.metadata_bytes == plan.metadata_bytes
     assert (found.rows_shared, found.rows_cut) == counted_rows(plan)
-    from_histogram = find_strategy(strategy).closed_form(
+    from_histogram = strategy.closed_form(
         RowDegrees(DegreeHistogram.of(graph.row_pointers)), n_cols, **parameters
     )
     for name in ("blocks", "warps", "slots", "metadata_bytes", *STATISTICS[-4:]):
@@ -102,20 +98,28 @@ def check_against_workload(graph, strategy, n_cols, **parameters):
 
 
 def test_every_strategy_with_a_kernel_has_a_closed_form():
-    assert set(PARAMETERS) == set(KERNELS)
+    for strategy in EVERY.values():
+        assert closed_form(MADE["one_node"](), strategy, 64) is not None
 
 
-@pytest.mark.parametrize("strategy", KERNELS)
+@pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_closed_forms_equal_the_counted_workload(strategy, data):
     graph = graph_of_degrees(data.draw(degree_lists), 400)
     n_cols = data.draw(st.sampled_from([1, 3, 16, 33, 64, 130, 300]))
-    check_against_workload(graph, strategy, n_cols, **data.draw(PARAMETERS[strategy]))
+    setting = data.draw(settings_of(strategy))
+    try:
+        closed_form(graph, strategy, n_cols, **setting)
+    except PartitionError:  # what does not go together is refused alike
+        with pytest.raises(PartitionError):
+            accelviz.plan(graph, strategy, n_cols, **setting)
+    else:
+        check_against_workload(graph, strategy, n_cols, **setting)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("strategy", KERNELS)
+@pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
 def test_closed_forms_on_every_graph(strategy, name):
     check_against_workload(GRAPHS[name](), strategy, 64)
 
@@ -123,17 +127,17 @@ def test_closed_forms_on_every_graph(strategy, name):
 @needs_compiler
 @pytest.mark.parametrize("n_cols", [3, 40])
 @pytest.mark.parametrize("name", ["isolated_ends", "wide"])
-@pytest.mark.parametrize("strategy", KERNELS)
+@pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
 def test_atomics_are_those_that_the_kernel_carries_out(strategy, name, n_cols):
-    variants = [{}]
-    if strategy == "accel_gcn":
-        variants += [{"max_block_warps": 2, "max_warp_nzs": 3}, {"partition": "warp"}]
-    if strategy == "gnnadvisor":
-        variants += [{"ngs": 3, "dw": 5, "block_warps": 3}]
+    own = strategy.parameters
+    # Each parameter at the first value worth a try, all of them at once.
+    tried = {name: each.tries[0] for name, each in own.items() if each.tries}
+    variants = [{}, tried, {"partition": "warp"}][: 3 if "partition" in own else 2]
     for parameters in variants:
         graph = MADE[name]()
         plan = accelviz.plan(graph, strategy, n_cols, **parameters)
-        counted = launch_traffic(plan, measure.features(graph.shape[1], n_cols))
+        inputs = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
+        counted = launch_traffic(plan, *inputs)
         atomics = counted[counted["kind"] == "atomic"].groupby("space", observed=False)
         floats = (atomics["bytes"].sum() / 4).to_dict()
         found = closed_form(graph, strategy, n_cols, **parameters)
@@ -147,15 +151,17 @@ def test_what_a_histogram_determines_and_what_it_does_not():
     whole = sweep(MADE["wide"](), strategies=accelviz.strategies()).set_index("strategy")
     same = table == whole
     missing = table.isna() & ~whole.isna()
-    parameters = ["max_block_warps", "max_warp_nzs"]
-    assert (same | missing | (table.isna() & whole.isna())).drop(columns=parameters).all(axis=None)
+    parameters = list(table.columns[: table.columns.get_loc("blocks")])
+    assert (same | missing | (table.isna() & whole.isna())).all(axis=None)
     assert not missing.loc[["accel_gcn", "fusegnn_gar"]].any(axis=None)
     assert missing.columns[missing.loc["gnnadvisor"]].tolist() == [
         *("idle_share", "rows_shared", "rows_cut", "shared_atomics", "global_atomics")
     ]
     assert missing.columns[missing.loc["graphblast"]].tolist() == ["idle_share"]
     assert table.loc["cusparse", list(STATISTICS)].isna().all()
-    assert table.loc["graphblast", parameters].isna().all()
+    assert table.loc["graphblast", parameters].dropna().to_dict() == {
+        "n_cols": 64, "block_warps": find_strategy("graphblast").defaults()["block_warps"]
+    }  # fmt: skip
 
 
 def test_a_sweep_has_every_combination_in_order():
@@ -192,6 +198,26 @@ def test_each_strategy_takes_the_parameters_that_it_has():
     assert partitions.tolist() == ["block", "warp"]
 
 
+def test_every_strategy_has_the_columns_that_it_says_are_worth_a_try():
+    for strategy in EVERY.values():
+        tried = {key: each.tries for key, each in strategy.parameters.items() if each.tries}
+        operation = strategy.operation.name
+        for key, values in tried.items():
+            fitting = [each for each in values if fits(strategy, **{key: each})]
+            table = sweep({1: 9, 40: 3}, strategy.name, operation=operation, **{key: fitting})
+            assert table.equals(sweep({1: 9, 40: 3}, strategy, **{key: fitting}))
+            assert table.columns.tolist() == ["strategy", "n_cols", *tried, *STATISTICS]
+            assert table[key].tolist() == fitting
+
+
+def fits(strategy, **setting):
+    try:
+        strategy.plan(MADE["one_node"](), 64, **setting)
+    except PartitionError:  # it does not go with a default
+        return False
+    return True
+
+
 def test_quartiles_are_those_of_the_warps_with_work():
     graph = MADE["all_degrees"]()
     loads = accelviz.plan(graph).workload().to_frame().groupby(["block", "warp"])["nz_count"].sum()
@@ -211,13 +237,15 @@ def test_sweeps_of_nothing(graph):
 
 
 class Halves(Strategy):
-    """Two warps: the first half of the rows and the second; as a student would write it."""
+    """Two warps: the first part of the rows and the rest; as a student would write it."""
 
+    operation = SPMM
     name = "halves"
+    parameters: ClassVar = {"part": Parameter(2, "where to cut", 9, tries=(2, 3, 4))}
 
-    def build(self, graph, n_cols):
+    def build(self, graph, n_cols, *, part):
         """Plan it."""
-        middle = graph.n_rows // 2
+        middle = graph.n_rows // part
 
         def workload(start, stop):
             rows = np.arange(graph.n_rows)
@@ -229,22 +257,16 @@ class Halves(Strategy):
                 graph.degrees,
             )
 
-        return Plan(
-            strategy=self.name,
-            graph=graph,
-            n_cols=n_cols,
-            parameters={},
-            matrix=graph,
-            launch=LaunchConfig((1, 1, 1), 2),
-            slice_workload=workload,
-            kernel=KernelSpec("halves.cu", "halves", {}, (), code="//"),
-        )
+        return Plan(graph.pattern, (Call(LaunchConfig((1, 1, 1), 2)),), workload)
 
 
 def test_a_strategy_without_a_closed_form_is_counted():
     found = sweep("cora", strategies=[Halves(), "accel_gcn"]).iloc[0]
     assert found["idle_share"] == accelviz.plan("cora", Halves()).statistics.idle_share > 0
     assert np.isnan(found["shared_atomics"])
+    swept = sweep("cora", Halves(), part=[2, 3])
+    assert swept.columns.tolist() == ["strategy", "n_cols", "part", *STATISTICS]
+    assert swept["part"].tolist() == [2, 3]
     with pytest.raises(ArgumentError, match="'halves' has no `summarize`.*the graph itself"):
         sweep({3: 4}, strategies=Halves())
 
@@ -259,7 +281,7 @@ def test_a_strategy_without_a_closed_form_is_counted():
         ({"max_block_warps": []}, ArgumentError, "max_block_warps: got no value"),
         ({"max_block_warps": 33}, PartitionError, "max_block_warps: got 33"),
         ({"max_warp_nzs": [4, 0]}, PartitionError, "max_warp_nzs: got 0"),
-        ({"max_warp_nzs": 2.5}, PartitionError, "an integer"),
+        ({"max_warp_nzs": 2.5}, PartitionError, "got 2.5. Expected: 1 to 65535"),
         ({"ngs": 3}, ArgumentError, "no strategy of this sweep has such a parameter"),
         ({"strategies": []}, ArgumentError, "strategies: got none"),
         ({"strategies": "magic"}, ArgumentError, "there is no 'magic'"),

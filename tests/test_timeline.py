@@ -26,7 +26,8 @@ from accelviz.analysis.schedule import (
 )
 from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
 from accelviz.executors import gpu_state
-from accelviz.plans import LaunchConfig, Plan
+from accelviz.plans import Call, LaunchConfig, Plan
+from accelviz.strategies import SPMM
 from accelviz.workload import Workload, nonzeros_per_warp
 from tests.graphs import GRAPHS
 
@@ -62,7 +63,8 @@ def plan_of(loads, tiles=(1, 1)):
         return Workload(*(column[kept] for column in columns))
 
     launch = LaunchConfig((len(loads), *tiles), loads.shape[1])
-    return Plan("made", graph, 1, {}, graph, launch, slice_workload)
+    call, widths = Call(launch), {"n_cols": 1}
+    return Plan(graph.pattern, (call,), slice_workload, operation=SPMM, widths=widths)
 
 
 def plain_schedule(durations, sms, blocks_per_sm):

@@ -27,7 +27,7 @@ def cora():
 def test_a_trace_shows_the_workload_of_its_block(cora):
     plan, X = cora
     for block in (0, 100, 251):
-        traced = trace(plan, X, block)
+        traced = trace(plan, X, block=block)
         assert (traced["block"] == block).all()
         values = traced[traced["array"] == "values"]
         work = plan.workload(block, block + 1)
@@ -44,7 +44,7 @@ def test_a_trace_shows_the_workload_of_its_block(cora):
 
 def test_lanes_of_a_request_are_neighbors(cora):
     plan, X = cora
-    found = requests(trace(plan, X, 100))
+    found = requests(trace(plan, X, block=100))
     gathers = found[found["array"] == "X"]
     assert (gathers["lanes"] == 32).all()
     assert (gathers["sectors"] == 4).all()  # 32 neighboring floats: coalesced
@@ -55,7 +55,7 @@ def test_lanes_of_a_request_are_neighbors(cora):
 
 def test_steps_are_in_program_order_for_every_lane(cora):
     plan, X = cora
-    traced = trace(plan, X, 251)
+    traced = trace(plan, X, block=251)
     for _, lane in traced.groupby(["warp", "lane"]):
         assert lane["step"].is_monotonic_increasing
     kinds = traced.groupby("step")[["line", "warp", "kind", "array"]].nunique()
@@ -65,7 +65,7 @@ def test_steps_are_in_program_order_for_every_lane(cora):
 def test_the_last_tile_of_columns_leaves_lanes_idle():
     graph = accelviz.load_graph("cora")
     plan = accelviz.plan(graph, n_cols=40)
-    found = requests(trace(plan, measure.features(graph.shape[1], 40), 3))
+    found = requests(trace(plan, measure.features(graph.shape[1], 40), block=3))
     assert set(found[found["array"] == "X"]["lanes"]) == {32, 8}
     assert set(found[found["array"] == "X"]["sectors"]) <= {1, 4, 5, 2}
 
@@ -87,7 +87,7 @@ def test_a_launch_reads_what_the_arithmetic_asks_for(cora):
 def test_tracing_changes_no_result():
     plan = accelviz.plan(GRAPHS["hub"](), n_cols=33)
     X = measure.features(plan.pattern.shape[1], 33)
-    total = trace(plan, X, range(int(np.prod(plan.launch.grid))))
+    total = trace(plan, X, block=range(int(np.prod(plan.launch.grid))))
     atomics = total[(total["array"] == "Y") & (total["kind"] == "atomic")]
     assert len(atomics)  # the hub's parts add up in global memory
     assert traffic(total)["requests"].sum() == total.groupby("block")["step"].nunique().sum()
@@ -157,9 +157,9 @@ def test_collisions_of_atomics():
 
 def test_blocks_that_there_are_not(cora):
     with pytest.raises(ArgumentError, match="block: got 252.*0 to 251"):
-        trace(*cora, 252)
-    assert trace(*cora, []).empty
-    assert list(trace(*cora, []).columns) == list(trace(*cora, 0).columns)
+        trace(*cora, block=252)
+    assert trace(*cora, block=[]).empty
+    assert list(trace(*cora, block=[]).columns) == list(trace(*cora, block=0).columns)
 
 
 def stream(offsets, *, block=0, kind="load", array="a"):
@@ -230,7 +230,7 @@ def test_a_set_associative_cache_against_a_plain_one():
 
 
 def test_named_gpus_and_what_is_none(cora):
-    traced = trace(*cora, range(0, 252, 10))
+    traced = trace(*cora, block=range(0, 252, 10))
     for name in GPUS:
         found = cache_hits(traced, name).set_index("array")
         assert 0 <= found.loc["X", "l1_hit_rate"] <= 1

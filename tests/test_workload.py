@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from accelviz.errors import PartitionError
-from accelviz.workload import Workload, check_cover, nonzeros_per_warp, spread, statistics
+from accelviz.partition.summary import statistics
+from accelviz.workload import Workload, check_cover, nonzeros_per_warp, spread
 
 ROW_POINTERS = np.array([0, 3, 3, 8])
 
@@ -19,7 +20,8 @@ GOOD = [(0, 0, 0, 0, 3), (0, 1, 2, 3, 2), (1, 1, 2, 5, 3)]
 def test_counted_by_hand():
     found = statistics([table(*GOOD[:2]), table(GOOD[2])], n_blocks=3, warps_per_block=2)
     assert (found.blocks, found.warps, found.busy_warps, found.nonzeros) == (3, 6, 3, 8)
-    assert found.nonzeros_per_warp == {0: 3, 2: 1, 3: 2}
+    loads = found.loads
+    assert (loads.nonzeros.tolist(), loads.warps.tolist(), loads.idle) == ([2, 3], [1, 2], 3)
     assert found.idle_warps == 0.5
     assert found.slots == 2 * 3 + 2 * 3  # both blocks take as long as a warp of three nonzeros
     assert found.idle_share == 1 - 8 / 12

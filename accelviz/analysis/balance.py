@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.partition.summary import PartitionSummary
+from accelviz.arrays import Longs
 from accelviz.plans import Plan
-from accelviz.workload import Workload, WorkloadStatistics, nonzeros_per_warp
+from accelviz.workload import Workload, nonzeros_per_warp
 
-Integers = npt.NDArray[np.int64]
 #: Nonzeros of the busiest warp up to which each number of nonzeros has a bin of its own.
 SINGLE_BINS = 40
 
@@ -33,12 +32,12 @@ class LoadMap:
     every : int
         Distance of the blocks shown; 1 means all of them.
     idle_share : float
-        Share of warp time spent idle or waiting, of the whole workload (`WorkloadStatistics`).
+        Share of warp time spent idle or waiting, of the whole workload.
     worker : str
         What a line of the map is, as `Strategy.worker` says.
     """
 
-    load: Integers
+    load: Longs
     n_blocks: int
     every: int
     idle_share: float
@@ -72,17 +71,18 @@ def load_map(
     """
     every = max(1, -(-n_blocks // max_columns))
     load = np.zeros((-(-n_blocks // every), warps_per_block), dtype=np.int64)
-    counted = WorkloadStatistics(blocks=n_blocks, warps=n_blocks * warps_per_block)
+    nonzeros = slots = 0
     for part in slices:
         if not len(part):
             continue
         per_warp = nonzeros_per_warp(part, warps_per_block)
-        counted.add(per_warp)
+        nonzeros += int(per_warp.sum())
+        slots += int(per_warp.max(axis=1, initial=0).sum()) * warps_per_block
         first = int(part.block[0])
         shown = per_warp[-first % every :: every]
         column = -(-first // every)
         load[column : column + len(shown)] = shown
-    return LoadMap(load, n_blocks, every, counted.idle_share, worker)
+    return LoadMap(load, n_blocks, every, 1.0 - nonzeros / slots if slots else 0.0, worker)
 
 
 def plan_load_map(plan: Plan, max_columns: int = 1200) -> LoadMap:
@@ -96,49 +96,7 @@ def plan_load_map(plan: Plan, max_columns: int = 1200) -> LoadMap:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class WarpTally:
-    """How many launched warps handle how many nonzeros each.
-
-    Attributes
-    ----------
-    nonzeros, warps : arrays of int64, shape (k,)
-        The numbers of nonzeros that occur, ascending and above 0, and how many warps have each.
-    idle : int or None
-        Launched warps without a nonzero; None if it is not known how many are launched.
-    """
-
-    nonzeros: Integers
-    warps: Integers
-    idle: int | None
-
-    @property
-    def mean(self) -> float:
-        """Mean nonzeros of the warps with work; 0 if there are none."""
-        busy = int(self.warps.sum())
-        return int(self.nonzeros @ self.warps) / busy if busy else 0.0
-
-    def binned(self, uppers: Integers) -> Integers:
-        """Count the warps with work in the bins of `load_bins`, shape (bins,)."""
-        counts = np.zeros(uppers.size, dtype=np.int64)
-        np.add.at(counts, np.searchsorted(uppers, self.nonzeros), self.warps)
-        return counts
-
-
-def warp_tally(statistics: WorkloadStatistics | PartitionSummary) -> WarpTally | None:
-    """Return the nonzeros of the warps; None where the degrees alone do not tell them."""
-    if isinstance(statistics, WorkloadStatistics):
-        items = sorted((n, warps) for n, warps in statistics.nonzeros_per_warp.items() if n)
-        table = np.array(items, dtype=np.int64).reshape(-1, 2)
-        return WarpTally(table[:, 0], table[:, 1], statistics.nonzeros_per_warp.get(0, 0))
-    if statistics.loads is None:
-        return None
-    nonzeros, warps = statistics.loads.nonzeros, statistics.loads.warps
-    launched = statistics.warps
-    return WarpTally(nonzeros, warps, None if launched is None else launched - int(warps.sum()))
-
-
-def load_bins(largest: int) -> Integers:
+def load_bins(largest: int) -> Longs:
     """Return the most nonzeros of each bin of a histogram of warps, ascending.
 
     Parameters

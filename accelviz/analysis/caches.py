@@ -13,26 +13,18 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from accelviz.analysis.traffic import LINE_BYTES, SECTOR_BYTES
-from accelviz.errors import ArgumentError
+from accelviz.analysis.traffic import LINE_BYTES, SECTOR_BYTES, Flags
+from accelviz.arrays import Longs
+from accelviz.errors import ArgumentError, checked_integer
 
 KIB, MIB = 1 << 10, 1 << 20
 
 
 @dataclass(frozen=True)
 class CacheLevel:
-    """One cache.
-
-    Attributes
-    ----------
-    size : int
-        Bytes.
-    ways : int
-        Lines of a set.
-    """
+    """A cache of `size` bytes, whose sets have `ways` lines."""
 
     size: int
     ways: int
@@ -104,22 +96,20 @@ def cache_hits(
         if gpu not in GPUS:
             raise ArgumentError("gpu", f"there is no {gpu!r}", ", ".join(GPUS))
         gpu = GPUS[gpu]
-    if blocks_per_sm < 1:
-        raise ArgumentError("blocks_per_sm", f"got {blocks_per_sm}", "1 or more")
+    checked_integer("blocks_per_sm", blocks_per_sm, error=ArgumentError)
     found = traced[traced["space"] == "global"]
-    blocks = found["block"].to_numpy()
+    blocks, steps, offset = (found[name].to_numpy() for name in ("block", "step", "offset"))
     sm = blocks % gpu.sms
     wave = blocks // gpu.sms // blocks_per_sm
-    order = np.lexsort((found["lane"], blocks, found["step"], wave))
+    order = np.lexsort((found["lane"], blocks, steps, wave))
     arrays, array_of = np.unique(found["array"].astype(str), return_inverse=True)
     # Arrays begin far from each other, so that no two share a line.
-    longest = int(found["offset"].max()) + LINE_BYTES if len(found) else LINE_BYTES
-    stride = -(-longest // LINE_BYTES) * LINE_BYTES
-    address = array_of * stride + found["offset"].to_numpy()
+    stride = (int(offset.max(initial=0)) // LINE_BYTES + 2) * LINE_BYTES
+    address = array_of * stride + offset
     counts = np.zeros((len(arrays), 4), dtype=np.int64)
     _replay(
         address[order] // SECTOR_BYTES,
-        (found["block"].to_numpy() << 32 | found["step"].to_numpy())[order],
+        (blocks << 32 | steps)[order],
         sm[order],
         array_of[order],
         (found["kind"] == "load").to_numpy()[order],
@@ -138,15 +128,9 @@ def cache_hits(
 
 @numba.njit(cache=True, nogil=True)
 def _replay(
-    sector: npt.NDArray[np.int64],
-    request: npt.NDArray[np.int64],
-    sm: npt.NDArray[np.int64],
-    array: npt.NDArray[np.int64],
-    load: npt.NDArray[np.bool_],
-    sms: int,
-    shape: npt.NDArray[np.int64],
-    counts: npt.NDArray[np.int64],
-) -> None:
+    sector: Longs, request: Longs, sm: Longs, array: Longs, load: Flags,
+    sms: int, shape: Longs, counts: Longs,
+) -> None:  # fmt: skip
     """Each distinct sector of a request is one access; lanes that share it share it."""
     l1_lines = np.full((sms, shape[0], shape[1]), -1, dtype=np.int64)
     l1_valid = np.zeros(l1_lines.shape, dtype=np.uint8)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.arrays import Longs
 from accelviz.errors import ArgumentError
 
 #: What a distribution with a long tail is cut at where it cannot be shown whole: so many of the
@@ -26,12 +27,12 @@ class DegreeBins:
         Rows with one of those degrees.
     """
 
-    low: npt.NDArray[np.int64]
-    high: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
+    low: Longs
+    high: Longs
+    rows: Longs
 
     @property
-    def widths(self) -> npt.NDArray[np.int64]:
+    def widths(self) -> Longs:
         """Degrees in each range."""
         return self.high - self.low + 1
 
@@ -64,9 +65,7 @@ class LongestRows:
     degree: int
 
 
-def checked_histogram(
-    degrees: npt.ArrayLike, rows: npt.ArrayLike
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def checked_histogram(degrees: npt.ArrayLike, rows: npt.ArrayLike) -> tuple[Longs, Longs]:
     """Return a degree histogram as two int64 arrays, shape (k,).
 
     Raises
@@ -76,12 +75,10 @@ def checked_histogram(
         not negative.
     """
     checked = np.atleast_1d(np.asarray(degrees)), np.atleast_1d(np.asarray(rows))
-    if checked[0].shape != checked[1].shape or checked[0].ndim != 1:
-        raise ArgumentError(
-            "rows",
-            f"shape {checked[1].shape} beside degrees of shape {checked[0].shape}",
-            "two 1-D arrays of one length, as DegreeHistogram has them",
-        )
+    shapes = [each.shape for each in checked]
+    if shapes[0] != shapes[1] or len(shapes[0]) != 1:
+        what = f"shape {shapes[1]} beside degrees of shape {shapes[0]}"
+        raise ArgumentError("rows", what, "two 1-D arrays of one length, as of DegreeHistogram")
     for name, values in zip(("degrees", "rows"), checked, strict=True):
         if values.size and (values.dtype.kind not in "iu" or values.min() < 0):
             raise ArgumentError(name, f"{values.dtype}, or one below 0", "integers from 0 up")
@@ -90,9 +87,7 @@ def checked_histogram(
     return checked[0].astype(np.int64), checked[1].astype(np.int64)
 
 
-def logarithmic_bins(
-    degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], *, per_octave: int = 4
-) -> DegreeBins:
+def logarithmic_bins(degrees: Longs, rows: Longs, *, per_octave: int = 4) -> DegreeBins:
     """Count rows in ranges of degrees that grow with the degree; rows of degree 0 are left out.
 
     Parameters
@@ -108,9 +103,7 @@ def logarithmic_bins(
     return _counted(degrees, rows, edges.astype(np.int64))
 
 
-def equal_bins(
-    degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], largest: int, *, most: int = 60
-) -> DegreeBins:
+def equal_bins(degrees: Longs, rows: Longs, largest: int, *, most: int = 60) -> DegreeBins:
     """Count the rows of degree 0 to `largest` in at most `most` ranges of equally many degrees.
 
     The last range may reach beyond `largest`; no longer row is counted in it.
@@ -121,9 +114,7 @@ def equal_bins(
     return _counted(degrees[kept], rows[kept], edges)
 
 
-def _counted(
-    degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], edges: npt.NDArray[np.int64]
-) -> DegreeBins:
+def _counted(degrees: Longs, rows: Longs, edges: Longs) -> DegreeBins:
     sums = np.zeros(edges.size - 1, dtype=np.int64)
     place = np.searchsorted(edges, degrees, side="right") - 1
     inside = (place >= 0) & (place < sums.size)
@@ -132,7 +123,7 @@ def _counted(
     return DegreeBins(edges[:-1][seen], edges[1:][seen] - 1, sums[seen])
 
 
-def end_of_body(degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> int:
+def end_of_body(degrees: Longs, rows: Longs) -> int:
     """Return the degree up to which a picture with linear axes shows something.
 
     The largest degree, or, where that is more than four times as large, the smallest one that 99 %
@@ -143,7 +134,7 @@ def end_of_body(degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> 
     return body if body > 0 and largest > _TAIL_TIMES * body else largest
 
 
-def degree_at(degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], share: float) -> int:
+def degree_at(degrees: Longs, rows: Longs, share: float) -> int:
     """Return the smallest degree that at least `share` (0 to 1) of the rows do not exceed."""
     below = np.cumsum(rows)
     if not below.size or not below[-1]:
@@ -152,7 +143,7 @@ def degree_at(degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], share
 
 
 def cumulative_shares(
-    degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
+    degrees: Longs, rows: Longs
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Add up the rows, and their nonzeros, from the smallest degree to the largest.
 
@@ -166,9 +157,7 @@ def cumulative_shares(
     return of_rows, of_nonzeros
 
 
-def longest_rows(
-    degrees: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], share: float = 0.01
-) -> LongestRows:
+def longest_rows(degrees: Longs, rows: Longs, share: float = 0.01) -> LongestRows:
     """Say what part of the nonzeros the longest rows hold.
 
     Parameters

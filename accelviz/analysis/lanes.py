@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from accelviz.analysis.traffic import SECTOR_BYTES
-from accelviz.errors import ArgumentError
+from accelviz.analysis.traffic import SECTOR_BYTES, changes
+from accelviz.arrays import Longs
+from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.operation import FLOAT_BYTES
 
-Integers = npt.NDArray[np.int64]
-_FLOAT_BYTES = 4
-#: Sectors are gathered where fewer than one in so many of those between them are touched.
+#: Gaps between sectors are left out where so many times as many sectors lie there as are touched.
 _SPARSE = 2
 
 
@@ -46,8 +46,7 @@ def column_visits(traced: pd.DataFrame, n_cols: int, *, array: str = "X") -> pd.
     ArgumentError
         If `n_cols` is below 1.
     """
-    if n_cols < 1:
-        raise ArgumentError("n_cols", f"got {n_cols}", "1 or more")
+    checked_integer("n_cols", n_cols, error=ArgumentError)
     found = traced[(traced["array"] == array).to_numpy(bool)]
     numbers = {name: found[name].to_numpy(np.int64) for name in ("block", "warp", "lane", "index")}
     return pd.DataFrame(
@@ -57,28 +56,19 @@ def column_visits(traced: pd.DataFrame, n_cols: int, *, array: str = "X") -> pd.
             "turn": _turns(numbers["block"], numbers["warp"], found["step"].to_numpy(np.int64)),
             "row": numbers["index"] // n_cols,
             "column": numbers["index"] % n_cols,
-            "columns": found["bytes"].to_numpy(np.int64) // _FLOAT_BYTES,
+            "columns": found["bytes"].to_numpy(np.int64) // FLOAT_BYTES,
         }
     )
 
 
-def _turns(block: Integers, warp: Integers, step: Integers) -> Integers:
+def _turns(block: Longs, warp: Longs, step: Longs) -> Longs:
     """Count the steps of each warp of each block, from 0."""
     order = np.lexsort((step, warp, block))
-    warps = np.stack([block, warp])[:, order]
-    another = _changes(warps)
-    request = np.cumsum(another | _changes(step[order]))
+    another = changes(block[order], warp[order])
+    request = np.cumsum(another | changes(step[order]))
     turn = np.empty(step.size, dtype=np.int64)
     turn[order] = request - request[np.flatnonzero(another)][np.cumsum(another) - 1]
     return turn
-
-
-def _changes(columns: Integers) -> npt.NDArray[np.bool_]:
-    """Return where a record differs from the one before it; the first one does."""
-    columns = np.atleast_2d(columns)
-    changed = np.ones(columns.shape[1], dtype=bool)
-    changed[1:] = (columns[:, 1:] != columns[:, :-1]).any(axis=0)
-    return changed
 
 
 def column_runs(visits: pd.DataFrame) -> pd.DataFrame:
@@ -99,7 +89,7 @@ def column_runs(visits: pd.DataFrame) -> pd.DataFrame:
     ordered = visits.sort_values([*keys, "column", "lane"], kind="stable")
     column = ordered["column"].to_numpy()
     end = column + ordered["columns"].to_numpy()
-    begins = _changes(ordered[keys].to_numpy().T)
+    begins = changes(*ordered[keys].to_numpy().T)
     begins[1:] |= column[1:] > end[:-1]
     first = np.flatnonzero(begins)
     found = ordered.iloc[first][["block", "warp", "turn", "row", "column"]].reset_index(drop=True)
@@ -168,7 +158,7 @@ def _covered(runs: pd.DataFrame, keys: list[str]) -> pd.Series:
     ordered = runs.sort_values([*keys, "column"], kind="stable")
     begin = ordered["column"].to_numpy()
     end = begin + ordered["columns"].to_numpy()
-    group = np.cumsum(_changes(ordered[keys].to_numpy().T))
+    group = np.cumsum(changes(*ordered[keys].to_numpy().T))
     # The end of all earlier runs of the group: shifted by group, one running maximum serves all.
     reach = int(end.max(initial=0)) + 1
     before = np.maximum.accumulate(np.append(0, (end + group * reach)[:-1])) - group * reach
@@ -176,7 +166,7 @@ def _covered(runs: pd.DataFrame, keys: list[str]) -> pd.Series:
     return pd.Series(fresh).groupby(group).sum()
 
 
-def request_numbers(traced: pd.DataFrame) -> Integers:
+def request_numbers(traced: pd.DataFrame) -> Longs:
     """Count the requests of a trace from 0, in the order in which they are made.
 
     Returns
@@ -187,7 +177,7 @@ def request_numbers(traced: pd.DataFrame) -> Integers:
     block, step = (traced[name].to_numpy(np.int64) for name in ("block", "step"))
     order = np.lexsort((step, block))
     number = np.empty(block.size, dtype=np.int64)
-    number[order] = np.cumsum(_changes(np.stack([block, step])[:, order])) - 1
+    number[order] = np.cumsum(changes(block[order], step[order])) - 1
     return number
 
 
@@ -207,22 +197,15 @@ def sector_runs(traced: pd.DataFrame) -> pd.DataFrame:
         `array`, `sector` (of the array, from 0), `first` and `last` byte in the sector, and
         `begins`, True for the first run of its request in its sector. In ascending order.
     """
-    table = pd.DataFrame(
-        {
-            "request": request_numbers(traced),
-            "warp": traced["warp"].to_numpy(np.int64),
-            "kind": traced["kind"].to_numpy(),
-            "array": traced["array"].to_numpy(),
-            "offset": traced["offset"].to_numpy(np.int64),
-            "bytes": traced["bytes"].to_numpy(np.int64),
-        }
-    )
-    table = table.drop_duplicates(["request", "offset", "bytes"])
+    table = traced[["warp", "kind", "array", "offset", "bytes"]]
+    table = table.astype(dict.fromkeys(("warp", "offset", "bytes"), np.int64))
+    table = table.assign(request=request_numbers(traced))
+    table.drop_duplicates(["request", "offset", "bytes"])
     table = table.sort_values(["request", "offset"], kind="stable", ignore_index=True)
     offset = table["offset"].to_numpy()
     end = offset + table["bytes"].to_numpy()
     sector = offset // SECTOR_BYTES
-    begins = _changes(np.stack([table["request"].to_numpy(), sector]))
+    begins = changes(table["request"], sector)
     parted = begins.copy()
     parted[1:] |= offset[1:] > end[:-1]
     first = np.flatnonzero(parted)
@@ -244,35 +227,37 @@ class Places:
     touched : array of int64, shape (k,)
         The sectors that are touched, ascending.
     gathered : bool
-        Whether only these have a place, one after the other, because most of those between them
-        are not touched. If not, all from the first to the last have.
+        Whether only these have a place. If not, the untouched ones between them have one, too.
     """
 
-    touched: Integers
+    touched: Longs
     gathered: bool
 
     @classmethod
-    def of(cls, sectors: Integers) -> Places:
+    def of(cls, sectors: Longs) -> Places:
         """Give places to these sectors, repetitions allowed."""
         touched = np.unique(sectors)
-        spanned = int(touched[-1] - touched[0]) + 1 if touched.size else 0
-        return cls(touched, touched.size * _SPARSE < spanned)
+        return cls(touched, touched.size * _SPARSE < _span(touched))
 
     @property
     def spanned(self) -> int:
         """Sectors from the first touched one to the last."""
-        return int(self.touched[-1] - self.touched[0]) + 1 if self.touched.size else 0
+        return _span(self.touched)
 
     @property
     def n(self) -> int:
         """Places there are."""
         return self.touched.size if self.gathered else self.spanned
 
-    def find(self, sectors: Integers) -> Integers:
+    def find(self, sectors: Longs) -> Longs:
         """Return the place of each of these sectors, from 0; all must be touched ones."""
         if self.gathered:
             return np.searchsorted(self.touched, sectors)
         return sectors - self.touched[0] if self.touched.size else sectors
+
+
+def _span(touched: Longs) -> int:
+    return int(touched[-1] - touched[0]) + 1 if touched.size else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,8 +275,8 @@ class SectorMap:
         The last line and column may have fewer.
     """
 
-    moved: Integers
-    asked: Integers
+    moved: Longs
+    asked: Longs
     places_per_line: int
     requests_per_column: int
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelviz.analysis.balance import LoadMap
+from accelviz.analysis.balance import LoadMap, load_map
 from accelviz.errors import ArgumentError
 from accelviz.plans import Plan
 from accelviz.plans.plan import SLICE_BLOCKS
-from accelviz.workload import Workload, nonzeros_per_warp
+from accelviz.workload import Workload
 
 #: Warps up to which a workload is read at once rather than block by block.
 _AT_ONCE = 4096
@@ -26,7 +26,7 @@ class RowPlace:
     row : int
         Of the caller's graph.
     place : int
-        The same row of the matrix that the kernel walks (`Plan.matrix`).
+        The same row of the matrix that the kernel walks (`Plan.walked`).
     degree : int
         Its nonzeros.
     first_nz : int
@@ -120,17 +120,11 @@ def sampled_loads(plan: Plan, most: int = 160) -> LoadMap:
     """
     n_blocks, warps = plan.launch.n_blocks, plan.workers_per_block
     every = max(1, -(-n_blocks // most))
-    shown = np.arange(0, n_blocks, every)
-    load = np.zeros((shown.size, warps), dtype=np.int64)
     if n_blocks * warps <= _AT_ONCE:
-        work = plan.workload()
-        whole = np.zeros((n_blocks, warps), dtype=np.int64)
-        if len(work):
-            counted = nonzeros_per_warp(work, warps)
-            whole[work.block[0] : work.block[0] + len(counted)] = counted
-        load = whole[::every]
+        load = load_map([plan.workload()], n_blocks, warps, n_blocks or 1).load[::every]
     else:
-        for i, block in enumerate(shown.tolist()):
-            work = plan.workload(block, block + 1)
-            load[i] = np.bincount(work.warp, weights=work.nz_count, minlength=warps)
+        blocks = (plan.workload(block, block + 1) for block in range(0, n_blocks, every))
+        load = np.stack(
+            [np.bincount(each.warp, each.nz_count, warps).astype(np.int64) for each in blocks]
+        )
     return LoadMap(load, n_blocks, every, float("nan"), plan.strategy.worker)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -11,7 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from accelviz.analysis.balance import example_blocks
-from accelviz.errors import ArgumentError
+from accelviz.arrays import Ints, Longs
+from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans import Plan
 from accelviz.workload import Workload
 
@@ -34,8 +36,8 @@ class OwnershipMap:
     counts : array of int64, shape (rows of cells, columns of cells)
         Nonzeros in each cell. They add up to the matrix's.
     mean_block : array of float64, the shape of `counts`
-        Mean over a cell's nonzeros of the number of their block; NaN where there is none. In a map
-        that is `exact`, the block itself.
+        Mean over a cell's nonzeros of the number of their block; NaN where a cell has no nonzero.
+        In a map that is `exact`, the block itself.
     shape : tuple of int
         Rows and columns of the matrix. Cell i begins at row `ceil(i * rows / cells)`.
     n_blocks : int
@@ -52,7 +54,7 @@ class OwnershipMap:
         Their names.
     """
 
-    counts: npt.NDArray[np.int64]
+    counts: Longs
     mean_block: npt.NDArray[np.float64]
     shape: tuple[int, int]
     n_blocks: int
@@ -86,8 +88,7 @@ def ownership_map(plan: Plan, *, cells: int = 150, order: str = "caller") -> Own
     PartitionError
         If the plan is a library's, which does not say which block does what.
     """
-    if cells < 1:
-        raise ArgumentError("cells", f"got {cells}", "1 or more")
+    checked_integer("cells", cells, error=ArgumentError)
     if order not in ORDERS:
         raise ArgumentError("order", f"got {order!r}", " or ".join(map(repr, ORDERS)))
     n_rows, n_cols = plan.walked.shape
@@ -98,48 +99,26 @@ def ownership_map(plan: Plan, *, cells: int = 150, order: str = "caller") -> Own
     blocks = rows_apart = 0
     for part in plan.workload_slices():
         found = _count_cells(
-            part.block,
-            part.row,
-            part.nz_start,
-            part.nz_count,
-            place,
-            plan.walked.column_indices,
-            n_cols,
-            counts,
-            block_sums,
-            block_squares,
-        )
+            part.block, part.row, part.nz_start, part.nz_count, place, plan.walked.column_indices,
+            n_cols, counts, block_sums, block_squares,
+        )  # fmt: skip
         blocks, rows_apart = blocks + found[0], rows_apart + found[1]
     with np.errstate(invalid="ignore"):
         mean = block_sums / counts
     work = counts > 0
     variance = (block_squares - block_sums * mean)[work].sum() / max(1, int(counts.sum()))
-    return OwnershipMap(
-        counts,
-        mean,
-        (n_rows, n_cols),
-        plan.launch.n_blocks,
-        order,
-        rows_apart / blocks if blocks else 0.0,
-        float(np.sqrt(max(0.0, variance))),
-        plan.name,
-        plan.pattern.name,
-    )
+    apart = rows_apart / blocks if blocks else 0.0
+    spread = float(np.sqrt(max(0.0, variance)))
+    names, n_blocks = (plan.name, plan.pattern.name), plan.launch.n_blocks
+    return OwnershipMap(counts, mean, (n_rows, n_cols), n_blocks, order, apart, spread, *names)
 
 
 @numba.njit(cache=True, nogil=True)
 def _count_cells(
-    block: npt.NDArray[np.int64],
-    row: npt.NDArray[np.int32],
-    nz_start: npt.NDArray[np.int64],
-    nz_count: npt.NDArray[np.int32],
-    place: npt.NDArray[np.int32],
-    column_indices: npt.NDArray[np.int32],
-    n_cols: int,
-    counts: npt.NDArray[np.int64],
-    block_sums: npt.NDArray[np.int64],
-    block_squares: npt.NDArray[np.float64],
-) -> tuple[int, int]:
+    block: Longs, row: Ints, nz_start: Longs, nz_count: Ints,
+    place: Ints, column_indices: Ints, n_cols: int,
+    counts: Longs, block_sums: Longs, block_squares: npt.NDArray[np.float64],
+) -> tuple[int, int]:  # fmt: skip
     """Add some whole blocks to the cells; return how many have work, and the sum of their rows."""
     blocks = rows_apart = 0
     current, low, high = -1, 0, -1
@@ -232,8 +211,7 @@ def assignment(
     PartitionError
         If the plan is a library's, which does not say which warp does what.
     """
-    if most_rows < 1:
-        raise ArgumentError("most_rows", f"got {most_rows}", "1 or more")
+    checked_integer("most_rows", most_rows, error=ArgumentError)
     everything = blocks is None and plan.walked.n_rows <= most_rows
     if everything:
         work = plan.workload()
@@ -254,15 +232,11 @@ def assignment(
     runs = runs.merge(shown, on=["block", "row"])
     runs = runs[runs.groupby("row").cumcount() < MOST_RUNS].reset_index(drop=True)
     rows = np.arange(plan.walked.n_rows) if everything else np.unique(runs["row"])
+    degree = pointers[rows + 1] - pointers[rows]
+    of_rows = {"row": rows, "caller_row": plan.output_rows[rows], "degree": degree}
     return Assignment(
         runs,
-        pd.DataFrame(
-            {
-                "row": rows,
-                "caller_row": plan.output_rows[rows],
-                "degree": pointers[rows + 1] - pointers[rows],
-            }
-        ),
+        pd.DataFrame(of_rows),
         of_block.reset_index(),
         plan.launch.n_blocks,
         plan.walked.n_rows,
@@ -274,28 +248,19 @@ def assignment(
     )
 
 
-def _quota(rows: npt.NDArray[np.int64], most_rows: int) -> int:
+def _quota(rows: Longs, most_rows: int) -> int:
     """Return how many rows of a block fit, at least 1, if all have at most `most_rows`."""
-    low, high = 1, max(1, int(rows.max(initial=1)))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if np.minimum(rows, middle).sum() <= most_rows:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    counts = range(1, max(1, int(rows.max(initial=1))) + 1)
+    return max(1, bisect_right(counts, most_rows, key=lambda n: int(np.minimum(rows, n).sum())))
 
 
 def _checked(plan: Plan, blocks: int | Iterable[int]) -> list[int]:
-    asked = [blocks] if isinstance(blocks, int | np.integer) else blocks
-    n_blocks = plan.launch.n_blocks
+    last = plan.launch.n_blocks - 1
     chosen: set[int] = set()
-    for block in asked:
-        if isinstance(block, bool) or not isinstance(block, int | np.integer):
-            raise ArgumentError("blocks", f"got {block!r}", "block numbers")
-        if not 0 <= block < n_blocks:
-            raise ArgumentError("blocks", f"there is no block {block}", f"0 to {n_blocks - 1:,}")
-        chosen.add(int(block))
+    for block in [blocks] if isinstance(blocks, int | np.integer) else blocks:
+        chosen.add(checked_integer("blocks", block, least=-(1 << 63), error=ArgumentError))
+        if not 0 <= block <= last:
+            raise ArgumentError("blocks", f"there is no block {block}", f"0 to {last:,}")
         if len(chosen) > MOST_BLOCKS:
             raise ArgumentError("blocks", f"more than {MOST_BLOCKS}", f"at most {MOST_BLOCKS}")
     return sorted(chosen)
@@ -357,15 +322,9 @@ def _others_of_row(plan: Plan, block: int) -> set[int]:
 
 @numba.njit(cache=True, nogil=True)
 def _best_of_degree(
-    block: npt.NDArray[np.int64],
-    warp: npt.NDArray[np.int32],
-    row: npt.NDArray[np.int32],
-    nz_count: npt.NDArray[np.int32],
-    degrees: npt.NDArray[np.int64],
-    warps_per_block: int,
-    best: npt.NDArray[np.int64],
-    busiest: npt.NDArray[np.int64],
-) -> None:
+    block: Longs, warp: Ints, row: Ints, nz_count: Ints,
+    degrees: Longs, warps_per_block: int, best: Longs, busiest: Longs,
+) -> None:  # fmt: skip
     """Note, for each degree, the block with that largest degree that has most warps with work."""
     last_seen = np.full(warps_per_block, -1, dtype=np.int64)
     busy = largest = 0

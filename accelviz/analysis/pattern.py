@@ -8,7 +8,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import ArgumentError
+from accelviz.arrays import Longs
+from accelviz.errors import ArgumentError, checked_integer
 from accelviz.graph import Graph
 
 
@@ -24,7 +25,7 @@ class PatternMap:
         Rows and columns of the matrix. Cell i begins at row `ceil(i * rows / cells)`.
     """
 
-    counts: npt.NDArray[np.int64]
+    counts: Longs
     shape: tuple[int, int]
 
 
@@ -36,8 +37,7 @@ def pattern_map(graph: Graph, *, cells: int = 200) -> PatternMap:
     ArgumentError
         If `cells` is below 1.
     """
-    if cells < 1:
-        raise ArgumentError("cells", f"got {cells}", "1 or more")
+    checked_integer("cells", cells, error=ArgumentError)
     counts = np.zeros((min(cells, graph.shape[0]), min(cells, graph.shape[1])), dtype=np.int64)
     _count_cells(graph.row_pointers, graph.column_indices, graph.shape[1], counts)
     return PatternMap(counts, graph.shape)
@@ -45,10 +45,7 @@ def pattern_map(graph: Graph, *, cells: int = 200) -> PatternMap:
 
 @numba.njit(cache=True, nogil=True)
 def _count_cells(
-    row_pointers: npt.NDArray[np.int64],
-    column_indices: npt.NDArray[np.int32],
-    n_cols: int,
-    counts: npt.NDArray[np.int64],
+    row_pointers: Longs, column_indices: npt.NDArray[np.int32], n_cols: int, counts: Longs
 ) -> None:
     n_rows = row_pointers.size - 1
     for row in range(n_rows):

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from accelviz.errors import ArgumentError
+from accelviz.arrays import Longs
+from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans import Plan
 from accelviz.workload import nonzeros_per_warp
 
@@ -23,8 +24,6 @@ from accelviz.workload import nonzeros_per_warp
 NANOSECONDS, NONZEROS = "ns", "nonzeros"
 #: What a block without work takes in a prediction, in nonzeros: to come and go is not free.
 IDLE_BLOCK = 1
-
-Integers = npt.NDArray[np.int64]
 
 
 def block_times(table: pd.DataFrame) -> pd.DataFrame:
@@ -56,9 +55,8 @@ def block_times(table: pd.DataFrame) -> pd.DataFrame:
     key = tile * (block.max(initial=0) + 1) + block
     if np.any(key[1:] < key[:-1]):
         order = np.argsort(key, kind="stable")
-        tile, block, sm, begin, end, key = (
-            each[order] for each in (tile, block, sm, begin, end, key)
-        )
+        recorded = (tile, block, sm, begin, end, key)
+        tile, block, sm, begin, end, key = (each[order] for each in recorded)
     first = np.flatnonzero(np.diff(key, prepend=-1))
     sm = sm[first]
     start = np.minimum.reduceat(begin, first) if first.size else begin
@@ -103,22 +101,14 @@ def predicted_timeline(plan: Plan, sms: int, blocks_per_sm: int) -> pd.DataFrame
         If the plan is a library's, which does not say what its blocks do.
     """
     for name, value in (("sms", sms), ("blocks_per_sm", blocks_per_sm)):
-        if value < 1:
-            raise ArgumentError(name, f"got {value}", "1 or more")
+        checked_integer(name, value, error=ArgumentError)
     busiest = _per_block(plan, lambda per_warp: per_warp.max(axis=1, initial=0))
     duration = np.maximum(busiest, IDLE_BLOCK)
     tiles = plan.launch.grid[1] * plan.launch.grid[2]
     start, lane = _hand_out(duration, tiles, sms * blocks_per_sm)
-    blocks = np.arange(duration.size)
-    found = _table(
-        np.repeat(np.arange(tiles), duration.size),
-        np.tile(blocks, tiles),
-        # The first blocks go to the SMs in turn, as on a GPU, not all to the first SM.
-        lane % sms,
-        lane // sms,
-        start,
-        start + np.tile(duration, tiles),
-    )
+    tile, block = np.divmod(np.arange(start.size), max(duration.size, 1))
+    # The first blocks go to the SMs in turn, as on a GPU, not all to the first SM.
+    found = _table(tile, block, lane % sms, lane // sms, start, start + np.tile(duration, tiles))
     found.attrs = {"sms": sms, "blocks_per_sm": blocks_per_sm, "unit": NONZEROS}
     return found
 
@@ -146,8 +136,8 @@ class TimelineSummary:
     busy_share : float
         Share of the SMs' time in which they had at least one block, 0 to 1.
     tail : int
-        From the moment when the first SM ran out of work for good until the end, in `unit`. An SM
-        that never had a block ran out at the start.
+        From when the first SM had its last block behind it until the end, in `unit`; all of the
+        time where an SM never had a block.
     imbalance : float
         When the last SM ended over when they ended on average; 1 is perfect balance.
     unit : str
@@ -198,7 +188,7 @@ def timeline_summary(blocks: pd.DataFrame, sms: int | None = None) -> TimelineSu
     )
 
 
-def sm_finishes(blocks: pd.DataFrame, sms: int | None = None) -> Integers:
+def sm_finishes(blocks: pd.DataFrame, sms: int | None = None) -> Longs:
     """Return when each SM ended its last block, from the start of the launch; 0 without a block.
 
     Parameters
@@ -268,11 +258,8 @@ def timeline_unit(blocks: pd.DataFrame) -> str:
     """
     unit = blocks.attrs.get("unit")
     if unit not in (NANOSECONDS, NONZEROS):
-        raise ArgumentError(
-            "blocks",
-            f"attrs['unit'] is {unit!r}",
-            "a table from block_times or predicted_timeline, its attrs kept",
-        )
+        wanted = "a table from block_times or predicted_timeline, its attrs kept"
+        raise ArgumentError("blocks", f"attrs['unit'] is {unit!r}", wanted)
     return str(unit)
 
 
@@ -284,17 +271,17 @@ def _sm_count(blocks: pd.DataFrame, sms: int | None) -> int:
     return int(count)
 
 
-def _columns(blocks: pd.DataFrame) -> tuple[Integers, Integers, Integers]:
+def _columns(blocks: pd.DataFrame) -> tuple[Longs, Longs, Longs]:
     sm, start, stop = (blocks[name].to_numpy(np.int64) for name in ("sm", "start", "stop"))
     return sm, start, stop
 
 
-def _table(*columns: Integers) -> pd.DataFrame:
+def _table(*columns: Longs) -> pd.DataFrame:
     names = ("tile", "block", "sm", "slot", "start", "stop")
     return pd.DataFrame(dict(zip(names, columns, strict=True)))
 
 
-def _per_block(plan: Plan, reduce: Callable[[Integers], Integers]) -> Integers:
+def _per_block(plan: Plan, reduce: Callable[[Longs], Longs]) -> Longs:
     """Reduce the nonzeros per warp of each block of one tile, slice by slice."""
     found = np.zeros(plan.launch.n_blocks, dtype=np.int64)
     for part in plan.workload_slices():
@@ -306,7 +293,7 @@ def _per_block(plan: Plan, reduce: Callable[[Integers], Integers]) -> Integers:
 
 
 @numba.njit(cache=True, nogil=True)
-def _pack(sm: Integers, start: Integers, stop: Integers) -> Integers:
+def _pack(sm: Longs, start: Longs, stop: Longs) -> Longs:
     """Give each block, in order of SM and start, the first slot of its SM that is free."""
     slot = np.empty(sm.size, np.int64)
     free_from = np.empty(32, np.int64)
@@ -327,7 +314,7 @@ def _pack(sm: Integers, start: Integers, stop: Integers) -> Integers:
 
 
 @numba.njit(cache=True, nogil=True)
-def _hand_out(duration: Integers, tiles: int, slots: int) -> Any:
+def _hand_out(duration: Longs, tiles: int, slots: int) -> Any:
     """Give each block in turn to the slot that is free first, of several to the lowest."""
     start = np.empty(tiles * duration.size, np.int64)
     slot = np.empty_like(start)
@@ -339,7 +326,7 @@ def _hand_out(duration: Integers, tiles: int, slots: int) -> Any:
 
 
 @numba.njit(cache=True, nogil=True)
-def _busy(sm: Integers, start: Integers, stop: Integers) -> int:
+def _busy(sm: Longs, start: Longs, stop: Longs) -> int:
     """Sum the time in which SMs have a block, the blocks being in order of SM and start."""
     total, until = 0, 0
     for i in range(sm.size):

@@ -12,20 +12,17 @@ import pandas as pd
 
 from accelviz.analysis.sweep import STATISTICS
 from accelviz.errors import ArgumentError
-from accelviz.partition.block_level import MAX_BLOCK_WARPS, MAX_WARP_NZS
+from accelviz.strategies import find_strategy
 
-#: What the paper's authors published.
+#: The setting that Accel-GCN's authors published: its defaults of what is worth trying.
 PUBLISHED: Mapping[str, Any] = {
-    "max_block_warps": MAX_BLOCK_WARPS,
-    "max_warp_nzs": MAX_WARP_NZS,
+    name: each.default for name, each in find_strategy("accel_gcn").parameters.items() if each.tries
 }
-#: Statistics of which less is better. Of the others neither more nor less is.
-LESS_IS_BETTER = frozenset(
-    (
-        *("idle_warps", "idle_share", "largest", "imbalance", "metadata_bytes"),
-        *("rows_shared", "rows_cut", "shared_atomics", "global_atomics"),
-    )
-)
+#: Statistics that are better the smaller they are; the others are neither good nor bad.
+LESS_IS_BETTER = {
+    *("idle_warps", "idle_share", "largest", "imbalance", "metadata_bytes"),
+    *("rows_shared", "rows_cut", "shared_atomics", "global_atomics"),
+}
 BETTER = ("lowest", "highest", "neither")
 
 
@@ -36,8 +33,8 @@ class Best:
     Attributes
     ----------
     row : Series, optional
-        The best one; of equal ones that with the fewest blocks. None where no row has a value or
-        neither more nor less is better.
+        The best; of equal rows the one with the fewest blocks. None where no row has a value, or
+        where values are neither good nor bad.
     equal : int
         How many other rows have the same value.
     """
@@ -53,8 +50,8 @@ class Line:
     Attributes
     ----------
     key : mapping of str to object
-        What the line has in common and others have not: parameter to value, those that its
-        strategy does not have left out.
+        Parameters that tell the line from others, and their values, as far as its strategy has
+        them.
     rows : DataFrame
         In ascending order of x; one row, without x, if the strategy has no such parameter.
     constant : bool
@@ -138,7 +135,7 @@ def direction(value: str, better: str | None) -> str:
     Raises
     ------
     ArgumentError
-        If `better` is none of them. None asks for what is known of the statistic.
+        If `better` is another word. None asks for what is known of the statistic.
     """
     if better is None:
         return "lowest" if value in LESS_IS_BETTER else "neither"
@@ -162,7 +159,7 @@ def best(table: pd.DataFrame, value: str, better: str) -> Best:
 def at_setting(
     table: pd.DataFrame, value: str, setting: Mapping[str, Any] | None
 ) -> pd.Series | None:
-    """Return the first row that has these parameters and a value, None if there is none."""
+    """Return the first row that has these parameters and a value; None if no row has."""
     if not setting or not set(setting) <= set(table.columns):
         return None
     rows = table[table[value].notna()]
@@ -189,12 +186,9 @@ def lines(table: pd.DataFrame, x: str, by: str | None = None) -> list[Line]:
         If two rows of a line have the same x.
     """
     others = [name for name in telling(table) if name != x]
-    if by is not None:
-        if by not in table:
-            raise ArgumentError("by", f"no column {by!r}", ", ".join(others) or "none varies")
-        keys = [by]
-    else:
-        keys = others
+    if by is not None and by not in table:
+        raise ArgumentError("by", f"no column {by!r}", ", ".join(others) or "none varies")
+    keys = others if by is None else [by]
     groups = table.groupby(keys, dropna=False, sort=False) if keys else [((), table)]
     found = []
     for values, rows in groups:
@@ -205,9 +199,8 @@ def lines(table: pd.DataFrame, x: str, by: str | None = None) -> list[Line]:
             found.append(Line(key, along, constant=False))
         constant = rows[rows[x].isna()]
         if len(constant) > 1:
-            raise ArgumentError(
-                "table", f"{len(constant)} rows of {_text(key)} without {x}", "one, or another `by`"
-            )
+            what = f"{len(constant)} rows of {_text(key)} without {x}"
+            raise ArgumentError("table", what, "one, or another `by`")
         if len(constant):
             found.append(Line(key, constant, constant=True))
     return found

@@ -14,9 +14,8 @@ from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.ordering import DegreeHistogram, RowDegrees
 from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Strategy
-from accelviz.strategies import find_strategy
-from accelviz.strategies import plan as make_plan
+from accelviz.plans import Operation, Strategy
+from accelviz.strategies import SPMM, find_strategy
 
 #: The statistics of a setting, in the order of the table's columns.
 STATISTICS = (
@@ -24,17 +23,14 @@ STATISTICS = (
     *("warp_nzs_mean", "warp_nzs_q1", "warp_nzs_median", "warp_nzs_q3", "largest", "imbalance"),
     *("metadata_bytes", "rows_shared", "rows_cut", "shared_atomics", "global_atomics"),
 )
-#: Parameters that have a column in every table.
-_ALWAYS = ("max_block_warps", "max_warp_nzs")
 
 
 def sweep(
     graph: Any,
-    *,
-    max_block_warps: int | Iterable[int] | None = None,
-    max_warp_nzs: int | Iterable[int] | None = None,
     strategies: str | Strategy | Iterable[str | Strategy] = "accel_gcn",
     n_cols: int | Iterable[int] = 64,
+    *,
+    operation: str | Operation | None = None,
     **parameters: Any,
 ) -> pd.DataFrame:
     """Say what partitions do to a graph, exactly, without building a workload.
@@ -43,23 +39,24 @@ def sweep(
     ----------
     graph : Graph, anything `load_graph` takes, DegreeHistogram, or mapping of int to int
         The matrix, or `{degree: rows}`: how many rows have each degree.
-    max_block_warps, max_warp_nzs : int or iterable of int, optional
-        The settings of the block-level partition (section III-C of Accel-GCN), in all combinations;
-        the strategy's defaults if not given.
     strategies : str, Strategy or iterable of them
         Names from `accelviz.strategies()`, or objects of your own class.
     n_cols : int or iterable of int
         Columns of X. They matter to atomics, and to strategies that partition by columns.
+    operation : str or Operation, optional
+        What the strategies compute: "spmm" if not given, unless the first is an object, which has
+        an operation of its own.
     **parameters
-        Any other parameters of the strategies, one value or an iterable (a str is one value). A
-        strategy takes those that it has.
+        The strategies' parameters, such as `max_block_warps` and `max_warp_nzs` of Accel-GCN: one
+        value or an iterable (a str is one value), in all combinations. A strategy takes those that
+        it has, and its defaults for the others.
 
     Returns
     -------
     DataFrame
         A row for each strategy and combination of its own parameters, with the columns `strategy`,
-        `n_cols`, `max_block_warps`, `max_warp_nzs`, the other parameters that were given (<NA>
-        where a strategy has none of that name), and
+        `n_cols`, the parameters that are worth trying (those with `Parameter.tries`), the others
+        that were given (<NA> where a strategy has none of that name or chooses by a rule), and
 
         - `blocks`, `warps`, `busy_warps`: launched for one tile of columns, and warps with work;
         - `idle_warps`: share of the launched warps without work, 0 to 1;
@@ -96,31 +93,25 @@ def sweep(
     0                4     700       0.094
     1               12     252       0.340
     """
-    name, source, rows = _opened(graph)
-    chosen = _strategies(strategies)
-    asked = {
-        "max_block_warps": max_block_warps,
-        "max_warp_nzs": max_warp_nzs,
-        **parameters,
-    }
-    given = {key: _values(key, value) for key, value in asked.items() if value is not None}
+    name, source = _opened(graph)
+    chosen = _strategies(strategies, operation)
+    given = {key: _values(key, value) for key, value in parameters.items() if value is not None}
     columns = _values("n_cols", n_cols)
-    known = [strategy.defaults() for strategy in chosen]
+    known = [{**each.operation.widths, **each.defaults()} for each in chosen]
     for key in given:
         if not any(key in own for own in known):
-            raise ArgumentError(
-                key,
-                "no strategy of this sweep has such a parameter",
-                ", ".join(dict.fromkeys(itertools.chain.from_iterable(known))) or "none at all",
-            )
+            there = dict.fromkeys(key for own in known for key in own if key != "n_cols")
+            wanted = ", ".join(there) or "none at all"
+            raise ArgumentError(key, "no strategy of this sweep has such a parameter", wanted)
+    tried = [key for each in chosen for key, own in each.parameters.items() if own.tries]
+    shown = tuple(dict.fromkeys([*tried, *given]))
     lines = []
-    shown = tuple(dict.fromkeys([*_ALWAYS, *given]))
     for strategy, own in zip(chosen, known, strict=True):
         varied = {key: values for key, values in given.items() if key in own}
         for count in columns:
             for setting in itertools.product(*varied.values()):
                 parameter = dict(zip(varied, setting, strict=True))
-                found = _summary(strategy, source, rows, count, parameter)
+                found = summary(strategy, source, count, parameter)
                 effective = {**own, **parameter}
                 settings = (effective.get(key, pd.NA) for key in shown)
                 lines.append((strategy.name, count, *settings, *_figures(found)))
@@ -131,20 +122,21 @@ def sweep(
     return table
 
 
-def _opened(graph: Any) -> tuple[str, Graph | None, RowDegrees]:
+def _opened(graph: Any) -> tuple[str, Graph | RowDegrees]:
     if isinstance(graph, DegreeHistogram):
-        return "degrees", None, RowDegrees(graph)
+        return "degrees", RowDegrees(graph)
     if isinstance(graph, Mapping):
-        return "degrees", None, RowDegrees(DegreeHistogram.counted(graph))
+        return "degrees", RowDegrees(DegreeHistogram.counted(graph))
     loaded = load_graph(graph)
-    return loaded.name, loaded, RowDegrees.of(loaded)
+    return loaded.name, loaded
 
 
-def _strategies(wanted: Any) -> list[Strategy]:
+def _strategies(wanted: Any, operation: str | Operation | None) -> list[Strategy]:
     several: list[Any] = [wanted] if isinstance(wanted, str | Strategy | type) else list(wanted)
     if not several:
         raise ArgumentError("strategies", "got none", "at least one")
-    return [find_strategy(each) for each in several]
+    own: Operation = getattr(several[0], "operation", SPMM)
+    return [find_strategy(each, operation or own) for each in several]
 
 
 def _values(name: str, value: Any) -> list[Any]:
@@ -156,46 +148,39 @@ def _values(name: str, value: Any) -> list[Any]:
     return values
 
 
-def _summary(
-    strategy: Strategy,
-    graph: Graph | None,
-    rows: RowDegrees,
-    n_cols: int,
-    parameters: Mapping[str, Any],
+def summary(
+    strategy: Strategy, graph: Graph | RowDegrees, n_cols: int, parameters: Mapping[str, Any]
 ) -> PartitionSummary:
+    """Say what a strategy does to a graph: in closed form if it has one, else by counting.
+
+    Nothing is known of a library.
+
+    Raises
+    ------
+    ArgumentError
+        If the strategy has no closed form and there are only degrees to go by.
+    """
+    rows = graph if isinstance(graph, RowDegrees) else RowDegrees.of(graph)
     found = strategy.closed_form(rows, n_cols, **parameters)
     if found is not None:
         return found
-    if graph is None:
+    if isinstance(graph, RowDegrees):
+        unknown = f"{strategy.name!r} has no `summarize`, so degrees alone do not say what it does"
         raise ArgumentError(
-            "strategies",
-            f"{strategy.name!r} has no `summarize`, so degrees alone do not say what it does",
-            "the graph itself, whose workload can be counted",
+            "strategies", unknown, "the graph itself, whose workload can be counted"
         )
-    made = make_plan(graph, strategy, n_cols, **parameters)
-    if not made.has_workload:
-        return PartitionSummary()
-    return PartitionSummary.counted(made.statistics, made.metadata_bytes)
+    made = strategy.plan(graph, n_cols, **parameters)
+    return made.statistics if made.has_workload else PartitionSummary()
 
 
-def _figures(found: PartitionSummary) -> tuple[float, ...]:
-    nan = float("nan")
-    return (
-        *(nan if value is None else value for value in (found.blocks, found.warps)),
-        *(found.busy_warps, found.idle_warps, found.idle_share, found.mean),
-        *(found.quantile(share) for share in (0.25, 0.5, 0.75)),
-        *(found.largest, found.imbalance),
-        *(
-            nan if value is None else value
-            for value in (
-                found.metadata_bytes,
-                found.rows_shared,
-                found.rows_cut,
-                found.shared_atomics,
-                found.global_atomics,
-            )
-        ),
+def _figures(found: PartitionSummary) -> list[float]:
+    quartiles = (found.quantile(share) for share in (0.25, 0.5, 0.75))
+    figures = (
+        *(found.blocks, found.warps, found.busy_warps, found.idle_warps, found.idle_share),
+        *(found.mean, *quartiles, found.largest, found.imbalance, found.metadata_bytes),
+        *(found.rows_shared, found.rows_cut, found.shared_atomics, found.global_atomics),
     )
+    return [float("nan") if each is None else each for each in figures]
 
 
 def _whole(column: pd.Series) -> pd.Series:

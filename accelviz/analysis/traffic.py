@@ -7,9 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from accelviz.arrays import Longs
 from accelviz.executors.emulator import trace
 from accelviz.plans import Plan
 
+Flags = npt.NDArray[np.bool_]
 #: Bytes of a sector and of a cache line of every NVIDIA GPU since Pascal.
 SECTOR_BYTES, LINE_BYTES = 32, 128
 #: Shared memory: banks, and bytes of a word of a bank.
@@ -42,10 +44,8 @@ def requests(traced: pd.DataFrame) -> pd.DataFrame:
         - `collisions`: lanes of an atomic whose address another lane of the request has too.
     """
     ordered = traced.sort_values(["block", "step", "lane"], kind="stable")
-    key = ordered[["block", "step"]].to_numpy()
-    begins = np.ones(len(key), dtype=bool)
-    begins[1:] = (key[1:] != key[:-1]).any(axis=1)
-    bounds = np.append(np.flatnonzero(begins), len(key)).astype(np.int64)
+    begins = changes(*(ordered[name] for name in ("block", "step")))
+    bounds = np.append(np.flatnonzero(begins), len(ordered)).astype(np.int64)
     first = ordered.iloc[bounds[:-1]].reset_index(drop=True)
     counted = _count(
         bounds,
@@ -112,14 +112,16 @@ def _summed(table: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
+def changes(*columns: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Return where a record differs from the one before it in some column; the first one does."""
+    table = np.stack([np.asarray(column) for column in columns])
+    changed = np.ones(table.shape[1], dtype=bool)
+    changed[1:] = (table[:, 1:] != table[:, :-1]).any(axis=0)
+    return changed
+
+
 @numba.njit(cache=True, nogil=True)
-def _count(
-    bounds: npt.NDArray[np.int64],
-    offset: npt.NDArray[np.int64],
-    size: npt.NDArray[np.int64],
-    shared: npt.NDArray[np.bool_],
-    atomic: npt.NDArray[np.bool_],
-) -> npt.NDArray[np.int64]:
+def _count(bounds: Longs, offset: Longs, size: Longs, shared: Flags, atomic: Flags) -> Longs:
     """Bytes, sectors, lines, wavefronts and collisions of each request."""
     counted = np.zeros((bounds.size - 1, 5), dtype=np.int64)
     for request in range(bounds.size - 1):
@@ -137,7 +139,7 @@ def _count(
 
 
 @numba.njit(cache=True, nogil=True)
-def _wavefronts(offset: npt.NDArray[np.int64], size: int) -> int:
+def _wavefronts(offset: Longs, size: int) -> int:
     """Count passes through the banks; wide accesses go a half or a quarter warp at a time."""
     words = max(1, size // BANK_BYTES)
     lanes = BANKS // words

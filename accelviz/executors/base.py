@@ -101,10 +101,7 @@ class Executor(Protocol):
 
 def ready(plan: Plan, executor: Executor) -> ReadyPlan:
     """Return the plan made ready on a device, which the plan keeps."""
-    if executor.name not in plan.ready:
-        plan.ready[executor.name] = executor.prepare(plan)
-    made: ReadyPlan = plan.ready[executor.name]
-    return made
+    return plan.ready.get(executor.name, lambda: executor.prepare(plan))
 
 
 def no_kernel(plan: Plan) -> str | None:
@@ -190,8 +187,11 @@ class Operands:
             right = ", ".join(f"{axis} = {self.sizes[axis]}" for axis in operand.axes)
             what = f"shape {array.shape} for {self._about}"
             raise ArgumentError(name, what, f"shape {wanted}: {right}")
-        if operand.of_nonzeros and not own and not there and not np.isfinite(array).all():
-            raise ArgumentError(name, "some are NaN or infinite", "finite weights only")
+        if operand.of_nonzeros and not own and not there:
+            with np.errstate(over="ignore"):
+                array = array.astype(np.float32, copy=False)
+            if not np.isfinite(array).all():
+                raise ArgumentError(name, "some are NaN or infinite", "finite weights only")
         if not there and array.dtype == np.float32 and array.flags.c_contiguous:
             return self._place(array)
         return xp.ascontiguousarray(xp.asarray(array), dtype=np.float32)

@@ -20,7 +20,7 @@ Cases = str | Iterable[str] | Mapping[str, str]
 #: What two times must have in common to be divided by each other.
 CELL = ["run", "hardware", "device", "graph", "fingerprint", "columns", "dtype", "state"]
 _NEEDED = [*CELL, "graph_kind", "strategy", "parameters", "median_us"]
-#: What of it one number may not be averaged over.
+#: What is the same in everything that is averaged into a number.
 _ONE = ("hardware", "device", "state")
 #: Table II's ranges of column counts: above the first and up to the second, 16 included.
 RANGES = ((15, 32), (32, 64), (64, 96), (96, 128))
@@ -64,7 +64,7 @@ def selected(table: pd.DataFrame, case: str) -> pd.DataFrame:
 
 
 def labelled(table: pd.DataFrame, cases: Cases | None = None) -> pd.DataFrame:
-    """Return one time for each case in each cell, named as the caller wants.
+    """Return a time for each case in each cell, named as the caller wants.
 
     Parameters
     ----------
@@ -90,11 +90,8 @@ def labelled(table: pd.DataFrame, cases: Cases | None = None) -> pd.DataFrame:
         rows = rows[rows["median_us"].notna()]
         settings = rows.groupby(CELL, dropna=False)["parameters"].nunique()
         if (settings > 1).any():
-            raise ArgumentError(
-                "case",
-                f"{case!r} was measured with several settings: {_some(rows['parameters'])}",
-                f"which of them, as in '{case} key=value'",
-            )
+            several = f"{case!r} was measured with several settings: {_some(rows['parameters'])}"
+            raise ArgumentError("case", several, f"which of them, as in '{case} key=value'")
         parts.append(rows.drop_duplicates(CELL).assign(strategy=name))
     return pd.concat(parts, ignore_index=True) if parts else table.iloc[:0]
 
@@ -132,9 +129,8 @@ def speedups(table: pd.DataFrame, baseline: str, cases: Cases | None = None) -> 
     DataFrame
         A row for each case, graph, column count and state, with the columns `strategy` (the name),
         `baseline_us`, `median_us` and `speedup` beside those that say what was measured. Of several
-        runs the latest counts. `attrs["dropped"]` counts the times that have none of the baseline
-        in their run, same graph, columns and state, to be divided by: there is no falling back on
-        another run.
+        runs the latest counts. `attrs["dropped"]` counts the times that are left out because their
+        run did not measure the baseline on the same graph, columns and state.
 
     Raises
     ------
@@ -164,7 +160,7 @@ def speedups(table: pd.DataFrame, baseline: str, cases: Cases | None = None) -> 
 
 
 def geometric_mean(values: npt.ArrayLike) -> float:
-    """Return the geometric mean of positive numbers, the mean of ratios; NaN of none.
+    """Return the geometric mean of positive numbers, as ratios need; NaN if there is no number.
 
     Raises
     ------
@@ -248,16 +244,16 @@ def overall(found: pd.DataFrame) -> pd.DataFrame:
     """
     lines: dict[str, dict[str, Any]] = {}
     for strategy, graphs in by_graph(found).groupby("strategy", sort=False):
-        best = graphs.loc[graphs["speedup"].idxmax()]
-        worst = graphs.loc[graphs["speedup"].idxmin()]
+        ordered = graphs.sort_values("speedup", kind="stable")
+        speedup, graph = ordered["speedup"].to_numpy(), ordered["graph"].to_numpy()
         lines[str(strategy)] = {
-            "speedup": geometric_mean(graphs["speedup"]),
+            "speedup": geometric_mean(speedup),
             "graphs": len(graphs),
-            "losses": int((graphs["speedup"] < 1).sum()),
-            "highest": best["speedup"],
-            "highest_graph": best["graph"],
-            "lowest": worst["speedup"],
-            "lowest_graph": worst["graph"],
+            "losses": int((speedup < 1).sum()),
+            "highest": speedup[-1],
+            "highest_graph": graph[-1],
+            "lowest": speedup[0],
+            "lowest_graph": graph[0],
         }
     return pd.DataFrame.from_dict(lines, orient="index")
 
@@ -286,14 +282,8 @@ def table_two(found: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for low, high in RANGES:
         part = found.loc[(found["columns"] > low) & (found["columns"] <= high), "speedup"]
-        lines.append(
-            {
-                "average": 100 * geometric_mean(part),
-                "max": 100 * part.max(),
-                "min": 100 * part.min(),
-                "cases": len(part),
-            }
-        )
+        share = {"average": geometric_mean(part), "max": part.max(), "min": part.min()}
+        lines.append({**{name: 100 * value for name, value in share.items()}, "cases": len(part)})
     return pd.DataFrame(lines, index=pd.Index(RANGE_NAMES, name="columns"))
 
 

@@ -97,7 +97,7 @@ def timing(
     -----
     The prediction holds everything but the warp time equal. What it leaves out is what matters
     more often than not: memory, caches, and the blocks that an SM can hold
-    (`benchmarks/warp_time.py` compares the two for many settings).
+    (`benchmarks/measure/warp_time.py` compares the two for many settings).
     """
     times = times[(times["strategy"] == strategy.name) & (times["columns"] == n_cols)]
     if times.empty:

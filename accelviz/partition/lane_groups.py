@@ -17,8 +17,8 @@ from accelviz.errors import PartitionError
 from accelviz.ordering import DegreeHistogram
 from accelviz.partition.block4 import FIELD_LIMIT, INT4_BYTES, ceil_div, decoded
 from accelviz.partition.block_level import BlockSetting, RowPatterns
-from accelviz.partition.summary import PartitionSummary
-from accelviz.workload import Loads, Workload
+from accelviz.partition.summary import Loads, PartitionSummary
+from accelviz.workload import Workload
 
 #: A block's first nonzero is an unsigned 32-bit word.
 MOST_NONZEROS = (1 << 32) - 1

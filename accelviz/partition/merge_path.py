@@ -18,8 +18,8 @@ import numpy as np
 
 from accelviz.arrays import Ints, Longs
 from accelviz.ordering import RowDegrees
-from accelviz.partition.summary import PartitionSummary, slots_of
-from accelviz.workload import Loads, Workload, spread
+from accelviz.partition.summary import Loads, PartitionSummary, slots_of
+from accelviz.workload import Workload, spread
 
 
 def merge_path_partition(row_pointers: Longs, warp_items: int) -> Ints:

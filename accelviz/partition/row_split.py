@@ -6,8 +6,8 @@ import numpy as np
 
 from accelviz.arrays import Longs
 from accelviz.ordering import RowDegrees
-from accelviz.partition.summary import PartitionSummary, slots_of
-from accelviz.workload import Loads, Workload
+from accelviz.partition.summary import Loads, PartitionSummary, slots_of
+from accelviz.workload import Workload
 
 
 def row_workload(

@@ -1,18 +1,91 @@
-"""What a partition does to a graph, in a few numbers that need no workload."""
+"""What a partition does to a graph, in a few numbers: counted, or in closed form."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from accelviz.arrays import Longs
-from accelviz.workload import Balance, Loads, WorkloadStatistics
+from accelviz.workload import Workload, nonzeros_per_warp
 
 
 @dataclass(frozen=True, eq=False)
-class PartitionSummary(Balance):
+class Loads:
+    """How many warps handle how many nonzeros each.
+
+    Attributes
+    ----------
+    nonzeros : array of int64, shape (k,)
+        Nonzeros of a warp, ascending, above 0.
+    warps : array of int64, shape (k,)
+        How many warps have each of them.
+    idle : int, optional
+        Launched warps without a nonzero; None if it is not known how many are launched.
+    """
+
+    nonzeros: Longs
+    warps: Longs
+    idle: int | None = None
+
+    @property
+    def busy(self) -> int:
+        """Warps with work."""
+        return int(self.warps.sum())
+
+    @property
+    def mean(self) -> float:
+        """Mean nonzeros of the warps with work; 0 if there are none."""
+        return int(self.nonzeros @ self.warps) / self.busy if self.busy else 0.0
+
+    def binned(self, uppers: Longs) -> Longs:
+        """Count the warps with work in bins, shape (bins,), given the most nonzeros of each bin."""
+        counts = np.zeros(uppers.size, dtype=np.int64)
+        np.add.at(counts, np.searchsorted(uppers, self.nonzeros), self.warps)
+        return counts
+
+    @classmethod
+    def counted(cls, warps: Longs) -> Loads:
+        """Take `warps[n]` warps with `n` nonzeros; those with none are left out."""
+        nonzeros = np.flatnonzero(warps)
+        nonzeros = nonzeros[nonzeros > 0]
+        return cls(nonzeros, warps[nonzeros])
+
+    @classmethod
+    def of_warps(cls, nonzeros: Longs) -> Loads:
+        """Count warps given one by one; those without a nonzero are left out."""
+        return cls(*np.unique(nonzeros[nonzeros > 0], return_counts=True))
+
+    @classmethod
+    def gathered(cls, nonzeros: Longs, warps: Longs) -> Loads:
+        """Add up the warps of entries with equally many nonzeros."""
+        distinct, place = np.unique(nonzeros, return_inverse=True)
+        sums = np.zeros(distinct.size, dtype=np.int64)
+        np.add.at(sums, place, warps)
+        work = (distinct > 0) & (sums > 0)
+        return cls(distinct[work], sums[work])
+
+    @classmethod
+    def of_shares(cls, rows: Longs, row_nzs: Longs, share: Longs) -> Loads:
+        """Cut `rows` rows of `row_nzs` nonzeros into warps of `share`; the last has the rest."""
+        others = np.maximum(-(-row_nzs // share) - 1, 0)
+        last = row_nzs - others * share
+        return cls.gathered(np.append(share, last), np.append(rows * others, rows))
+
+    def quantile(self, share: float) -> float:
+        """Return the nonzeros that at least this share of the warps does not exceed.
+
+        NaN if there is no warp.
+        """
+        if not self.warps.size:
+            return float("nan")
+        below = np.cumsum(self.warps)
+        return float(self.nonzeros[np.searchsorted(below, share * below[-1])])
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionSummary:
     """What a partition does to a graph; None where the degrees that were given do not say it.
 
     A histogram says how many rows have each degree, not in which order they come. Where a partition
@@ -48,23 +121,83 @@ class PartitionSummary(Balance):
     shared_atomics: int | None = None
     global_atomics: int | None = None
 
-    @cached_property
-    def statistics(self) -> WorkloadStatistics | None:
-        """The same as counted from a workload; None unless blocks, loads and slots are known."""
-        if self.blocks is None or self.warps is None or self.loads is None or self.slots is None:
-            return None
-        idle = self.warps - int(self.loads.warps.sum())
-        tally = dict(zip(self.loads.nonzeros.tolist(), self.loads.warps.tolist(), strict=True))
-        tally = {0: idle, **tally} if idle else tally
-        return WorkloadStatistics(self.blocks, self.warps, self.slots, tally)
+    def __post_init__(self) -> None:
+        if self.loads is not None and self.warps is not None:
+            loads = replace(self.loads, idle=self.warps - self.loads.busy)
+            object.__setattr__(self, "loads", loads)
 
-    @classmethod
-    def counted(
-        cls, statistics: WorkloadStatistics, metadata_bytes: int | None = None
-    ) -> PartitionSummary:
-        """Take over what was counted from a workload, which does not say how sums meet."""
-        known = statistics.blocks, statistics.warps, statistics.slots, statistics.loads
-        return cls(*known, metadata_bytes)
+    @property
+    def busy_warps(self) -> float:
+        """Warps that have at least one nonzero; NaN if not known."""
+        return float("nan") if self.loads is None else self.loads.busy
+
+    @property
+    def nonzeros(self) -> float:
+        """Nonzeros covered; NaN if not known."""
+        return float("nan") if self.loads is None else int(self.loads.nonzeros @ self.loads.warps)
+
+    @property
+    def idle_warps(self) -> float:
+        """Share of the launched warps that have nothing to do, 0 to 1; NaN if not known."""
+        if self.warps is None:
+            return float("nan")
+        return 1.0 - self.busy_warps / self.warps if self.warps else 0.0
+
+    @property
+    def idle_share(self) -> float:
+        """Share of warp time spent idle or waiting for the block's busiest warp; NaN if unknown."""
+        if self.slots is None:
+            return float("nan")
+        return 1.0 - self.nonzeros / self.slots if self.slots else 0.0
+
+    @property
+    def largest(self) -> float:
+        """Nonzeros of the busiest warp; NaN if not known."""
+        return float("nan") if self.loads is None else int(self.loads.nonzeros.max(initial=0))
+
+    @property
+    def mean(self) -> float:
+        """Mean nonzeros of the warps with work; NaN if not known, or if there are none."""
+        return self.nonzeros / self.busy_warps if self.busy_warps else float("nan")
+
+    @property
+    def imbalance(self) -> float:
+        """Busiest warp's nonzeros over the mean of the warps with work; 1 is perfect balance."""
+        return self.largest / self.mean if self.busy_warps else 1.0
+
+    def quantile(self, share: float) -> float:
+        """Return `Loads.quantile` of the warps with work; NaN if not known."""
+        return float("nan") if self.loads is None else self.loads.quantile(share)
+
+
+def statistics(slices: Iterable[Workload], n_blocks: int, warps_per_block: int) -> PartitionSummary:
+    """Count a workload, one slice of whole blocks at a time.
+
+    Parameters
+    ----------
+    slices : iterable of Workload
+        Together the whole workload, each of them whole blocks (`Plan.workload_slices()`).
+    n_blocks : int
+        Blocks launched, those without a record included.
+    warps_per_block : int
+        Warps launched in each block.
+
+    Returns
+    -------
+    PartitionSummary
+        A workload does not say how sums meet: atomics and the rows that are shared or cut are None.
+    """
+    slots = 0
+    counted = [Loads.counted(np.zeros(1, dtype=np.int64))]
+    for part in slices:
+        per_warp = nonzeros_per_warp(part, warps_per_block)
+        slots += int(per_warp.max(axis=1, initial=0).sum()) * warps_per_block
+        counted.append(Loads.counted(np.bincount(per_warp.ravel())))
+    nonzeros, warps = (
+        np.concatenate([getattr(each, name) for each in counted]) for name in ("nonzeros", "warps")
+    )
+    loads = Loads.gathered(nonzeros, warps)
+    return PartitionSummary(n_blocks, n_blocks * warps_per_block, slots, loads)
 
 
 def slots_of(per_warp: Longs, block_warps: int) -> int:

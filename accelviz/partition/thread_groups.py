@@ -9,50 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from accelviz.arrays import Ints, Longs
+from accelviz.arrays import Longs
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import row_workload
-from accelviz.partition.summary import PartitionSummary
-from accelviz.workload import Loads, Workload, spread
+from accelviz.partition.summary import Loads, PartitionSummary
+from accelviz.workload import Workload, spread
 
 
 def thread_groups(block_size: int, n_cols: int) -> int:
     """Return the groups of a block: max(floor(T / m), 1), the paper's `stride`."""
     return max(1, block_size // n_cols)
-
-
-def coo_rows(row_pointers: Longs) -> Ints:
-    """Spell out the row of each nonzero, which COO stores and CSR does not.
-
-    Returns
-    -------
-    array of int32, shape (nnz,)
-        The paper's `tarInd`.
-    """
-    rows = np.arange(row_pointers.size - 1, dtype=np.int32)
-    return np.repeat(rows, np.diff(row_pointers))
-
-
-def edge_workload(rows: Ints, groups: int, start: int, stop: int) -> Workload:
-    """Return blocks `start` to `stop` - 1 where each group of a block has one edge.
-
-    Parameters
-    ----------
-    rows : array of int32, shape (nnz,)
-        The row of each nonzero, as of `coo_rows`.
-    groups, start, stop : int
-
-    Returns
-    -------
-    Workload
-        A record for each nonzero; its `warp` is the group.
-    """
-    last = min(stop * groups, rows.size)
-    first = min(start * groups, last)
-    edges = np.arange(first, last)
-    return Workload(
-        edges // groups, edges % groups, rows[first:last], edges, np.ones(edges.size, np.int32)
-    )
 
 
 def vertex_workload(row_pointers: Longs, groups: int, start: int, stop: int) -> Workload:
@@ -71,31 +37,6 @@ def vertex_workload(row_pointers: Longs, groups: int, start: int, stop: int) -> 
     row = start + owner
     counts = np.minimum(degrees, 1)[owner]
     return Workload(row, place % groups, row, row_pointers[row] + place, counts)
-
-
-def edge_summary(rows: RowDegrees, n_cols: int, groups: int) -> PartitionSummary:
-    """Give each of a block's groups one nonzero, and add every product by an atomic."""
-    nnz = rows.histogram.nnz
-    blocks = -(-nnz // groups)
-    shared = cut = None
-    if rows.row_pointers is not None:
-        begin, end = rows.row_pointers[:-1], rows.row_pointers[1:]
-        work = end > begin
-        begin, last = begin[work], end[work] - 1
-        boundaries = last // groups - begin // groups
-        cut = int(np.count_nonzero(boundaries))
-        shared = int(np.count_nonzero(last - begin > boundaries))
-    return PartitionSummary(
-        blocks=blocks,
-        warps=blocks * groups,
-        slots=blocks * groups,
-        loads=Loads.gathered(np.array([1]), np.array([nnz])),
-        metadata_bytes=0,
-        rows_shared=shared,
-        rows_cut=cut,
-        shared_atomics=0,
-        global_atomics=nnz * n_cols,
-    )
 
 
 def vertex_summary(rows: RowDegrees, groups: int) -> PartitionSummary:

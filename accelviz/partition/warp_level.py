@@ -16,8 +16,8 @@ from accelviz.ordering import RowDegrees
 from accelviz.partition.block4 import WORD_LIMIT, ceil_div
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.metadata import MetadataLine, word_lines
-from accelviz.partition.summary import PartitionSummary
-from accelviz.workload import Loads, Workload
+from accelviz.partition.summary import Loads, PartitionSummary
+from accelviz.workload import Workload
 
 
 def warp_partition(row_pointers: Longs, max_warp_nzs: int) -> Ints:

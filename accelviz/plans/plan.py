@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,10 @@ import numpy.typing as npt
 from accelviz.errors import PartitionError
 from accelviz.graph import Pattern
 from accelviz.ordering import Permutation
+from accelviz.partition.summary import PartitionSummary, statistics
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
-from accelviz.workload import Workload, WorkloadStatistics, check_cover, statistics
+from accelviz.store import Store
+from accelviz.workload import Workload, check_cover
 
 if TYPE_CHECKING:
     from accelviz.plans.operation import Operation
@@ -169,17 +171,18 @@ class Plan:
             yield slice_workload(start, min(start + blocks, self.launch.n_blocks))
 
     @cached_property
-    def ready(self) -> dict[str, Any]:
+    def ready(self) -> Store:
         """What executors made of this plan, by device, kept so that it is made once.
 
         None of it may refer to the plan, so that a plan's memory is freed with the plan.
         """
-        return {}
+        return Store()
 
     @cached_property
-    def statistics(self) -> WorkloadStatistics:
+    def statistics(self) -> PartitionSummary:
         """Blocks, warps, idle share and balance, counted from the workload."""
-        return statistics(self.workload_slices(), self.launch.n_blocks, self.workers_per_block)
+        counted = statistics(self.workload_slices(), self.launch.n_blocks, self.workers_per_block)
+        return replace(counted, metadata_bytes=self.metadata_bytes)
 
     def check(self) -> None:
         """Refuse a workload that does not cover every nonzero of `walked` exactly once.

@@ -44,6 +44,8 @@ class Parameter:
         Values that are worth trying: for sweeps, sliders and `tune`.
     why : str
         Why there is nothing beyond the range.
+    rule : bool
+        Whether None is a value too, for which a rule chooses. It is where None is the default.
     """
 
     default: Any
@@ -53,6 +55,7 @@ class Parameter:
     choices: tuple[Any, ...] = ()
     tries: tuple[Any, ...] = ()
     why: str = ""
+    rule: bool = False
 
     def checked(self, name: str, value: Any) -> Any:
         """Return the value, integers as Python's.
@@ -62,7 +65,7 @@ class Parameter:
         PartitionError
             If it is out of range or no choice.
         """
-        if value is None and self.default is None:
+        if value is None and (self.rule or self.default is None):
             return None
         if self.choices:
             # True is not 1 here, and a list is no choice either.

@@ -1,11 +1,17 @@
-"""Pictures: data in, Axes out. Nothing is computed here that a number could be wrong in."""
+"""Pictures: data in, Axes out. Nothing is computed here that a number could be wrong in.
+
+- `ax` says where to draw, or `axes`, one for each panel; a new figure if not given. That is what
+  the functions return. In a notebook a new figure has alt text.
+- `table`, where times are drawn, is the results of one machine, with the columns of
+  `measure.records.COLUMNS`. `state` says which times: "warm" or "cold" ones.
+- A strategy in such a table is named as a case of `measure.comparison`.
+"""
 
 from __future__ import annotations
 
 from accelviz.plots.assignment import block_assignment
 from accelviz.plots.degrees import degree_histogram, degree_shares
 from accelviz.plots.graphs import graph_card, locality_brackets, nonzero_pattern
-from accelviz.plots.grids import limit_grid, speedup_grid
 from accelviz.plots.lanes import lane_map
 from accelviz.plots.loads import block_close_ups, load_maps, warp_loads
 from accelviz.plots.measured import speedup_bars, speedup_ranges, time_against_columns
@@ -26,7 +32,6 @@ __all__ = [
     "degree_shares",
     "graph_card",
     "lane_map",
-    "limit_grid",
     "load_maps",
     "locality_brackets",
     "metadata_layout",
@@ -35,7 +40,6 @@ __all__ = [
     "roofline",
     "sm_timeline",
     "speedup_bars",
-    "speedup_grid",
     "speedup_ranges",
     "sweep_heatmap",
     "sweep_lines",

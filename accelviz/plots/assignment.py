@@ -38,20 +38,15 @@ _LINE_OF_TEXT = 9.0
 def block_assignment(shown: Assignment, *, ax: Axes | None = None) -> Axes:
     """Draw rows as runs of their nonzeros, coloured by the block that handles them.
 
+    A line for each row, in the order in which the kernel walks them. Colours are blocks, shades the
+    warps within; a warp's number is written where there is room. Grey nonzeros belong to blocks
+    that are not shown. Where short rows meet long ones, the axis has a square-root scale, which its
+    label says.
+
     Parameters
     ----------
     shown : Assignment
         From `assignment`: a whole small graph, or some blocks of a large one, which it says.
-    ax : Axes, optional
-        Where to draw; a new figure if not given.
-
-    Returns
-    -------
-    Axes
-        A line for each row, in the order in which the kernel walks them. Colours are blocks, shades
-        the warps within; a warp's number is written where there is room. Grey nonzeros belong to
-        blocks that are not shown. Where short rows meet long ones, the axis has a square-root
-        scale, which its label says.
     """
     rows, runs = shown.rows, shown.runs
     reach = _reach(shown)
@@ -106,13 +101,8 @@ def _horizontal(ax: Axes, shown: Assignment, low: int, high: int) -> None:
     shortest = shown.rows["degree"][shown.rows["degree"] > 0].min()
     label = "nonzeros of the row"
     if span > _LINEAR and shortest < _ALIKE * span:
-        ax.set_xscale(
-            "function",
-            functions=(
-                lambda x: np.sqrt(np.maximum(np.asarray(x, dtype=float) - low, 0)),
-                lambda y: np.asarray(y, dtype=float) ** 2 + low,
-            ),
-        )
+        root = (lambda x: np.sqrt(np.maximum(x - low, 0)), lambda y: y**2 + low)
+        ax.set_xscale("function", functions=root)
         round_numbers = np.outer(10 ** np.arange(10), (1, 2, 5)).ravel()
         fits = (round_numbers > span / 40) & (round_numbers < span / 1.25)
         ax.set_xticks([low, *(low + round_numbers[fits]), high])
@@ -120,8 +110,7 @@ def _horizontal(ax: Axes, shown: Assignment, low: int, high: int) -> None:
         ax.xaxis.set_major_formatter("{x:,.0f}")
     else:
         count_ticks(ax.xaxis, most=10, least=1)
-    ax.set_xlim(low, high + span * 0.03)
-    ax.set_xlabel(label)
+    ax.set(xlim=(low, high + span * 0.03), xlabel=label)
 
 
 def _runs(ax: Axes, shown: Assignment, place: pd.Series) -> None:
@@ -150,11 +139,10 @@ def _runs(ax: Axes, shown: Assignment, place: pd.Series) -> None:
     texts = runs["warp"].astype(str)
     room = width > texts.str.len().to_numpy() * _DIGIT + 1
     middle = (_transformed(ax, begin) + _transformed(ax, end)) / 2
+    style: Look = {"ha": "center", "va": "center_baseline", "transform": ax.get_yaxis_transform()}
     for i in np.flatnonzero(room):
-        style: Look = {"ha": "center", "va": "center_baseline", "color": ink(colours[i])}
-        halo = [withStroke(linewidth=2, foreground=colours[i])]  # over the lines
-        of_axis: Look = {"transform": ax.get_yaxis_transform(), "path_effects": halo}
-        ax.text(middle[i], line[i], texts.iloc[i], fontsize=7.5, **style, **of_axis)
+        style["path_effects"] = [withStroke(linewidth=2, foreground=colours[i])]  # over the lines
+        ax.text(middle[i], line[i], texts.iloc[i], fontsize=7.5, color=ink(colours[i]), **style)
     for run in shown.runs[shown.runs["count"] == 0].itertuples():
         colour = ROW_COLOURS[rank[run.block] % len(ROW_COLOURS)]
         y = place[run.row]
@@ -166,8 +154,7 @@ def _transformed(ax: Axes, x: npt.ArrayLike) -> npt.NDArray[np.float64]:
     transform = ax.xaxis.get_transform()
     low, high = transform.transform(np.array(ax.get_xlim(), dtype=float))
     moved = transform.transform(np.asarray(x, dtype=float))
-    share: npt.NDArray[np.float64] = (moved - low) / (high - low)
-    return share
+    return (moved - low) / (high - low)
 
 
 def _labels(ax: Axes, shown: Assignment, place: pd.Series, end: pd.Series) -> None:

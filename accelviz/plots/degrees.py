@@ -48,6 +48,9 @@ def degree_histogram(
 ) -> Axes:
     """Draw how many rows have each degree.
 
+    It has a point for each degree, or a bar on linear axes. More than 500 distinct degrees (60 on
+    linear axes) are counted in ranges; the label of the rows says so.
+
     Parameters
     ----------
     degrees, rows : arrays of int64, shape (k,)
@@ -59,14 +62,6 @@ def degree_histogram(
         99 % of the rows, linear axes end there, and the picture says how many rows are beyond.
     bounds : mapping of int to str, optional
         The last degree of a band and the band's label; bands are shaded.
-    ax : Axes, optional
-        Where to draw; a new figure, with a title, if not given.
-
-    Returns
-    -------
-    Axes
-        A point for each degree, or a bar on linear axes. More than 500 distinct degrees (60 on
-        linear axes) are counted in ranges; the label of the rows says so.
 
     Raises
     ------
@@ -101,6 +96,8 @@ def degree_shares(
 ) -> Axes:
     """Draw which share of the rows, and of the nonzeros, lies in rows of at most each degree.
 
+    The further apart the two curves are, the more of the work lies in few rows. Nothing is binned.
+
     Parameters
     ----------
     degrees, rows : arrays of int64, shape (k,)
@@ -111,14 +108,6 @@ def degree_shares(
         the rows and of the nonzeros.
     share : float
         The part of the rows, the longest ones, that the title is about: above 0, at most 1.
-    ax : Axes, optional
-        Where to draw; a new figure if not given.
-
-    Returns
-    -------
-    Axes
-        Two curves that rise to 100 %. The further apart they are, the more of the work lies in few
-        rows. Nothing is binned.
 
     Raises
     ------
@@ -130,14 +119,12 @@ def degree_shares(
     of_rows, of_nonzeros = cumulative_shares(degrees, rows)
     ax = new_axes(ax, figsize=(8, 4.4))
     largest = max(1, int(degrees.max(initial=1)))
-    ax.set_xscale("log")
-    ax.set_xlim(0.8, largest * 1.6)
-    ax.set_ylim(0, 1.24 if bounds else 1.04)
-    ax.set_yticks(np.linspace(0, 1, 6))
+    ax.set(xscale="log", xlim=(0.8, largest * 1.6), ylim=(0, 1.24 if bounds else 1.04))
+    ax.set(
+        xlabel=_LABEL, ylabel="share in rows of at most that degree", yticks=np.linspace(0, 1, 6)
+    )
     ax.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
     log_ticks(ax.xaxis, PLAIN, 40)
-    ax.set_xlabel(_LABEL)
-    ax.set_ylabel("share in rows of at most that degree")
     tidy(ax)
     if not longest.n_rows or not longest.degree:
         what = "no row has a nonzero" if longest.n_rows else "no row"
@@ -176,8 +163,7 @@ def degree_shares(
 def _logarithmic(ax: Axes, degrees: Degrees, rows: Degrees) -> None:
     seen = degrees > 0
     largest = int(degrees.max(initial=1))
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set(xscale="log", yscale="log")
     label = "rows with that degree"
     if seen.sum() > MOST_POINTS:
         bins = logarithmic_bins(degrees, rows)
@@ -196,8 +182,7 @@ def _logarithmic(ax: Axes, degrees: Degrees, rows: Degrees) -> None:
     log_ticks(ax.yaxis, _FRACTION, 40)
     zero = int(rows[~seen].sum())
     note = f"\nnot shown: {counted(zero, 'row')} without a nonzero"
-    ax.set_xlabel(_LABEL + note * bool(zero))
-    ax.set_ylabel(label)
+    ax.set(xlabel=_LABEL + note * bool(zero), ylabel=label)
 
 
 def _linear(ax: Axes, degrees: Degrees, rows: Degrees) -> None:
@@ -216,9 +201,8 @@ def _linear(ax: Axes, degrees: Degrees, rows: Degrees) -> None:
         )
         look: Look = {"ha": "right", "va": "center", "fontsize": 9, "color": VERMILLION}
         ax.text(0.99, 0.5, text, transform=ax.transAxes, **look)
-    ax.set_xlabel(_LABEL)
     each = "that degree" if width == 1 else f"a degree in each range of {width:,}"
-    ax.set_ylabel(f"rows with {each}")
+    ax.set(xlabel=_LABEL, ylabel=f"rows with {each}")
 
 
 def _shade(ax: Axes, bounds: Mapping[int, str]) -> None:

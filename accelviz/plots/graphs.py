@@ -13,18 +13,11 @@ from matplotlib.figure import Figure
 
 from accelviz.analysis.locality import Locality
 from accelviz.analysis.pattern import PatternMap, pattern_map
+from accelviz.card import describe
 from accelviz.graph import Graph
 from accelviz.ordering import DegreeHistogram
 from accelviz.plots.degrees import degree_histogram
-from accelviz.plots.drawing import (
-    Look,
-    cells,
-    colour_bar,
-    count_ticks,
-    new_axes,
-    new_panels,
-    nothing,
-)
+from accelviz.plots.drawing import Look, cells, colour_bar, count_ticks, new_panels, nothing
 from accelviz.plots.labels import counted, head
 from accelviz.plots.style import BLACK, BLUE, GREY, ORANGE, PLAIN, VERMILLION, Page, tell, tidy
 
@@ -54,7 +47,7 @@ def graph_card(graph: Graph) -> Figure:
     Figure
         Not known to pyplot, so it need not be closed. A graph that is made up says so in colour.
     """
-    card = graph.describe()
+    card = describe(graph)
     said = "; ".join(f"{label} {text}" for label, text in card.lines()[1:])
     alt = f"Card of {card.name}: {said}"
     figure = Page(alt=alt, figsize=(13, 4.4), layout="constrained", dpi=110)
@@ -85,18 +78,12 @@ def nonzero_pattern(pattern: PatternMap, *, ax: Axes | None = None) -> Axes:
     ----------
     pattern : PatternMap
         Counts are coloured on a logarithmic scale; an empty cell stays white.
-    ax : Axes, optional
-        Where to draw; a new figure, with a title, if not given.
-
-    Returns
-    -------
-    Axes
     """
     n_rows, n_cols = pattern.shape
     nonzeros = counted(int(pattern.counts.sum()), "nonzero")
     size = f"{counted(n_rows, 'row')} and {counted(n_cols, 'column')}"
     if ax is None:
-        ax = new_axes(None, figsize=(5, 4.4))
+        [ax] = new_panels(None, (5, 4.4), 1, 1)
         head(ax, f"{nonzeros} in {size}")
     tell(ax, f"Where the {nonzeros} of a matrix of {size} lie, counted in cells.")
     if pattern.counts.any():
@@ -111,8 +98,7 @@ def nonzero_pattern(pattern: PatternMap, *, ax: Axes | None = None) -> Axes:
         bar.ax.minorticks_off()
     else:
         nothing(ax, "no nonzero")
-    ax.set_xlabel("column")
-    ax.set_ylabel("row")
+    ax.set(xlabel="column", ylabel="row")
     count_ticks(ax.xaxis, ax.yaxis, most=4)
     return ax
 
@@ -128,13 +114,6 @@ def locality_brackets(
     ----------
     graphs : mapping of str to three Locality
         Name to the twin in natural order, the real graph, and the twin in shuffled order.
-    axes : sequence of four Axes, optional
-        Where to draw; a new figure if not given.
-
-    Returns
-    -------
-    list of Axes
-        One for each statistic.
     """
     axes = new_panels(axes, (12.5, 0.9 + 0.32 * len(graphs)), 1, 4, sharey=True)
     for ax, (statistic, label) in zip(axes, _AXES.items(), strict=True):

@@ -44,6 +44,11 @@ def lane_map(
 ) -> list[Axes]:
     """Draw which lanes read which columns of X in which turn, with the same axes for all traces.
 
+    A bar is lanes of one request that read neighboring columns of one row, coloured by warp. Its
+    height is one turn, shared by the rows that the warps read in that turn. Where there is room it
+    names the warp, its first and last lane, and the row. At most `MOST_TURNS` turns are drawn, and
+    the picture says of how many.
+
     Parameters
     ----------
     traces : mapping of str to DataFrame
@@ -56,16 +61,6 @@ def lane_map(
     warps : sequence of int, optional
         Which warps of the block to show. If not given, as many as 32 lanes at a time need for all
         columns, two at least and `MOST_WARPS` at most: the first that read anything.
-    axes : sequence of Axes, optional
-        One for each trace; a new figure if not given.
-
-    Returns
-    -------
-    list of Axes
-        Side by side. A bar is lanes of one request that read neighboring columns of one row,
-        coloured by warp. Its height is one turn, shared by the rows that the warps read in that
-        turn. Where there is room it names the warp, its first and last lane, and the row. At most
-        `MOST_TURNS` turns are drawn, and the picture says of how many.
 
     Raises
     ------
@@ -89,8 +84,7 @@ def lane_map(
     for ax, (title, found) in zip(axes, bars.items(), strict=True):
         seen = found[found["turn"] < drawn]
         texts = _draw(ax, seen, drawn, n_cols, below=44 if turns > drawn else 32)
-        ax.set_xlim(0, n_cols)
-        ax.set_ylim(drawn, 0)
+        ax.set(xlim=(0, n_cols), ylim=(drawn, 0))
         step = WARP_SIZE * -(-n_cols // (8 * WARP_SIZE))
         ax.xaxis.set_major_locator(FixedLocator([*range(0, n_cols - step // 4, step), n_cols]))
         ax.yaxis.set_major_locator(MaxNLocator(8, integer=True))

@@ -12,13 +12,13 @@ from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
-from accelviz.analysis.balance import SINGLE_BINS, LoadMap, WarpTally, load_bins, warp_tally
+from accelviz.analysis.balance import SINGLE_BINS, LoadMap, load_bins
 from accelviz.errors import ArgumentError
-from accelviz.partition.summary import PartitionSummary
+from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.plots.drawing import Look, cells, colour_bar, count_ticks, new_panels, nothing
 from accelviz.plots.labels import beside, counted, head
 from accelviz.plots.style import GREY, IDLE, PLAIN, ROW_COLOURS, ink, strategy_colours, tell, tidy
-from accelviz.workload import Workload, WorkloadStatistics
+from accelviz.workload import Workload
 
 #: Pictures of load maps share an axis while the narrowest has at least one in so many of its parts.
 _NARROWEST = 8
@@ -41,6 +41,8 @@ def block_close_ups(
 ) -> list[Axes]:
     """Draw blocks side by side: a bar for each warp, a part for each of its rows.
 
+    The length of a bar is the nonzeros, on one scale for all blocks; its colours are the rows.
+
     Parameters
     ----------
     works : sequence of Workload
@@ -49,13 +51,6 @@ def block_close_ups(
         Warps launched, those without work included.
     titles : sequence of str, optional
         One for each block; its number if not given.
-    axes : sequence of Axes, optional
-        One for each block; a new figure if not given.
-
-    Returns
-    -------
-    list of Axes
-        All with the same scale. The length of a bar is the nonzeros, its colours are the rows.
     """
     size = (2.4 * len(works) + 0.6, 1.7 + 0.16 * warps_per_block)
     axes = new_panels(axes, size, 1, len(works))
@@ -68,15 +63,13 @@ def block_close_ups(
             left[warp] += count
         for warp in np.flatnonzero(left == 0):
             beside(ax, "idle", (0, warp), (2, 0), va="center", fontsize=7, color=GREY)
-        ax.set_xlim(0, longest * 1.03)
-        ax.set_ylim(warps_per_block - 0.4, -0.6)
+        ax.set(xlabel="nonzeros", xlim=(0, longest * 1.03), ylim=(warps_per_block - 0.4, -0.6))
         ax.set_yticks(range(0, warps_per_block, max(1, warps_per_block // 6)))
         if i:
             ax.set_yticklabels([])
         block = work.block[0] if len(work) else ""
         ax.set_title(titles[i] if titles else f"block {block}", fontsize=8.5)
         count_ticks(ax.xaxis, most=4)
-        ax.set_xlabel("nonzeros")
         busy = np.unique(work.warp[work.nz_count > 0]).size
         tell(ax, f"Block {block}: {busy} of {warps_per_block} warps have nonzeros.")
         tidy(ax)
@@ -88,20 +81,14 @@ def block_close_ups(
 def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None) -> list[Axes]:
     """Draw the nonzeros of every warp of every block as heat maps, one under the other.
 
+    They share the axis of blocks, unless one of them would then be narrower than an eighth of the
+    widest. In that case each has its own axis, and the last one says so.
+
     Parameters
     ----------
     maps : mapping of str to LoadMap
         Title to loads, one or more. A block is a column of the picture, a warp is a line, and idle
         warps are light grey. Where only a sample of the blocks is shown, the picture says so.
-    axes : sequence of Axes, optional
-        One for each map; a new figure if not given.
-
-    Returns
-    -------
-    list of Axes
-        All with the same colours. They share the axis of blocks, unless one of them would then be
-        narrower than an eighth of the widest. In that case each has its own axis, and the last one
-        says so.
 
     Raises
     ------
@@ -141,33 +128,27 @@ def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None
 
 
 def warp_loads(
-    statistics: Mapping[str, WorkloadStatistics | PartitionSummary],
+    statistics: Mapping[str, PartitionSummary],
     *,
     workers: Mapping[str, str] | None = None,
     axes: Sequence[Axes] | None = None,
 ) -> list[Axes]:
     """Draw how many nonzeros the warps of several strategies get, with the same axes.
 
+    Warps without a nonzero are drawn apart, in grey. Where some warp has more than `SINGLE_BINS`
+    nonzeros the bins are those of `load_bins`, two to each doubling, and the axis is logarithmic.
+    The axis of the warps is logarithmic too where their numbers differ much. The picture leaves out
+    what the degrees alone do not determine, and says so.
+
     Parameters
     ----------
-    statistics : mapping of str to WorkloadStatistics or PartitionSummary
+    statistics : mapping of str to PartitionSummary
         Name of a strategy to what it does to one graph: `plan.statistics`, or the closed form. The
         picture takes the same time for a graph of any size. It does not show how the lanes of a
         warp share its nonzeros.
     workers : mapping of str to str, optional
         Name of a strategy to what its workload counts, where that is not the hardware's warps:
         `analysis.balance.worker_name(plan)`.
-    axes : sequence of Axes, optional
-        One for each strategy; a new figure if not given.
-
-    Returns
-    -------
-    list of Axes
-        One under the other, all with the same bins and scales. Warps without a nonzero are drawn
-        apart, in grey. Where some warp has more than `SINGLE_BINS` nonzeros the bins are those of
-        `load_bins`, two to each doubling, and the axis is logarithmic. The axis of the warps is
-        logarithmic too where their numbers differ much. The picture leaves out what the degrees
-        alone do not determine, and says so.
 
     Raises
     ------
@@ -176,7 +157,7 @@ def warp_loads(
     """
     if not statistics:
         raise ArgumentError("statistics", "no strategy", "one or more, by name")
-    tallies = {name: warp_tally(each) for name, each in statistics.items()}
+    tallies = {name: each.loads for name, each in statistics.items()}
     known = [tally for tally in tallies.values() if tally is not None]
     largest = max((int(tally.nonzeros.max(initial=1)) for tally in known), default=1)
     uppers = load_bins(largest)
@@ -211,7 +192,7 @@ def _edges(uppers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.sqrt(lowers * np.maximum(lowers - 1, 0.5)), np.sqrt(uppers * (uppers + 1.0))
 
 
-def _load_bars(ax: Axes, tally: WarpTally, uppers: np.ndarray, colour: str) -> None:
+def _load_bars(ax: Axes, tally: Loads, uppers: np.ndarray, colour: str) -> None:
     left, right = _edges(uppers)
     counts = tally.binned(uppers)
     seen = counts > 0
@@ -276,7 +257,7 @@ def _load_axis(axes: Sequence[Axes], largest: int) -> None:
         ax.tick_params(axis="x", labelbottom=ax is axes[-1])
 
 
-def _count_axis(axes: Sequence[Axes], tallies: Sequence[WarpTally], uppers: np.ndarray) -> None:
+def _count_axis(axes: Sequence[Axes], tallies: Sequence[Loads], uppers: np.ndarray) -> None:
     """Give all panels the same axis of warps."""
     counts = np.concatenate([[*tally.binned(uppers), tally.idle or 0] for tally in tallies] or [[]])
     counts = counts[counts > 0]
@@ -284,8 +265,7 @@ def _count_axis(axes: Sequence[Axes], tallies: Sequence[WarpTally], uppers: np.n
     log = counts.size > 0 and high / float(counts.min()) > _LINEAR_SPAN
     for ax in axes:
         if log:
-            ax.set_yscale("log")
-            ax.set_ylim(0.6, high**1.2)
+            ax.set(yscale="log", ylim=(0.6, high**1.2))
             ax.yaxis.set_major_formatter(PLAIN)
             ax.yaxis.set_minor_formatter(NullFormatter())
         else:
@@ -296,8 +276,8 @@ def _count_axis(axes: Sequence[Axes], tallies: Sequence[WarpTally], uppers: np.n
 def _name_loads(
     ax: Axes,
     name: str,
-    statistics: WorkloadStatistics | PartitionSummary,
-    tally: WarpTally | None,
+    statistics: PartitionSummary,
+    tally: Loads | None,
     worker: str,
 ) -> None:
     """Say above a panel how much time its strategy loses, and what it launches."""

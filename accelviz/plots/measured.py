@@ -54,29 +54,21 @@ def speedup_bars(
 ) -> Axes:
     """Draw for each graph how many times as fast as a baseline the strategies are.
 
+    A bar goes up from 1 where the strategy is faster, and down, into the shaded zone, where it is
+    slower. Each bar is the geometric mean over the column counts. The last group is the mean over
+    the graphs. The first strategy's gains order the graphs; those whose degrees are approximate are
+    hatched.
+
     Parameters
     ----------
-    table : DataFrame
-        Results of one machine, with the columns of `records.COLUMNS`.
+    table, state, ax : see `accelviz.plots`
     baseline : str
-        Whose time is divided by the others'; see `analysis.comparison` for how to name a case.
+        The case whose time is divided by the others'.
     strategies : str, iterable of str, or mapping of str to str, optional
         The cases that are compared, or a mapping from names to cases; all but the baseline if not
         given. The first one's values are written at its bars, and the title states its mean.
-    state : {"warm", "cold"}
-        Which times.
     called : str, optional
         Name of the baseline in the picture.
-    ax : Axes, optional
-        Where to draw; a new figure if not given.
-
-    Returns
-    -------
-    Axes
-        Logarithmic: a bar goes up from 1 where the strategy is faster, and down, into the shaded
-        zone, where it is slower. Each bar is the geometric mean over the column counts. The last
-        group is the mean over the graphs. The first strategy's gains order the graphs; those whose
-        degrees are approximate are hatched.
 
     Raises
     ------
@@ -108,8 +100,7 @@ def speedup_bars(
     ax.set_xticks(places, [*labels, "mean of\nall graphs"], rotation=40, ha="right", fontsize=9)
     ax.get_xticklabels()[-1].set_fontweight("bold")
     ax.tick_params(axis="x", length=0)
-    ax.set_xlim(-0.6, places[-1] + 0.6)
-    ax.set_ylabel(f"times as fast as {called}")
+    ax.set(xlim=(-0.6, places[-1] + 0.6), ylabel=f"times as fast as {called}")
     handles = [Patch(color=colour, label=name) for name, colour in colours.items()]
     if approximate:
         note = "* degrees approximate"
@@ -131,23 +122,17 @@ def time_against_columns(
 ) -> Page:
     """Draw time against the column count, a panel for each graph and a line for each strategy.
 
+    Lines are medians, the bands around them quartiles. Of several runs the latest counts.
+
     Parameters
     ----------
-    table : DataFrame
-        Results of one machine, with the columns of `records.COLUMNS`.
+    table, state : see `accelviz.plots`
     graphs : sequence of str, optional
         Names in the table; all of it if not given.
     strategies : str, iterable of str, or mapping of str to str, optional
-        Cases (see `analysis.comparison`), or names for them; all if not given.
-    state : {"warm", "cold"}
-        Which times.
+        Cases, or names for them; all if not given.
     log : bool
         Logarithmic times. Linear ones begin at 0.
-
-    Returns
-    -------
-    Page
-        Lines are medians, the bands around them quartiles. Of several runs the latest counts.
 
     Raises
     ------
@@ -199,25 +184,16 @@ def speedup_ranges(
 ) -> Axes:
     """Draw how much a strategy gains on each graph, a dot for each column count.
 
+    The side of losses is shaded. A dot's lightness says in which of Table II's ranges its column
+    count lies; a bar is a graph's geometric mean, and the last line has the mean of all graphs.
+
     Parameters
     ----------
-    table : DataFrame
-        Results of one machine, with the columns of `records.COLUMNS`.
+    table, state, ax : see `accelviz.plots`
     baseline, strategy : str
-        Two cases; see `analysis.comparison`.
-    state : {"warm", "cold"}
-        Which times.
+        Two cases.
     called : tuple of two str, optional
         Names of baseline and strategy in the picture.
-    ax : Axes, optional
-        Where to draw; a new figure if not given.
-
-    Returns
-    -------
-    Axes
-        Logarithmic, with the side of losses shaded. A dot's lightness says in which of Table II's
-        ranges its column count lies; a bar is a graph's geometric mean, and the last line has the
-        mean of all graphs.
 
     Raises
     ------

@@ -77,6 +77,17 @@ def access_map(
 ) -> list[Axes]:
     """Draw which 32-byte sectors the requests of a block move, and which bytes they ask for.
 
+    The traces of one array are side by side. Requests go to the right, in order, and addresses
+    upwards, sector by sector, the same for all traces. A sector that a request moves is pale, and
+    the bytes of it that a lane asks for have the full colour of the warp. Thus 32 lanes that read
+    neighboring floats are four full sectors, and 32 lanes that read here and there are 32 pale
+    ones. Where an array has several kinds of requests, stores have a black edge and atomics a red
+    one. Where few sectors are touched, the others have no place, and the panel says so.
+
+    More than `MOST_REQUESTS` requests (over the width of the page) or `MOST_SECTORS` sectors make
+    an image of at most `LINES` x `COLUMNS` cells, and the picture says how much a cell is. Its
+    colour is the share of the moved bytes that is asked for.
+
     Parameters
     ----------
     traces : mapping of str to DataFrame
@@ -87,23 +98,6 @@ def access_map(
         Only the requests of these warps of the block, for a close-up; all if not given.
     between : tuple of two int, optional
         Only these of the requests (the second one excluded), for a close-up; all if not given.
-    axes : sequence of Axes, optional
-        One for each array and trace, the traces of one array side by side; a new figure if not
-        given.
-
-    Returns
-    -------
-    list of Axes
-        As they are in `axes`: requests to the right, in order, and addresses upwards, sector by
-        sector, the same for all traces. A sector that a request moves is pale, and the bytes of it
-        that a lane asks for have the full colour of the warp. Thus 32 lanes that read neighboring
-        floats are four full sectors, and 32 lanes that read here and there are 32 pale ones. Where
-        an array has several kinds of requests, stores have a black edge and atomics a red one.
-        Where few sectors are touched, the others have no place, and the panel says so.
-
-        More than `MOST_REQUESTS` requests (over the width of the page) or `MOST_SECTORS` sectors
-        make an image of at most `LINES` x `COLUMNS` cells, and the picture says how much a cell is.
-        Its colour is the share of the moved bytes that is asked for.
 
     Raises
     ------

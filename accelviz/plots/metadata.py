@@ -33,18 +33,13 @@ MOST_LINES = 16
 def metadata_layout(lines: Sequence[MetadataLine], *, ax: Axes | None = None) -> Axes:
     """Draw metadata as bits: a row of cells for each 32-bit word, its fields bracketed and named.
 
+    Bit 31 is on the left. Below each four bits is their hexadecimal digit.
+
     Parameters
     ----------
     lines : sequence of MetadataLine
         From `block_level_lines` (Accel-GCN's int4) or `word_lines` (any other), at most 16, one
         under the other.
-    ax : Axes, optional
-        Where to draw; a new figure if not given.
-
-    Returns
-    -------
-    Axes
-        Bit 31 is on the left. Below each four bits is their hexadecimal digit.
 
     Raises
     ------
@@ -62,8 +57,7 @@ def metadata_layout(lines: Sequence[MetadataLine], *, ax: Axes | None = None) ->
     total = sum(heights) + _BETWEEN * max(0, len(lines) - 1)
     ax = new_axes(ax, figsize=(9.5, max(1.2, total * _INCHES + 0.3)))
     ax.set_axis_off()
-    ax.set_xlim(-_LEFT, _place(WORD_BITS) + _RIGHT)
-    ax.set_ylim(max(total, 1), 0)
+    ax.set(xlim=(-_LEFT, _place(WORD_BITS) + _RIGHT), ylim=(max(total, 1), 0))
     if not lines:
         nothing(ax, "no metadata")
     y = 0.0

@@ -28,12 +28,9 @@ def overview(
 
     Parameters
     ----------
-    title : str
-        Above everything.
+    title, degrees_title : str
+        Above everything, and what stands out in the distribution, in two lines.
     degrees : DegreeHistogram
-        Of the graph.
-    degrees_title : str
-        What stands out in the distribution, in two lines.
     degree_bounds : mapping of int to str
         See `degree_histogram`.
     blocks : mapping of str to Workload

@@ -37,13 +37,6 @@ def block_ownership(*maps: OwnershipMap, axes: Sequence[Axes] | None = None) -> 
         is exact, each cell is a nonzero, the colours take turns, and the block's number is written
         where there is room. Else a cell's hue is the mean number of its nonzeros' blocks, and its
         paleness shows how few nonzeros it has. A key explains both.
-    axes : sequence of Axes, optional
-        One for each map; a new figure if not given.
-
-    Returns
-    -------
-    list of Axes
-        One for each map.
 
     Raises
     ------
@@ -60,13 +53,11 @@ def block_ownership(*maps: OwnershipMap, axes: Sequence[Axes] | None = None) -> 
     most = max((int(each.counts.max(initial=1)) for each in coarse), default=1)
     for ax, each in zip(axes, maps, strict=True):
         n_rows, n_cols = each.shape
-        ax.set_xlabel("column")
-        ax.set_ylabel("row" if each.order == "caller" else "row, in the kernel's order")
+        label = "row" if each.order == "caller" else "row, in the kernel's order"
+        ax.set(xlabel="column", ylabel=label, aspect="equal" if n_rows == n_cols else "auto")
+        ax.set(xlim=(-0.5, max(n_cols, 1) - 0.5), ylim=(max(n_rows, 1) - 0.5, -0.5))
         for axis, length in ((ax.xaxis, n_cols), (ax.yaxis, n_rows)):
             count_ticks(axis, most=10 if length <= _GRID_LIMIT else 4, least=1)
-        ax.set_xlim(-0.5, max(n_cols, 1) - 0.5)
-        ax.set_ylim(max(n_rows, 1) - 0.5, -0.5)
-        ax.set_aspect("equal" if n_rows == n_cols else "auto")
         title = f"{each.strategy}, {each.order}'s row order: {counted(each.n_blocks, 'block')}"
         ax.set_title(f"{title}\n{_reach(each)}", loc="left", fontsize=10)
         if not each.counts.any():
@@ -100,11 +91,9 @@ def _number(value: float) -> str:
 
 
 def _entries(ax: Axes, each: OwnershipMap) -> None:
-    colours = ListedColormap(
-        [_BLOCK_COLOURS[block % len(_BLOCK_COLOURS)] for block in range(max(2, each.n_blocks))]
-    )
-    norm = Normalize(-0.5, colours.N - 0.5)
-    cells(ax, each.mean_block, colours, norm, aspect=ax.get_aspect())
+    turns = [_BLOCK_COLOURS[i % len(_BLOCK_COLOURS)] for i in range(max(2, each.n_blocks))]
+    norm = Normalize(-0.5, len(turns) - 0.5)
+    cells(ax, each.mean_block, ListedColormap(turns), norm, aspect=ax.get_aspect())
     if each.n_blocks > len(_BLOCK_COLOURS):
         ax.set_xlabel(f"column ({len(_BLOCK_COLOURS)} colours take turns)")
     n_rows, n_cols = each.shape
@@ -121,8 +110,8 @@ def _entries(ax: Axes, each: OwnershipMap) -> None:
         return
     for row, column in np.argwhere(each.counts).tolist():
         block = int(each.mean_block[row, column])
-        colour = ink(_BLOCK_COLOURS[block % len(_BLOCK_COLOURS)])
-        ax.text(column, row, str(block), ha="center", va="center", fontsize=size, color=colour)
+        look: Look = {"ha": "center", "va": "center", "color": ink(turns[block])}
+        ax.text(column, row, str(block), fontsize=size, **look)
 
 
 def _cells(ax: Axes, each: OwnershipMap, most: int) -> None:
@@ -138,21 +127,16 @@ def _cells(ax: Axes, each: OwnershipMap, most: int) -> None:
 def _opacity(counts: npt.NDArray[Any], most: int) -> npt.NDArray[np.float64]:
     """From `_FAINTEST` for one nonzero to 1 for `most`, even steps for equal factors."""
     share = np.log(np.maximum(counts, 1)) / np.log(max(most, 2))
-    opacity: npt.NDArray[np.float64] = _FAINTEST + (1 - _FAINTEST) * share
-    return opacity
+    return _FAINTEST + (1 - _FAINTEST) * share
 
 
 def _key(ax: Axes, maps: Sequence[OwnershipMap], most: int) -> None:
     """Explain hue (blocks, upwards) and paleness (nonzeros, to the right) right of `ax`."""
     key = ax.inset_axes((1.06, 0.3, 0.13, 0.4))
     counts = np.geomspace(1, max(most, 2), 24)
-    key.imshow(
-        np.linspace(0, 1, 64)[:, None].repeat(counts.size, axis=1),
-        alpha=_opacity(counts, most)[None].repeat(64, axis=0),
-        cmap=_FIRST_TO_LAST,
-        extent=(0, np.log10(max(most, 2)), 1, 0),
-        aspect="auto",
-    )
+    shades = np.linspace(0, 1, 64)[:, None].repeat(counts.size, axis=1)
+    look: Look = {"alpha": _opacity(counts, most)[None].repeat(64, axis=0), "aspect": "auto"}
+    key.imshow(shades, cmap=_FIRST_TO_LAST, extent=(0, np.log10(max(most, 2)), 1, 0), **look)
     numbers = {each.n_blocks for each in maps}
     last = f"last ({numbers.pop() - 1:,})" if len(numbers) == 1 else "last"
     key.yaxis.tick_right()

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from matplotlib import ticker
 from matplotlib.axis import Axis
-from matplotlib.ticker import (
-    FixedLocator,
-    FuncFormatter,
-    Locator,
-    LogLocator,
-    MaxNLocator,
-    MultipleLocator,
-    NullFormatter,
-)
 
 #: Name in a sentence, and kind of value.
 _STATISTICS = {
@@ -115,16 +107,18 @@ def mark_axis(axis: Axis, statistic: str, low: float, high: float, *, log: bool)
     """Choose ticks for a statistic's values from `low` to `high`, and how they are written."""
     kind = statistic_kind(statistic)
     if log:
-        locator: Locator = LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,))
+        locator: ticker.Locator = ticker.LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,))
         if kind == "bytes":
             powers = np.arange(np.floor(np.log2(low)), np.ceil(np.log2(high)) + 1)
-            locator = FixedLocator((2.0 ** powers[:: -(-len(powers) // 8)]).tolist())
+            locator = ticker.FixedLocator((2.0 ** powers[:: -(-len(powers) // 8)]).tolist())
     elif kind == "bytes":
         unit = next((unit for unit, _ in _BYTES if high >= unit), 1)
         steps = [base * 10**power for power in range(-2, 3) for base in (1, 2, 5)]
-        locator = MultipleLocator(unit * next(s for s in [*steps, 1e9] if high / unit / s <= 7))
+        locator = ticker.MultipleLocator(
+            unit * next(s for s in [*steps, 1e9] if high / unit / s <= 7)
+        )
     else:
-        locator = MaxNLocator(7, integer=kind == "count", steps=[1, 2, 2.5, 5, 10])
+        locator = ticker.MaxNLocator(7, integer=kind == "count", steps=[1, 2, 2.5, 5, 10])
     texts: dict[str, Callable[[float], str]] = {
         "share": lambda value: f"{100 * value:.4g} %",
         "ratio": lambda value: f"{value:g}",
@@ -132,8 +126,8 @@ def mark_axis(axis: Axis, statistic: str, low: float, high: float, *, log: bool)
     }
     write = texts.get(kind, writer(statistic))
     axis.set_major_locator(locator)
-    axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: write(value)))
+    axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _three_digits(value: float) -> str:

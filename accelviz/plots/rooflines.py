@@ -40,40 +40,32 @@ def roofline(
 ) -> Axes:
     """Draw what strategies achieve below what the machine's bandwidth allows.
 
+    The sloped roof is the measured bandwidth of a large copy. A short line above each case is its
+    random-gather limit. Cases that take no longer than an empty launch are left out, and the
+    picture says so.
+
     Parameters
     ----------
-    table : DataFrame
-        Results of one machine, with the columns of `records.COLUMNS`.
+    table, state, ax : see `accelviz.plots`
     graphs : str or iterable of str, optional
         Names in the table; all of it if not given.
     columns : int or iterable of int, optional
         Columns of the features; all if not given.
     strategies : str, iterable of str, or mapping of str to str, optional
-        Cases (see `analysis.comparison`), or names for them; all if not given. The title speaks of
+        Cases, or names for them; all if not given. The title speaks of
         the first.
     model : {"compulsory", "gather"}
         How bytes are counted: every input and output once, or a row of X for each nonzero. The
         picture states it.
-    state : {"warm", "cold"}
-        Which times.
     peak_gflops : float, optional
         What the machine can do at most in float32, in GFLOP/s, for the flat part of the roof. It is
         not measured.
-    ax : Axes, optional
-        Where to draw; a new figure if not given.
-
-    Returns
-    -------
-    Axes
-        Both axes logarithmic. The sloped roof is the measured bandwidth of a large copy. A short
-        line above each case is its random-gather limit. Cases that take no longer than an empty
-        launch are left out, and the picture says so.
 
     Raises
     ------
     ArgumentError
         If a graph, a column count or a case is not there, or nothing is left to show; see
-        `analysis.roofline.roofline_table`.
+        `measure.roofline.roofline_table`.
     """
     table = _chosen(table, graphs, columns)
     found = roofline_table(table, strategies, model=model, state=state, peak_gflops=peak_gflops)
@@ -84,8 +76,7 @@ def roofline(
     cases = found.drop_duplicates(["graph", "fingerprint", "columns"])
     few = len(cases) <= _NAMED
     ax = new_axes(ax, figsize=(8, 5.2) if len(cases) == 1 else (10, 5.2))
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set(xscale="log", yscale="log")
     _limits(ax, found, few)
     _roofs(ax, cases, model, peak_gflops, faint=len(cases) > _CLEAR)
     names = list(dict.fromkeys(found["strategy"]))

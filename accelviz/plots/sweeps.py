@@ -16,17 +16,10 @@ from matplotlib.ticker import NullLocator
 
 from accelviz.analysis.settings import PUBLISHED, Grid, Line, checked_sweep, grid, lines
 from accelviz.errors import ArgumentError
+from accelviz.plots import quantities
 from accelviz.plots.drawing import Look, cells, colour_bar, new_axes, nothing
 from accelviz.plots.labels import HALO, beside, label_ends, write_title
 from accelviz.plots.marks import Marks
-from accelviz.plots.quantities import (
-    mark_axis,
-    parameter_label,
-    statistic_kind,
-    statistic_label,
-    statistic_name,
-    writer,
-)
 from accelviz.plots.style import BLACK, GREY, GRID, IDLE, TURNS, ink, strategy_colours, tell, tidy
 
 _COLOURS = (*TURNS, BLACK, GREY)
@@ -67,12 +60,6 @@ def sweep_lines(
         Shade the quartiles of the nonzeros of a warp, with `y` one of the `warp_nzs_`.
     log : bool, optional
         Logarithmic y; if not given, where counts differ by more than a factor of 50.
-    ax : Axes, optional
-        Where to draw; a new figure if not given.
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------
@@ -85,7 +72,7 @@ def sweep_lines(
     for name in (y, *_QUARTILES * band):
         checked_sweep(table, name, x)
     found = lines(table, x, by)
-    write = writer(y)
+    write = quantities.writer(y)
     ax = new_axes(ax, figsize=(9, 4.6))
     place = _x_axis(ax, table[x])
     values = table[y].dropna().to_numpy(dtype=np.float64)
@@ -109,8 +96,7 @@ def sweep_lines(
             ax.fill_between(places, low, high, color=colour, alpha=0.15, lw=0)
     unknown = [_words(line) or y for line in found if not line.rows[y].notna().any()]
     note = f"\nnot shown, as degrees do not determine it: {', '.join(unknown)}" if unknown else ""
-    ax.set_xlabel(parameter_label(x) + note)
-    ax.set_ylabel(statistic_label(y))
+    ax.set(xlabel=quantities.parameter_label(x) + note, ylabel=quantities.statistic_label(y))
     ax.margins(x=0.02)
     ax.grid(axis="y", color=GRID, lw=0.8, zorder=0)
     ax.set_axisbelow(True)
@@ -127,7 +113,7 @@ def sweep_lines(
         across, up = (ax.transScale + ax.transLimits).transform((at, row[y]))
         side = "left" if across < 0.15 else "right" if across > 0.85 else "center"
         _name_setting(ax, name, (at, row[y]), 11 if up < 0.88 else -11, side, colour)
-    what = f"{statistic_name(y)} against {x}"
+    what = f"{quantities.statistic_name(y)} against {x}"
     reach = f"{write(values.min())} to {write(values.max())}" if values.size else "no value"
     tell(ax, f"Lines of {what}, {len(found)} in all, {reach}. {marks.title}.")
     return tidy(ax)
@@ -145,6 +131,8 @@ def sweep_heatmap(
 ) -> Axes:
     """Draw a statistic of a sweep over two parameters as a heat map.
 
+    Dark is much. A cell without a value is light grey.
+
     Parameters
     ----------
     table : DataFrame
@@ -157,13 +145,6 @@ def sweep_heatmap(
         Which values are best, for the outline; if not given, what is known of the statistic.
     published : mapping of str to value, optional
         The setting to outline; the paper's if not given. With None there is no outline.
-    ax : Axes, optional
-        Where to draw; a new figure if not given.
-
-    Returns
-    -------
-    Axes
-        Dark is much. A cell without a value is light grey.
 
     Raises
     ------
@@ -185,28 +166,28 @@ def sweep_heatmap(
         set_ticks(shown, [str(values[i]) for i in shown], fontsize=9)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    label = parameter_label(x)
+    label = quantities.parameter_label(x)
     if found.left_out:
         label += f"\nnot shown, without {x} or {y}: {', '.join(found.left_out)}"
-    ax.set_xlabel(label)
-    ax.set_ylabel(parameter_label(y).replace(" (", "\n("))
+    ax.set(xlabel=label, ylabel=quantities.parameter_label(y).replace(" (", "\n("))
     marks = Marks(inside, value, better, published)
     write_title(ax, marks.title)
     if np.isfinite(found.cells).any():
-        bar = colour_bar(ax, image, statistic_label(value))
-        mark_axis(bar.ax.yaxis, value, *image.get_clim(), log=isinstance(image.norm, LogNorm))
+        bar = colour_bar(ax, image, quantities.statistic_label(value))
+        log = isinstance(image.norm, LogNorm)
+        quantities.mark_axis(bar.ax.yaxis, value, *image.get_clim(), log=log)
         bar.ax.minorticks_off()
         bar.outline.set_visible(False)
         written = down <= _WRITTEN[0] and across <= _WRITTEN[1]
-        shades, write = image.to_rgba(np.ma.masked_invalid(found.cells)), writer(value)
+        shades, write = image.to_rgba(np.ma.masked_invalid(found.cells)), quantities.writer(value)
         for (i, j), each in np.ndenumerate(found.cells):
             if written and np.isfinite(each):
                 text = write(each).removesuffix(" %")  # which is at the colour bar
                 style: Look = {"ha": "center", "va": "center", "color": ink(shades[i, j])}
                 ax.text(j, i, text, fontsize=8.5, **style)
         _outline(ax, found, x, y, marks, written)
-    what = f"{statistic_name(value)} over {x} ({len(found.x)} values) and {y} ({len(found.y)})"
-    tell(ax, f"Heat map of {what}. {marks.title}.")
+    over = f"{x} ({len(found.x)} values) and {y} ({len(found.y)})"
+    tell(ax, f"Heat map of {quantities.statistic_name(value)} over {over}. {marks.title}.")
     return ax
 
 
@@ -243,7 +224,7 @@ def _x_axis(ax: Axes, values: pd.Series) -> Callable[[pd.Series], npt.NDArray[np
 def _y_axis(
     ax: Axes, statistic: str, values: npt.NDArray[np.float64], log: bool | None, top: float
 ) -> None:
-    kind = statistic_kind(statistic)
+    kind = quantities.statistic_kind(statistic)
     if not values.size:
         nothing(ax, "not determined")
         return
@@ -257,7 +238,7 @@ def _y_axis(
         ax.set_ylim(low / room, high * room)
     else:
         ax.set_ylim(min(0.0, low), (high or 1) * 1.12)
-    mark_axis(ax.yaxis, statistic, *ax.get_ylim(), log=log)
+    quantities.mark_axis(ax.yaxis, statistic, *ax.get_ylim(), log=log)
 
 
 def _line_colours(found: Sequence[Line]) -> list[Any]:
@@ -282,7 +263,7 @@ def _name_lines(ax: Axes, found: Sequence[Line], colours: Sequence[Any], y: str)
     named = [each for i, each in enumerate(named) if i % every == 0 or i == len(named) - 1]
     ends = [(float(line.rows[y].iloc[-1]), _words(line), colour) for line, colour in named]
     names = list(dict.fromkeys(name for line, _ in named for name in line.key))
-    heading = parameter_label(names[0]).replace(" (", "\n(") if len(names) == 1 else ""
+    heading = quantities.parameter_label(names[0]).replace(" (", "\n(") if len(names) == 1 else ""
     label_ends(ax, ends, "" if names == ["strategy"] else heading)
 
 
@@ -304,7 +285,7 @@ def _name_setting(
 def _norm(statistic: str, values: npt.NDArray[np.float64]) -> Normalize:
     finite = values[np.isfinite(values)] if np.isfinite(values).any() else np.array([0.0, 1.0])
     low, high = float(finite.min()), float(finite.max())
-    if statistic_kind(statistic) in ("count", "bytes") and low > 0 and high > 50 * low:
+    if quantities.statistic_kind(statistic) in ("count", "bytes") and low > 0 and high > 50 * low:
         return LogNorm(low, high)
     return Normalize(low, high if high > low else low + 1)
 

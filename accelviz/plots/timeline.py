@@ -55,8 +55,6 @@ def sm_timeline(
     ----------
     blocks : DataFrame
         From `block_times` or `predicted_timeline`.
-    ax : Axes, optional
-        Where to draw; a new figure if not given.
     colour_by : str, optional
         What the colour says: "duration" or a column of `blocks`, such as the "nonzeros" that
         `with_nonzeros` adds. If not given, bars show the duration.
@@ -68,10 +66,6 @@ def sm_timeline(
         bars as long as they can be seen (`MOST_BARS`, `MOST_LANES`).
     title : str, optional
         Above the picture, on the left; on the right are the busy share and the tail.
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------
@@ -102,10 +96,8 @@ def sm_timeline(
         box = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 2}
         look: Look = {"ha": "right", "fontsize": 9, "bbox": box, "transform": ax.transAxes}
         ax.text(0.995, 0.04, "tail: no work is left for these SMs", **look)
-    ax.set_xlim(0, total or 1)
-    ax.set_ylim(finish.size - 0.5, -0.5)
-    ax.set_xlabel(label)
-    ax.set_ylabel("SMs, the last to end on top" if by_finish else "SM")
+    side = "SMs, the last to end on top" if by_finish else "SM"
+    ax.set(xlim=(0, total or 1), ylim=(finish.size - 0.5, -0.5), xlabel=label, ylabel=side)
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     ax.xaxis.set_major_formatter("{x:,.10g}")
     head(ax, title)
@@ -124,6 +116,8 @@ def timeline_comparison(
 ) -> Page:
     """Draw what the workload predicted above what happened.
 
+    Both are as wide as the time they took, so that tails compare as shares of it.
+
     Parameters
     ----------
     measured : DataFrame
@@ -134,11 +128,6 @@ def timeline_comparison(
         Above both: the strategy and the graph.
     colour_by, by_finish
         As of `sm_timeline`.
-
-    Returns
-    -------
-    Page
-        Both are as wide as the time they took, so that tails compare as shares of it.
     """
     panels = {"what the workload predicted": predicted, "what happened": measured}
     said = [

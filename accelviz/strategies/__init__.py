@@ -10,6 +10,7 @@ from typing import Any
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.plans import Operation, Plan, Strategy
+from accelviz.strategies.sddmm import cusparse, lane_groups, row_warp
 from accelviz.strategies.sddmm.operation import SDDMM
 from accelviz.strategies.spmm.accel_gcn import AccelGCN
 from accelviz.strategies.spmm.cusparse import CuSPARSE
@@ -35,6 +36,9 @@ REGISTRY: tuple[Strategy, ...] = (
     FuseGnnGar(),
     LaneGroups(),
     CuSPARSE(),
+    row_warp.RowWarp(),
+    lane_groups.LaneGroups(),
+    cusparse.CuSPARSE(),
 )
 
 #: Operations by name.

@@ -9,10 +9,10 @@ from html import escape
 
 import numpy as np
 
-from accelviz.analysis.balance import LoadMap, WarpTally, load_bins, warp_tally
+from accelviz.analysis.balance import LoadMap, load_bins
 from accelviz.analysis.degrees import logarithmic_bins
 from accelviz.ordering import DegreeHistogram, RowDegrees
-from accelviz.partition.summary import PartitionSummary
+from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.widgets import drawing
 from accelviz.widgets.drawing import (
     BLUE,
@@ -32,8 +32,10 @@ from accelviz.widgets.drawing import (
     short,
     svg,
     text,
+    tick,
 )
 from accelviz.widgets.state import Side, State
+from accelviz.widgets.sweep_state import STATISTICS
 
 #: First and second strategy, everywhere.
 SIDES = (BLUE, ORANGE)
@@ -45,29 +47,12 @@ UNKNOWN = (LINE, "not known")
 _WIDTH, _HEIGHT = 360, 214
 #: Counts from here on are written short, with the whole number on hover.
 _LONG = 1_000_000
-#: What the table of statistics shows: name, attribute, and how it is written.
-_STATISTICS = (
-    ("blocks", "blocks", "count"),
-    ("warps launched", "warps", "count"),
-    ("warps with work", "busy_warps", "count"),
-    ("warps without work", "idle_warps", "share"),
-    ("warp time waiting", "idle_share", "share"),
-    ("nonzeros a warp, mean", "mean", "number"),
-    ("nonzeros, busiest", "largest", "count"),
-    ("busiest over mean", "imbalance", "number"),
-    ("metadata, bytes", "metadata_bytes", "count"),
-    ("rows shared by warps", "rows_shared", "count"),
-    ("rows cut over blocks", "rows_cut", "count"),
-    ("atomics, in shared", "shared_atomics", "count"),
-    ("atomics, in global", "global_atomics", "count"),
-)
 
 
 def headline(state: State) -> str:
     """Say in a sentence what the setting does to the graph."""
-    graph, sides = state.graph, (state.first, state.second)
-    said = []
-    for side, colour in zip(sides, SIDES, strict=True):
+    graph, said = state.graph, []
+    for side, colour in zip((state.first, state.second), SIDES, strict=True):
         share = side.summary.idle_share
         waits = "does not say what its warps do" if math.isnan(share) else f"<b>{share:.1%}</b>"
         said.append(f'<span style="color:{colour}">&#9632;</span> {escape(named(side))}: {waits}')
@@ -78,9 +63,13 @@ def headline(state: State) -> str:
 
 
 def named(side: Side) -> str:
-    """Name a side with the numbers that the sliders set."""
-    numbers = " x ".join(str(side.parameters[name]) for name in side.choice.sliders)
-    return f"{side.choice.label} {numbers}".strip()
+    """Name a side with the values that the sliders set."""
+    values = {name: side.parameters[name] for name in side.choice.sliders}
+    if all(type(value) is int for value in values.values()):
+        words = " x ".join(map(str, values.values()))
+    else:  # where a rule chooses some, the others need their names
+        words = " ".join(f"{name}={value}" for name, value in values.items() if value is not None)
+    return f"{side.choice.label} {words}".strip()
 
 
 def degrees(state: State) -> str:
@@ -93,16 +82,12 @@ def degrees(state: State) -> str:
     none = histogram.n_rows - sum(rows for _, _, rows, _ in bars)
     left_out = f"; {short(none)} row{'s have' if none != 1 else ' has'} none" if none else ""
     parts = frame(x, y, f"degree (nonzeros in a row{left_out})", "rows")
-    seen = []
-    for low, high, rows, treated in bars:
-        seen.append(treated)
+    for low, high, rows, (colour, treated) in bars:
         left, right = x(low - 0.45), x(high + 0.45)
-        own = f"{low}" if low == high else f"{low} to {high}"
-        info = f"degree {own}: {rows:,} rows, {treated[1]}; click to follow one of them"
-        parts.append(
-            rect(left, y(rows), max(right - left - 0.6, 1.2), y.start - y(rows), treated[0],
-                 attributes(info=info, pick={"degree": [low, high]}, label=info))
-        )  # fmt: skip
+        said = f"degree {_range(low, high)}: {rows:,} rows, {treated}; click to follow one of them"
+        extra = attributes(info=said, pick={"degree": [low, high]}, label=said)
+        wide = max(right - left - 0.6, 1.2)
+        parts.append(rect(left, y(rows), wide, y.start - y(rows), colour, extra))
     place = state.graph.degrees[state.settings.row] if state.graph.n_rows else 0
     if place:
         at = x(float(place))
@@ -111,6 +96,7 @@ def degrees(state: State) -> str:
             f"<title>the row that is followed has {place} nonzeros</title></path>"
         )
     left = 56.0
+    seen = {treated for *_, treated in bars}
     for colour, label in (each for each in (ONE_WARP, SHARED, CUT, UNKNOWN) if each in seen):
         parts += [rect(left, 8, 8, 8, colour), text(left + 11, 16, label, size=10)]
         left += 22 + 5.6 * len(label)
@@ -138,9 +124,8 @@ def _alike(
 
 def treatment(side: Side, degree: int) -> tuple[str, str]:
     """Say how a strategy treats a row: what it would do if the graph had no other."""
-    only = RowDegrees(
-        DegreeHistogram(np.array([degree]), np.array([1])), np.array([0, degree], dtype=np.int64)
-    )
+    row = DegreeHistogram(np.array([degree]), np.array([1]))
+    only = RowDegrees(row, np.array([0, degree], dtype=np.int64))
     found = side.choice.strategy.closed_form(only, side.n_cols, **side.parameters)
     if found is None or found.rows_cut is None:
         return UNKNOWN
@@ -149,22 +134,22 @@ def treatment(side: Side, degree: int) -> tuple[str, str]:
 
 def loads(state: State) -> str:
     """Draw how many warps have how many nonzeros, both strategies with the same axes."""
-    tallies = [warp_tally(side.summary) for side in (state.first, state.second)]
+    tallies = [side.summary.loads for side in (state.first, state.second)]
     known = [tally for tally in tallies if tally is not None]
     if not known:
         return note("The library does not say which warp does what.")
     bins = load_bins(max(int(tally.nonzeros.max(initial=1)) for tally in known))
-    highest = max(
-        (int(max(tally.binned(bins).max(initial=0), tally.idle or 0)) for tally in known), default=1
-    )
-    y = Axis(0.7, max(highest, 1) * 1.5, _HEIGHT - 40, 22, log=True)
+    highest = max(int(max(1, tally.idle or 0, *tally.binned(bins))) for tally in known)
+    y = Axis(0.7, highest * 1.5, _HEIGHT - 40, 22, log=True)
     left, right = 52.0, _WIDTH - 8.0
     slot = (right - left) / (bins.size + 2)
     parts = frame(Axis(0, 1, left, right), y, "nonzeros of a warp", "warps", x_ticks=False)
-    for i, (tally, colour) in enumerate(zip(tallies, SIDES, strict=True)):
+    for i, tally in enumerate(tallies):
         if tally is not None:
-            parts += _tally_bars(tally, bins, y, left, slot, colour, i)
-    parts += _bin_labels(bins, left, slot, y.start)
+            parts += _tally_bars(tally, bins, y, left, slot, i)
+    parts.append(tick(left + slot / 2, y.start + 14, "idle"))
+    for i in range(0, bins.size, max(1, math.ceil(26 / slot))):
+        parts.append(tick(left + (i + 2.5) * slot, y.start + 14, short(float(bins[i]))))
     for i, side in enumerate((state.first, state.second)):
         across = left + 4 + i * (right - left) / 2
         label = "no known loads" if tallies[i] is None else shortened(named(side), 26)
@@ -173,30 +158,23 @@ def loads(state: State) -> str:
 
 
 def _tally_bars(
-    tally: WarpTally, bins: np.ndarray, y: Axis, left: float, slot: float, colour: str, side: int
+    tally: Loads, bins: np.ndarray, y: Axis, left: float, slot: float, side: int
 ) -> list[str]:
+    counts = tally.binned(bins).tolist()
+    lower = [1, *(bins[:-1] + 1).tolist()]
+    bars = [(0, tally.idle or 0, (GREY, "#A8A8A8")[side], "no nonzero")]
+    for i, (count, low, high) in enumerate(zip(counts, lower, bins.tolist(), strict=True)):
+        bars.append((i + 2, count, SIDES[side], f"{_range(low, high)} nonzeros"))
     parts = []
-    width = slot * 0.42
-    counts = [tally.idle or 0, 0, *tally.binned(bins).tolist()]
-    lower = [0, 0, *(bins[:-1] + 1).tolist()]
-    for i, count in enumerate(counts):
+    for place, count, fill, what in bars:
         if count:
-            upper = 0 if i == 0 else int(bins[i - 2])
-            first = 1 if i == 2 else lower[i - 1] if i else 0
-            what = "no nonzero" if i == 0 else f"{_range(first, upper)} nonzeros"
-            info = f"{count:,} warps with {what}"
-            fill = "#A8A8A8" if i == 0 and side else GREY if i == 0 else colour
-            across = left + i * slot + side * width + slot * 0.06
-            parts.append(
-                rect(across, y(count), width, y.start - y(count), fill, attributes(info=info))
-            )
+            across = left + (place + side * 0.42 + 0.06) * slot
+            info = attributes(info=f"{count:,} warps with {what}")
+            parts.append(rect(across, y(count), slot * 0.42, y.start - y(count), fill, info))
     if tally.mean:
-        place = float(np.interp(tally.mean, bins, np.arange(bins.size)))
-        at = left + (place + 2.5) * slot
-        parts.append(
-            line(at, y.start, at, y.stop, colour, ' stroke-dasharray="3 3"')
-            + f"<title>mean {tally.mean:.2f}</title>"
-        )
+        at = left + (float(np.interp(tally.mean, bins, np.arange(bins.size))) + 2.5) * slot
+        parts.append(line(at, y.start, at, y.stop, SIDES[side], ' stroke-dasharray="3 3"'))
+        parts.append(f"<title>mean {tally.mean:.2f}</title>")
     return parts
 
 
@@ -204,34 +182,22 @@ def _range(low: int, high: int) -> str:
     return str(high) if low >= high else f"{low} to {high}"
 
 
-def _bin_labels(bins: np.ndarray, left: float, slot: float, bottom: float) -> list[str]:
-    parts = [text(left + slot / 2, bottom + 14, "idle", at="middle", colour=GREY, size=10)]
-    every = max(1, math.ceil(26 / slot))
-    for i in range(0, bins.size, every):
-        label = short(float(bins[i]))
-        parts.append(
-            text(left + (i + 2.5) * slot, bottom + 14, label, at="middle", colour=GREY, size=10)
-        )
-    return parts
-
-
 def statistics(state: State) -> str:
     """Lay out the statistics of both strategies, with the change since the last setting."""
-    first, second = state.first.summary, state.second.summary
+    sides = ((state.first, "first"), (state.second, "second"))
     rows = []
-    for name, attribute, kind in _STATISTICS:
+    for column, (name, kind) in STATISTICS.items():
+        attribute = column.removeprefix("warp_nzs_")
         cell = [name]
-        for key, found in (("first", first), ("second", second)):
-            now = value(found, attribute)
-            cell.append(written(now, kind))
-            cell.append(_change(now, state.before.get(key), attribute, kind))
+        for side, key in sides:
+            now = _value(side.summary, attribute)
+            then = _value(state.before.get(key, PartitionSummary()), attribute)
+            cell += [written(now, kind), _change(now, then, kind)]
         rows.append(cell)
-    header = ("", "first", "Δ", "second", "Δ")
-    return drawing.table(header, rows, classes="av-statistics")
+    return drawing.table(("", "first", "Δ", "second", "Δ"), rows, classes="av-statistics")
 
 
-def value(found: PartitionSummary, attribute: str) -> float:
-    """Return a statistic as a number, NaN where it is not known."""
+def _value(found: PartitionSummary, attribute: str) -> float:
     number = getattr(found, attribute)
     return float("nan") if number is None else float(number)
 
@@ -249,15 +215,13 @@ def written(number: float, kind: str) -> str:
     return f"{number:,.0f}"
 
 
-def _change(now: float, before: PartitionSummary | None, attribute: str, kind: str) -> str:
-    then = float("nan") if before is None else value(before, attribute)
+def _change(now: float, then: float, kind: str) -> str:
     if math.isnan(now) or math.isnan(then) or now == then:
         return ""
     sign = "+" if now > then else "&minus;"
     apart = abs(now - then)
-    amount = short(apart) if kind == "count" else f"{apart:.2f}"
-    if kind == "share":
-        amount = f"{apart * 100:.1f} pt"
+    other = f"{apart * 100:.1f} pt" if kind == "share" else f"{apart:.2f}"
+    amount = short(apart) if kind == "count" else other
     if amount in ("0.0 pt", "0.00"):
         sign, amount = "&lt;", {"share": "0.1 pt", "number": "0.01"}[kind]
     return f'<span class="av-change">{sign}{amount}</span>'
@@ -265,26 +229,34 @@ def _change(now: float, before: PartitionSummary | None, attribute: str, kind: s
 
 def block_map(state: State) -> str:
     """Draw the load of the warps of all blocks, both strategies on one scale of colours."""
-    sides = (state.first, state.second)
-    width, height, left = 1100.0, 78.0, 60.0
-    maps = [state.first.loads, state.second_loads]
-    most = max((int(each.load.max(initial=1)) for each in maps if each is not None), default=1)
+    left, height, across, top = 60.0, 78.0, 1032.0, 18.0
+    maps = [(state.first, state.first.loads), (state.second, state.second_loads)]
+    most = max(
+        (int(found.load.max(initial=1)) for _, found in maps if found is not None), default=1
+    )
     parts: list[str] = []
-    top = 18.0
-    for i, (side, found) in enumerate(zip(sides, maps, strict=True)):
+    for i, (side, found) in enumerate(maps):
         parts.append(rect(left, top - 13, 8, 8, SIDES[i]))
-        parts.append(text(left + 12, top - 5, _map_title(side, found)))
+        title = named(side)
         if found is None:
             parts.append(text(left, top + 20, _no_map(side)))
         else:
-            parts.append(rect(left, top, width - left - 8, height, IDLE))
-            parts += cells(found.load, top, left, width - left - 8, height, most)
-            parts += _map_axis(found, top, left, height)
+            some = f", one of {found.every:,} is shown" if found.every > 1 else ""
+            title += f": {found.n_blocks:,} blocks across{some}, {found.worker}s down"
+            parts.append(rect(left, top, across, height, IDLE))
+            parts += cells(found.load, top, left, across, height, most)
+            lines = found.load.shape[1]
+            for warp in sorted({0, lines - 1}):
+                at = top + (warp + 0.5) * height / max(lines, 1) + 3.5
+                parts.append(tick(left - 5, at, f"{warp}", at="end"))
+            worker = found.worker.split()[-1]
+            parts.append(tick(left - 22, top + height / 2 + 3, worker, at="end"))
             if i == 0 and found.n_blocks:
-                parts += _map_cursor(state, found, top, left, width, height)
+                parts += _map_cursor(state.settings.block, found, top, left, across, height)
+        parts.append(text(left + 12, top - 5, title))
         top += height + 34
     parts += _legend(left, top - 12, most)
-    return svg(width, top + 16, parts, "Nonzeros of every warp of the blocks, first and second")
+    return svg(1100, top + 16, parts, "Nonzeros of every warp of the blocks, first and second")
 
 
 def _no_map(side: Side) -> str:
@@ -296,41 +268,17 @@ def _no_map(side: Side) -> str:
     )
 
 
-def _map_title(side: Side, found: LoadMap | None) -> str:
-    if found is None:
-        return named(side)
-    shown = f", one of {found.every:,} is shown" if found.every > 1 else ""
-    return f"{named(side)}: {found.n_blocks:,} blocks across{shown}, {found.worker}s down"
-
-
-def _map_axis(found: LoadMap, top: float, left: float, height: float) -> list[str]:
-    lines = found.load.shape[1]
-    parts = []
-    for warp in sorted({0, lines - 1}):
-        at = top + (warp + 0.5) * height / max(lines, 1) + 3.5
-        parts.append(text(left - 5, at, f"{warp}", at="end", colour=GREY, size=10))
-    label = found.worker.removeprefix("thread ")
-    parts.append(text(left - 22, top + height / 2 + 3, label, at="end", colour=GREY, size=10))
-    return parts
-
-
 def _map_cursor(
-    state: State, found: LoadMap, top: float, left: float, width: float, height: float
+    block: int, found: LoadMap, top: float, left: float, across: float, height: float
 ) -> list[str]:
-    across = width - left - 8
     covered = found.load.shape[0] * found.every
-    at = left + (state.settings.block + 0.5) / covered * across
-    overlay = rect(
-        left,
-        top,
-        across,
-        height,
-        "transparent",
-        attributes(
-            scale=["block", 0, covered, found.n_blocks - 1, found.every], label="choose a block"
-        ),
-    )
-    return [line(at, top - 3, at, top + height + 3, "black", ' stroke-width="1.6"'), overlay]
+    at = left + (block + 0.5) / covered * across
+    scale = ["block", 0, covered, found.n_blocks - 1, found.every]
+    choose = attributes(scale=scale, label="choose a block")
+    return [
+        line(at, top - 3, at, top + height + 3, "black", ' stroke-width="1.6"'),
+        rect(left, top, across, height, "transparent", choose),
+    ]
 
 
 def _legend(left: float, top: float, most: int) -> list[str]:
@@ -340,10 +288,9 @@ def _legend(left: float, top: float, most: int) -> list[str]:
     for i, (low, colour) in enumerate(colours.items()):
         parts.append(rect(left + i * 30, top, 30, 10, colour))
         if i % 2 == 0 or len(colours) < len(LOADS):
-            parts.append(text(left + i * 30, top + 21, short(low), size=10, colour=GREY))
+            parts.append(tick(left + i * 30, top + 21, short(low), at="start"))
     said = "nonzeros of the warp. A block lasts as long as its darkest cell; what is paler waits."
-    parts.append(text(left + 30 * len(colours) + 8, top + 9, said, size=11))
-    return parts
+    return [*parts, text(left + 30 * len(colours) + 8, top + 9, said)]
 
 
 def note(sentence: str) -> str:

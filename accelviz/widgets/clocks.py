@@ -24,25 +24,27 @@ def times(state: State) -> str:
             "benchmark(...) measures it on a GPU; the bundled graphs were recorded with "
             "16, 32, 64, 96 and 128 columns."
         )
+    where = next((f"{each.hardware}, {each.date}." for each in found if each.hardware), "")
     curve = state.recorded_curve(state.first)
     if len(curve) >= _POINTS:
         return _curve(state, curve, found, limit) + note(
-            "Dashed: the published setting's time, times the ratio of warp times. Where the lines "
-            f"part, waiting is not what takes the time. {_where(found)}"
+            "Dashed: the default setting's time, times the ratio of warp times. Where the lines "
+            f"part, waiting is not what takes the time. {where}"
         )
-    return _bars(sides, found, limit) + note(_comparison(sides, found))
+    return _bars(sides, found, limit) + note(_comparison(sides, found, where))
 
 
 def _curve(state: State, curve: dict[int, float], found: list[Timing], limit: float) -> str:
-    """Draw the recorded times over `max_block_warps`, with those that warp time predicts."""
-    predicted = {value: state.predicted(state.first, value) for value in curve}
+    """Draw the recorded times over the first slider, and those that warp time predicts."""
+    over = state.first.choice.sliders[0]
+    now = state.first.plan.parameters[over]
+    predicted = {each: state.timing(state.first, **{over: each}).predicted for each in curve}
     known = {value: time for value, time in predicted.items() if time is not None}
     second = found[1].recorded
     most = max([*curve.values(), *known.values(), second or 0.0])
     x = Axis(0, max(curve) + 1, 52, _WIDTH - 120)
     y = Axis(0, most * 1.08, _HEIGHT - 40, 12)
-    parts = frame(x, y, "max_block_warps", "µs")
-    end = x.stop + 6
+    parts = frame(x, y, over, "µs")
 
     def trace(points: dict[int, float], colour: str, style: str) -> str:
         path = "L".join(f"{x(value):.1f} {y(time):.1f}" for value, time in points.items())
@@ -53,29 +55,23 @@ def _curve(state: State, curve: dict[int, float], found: list[Timing], limit: fl
     if second is not None:
         parts.append(line(x.start, y(second), x.stop, y(second), SIDES[1]))
         labels.append((y(second), "second", SIDES[1]))
-    if known:
-        parts.append(trace(known, SIDES[0], ' stroke-dasharray="5 4"'))
-    parts.append(trace(curve, SIDES[0], ""))
-    here = x(state.settings.max_block_warps)
-    parts.append(line(here, y.start, here, y.stop, GREY, ' stroke-width="0.7"'))
-    for value, time in curve.items():
-        chosen = value == state.settings.max_block_warps
-        guess = f", {known[value]:,.1f} by warp time" if value in known else ""
-        info = f"{value} warps a block: recorded {time:,.1f} µs{guess}"
-        extra = attributes(info=info, pick={"max_block_warps": value}, label=info)
-        size, fill = (5, "black") if chosen else (3.5, SIDES[0])
-        parts.append(
-            f'<circle cx="{x(value):.1f}" cy="{y(time):.1f}" r="{size}" fill="{fill}"{extra}/>'
-        )
     last = max(curve)
-    labels.append((y(curve[last]), "recorded", SIDES[0]))
-    if last in known:
-        labels.append((y(known[last]), "by warp time", SIDES[0]))
-    parts += _apart(labels, end)
-    label = "Recorded times over max_block_warps: " + ", ".join(
-        f"{value}: {time:.1f} µs" for value, time in curve.items()
-    )
-    return svg(_WIDTH, _HEIGHT - 8, parts, label)
+    for points, name, style in ((known, "by warp time", ' stroke-dasharray="5 4"'),
+                                (curve, "recorded", "")):  # fmt: skip
+        if points:
+            parts.append(trace(points, SIDES[0], style))
+        if last in points:
+            labels.append((y(points[last]), name, SIDES[0]))
+    parts.append(line(x(now), y.start, x(now), y.stop, GREY, ' stroke-width="0.7"'))
+    for value, time in curve.items():
+        guess = f", {known[value]:,.1f} by warp time" if value in known else ""
+        info = f"{over} {value}: recorded {time:,.1f} µs{guess}"
+        size, fill = (5, "black") if value == now else (3.5, SIDES[0])
+        place = f'cx="{x(value):.1f}" cy="{y(time):.1f}" r="{size}" fill="{fill}"'
+        parts.append(f"<circle {place}{attributes(info=info, pick={over: value}, label=info)}/>")
+    said = ", ".join(f"{value}: {time:.1f} µs" for value, time in curve.items())
+    parts += _apart(labels, x.stop + 6)
+    return svg(_WIDTH, _HEIGHT - 8, parts, f"Recorded times over {over}: {said}")
 
 
 def _apart(labels: list[tuple[float, str, str]], left: float) -> list[str]:
@@ -104,12 +100,7 @@ def _bars(sides: tuple[Side, Side], found: list[Timing], limit: float) -> str:
     return svg(540, 14 + 24 * len(bars), parts, "; ".join(f"{a}: {b:.1f} µs" for a, b, _ in bars))
 
 
-def _where(found: list[Timing]) -> str:
-    return next((f"{each.hardware}, {each.date}." for each in found if each.hardware), "")
-
-
-def _comparison(sides: tuple[Side, Side], found: list[Timing]) -> str:
-    where = _where(found)
+def _comparison(sides: tuple[Side, Side], found: list[Timing], where: str) -> str:
     slots = [side.summary.slots for side in sides]
     recorded = [each.recorded for each in found]
     if slots[0] and slots[1] and recorded[0] and recorded[1]:

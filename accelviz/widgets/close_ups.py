@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import math
 from collections.abc import Sequence
 from html import escape
 
@@ -11,13 +11,13 @@ import pandas as pd
 
 from accelviz.analysis.lookup import RowPlace
 from accelviz.analysis.traffic import LINE_BYTES, SECTOR_BYTES, requests
-from accelviz.errors import PartitionError
-from accelviz.partition.block_level import FIELD_BITS, BlockSetting, unpack
+from accelviz.partition.metadata import WORD_BITS, Field, MetadataLine
 from accelviz.plans import Plan
+from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.storage import STORAGE_BYTES
 from accelviz.widgets.charts import note
 from accelviz.widgets.drawing import (
     BLUE,
-    GREY,
     IDLE,
     LINE,
     ROWS,
@@ -28,6 +28,8 @@ from accelviz.widgets.drawing import (
     svg,
     table,
     text,
+    tick,
+    turned,
 )
 from accelviz.widgets.state import State, Traced
 
@@ -35,7 +37,6 @@ from accelviz.widgets.state import State, Traced
 _RUNS, _WARPS = 800, 32
 #: Columns of a row, and words of metadata, that are written out.
 _COLUMNS, _WORDS = 12, 8
-_FLOAT_BYTES, _WORD_BITS, _LANES = 4, 32, 32
 #: Width of the picture of the lanes.
 _ACROSS = 1060
 _NO_BLOCK = "There is no block: no row has a nonzero."
@@ -48,6 +49,7 @@ def block(state: State) -> str:
     if work is None:
         return note(_NO_BLOCK if state.first.plan.has_workload else _LIBRARY)
     plan, graph = state.first.plan, state.graph
+    name = plan.strategy.worker
     warps = min(plan.workers_per_block, _WARPS)
     per_warp = np.bincount(work.warp, weights=work.nz_count, minlength=plan.workers_per_block)
     x = Axis(0, max(float(per_warp.max(initial=1)), 1), 40, 470)
@@ -59,45 +61,31 @@ def block(state: State) -> str:
     alone = np.unique(work.row).size < 2
     mark = "" if alone else ' stroke="black" stroke-width="2"'
     colour = np.unique(work.row, return_inverse=True)[1] % len(ROWS)
-    for i, (warp, place, start, count) in enumerate(
-        zip(
-            work.warp[:_RUNS].tolist(),
-            work.row[:_RUNS].tolist(),
-            work.nz_start[:_RUNS].tolist(),
-            work.nz_count[:_RUNS].tolist(),
-            strict=True,
-        )
-    ):
+    columns = (work.warp, work.row, work.nz_start, work.nz_count, colour)
+    runs = zip(*(column[:_RUNS].tolist() for column in columns), strict=True)
+    for warp, place, start, count, turn in runs:
         if warp >= warps:
             continue
         row = int(rows[place])
         info = (
-            f"warp {warp}: row {row} (degree {graph.degrees[row]}), "
+            f"{name} {warp}: row {row} (degree {graph.degrees[row]}), "
             f"nonzeros {start:,} to {start + count - 1:,}"
             if count
-            else f"warp {warp}: row {row} has no nonzero, only its zeros are written"
+            else f"{name} {warp}: row {row} has no nonzero, only its zeros are written"
         )
         left, right = x(filled[warp]), x(filled[warp] + count)
         filled[warp] += count
         chosen = mark if row == state.settings.row else ""
         parts.append(
             rect(left, 8 + warp * height, max(right - left - 0.5, 1.5), height - 1,
-                 ROWS[colour[i]], attributes(f"row {row}", info, {"row": row}, label=info) + chosen)
+                 ROWS[turn], attributes(f"row {row}", info, {"row": row}, label=info) + chosen)
         )  # fmt: skip
-    parts += [
-        text(35, 8 + (warp + 0.5) * height + 4, str(warp), at="end", colour=GREY, size=10)
-        for warp in sorted({0, warps // 2, warps - 1})
-    ]
+    ends = sorted({0, warps // 2, warps - 1})
+    parts += [tick(35, 8 + (i + 0.5) * height + 4, str(i), at="end") for i in ends]
     bottom = 8 + warps * height
-    parts += [
-        text(x(value), bottom + 14, f"{value:.0f}", at="middle", colour=GREY)
-        for value in x.ticks()
-        if float(value).is_integer()
-    ]
-    parts.append(text(255, bottom + 28, "nonzeros", at="middle", colour=GREY))
-    name = plan.strategy.worker
-    turned = ' transform="rotate(-90 12 100)"'
-    parts.append(text(12, 100, name, at="middle", colour=GREY, extra=turned))
+    whole = [value for value in x.ticks() if float(value).is_integer()]
+    parts += [tick(x(value), bottom + 14, f"{value:.0f}", size=11) for value in whole]
+    parts += [tick(255, bottom + 28, "nonzeros", size=11), turned(12, 100, name)]
     hidden = plan.workers_per_block - warps
     more = f"{hidden} more {name}s are not shown. " if hidden else ""
     more += f"{len(work) - _RUNS:,} more runs are not shown. " if len(work) > _RUNS else ""
@@ -106,82 +94,68 @@ def block(state: State) -> str:
 
 
 def metadata(state: State) -> str:
-    """Write the metadata of the block that is shown; an int4 bit by bit, with its meaning."""
-    side, number = state.first, state.settings.block
-    plan = side.plan
+    """Write the metadata of the block that is shown: its line bit by bit, or its warps' words."""
+    plan, number = state.first.plan, state.settings.block
     if not plan.has_workload:
         return note(_LIBRARY)
     if not plan.launch.n_blocks:
         return note(_NO_BLOCK)
     if plan.metadata is None:
-        name = side.choice.strategy.name
-        return note(f"{name} has no metadata: warps find their work from their number alone.")
-    words = np.asarray(plan.metadata)
-    words = words[:, None] if words.ndim == 1 else words
-    per_block = len(words) == plan.launch.n_blocks
-    settings = plan.parameters
-    if per_block and {"max_block_warps", "max_warp_nzs"} <= settings.keys():
-        # Lines of another kind, such as those of single warps, are shown as plain words.
-        with contextlib.suppress(PartitionError):
-            setting = BlockSetting(settings["max_block_warps"], settings["max_warp_nzs"])
-            return _int4(words[number], setting)
-    first = number if per_block else number * plan.workers_per_block
-    shown = words[first : first + (1 if per_block else plan.workers_per_block)]
+        return note(f"{plan.name} has no metadata: warps find their work from their number alone.")
+    if len(plan.metadata) == plan.launch.n_blocks:
+        return _line(plan.strategy.metadata_lines(plan, number)[0])
+    first = number * plan.workers_per_block
+    last = min(first + plan.workers_per_block, len(plan.metadata))
+    lines = plan.strategy.metadata_lines(plan, range(first, min(first + _WORDS, last)))
+    words = [fields[0].name for fields in lines[0].fields]
     rows = [
-        (str(i), *(f"<code>{_hex(word)}</code> {int(word)}" for word in entry))
-        for i, entry in enumerate(shown[:_WORDS].tolist())
+        (str(i), *(f"<code>{_hex(word)}</code> {_signed(word)}" for word in each.words))
+        for i, each in enumerate(lines)
     ]
-    header = ["warp", *(f"word {i}" for i in range(words.shape[1]))]
-    rest = len(shown) - _WORDS
+    header = ["warp", *(words or (f"word {i}" for i in range(len(lines[0].words))))]
+    rest = last - first - len(lines)
     more = f"and {rest} more entries. " if rest > 0 else ""
-    size = words.shape[1] * words.itemsize
+    size = len(lines[0].words) * WORD_BITS // 8
     return table(header, rows, classes="av-int4") + note(f"{more}{size} bytes for each warp.")
 
 
 def _hex(word: int) -> str:
-    return f"0x{word & 0xFFFFFFFF:08x}"
+    return f"0x{word:08x}"
 
 
-def _int4(words: np.ndarray, setting: BlockSetting) -> str:
-    fields = unpack(words[None], setting)
-    degree, row, loc, info = (int(word) for word in words)
-    warp_nzs, rows, own = (int(each[0]) for each in (fields.warp_nzs, fields.rows, fields.row_nzs))
-    split = degree > setting.deg_bound
-    if split:
-        meaning = f"<b>{own:,}</b> nonzeros of a row that is cut: up to {warp_nzs:,} for each warp"
-    else:
-        several = "s" if rows != 1 else ""
-        meaning = f"<b>{warp_nzs:,}</b> nonzeros a warp (marked), <b>{rows}</b> row{several}"
-    above = ", above deg_bound" if split else ""
-    lines = (
-        ("degree", degree, f"<b>{degree:,}</b> nonzeros in a row{above}", 0),
-        ("row", row, f"<b>{row:,}</b> is the first row, in sorted order", 0),
-        ("loc", loc, f"<b>{loc:,}</b> is the position of the first nonzero", 0),
-        ("info", info, meaning, 0 if split else FIELD_BITS),
-    )
-    rows_shown = [
+def _signed(word: int) -> int:
+    return word - (word >> (WORD_BITS - 1) << WORD_BITS)
+
+
+def _line(shown: MetadataLine) -> str:
+    """Write a block's line of metadata bit by bit, and what it says."""
+    fields = shown.fields or ((),) * len(shown.words)
+    rows = [
         (
-            name,
+            str(i),
             f"<code>{_hex(word)}</code>",
-            f'<code class="av-bits">{_bits(word, cut)}</code>',
-            meant,
+            f'<code class="av-bits">{_bits(word, own)}</code>',
+            ", ".join(f"{escape(each.name)}: <b>{each.value:,}</b>" for each in own),
         )
-        for name, word, meant, cut in lines
+        for i, (word, own) in enumerate(zip(shown.words, fields, strict=True))
     ]
-    return table(("word", "hex", "bits", "says"), rows_shown, classes="av-int4") + note(
-        f"16 bytes describe the whole block; deg_bound is {setting.max_block_warps} x "
-        f"{setting.max_warp_nzs} = {setting.deg_bound}."
-    )
+    said = f"{shown.meaning}. " if shown.meaning else ""
+    size = len(shown.words) * WORD_BITS // 8
+    header = ("word", "hex", "bits", "says")
+    return table(header, rows, classes="av-int4") + note(f"{said}{size} bytes for the block.")
 
 
-def _bits(word: int, cut: int) -> str:
-    """Write 32 bits in groups of eight, the low field of `cut` bits marked."""
-    digits = f"{word & 0xFFFFFFFF:0{_WORD_BITS}b}"
-    groups = [digits[i : i + 8] for i in range(0, _WORD_BITS, 8)]
-    if not cut:
-        return " ".join(groups)
-    high = (_WORD_BITS - cut) // 8
-    return f"<mark>{' '.join(groups[:high])}</mark> {' '.join(groups[high:])}"
+def _bits(word: int, fields: Sequence[Field]) -> str:
+    """Write 32 bits in groups of eight, every other field marked if there are several."""
+    digits, found = f"{word:0{WORD_BITS}b}", ""
+    place = 0
+    for i, size in enumerate([each.bits for each in fields] or [WORD_BITS]):
+        part = "".join(
+            digits[k] + " " * (k % 8 == 7 and k + 1 < WORD_BITS) for k in range(place, place + size)
+        )
+        found += f"<mark>{part}</mark>" if i % 2 == 0 and len(fields) > 1 else part
+        place += size
+    return found
 
 
 def row(state: State) -> str:
@@ -192,42 +166,37 @@ def row(state: State) -> str:
         return note(_LIBRARY if not plan.has_workload else "There is no row with a nonzero.")
     own = work.row == place.place
     warps = sorted(set(work.warp[own].tolist()))
+    where = "the kernel walks the rows as they are"
+    if plan.permutation is not None:
+        where = f"row {place.place:,} of the matrix that the kernel walks"
+    end = place.first_nz + place.degree - 1
     steps = [
         ("row", f"<b>{place.row:,}</b> of {graph.n_rows:,}, degree {place.degree:,}"),
-        ("place", _place(plan, place)),
-        ("block", _blocks(place, state.settings.block)),
-        (plan.strategy.worker, _several(warps) or "none"),
-        ("nonzeros", _range(place.first_nz, place.degree)),
+        ("place", where),
+        ("block", _blocks(plan, place, state.settings.block)),
+        (plan.strategy.worker, _several(warps)),
+        ("nonzeros", f"{place.first_nz:,} to {end:,}" if place.degree else "none"),
         *_addresses(plan, place),
     ]
-    return table(("", ""), [(name, cell) for name, cell in steps], classes="av-row")
+    return table(("", ""), steps, classes="av-row")
 
 
-def _place(plan: Plan, place: RowPlace) -> str:
-    if plan.permutation is None:
-        return "the kernel walks the rows as they are"
-    return f"row {place.place:,} of the matrix that the kernel walks"
-
-
-def _blocks(place: RowPlace, shown: int) -> str:
+def _blocks(plan: Plan, place: RowPlace, shown: int) -> str:
     if not place.blocks:
-        return "none: Y is cleared beforehand"
+        cleared = " and ".join(plan.cleared)
+        return f"none: {cleared} is cleared beforehand" if cleared else "none"
     first, last = place.blocks[0], place.blocks[-1]
     if first == last:
         return f"<b>{first:,}</b>"
-    if len(place.blocks) == last - first + 1:
-        return f"<b>{first:,}</b> to <b>{last:,}</b>; {shown:,} is shown"
-    return f"{len(place.blocks):,} from <b>{first:,}</b> to <b>{last:,}</b>; {shown:,} is shown"
+    gaps = len(place.blocks) <= last - first
+    some = f"{len(place.blocks):,} from " if gaps else ""
+    return f"{some}<b>{first:,}</b> to <b>{last:,}</b>; {shown:,} is shown"
 
 
 def _several(numbers: Sequence[int]) -> str:
     if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
         return f"<b>{numbers[0]}</b> to <b>{numbers[-1]}</b> in this block"
-    return ", ".join(f"<b>{number}</b>" for number in numbers)
-
-
-def _range(first: int, count: int) -> str:
-    return f"{first:,} to {first + count - 1:,}" if count else "none"
+    return ", ".join(f"<b>{number}</b>" for number in numbers) or "none"
 
 
 def _addresses(plan: Plan, place: RowPlace) -> list[tuple[str, str]]:
@@ -237,17 +206,16 @@ def _addresses(plan: Plan, place: RowPlace) -> list[tuple[str, str]]:
         return []
     shown = ", ".join(f"{column:,}" for column in columns[:_COLUMNS].tolist())
     more = ", ..." if columns.size > _COLUMNS else ""
-    size = _FLOAT_BYTES * plan.n_cols
+    read = next(each for each in plan.operation.inputs if each.gathered)
+    size = STORAGE_BYTES[plan.storage] * math.prod(read.shape(plan.sizes)[1:])
     begin = int(columns[0]) * size
     sectors = (begin + size - 1) // SECTOR_BYTES - begin // SECTOR_BYTES + 1
+    reads = f"row {int(columns[0]):,} of {read.name} first: bytes {begin:,} to "
+    reads += f"{begin + size - 1:,}"
     return [
         ("columns", f"{shown}{more}"),
-        (
-            "reads",
-            f"X[{int(columns[0]):,}, 0 to {plan.n_cols - 1}] first: bytes {begin:,} to "
-            f"{begin + size - 1:,}, {sectors} sectors of {SECTOR_BYTES}",
-        ),
-        ("in all", f"{columns.size:,} rows of X, {columns.size * size:,} bytes"),
+        ("reads", f"{reads}, {sectors} sectors of {SECTOR_BYTES}"),
+        ("in all", f"{columns.size:,} rows of {read.name}, {columns.size * size:,} bytes"),
     ]
 
 
@@ -280,25 +248,20 @@ def _count(number: int, thing: str, plural: str = "s") -> str:
 
 
 def _lanes(lanes: pd.DataFrame, traced: Traced) -> str:
-    slot = _ACROSS / _LANES
+    slot = _ACROSS / WARP_SIZE
     parts = []
     taking = dict(zip(lanes["lane"].tolist(), range(len(lanes)), strict=True))
-    for lane in range(_LANES):
+    for lane in range(WARP_SIZE):
         fill = BLUE if lane in taking else IDLE
         info = f"lane {lane} takes no part"
         if lane in taking:
             own = lanes.iloc[taking[lane]]
-            info = (
-                f"lane {lane}: {own['array']}[{own['index']}], bytes {own['offset']:,} to "
-                f"{own['offset'] + own['bytes'] - 1:,}"
-            )
-        parts.append(
-            rect(10 + lane * slot, 18, slot - 1.5, 20, fill, attributes(f"lane {lane}", info))
-        )
-        if lane % 8 == 0 or lane == _LANES - 1:
-            parts.append(
-                text(10 + (lane + 0.5) * slot, 13, str(lane), at="middle", colour=GREY, size=10)
-            )
+            begin, end = own["offset"], own["offset"] + own["bytes"] - 1
+            info = f"lane {lane}: {own['array']}[{own['index']}], bytes {begin:,} to {end:,}"
+        extra = attributes(f"lane {lane}", info)
+        parts.append(rect(10 + lane * slot, 18, slot - 1.5, 20, fill, extra))
+        if lane % 8 == 0 or lane == WARP_SIZE - 1:
+            parts.append(tick(10 + (lane + 0.5) * slot, 13, str(lane)))
     offset = lanes["offset"].to_numpy()
     touched, which = np.unique(offset // SECTOR_BYTES, return_inverse=True)
     width = _ACROSS / max(len(touched), 16)
@@ -311,9 +274,7 @@ def _lanes(lanes: pd.DataFrame, traced: Traced) -> str:
     for lane, place in taking.items():
         middle = 10 + (lane + 0.5) * slot
         target = 10 + (int(which[place]) + 0.5) * width
-        key = attributes(f"lane {lane}")
-        parts.append(line(middle, 38, target, 100, LINE, key))
+        parts.append(line(middle, 38, target, 100, LINE, attributes(f"lane {lane}")))
     parts.append(text(10, 138, "sectors of 32 bytes, in the order of their addresses", size=10))
-    return svg(
-        _ACROSS + 20, 146, parts, f"Request {traced.step + 1}: lanes and the sectors they touch"
-    )
+    label = f"Request {traced.step + 1}: lanes and the sectors they touch"
+    return svg(_ACROSS + 20, 146, parts, label)

@@ -37,18 +37,13 @@ def attributes(
     label: str = "",
 ) -> str:
     """Write the attributes that the panel's script reads, with a space in front."""
-    found = ""
-    if key:
-        found += f' data-key="{escape(key)}"'
-    if info:
-        found += f' data-info="{escape(info)}"'
+    found = f' data-key="{escape(key)}"' if key else ""
+    found += f' data-info="{escape(info)}"' if info else ""
     if pick is not None:
         found += f" data-pick='{escape(json.dumps(pick))}' tabindex='0' role='button'"
     if scale is not None:
         found += f" data-scale='{escape(json.dumps(scale))}'"
-    if label:
-        found += f' aria-label="{escape(label)}"'
-    return found
+    return found + (f' aria-label="{escape(label)}"' if label else "")
 
 
 def svg(width: float, height: float, parts: Iterable[str], label: str) -> str:
@@ -82,18 +77,22 @@ def text(x: float, y: float, content: str, *, at: str = "start", colour: str = "
     )
 
 
+def tick(x: float, y: float, content: str, *, at: str = "middle", size: int = 10) -> str:
+    """Write a number or a name beside an axis, in grey."""
+    return text(x, y, content, at=at, colour=GREY, size=size)
+
+
+def turned(x: float, y: float, content: str) -> str:
+    """Write a line of grey text upwards, its middle at this place."""
+    extra = f' transform="rotate(-90 {x:.1f} {y:.1f})"'
+    return text(x, y, content, at="middle", colour=GREY, extra=extra)
+
+
 @dataclass(frozen=True)
 class Axis:
-    """A scale from numbers to places in a picture.
+    """A scale from numbers, `low` to `high`, to places in a picture, `start` to `stop`.
 
-    Parameters
-    ----------
-    low, high : float
-        The numbers at its ends.
-    start, stop : float
-        Their places.
-    log : bool
-        Whether equal ratios are equally long.
+    With `log`, equal ratios are equally long.
     """
 
     low: float
@@ -147,28 +146,20 @@ def frame(x: Axis, y: Axis, x_label: str, y_label: str, *, x_ticks: bool = True)
     """Draw two axes with their labels; without `x_ticks`, the lower one has only its label."""
     left, right, bottom, top = x.start, x.stop, y.start, y.stop
     parts = [line(left, bottom, right, bottom), line(left, bottom, left, top)]
-    for value in x.ticks() if x_ticks else ():
-        place = x(value)
+    for place, value in [(x(value), value) for value in x.ticks() if x_ticks]:
         parts.append(line(place, bottom, place, bottom + 3))
-        parts.append(text(place, bottom + 14, short(value), at="middle", colour=GREY, size=10))
-    for value in y.ticks():
-        place = y(value)
+        parts.append(tick(place, bottom + 14, short(value)))
+    for place, value in [(y(value), value) for value in y.ticks()]:
         parts.append(line(left - 3, place, left, place))
-        parts.append(text(left - 5, place + 3.5, short(value), at="end", colour=GREY, size=10))
-    parts.append(text((left + right) / 2, bottom + 28, x_label, at="middle", colour=GREY))
-    middle = (top + bottom) / 2
-    turned = f' transform="rotate(-90 {left - 40:.1f} {middle:.1f})"'
-    parts.append(text(left - 40, middle, y_label, at="middle", colour=GREY, extra=turned))
-    return parts
+        parts.append(tick(left - 5, place + 3.5, short(value), at="end"))
+    parts.append(tick((left + right) / 2, bottom + 28, x_label, size=11))
+    return [*parts, turned(left - 40, (top + bottom) / 2, y_label)]
 
 
 def load_levels(most: int) -> npt.NDArray[np.int64]:
     """Return the least load of each colour of `LOADS`; a load has the last that it reaches.
 
-    Parameters
-    ----------
-    most : int
-        The load of the darkest colour; equal ratios of loads are equally many colours apart.
+    `most` is the load of the darkest; equal ratios of loads are equally many colours apart.
     """
     shares = np.arange(len(LOADS)) / len(LOADS)
     return np.ceil(max(most, 2) ** shares - 1e-9).astype(np.int64)
@@ -177,16 +168,9 @@ def load_levels(most: int) -> npt.NDArray[np.int64]:
 def cells(
     load: npt.NDArray[np.int64], top: float, left: float, width: float, height: float, most: int
 ) -> list[str]:
-    """Draw a table of loads as coloured cells, one path for each colour.
+    """Draw a table of loads, shape (columns, lines), as cells, one path for each colour.
 
-    Parameters
-    ----------
-    load : array of int64, shape (columns, lines)
-        0 stays the colour of what is behind.
-    top, left, width, height : float
-        Where.
-    most : int
-        The load of the darkest colour, as `load_levels` has it.
+    0 stays the colour of what is behind; `most` is the load of the darkest (`load_levels`).
     """
     columns, lines = load.shape
     if not columns or not lines:
@@ -206,15 +190,12 @@ def cells(
     return parts
 
 
-def table(
-    header: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = "", classes: str = ""
-) -> str:
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, classes: str = "") -> str:
     """Write a table; cells are HTML already."""
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
     body = "".join(
         f'<tr><th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in rest) + "</tr>"
         for first, *rest in rows
     )
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    head = f"{title}<thead><tr>{head}</tr></thead>"
+    head = f"<thead><tr>{head}</tr></thead>"
     return f'<table class="{classes}">{head}<tbody>{body}</tbody></table>'

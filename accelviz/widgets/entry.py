@@ -10,14 +10,15 @@ from accelviz.analysis.sweep import sweep
 from accelviz.datasets import load_graph
 from accelviz.errors import AccelvizError
 from accelviz.plans import Strategy
+from accelviz.strategies import find_strategy
 from accelviz.widgets.state import State
-from accelviz.widgets.sweep_state import NAMES, SweepState
+from accelviz.widgets.sweep_state import STATISTICS, SweepState
 
 #: What the panels are made with; everything else in accelviz works without.
 NEEDED = ("ipywidgets", "anywidget")
-#: The settings that a question offers unless asked otherwise.
-BLOCK_WARPS = tuple(range(2, 33))
-WARP_NZS = (4, 8, 16, 32, 64, 128, 256, 512)
+#: What a question about Accel-GCN offers unless asked otherwise; of other strategies, what is worth
+#: trying. With one warp a block none would wait.
+OFFERED = {"max_block_warps": range(2, 33), "max_warp_nzs": (4, 8, 16, 32, 64, 128, 256, 512)}
 
 
 def explore(graph: Any = "cora", strategies: Sequence[Strategy | str] = (), **settings: Any) -> Any:
@@ -30,7 +31,8 @@ def explore(graph: Any = "cora", strategies: Sequence[Strategy | str] = (), **se
     strategies : Strategy, str, or sequence of them, optional
         Strategies of your own, offered beside those there are; the first is shown first.
     **settings
-        Where to begin: `first`, `second`, `max_block_warps`, `max_warp_nzs`, `n_cols`, `row`.
+        Where to begin: `first`, `second`, `n_cols`, `row`, and parameters that have a slider, such
+        as `max_block_warps`.
 
     Returns
     -------
@@ -60,10 +62,9 @@ def ask(
     question: str | None = None,
     explanation: str = "",
     guesses: int = 3,
-    max_block_warps: Iterable[int] = BLOCK_WARPS,
-    max_warp_nzs: Iterable[int] = WARP_NZS,
     strategy: str | Strategy = "accel_gcn",
     n_cols: int = 64,
+    **parameters: Iterable[Any],
 ) -> Any:
     """Ask for the setting that does best; the answer is locked until the guesses are used.
 
@@ -80,12 +81,12 @@ def ask(
         Shown with the answer.
     guesses : int
         How many there are.
-    max_block_warps, max_warp_nzs : iterable of int
-        The settings to choose from.
     strategy : str or Strategy
-        With these two parameters.
     n_cols : int
         Columns of X.
+    **parameters
+        The values to choose from, for one or two parameters of the strategy; those of its first two
+        that are worth trying if not given.
 
     Returns
     -------
@@ -102,16 +103,14 @@ def ask(
     _check_packages("ask")
     from accelviz.widgets.question import Question
 
-    table = sweep(
-        graph,
-        max_block_warps=max_block_warps,
-        max_warp_nzs=max_warp_nzs,
-        strategies=strategy,
-        n_cols=n_cols,
-    )
+    own = find_strategy(strategy).parameters
+    tried = {name: OFFERED.get(name, each.tries) for name, each in own.items() if each.tries}
+    names = list(dict.fromkeys([*parameters, *tried]))[: max(2, len(parameters))]
+    values: dict[str, Any] = {name: parameters.get(name, tried.get(name)) for name in names}
+    table = sweep(graph, strategy, n_cols, **values)
     state = SweepState(table, statistic, most=most, guesses=guesses)
     size = "largest" if most else "smallest"
-    asked = f"Which setting of {state.graph} has the {size} {NAMES[statistic]}?"
+    asked = f"Which setting of {state.graph} has the {size} {STATISTICS[statistic][0]}?"
     return Question(state, question or asked, explanation)
 
 

@@ -21,64 +21,50 @@ function quiet(focusable) {
   focusable.dataset.lmSuppressShortcuts = "true";
 }
 
+// What a slider says of its value: where there is none, the strategy has a rule.
+const written = (value) => value ?? "by rule";
+
+// A slider over some values, or, with a field for the number, over 0 to `last`.
+function range(ask, name, shown, field) {
+  const input = element("input", { type: "range", min: 0, step: 1 });
+  let values = null;
+  const show = (value) => (field ? (shown.value = value) : (shown.textContent = written(value)));
+  input.oninput = () => {
+    const value = values ? values[input.value] : Number(input.value);
+    show(value);
+    ask({ [name]: value });
+  };
+  const typed = () => ask({ [name]: Math.round(Number(shown.value)) });
+  if (field) shown.onchange = typed;
+  if (field) shown.onkeydown = (event) => event.key === "Enter" && typed();
+  return {
+    parts: [input, shown],
+    update(control) {
+      values = control.values;
+      input.max = shown.max = values ? values.length - 1 : control.last;
+      input.value = values ? Math.max(values.indexOf(control.value), 0) : control.value;
+      input.disabled = shown.disabled = !control.enabled;
+      show(control.value);
+      input.setAttribute("aria-valuetext", written(control.value));
+    },
+  };
+}
+
 // One control; `ask` is called with a change of settings. `update` shows what Python says.
 const CONTROLS = {
-  slider(ask, name) {
-    const input = element("input", { type: "range", min: 0, step: 1 });
-    const shown = element("output");
-    let values = [];
-    input.oninput = () => {
-      shown.textContent = values[input.value];
-      ask({ [name]: values[input.value] });
-    };
-    return {
-      parts: [input, shown],
-      focus: input,
-      update(control) {
-        values = control.values;
-        input.max = values.length - 1;
-        input.value = Math.max(values.indexOf(control.value), 0);
-        input.disabled = !control.enabled;
-        shown.textContent = control.enabled ? control.value : "–";
-        input.setAttribute("aria-valuetext", shown.textContent);
-      },
-    };
-  },
-  steps(ask, name) {
-    const input = element("input", { type: "range", min: 0, step: 1 });
-    const number = element("input", { type: "number", min: 0, step: 1 });
-    input.oninput = () => {
-      number.value = input.value;
-      ask({ [name]: Number(input.value) });
-    };
-    const typed = () => ask({ [name]: Math.round(Number(number.value)) });
-    number.onchange = typed;
-    number.onkeydown = (event) => event.key === "Enter" && typed();
-    return {
-      parts: [input, number],
-      focus: input,
-      update(control) {
-        for (const each of [input, number]) {
-          each.max = control.last;
-          each.value = control.value;
-          each.disabled = !control.enabled;
-        }
-      },
-    };
-  },
+  slider: (ask, name) => range(ask, name, element("output"), false),
+  steps: (ask, name) =>
+    range(ask, name, element("input", { type: "number", min: 0, step: 1 }), true),
   menu(ask, name) {
     const select = element("select");
     select.onchange = () => ask({ [name]: select.value });
     return {
       parts: [select],
-      focus: select,
       update(control) {
         const there = [...select.options].map((option) => option.value);
-        if (JSON.stringify(there) !== JSON.stringify(control.values)) {
-          select.replaceChildren(
-            ...control.values.map((value) => element("option", { value, textContent: value })),
-          );
-        }
+        const option = (value) => element("option", { value, textContent: value });
+        const same = JSON.stringify(there) === JSON.stringify(control.values);
+        if (!same) select.replaceChildren(...control.values.map(option));
         select.value = control.value;
       },
     };
@@ -88,7 +74,6 @@ const CONTROLS = {
     press.onclick = () => ask({ [name]: true });
     return {
       parts: [press],
-      focus: press,
       update(control) {
         press.textContent = control.label;
         press.disabled = !control.enabled;
@@ -117,9 +102,9 @@ function render({ model, el }) {
   function say(text, details = "") {
     message.replaceChildren(text);
     if (details) {
-      const more = element("details", {}, [element("summary", { textContent: "traceback" })]);
-      more.append(element("pre", { textContent: details }));
-      message.append(more);
+      const summary = element("summary", { textContent: "traceback" });
+      const whole = element("pre", { textContent: details });
+      message.append(element("details", {}, [summary, whole]));
     }
     message.hidden = !text;
   }
@@ -146,11 +131,15 @@ function render({ model, el }) {
     }
   }
 
-  function gone() {
+  function rest() {
     clearTimeout(patience);
-    answered = true; // so that the next change tries again
-    waiting = null;
+    answered = true;
     panel.classList.remove("av-busy");
+  }
+
+  function gone() {
+    rest(); // so that the next change tries again
+    waiting = null;
     say(GONE);
   }
 
@@ -165,26 +154,32 @@ function render({ model, el }) {
     if (!there) {
       there = CONTROLS[control.kind](ask, control.name);
       const name = element("span", { textContent: control.kind === "button" ? "" : control.label });
-      there.box = element("label", { className: `av-control av-${control.kind}` }, [
-        name,
-        ...there.parts,
-      ]);
-      there.focus.dataset.control = control.name;
+      const className = `av-control av-${control.kind}`;
+      there.box = element("label", { className }, [name, ...there.parts]);
+      there.parts[0].dataset.control = control.name;
       for (const each of there.parts) quiet(each);
       known.set(`control ${control.name}`, there);
-      controls.append(there.box);
     }
+    there.box.title = control.title;
     there.box.style.gridColumn = `span ${control.width}`;
     there.update(control);
+    return there.box;
+  }
+
+  // What there is to choose depends on the strategies; what stays keeps its place and the focus.
+  function showControls(wanted) {
+    const boxes = wanted.map(showControl);
+    for (const box of [...controls.children]) if (!boxes.includes(box)) box.remove();
+    boxes.forEach((box, i) => {
+      if (controls.children[i] !== box) controls.insertBefore(box, controls.children[i]);
+    });
   }
 
   function showView(view) {
     let there = known.get(`view ${view.name}`);
     if (!there) {
-      const heading = element("h4");
-      const body = element("div", { className: "av-body" });
-      there = { heading, body, html: null };
-      there.box = element("section", {}, [heading, body]);
+      there = { heading: element("h4"), body: element("div", { className: "av-body" }) };
+      there.box = element("section", {}, [there.heading, there.body]);
       there.box.dataset.view = view.name;
       there.box.style.gridColumn = `span ${view.width}`;
       known.set(`view ${view.name}`, there);
@@ -193,13 +188,11 @@ function render({ model, el }) {
     there.heading.textContent = view.title;
     if (there.html !== view.html) {
       // The focus stays on what has the same place in the new picture.
-      const focused = [...there.body.querySelectorAll("[tabindex]")].indexOf(
-        document.activeElement,
-      );
-      there.body.innerHTML = view.html;
-      there.body.querySelectorAll("[tabindex]").forEach(quiet);
-      there.html = view.html;
-      if (focused >= 0) there.body.querySelectorAll("[tabindex]")[focused]?.focus();
+      const places = () => [...there.body.querySelectorAll("[tabindex]")];
+      const focused = places().indexOf(document.activeElement);
+      there.body.innerHTML = there.html = view.html;
+      places().forEach(quiet);
+      if (focused >= 0) places()[focused]?.focus();
     }
   }
 
@@ -209,16 +202,10 @@ function render({ model, el }) {
     const current = answered || own; // else a later answer is on its way, with later values
     title.innerHTML = page.title;
     for (const view of page.views) showView(view);
-    if (current && !waiting) for (const control of page.controls) showControl(control);
-    if (own) {
-      clearTimeout(patience);
-      answered = true;
-      panel.classList.remove("av-busy");
-      say(page.message, page.details);
-      if (waiting) send();
-    } else if (answered) {
-      say(page.message, page.details);
-    }
+    if (current && !waiting) showControls(page.controls);
+    if (own) rest();
+    if (answered) say(page.message, page.details);
+    if (own && waiting) send();
     panel.dataset.answered = answered && !waiting ? sent : "";
   }
 

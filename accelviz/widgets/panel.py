@@ -19,54 +19,34 @@ import traitlets
 from accelviz.errors import AccelvizError
 
 _HERE = Path(__file__).resolve().parent
+Change = Callable[[Mapping[str, Any]], None]
 
 
 def slider(
-    name: str, label: str, values: Sequence[Any], value: Any, *, enabled: bool = True
+    name: str, label: str, values: Sequence[Any], value: Any, *, title: str = ""
 ) -> dict[str, Any]:
-    """Describe a slider over some values, in order, a third of the panel wide."""
-    return {
-        "kind": "slider",
-        "name": name,
-        "label": label,
-        "values": list(values),
-        "value": value,
-        "enabled": enabled,
-        "width": 4,
-    }
+    """Describe a slider over some values, in order; `title` says what they mean."""
+    return _control("slider", name, label, 4, values=list(values), value=value, title=title)
 
 
-def steps(
-    name: str, label: str, last: int, value: int, *, enabled: bool = True, width: int = 3
-) -> dict[str, Any]:
+def steps(name: str, label: str, last: int, value: int) -> dict[str, Any]:
     """Describe a slider from 0 to `last` with a field for the number."""
-    return {
-        "kind": "steps",
-        "name": name,
-        "label": label,
-        "last": max(last, 0),
-        "value": value,
-        "enabled": enabled and last > 0,
-        "width": width,
-    }
+    return _control("steps", name, label, 3, last=max(last, 0), value=value, enabled=last > 0)
 
 
 def menu(name: str, label: str, values: Sequence[str], value: str) -> dict[str, Any]:
     """Describe a menu."""
-    return {
-        "kind": "menu",
-        "name": name,
-        "label": label,
-        "values": list(values),
-        "value": value,
-        "enabled": True,
-        "width": 4,
-    }
+    return _control("menu", name, label, 4, values=list(values), value=value)
 
 
 def button(name: str, label: str, *, enabled: bool = True) -> dict[str, Any]:
     """Describe a button; pressing it asks for the change `{name: True}`."""
-    return {"kind": "button", "name": name, "label": label, "enabled": enabled, "width": 2}
+    return _control("button", name, label, 2, enabled=enabled)
+
+
+def _control(kind: str, name: str, label: str, width: int, **rest: Any) -> dict[str, Any]:
+    of_all = {"kind": kind, "name": name, "label": label, "width": width}
+    return {**of_all, "enabled": True, "title": "", **rest}
 
 
 def view(name: str, title: str, html: str, *, width: int) -> dict[str, Any]:
@@ -84,11 +64,6 @@ class Panel(anywidget.AnyWidget):
         An AccelvizError that it raises is shown as it is; any other with its traceback.
     page : callable
         `page()` gives what is to be seen now: `title` (HTML), `controls` and `views`.
-
-    Raises
-    ------
-    AccelvizError
-        If there is no first page.
     """
 
     _esm = _HERE / "panel.js"
@@ -96,11 +71,7 @@ class Panel(anywidget.AnyWidget):
     request = traitlets.Dict().tag(sync=True)
     page = traitlets.Dict().tag(sync=True)
 
-    def __init__(
-        self,
-        change: Callable[[Mapping[str, Any]], None],
-        page: Callable[[], Mapping[str, Any]],
-    ) -> None:
+    def __init__(self, change: Change, page: Callable[[], Mapping[str, Any]]) -> None:
         self._change, self._page = change, page
         super().__init__(page={"number": 0, "message": "", "details": "", **page()})
         self.observe(self._answer, "request")

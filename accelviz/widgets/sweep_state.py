@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
-from accelviz.errors import ArgumentError
+from accelviz.analysis.settings import parameters, varying
+from accelviz.errors import ArgumentError, checked_integer
 
-#: What a statistic is called, in a question and in a table.
-NAMES = {
-    "blocks": "blocks",
-    "warps": "launched warps",
-    "busy_warps": "warps with work",
-    "idle_warps": "share of idle warps",
-    "idle_share": "share of warp time spent waiting",
-    "warp_nzs_mean": "mean nonzeros of a warp",
-    "largest": "nonzeros of the busiest warp",
-    "imbalance": "imbalance (busiest warp over mean)",
-    "metadata_bytes": "bytes of metadata",
-    "rows_shared": "rows shared by warps",
-    "rows_cut": "rows cut over blocks",
-    "shared_atomics": "atomics in shared memory",
-    "global_atomics": "atomics in global memory",
+#: A value for each parameter, in the order of the table.
+Setting = tuple[Any, ...]
+
+#: What a statistic of `sweep` is called, in a question and in a table, and what kind of number it
+#: is: a share is 0 to 1.
+STATISTICS = {
+    "blocks": ("blocks", "count"),
+    "warps": ("launched warps", "count"),
+    "busy_warps": ("warps with work", "count"),
+    "idle_warps": ("share of idle warps", "share"),
+    "idle_share": ("share of time waiting", "share"),
+    "warp_nzs_mean": ("mean nonzeros of a warp", "number"),
+    "largest": ("nonzeros of the busiest", "count"),
+    "imbalance": ("busiest over mean", "number"),
+    "metadata_bytes": ("bytes of metadata", "count"),
+    "rows_shared": ("rows shared by warps", "count"),
+    "rows_cut": ("rows cut over blocks", "count"),
+    "shared_atomics": ("atomics in shared", "count"),
+    "global_atomics": ("atomics in global", "count"),
 }
-#: Statistics that are shares, 0 to 1.
-SHARES = ("idle_warps", "idle_share")
-#: The two parameters.
-FIRST, SECOND = "max_block_warps", "max_warp_nzs"
 
 
 class SweepState:
@@ -36,7 +37,7 @@ class SweepState:
     Parameters
     ----------
     table : DataFrame
-        From `sweep`, over both parameters of the block-level partition.
+        From `sweep`, over one or two parameters of one strategy.
     statistic : str
         One of its columns.
     most : bool
@@ -47,112 +48,89 @@ class SweepState:
     Raises
     ------
     ArgumentError
-        If there is no such statistic, it is not known, or `guesses` is below 1.
+        If there is no such statistic, it is not known, there are more than two parameters or none,
+        or `guesses` is below 1.
     """
 
     def __init__(
         self, table: pd.DataFrame, statistic: str, *, most: bool = False, guesses: int = 3
     ) -> None:
-        if statistic not in NAMES:
-            raise ArgumentError("statistic", f"there is no {statistic!r}", ", ".join(NAMES))
+        if statistic not in STATISTICS:
+            raise ArgumentError("statistic", f"there is no {statistic!r}", ", ".join(STATISTICS))
         if table[statistic].isna().any():
             raise ArgumentError(
                 "statistic", f"{statistic!r} is not known of every setting", "another statistic"
             )
-        if isinstance(guesses, bool) or not isinstance(guesses, int) or guesses < 1:
-            raise ArgumentError("guesses", f"got {guesses!r}", "an integer of at least 1")
+        checked_integer("guesses", guesses, error=ArgumentError)
         self.graph = str(table.attrs.get("graph", "this graph"))
         self.statistic, self.most, self.guesses = statistic, most, guesses
-        self._values = {
-            (int(block), int(warp)): float(value)
-            for block, warp, value in zip(
-                table[FIRST], table[SECOND], table[statistic], strict=True
-            )
-        }
-        self.choices: dict[str, Sequence[int]] = {
-            name: sorted({int(value) for value in table[name]}) for name in (FIRST, SECOND)
-        }
+        names = [name for name in parameters(table) if name not in ("strategy", "n_cols")]
+        if len(names) > 2:  # those that were not varied need no slider
+            names = varying(table, names)
+        if not 0 < len(names) <= 2:
+            raise ArgumentError("table", f"it varies {', '.join(names)}", "one or two parameters")
+        settings = zip(*(table[name].tolist() for name in names), strict=True)
+        #: Setting to value.
+        self.of_setting = dict(zip(settings, map(float, table[statistic]), strict=True))
+        self.choices: dict[str, list[Any]] = {name: sorted(set(table[name])) for name in names}
         self.setting = tuple(values[len(values) // 2] for values in self.choices.values())
-        self.guessed: list[tuple[int, ...]] = []
+        self.guessed: list[Setting] = []
         self.revealed = False
 
     @property
     def best(self) -> float:
         """The best value there is."""
-        return (max if self.most else min)(self._values.values())
+        return (max if self.most else min)(self.of_setting.values())
 
     @property
-    def answers(self) -> list[tuple[int, int]]:
+    def answers(self) -> list[Setting]:
         """All settings that have it."""
-        return [setting for setting, value in self._values.items() if value == self.best]
+        return [setting for setting, value in self.of_setting.items() if value == self.best]
 
     @property
     def found(self) -> bool:
         """Whether one of them was guessed."""
-        return any(self.value(guess) == self.best for guess in self.guessed)
+        return any(self.of_setting[guess] == self.best for guess in self.guessed)
 
     @property
     def may_reveal(self) -> bool:
         """Whether the answer may be seen: it was found, or there is no guess left."""
         return self.found or len(self.guessed) >= self.guesses
 
-    def value(self, setting: tuple[int, ...]) -> float:
-        """Return the value of a setting."""
-        return self._values[setting[0], setting[1]]
-
-    def place(self, setting: tuple[int, ...]) -> int:
+    def place(self, setting: Setting) -> int:
         """Return how many settings are better, plus one."""
-        own = self.value(setting)
-        better = sum(value > own if self.most else value < own for value in self._values.values())
-        return better + 1
+        own, values = self.of_setting[setting], self.of_setting.values()
+        return sum(value > own if self.most else value < own for value in values) + 1
 
-    def choose(self, **setting: int) -> None:
-        """Move the sliders.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such parameter or value.
-        """
-        now = dict(zip(self.choices, self.setting, strict=True))
+    def choose(self, **setting: Any) -> None:
+        """Move the sliders to values that there are."""
         for name, value in setting.items():
             if name not in self.choices:
                 raise ArgumentError(name, "there is no such setting", ", ".join(self.choices))
             if value not in self.choices[name]:
                 offered = ", ".join(map(str, self.choices[name]))
                 raise ArgumentError(name, f"got {value!r}", f"one of {offered}")
-            now[name] = value
+        now = {**dict(zip(self.choices, self.setting, strict=True)), **setting}
         self.setting = tuple(now.values())
 
     def guess(self) -> None:
-        """Lock the setting in.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no guess left, or it was guessed before.
-        """
+        """Lock the setting in, if it is new and there is a guess left."""
         if self.may_reveal:
             raise ArgumentError("guess", "there is none left", "revealing the answer")
         if self.setting in self.guessed:
-            shown = " x ".join(map(str, self.setting))
+            shown = written(self.setting)
             raise ArgumentError("guess", f"{shown} was guessed already", "another setting")
         self.guessed.append(self.setting)
 
     def reveal(self) -> None:
-        """Show the values of all settings.
-
-        Raises
-        ------
-        ArgumentError
-            If there are guesses left.
-        """
+        """Show the values of all settings, if there is no guess left."""
         if not self.may_reveal:
             left = self.guesses - len(self.guessed)
             several = "guesses are" if left > 1 else "guess is"
             raise ArgumentError("reveal", f"{left} {several} left", "guessing first")
         self.revealed = True
 
-    def table(self) -> dict[tuple[int, int], float]:
-        """Return the value of every setting."""
-        return dict(self._values)
+
+def written(setting: Setting) -> str:
+    """Write a setting: 12 x 32."""
+    return " x ".join(map(str, setting))

@@ -4,7 +4,7 @@ The host's time for one call with a Plan, or with a Graph (which looks its plan 
 output on the GPU, without waiting for the GPU: the time in which nothing is queued. Beside it,
 CuPy's own launch of the same kernel and nothing else.
 
-    python benchmarks/call_overhead.py
+    python benchmarks/measure/call_overhead.py
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ def main() -> None:
         plan = accelviz.plan(graph, strategy, 16)
         with_plan = microseconds(lambda: accelviz.spmm(plan, X, out=out), options.repeats)  # noqa: B023
         with_graph = microseconds(
-            lambda: accelviz.spmm(graph, X, strategy, out=out),  # noqa: B023
+            lambda: accelviz.spmm(graph, X, strategy=strategy, out=out),  # noqa: B023
             options.repeats,
         )
-        launch = find_executor("cuda").prepare(plan)._work
-        alone = microseconds(lambda: launch(X, out), options.repeats)  # noqa: B023
+        ready = find_executor("cuda").prepare(plan)
+        inputs = ready.inputs(ready.placed({"X": X}))
+        alone = microseconds(lambda: ready.queue(inputs, {"Y": out}), options.repeats)  # noqa: B023
         print(f"{strategy:12} with a plan {with_plan}   with a graph {with_graph}   queue {alone}")
 
 

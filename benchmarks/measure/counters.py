@@ -1,7 +1,7 @@
 """Why one kernel is faster than another: hardware counters of single launches, by Nsight Compute.
 
-    python benchmarks/counters.py profile --output counters.csv
-    python benchmarks/counters.py profile --cases ours --graphs facebook mit8 --columns 16 48
+    python benchmarks/measure/counters.py profile --output counters.csv
+    python benchmarks/measure/counters.py profile --cases ours --graphs mit8 --columns 16 48
 
 Needs a GPU and `ncu`. Times under a profiler are not times: those are in the other results.
 """
@@ -19,7 +19,7 @@ import pandas as pd
 from measure import opened
 
 import accelviz
-from accelviz import measure, files
+from accelviz import files, measure
 from accelviz.executors import find_executor
 from accelviz.measure.records import parameters_text, source_commit
 from accelviz.plans import Plan
@@ -95,7 +95,7 @@ def plans(options: argparse.Namespace) -> Iterator[Plan]:
 def launch(options: argparse.Namespace) -> None:
     for plan in plans(options):
         ready = find_executor("cuda").prepare(plan)
-        ready.multiply(ready.features(measure.features(plan.pattern.shape[1], plan.n_cols)))
+        ready.run(ready.placed({"X": measure.features(plan.pattern.shape[1], plan.n_cols)}))
 
 
 def profile(options: argparse.Namespace) -> None:

@@ -1,10 +1,11 @@
-"""The emulator's memory counts beside those of Nsight Compute on a real GPU.
+r"""The emulator's memory counts beside those of Nsight Compute on a real GPU.
 
 Three steps, because the first needs a C++ compiler and the second a GPU with `ncu`:
 
-    python benchmarks/emulator_against_hardware.py emulate --output emulated.csv
-    python benchmarks/emulator_against_hardware.py profile --output profiled.csv
-    python benchmarks/emulator_against_hardware.py compare emulated.csv profiled.csv --output X.csv
+    python benchmarks/measure/emulator_against_hardware.py emulate --output emulated.csv
+    python benchmarks/measure/emulator_against_hardware.py profile --output profiled.csv
+    python benchmarks/measure/emulator_against_hardware.py compare emulated.csv profiled.csv \
+        --output compared.csv
 
 Each counts whole launches of every strategy's kernel on bundled graphs. The table has a row for
 each case and quantity, with both counts, their ratio, and why they differ where they do.
@@ -22,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 import accelviz
-from accelviz import measure, files
+from accelviz import files, measure
 from accelviz.executors import find_executor
 from accelviz.measure.records import source_commit
 from accelviz.plans import Plan
@@ -124,7 +125,7 @@ def emulate(options: argparse.Namespace) -> None:
 def launch(_: argparse.Namespace) -> None:
     for _case, plan in cases():
         ready = find_executor("cuda").prepare(plan)
-        ready.multiply(measure.features(plan.pattern.shape[1], plan.n_cols))
+        ready.run({"X": measure.features(plan.pattern.shape[1], plan.n_cols)})
 
 
 def profile(options: argparse.Namespace) -> None:

@@ -1,6 +1,6 @@
 """How long a sweep takes, and the explorer's opening and a step of its sliders, without a browser.
 
-    python benchmarks/explorer.py --graph citation
+    python benchmarks/measure/explorer.py --graph citation
 
 What a key press takes to the painted picture in a real JupyterLab, the browser test prints:
 `python -m pytest -m "large or not large" tests/browser -k latency`.

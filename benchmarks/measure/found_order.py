@@ -4,7 +4,7 @@ Takes twins whose ids are shuffled, finds Rabbit's order on the host, renumbers 
 and times `lane_groups` and cuSPARSE on both, in one run. Finding the order is timed once, compiled
 before, on one core of the host; renumbering is not in it.
 
-    python benchmarks/found_order.py --cache /tmp/graphs --output orders.csv
+    python benchmarks/measure/found_order.py --cache /tmp/graphs --output orders.csv
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Preprocessing on the GPU against one SpMM of the same graph, in one run on this GPU.
 
-Degree sort, metadata and paired nonzeros of `lane_groups`, made from a CSR matrix on the GPU and
-checked against those made on the host. By CUDA events (what the GPU does), by the host's clock
-(with launches, allocation and the wait for the number of blocks), and with the copies of the CSR to
-the GPU; then the steps by the GPU's global timer, the host's own preprocessing, and the product by
-both clocks.
+Degree sort, metadata and the order of the nonzeros of `lane_groups`, made from a CSR matrix on the
+GPU and checked against those made on the host. By CUDA events (what the GPU does), by the host's
+clock (with launches, allocation and the wait for the number of blocks), and with the copies of the
+CSR to the GPU; then the steps by the GPU's global timer, the host's own preprocessing, and the
+product by both clocks.
 
-    python benchmarks/gpu_preprocessing.py --cache /tmp/graphs --output preprocessing.csv
+    python benchmarks/measure/gpu_preprocessing.py --cache /tmp/graphs --output preprocessing.csv
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,9 @@ from accelviz import measure
 from accelviz.datasets import bundled_graphs
 from accelviz.executors import find_executor
 from accelviz.executors.cuda import preprocessing
-from accelviz.executors.cuda.device_plan import DeviceGraph, device_plan
+from accelviz.executors.cuda.device_plan import device_plan, uploaded
 from accelviz.executors.cuda.timing import event_seconds
-from accelviz.graph import Graph
+from accelviz.graph import Graph, Pattern
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import LanePartition
 from accelviz.plans import Plan
@@ -79,27 +80,26 @@ def main() -> None:
 def measured(graph: Graph, order: str, n_cols: int, repeats: int) -> dict[str, Any]:
     """Measure one graph; times in microseconds, the first three of each kind are quartiles."""
     host, host_seconds = planned_on_host(graph, n_cols)
-    there = DeviceGraph.of(graph)
-    arrays = there.arrays
-    on_host = [array.get() for array in arrays]
+    there = uploaded(graph)
     setting = (
-        BlockSetting(host.workload_warps, host.parameters["group_nzs"]),
+        BlockSetting(host.workers_per_block, host.parameters["group_nzs"]),
         host.parameters["short_nzs"],
         host.parameters["block_order"],
     )
-    check(preprocessing.preprocess(*arrays, *setting), host)
+    check(preprocessing.preprocess(there, *setting), host)
 
     def copied() -> None:
-        preprocessing.preprocess(*map(cupy.asarray, on_host), *setting)
+        pointers, columns = map(cupy.asarray, (graph.row_pointers, graph.column_indices))
+        preprocessing.preprocess(Pattern(pointers, columns, graph.shape), *setting)
 
-    gpu = event_seconds(lambda: preprocessing.queue(*arrays, *setting), repeats, WARMUP)
-    wall = wall_seconds(lambda: preprocessing.preprocess(*arrays, *setting), repeats)
+    gpu = event_seconds(lambda: preprocessing.queue(there, *setting), repeats, WARMUP)
+    wall = wall_seconds(lambda: preprocessing.preprocess(there, *setting), repeats)
     with_copies = wall_seconds(copied, min(repeats, 5))
     ready = find_executor("cuda").prepare(device_plan(there, n_cols))
-    X = ready.features(cupy.asarray(measure.features(graph.shape[1], n_cols)))
-    out = ready.output()
-    spmm = ready.seconds(X, repeats, WARMUP)
-    spmm_wall = wall_seconds(lambda: ready.multiply(X, out), repeats)
+    given = {"values": graph.adjacency.data, "X": measure.features(graph.shape[1], n_cols)}
+    operands, out = ready.placed(given), ready.outputs()
+    spmm = ready.seconds(operands, repeats, WARMUP)
+    spmm_wall = wall_seconds(lambda: ready.run(operands, out), repeats)
     row = {
         "graph": graph.name,
         "order": order,
@@ -123,7 +123,7 @@ def measured(graph: Graph, order: str, n_cols: int, repeats: int) -> dict[str, A
     row["wall_ratio"] = row["wall_us"] / row["spmm_us"]
     passes = max(1, -(-int(graph.degrees.max(initial=0)).bit_length() // preprocessing.DIGIT_BITS))
     row["passes"] = passes
-    steps = step_seconds(lambda: preprocessing.queue(*arrays, *setting, record_steps=True), passes)
+    steps = step_seconds(lambda: preprocessing.queue(there, *setting, record_steps=True), passes)
     for step, seconds in steps.items():
         row[f"{step}_us"] = 1e6 * seconds
     row["rest_us"] = row["gpu_us"] - 1e6 * sum(steps.values())
@@ -134,16 +134,16 @@ def planned_on_host(graph: Graph, n_cols: int) -> tuple[Plan, list[float]]:
     """Plan on the host a few times; seconds without the look at the vertex order."""
     seconds = []
     for _ in range(HOST_REPEATS):
-        graph.prepared.clear()
-        plan = accelviz.plan(graph, "lane_groups", n_cols)
+        plan = accelviz.plan(replace(graph), "lane_groups", n_cols)  # nothing is prepared of it
         steps = plan.setup_seconds
         seconds.append(sum(time for step, time in steps.items() if step != "look at the order"))
     return plan, seconds
 
 
 def check(made: LanePartition, host: Plan) -> None:
-    for name in ("metadata", "output_rows", "nonzeros"):
-        if not np.array_equal(getattr(made, name).get(), host.arrays[name]):
+    wanted = {**host.arrays, "nonzero_order": host.nonzero_order}
+    for name in ("metadata", "output_rows", "columns", "nonzero_order"):
+        if not np.array_equal(getattr(made, name).get(), wanted[name]):
             raise AssertionError(f"{host!r}: {name} is not the host's")
 
 

@@ -5,9 +5,9 @@ in a process of its own. Results are held to float64 before they are timed, and 
 as soon as it is there: a run that was stopped goes on where it was, and graphs or columns can be
 measured one after the other into the same CSV. Give each machine and each commit a CSV of its own.
 
-    python benchmarks/measure.py prepare --cache /tmp/graphs
-    python benchmarks/measure.py strategies --cache /tmp/graphs --output strategies.csv
-    python benchmarks/measure.py columns --graphs collab youtube --output columns.csv
+    python benchmarks/measure/measure.py prepare --cache /tmp/graphs
+    python benchmarks/measure/measure.py strategies --cache /tmp/graphs --output strategies.csv
+    python benchmarks/measure/measure.py columns --graphs collab youtube --output columns.csv
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ import pandas as pd
 from scipy import sparse
 
 import accelviz
-from accelviz.measure.harness import COLUMNS, STATES
 from accelviz.datasets import TABLE_ONE, bundled_graphs, load_graph
 from accelviz.datasets.synthetic.twins import find_table_entry
 from accelviz.errors import AccelvizError
 from accelviz.executors import EXECUTORS, find_executor
 from accelviz.files import written_whole
 from accelviz.graph import Graph
+from accelviz.measure.harness import COLUMNS, STATES
 from accelviz.strategies import find_strategy
 
 Case = str | tuple[str, dict[str, Any]]
@@ -104,7 +104,7 @@ WARM_UP = "cora"
 
 @dataclass(frozen=True)
 class Study:
-    """What is measured on which graphs; `cases` None means every strategy there is."""
+    """What is measured on which graphs; `cases` None means every strategy of the operation."""
 
     summary: str
     graphs: Sequence[str]
@@ -113,10 +113,11 @@ class Study:
     cases: tuple[Case, ...] | None = None
     variants: tuple[Case, ...] = ()
     spares_row_thread: bool = False
+    operation: str = "spmm"
 
     def chosen(self) -> list[Case]:
         """Return the cases with the variants."""
-        every = self.cases if self.cases is not None else tuple(accelviz.strategies())
+        every = self.cases if self.cases is not None else tuple(accelviz.strategies(self.operation))
         return [*every, *self.variants]
 
 
@@ -197,6 +198,18 @@ STUDIES = {
             ("lane_groups", {"storage": "bfloat16"}),
         ),
     ),
+    "sddmm": Study(
+        "every strategy of SDDMM on the bundled graphs and six twins, warm (docs/sddmm.md)",
+        [
+            *bundled_graphs(),
+            *("com-amazon-twin", "collab-twin", "amazon0601-twin", "yelp-twin"),
+            *("citation-twin", "ppa-twin"),
+        ],
+        (16, 32, 64, 128),
+        ("warm",),
+        variants=(("cusparse", {"preprocess": False}),),
+        operation="sddmm",
+    ),
     "bundled": Study(
         "every strategy on the bundled real graphs, warm and cold",
         list(bundled_graphs()),
@@ -218,10 +231,11 @@ def main() -> None:
     chosen = [
         case for case in study.chosen() if named(case) in (options.strategies or [named(case)])
     ]
-    cases = runnable(chosen, options.device)
+    cases = runnable(chosen, options.device, study.operation)
     columns = options.columns
     ends = sorted({min(columns), max(columns)})
-    run(load_graph(WARM_UP), cases, ends, ("warm",), options.device, repeats=1, path=None)
+    warm = Study("", [WARM_UP], ends, ("warm",), operation=study.operation)
+    run(warm, load_graph(WARM_UP), cases, ends, options.device, repeats=1, path=None)
 
     begin = time.perf_counter()
     for i, name in enumerate(options.graphs):
@@ -233,7 +247,7 @@ def main() -> None:
         made = time.perf_counter() - start
         for some, counts in parts(study, cases, columns, graph.nnz):
             forget_unfinished(options.output, graph.name, counts, len(some) * len(study.states))
-            run(graph, some, counts, study.states, options.device, options.repeats, options.output)
+            run(study, graph, some, counts, options.device, options.repeats, options.output)
         print(
             f"{graph.name}: made or read in {made:.0f} s, "
             f"measured in {time.perf_counter() - start - made:.0f} s",
@@ -293,7 +307,7 @@ def opened(name: str, order: str, cache: bool) -> Graph:
     return load_graph(name, order=order, cache=cache)
 
 
-def runnable(cases: Sequence[Case], device: str) -> list[Case]:
+def runnable(cases: Sequence[Case], device: str, operation: str) -> list[Case]:
     """Return the cases that the device can run, and say which it cannot."""
     if device == "auto":
         executor = next(each for each in EXECUTORS if each.timed and each.why_not() is None)
@@ -304,7 +318,8 @@ def runnable(cases: Sequence[Case], device: str) -> list[Case]:
     for case in cases:
         parameters = case[1] if isinstance(case, tuple) else {}
         try:
-            problem = executor.why_not(find_strategy(named(case)).plan(tiny, 1, **parameters))
+            strategy = find_strategy(named(case), operation)
+            problem = executor.why_not(strategy.plan(tiny, 1, **parameters))
         except AccelvizError as error:
             problem = str(error)
         if problem is None:
@@ -330,10 +345,10 @@ def parts(
 
 
 def run(
+    study: Study,
     graph: Graph,
     cases: Sequence[Case],
     columns: Sequence[int],
-    states: tuple[str, ...],
     device: str,
     repeats: int,
     path: Path | None,
@@ -344,8 +359,9 @@ def run(
         list(cases),
         columns,
         device,
+        operation=study.operation,
         repeats=repeats,
-        states=states,
+        states=study.states,
         path=path,
         progress=sys.stderr.isatty(),
         on_error="record",

@@ -3,7 +3,7 @@
 Random signed features and weights. The device hardly matters, as all sum in float32; where there is
 no GPU it is the CPU's replay of the same plan.
 
-    python benchmarks/rounding.py --output rounding.csv
+    python benchmarks/measure/rounding.py --output rounding.csv
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import pandas as pd
 from measure import opened
 
 import accelviz
-from accelviz import measure, files
-from accelviz.measure.accuracy import EPS32, Oracle
-from accelviz.strategies.spmm.lane_settings import FEATURE_BYTES
+from accelviz import files, measure
+from accelviz.measure.accuracy import Oracle
+from accelviz.plans.operation import EPS32
+from accelviz.plans.storage import STORAGE_BYTES
 
 STRATEGY = "lane_groups"
 
@@ -36,13 +37,13 @@ def main() -> None:
     for name in options.graphs:
         graph = measure.random_weights(opened(name, "natural", cache=False))
         X = measure.features(graph.shape[1], options.columns)
-        exact = Oracle(graph, X)
+        expected, bound = Oracle(graph, X).known["Y"]
         degrees = graph.degrees[:, None]
         with np.errstate(invalid="ignore"):  # rows without a nonzero, which are left out
-            magnitude = exact.bound / (degrees * EPS32)
-        for storage in FEATURE_BYTES:
+            magnitude = bound / (degrees * EPS32)
+        for storage in STORAGE_BYTES:
             plan = accelviz.plan(graph, STRATEGY, options.columns, storage=storage)
-            distance = np.abs(accelviz.spmm(plan, X, device=options.device) - exact.expected)
+            distance = np.abs(accelviz.spmm(plan, X, device=options.device) - expected)
             relative = (distance / magnitude)[graph.degrees > 0]
             rows.append(
                 {
@@ -51,7 +52,7 @@ def main() -> None:
                     "storage": storage,
                     "largest": relative.max(),
                     "median": np.median(relative),
-                    "norm": np.linalg.norm(distance) / np.linalg.norm(exact.expected),
+                    "norm": np.linalg.norm(distance) / np.linalg.norm(expected),
                 }
             )
             print(rows[-1], flush=True)

@@ -1,6 +1,6 @@
 """Where and when each block ran on a GPU: recorded launches for pictures without one.
 
-    python benchmarks/timelines.py --output timelines.csv.gz
+    python benchmarks/measure/timelines.py --output timelines.csv.gz
 
 One launch of each strategy on one bundled graph, by `trace_gpu`: a row a block. Times are in
 nanoseconds of the GPU's global timer from the launch's first warp; the recording costs each warp
@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 import accelviz
-from accelviz import measure, files
+from accelviz import files, measure
 from accelviz.analysis.schedule import block_times
 from accelviz.executors import find_executor
 from accelviz.measure.records import parameters_text, source_commit

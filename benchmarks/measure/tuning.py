@@ -2,7 +2,7 @@
 
 Compiled kernels are kept by CuPy; a search on a machine that has compiled them before is shorter.
 
-    python benchmarks/tuning.py --cache /tmp/graphs --output tuning.csv
+    python benchmarks/measure/tuning.py --cache /tmp/graphs --output tuning.csv
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Does warp time predict time: Accel-GCN's settings, recorded on a GPU, against their slots.
 
-    python benchmarks/warp_time.py
+    python benchmarks/measure/warp_time.py
 
 Reads the recorded table `sweeps-h200` (`measure.py sweeps`). The prediction of a setting is the
 published setting's time times the ratio of their slots: for each block its warps times the nonzeros
@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 import accelviz
+from accelviz.datasets import load_graph
 from accelviz.measure import records
 from accelviz.measure.prediction import parameters_of
-from accelviz.datasets import load_graph
 from accelviz.partition.block_level import MAX_BLOCK_WARPS, MAX_WARP_NZS
 
 SETTING = ["max_block_warps", "max_warp_nzs"]

@@ -36,7 +36,7 @@ METADATA_SHARE = 0.08
 #: Section III-A: Collab's largest degree is this many times greater than its average.
 LARGEST_DEGREE = 66
 
-#: What the systems are called in pictures, and which case of `analysis.comparison` each is.
+#: What the systems are called in pictures, and which case of `measure.comparison` each is.
 SYSTEMS = {
     "Accel-GCN": "accel_gcn",
     "GNNAdvisor": "gnnadvisor ngs=32",
@@ -44,7 +44,7 @@ SYSTEMS = {
     "cuSPARSE": "cusparse algorithm=fastest preprocess=True",
 }
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "docs" / "figures"
 ORDERS = ("natural", "shuffled")
 DPI = 110

@@ -8,13 +8,13 @@ the numbers.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from graphs import renewed
-from measure import LADDER, OFF
 from paper import FIGURES, ROOT, markdown, measured_on, picture, plain
 from performance_figures import limit_figure, roofline_figure, speedup_figure
 from reasons import reasons
@@ -35,8 +35,11 @@ from targets import (
     targets,
 )
 
-from accelviz.measure.comparison import geometric_mean, labelled, latest, speedups
 from accelviz.files import results_directory
+from accelviz.measure.comparison import geometric_mean, labelled, latest, speedups
+
+sys.path.append(str(ROOT / "benchmarks" / "measure"))
+from measure import LADDER, OFF
 
 #: What the rungs of the ladder are called, as in lesson 11.
 RUNGS = (

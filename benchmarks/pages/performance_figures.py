@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pandas as pd
+from grids import limit_grid, speedup_grid
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from paper import plain
@@ -40,7 +41,7 @@ def speedup_figure(table: pd.DataFrame) -> Drawn:
     _title(ax, f"{OWN} over cuSPARSE: {mean:.2f} times as fast")
     for group, ax in _panels(panels):
         rows = _named(table, lambda graph, group=group: group_of(graph) == group)
-        plots.speedup_grid(rows, PREPROCESSED, OWN, ax=ax)
+        speedup_grid(rows, PREPROCESSED, OWN, ax=ax)
         values = at(found, found["columns"], group)["speedup"]
         _finish(ax, f"{_capital(GROUPS[group])}: {geometric_mean(values):.2f} times as fast")
     return figure, _alt(f"{OWN} over cuSPARSE", panels, lines)
@@ -74,7 +75,7 @@ def limit_figure(table: pd.DataFrame) -> Drawn:
         part = _named(table[table["graph"].isin(kept)], lambda graph: True, small)
         if small:
             part = part.assign(gather_limit_us=part["gather_limit_us"] + table["floor_us"].min())
-        plots.limit_grid(part, OWN, ax=ax)
+        limit_grid(part, OWN, ax=ax)
         values = rows[rows["graph"].isin(kept)]
         title = f"{_capital(GROUPS[group])}: {geometric_mean(values['share']):.2f} of the limit"
         if small:

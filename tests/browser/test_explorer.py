@@ -85,9 +85,9 @@ def shows(panel, **settings):
     shown = panel.statistics()
     assert shown["blocks"][0] == f"{wanted.blocks:,.0f}"
     assert shown["warps with work"][0] == f"{wanted.busy_warps:,.0f}"
-    assert shown["warp time waiting"][0] == f"{wanted.idle_share:.2%}"
-    assert shown["metadata, bytes"][0] == f"{wanted.metadata_bytes:,.0f}"
-    assert shown["atomics, in shared"][0] == f"{wanted.shared_atomics:,.0f}"
+    assert shown["share of time waiting"][0] == f"{wanted.idle_share:.2%}"
+    assert shown["bytes of metadata"][0] == f"{wanted.metadata_bytes:,.0f}"
+    assert shown["atomics in shared"][0] == f"{wanted.shared_atomics:,.0f}"
 
 
 def test_each_slider_moves_the_numbers_to_those_of_sweep(explorer):
@@ -172,9 +172,16 @@ def test_every_strategy_and_graph_can_be_chosen(explorer):
         panel.choose("first", strategy)
         assert strategy in panel.box.locator(".av-title").inner_text()
         assert panel.message() == ""
-    assert panel.control("max_block_warps").is_disabled()  # cusparse has no such parameter
+    assert panel.control("max_block_warps").count() == 0  # nobody has such a parameter
+    assert panel.control("block_warps").is_enabled()  # the second's
     panel.choose("second", "accel_gcn")
     assert panel.control("max_block_warps").is_enabled()
+    panel.choose("first", "lane_groups")
+    panel.press("at_once", "Home", "ArrowRight", "ArrowRight", "ArrowRight")
+    assert "at_once=3" in panel.box.locator(".av-title").inner_text()
+    panel.press("at_once", "Home")
+    assert "by rule" in panel.box.locator(".av-controls").inner_text()
+    panel.notebook.screenshot("lane-groups", panel.box)
     panel.choose("graph", "as-caida")
     assert "as-caida" in panel.box.locator(".av-title").inner_text()
     assert "Nothing was recorded" not in panel.view("times").inner_text()

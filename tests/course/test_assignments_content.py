@@ -14,10 +14,10 @@ nbformat = pytest.importorskip("nbformat")
 import matplotlib.pyplot as plt  # noqa: E402
 
 import accelviz  # noqa: E402
-from accelviz.measure import records  # noqa: E402
-from accelviz.course.autograde import hidden  # noqa: E402
 from accelviz.course.autograde.cells import released  # noqa: E402
+from accelviz.course.checks import hidden  # noqa: E402
 from accelviz.executors import find_executor  # noqa: E402
+from accelviz.measure import records  # noqa: E402
 from tests.course.assignments import (  # noqa: E402
     FOLDER,
     NAMES,

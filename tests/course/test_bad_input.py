@@ -11,7 +11,7 @@ import pytest
 nbformat = pytest.importorskip("nbformat", reason="examining submissions needs nbformat")
 
 from accelviz import cli
-from accelviz.course import preflight
+from accelviz.course.autograde import preflight
 from accelviz.course.autograde.assignments import Assignment
 from accelviz.course.autograde.preflight import examine
 from tests.course import tiny

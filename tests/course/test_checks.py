@@ -13,13 +13,15 @@ import pytest
 pytest.importorskip("nbformat")
 
 import accelviz
-from accelviz.measure import features
-from accelviz.course import checks, hidden
-from accelviz.course.checks import common, metrics, names, steps
+from accelviz.course import checks
+from accelviz.course.checks import common, hidden, metrics, names, steps
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, PartitionError
 from accelviz.executors import find_executor
 from accelviz.executors.emulator import build
-from accelviz.plans import LaunchConfig, Plan, Strategy
+from accelviz.measure import features
+from accelviz.ordering import Permutation
+from accelviz.plans import Call, LaunchConfig, Plan, Strategy
+from accelviz.strategies import SPMM
 from accelviz.workload import Workload
 from tests.course.assignments import graded, marked, read, run
 
@@ -179,6 +181,7 @@ def test_the_papers_schemes_stand_where_the_text_says(name):
 class Holding(Strategy):
     """Asks for a plan of the row split with another `slice_workload`."""
 
+    operation = SPMM
     name = "holding"
 
     def build(self, graph, n_cols):
@@ -201,7 +204,9 @@ def looks_up(a, b):
         ([*range(10)], 80),
         ({"rows": [1, 2], "table": np.zeros(3)}, 40),
         (pd.DataFrame({"x": np.zeros(4)}), 32),
-        (PLAN.graph.row_pointers[5:], 0),
+        (PLAN.pattern.row_pointers[5:], 0),
+        (PLAN.pattern, 0),
+        (PLAN.own_values, 0),
         (accelviz.load_graph("cora"), 0),
         (accelviz.degree_sort("cora"), 0),
         (looks_up, 80),
@@ -232,6 +237,8 @@ def test_partitions_of_the_library_are_seen_however_they_are_reached():
         "def f():\n    from accelviz.partition.block_level import pack\n    return pack",
         "import accelviz\ndef f(): return accelviz.partition.block_level.pack",
         "from accelviz.partition.block_level import pack\ndef g(): pack()\ndef f(): g()",
+        "def f():\n    from accelviz.strategies.spmm.rows import csr_arrays\n    csr_arrays()",
+        "from accelviz.strategies.spmm.merge_path import MergePath\ndef f(): MergePath().build()",
     ):
         namespace = {}
         exec(source, namespace)
@@ -334,6 +341,7 @@ def test_the_bonus_of_the_model_solution_on_a_gpu():
 
 UNCLEARED = """
 class Uncleared(Strategy):
+    operation = SPMM
     name = "uncleared"
 
     def build(self, graph, n_cols):
@@ -350,21 +358,26 @@ class Uncleared(Strategy):
             if count or not LINELESS:
                 table.append((len(table), 0, row, first + cut, count - cut))
         launch = LaunchConfig((len(table), 1, 1), 4)
-        return Plan(self.name, graph, n_cols, {}, graph, launch, work, zero_output=False)
+        return Plan(graph.pattern, (Call(launch),), work, clears=())
 """
 
 
 @pytest.mark.parametrize(
     ("split", "lineless", "message"),
     [
-        (False, True, "^toy, 1 columns: row 1 of the matrix has no line; zero_output has to be"),
-        (True, False, "^toy, 1 columns: row 0 of the matrix lies in several blocks; zero_output"),
+        (False, True, "^toy, 1 columns: row 1 of the walked pattern has no line; clear"),
+        (
+            True,
+            False,
+            "^toy, 1 columns: row 0 of the walked pattern lies in several blocks; clear",
+        ),
         (False, False, None),
     ],
 )
 def test_an_output_that_had_to_be_cleared_is_named(split, lineless, message):
     names = {"np": np, "SPLIT": split, "LINELESS": lineless, "Workload": Workload}
-    names |= {"Strategy": Strategy, "Plan": Plan, "LaunchConfig": LaunchConfig}
+    names |= {"Strategy": Strategy, "Plan": Plan, "LaunchConfig": LaunchConfig, "SPMM": SPMM}
+    names["Call"] = Call
     exec(UNCLEARED, names)
     graph = hidden.graph_of([4, 0, 2], 5, np.random.default_rng(0), "toy")
     if message is None:
@@ -372,6 +385,50 @@ def test_an_output_that_had_to_be_cleared_is_named(split, lineless, message):
         return
     with pytest.raises(AssertionError, match=message):
         checks.schemes.replays(names["Uncleared"](), {"toy": graph})
+
+
+class Sorted(Strategy):
+    """Sorts rows as A3 asks for it, with some fields of its plan replaced."""
+
+    operation = SPMM
+    name = "sorted"
+
+    def __init__(self, **wrong):
+        self.wrong = wrong
+
+    def build(self, graph, n_cols):
+        permutation = accelviz.degree_sort(graph)
+        walked, order = permutation.apply_to_pattern(graph.pattern)
+
+        def work(start, stop):
+            rows = np.arange(start * 4, min(stop * 4, graph.n_rows))
+            return Workload(
+                rows // 4, rows % 4, rows, walked.row_pointers[rows], walked.degrees[rows]
+            )
+
+        launch = LaunchConfig((-(-graph.n_rows // 4), 1, 1), 4)
+        made = Plan(graph.pattern, (Call(launch),), work, walked, permutation, order, clears=())
+        return dataclasses.replace(made, **self.wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({}, None),
+        ({"nonzero_order": None}, "nonzero_order is not the one"),
+        ({"nonzero_order": np.arange(6)}, "nonzero_order is not the one"),
+        ({"permutation": None}, "walked and nonzero_order are not to be given"),
+        ({"permutation": Permutation(np.array([2, 1, 0]))}, "row_pointers of walked are not"),
+        ({"workers_per_block": 8}, "blocks have 8 warps"),
+    ],
+)
+def test_rows_and_nonzeros_have_to_follow_the_permutation(wrong, message):
+    graph = hidden.graph_of([4, 0, 2], 5, np.random.default_rng(0), "toy")
+    if message is None:
+        checks.schemes.replays(Sorted(), {"toy": graph})
+        return
+    with pytest.raises(AssertionError, match=message):
+        checks.schemes.form(Sorted(**wrong), graph)
 
 
 def test_a_sweep_of_another_graph_is_named():

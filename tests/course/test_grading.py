@@ -20,7 +20,7 @@ if sys.platform == "win32":
     pytest.skip("submissions are not confined on Windows", allow_module_level=True)
 
 from accelviz import cli
-from accelviz.course import grading
+from accelviz.course.autograde import grading
 from accelviz.course.autograde.assignments import Assignment
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.release import release
@@ -316,10 +316,9 @@ def test_a_release_that_would_lose_students_points_is_refused(tmp_path, course, 
 
 
 def test_the_commands_grade_a_class(tmp_path, shipped, capsys, monkeypatch):
-    from accelviz.course import assignments
-
-    monkeypatch.setattr(assignments, "shipped_folder", lambda: shipped)
-    monkeypatch.setattr("accelviz.course.autograde.release.shipped_folder", lambda: shipped)
+    for room in ("assignments", "release"):
+        name = f"accelviz.course.autograde.{room}.assignments_directory"
+        monkeypatch.setattr(name, lambda: shipped)
     root = tmp_path / "c"
     assert cli.main(["assignments", "release", "--course", str(root)]) == 0
     assert "T1          released" in capsys.readouterr().out

@@ -18,7 +18,7 @@ pytest.importorskip("nbgrader", reason="grading needs nbgrader")
 if sys.platform == "win32":
     pytest.skip("submissions are not confined on Windows", allow_module_level=True)
 
-from accelviz.course import grading
+from accelviz.course.autograde import grading
 from accelviz.course.autograde.assignments import find_assignments
 from accelviz.course.autograde.cells import is_graded, is_solution, question_of
 from accelviz.course.autograde.folder import Course

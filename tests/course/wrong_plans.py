@@ -11,32 +11,32 @@ _KERNEL = ("form", "columns", "rows", "cut", "shapes", "coalescing", "registers"
 
 _ROWS_BY_DEGREE = """
 class MyScheme(Strategy):
+    operation = SPMM
     name = "sorted rows"
     summary = "a warp a row, rows by degree"
 
     def build(self, graph, n_cols):
         permutation = accelviz.degree_sort(graph)
-        matrix = permutation.apply_to_graph(graph)
+        walked, nonzero_order = permutation.apply_to_pattern(graph.pattern)
 
         def slice_workload(start, stop):
             rows = np.arange(start * 4, min(stop * 4, graph.n_rows))
-            counts = matrix.degrees[rows]
-            return Workload(rows // 4, rows % 4, rows, matrix.row_pointers[rows], counts)
+            counts = walked.degrees[rows]
+            return Workload(rows // 4, rows % 4, rows, walked.row_pointers[rows], counts)
 
         return Plan(
-            strategy=self.name,
-            graph=graph,
-            n_cols=n_cols,
-            parameters={},
-            matrix=matrix,
-            launch=LaunchConfig((-(-graph.n_rows // 4), 1, 1), 4),
+            pattern=graph.pattern,
+            calls=(Call(LaunchConfig((-(-graph.n_rows // 4), 1, 1), 4)),),
             slice_workload=slice_workload,
             permutation=permutation,
-            zero_output=False,
+            walked=walked,
+            nonzero_order=nonzero_order,
+            clears=(),
         )
 """
 _EQUAL_SHARES = """
 class MyScheme(Strategy):
+    operation = SPMM
     name = "equal shares"
     summary = "32 nonzeros a warp, wherever rows end"
 
@@ -56,14 +56,10 @@ class MyScheme(Strategy):
             return Workload(*np.array(lines, dtype=np.int64).reshape(-1, 5).T)
 
         return Plan(
-            strategy=self.name,
-            graph=graph,
-            n_cols=n_cols,
-            parameters={},
-            matrix=graph,
-            launch=LaunchConfig((-(-warps // 8), 1, 1), 8),
+            pattern=graph.pattern,
+            calls=(Call(LaunchConfig((-(-warps // 8), 1, 1), 8)),),
             slice_workload=slice_workload,
-            zero_output=True,
+            clears=("Y",),
         )
 """
 
@@ -92,7 +88,7 @@ SCHEMES = [
     Wrong(
         "rows without nonzeros are never written",
         A3,
-        changed(A3, "scheme", ("zero_output=True", "zero_output=False")),
+        changed(A3, "scheme", ('clears=("Y",)', "clears=()")),
         35,
         every(0, "product", "product-corners"),
     ),
@@ -149,12 +145,11 @@ SCHEMES = [
         "Accel-GCN under another name",
         A3,
         {
-            "scheme": "import dataclasses\n\n"
-            "class MyScheme(Strategy):\n"
+            "scheme": "class MyScheme(Strategy):\n"
+            "    operation = SPMM\n"
             "    name = 'mine'\n\n"
             "    def build(self, graph, n_cols):\n"
-            "        plan = accelviz.plan(graph, 'accel_gcn', n_cols)\n"
-            "        return dataclasses.replace(plan, strategy=self.name)"
+            "        return accelviz.plan(graph, 'accel_gcn', n_cols)"
         },
         0,
         every(0, *_SCHEME, *_METRICS),

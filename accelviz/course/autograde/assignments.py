@@ -13,8 +13,7 @@ import nbformat
 
 from accelviz.course.autograde.cells import question_of, released
 from accelviz.errors import ArgumentError
-
-_PACKAGE = Path(__file__).resolve().parents[1]
+from accelviz.files import assignments_directory
 
 
 @dataclass(frozen=True)
@@ -75,12 +74,6 @@ def read_notebook(path: Path) -> Any:
         return nbformat.validator.normalize(notebook)[1]
 
 
-def shipped_folder() -> Path:
-    """Return the folder of the shipped assignments: inside the package, or in a checkout."""
-    inside = _PACKAGE / "assignments"
-    return inside if inside.is_dir() else _PACKAGE.parent / "notebooks" / "assignments"
-
-
 def find_assignments(folder: Path | None = None) -> dict[str, Assignment]:
     """Return the assignments of a folder (the shipped ones if not given) by name.
 
@@ -89,7 +82,7 @@ def find_assignments(folder: Path | None = None) -> dict[str, Assignment]:
     ArgumentError
         If there are none.
     """
-    folder = shipped_folder() if folder is None else folder
+    folder = assignments_directory() if folder is None else folder
     found = [Assignment(path.parent) for path in sorted(folder.glob("*/*.ipynb"))]
     named = {each.name: each for each in found if each.path.is_file()}
     if not named:

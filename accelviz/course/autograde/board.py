@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from accelviz.course.autograde import hidden
-from accelviz.course.checks import metrics, schemes
+from accelviz.course.checks import hidden, metrics, schemes
 from accelviz.graph import Graph
 from accelviz.plans import Strategy
 from accelviz.strategies import plan as make_plan

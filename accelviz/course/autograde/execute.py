@@ -17,9 +17,9 @@ from nbgrader.preprocessors import (
 )
 from traitlets import Bool, Float, Integer
 
-from accelviz.course.autograde.hidden import COURSE_SEED
 from accelviz.course.autograde.outputs import extra_points
 from accelviz.course.autograde.sandbox import Limits, Run
+from accelviz.course.checks.hidden import COURSE_SEED
 
 
 class SandboxedExecute(NbGraderPreprocessor):

@@ -10,10 +10,10 @@ from typing import Any
 
 from accelviz.course.autograde.assignments import (
     Assignment,
+    assignments_directory,
     choose,
     find_assignments,
     read_notebook,
-    shipped_folder,
 )
 from accelviz.course.autograde.folder import CONFIGURATION, Course
 from accelviz.course.autograde.needs import need
@@ -58,7 +58,7 @@ def release(
     """
     need("nbgrader", "course")
     course = Course(root)
-    known = find_assignments(shipped or shipped_folder())
+    known = find_assignments(shipped or assignments_directory())
     if (root / "source").is_dir():  # an assignment of the course's own is released too
         paths = [path for path in root.glob("source/*/*.ipynb") if path.stem == path.parent.name]
         known = {**{path.stem: Assignment(path.parent) for path in paths}, **known}

@@ -6,7 +6,7 @@ earns that many. None of them prints, whatever the student's code prints.
 
 from __future__ import annotations
 
-from accelviz.course.checks import blocks, kernels, reports, schemes, sorting
+from accelviz.course.checks import blocks, hidden, kernels, reports, schemes, sorting
 from accelviz.course.checks.common import quietly
 
-__all__ = ["blocks", "kernels", "quietly", "reports", "schemes", "sorting"]
+__all__ = ["blocks", "hidden", "kernels", "quietly", "reports", "schemes", "sorting"]

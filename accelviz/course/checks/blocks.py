@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.course.autograde import hidden
+from accelviz.course.checks import hidden
 from accelviz.course.checks.common import case, require
 from accelviz.course.checks.names import own_work
 from accelviz.errors import PartitionError

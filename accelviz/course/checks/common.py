@@ -15,6 +15,7 @@ from accelviz.errors import KernelError
 from accelviz.executors.base import ReadyPlan
 from accelviz.measure import check
 from accelviz.measure.accuracy import Oracle
+from accelviz.plans import Plan
 
 
 @contextlib.contextmanager
@@ -82,13 +83,15 @@ def same(what: str, found: Any, expected: npt.NDArray[Any]) -> None:
         )
 
 
-def multiplied(ready: ReadyPlan, X: npt.NDArray[np.float32], oracle: Oracle) -> None:
+def multiplied(plan: Plan, ready: ReadyPlan, X: npt.NDArray[np.float32], oracle: Oracle) -> None:
     """Carry a plan out, hold the result to float64, and name an element that is wrong.
 
     Parameters
     ----------
+    plan : Plan
+        Of an SpMM.
     ready : ReadyPlan
-        Of the CPU or the emulator.
+        The plan on the CPU or in the emulator.
     X : array of float32, shape (n_senders, n_cols)
     oracle : Oracle
         Of the same graph, and of features whose first columns are `X`.
@@ -99,20 +102,20 @@ def multiplied(ready: ReadyPlan, X: npt.NDArray[np.float32], oracle: Oracle) -> 
         If the result is wrong, or the kernel does what is wrong on a GPU.
     """
     try:
-        check(ready, X, oracle)
+        check(plan, ready, {"X": X}, oracle)
     except KernelError as error:
         if "wrong result" not in str(error):
             raise
-        out = ready.output()
-        out.fill(np.nan)
-        Y = ready.multiply(X, out)
-        expected, bound = (each[:, : Y.shape[1]] for each in (oracle.expected, oracle.bound))
+        out = ready.outputs()
+        out["Y"].fill(np.nan)
+        Y = ready.run({"X": X}, out)["Y"]
+        expected, bound = (each[:, : plan.n_cols] for each in oracle.known["Y"])
         wrong = np.argwhere(~(np.abs(Y - expected) <= bound))
         if not len(wrong):  # another result than before
             raise
         row, column = (int(place) for place in wrong[0])
         raise KernelError(
-            ready.plan.name,
+            plan.name,
             f"wrong result: Y[{row}, {column}] is {Y[row, column]:.6g}, and should be "
             f"{expected[row, column]:.6g} ({len(wrong)} of {Y.size} are wrong)",
         ) from None

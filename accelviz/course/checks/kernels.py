@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.graph import Graph
 from accelviz.measure import features, measure, random_weights
 from accelviz.measure.accuracy import Oracle
-from accelviz.plans import KernelSpec, LaunchConfig, Plan
+from accelviz.partition.warp_level import warp_partition, warp_workload
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
+from accelviz.strategies import SPMM
 from accelviz.strategies import plan as make_plan
 
 #: The plan of A4: warps of a block, and most nonzeros of a warp.
@@ -36,6 +38,35 @@ TIMED_GRAPH, TIMED_COLUMNS = "as-caida", 64
 FAST, SLOW = 0.9, 1.25
 
 
+class Runs(Strategy):
+    """The warp-level partition of Accel-GCN's Figure 3b, with a student's kernel."""
+
+    operation = SPMM
+    name = "yours"
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    def build(self, graph: Graph, n_cols: int) -> Plan:
+        """Describe each warp, the rows in the caller's order."""
+        metadata = warp_partition(graph.row_pointers, RUN_NONZEROS)
+        metadata.setflags(write=False)
+        launch = LaunchConfig((-(-len(metadata) // BLOCK_WARPS), 1, 1), BLOCK_WARPS)
+        constants = {"BLOCK_WARPS": BLOCK_WARPS}
+        return Plan(
+            graph.pattern,
+            (Call(launch, KernelSpec("yours.cu", ENTRY, constants, ARGUMENTS, self.code)),),
+            partial(warp_workload, metadata, BLOCK_WARPS),
+            metadata=metadata,
+            arrays={
+                "metadata": metadata,
+                "columns": graph.column_indices,
+                "n_runs": np.int32(len(metadata)),
+                "n_cols": np.int32(n_cols),
+            },
+        )
+
+
 def runs_plan(code: str, graph: Graph, n_cols: int) -> Plan:
     """Return the plan of A4 with a student's kernel.
 
@@ -49,33 +80,10 @@ def runs_plan(code: str, graph: Graph, n_cols: int) -> Plan:
     Returns
     -------
     Plan
-        The warp-level partition of Accel-GCN's Figure 3b: one int4 `(row, first nonzero, length,
-        0)` for each warp, at most 32 nonzeros of one row, blocks of 4 consecutive warps, and a
-        grid along x only. `Y` is cleared before the launch.
+        One int4 `(row, first nonzero, length, 0)` for each warp, at most 32 nonzeros of one row,
+        blocks of 4 consecutive warps, and a grid along x only. `Y` is cleared before the launch.
     """
-    given = make_plan(
-        graph,
-        "accel_gcn",
-        n_cols,
-        partition="warp",
-        max_block_warps=BLOCK_WARPS,
-        max_warp_nzs=RUN_NONZEROS,
-    )
-    assert given.metadata is not None
-    return dataclasses.replace(
-        given,
-        strategy="yours",
-        launch=LaunchConfig((given.launch.n_blocks, 1, 1), BLOCK_WARPS),
-        kernel=KernelSpec("yours.cu", ENTRY, {"BLOCK_WARPS": BLOCK_WARPS}, ARGUMENTS, code=code),
-        arrays={
-            "metadata": given.metadata,
-            "columns": graph.column_indices,
-            "values": graph.values,
-            "n_runs": np.int32(len(given.metadata)),
-            "n_cols": np.int32(n_cols),
-        },
-        zero_output=True,
-    )
+    return Runs(code).plan(graph, n_cols)
 
 
 def need_emulator() -> None:
@@ -125,8 +133,8 @@ def multiplies(
         oracle = Oracle(graph, X)
         for n_cols in columns:
             with case(f"{name}, {n_cols} columns"):
-                ready = _compiled(runs_plan(code, graph, n_cols), seed)
-                multiplied(ready, X[:, :n_cols], oracle)
+                plan = runs_plan(code, graph, n_cols)
+                multiplied(plan, _compiled(plan, seed), X[:, :n_cols], oracle)
 
 
 def sectors(code: str, graph: Graph) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from accelviz.graph import Graph
+from accelviz.graph import Graph, Pattern
 from accelviz.ordering import Permutation
 from accelviz.plans import Plan
 from accelviz.strategies import plan as make_plan
@@ -24,7 +24,7 @@ FINE_WARP, COARSE_WARP = 64, 1_024
 #: The papers' schemes that cut most.
 CUTTING = ("merge_path", "gnnadvisor")
 #: What a kernel has anyway, and what is no data.
-_NOT_METADATA = (Graph, Permutation, ModuleType, type)
+_NOT_METADATA = (Graph, Pattern, Permutation, ModuleType, type)
 #: What counts as held where a function finds it by its name, outside of itself.
 _HELD_BY_NAME = (FunctionType, np.ndarray, list, dict, set, pd.DataFrame, pd.Series)
 
@@ -120,15 +120,14 @@ def held_bytes(plan: Plan) -> int:
     Its matrix's own arrays are not counted, nor permutations, which every scheme that sorts has
     beside its metadata. A number in a list or a dict counts 8 bytes.
     """
-    own = (plan.walked, plan.pattern)
-    names = ("row_pointers", "column_indices", "values", "degrees")
-    known = [getattr(each, name) for each in own for name in names]
-    known.append(plan.output_rows)
+    names = ("row_pointers", "column_indices", "degrees")
+    known = [getattr(each, name) for each in (plan.walked, plan.pattern) for name in names]
+    known += [plan.output_rows, plan.nonzero_order, plan.own_values]
     total = 0
     for each in _reachable(plan.slice_workload):
         if not isinstance(each, np.ndarray):
             total += 8
-        elif not any(np.may_share_memory(each, array) for array in known if array.size):
+        elif not any(np.may_share_memory(each, array) for array in known if np.size(array)):
             total += each.nbytes
     return total
 

@@ -16,6 +16,7 @@ from accelviz.strategies import REGISTRY
 
 #: Where the library has the answers to A2 and A3.
 _PARTITIONS = "accelviz.partition"
+_ANSWERS = (_PARTITIONS, "accelviz.strategies.spmm")
 #: Instructions that read a variable by its name.
 _VARIABLES = frozenset(("LOAD_GLOBAL", "LOAD_NAME"))
 
@@ -76,7 +77,7 @@ def _names(code: CodeType) -> tuple[set[str], set[str]]:
 
 @contextlib.contextmanager
 def own_work(functions: Iterable[Any]) -> Iterator[None]:
-    """Refuse functions that use the library's partitions, and lock the papers' strategies.
+    """Refuse functions that use the library's partitions or strategies, and lock the latter.
 
     Raises
     ------
@@ -84,15 +85,15 @@ def own_work(functions: Iterable[Any]) -> Iterator[None]:
         Naming what is lent; from within the block, where a strategy is asked for a plan.
     """
     found = looked_up(functions)
-    lent = [name for name in found if name.startswith(_PARTITIONS)]
+    lent = [name for name in found if name.startswith(_ANSWERS)]
     for name, each in found.items():
         module = each.__name__ if isinstance(each, ModuleType) else getattr(each, "__module__", "")
-        if str(module).startswith(_PARTITIONS):
+        if str(module).startswith(_ANSWERS):
             lent.append(name)
     if {"accelviz", "partition"} <= set(found):  # accelviz.partition.block_level.pack
         modules = {name.rpartition(".")[2] for name in sys.modules if name.startswith(_PARTITIONS)}
         lent += sorted((modules - {"partition"}) & set(found))
-    require(not lent, f"it uses {', '.join(lent)} of {_PARTITIONS}; the work is to be your own")
+    require(not lent, f"it uses {', '.join(lent)} of accelviz; the work is to be your own")
 
     def locked(self: Strategy, *args: Any, **parameters: Any) -> Plan:
         raise AssertionError(f"it lets {self.name!r} do the work, which is to be your own")

@@ -19,7 +19,7 @@ from accelviz.graph import Graph
 from accelviz.measure import features
 from accelviz.measure.accuracy import Oracle
 from accelviz.plans import Plan, Strategy
-from accelviz.strategies import REGISTRY
+from accelviz.strategies import REGISTRY, SPMM
 from accelviz.strategies import plan as make_plan
 from accelviz.workload import Workload
 
@@ -92,7 +92,7 @@ def replays(strategy: Any, graphs: Graphs, columns: tuple[int, ...] = (1, 33, 10
                 plan = planned(strategy, graph, n_cols)
                 plan.check()
                 _require_writing(plan)
-                multiplied(find_executor("cpu").prepare(plan), X[:, :n_cols], oracle)
+                multiplied(plan, find_executor("cpu").prepare(plan), X[:, :n_cols], oracle)
 
 
 def waiting(strategy: Any, graphs: Graphs, points: float) -> float:
@@ -193,14 +193,14 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
     require(strategy.name not in taken, f"there is a scheme of the name {strategy.name!r} already")
     methods = vars(type(strategy)).values()
     with own_work(each for each in methods if isinstance(each, FunctionType)):
-        plan = make_plan(graph, strategy, n_cols)
+        plan = make_plan(graph, strategy, n_cols, operation=SPMM)
     require(isinstance(plan, Plan), f"build returns a {type(plan).__name__}, and should a Plan")
-    require(plan.pattern is graph, "the plan's graph is not the one that build was given")
+    given = plan.pattern is graph.pattern
+    require(given, "the plan's pattern is not that of the graph that build was given")
     require(plan.n_cols == n_cols, f"the plan is for {plan.n_cols} columns instead of {n_cols}")
     warps = plan.workers_per_block
     require(
-        plan.workload_warps in (0, plan.launch.warps_per_block)
-        and FEWEST_WARPS <= warps <= MOST_WARPS,
+        warps == plan.launch.warps_per_block and FEWEST_WARPS <= warps <= MOST_WARPS,
         f"blocks have {warps} warps, and should have {FEWEST_WARPS} to {MOST_WARPS}",
     )
     _check_matrix(plan)
@@ -208,18 +208,22 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
 
 
 def _check_matrix(plan: Plan) -> None:
-    """Require that the matrix be the graph, its rows in the permutation's order."""
+    """Require that the walked pattern be the graph's, its rows in the permutation's order."""
     if plan.permutation is None:
-        require(
-            plan.walked is plan.pattern, "without a permutation, the matrix should be the graph"
-        )
+        same = plan.walked is plan.pattern and plan.nonzero_order is None
+        require(same, "without a permutation, walked and nonzero_order are not to be given")
         return
-    right = plan.permutation.apply_to_graph(plan.pattern)
-    for name in ("row_pointers", "column_indices", "values"):
+    right, order = plan.permutation.apply_to_pattern(plan.pattern)
+    for name in ("row_pointers", "column_indices"):
         require(
             np.array_equal(getattr(right, name), getattr(plan.walked, name)),
-            f"the matrix's {name} are not those of the graph with its rows permuted",
+            f"the {name} of walked are not those of the pattern with its rows permuted",
         )
+    found = plan.nonzero_order
+    require(
+        found is not None and np.array_equal(found, order),
+        "nonzero_order is not the one that apply_to_pattern gives beside the walked pattern",
+    )
 
 
 def _require_writing(plan: Plan) -> None:
@@ -236,7 +240,7 @@ def _require_writing(plan: Plan) -> None:
     for wrong, what in ((blocks == 0, "has no line"), (blocks > 1, "lies in several blocks")):
         if wrong.any():
             row = int(wrong.argmax())
-            raise AssertionError(f"row {row} of the matrix {what}; zero_output has to be True")
+            raise AssertionError(f'row {row} of the walked pattern {what}; clears=("Y",) is needed')
 
 
 def _same_records(

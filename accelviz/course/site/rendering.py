@@ -13,9 +13,9 @@ from urllib.parse import quote
 from nbconvert.exporters import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
+from accelviz.course.site.formula import formula
 from accelviz.course.site.sources import Source
 from accelviz.errors import ArgumentError
-from accelviz.plots.formula import formula
 
 #: The page that lists the others.
 INDEX = "index.html"

@@ -42,4 +42,4 @@ def gathered(array: Any, order: Any) -> Any:
 @functools.cache
 def _gather() -> Any:
     # CuPy's `take` wraps each index round, which takes twice as long.
-    return import_cupy().ElementwiseKernel("raw T x, I i", "T y", "y = x[i]", "accelviz_gather")
+    return import_cupy().ElementwiseKernel("raw T x, I k", "T y", "y = x[k]", "accelviz_gather")

@@ -2,39 +2,54 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from accelviz.arrays import Floats, Ints, Longs
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import EPS32, FLOAT_BYTES, NONZEROS, ROWS, SENDERS, Arrays, Traffic
 from accelviz.plans.replay import Records, in_pieces
 
-#: Nonzeros whose rows of U and V the reference has in memory at a time, times columns.
-_PIECE_ELEMENTS = 1 << 22
+#: Nonzeros of a piece that one thread multiplies at a time in the reference.
+_PIECE_NONZEROS = 1 << 18
 
 
 def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
-    """Multiply in float64 by NumPy; see `Operation.reference`.
+    """Multiply in float64; see `Operation.reference`.
 
     A sum of d products is off by at most d * eps32 * sum |u v|, as in `spmm`.
     """
     U, V = inputs["U"], inputs["V"]
-    heads, n_cols = U.shape[1:]
-    expected, bound = np.empty((2, pattern.nnz, heads))
-    step = max(1, _PIECE_ELEMENTS // (heads * n_cols))
-    for first in range(0, pattern.nnz, step):
-        part = slice(first, min(first + step, pattern.nnz))
-        positions = np.arange(part.start, part.stop)
-        row = np.searchsorted(pattern.row_pointers, positions, side="right") - 1
-        products = U[row] * V[pattern.column_indices[part]]
-        expected[part] = products.sum(axis=2)
-        bound[part] = n_cols * EPS32 * np.abs(products).sum(axis=2)
+    expected, bound = np.empty((2, pattern.nnz, U.shape[1]))
+
+    def piece(first: int) -> None:
+        last = min(first + _PIECE_NONZEROS, pattern.nnz)
+        row = np.searchsorted(pattern.row_pointers, np.arange(first, last), side="right") - 1
+        columns = pattern.column_indices[first:last]
+        _exact_dots(row, columns, U, V, expected[first:last], bound[first:last])
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        list(threads.map(piece, range(0, pattern.nnz, _PIECE_NONZEROS)))
+    bound *= U.shape[2] * EPS32
     return {"scores": (expected, bound)}
+
+
+@numba.njit(cache=True, nogil=True)
+def _exact_dots(row: Longs, columns: Ints, U: Any, V: Any, expected: Any, bound: Any) -> None:
+    for k in range(row.size):
+        for h in range(U.shape[1]):
+            u, v = U[row[k], h], V[columns[k], h]
+            total = magnitude = 0.0
+            for c in range(u.size):
+                total += u[c] * v[c]
+                magnitude += abs(u[c] * v[c])
+            expected[k, h], bound[k, h] = total, magnitude
 
 
 def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
@@ -55,25 +70,20 @@ def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Multiply for every record of the workload; see `Operation.replay`."""
     records = Records.by_row(plan)
     columns, output_rows = plan.walked.column_indices, plan.output_rows
-    order = plan.nonzero_order
+    order = np.arange(plan.pattern.nnz) if plan.nonzero_order is None else plan.nonzero_order
+    clears = "scores" in plan.cleared
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
         U, V, scores = inputs["U"], inputs["V"], outputs["scores"]
-        own = np.empty_like(scores) if order is not None else scores
-        if "scores" not in plan_clears:
-            own[...] = scores if order is None else scores[order]
-        else:
-            own[...] = 0
+        if clears:
+            scores[...] = 0
 
         def piece(first: int, last: int) -> None:
-            arrays = (records.first, records.nz_start, records.nz_count, columns)
-            _dot_rows(first, last, *arrays, output_rows, U, V, own)
+            arrays = (records.first, records.nz_start, records.nz_count, columns, order)
+            _dot_rows(first, last, *arrays, output_rows, U, V, scores)
 
         in_pieces(piece, records, U.shape[1] * U.shape[2])
-        if order is not None:
-            scores[order] = own
 
-    plan_clears = plan.cleared
     return run
 
 
@@ -81,14 +91,15 @@ def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
 def _dot_rows(
     first: int,
     last: int,
-    first_record: npt.NDArray[np.int64],
-    nz_start: npt.NDArray[np.int64],
-    nz_count: npt.NDArray[np.int32],
-    columns: npt.NDArray[np.int32],
-    output_rows: npt.NDArray[np.int32],
-    U: npt.NDArray[np.float32],
-    V: npt.NDArray[np.float32],
-    scores: npt.NDArray[np.float32],
+    first_record: Longs,
+    nz_start: Longs,
+    nz_count: Ints,
+    columns: Ints,
+    order: Longs,
+    output_rows: Ints,
+    U: Floats,
+    V: Floats,
+    scores: Floats,
 ) -> None:
     heads, n_cols = U.shape[1], U.shape[2]
     for row in range(first, last):
@@ -100,7 +111,7 @@ def _dot_rows(
                     total = np.float32(0)
                     for c in range(n_cols):
                         total += u[h, c] * v[h, c]
-                    scores[k, h] = total
+                    scores[order[k], h] = total
 
 
 SDDMM = Operation(

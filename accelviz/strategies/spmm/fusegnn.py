@@ -6,22 +6,14 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
+from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_summary, run_workload
 from accelviz.partition.summary import PartitionSummary
-from accelviz.partition.thread_groups import (
-    coo_rows,
-    edge_summary,
-    edge_workload,
-    thread_groups,
-    vertex_summary,
-    vertex_workload,
-)
+from accelviz.partition.thread_groups import thread_groups, vertex_summary, vertex_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
 from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
-from accelviz.store import Stopwatch
 from accelviz.strategies.spmm.operation import SPMM
 from accelviz.strategies.spmm.rows import csr_arrays
 
@@ -31,18 +23,6 @@ def _block_size(default: int) -> dict[str, Parameter]:
     most, tries = MOST_BLOCK_WARPS * WARP_SIZE, (64, 128, 256, 512, 1024)
     meaning = "threads of a block"
     return {"block_size": Parameter(default, meaning, most, step=WARP_SIZE, tries=tries)}
-
-
-def rows_of_nonzeros(graph: Graph) -> tuple[npt.NDArray[np.int32], dict[str, float]]:
-    """Return the row of each nonzero, which COO stores, once for each graph; and what it took."""
-
-    def convert(clock: Stopwatch) -> npt.NDArray[np.int32]:
-        with clock.step("CSR to COO"):
-            rows = coo_rows(graph.row_pointers)
-        rows.setflags(write=False)
-        return rows
-
-    return graph.store.prepared("coo rows", convert)
 
 
 class FuseGnnGas(Strategy):
@@ -80,7 +60,7 @@ class FuseGnnGas(Strategy):
         return Plan(
             graph.pattern,
             (Call(launch, kernel),),
-            partial(edge_workload, rows, groups),
+            partial(run_workload, graph.row_pointers, 1, 1, groups),
             arrays={
                 "rows": rows,
                 "columns": graph.column_indices,
@@ -94,7 +74,8 @@ class FuseGnnGas(Strategy):
 
     def summarize(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> PartitionSummary:
         """Count edges: each is an atomic a column."""
-        return edge_summary(rows, n_cols, thread_groups(block_size, n_cols))
+        groups = thread_groups(block_size, n_cols)
+        return run_summary(rows, 1, 1, groups, atomics=rows.histogram.nnz * n_cols)
 
 
 class FuseGnnGar(Strategy):

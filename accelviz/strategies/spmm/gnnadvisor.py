@@ -158,7 +158,9 @@ class GNNAdvisor(Strategy):
     name = "gnnadvisor"
     summary = "neighbor groups, dimension workers, one leader warp a row and block"
     parameters: ClassVar = {
-        "ngs": Parameter(NGS, "most neighbors of a group", WORD_LIMIT, tries=(8, 16, 32, 64, 128)),
+        "ngs": Parameter(
+            NGS, "most neighbors of a group", WORD_LIMIT, tries=(8, 16, 32, 64, 128), rule=True
+        ),
         "dw": Parameter(None, "lanes that walk the columns", WARP_SIZE, tries=(8, 16, 32)),
         "block_warps": Parameter(None, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8)),
     }

@@ -105,12 +105,10 @@ class LaneGroups(Strategy):
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
         """Return the settings around the rule's that were the fastest of some graph."""
         tiles = (n_cols, *(slab for slab in (64, 32) if slab < n_cols))
+        order = ("blocks_per_sm", "at_once", "group_nzs", "short_nzs")
         return {
             "slab": tiles if n_cols > 32 else (),
-            "blocks_per_sm": (6, 10, 12, 16),
-            "at_once": (2, 3, 4),
-            "group_nzs": (16, 24, 32, 48, 64, 128),
-            "short_nzs": (4, 8, 16, 32),
+            **{name: PARAMETERS[name].tries for name in order},
             "block_order": ("place", "degree"),
         }
 

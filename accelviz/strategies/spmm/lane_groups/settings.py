@@ -72,16 +72,22 @@ IN_FLIGHT_RAGGED = (2, 10)
 IN_FLIGHT_PAIRS = (2, 16)
 #: The parameters; None leaves the choice to the rule.
 PARAMETERS = {
-    "group_nzs": Parameter(None, "most nonzeros of a group", MOST_GROUP_NZS),
-    "short_nzs": Parameter(None, "most nonzeros of a group of several rows", MOST_GROUP_NZS),
+    "group_nzs": Parameter(
+        None, "most nonzeros of a group", MOST_GROUP_NZS, tries=(16, 24, 32, 48, 64, 128)
+    ),
+    "short_nzs": Parameter(
+        None, "most nonzeros of a group of several rows", MOST_GROUP_NZS, tries=(4, 8, 16, 32)
+    ),
     "block_threads": Parameter(
         BLOCK_THREADS, "most threads of a block", MOST_THREADS, step=WARP_SIZE
     ),
     "vector": Parameter(None, "most columns of a load", choices=VECTORS["float16"]),
     "lanes": Parameter(None, "lanes of a group", WARP_SIZE),
     "slab": Parameter(None, "most columns of a tile", 1 << 20),
-    "at_once": Parameter(None, "nonzeros in flight together", 16),
-    "blocks_per_sm": Parameter(None, "blocks that an SM has room for", MOST_SM_BLOCKS),
+    "at_once": Parameter(None, "nonzeros in flight together", 16, tries=(2, 3, 4)),
+    "blocks_per_sm": Parameter(
+        None, "blocks that an SM has room for", MOST_SM_BLOCKS, tries=(6, 10, 12, 16)
+    ),
     "stage": Parameter(True, "load nonzeros into shared memory first", choices=(True, False)),
     "storage": Parameter("float32", "what X is kept in", choices=tuple(STORAGE_BYTES)),
     "block_order": Parameter("place", "order of the blocks", choices=("place", "degree")),
@@ -116,29 +122,14 @@ class Lanes:
 
 @dataclass(frozen=True)
 class LaneSetting:
-    """All that `lane_groups` can vary, checked.
+    """All that `lane_groups` can vary, checked; `PARAMETERS` says what each is.
 
     Attributes
     ----------
     cover : Lanes
-    slab : int
-        Most columns of a tile.
+        With `vector` and `lanes`.
     groups : BlockSetting
-        Groups of a block as `max_block_warps`, most nonzeros of one as `max_warp_nzs`.
-    short_nzs : int
-        Most nonzeros of a group that takes several rows.
-    block_threads : int
-        Most threads of a block.
-    at_once : int
-        Nonzeros whose loads a lane has in flight together.
-    blocks_per_sm : int
-        Blocks that an SM should have room for.
-    stage : bool
-        Whether a block loads its nonzeros into shared memory first.
-    storage : str
-        What X is kept in.
-    block_order : str
-        "place", as the rows stand in the graph, or "degree".
+        Groups of a block as `max_block_warps`, `group_nzs` as `max_warp_nzs`.
     """
 
     cover: Lanes
@@ -155,19 +146,9 @@ class LaneSetting:
     @property
     def parameters(self) -> dict[str, Any]:
         """The keywords of `lane_setting` that give this setting whatever the rule says."""
-        return {
-            "group_nzs": self.groups.max_warp_nzs,
-            "short_nzs": self.short_nzs,
-            "block_threads": self.block_threads,
-            "vector": self.cover.vector,
-            "lanes": self.cover.lanes,
-            "slab": self.slab,
-            "at_once": self.at_once,
-            "blocks_per_sm": self.blocks_per_sm,
-            "stage": self.stage,
-            "storage": self.storage,
-            "block_order": self.block_order,
-        }
+        cover, groups = self.cover, self.groups
+        known = {"group_nzs": groups.max_warp_nzs, "vector": cover.vector, "lanes": cover.lanes}
+        return {name: known.get(name, getattr(self, name, None)) for name in PARAMETERS}
 
     @property
     def threads(self) -> int:

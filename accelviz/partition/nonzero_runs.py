@@ -1,0 +1,114 @@
+"""Runs of consecutive nonzeros, whatever their rows: perfect balance, nothing to sort.
+
+With several heads a nonzero stands for several products. Runs are cut by products then, and a
+nonzero counts for the worker that has its first product.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from accelviz.arrays import Ints, Longs
+from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.summary import Loads, PartitionSummary
+from accelviz.store import Stopwatch
+from accelviz.workload import Workload
+
+
+def rows_of_nonzeros(graph: Graph) -> tuple[Ints, dict[str, float]]:
+    """Spell out the row of each nonzero, which COO stores and CSR does not, once for each graph.
+
+    Returns
+    -------
+    rows : array of int32, shape (nnz,)
+    seconds : dict of str to float
+        What it took.
+    """
+    pointers = graph.row_pointers
+
+    def convert(clock: Stopwatch) -> Ints:
+        with clock.step("CSR to COO"):
+            rows = np.repeat(np.arange(pointers.size - 1, dtype=np.int32), np.diff(pointers))
+        rows.setflags(write=False)
+        return rows
+
+    return graph.store.prepared("coo rows", convert)
+
+
+def run_workload(
+    row_pointers: Longs, run: int, heads: int, workers: int, start: int, stop: int
+) -> Workload:
+    """Return blocks `start` to `stop` - 1, in which each worker has a run of products.
+
+    Parameters
+    ----------
+    row_pointers : array of int64, shape (n_rows + 1,)
+    run, heads, workers : int
+        Products of a worker, products of a nonzero, workers of a block.
+    start, stop : int
+
+    Returns
+    -------
+    Workload
+        A record for each piece of a row in a run.
+    """
+    nnz = int(row_pointers[-1])
+    first, last = (min(-(-block * workers * run // heads), nnz) for block in (start, stop))
+    nonzeros = np.arange(first, last)
+    worker = nonzeros * heads // run
+    row = np.searchsorted(row_pointers, nonzeros, side="right") - 1
+    new = np.ones(nonzeros.size, dtype=np.bool_)
+    new[1:] = (worker[1:] != worker[:-1]) | (row[1:] != row[:-1])
+    begins = np.flatnonzero(new)
+    count = np.diff(np.append(begins, nonzeros.size))
+    block, own = np.divmod(worker[begins], workers)
+    return Workload(block, own, row[begins], nonzeros[begins], count)
+
+
+def run_summary(
+    rows: RowDegrees, run: int, heads: int, workers: int, atomics: int = 0
+) -> PartitionSummary:
+    """Say what `run_workload` deals out, in closed form.
+
+    Parameters
+    ----------
+    rows : RowDegrees
+    run, heads, workers : int
+        As of `run_workload`.
+    atomics : int
+        Floats that the kernel adds to global memory by atomics.
+    """
+    nnz = rows.histogram.nnz
+    blocks = -(-nnz * heads // (run * workers))
+    # The pattern of loads repeats after so many workers, whole blocks of them.
+    period = math.lcm(heads // math.gcd(heads, run), workers)
+    cuts = -(-np.arange(period + 1) * run // heads)
+    many, rest = divmod(nnz, int(cuts[-1]))
+    loads = [np.diff(cuts), np.diff(np.minimum(cuts, rest))]
+    times = np.repeat([many, 1], period)
+    busiest = [int(each.reshape(-1, workers).max(axis=1).sum()) for each in loads]
+    shared = cut = None
+    if rows.row_pointers is not None:
+        begin, end = rows.row_pointers[:-1], rows.row_pointers[1:]
+        work = end > begin
+        ends = np.stack([begin[work], end[work] - 1])
+        # Workers and blocks that no nonzero counts for do not count either.
+        worker = ends * heads // run if heads < run else ends
+        block = ends * heads // (run * workers) if heads < run * workers else ends
+        boundaries = block[1] - block[0]
+        cut = int(np.count_nonzero(boundaries))
+        shared = int(np.count_nonzero(worker[1] - worker[0] > boundaries))
+    return PartitionSummary(
+        blocks=blocks,
+        warps=blocks * workers,
+        slots=(busiest[0] * many + busiest[1]) * workers,
+        loads=Loads.gathered(np.concatenate(loads), times),
+        metadata_bytes=0,
+        rows_shared=shared,
+        rows_cut=cut,
+        shared_atomics=0,
+        global_atomics=atomics,
+    )

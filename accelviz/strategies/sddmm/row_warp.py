@@ -1,0 +1,63 @@
+"""The readable SDDMM: a warp a row."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.row_split import row_summary, row_workload
+from accelviz.partition.summary import PartitionSummary
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans.launch import MOST_BLOCK_WARPS
+from accelviz.strategies.sddmm.operation import SDDMM
+
+
+class RowWarp(Strategy):
+    """A warp has a row: its lanes walk the columns of one nonzero after the other.
+
+    Correct and simple, and slow: a hub is one warp's, and only one row of V is on its way. It takes
+    `block_warps` (warps of a block, 1 to 32).
+    """
+
+    operation = SDDMM
+    name = "row_warp"
+    summary = "a warp a row, one nonzero after the other, sums by shuffles"
+    parameters: ClassVar = {
+        "block_warps": Parameter(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, 16))
+    }
+
+    def build(self, graph: Graph, n_cols: int, *, heads: int, block_warps: int) -> Plan:
+        """Deal out the rows."""
+        kernel = KernelSpec(
+            file="sddmm/row_warp.cu",
+            entry="row_warp",
+            defines={"BLOCK_WARPS": block_warps},
+            arguments=(
+                *("row_pointers", "columns", "U", "V", "scores"),
+                *("n_rows", "heads", "n_cols"),
+            ),
+        )
+        launch = LaunchConfig((-(-graph.n_rows // block_warps), 1, 1), block_warps)
+        return Plan(
+            graph.pattern,
+            (Call(launch, kernel),),
+            partial(row_workload, graph.row_pointers, 1, block_warps),
+            arrays={
+                "row_pointers": graph.row_pointers,
+                "columns": graph.column_indices,
+                "n_rows": np.int32(graph.n_rows),
+                "heads": np.int32(heads),
+                "n_cols": np.int32(n_cols),
+            },
+            clears=(),
+        )
+
+    def summarize(
+        self, rows: RowDegrees, n_cols: int, *, heads: int, block_warps: int
+    ) -> PartitionSummary:
+        """Count blocks and loads; every row is one warp's."""
+        return row_summary(rows, 1, block_warps)

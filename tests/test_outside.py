@@ -1,0 +1,351 @@
+"""A strategy from a notebook cell is seen by everything that sees those there are.
+
+Nothing but this file knows them: a class each, with its CUDA source as text. A place that has to be
+told of a new strategy fails here.
+"""
+
+from functools import partial
+from typing import ClassVar
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+import accelviz
+from accelviz import measure, plots
+from accelviz.analysis.balance import plan_load_map
+from accelviz.analysis.lookup import find_row, sampled_loads
+from accelviz.analysis.ownership import assignment, ownership_map
+from accelviz.analysis.schedule import predicted_timeline, timeline_summary
+from accelviz.analysis.traffic import launch_traffic, requests, traffic
+from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
+from accelviz.executors.cuda import compile_cubin
+from accelviz.executors.emulator.build import why_not
+from accelviz.partition.row_split import row_summary, row_workload
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.strategies import SDDMM, SPMM
+from accelviz.widgets.explorer import Explorer
+from accelviz.widgets.state import State
+from tests.graphs import MADE, columns_of
+from tests.inherited import check_results, each_graph
+from tests.pages import ALL, table
+
+matplotlib.use("agg")
+emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+class OneWarpARow(Strategy):
+    """A warp walks a row and its lanes the columns; says nothing of itself but its parameter."""
+
+    operation = SPMM
+    name = "one_warp_a_row"
+    summary = "from a notebook cell"
+    code = """
+#include "common.cuh"
+extern "C" __global__ void mine(const long long *row_pointers, const int *columns,
+                                const float *values, const float *X, float *Y, int n_rows,
+                                int n_cols) {
+    RECORD_WARP;
+    const int row = blockIdx.x * WARPS + threadIdx.x / 32;
+    if (row >= n_rows) return;
+    for (int c = threadIdx.x % 32; c < n_cols; c += 32) {
+        float sum = 0.0f;
+        for (long long k = row_pointers[row]; k < row_pointers[row + 1]; k++)
+            sum += values[k] * X[(long long)columns[k] * n_cols + c];
+        Y[(long long)row * n_cols + c] = sum;
+    }
+}
+"""
+    arguments = ("row_pointers", "columns", "values", "X", "Y", "n_rows", "n_cols")
+
+    def build(self, graph, n_cols, *, block_rows=2):
+        if not 1 <= block_rows <= 32:
+            raise PartitionError("block_rows", f"got {block_rows}", "1 to 32")
+        kernel = KernelSpec("mine.cu", "mine", {"WARPS": block_rows}, self.arguments, self.code)
+        launch = LaunchConfig((-(-graph.n_rows // block_rows), 1, 1), block_rows)
+        return Plan(
+            graph.pattern,
+            (Call(launch, kernel),),
+            partial(row_workload, graph.row_pointers, 1, block_rows),
+            arrays={
+                "row_pointers": graph.row_pointers,
+                "columns": graph.column_indices,
+                "n_rows": np.int32(graph.n_rows),
+                "n_cols": np.int32(n_cols),
+            },
+            clears=(),
+        )
+
+
+class OneWarpARowsScores(OneWarpARow):
+    """The same for dot products: a lane has a nonzero, several heads one after the other."""
+
+    operation = SDDMM
+    name = "one_warp_a_rows_scores"
+    worker = "squad"
+    metadata_words = ("row", "nothing")
+    metadata_owner = "warp"
+    parameters: ClassVar = {"block_rows": Parameter(2, "rows of a block", 32, tries=(1, 2, 8))}
+    code = """
+#include "common.cuh"
+extern "C" __global__ void mine(const int2 *metadata, const long long *row_pointers,
+                                const int *columns, const float *U, const float *V, float *scores,
+                                int n_rows, int heads, int n_cols) {
+    RECORD_WARP;
+    if (blockIdx.x * WARPS + threadIdx.x / 32 >= n_rows) return;
+    const int row = metadata[blockIdx.x * WARPS + threadIdx.x / 32].x;
+    for (long long k = row_pointers[row] + threadIdx.x % 32; k < row_pointers[row + 1]; k += 32)
+        for (int h = 0; h < heads; h++) {
+            const float *u = U + ((long long)row * heads + h) * n_cols;
+            const float *v = V + ((long long)columns[k] * heads + h) * n_cols;
+            float sum = 0.0f;
+            for (int c = 0; c < n_cols; c++) sum += u[c] * v[c];
+            scores[k * heads + h] = sum;
+        }
+}
+"""
+    arguments = (
+        *("metadata", "row_pointers", "columns", "U", "V", "scores"),
+        *("n_rows", "heads", "n_cols"),
+    )
+
+    def build(self, graph, n_cols, *, heads, block_rows):
+        made = super().build(graph, n_cols, block_rows=block_rows)
+        metadata = np.stack([np.arange(graph.n_rows), np.zeros(graph.n_rows)], 1).astype(np.int32)
+        arrays = {**made.arrays, "metadata": metadata, "heads": np.int32(heads)}
+        return Plan(
+            made.pattern,
+            made.calls,
+            made.slice_workload,
+            metadata=metadata,
+            arrays=arrays,
+            clears=(),
+        )
+
+    def summarize(self, rows, n_cols, *, heads, block_rows):
+        return row_summary(rows, 1, block_rows)
+
+
+class NoKernel(OneWarpARow):
+    """A scheme that is only thought of: it runs on the CPU, and shows in every picture."""
+
+    name = "no_kernel"
+
+    def build(self, graph, n_cols, *, block_rows=2):
+        made = super().build(graph, n_cols, block_rows=block_rows)
+        return Plan(made.pattern, (Call(made.launch),), made.slice_workload, clears=())
+
+
+OURS = {each.name: each for each in (OneWarpARow(), OneWarpARowsScores(), NoKernel())}
+WITH_KERNEL = [name for name in OURS if name != "no_kernel"]
+each_of_ours = pytest.mark.parametrize("mine", OURS.values(), ids=OURS)
+each_kernel = pytest.mark.parametrize("mine", [OURS[n] for n in WITH_KERNEL], ids=WITH_KERNEL)
+GRAPH = MADE["every_kind"]
+
+
+def inputs(plan, seed=0):
+    return measure.random_inputs(plan.operation, plan.pattern, plan.widths, seed)
+
+
+@each_of_ours
+@each_graph(["every_kind", "isolated_ends", "tall", "no_edges", "empty"])
+def test_it_is_right_and_covers_everything(mine, name):
+    for block_rows in (1, 3):
+        accelviz.plan(MADE[name](), mine, 8, block_rows=block_rows).check()
+        check_results(MADE[name](), mine, "cpu", columns=columns_of(name, 3), block_rows=block_rows)
+
+
+@emulated
+@each_kernel
+@each_graph(["every_kind", "isolated_ends", "tall", "no_edges", "empty"])
+def test_its_kernel_is_right(mine, name):
+    check_results(MADE[name](), mine, "emulator", columns=columns_of(name, 3), block_rows=3)
+
+
+@each_kernel
+def test_its_kernel_is_compiled(mine):
+    try:
+        assert compile_cubin(accelviz.plan(GRAPH(), mine, 8).kernel, "sm_90")[:4] == b"\x7fELF"
+    except DeviceUnavailable as error:
+        pytest.skip(str(error))
+
+
+@each_of_ours
+def test_it_is_called_like_the_others(mine):
+    plan = accelviz.plan(GRAPH(), mine, 8, block_rows=4)
+    assert repr(plan).startswith(f"Plan({mine.name!r}, 'made', n_cols=8")
+    assert plan.parameters == {"block_rows": 4}
+    assert plan.operation is mine.operation
+    call = getattr(accelviz, mine.operation.name)
+    dense = inputs(plan)
+    by_plan = call(plan, *dense, device="cpu")
+    by_graph = call(GRAPH(), *dense, strategy=mine, device="cpu", block_rows=4)
+    np.testing.assert_array_equal(by_plan, by_graph)
+    with pytest.raises(ArgumentError, match="no such parameter.*block_rows=2"):
+        accelviz.plan(GRAPH(), mine, 8, ngs=4)
+    with pytest.raises(PartitionError, match="block_rows: got 0"):
+        accelviz.plan(GRAPH(), mine, 8, block_rows=0)
+    other = SDDMM if mine.operation is SPMM else SPMM
+    with pytest.raises(ArgumentError, match=f"is of {mine.operation.name}"):
+        accelviz.plan(GRAPH(), mine, 8, operation=other)
+
+
+@each_of_ours
+def test_it_is_swept(mine):
+    table = accelviz.sweep(GRAPH(), [mine], n_cols=[8, 64], block_rows=[1, 2, 8])
+    assert len(table) == 6
+    assert set(table["strategy"]) == {mine.name}
+    for row in table.to_dict("records"):
+        counted = accelviz.plan(
+            GRAPH(), mine, row["n_cols"], block_rows=row["block_rows"]
+        ).statistics
+        assert (row["blocks"], row["warps"]) == (counted.blocks, counted.warps)
+        assert row["idle_share"] == pytest.approx(counted.idle_share)
+    beside = accelviz.sweep(GRAPH(), [mine, next(iter(accelviz.strategies(mine.operation.name)))])
+    assert len(set(beside["strategy"])) == 2
+    ax = plots.sweep_lines(table, "block_rows", "idle_share")
+    plt.close(ax.figure)
+
+
+@each_of_ours
+def test_it_is_drawn(mine):
+    plan = accelviz.plan(GRAPH(), mine, 8)
+    loads, sampled = plan_load_map(plan), sampled_loads(plan)
+    assert loads.worker == sampled.worker == mine.worker
+    found = find_row(plan, 13)
+    assert (found.degree, found.blocks) == (769, (6,))
+    timeline = predicted_timeline(plan, 2, 2)
+    assert timeline_summary(timeline).busy_share > 0
+    drawn = [
+        plots.load_maps({mine.name: loads}),
+        plots.warp_loads({mine.name: plan.statistics}),
+        plots.block_ownership(ownership_map(plan)),
+        plots.block_assignment(assignment(plan)),
+        plots.block_close_ups([plan.workload(0, 1)], warps_per_block=plan.workers_per_block),
+        plots.sm_timeline(timeline),
+    ]
+    if plan.metadata is None:
+        with pytest.raises(ArgumentError, match="has no metadata"):
+            mine.metadata_lines(plan, 0)
+    else:
+        lines = mine.metadata_lines(plan, [0, 13])
+        assert lines[1].words[0] == 13
+        drawn.append(plots.metadata_layout(lines))
+    for axes in drawn:
+        figure = (axes[0] if isinstance(axes, list) else axes).figure
+        figure.canvas.draw()
+        plt.close(figure)
+
+
+@emulated
+@each_kernel
+def test_it_is_traced(mine):
+    plan = accelviz.plan(GRAPH(), mine, 8)
+    traced = accelviz.trace(plan, *inputs(plan), block=range(plan.launch.n_blocks))
+    (output,) = plan.operation.outputs
+    written = traced[(traced["array"] == output.name) & (traced["kind"] == "store")]
+    assert written["index"].is_unique
+    assert len(written) == np.prod(output.shape(plan.sizes))
+    assert traffic(traced)["requests"].sum() == len(requests(traced))
+    assert launch_traffic(plan, *inputs(plan))["requests"].sum() == len(requests(traced))
+    gathered = [each.name for each in plan.operation.inputs if each.gathered]
+    for axes in (
+        plots.access_map({mine.name: traced[traced["block"] == 1]}),
+        plots.lane_map({mine.name: traced[traced["block"] == 1]}, 8, array=gathered[-1]),
+    ):
+        plt.close(axes[0].figure)
+
+
+@each_of_ours
+def test_it_is_timed_and_tuned(mine):
+    own = mine.operation.name
+    there = next(iter(accelviz.strategies(own)))
+    table = accelviz.benchmark(
+        GRAPH(),
+        [mine, (mine, {"block_rows": 8}), there],
+        (8, 16),
+        "cpu",
+        operation=own,
+        repeats=2,
+        progress=False,
+        states=("warm",),
+    )
+    assert len(table) == 6
+    assert set(table["strategy"]) == {mine.name, there}
+    assert set(table["operation"]) == {own}
+    assert (table["error_over_bound"] <= 1).all()
+    assert (table["median_us"] > 0).all()
+    start = accelviz.plan(GRAPH(), mine, 8)
+    found = accelviz.tune(start, {"block_rows": [1, 4]}, device="cpu", repeats=1)
+    assert len(found.table) == 3
+    assert found.plan.strategy is mine
+    if mine.parameters["block_rows"].tries:
+        tried = accelviz.tune(start, device="cpu", repeats=1)
+        assert len(tried.table) == 1 + len(mine.parameters["block_rows"].tries)
+
+
+@each_of_ours
+def test_it_is_explored(mine):
+    graph = accelviz.load_graph("cora")
+    state = State(graph, mine)
+    assert state.settings.first == mine.name
+    assert state.first.plan.strategy is mine
+    for view in ALL.values():
+        assert mine.name in table(view(state)) or view(state)
+    state.change(row=7, n_cols=16)
+    assert state.place.row == 7
+    if mine.parameters["block_rows"].tries:
+        state.change(block_rows=8)
+        assert state.first.plan.parameters["block_rows"] == 8
+    if why_not() is None and state.first.plan.kernel is not None:
+        state.trace()
+        assert len(state.traced.steps)
+        assert ALL["trace"](state)
+    Explorer(state)
+
+
+def test_a_mistake_in_it_is_found():
+    """Each inherited claim, broken on purpose, is noticed."""
+
+    class Forgets(OneWarpARow):
+        code = OneWarpARow.code.replace("k = row_pointers[row];", "k = row_pointers[row] + 1;")
+
+    class Keeps(OneWarpARow):
+        """Weights of the graph in place of the run's."""
+
+        def build(self, graph, n_cols, *, block_rows=2):
+            made = super().build(graph, n_cols, block_rows=block_rows)
+            kernel = made.kernel
+            spec = KernelSpec(
+                kernel.file,
+                kernel.entry,
+                kernel.defines,
+                tuple("kept" if name == "values" else name for name in kernel.arguments),
+                kernel.code,
+            )
+            arrays = {**made.arrays, "kept": graph.values}
+            return Plan(
+                made.pattern,
+                (Call(made.launch, spec),),
+                made.slice_workload,
+                arrays=arrays,
+                clears=(),
+            )
+
+    class Leaves(OneWarpARow):
+        """Rows without a nonzero are not written, and nobody clears them."""
+
+        code = OneWarpARow.code.replace(
+            "if (row >= n_rows)", "if (row >= n_rows || row_pointers[row] == row_pointers[row + 1])"
+        )
+
+    if why_not() is not None:
+        pytest.skip(str(why_not()))
+    for wrong, says in (
+        (Forgets, "run 0: .* of the bound"),
+        (Keeps, "run 1: .* of the bound"),
+        (Leaves, "run 0: inf of the bound"),
+    ):
+        with pytest.raises(AssertionError, match=says):
+            check_results(GRAPH(), wrong(), "emulator", columns=(5,))

@@ -1,0 +1,654 @@
+"""What plans, stores and graphs promise, for every operation, strategy and device on the host."""
+
+import dataclasses
+import gc
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import accelviz
+from accelviz import measure
+from accelviz.errors import AccelvizError, ArgumentError, KernelError, PartitionError
+from accelviz.executors import find_executor
+from accelviz.executors.base import ready
+from accelviz.executors.emulator.build import why_not
+from accelviz.graph import Graph
+from accelviz.measure.accuracy import Oracle
+from accelviz.ordering.degree import SortedRows
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
+from accelviz.store import MOST_KEPT, Store
+from accelviz.strategies import SDDMM, SPMM
+from accelviz.strategies.spmm.rows import csr_arrays
+from tests.graphs import MADE, graph_of_degrees
+from tests.inherited import KERNELS, check_results, each_strategy, weighted
+
+DEGREES = [0, 3, 1, 40, 2, 0, 7]
+emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+HOST = pytest.mark.parametrize("device", ["cpu", pytest.param("emulator", marks=emulated)])
+
+
+def operands_of(plan, **more):
+    """Random inputs of a plan by name, with or without weights."""
+    dense = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
+    return plan.operation.named(*dense, **more)
+
+
+# --- values are operands -------------------------------------------------------------------------
+
+
+@HOST
+def test_new_values_make_no_new_plan(device):
+    built = []
+
+    class Counted(Strategy):
+        operation = SPMM
+        name = "counted"
+
+        def build(self, graph, n_cols):
+            built.append(n_cols)
+            return KERNELS[0].plan(graph, n_cols)
+
+    graph, strategy = graph_of_degrees(DEGREES), Counted()
+    X = measure.features(graph.shape[1], 9)
+    for seed in range(5):
+        values = measure.random_weights(graph, seed).values
+        Y = accelviz.spmm(graph, X, values, strategy=strategy, device=device)
+        assert Oracle(graph, X, values=values).error(Y) <= 1
+        # Another graph of the same pattern, with these weights as its own, shares the plan as well.
+        again = accelviz.spmm(graph.with_values(values), X, strategy=strategy, device=device)
+        np.testing.assert_array_equal(Y, again)
+    assert Oracle(graph, X).error(accelviz.spmm(graph, X, strategy=strategy, device=device)) <= 1
+    assert built == [9]
+
+
+WRONG_VALUES = [
+    (np.ones(52), r"values: shape \(52,\).*shape \(53,\): nonzeros = 53"),
+    (np.ones((53, 1)), r"values: shape \(53, 1\)"),
+    (np.ones(53, complex), "values: dtype complex128"),
+    (np.full(53, "1"), "values: dtype <U1"),
+    (np.array([None] * 53), "values: dtype object"),
+    (np.where(np.arange(53) == 7, np.nan, 1), "values: some are NaN or infinite"),
+    (np.where(np.arange(53) == 7, np.inf, 1), "values: some are NaN or infinite"),
+    (np.where(np.arange(53) == 7, 1e300, 1), "values: some are NaN or infinite"),  # in float32
+    ("lane_groups", r"values: got 'lane_groups'.*strategy="),
+]
+
+
+@HOST
+@pytest.mark.parametrize(("values", "says"), WRONG_VALUES, ids=[s[:30] for _, s in WRONG_VALUES])
+def test_wrong_values_are_named(values, says, device):
+    graph = graph_of_degrees(DEGREES)
+    assert graph.nnz == 53
+    X = measure.features(graph.shape[1], 4)
+    with pytest.raises(ArgumentError, match=says):
+        accelviz.spmm(graph, X, values, device=device)
+
+
+class OnDevice:
+    """What a CUDA array looks like from outside."""
+
+    __cuda_array_interface__: ClassVar = {}
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, *shape):
+        self.shape = shape
+
+
+@HOST
+def test_arrays_of_a_gpu_are_not_taken_for_the_host_s(device):
+    graph = graph_of_degrees(DEGREES)
+    X, U = measure.features(40, 4), measure.features(7, 4)
+    with pytest.raises(ArgumentError, match="values: it lies on the GPU"):
+        accelviz.spmm(graph, X, OnDevice(53), device=device)
+    with pytest.raises(ArgumentError, match="X: it lies on the GPU"):
+        accelviz.spmm(graph, OnDevice(40, 4), device=device)
+    for given, name in (
+        ((OnDevice(7, 1, 4), X[:, None]), "U"),
+        ((U[:, None], OnDevice(40, 1, 4)), "V"),
+    ):
+        with pytest.raises(ArgumentError, match=f"{name}: it lies on the GPU"):
+            accelviz.sddmm(graph, *given, device=device)
+
+
+def test_values_may_be_of_any_real_type_and_any_strides():
+    graph = graph_of_degrees(DEGREES)
+    X = measure.features(40, 4)
+    wide = np.arange(106) - 50
+    for values in (wide[::2], wide[::2].astype("i1"), wide[::2].astype(">f8"), (wide[::2] > 0)):
+        Y = accelviz.spmm(graph, X, values, device="cpu")
+        exact = np.asarray(values, np.float32)
+        assert Oracle(graph, X, values=exact).error(Y) <= 1
+        np.testing.assert_array_equal(Y, accelviz.spmm(graph, X, list(values), device="cpu"))
+
+
+# --- dense inputs, outputs -----------------------------------------------------------------------
+
+
+@HOST
+@pytest.mark.parametrize(
+    ("U", "V", "says"),
+    [
+        ((6, 4), (40, 4), r"U: shape \(6, 1, 4\).*shape \(7, 1, 4\)"),
+        ((7, 4), (7, 4), r"V: shape \(7, 1, 4\).*shape \(40, 1, 4\)"),
+        ((7, 4), (40, 5), r"V: shape \(40, 1, 5\).*shape \(40, 1, 4\)"),
+        ((7, 2, 4), (40, 3, 4), r"V: shape \(40, 3, 4\).*shape \(40, 2, 4\)"),
+        ((7, 2, 4), (40, 8), r"V: shape \(40, 8\).*3-D: senders, heads, n_cols"),
+        ((7,), (40,), r"U: shape \(7,\)"),
+        ((7, 0), (40, 0), "U: shape .*at least one n_cols"),
+        ((7, 0, 4), (40, 0, 4), "U: shape .*at least one heads"),
+    ],
+)
+def test_u_and_v_that_do_not_fit_are_named(U, V, says, device):
+    with pytest.raises(ArgumentError, match=says):
+        accelviz.sddmm(graph_of_degrees(DEGREES), np.ones(U), np.ones(V), device=device)
+
+
+def test_sddmm_takes_one_head_flat_or_spelled_out_and_an_output():
+    graph = graph_of_degrees(DEGREES)
+    U, V = measure.features(7, 5), measure.features(40, 5, seed=1)
+    flat = accelviz.sddmm(graph, U, V, device="cpu")
+    assert flat.shape == (53,)
+    assert Oracle(graph, U[:, None], V[:, None], operation=SDDMM).error(flat) <= 1
+    spelled = accelviz.sddmm(graph, U[:, None], V[:, None], device="cpu")
+    np.testing.assert_array_equal(spelled[:, 0], flat)
+    out = np.full(53, np.nan, np.float32)
+    assert np.shares_memory(accelviz.sddmm(graph, U, V, device="cpu", out=out), out)
+    np.testing.assert_array_equal(out, flat)
+    heads = np.full((53, 3), np.nan, np.float32)
+    three = [np.stack([each * k for k in (1, 2, 3)], axis=1) for each in (U, V)]
+    accelviz.sddmm(graph, *three, device="cpu", out=heads)
+    np.testing.assert_allclose(heads, flat[:, None] * [1, 4, 9], rtol=1e-4, atol=1e-5)
+
+
+@HOST
+@each_strategy()
+def test_an_output_that_cannot_be_written_or_overlaps_is_refused(strategy, device):
+    graph = graph_of_degrees(DEGREES)
+    plan = strategy.plan(graph, 4)
+    made = find_executor(device).prepare(plan)
+    operands = operands_of(plan, values=None)
+    operands = {name: operands.get(name) for name in (o.name for o in plan.operation.inputs)}
+    (output,) = plan.operation.outputs
+    shape = output.shape(plan.sizes)
+    size = int(np.prod(shape))
+    read_only = np.zeros(shape, np.float32)
+    read_only.setflags(write=False)
+    room = np.zeros(2 * size, np.float32)
+    for wrong, says in (
+        (read_only, "read-only"),
+        (room.reshape(*shape[:-1], -1)[..., ::2], "C-contiguous"),
+        (np.zeros(shape, np.float64), "float64"),
+        (np.zeros((*shape, 1), np.float32), "shape"),
+        (np.zeros(shape, np.float32).tolist(), "a list"),
+    ):
+        with pytest.raises(ArgumentError, match=f"out: .*{says}"):
+            made.run(operands, {output.name: wrong})
+    # An output inside of an input's memory, from its beginning and from its middle.
+    for operand in plan.operation.dense:
+        own = operands[operand.name]
+        for offset in (0, own.size // 2):
+            place = np.zeros(own.size + offset + size, np.float32)
+            place[: own.size] = own.ravel()
+            given = {**operands, operand.name: place[: own.size].reshape(own.shape)}
+            out = place[offset : offset + size].reshape(shape)
+            with pytest.raises(ArgumentError, match=f"out: it overlaps {operand.name}"):
+                made.run(given, {output.name: out})
+    right = room[size:].reshape(shape)
+    right.fill(np.nan)
+    assert made.run(operands, {output.name: right})[output.name] is right
+    assert np.isfinite(right).all()
+
+
+def test_an_output_that_overlaps_the_weights_is_refused():
+    graph = graph_of_degrees([4, 4, 4, 4])
+    place = np.ones(32, np.float32)
+    with pytest.raises(ArgumentError, match="out: it overlaps values"):
+        accelviz.spmm(
+            graph, np.ones((4, 4)), place[:16], device="cpu", out=place[8:24].reshape(4, 4)
+        )
+
+
+# --- a strategy's own parameters -----------------------------------------------------------------
+
+
+@each_strategy()
+def test_parameters_out_of_a_strategy_s_own_range_are_named(strategy):
+    """Whatever a strategy says of its parameters is what it takes."""
+    graph = MADE["isolated_ends"]()
+    for name, parameter in strategy.parameters.items():
+        wrong = [1.5, "12", [1], float("nan")]
+        wrong.append(1 if any(each is True for each in parameter.choices) else True)
+        if parameter.most is not None:
+            wrong += [0, -1, parameter.most + 1, parameter.most + parameter.step, 2**40]
+            wrong += [parameter.step + 1] if parameter.step > 1 else []
+        if parameter.default is not None and not parameter.rule:
+            wrong.append(None)
+        for value in wrong:
+            with pytest.raises(PartitionError, match=f"^{name}: got "):
+                strategy.plan(graph, 8, **{name: value})
+        for value in (parameter.default, *parameter.tries, *parameter.choices):
+            try:
+                made = strategy.plan(graph, 8, **{name: value})
+            except PartitionError as error:  # one that does not go with the others' defaults
+                assert name in str(error)  # noqa: PT017
+            else:
+                assert value is None or made.parameters[name] == value
+                assert type(made.parameters[name]) in (int, bool, str)
+        if parameter.most is not None:
+            with_numpy = strategy.plan(graph, 8, **{name: np.int64(parameter.step)})
+            assert type(with_numpy.parameters[name]) is int
+    with pytest.raises(ArgumentError, match="no_such: strategy .* has no such parameter"):
+        strategy.plan(graph, 8, no_such=1)
+    for width in strategy.operation.widths:
+        for value in (0, -1, 1.5, True, "4", None):
+            with pytest.raises(ArgumentError, match=width):
+                strategy.plan(graph, **{"n_cols": 8, width: value})
+
+
+# --- graphs do not change ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shared", ["as it is", "view of it", "read-only view"])
+def test_a_graph_changed_in_place_after_planning_stays_as_it_was(shared):
+    made = graph_of_degrees(DEGREES)
+    arrays = [each.copy() for each in (made.row_pointers, made.column_indices, made.values)]
+    given = arrays if shared == "as it is" else [each[:] for each in arrays]
+    if shared == "read-only view":
+        for each in given:
+            each.setflags(write=False)
+    graph = Graph(*given, made.shape)
+    X = measure.features(made.shape[1], 5)
+    plan = accelviz.plan(graph, n_cols=5)
+    before = accelviz.spmm(plan, X, device="cpu")
+    for each in arrays:
+        each[...] = 1
+    np.testing.assert_array_equal(accelviz.spmm(plan, X, device="cpu"), before)
+    np.testing.assert_array_equal(
+        accelviz.spmm(graph, X, strategy="accel_gcn", device="cpu"), before
+    )
+    for each in (graph.row_pointers, graph.column_indices, graph.values, graph.degrees):
+        with pytest.raises(ValueError, match="read-only"):
+            each[...] = 0
+    for each in (graph.adjacency.data, graph.adjacency.indices):
+        with pytest.raises(ValueError, match="read-only"):
+            each[...] = 0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        graph.values = arrays[2]
+
+
+@pytest.mark.parametrize("kind", ["csr", "coo", "edges"])
+def test_what_a_graph_was_made_of_may_change_afterwards(kind):
+    matrix = sparse.random_array((9, 9), density=0.4, rng=0, dtype=np.float32).tocsr()
+    made_of = {
+        "csr": matrix,
+        "coo": matrix.tocoo(),
+        "edges": np.array(matrix.nonzero()),
+    }[kind]
+    graph = accelviz.load_graph(made_of)
+    before = graph.adjacency.toarray()
+    for array in (made_of,) if isinstance(made_of, np.ndarray) else (made_of.data,):
+        array[...] = 2
+    np.testing.assert_array_equal(graph.adjacency.toarray(), before)
+
+
+def writable_arrays(value, seen):
+    """Every array that can be reached from an object and written to."""
+    if id(value) in seen or isinstance(value, type | ModuleType) or callable(value):
+        return
+    seen.add(id(value))
+    if isinstance(value, np.ndarray):
+        holder = value
+        while isinstance(holder, np.ndarray):
+            if holder.flags.writeable:
+                yield value
+                return
+            holder = holder.base
+    parts = value.values() if isinstance(value, dict) else value
+    if isinstance(value, dict | list | tuple | set):
+        for part in parts:
+            yield from writable_arrays(part, seen)
+    elif hasattr(value, "__dict__"):
+        yield from writable_arrays(vars(value), seen)
+
+
+def test_a_graph_that_is_loaded_twice_shares_nothing_that_can_change():
+    one, other = accelviz.load_graph("cora"), accelviz.load_graph("cora")
+    assert one is not other
+    for graph in (one, other):
+        accelviz.spmm(graph, np.ones((2708, 4)), device="cpu")
+        _ = graph.adjacency, graph.degrees, graph.transposed()
+    assert one.store is not other.store
+    assert one.pattern is not other.pattern
+    found = [list(writable_arrays(vars(graph), set())) for graph in (one, other)]
+    assert not {*map(id, found[0])} & {*map(id, found[1])}
+    mutable = (dict, list, set, Store)
+    own = {id(value) for value in vars(one).values() if isinstance(value, mutable)}
+    assert not own & {id(value) for value in vars(other).values() if isinstance(value, mutable)}
+    one.adjacency.data = np.zeros(one.nnz, np.float32)  # SciPy lets its matrices be taken apart
+    assert other.adjacency.data.all()
+    assert accelviz.load_graph("cora").adjacency.data.all()
+
+
+# --- the transpose -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*MADE, "cora", "as-caida"])
+def test_the_transpose_is_scipy_s(name):
+    graph = weighted(MADE[name]() if name in MADE else accelviz.load_graph(name))
+    turned = graph.transposed()
+    positions = sparse.csr_array(
+        (np.arange(1, graph.nnz + 1), graph.column_indices, graph.row_pointers), shape=graph.shape
+    )
+    wanted = positions.T.tocsr()
+    wanted.sort_indices()
+    assert turned.graph.shape == graph.shape[::-1]
+    np.testing.assert_array_equal(turned.graph.row_pointers, wanted.indptr)
+    np.testing.assert_array_equal(turned.graph.column_indices, wanted.indices)
+    np.testing.assert_array_equal(turned.nonzeros, wanted.data - 1)
+    np.testing.assert_array_equal(turned.graph.values, graph.values[turned.nonzeros])
+    assert turned.nonzeros.dtype == np.int32
+    assert not turned.nonzeros.flags.writeable
+    assert graph.transposed() is turned
+    back = turned.graph.transposed()
+    np.testing.assert_array_equal(back.graph.column_indices, graph.column_indices)
+    np.testing.assert_array_equal(turned.nonzeros[back.nonzeros], np.arange(graph.nnz))
+
+
+def test_the_transpose_multiplies_gradients():
+    """Y = A X: what comes back to X is A^T times what comes back to Y, with any weights."""
+    graph = MADE["wide"]()
+    values = measure.random_weights(graph, 3).values
+    turned = graph.transposed()
+    G = measure.features(graph.n_rows, 6)
+    back = accelviz.spmm(turned.graph, G, values[turned.nonzeros], device="cpu")
+    wanted = graph.with_values(values).adjacency.astype(np.float64).T @ G
+    np.testing.assert_allclose(back, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_the_transpose_of_other_weights_has_them():
+    graph = graph_of_degrees(DEGREES)
+    graph.transposed()
+    other = graph.with_values(np.arange(graph.nnz, dtype=np.float32)).transposed()
+    np.testing.assert_array_equal(other.graph.values, other.nonzeros)
+
+
+# --- the store -----------------------------------------------------------------------------------
+
+
+def test_strategies_and_column_counts_share_what_was_sorted():
+    graph = graph_of_degrees(DEGREES)
+    rows, seconds = SortedRows.of(graph)
+    plans = [
+        accelviz.plan(graph, strategy, n_cols)
+        for strategy in ("accel_gcn", "lane_groups")
+        for n_cols in (3, 64)
+    ]
+    for plan in plans:
+        assert plan.walked is rows.pattern
+        assert plan.permutation is rows.permutation
+        assert plan.nonzero_order is rows.nonzero_order
+        assert {name: plan.setup_seconds[name] for name in seconds} == seconds
+    spelled_out = [
+        accelviz.plan(graph, "fusegnn_gas", 3),
+        accelviz.plan(graph, "lane_groups", 3, operation="sddmm"),
+        accelviz.plan(graph, "lane_groups", 9, operation="sddmm", heads=2),
+    ]
+    assert len({id(plan.arrays["rows"]) for plan in spelled_out}) == 1
+    # And a graph of the same pattern with other weights shares all of it.
+    other = graph.with_values(np.ones(graph.nnz, np.float32))
+    assert accelviz.plan(other, "accel_gcn", 5).walked is rows.pattern
+
+
+def test_a_store_is_bounded_and_forgets_what_was_used_longest_ago():
+    store = Store(3)
+    for key in "abc":
+        store.get(key, lambda key=key: key.upper())
+    assert store.get("a", lambda: "new") == "A"
+    store.get("d", lambda: "D")
+    assert len(store) == 3
+    assert store.get("a", lambda: "new") == "A"
+    assert store.get("b", lambda: "new") == "new"
+    with pytest.raises(ZeroDivisionError):
+        store.get("e", lambda: 1 / 0)
+    assert store.get("e", lambda: "E") == "E"
+    assert len(Store()) == 0
+    graph = graph_of_degrees(DEGREES)
+    for n_cols in range(1, MOST_KEPT + 9):
+        accelviz.spmm(graph, np.ones((40, n_cols)), device="cpu")
+        assert len(graph.store) <= MOST_KEPT
+
+
+def test_what_is_made_may_ask_for_more():
+    store = Store()
+
+    def outer():
+        return store.get("inner", lambda: 1) + 1
+
+    assert store.get("outer", outer) == 2
+    assert len(store) == 2
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("emulator", marks=emulated)])
+def test_many_threads_that_ask_at_once_make_one_plan(device):
+    built, prepared, threads = [], [], 8
+    start = threading.Barrier(threads)
+
+    class Counted(Strategy):
+        operation = SPMM
+        name = "counted"
+
+        def build(self, graph, n_cols):
+            built.append(n_cols)
+            return KERNELS[0].plan(graph, n_cols)
+
+    graph, strategy = graph_of_degrees(DEGREES), Counted()
+    executor = find_executor(device)
+    X = measure.features(40, 6)
+
+    class Counting:
+        name = device
+
+        def prepare(self, plan):
+            prepared.append(plan)
+            return executor.prepare(plan)
+
+    def multiply(seed):
+        values = measure.random_weights(graph, seed).values
+        start.wait()
+        Y = accelviz.spmm(graph, X, values, strategy=strategy, device=device)
+        return Oracle(graph, X, values=values).error(Y)
+
+    with ThreadPoolExecutor(threads) as pool:
+        assert max(pool.map(multiply, range(threads))) <= 1
+    assert built == [6]
+    plan = accelviz.plan(graph, strategy, 6)
+    with ThreadPoolExecutor(threads) as pool:
+
+        def prepare(_):
+            start.wait()
+            return ready(plan, Counting())
+
+        made = list(pool.map(prepare, range(threads)))
+    assert len({*map(id, made)}) == 1
+    assert len(prepared) == 1
+
+
+def test_a_copy_in_another_process_has_a_store_of_its_own():
+    import pickle
+
+    graph = accelviz.load_graph("cora")
+    accelviz.spmm(graph, np.ones((2708, 2)), device="cpu")
+    assert len(graph.store) > 0
+    copy = pickle.loads(pickle.dumps(graph))
+    assert len(copy.store) == 0
+    np.testing.assert_array_equal(copy.column_indices, graph.column_indices)
+
+
+@HOST
+@each_strategy()
+def test_all_of_a_graph_is_freed_with_it_at_once(strategy, device):
+    graph = graph_of_degrees(DEGREES)
+    gc.collect()
+    gc.disable()
+    try:
+        # As callers do, which keeps the plan in the store and what the device made with the plan.
+        dense = measure.random_inputs(strategy.operation, graph.pattern, {"heads": 1, "n_cols": 5})
+        call = getattr(accelviz, strategy.operation.name)
+        call(graph, *dense, strategy=strategy, device=device)
+        plan = strategy.plan(graph, 5)
+        made = ready(plan, find_executor(device))
+        made.run(operands_of(plan))
+        for held, name in (
+            *((graph, "adjacency"), (graph, "degrees")),
+            *((plan, "statistics"), (plan, "output_rows")),
+        ):
+            assert getattr(held, name) is not None
+        accelviz.describe(graph)
+        turned = graph.transposed()
+        arrays = [graph.column_indices, graph.values, graph.row_pointers, turned.nonzeros]
+        arrays += [each for each in plan.arrays.values() if isinstance(each, np.ndarray)]
+        arrays += [plan.walked.column_indices]
+        objects = [graph, plan, graph.store, graph.pattern, made, turned.graph]
+        references = [weakref.ref(each) for each in (*arrays, *objects)]
+        del graph, plan, made, held, turned, dense, arrays, objects
+        alive = [each() for each in references if each() is not None]
+        assert alive == []
+    finally:
+        gc.enable()
+
+
+# --- plans of two calls --------------------------------------------------------------------------
+
+TWO_KERNELS = """
+#include "common.cuh"
+
+// Scales every row of X by a weight of its own into `scaled`, then sums the neighbors' rows.
+extern "C" __global__ void scale(const float *X, float *scaled, int n_senders, int n_cols) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n_senders * n_cols) scaled[i] = X[i] * (1 << i / n_cols % 3);
+}
+
+extern "C" __global__ void sum(const long long *row_pointers, const int *columns,
+                               const float *values, float *scaled, float *Y, int n_rows,
+                               int n_senders, int n_cols) {
+    const int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < n_rows) {
+        for (int c = 0; c < n_cols; c++) {
+            float total = 0;
+            for (long long k = row_pointers[row]; k < row_pointers[row + 1]; k++)
+                total += values[k] * scaled[columns[k] * n_cols + c] / (1 << columns[k] % 3);
+            Y[row * n_cols + c] = total;
+        }
+    }
+    __syncthreads();
+    CLEAR
+}
+"""
+#: One block, so that a barrier lies between the last use of the buffer and its clearing.
+CLEAR = "for (int i = threadIdx.x; i < n_senders * n_cols; i += blockDim.x) scaled[i] = 0;"
+
+
+class TwoCalls(Strategy):
+    """A kernel that prepares and a kernel that sums, with a buffer between them."""
+
+    operation = SPMM
+    name = "two_calls"
+    clear = CLEAR
+
+    def build(self, graph, n_cols):
+        size = graph.shape[1] * n_cols
+        code = TWO_KERNELS.replace("CLEAR", self.clear)
+        warps = max(1, -(-graph.n_rows // 32))
+        calls = (
+            # The workload describes the first call: as many blocks as it has.
+            Call(
+                LaunchConfig((-(-size // 256), 1, 1), 8),
+                KernelSpec("two.cu", "scale", {}, ("X", "scaled", "n_senders", "n_cols"), code),
+            ),
+            Call(
+                LaunchConfig((1 if graph.n_rows else 0, 1, 1), warps),
+                KernelSpec(
+                    "two.cu",
+                    "sum",
+                    {},
+                    (
+                        *("row_pointers", "columns", "values", "scaled", "Y"),
+                        *("n_rows", "n_senders", "n_cols"),
+                    ),
+                    code,
+                ),
+            ),
+        )
+        return Plan(
+            graph.pattern,
+            calls,
+            arrays={
+                **csr_arrays(graph),
+                "n_senders": np.int32(graph.shape[1]),
+                "n_cols": np.int32(n_cols),
+            },
+            scratch={"scaled": (size, np.float32)},
+            clears=(),
+        )
+
+
+@emulated
+@pytest.mark.parametrize("name", ["isolated_ends", "wide", "every_kind", "no_edges", "empty"])
+def test_a_plan_of_two_calls_runs_both_in_order(name):
+    check_results(MADE[name](), TwoCalls(), "emulator", columns=(1, 5, 33))
+
+
+@emulated
+def test_a_plan_of_two_calls_is_seen_everywhere():
+    graph = MADE["isolated_ends"]()
+    plan = accelviz.plan(graph, TwoCalls(), 5)
+    assert [call.kernel.entry for call in plan.calls] == ["scale", "sum"]
+    assert (plan.kernel, plan.launch) == (plan.calls[0].kernel, plan.calls[0].launch)
+    X = measure.features(graph.shape[1], 5)
+    traced = accelviz.trace(plan, X)  # of the first
+    assert set(traced["array"]) == {"X", "scaled"}
+    with pytest.raises(AccelvizError, match="nothing to replay"):
+        accelviz.spmm(plan, X, device="cpu")
+    without = dataclasses.replace(plan, calls=(plan.calls[0], Call(plan.calls[1].launch)))
+    with pytest.raises(AccelvizError, match="has no CUDA kernel"):
+        accelviz.spmm(without, X, device="emulator")
+
+
+@emulated
+def test_a_buffer_between_two_calls_has_to_be_left_zero():
+    class Forgets(TwoCalls):
+        clear = ""
+
+    graph = MADE["isolated_ends"]()
+    with pytest.raises(KernelError, match="sum: it leaves scratch 'scaled' other than zero"):
+        check_results(graph, Forgets(), "emulator", columns=(5,))
+
+
+@emulated
+def test_a_second_call_may_not_read_what_nobody_wrote():
+    code = """
+extern "C" __global__ void nothing(float *Y) {}
+extern "C" __global__ void add(float *Y) { Y[threadIdx.x] += 1; }
+"""
+
+    class Adds(Strategy):
+        operation = SPMM
+        name = "adds"
+
+        def build(self, graph, n_cols):
+            launch = LaunchConfig((1, 1, 1), 1)
+            calls = [
+                Call(launch, KernelSpec("k.cu", e, {}, ("Y",), code)) for e in ("add", "nothing")
+            ]
+            return Plan(graph.pattern, tuple(calls), clears=())
+
+    with pytest.raises(KernelError, match="nothing has written before"):
+        accelviz.spmm(
+            graph_of_degrees([0] * 32, 1), np.ones((1, 1)), strategy=Adds(), device="emulator"
+        )
