@@ -68,13 +68,13 @@ check: $(READY)dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb notebooks/assignments/*/*.ipynb
-	$(BIN)/clang-format --dry-run --Werror kernels/*.cu*
+	$(BIN)/clang-format --dry-run --Werror kernels/*.cuh kernels/*/*.cu*
 
 format: $(READY)dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/nbstripout --keep-id notebooks/*.ipynb notebooks/assignments/*/*.ipynb
-	$(BIN)/clang-format -i kernels/*.cu*
+	$(BIN)/clang-format -i kernels/*.cuh kernels/*/*.cu*
 
 # Renews the exact versions; run it after changing the dependencies in pyproject.toml.
 COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade --quiet \

@@ -12,6 +12,7 @@ import importlib
 from typing import Any
 
 from accelviz.analysis.sweep import sweep
+from accelviz.card import describe
 from accelviz.datasets import load_graph
 from accelviz.executors import sddmm, spmm, trace, trace_gpu
 from accelviz.measure import benchmark, tune
@@ -22,6 +23,7 @@ from accelviz.widgets import explore
 __all__ = [
     "benchmark",
     "degree_sort",
+    "describe",
     "explore",
     "load_graph",
     "plan",

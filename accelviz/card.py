@@ -87,7 +87,13 @@ class GraphCard:
 
 
 def describe(graph: Graph) -> GraphCard:
-    """Return the card of `graph`; see `GraphCard`."""
+    """Describe a graph: size, degrees, edge span, symmetry, and where it came from.
+
+    Returns
+    -------
+    GraphCard
+        Prints as a table; `accelviz.plots.graph_card` draws it.
+    """
     rows, columns = graph.shape
     degrees = np.sort(graph.degrees)[::-1]
     top = math.ceil(0.01 * rows)

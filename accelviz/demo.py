@@ -131,9 +131,8 @@ def checked_output(path: str | os.PathLike[str]) -> Path:
     """
     target = Path(path)
     if target.suffix.lower() not in PICTURE_FORMATS:
-        raise ArgumentError(
-            "output", f"got {str(path)!r}", "a name ending in " + ", ".join(PICTURE_FORMATS)
-        )
+        expected = "a name ending in " + ", ".join(PICTURE_FORMATS)
+        raise ArgumentError("output", f"got {str(path)!r}", expected)
     if not target.absolute().parent.is_dir():
         raise ArgumentError("output", f"no folder {target.parent}", "an existing folder")
     return target

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numba
 import numpy as np
@@ -17,9 +17,6 @@ from scipy import sparse
 
 from accelviz.errors import GraphError
 from accelviz.store import Store
-
-if TYPE_CHECKING:
-    from accelviz.card import GraphCard
 
 #: What a graph stands for, and what that means.
 KINDS = {
@@ -238,18 +235,6 @@ class Graph:
             name=f"{self.name} transposed",
         )
         return Transpose(graph, order)
-
-    def describe(self) -> GraphCard:
-        """Return the graph's card: size, degrees, edge span, symmetry, and where it came from.
-
-        Returns
-        -------
-        GraphCard
-            Prints as a table; `accelviz.plots.graph_card` draws it.
-        """
-        from accelviz.card import describe
-
-        return describe(self)
 
     def __repr__(self) -> str:
         return (

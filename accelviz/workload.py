@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError
 
 #: Columns of the table, in order.
@@ -109,7 +110,7 @@ def spread(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.ND
     return owner, np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def nonzeros_per_warp(workload: Workload, warps_per_block: int) -> npt.NDArray[np.int64]:
+def nonzeros_per_warp(workload: Workload, warps_per_block: int) -> Longs:
     """Sum the nonzeros of each warp of the blocks that a workload touches.
 
     Returns
@@ -128,7 +129,7 @@ def nonzeros_per_warp(workload: Workload, warps_per_block: int) -> npt.NDArray[n
 
 def check_cover(
     slices: Iterable[Workload],
-    row_pointers: npt.NDArray[np.int64],
+    row_pointers: Longs,
     n_blocks: int,
     warps_per_block: int,
 ) -> None:
@@ -195,10 +196,10 @@ _FINE, _OUTSIDE_ROW, _TWICE = 0, 1, 2
 
 @numba.njit(cache=True, nogil=True)
 def _mark(
-    row: npt.NDArray[np.int32],
-    nz_start: npt.NDArray[np.int64],
-    nz_count: npt.NDArray[np.int32],
-    row_pointers: npt.NDArray[np.int64],
+    row: Ints,
+    nz_start: Longs,
+    nz_count: Ints,
+    row_pointers: Longs,
     covered: npt.NDArray[np.bool_],
 ) -> tuple[int, int]:
     for i in range(row.size):

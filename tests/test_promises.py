@@ -509,7 +509,7 @@ def test_all_of_a_graph_is_freed_with_it_at_once(strategy, device):
             *((plan, "statistics"), (plan, "output_rows")),
         ):
             assert getattr(held, name) is not None
-        graph.describe()
+        accelviz.describe(graph)
         turned = graph.transposed()
         arrays = [graph.column_indices, graph.values, graph.row_pointers, turned.nonzeros]
         arrays += [each for each in plan.arrays.values() if isinstance(each, np.ndarray)]

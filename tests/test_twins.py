@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -9,17 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import accelviz
 from accelviz import load_graph
 from accelviz.analysis.locality import locality
 from accelviz.card import average_edge_span, is_symmetric
 from accelviz.datasets import TABLE_ONE, bundled_graphs, twin
 from accelviz.datasets.synthetic.communities import default_sizes, lay_out
-from accelviz.datasets.synthetic.table_one import heavy_tailed_degrees
 from accelviz.errors import ArgumentError, GraphError
 from tests.graphs import graph_of_degrees
 
 #: Those that take a fraction of a second; the others are made by benchmarks/table_one.py.
 QUICK = ["artist", "arxiv", "collab", "com-amazon", "ovcar-8h", "pubmed-twin", "twitter-partial"]
+FITTING = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks/pages/fitted_degrees.py"))
+heavy_tailed_degrees = FITTING["heavy_tailed_degrees"]
 
 
 def degrees_of(histogram):
@@ -37,11 +40,8 @@ def test_the_degrees_of_table_one_add_up(key):
     assert (np.diff(degrees) > 0).all()
     assert (rows > 0).all()
     if not entry.exact:
-        assert degrees[-1] == entry.max_degree
-    assert {entry.name for entry in TABLE_ONE.values() if not entry.exact} == {
-        "PRODUCTS",
-        "Reddit",
-    }
+        assert degrees[-1] == FITTING["LARGEST"][entry.name]
+    assert {entry.name for entry in TABLE_ONE.values() if not entry.exact} == {*FITTING["LARGEST"]}
 
 
 @pytest.mark.parametrize("order", ["natural", "shuffled"])
@@ -71,14 +71,15 @@ def test_names_in_any_case_with_or_without_twin():
 def test_what_is_approximate_says_so_everywhere(monkeypatch):
     import accelviz.datasets.synthetic.table_one as module
 
-    small = module.TableEntry("Reddit", 400, 9_001, max_degree=200)
+    small = module.TableEntry("Reddit", 400, 9_001, exact=False)
     monkeypatch.setitem(module.TABLE_ONE, "reddit", small)
+    monkeypatch.setitem(module._histograms(), "Reddit", heavy_tailed_degrees(400, 9_001, 200))
     for name in ("reddit", "REDDIT-twin", "Reddit-approximate-twin"):
         graph = load_graph(name)
         assert graph.name == "Reddit-approximate-twin"
         assert graph.source.startswith("APPROXIMATE")
         assert graph.kind == "approximate twin"
-        assert "approximate" in str(graph.describe())
+        assert "approximate" in str(accelviz.describe(graph))
         assert (graph.n_rows, graph.nnz, graph.degrees.max()) == (400, 9_001, 200)
 
 
@@ -111,7 +112,7 @@ def test_seeds_and_orders_differ_and_shuffling_renames_only():
 def local_share(graph, share):
     degrees, rows = np.unique(graph.degrees, return_counts=True)
     sizes = default_sizes(graph.n_rows, graph.nnz)
-    layout = lay_out(degrees, rows, locality=share, sizes=sizes, shuffled=False, seed=0)
+    layout = lay_out(degrees, rows, locality=share, sizes=sizes, order="natural", seed=0)
     community = np.repeat(np.arange(layout.bounds.size - 1), np.diff(layout.bounds))
     row = np.repeat(np.arange(graph.n_rows), graph.degrees)
     np.testing.assert_array_equal(layout.degrees, graph.degrees)  # the same layout as the twin's
@@ -130,7 +131,7 @@ def test_locality_is_the_share_of_neighbors_in_the_own_community(name):
 
 def test_community_sizes_are_heavy_tailed_and_fill_the_graph():
     layout = lay_out(
-        np.array([3]), np.array([200_000]), locality=1.0, sizes=(10, 1000), shuffled=False, seed=3
+        np.array([3]), np.array([200_000]), locality=1.0, sizes=(10, 1000), order="natural", seed=3
     )
     sizes = np.diff(layout.bounds)
     assert layout.bounds[-1] == 200_000

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.arrays import Longs
 from accelviz.plans import Plan
 from accelviz.workload import Workload, nonzeros_per_warp
 
-Integers = npt.NDArray[np.int64]
 #: Nonzeros of the busiest warp up to which each number of nonzeros has a bin of its own.
 SINGLE_BINS = 40
 
@@ -37,7 +37,7 @@ class LoadMap:
         What a line of the map is, as `Strategy.worker` says.
     """
 
-    load: Integers
+    load: Longs
     n_blocks: int
     every: int
     idle_share: float
@@ -96,7 +96,7 @@ def plan_load_map(plan: Plan, max_columns: int = 1200) -> LoadMap:
     )
 
 
-def load_bins(largest: int) -> Integers:
+def load_bins(largest: int) -> Longs:
     """Return the most nonzeros of each bin of a histogram of warps, ascending.
 
     Parameters

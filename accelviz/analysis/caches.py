@@ -15,7 +15,8 @@ import numba
 import numpy as np
 import pandas as pd
 
-from accelviz.analysis.traffic import LINE_BYTES, SECTOR_BYTES, Flags, Integers
+from accelviz.analysis.traffic import LINE_BYTES, SECTOR_BYTES, Flags
+from accelviz.arrays import Longs
 from accelviz.errors import ArgumentError, checked_integer
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -127,8 +128,8 @@ def cache_hits(
 
 @numba.njit(cache=True, nogil=True)
 def _replay(
-    sector: Integers, request: Integers, sm: Integers, array: Integers, load: Flags,
-    sms: int, shape: Integers, counts: Integers,
+    sector: Longs, request: Longs, sm: Longs, array: Longs, load: Flags,
+    sms: int, shape: Longs, counts: Longs,
 ) -> None:  # fmt: skip
     """Each distinct sector of a request is one access; lanes that share it share it."""
     l1_lines = np.full((sms, shape[0], shape[1]), -1, dtype=np.int64)

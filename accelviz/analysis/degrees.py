@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.arrays import Longs
 from accelviz.errors import ArgumentError
 
-Integers = npt.NDArray[np.int64]
 #: What a distribution with a long tail is cut at where it cannot be shown whole: so many of the
 #: rows are below, and the longest row is so many times as long.
 _BODY, _TAIL_TIMES = 0.99, 4
@@ -27,12 +27,12 @@ class DegreeBins:
         Rows with one of those degrees.
     """
 
-    low: Integers
-    high: Integers
-    rows: Integers
+    low: Longs
+    high: Longs
+    rows: Longs
 
     @property
-    def widths(self) -> Integers:
+    def widths(self) -> Longs:
         """Degrees in each range."""
         return self.high - self.low + 1
 
@@ -65,7 +65,7 @@ class LongestRows:
     degree: int
 
 
-def checked_histogram(degrees: npt.ArrayLike, rows: npt.ArrayLike) -> tuple[Integers, Integers]:
+def checked_histogram(degrees: npt.ArrayLike, rows: npt.ArrayLike) -> tuple[Longs, Longs]:
     """Return a degree histogram as two int64 arrays, shape (k,).
 
     Raises
@@ -87,7 +87,7 @@ def checked_histogram(degrees: npt.ArrayLike, rows: npt.ArrayLike) -> tuple[Inte
     return checked[0].astype(np.int64), checked[1].astype(np.int64)
 
 
-def logarithmic_bins(degrees: Integers, rows: Integers, *, per_octave: int = 4) -> DegreeBins:
+def logarithmic_bins(degrees: Longs, rows: Longs, *, per_octave: int = 4) -> DegreeBins:
     """Count rows in ranges of degrees that grow with the degree; rows of degree 0 are left out.
 
     Parameters
@@ -103,7 +103,7 @@ def logarithmic_bins(degrees: Integers, rows: Integers, *, per_octave: int = 4) 
     return _counted(degrees, rows, edges.astype(np.int64))
 
 
-def equal_bins(degrees: Integers, rows: Integers, largest: int, *, most: int = 60) -> DegreeBins:
+def equal_bins(degrees: Longs, rows: Longs, largest: int, *, most: int = 60) -> DegreeBins:
     """Count the rows of degree 0 to `largest` in at most `most` ranges of equally many degrees.
 
     The last range may reach beyond `largest`; no longer row is counted in it.
@@ -114,7 +114,7 @@ def equal_bins(degrees: Integers, rows: Integers, largest: int, *, most: int = 6
     return _counted(degrees[kept], rows[kept], edges)
 
 
-def _counted(degrees: Integers, rows: Integers, edges: Integers) -> DegreeBins:
+def _counted(degrees: Longs, rows: Longs, edges: Longs) -> DegreeBins:
     sums = np.zeros(edges.size - 1, dtype=np.int64)
     place = np.searchsorted(edges, degrees, side="right") - 1
     inside = (place >= 0) & (place < sums.size)
@@ -123,7 +123,7 @@ def _counted(degrees: Integers, rows: Integers, edges: Integers) -> DegreeBins:
     return DegreeBins(edges[:-1][seen], edges[1:][seen] - 1, sums[seen])
 
 
-def end_of_body(degrees: Integers, rows: Integers) -> int:
+def end_of_body(degrees: Longs, rows: Longs) -> int:
     """Return the degree up to which a picture with linear axes shows something.
 
     The largest degree, or, where that is more than four times as large, the smallest one that 99 %
@@ -134,7 +134,7 @@ def end_of_body(degrees: Integers, rows: Integers) -> int:
     return body if body > 0 and largest > _TAIL_TIMES * body else largest
 
 
-def degree_at(degrees: Integers, rows: Integers, share: float) -> int:
+def degree_at(degrees: Longs, rows: Longs, share: float) -> int:
     """Return the smallest degree that at least `share` (0 to 1) of the rows do not exceed."""
     below = np.cumsum(rows)
     if not below.size or not below[-1]:
@@ -143,7 +143,7 @@ def degree_at(degrees: Integers, rows: Integers, share: float) -> int:
 
 
 def cumulative_shares(
-    degrees: Integers, rows: Integers
+    degrees: Longs, rows: Longs
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Add up the rows, and their nonzeros, from the smallest degree to the largest.
 
@@ -157,7 +157,7 @@ def cumulative_shares(
     return of_rows, of_nonzeros
 
 
-def longest_rows(degrees: Integers, rows: Integers, share: float = 0.01) -> LongestRows:
+def longest_rows(degrees: Longs, rows: Longs, share: float = 0.01) -> LongestRows:
     """Say what part of the nonzeros the longest rows hold.
 
     Parameters

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from accelviz.analysis.traffic import SECTOR_BYTES, Integers, changes
+from accelviz.analysis.traffic import SECTOR_BYTES, changes
+from accelviz.arrays import Longs
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.operation import FLOAT_BYTES
@@ -60,7 +61,7 @@ def column_visits(traced: pd.DataFrame, n_cols: int, *, array: str = "X") -> pd.
     )
 
 
-def _turns(block: Integers, warp: Integers, step: Integers) -> Integers:
+def _turns(block: Longs, warp: Longs, step: Longs) -> Longs:
     """Count the steps of each warp of each block, from 0."""
     order = np.lexsort((step, warp, block))
     another = changes(block[order], warp[order])
@@ -165,7 +166,7 @@ def _covered(runs: pd.DataFrame, keys: list[str]) -> pd.Series:
     return pd.Series(fresh).groupby(group).sum()
 
 
-def request_numbers(traced: pd.DataFrame) -> Integers:
+def request_numbers(traced: pd.DataFrame) -> Longs:
     """Count the requests of a trace from 0, in the order in which they are made.
 
     Returns
@@ -229,11 +230,11 @@ class Places:
         Whether only these have a place. If not, the untouched ones between them have one, too.
     """
 
-    touched: Integers
+    touched: Longs
     gathered: bool
 
     @classmethod
-    def of(cls, sectors: Integers) -> Places:
+    def of(cls, sectors: Longs) -> Places:
         """Give places to these sectors, repetitions allowed."""
         touched = np.unique(sectors)
         return cls(touched, touched.size * _SPARSE < _span(touched))
@@ -248,14 +249,14 @@ class Places:
         """Places there are."""
         return self.touched.size if self.gathered else self.spanned
 
-    def find(self, sectors: Integers) -> Integers:
+    def find(self, sectors: Longs) -> Longs:
         """Return the place of each of these sectors, from 0; all must be touched ones."""
         if self.gathered:
             return np.searchsorted(self.touched, sectors)
         return sectors - self.touched[0] if self.touched.size else sectors
 
 
-def _span(touched: Integers) -> int:
+def _span(touched: Longs) -> int:
     return int(touched[-1] - touched[0]) + 1 if touched.size else 0
 
 
@@ -274,8 +275,8 @@ class SectorMap:
         The last line and column may have fewer.
     """
 
-    moved: Integers
-    asked: Integers
+    moved: Longs
+    asked: Longs
     places_per_line: int
     requests_per_column: int
 

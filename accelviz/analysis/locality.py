@@ -12,11 +12,11 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.arrays import Longs
 from accelviz.card import average_edge_span
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.graph import Graph
 
-Integers = npt.NDArray[np.int64]
 #: Rows that an SM has in hand at a time, roughly: a few blocks of 12 warps.
 WINDOW = 64
 
@@ -134,7 +134,7 @@ def reuse_distances(graph: Graph) -> npt.NDArray[np.int64]:
     A Fenwick tree over positions marks where each column was read last; the marks after a
     column's last read are the distinct columns since. O(nnz log nnz) time, 24 bytes a nonzero.
     """
-    distances: Integers = _stack_distances(graph.column_indices, graph.shape[1])
+    distances: Longs = _stack_distances(graph.column_indices, graph.shape[1])
     return distances
 
 
@@ -159,7 +159,7 @@ def _overlap(row_pointers: npt.NDArray[np.int64], column_indices: npt.NDArray[np
 
 @numba.njit(cache=True, nogil=True)
 def _distinct(
-    row_pointers: Integers, column_indices: npt.NDArray[np.int32], n_cols: int, window: int
+    row_pointers: Longs, column_indices: npt.NDArray[np.int32], n_cols: int, window: int
 ) -> int:
     seen_in = np.full(n_cols, -1, dtype=np.int64)
     distinct = 0

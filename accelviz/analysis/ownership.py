@@ -12,12 +12,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from accelviz.analysis.balance import example_blocks
+from accelviz.arrays import Ints, Longs
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans import Plan
 from accelviz.workload import Workload
 
-Integers = npt.NDArray[np.int64]
-Integers32 = npt.NDArray[np.int32]
 #: Orders of the rows: the caller's, or that in which the kernel walks them.
 ORDERS = ("caller", "kernel")
 #: Blocks shown beyond which nobody can tell them apart.
@@ -55,7 +54,7 @@ class OwnershipMap:
         Their names.
     """
 
-    counts: Integers
+    counts: Longs
     mean_block: npt.NDArray[np.float64]
     shape: tuple[int, int]
     n_blocks: int
@@ -116,9 +115,9 @@ def ownership_map(plan: Plan, *, cells: int = 150, order: str = "caller") -> Own
 
 @numba.njit(cache=True, nogil=True)
 def _count_cells(
-    block: Integers, row: Integers32, nz_start: Integers, nz_count: Integers32,
-    place: Integers32, column_indices: Integers32, n_cols: int,
-    counts: Integers, block_sums: Integers, block_squares: npt.NDArray[np.float64],
+    block: Longs, row: Ints, nz_start: Longs, nz_count: Ints,
+    place: Ints, column_indices: Ints, n_cols: int,
+    counts: Longs, block_sums: Longs, block_squares: npt.NDArray[np.float64],
 ) -> tuple[int, int]:  # fmt: skip
     """Add some whole blocks to the cells; return how many have work, and the sum of their rows."""
     blocks = rows_apart = 0
@@ -249,7 +248,7 @@ def assignment(
     )
 
 
-def _quota(rows: Integers, most_rows: int) -> int:
+def _quota(rows: Longs, most_rows: int) -> int:
     """Return how many rows of a block fit, at least 1, if all have at most `most_rows`."""
     counts = range(1, max(1, int(rows.max(initial=1))) + 1)
     return max(1, bisect_right(counts, most_rows, key=lambda n: int(np.minimum(rows, n).sum())))
@@ -323,8 +322,8 @@ def _others_of_row(plan: Plan, block: int) -> set[int]:
 
 @numba.njit(cache=True, nogil=True)
 def _best_of_degree(
-    block: Integers, warp: Integers32, row: Integers32, nz_count: Integers32,
-    degrees: Integers, warps_per_block: int, best: Integers, busiest: Integers,
+    block: Longs, warp: Ints, row: Ints, nz_count: Ints,
+    degrees: Longs, warps_per_block: int, best: Longs, busiest: Longs,
 ) -> None:  # fmt: skip
     """Note, for each degree, the block with that largest degree that has most warps with work."""
     last_seen = np.full(warps_per_block, -1, dtype=np.int64)

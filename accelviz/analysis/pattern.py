@@ -8,10 +8,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.arrays import Longs
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.graph import Graph
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +25,7 @@ class PatternMap:
         Rows and columns of the matrix. Cell i begins at row `ceil(i * rows / cells)`.
     """
 
-    counts: Integers
+    counts: Longs
     shape: tuple[int, int]
 
 
@@ -46,7 +45,7 @@ def pattern_map(graph: Graph, *, cells: int = 200) -> PatternMap:
 
 @numba.njit(cache=True, nogil=True)
 def _count_cells(
-    row_pointers: Integers, column_indices: npt.NDArray[np.int32], n_cols: int, counts: Integers
+    row_pointers: Longs, column_indices: npt.NDArray[np.int32], n_cols: int, counts: Longs
 ) -> None:
     n_rows = row_pointers.size - 1
     for row in range(n_rows):

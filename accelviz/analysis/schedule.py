@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from accelviz.arrays import Longs
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans import Plan
 from accelviz.workload import nonzeros_per_warp
@@ -23,8 +24,6 @@ from accelviz.workload import nonzeros_per_warp
 NANOSECONDS, NONZEROS = "ns", "nonzeros"
 #: What a block without work takes in a prediction, in nonzeros: to come and go is not free.
 IDLE_BLOCK = 1
-
-Integers = npt.NDArray[np.int64]
 
 
 def block_times(table: pd.DataFrame) -> pd.DataFrame:
@@ -189,7 +188,7 @@ def timeline_summary(blocks: pd.DataFrame, sms: int | None = None) -> TimelineSu
     )
 
 
-def sm_finishes(blocks: pd.DataFrame, sms: int | None = None) -> Integers:
+def sm_finishes(blocks: pd.DataFrame, sms: int | None = None) -> Longs:
     """Return when each SM ended its last block, from the start of the launch; 0 without a block.
 
     Parameters
@@ -272,17 +271,17 @@ def _sm_count(blocks: pd.DataFrame, sms: int | None) -> int:
     return int(count)
 
 
-def _columns(blocks: pd.DataFrame) -> tuple[Integers, Integers, Integers]:
+def _columns(blocks: pd.DataFrame) -> tuple[Longs, Longs, Longs]:
     sm, start, stop = (blocks[name].to_numpy(np.int64) for name in ("sm", "start", "stop"))
     return sm, start, stop
 
 
-def _table(*columns: Integers) -> pd.DataFrame:
+def _table(*columns: Longs) -> pd.DataFrame:
     names = ("tile", "block", "sm", "slot", "start", "stop")
     return pd.DataFrame(dict(zip(names, columns, strict=True)))
 
 
-def _per_block(plan: Plan, reduce: Callable[[Integers], Integers]) -> Integers:
+def _per_block(plan: Plan, reduce: Callable[[Longs], Longs]) -> Longs:
     """Reduce the nonzeros per warp of each block of one tile, slice by slice."""
     found = np.zeros(plan.launch.n_blocks, dtype=np.int64)
     for part in plan.workload_slices():
@@ -294,7 +293,7 @@ def _per_block(plan: Plan, reduce: Callable[[Integers], Integers]) -> Integers:
 
 
 @numba.njit(cache=True, nogil=True)
-def _pack(sm: Integers, start: Integers, stop: Integers) -> Integers:
+def _pack(sm: Longs, start: Longs, stop: Longs) -> Longs:
     """Give each block, in order of SM and start, the first slot of its SM that is free."""
     slot = np.empty(sm.size, np.int64)
     free_from = np.empty(32, np.int64)
@@ -315,7 +314,7 @@ def _pack(sm: Integers, start: Integers, stop: Integers) -> Integers:
 
 
 @numba.njit(cache=True, nogil=True)
-def _hand_out(duration: Integers, tiles: int, slots: int) -> Any:
+def _hand_out(duration: Longs, tiles: int, slots: int) -> Any:
     """Give each block in turn to the slot that is free first, of several to the lowest."""
     start = np.empty(tiles * duration.size, np.int64)
     slot = np.empty_like(start)
@@ -327,7 +326,7 @@ def _hand_out(duration: Integers, tiles: int, slots: int) -> Any:
 
 
 @numba.njit(cache=True, nogil=True)
-def _busy(sm: Integers, start: Integers, stop: Integers) -> int:
+def _busy(sm: Longs, start: Longs, stop: Longs) -> int:
     """Sum the time in which SMs have a block, the blocks being in order of SM and start."""
     total, until = 0, 0
     for i in range(sm.size):

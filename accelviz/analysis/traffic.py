@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from accelviz.arrays import Longs
 from accelviz.executors.emulator import trace
 from accelviz.plans import Plan
 
-Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 #: Bytes of a sector and of a cache line of every NVIDIA GPU since Pascal.
 SECTOR_BYTES, LINE_BYTES = 32, 128
@@ -121,9 +121,7 @@ def changes(*columns: npt.ArrayLike) -> npt.NDArray[np.bool_]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _count(
-    bounds: Integers, offset: Integers, size: Integers, shared: Flags, atomic: Flags
-) -> Integers:
+def _count(bounds: Longs, offset: Longs, size: Longs, shared: Flags, atomic: Flags) -> Longs:
     """Bytes, sectors, lines, wavefronts and collisions of each request."""
     counted = np.zeros((bounds.size - 1, 5), dtype=np.int64)
     for request in range(bounds.size - 1):
@@ -141,7 +139,7 @@ def _count(
 
 
 @numba.njit(cache=True, nogil=True)
-def _wavefronts(offset: Integers, size: int) -> int:
+def _wavefronts(offset: Longs, size: int) -> int:
     """Count passes through the banks; wide accesses go a half or a quarter warp at a time."""
     words = max(1, size // BANK_BYTES)
     lanes = BANKS // words

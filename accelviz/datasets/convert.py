@@ -1,4 +1,8 @@
-"""From the objects people have in a notebook to a Graph."""
+"""From the objects people have in a notebook to a Graph.
+
+All raise a GraphError if a shape or dtype is wrong, an index is out of range, or a value is not
+finite in float32.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,7 @@ from accelviz.graph import MAX_SIDE, Graph, check_csr, checked_shape
 
 
 def from_scipy(matrix: Any, name: str, source: str) -> Graph:
-    """Copy a SciPy sparse matrix or array of any format.
-
-    Raises
-    ------
-    GraphError
-        If it is not two-dimensional, or for any reason that `from_csr_arrays` gives.
-    """
+    """Copy a SciPy sparse matrix or array of any format."""
     if matrix.ndim != 2:
         raise GraphError("graph", f"a {matrix.ndim}-D sparse array", "a 2-D one")
     real_dtype(matrix.dtype)
@@ -35,11 +33,9 @@ def from_scipy(matrix: Any, name: str, source: str) -> Graph:
     elif matrix.format == "coo":
         for axis, index in enumerate((matrix.row, matrix.col)):
             if index.size and (index.min() < 0 or index.max() >= matrix.shape[axis]):
-                raise GraphError(
-                    ("row indices", "column indices")[axis],
-                    f"{index.min()} to {index.max()} occur",
-                    f"0 to {matrix.shape[axis] - 1}, from the shape",
-                )
+                expected = f"0 to {matrix.shape[axis] - 1}, from the shape"
+                problem = f"{index.min()} to {index.max()} occur"
+                raise GraphError(("row indices", "column indices")[axis], problem, expected)
     if matrix.format == "csr":
         arrays = (matrix.indptr.copy(), matrix.indices.copy(), matrix.data.copy())
         return from_csr_arrays(*arrays, matrix.shape, name, source)
@@ -62,17 +58,11 @@ def from_csr_arrays(
 
     Rows are sorted by column and duplicate entries are summed. Explicit zeros stay. Without
     `values`, all are one.
-
-    Raises
-    ------
-    GraphError
-        If an index is out of range, a value is not finite in float32, or a dtype is wrong.
     """
     for label, array in (("row_pointers", row_pointers), ("column_indices", column_indices)):
         if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise GraphError(
-                label, f"a {array.ndim}-D array of {array.dtype}", "a 1-D array of integers"
-            )
+            problem = f"a {array.ndim}-D array of {array.dtype}"
+            raise GraphError(label, problem, "a 1-D array of integers")
     shape = checked_shape(shape)
     if values is None:
         values = np.ones(column_indices.size, dtype=np.float32)
@@ -87,9 +77,8 @@ def from_csr_arrays(
     csr.sum_duplicates()
     with np.errstate(over="ignore"):  # Graph refuses what overflows to infinity
         narrow = csr.data.astype(np.float32, copy=False)
-    row_pointers = csr.indptr.astype(np.int64, copy=False)
-    column_indices = csr.indices.astype(np.int32, copy=False)
-    return Graph(row_pointers, column_indices, narrow, shape, name, source)
+    places = csr.indptr.astype(np.int64, copy=False), csr.indices.astype(np.int32, copy=False)
+    return Graph(*places, narrow, shape, name, source)
 
 
 def from_edge_index(
@@ -100,19 +89,11 @@ def from_edge_index(
     Column `e` is the edge from node `edge_index[0, e]` to node `edge_index[1, e]`; it becomes a
     nonzero of weight 1 in the receiver's row, so that `A @ X` sums over in-neighbors. A repeated
     edge adds up.
-
-    Raises
-    ------
-    GraphError
-        If the shape, the dtype or an index is wrong.
     """
     edges = np.asarray(edge_index)
     if edges.ndim != 2 or edges.shape[0] != 2:
-        raise GraphError(
-            "graph",
-            f"an array of shape {edges.shape}",
-            "a 2 x E edge_index; pass a dense adjacency matrix as scipy.sparse.csr_array(A)",
-        )
+        expected = "a 2 x E edge_index; pass a dense adjacency matrix as scipy.sparse.csr_array(A)"
+        raise GraphError("graph", f"an array of shape {edges.shape}", expected)
     if edges.size and edges.dtype.kind not in "iu":
         raise GraphError("edge_index", f"dtype {edges.dtype}", "integers")
     low, high = (int(edges.min()), int(edges.max())) if edges.size else (0, -1)
@@ -167,12 +148,9 @@ def plausible_nodes(edges: int) -> int:
 def check_stated_size(rows: int, entries: int) -> None:
     """Raise a GraphError if a file states more rows than are plausible for its entries."""
     if rows > plausible_nodes(entries):
-        raise GraphError(
-            "shape",
-            f"{rows} rows for {entries} entries",
-            f"{plausible_nodes(entries)} or fewer; if it is right, pass the matrix itself, opened "
-            "with SciPy or NumPy",
-        )
+        expected = f"{plausible_nodes(entries)} or fewer; if it is right, pass the matrix itself, "
+        expected += "opened with SciPy or NumPy"
+        raise GraphError("shape", f"{rows} rows for {entries} entries", expected)
 
 
 def from_networkx(graph: Any, name: str, source: str) -> Graph:

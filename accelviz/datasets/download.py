@@ -96,12 +96,9 @@ def download(
                 downloader=pooch.HTTPDownloader(shown, chunk_size=2**18, timeout=TIMEOUT),
             )
     except (OSError, ValueError) as error:  # what requests and pooch raise, without exception
-        raise GraphError(
-            url,
-            _explained(error),
-            "a download that works; or fetch the file by other means, then pass its path to "
-            f"load_graph or put it at {target}",
-        ) from error
+        expected = "a download that works; or fetch the file by other means, then pass its path to "
+        expected += f"load_graph or put it at {target}"
+        raise GraphError(url, _explained(error), expected) from error
     finally:
         logger.setLevel(level)
     if sha256 is None:
@@ -117,9 +114,8 @@ def _target(url: str, name: str | None) -> Path:
     except ValueError:
         host = ""
     if not host or parts.scheme not in ("http", "https"):
-        raise GraphError(
-            "url", f"got {url!r}", f"http://..., https://... or one of {', '.join(PUBLIC)}"
-        )
+        expected = f"http://..., https://... or one of {', '.join(PUBLIC)}"
+        raise GraphError("url", f"got {url!r}", expected)
     name = unquote(parts.path.rpartition("/")[2]) if name is None else name
     if not re.fullmatch(r"[^/\\\0]+", name) or name in (".", ".."):
         raise GraphError("name", f"got {name!r} for {url}", "the name of a file, without a folder")

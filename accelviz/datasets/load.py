@@ -135,13 +135,10 @@ def _load_named(graph: str | os.PathLike[str], options: dict[str, Any]) -> Graph
         return read_file(path, **options)
     near = difflib.get_close_matches(str(graph).lower(), [*bundled, *TABLE_ONE, *PUBLIC], n=1)
     table_one = ", ".join(entry.name for entry in TABLE_ONE.values())
-    raise GraphError(
-        "graph",
-        f"there is no graph {graph!r}, nor a file of that name"
-        + (f"; did you mean {near[0]}?" if near else ""),
-        f"a bundled graph ({', '.join(bundled)}), one of Table I ({table_one}), or a file "
-        f"ending in {known_endings()}",
-    )
+    problem = f"there is no graph {graph!r}, nor a file of that name"
+    problem += f"; did you mean {near[0]}?" if near else ""
+    expected = f"a bundled graph ({', '.join(bundled)}), one of Table I ({table_one}), or a file "
+    raise GraphError("graph", problem, expected + f"ending in {known_endings()}")
 
 
 def _load_twin(

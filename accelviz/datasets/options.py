@@ -27,6 +27,5 @@ def checked_options(
     ]
     for option in options:
         if option not in known:
-            raise ArgumentError(
-                option, f"{what} has no such option", ", ".join(known) or "no options"
-            )
+            expected = ", ".join(known) or "no options"
+            raise ArgumentError(option, f"{what} has no such option", expected)

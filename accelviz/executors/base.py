@@ -21,14 +21,9 @@ Arrays = dict[str, Any]
 class ReadyPlan(Protocol):
     """A plan whose arrays are where the device wants them and whose code is compiled.
 
-    It refers to the plan's arrays and not to the plan, which holds it.
-
-    Attributes
-    ----------
-    setup_seconds : mapping of str to float
-        Preprocessing that the device did, beside the plan's own; compiling is not part of it.
-    variant : str
-        What the device chose where the plan leaves a choice.
+    It refers to the plan's arrays and not to the plan, which holds it. `setup_seconds` is what the
+    device's own preprocessing took, without compiling, and `variant` what the device chose where
+    the plan leaves a choice.
     """
 
     setup_seconds: Mapping[str, float]
@@ -60,12 +55,8 @@ class ReadyPlan(Protocol):
 class Limits(Protocol):
     """What a device can do, measured in the same run as the plans it is held against.
 
-    Attributes
-    ----------
-    launch_seconds : float
-        Time of a launch that does nothing.
-    copy_bandwidth : float
-        Bytes per second of a large copy, read plus written.
+    `launch_seconds` is the time of a launch that does nothing, and `copy_bandwidth` the bytes per
+    second of a large copy, read plus written.
     """
 
     launch_seconds: float
@@ -78,12 +69,7 @@ class Limits(Protocol):
 class Executor(Protocol):
     """A device that plans run on.
 
-    Attributes
-    ----------
-    name : str
-        What `device=` calls it.
-    timed : bool
-        Whether its times say something about its hardware.
+    `name` is what `device=` calls it; `timed` says whether its times are those of hardware.
     """
 
     name: str
@@ -102,7 +88,15 @@ class Executor(Protocol):
         """Measure what the device can do, or None where that says nothing about its plans."""
 
     def prepare(self, plan: Plan) -> ReadyPlan:
-        """Compile and move what `plan` needs; raises DeviceUnavailable or KernelError."""
+        """Compile and move what `plan` needs.
+
+        Raises
+        ------
+        DeviceUnavailable
+            If the device cannot be used here, or the plan has nothing for it.
+        KernelError
+            If a kernel does not compile.
+        """
 
 
 def ready(plan: Plan, executor: Executor) -> ReadyPlan:
@@ -134,31 +128,6 @@ def kernels_of(plan: Plan, device: str) -> tuple[Call, ...]:
     return tuple(call for call in plan.calls if isinstance(call, Call))
 
 
-def refuse_device_arrays(plan: Plan) -> None:
-    """Refuse to run a plan on the host whose arrays lie on the GPU.
-
-    Raises
-    ------
-    ArgumentError
-    """
-    if any(is_device_array(array) for array in plan.arrays.values()):
-        raise ArgumentError("plan", f"the arrays of {plan.name!r} lie on the GPU", "device='cuda'")
-
-
-def seconds_on_host(
-    run: Callable[[], object], repeats: int, warmup: int, *, cold: bool = False
-) -> npt.NDArray[np.float64]:
-    """Time `run` by the host's clock; see `ReadyPlan.seconds`."""
-    times = np.empty(warmup + repeats)
-    flush = np.empty(HOST_FLUSH_BYTES if cold else 0, np.uint8)
-    for i in range(times.size):
-        flush.fill(i)
-        start = time.perf_counter()
-        run()
-        times[i] = time.perf_counter() - start
-    return times[warmup:]
-
-
 def is_device_array(array: Any) -> bool:
     """Tell whether an array lives on a CUDA device (CuPy, PyTorch, Numba)."""
     return hasattr(array, "__cuda_array_interface__")
@@ -167,15 +136,8 @@ def is_device_array(array: Any) -> bool:
 class Operands:
     """What a plan takes and gives, checked by name; it knows sizes, not the plan.
 
-    Parameters
-    ----------
-    plan : Plan
-    xp : module
-        NumPy or CuPy: where the arrays have to be.
-    place : callable
-        Brings an array there, of which the copy may be kept.
-    take : callable
-        `take(array, order)` gives `array[order]`.
+    `xp` is NumPy or CuPy: where the arrays have to be. `place` brings an array there, of which the
+    copy may be kept, and `take(array, order)` gives `array[order]`.
     """
 
     def __init__(
@@ -204,17 +166,13 @@ class Operands:
             If a shape or a dtype does not fit, a GPU's array is to be used on the host, or weights
             on the host are not finite.
         """
-        return {each.name: self._input(each, operands.get(each.name)) for each in self._inputs}
-
-    @property
-    def _inputs(self) -> tuple[Operand, ...]:
-        return self.operation.inputs
+        inputs = self.operation.inputs
+        return {each.name: self._input(each, operands.get(each.name)) for each in inputs}
 
     def _input(self, operand: Operand, array: Any) -> Any:
         xp, name = self._xp, operand.name
         own = operand.of_nonzeros and (array is None or array is self._values)
-        if own:
-            array = self._values
+        array = self._values if own else array
         if array is None:
             raise ArgumentError(name, "it is missing", f"an array: {', '.join(operand.axes)}")
         there = is_device_array(array)
@@ -222,14 +180,13 @@ class Operands:
             raise ArgumentError(name, "it lies on the GPU", "an array on the host, as from X.get()")
         array = xp.asarray(array) if there else np.asarray(array)
         if array.dtype.kind not in "biuf":
-            what = "boolean, integer or real floating point"
-            raise ArgumentError(name, f"dtype {array.dtype}", what)
+            right = "boolean, integer or real floating point"
+            raise ArgumentError(name, f"dtype {array.dtype}", right)
         wanted = operand.shape(self.sizes)
         if array.shape != wanted:
-            widths = ", ".join(f"{axis} = {self.sizes[axis]}" for axis in operand.axes)
-            raise ArgumentError(
-                name, f"shape {array.shape} for {self._about}", f"shape {wanted}: {widths}"
-            )
+            right = ", ".join(f"{axis} = {self.sizes[axis]}" for axis in operand.axes)
+            what = f"shape {array.shape} for {self._about}"
+            raise ArgumentError(name, what, f"shape {wanted}: {right}")
         if operand.of_nonzeros and not own and not there:
             with np.errstate(over="ignore"):
                 array = array.astype(np.float32, copy=False)
@@ -241,11 +198,10 @@ class Operands:
 
     def walked(self, inputs: Arrays) -> Arrays:
         """Bring what has an entry for each nonzero into the order in which kernels walk."""
-        found = dict(inputs)
-        for operand in self._inputs:
-            if operand.of_nonzeros and self._order is not None:
-                found[operand.name] = self._in_order(inputs[operand.name])
-        return found
+        if self._order is None:
+            return dict(inputs)
+        ordered = [each.name for each in self.operation.inputs if each.of_nonzeros]
+        return {**inputs, **{name: self._in_order(inputs[name]) for name in ordered}}
 
     def _in_order(self, array: Any) -> Any:
         if self._values is None or array is not self._place(self._values):
@@ -277,22 +233,61 @@ class Operands:
             if array is None:
                 found[operand.name] = xp.empty(shape, dtype=np.float32)
                 continue
-            if (
-                not isinstance(array, xp.ndarray)
-                or array.shape != shape
-                or array.dtype != np.float32
-                or not array.flags.c_contiguous
-                or not getattr(array.flags, "writeable", True)
-            ):
-                readonly = not getattr(getattr(array, "flags", None), "writeable", True)
-                raise ArgumentError(
-                    "out",
-                    f"a {'read-only ' * readonly}{type(array).__name__} of shape "
-                    f"{getattr(array, 'shape', None)}, dtype {getattr(array, 'dtype', None)}",
-                    f"a writable, C-contiguous float32 {xp.__name__} array of shape {shape}",
-                )
+            found_shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
+            readonly = not getattr(getattr(array, "flags", None), "writeable", True)
+            fits = found_shape == shape and dtype == np.float32 and not readonly
+            if not (isinstance(array, xp.ndarray) and fits and array.flags.c_contiguous):
+                what = f"a {'read-only ' * readonly}{type(array).__name__} of shape {found_shape}"
+                right = f"a writable, C-contiguous float32 {xp.__name__} array of shape {shape}"
+                raise ArgumentError("out", f"{what}, dtype {dtype}", right)
             for name, other in (inputs or {}).items():
                 if isinstance(other, xp.ndarray) and xp.may_share_memory(array, other):
                     raise ArgumentError("out", f"it overlaps {name}", "memory of its own")
             found[operand.name] = array
         return found
+
+
+class HostExecutor:
+    """What executors on the host share; see `Executor`."""
+
+    def to_device(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the array itself."""
+        return array
+
+    def limits(self) -> None:
+        """Return None: their times are held against no limit of the hardware."""
+
+    def _named(self, hardware: str) -> dict[str, str]:
+        return {"hardware": hardware, "driver": "", "cuda": "", "cupy": ""}
+
+
+class HostPlan:
+    """What plans ready on the host share; see `ReadyPlan`.
+
+    Raises
+    ------
+    ArgumentError
+        If the plan's arrays lie on the GPU.
+    """
+
+    variant = ""
+
+    def __init__(self, plan: Plan) -> None:
+        if any(is_device_array(array) for array in plan.arrays.values()):
+            what = f"the arrays of {plan.name!r} lie on the GPU"
+            raise ArgumentError("plan", what, "device='cuda'")
+        self.setup_seconds: Mapping[str, float] = {}
+        self._operands = Operands(plan)
+        self.placed, self.outputs = self._operands.inputs, self._operands.outputs
+
+    def _timed(
+        self, run: Callable[[], object], repeats: int, warmup: int, *, cold: bool
+    ) -> npt.NDArray[np.float64]:
+        times = np.empty(warmup + repeats)
+        flush = np.empty(HOST_FLUSH_BYTES if cold else 0, np.uint8)
+        for i in range(times.size):
+            flush.fill(i)
+            start = time.perf_counter()
+            run()
+            times[i] = time.perf_counter() - start
+        return times[warmup:]

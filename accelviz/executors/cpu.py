@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import DeviceUnavailable
-from accelviz.executors.base import Arrays, Operands, refuse_device_arrays, seconds_on_host
+from accelviz.executors.base import Arrays, HostExecutor, HostPlan
 from accelviz.plans import Plan
 from accelviz.plans.storage import restored, stored
 
 
-class CpuExecutor:
+class CpuExecutor(HostExecutor):
     """Runs plans in Numba on all cores; always available."""
 
     name = "cpu"
@@ -31,28 +31,13 @@ class CpuExecutor:
 
     def hardware(self) -> dict[str, str]:
         """Name the processor and the threads in use."""
-        name = f"{_processor()}, {os.cpu_count()} threads"
-        return {"hardware": name, "driver": "", "cuda": "", "cupy": ""}
-
-    def to_device(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the array itself."""
-        return array
-
-    def limits(self) -> None:
-        """Return None: the replay is held against no limit of the processor."""
+        return self._named(f"{_processor()}, {os.cpu_count()} threads")
 
     def prepare(self, plan: Plan) -> CpuPlan:
-        """Read the workload once and group its records by row.
-
-        Raises
-        ------
-        DeviceUnavailable
-            If the plan has no workload.
-        """
+        """Read the workload once and group its records by row; see `Executor`."""
         problem = self.why_not(plan)
         if problem is not None:
             raise DeviceUnavailable("device 'cpu'", problem, "device='cuda', on a GPU")
-        refuse_device_arrays(plan)
         return CpuPlan(plan)
 
 
@@ -65,23 +50,12 @@ def _processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-class CpuPlan:
+class CpuPlan(HostPlan):
     """A plan's workload, ready to be replayed."""
 
-    variant = ""
-
     def __init__(self, plan: Plan) -> None:
-        self.setup_seconds: Mapping[str, float] = {}
-        self._operands = Operands(plan)
+        super().__init__(plan)
         self._replay = plan.operation.replay(plan)
-
-    def placed(self, operands: Mapping[str, Any]) -> Arrays:
-        """Return the inputs as float32; see `ReadyPlan`."""
-        return self._operands.inputs(operands)
-
-    def outputs(self) -> Arrays:
-        """Return new outputs; see `ReadyPlan`."""
-        return self._operands.outputs()
 
     def _inputs(self, operands: Mapping[str, Any]) -> Arrays:
         """Return the inputs as a kernel finds them: in its order, rounded as it keeps them."""
@@ -99,13 +73,8 @@ class CpuPlan:
         return outputs
 
     def seconds(
-        self,
-        operands: Mapping[str, Any],
-        repeats: int = 20,
-        warmup: int = 3,
-        *,
-        cold: bool = False,
+        self, operands: Mapping[str, Any], repeats: int = 20, warmup: int = 3, *, cold: bool = False
     ) -> npt.NDArray[np.float64]:
         """Time runs by the host's clock; see `ReadyPlan`."""
         inputs, outputs = self._inputs(operands), self.outputs()
-        return seconds_on_host(lambda: self._replay(inputs, outputs), repeats, warmup, cold=cold)
+        return self._timed(lambda: self._replay(inputs, outputs), repeats, warmup, cold=cold)

@@ -177,9 +177,8 @@ def _run(
         if graph.operation is not operation:
             raise ArgumentError("plan", f"a plan of {graph.operation.name}", operation.name)
         if parameters or strategy not in (None, graph.name, graph.strategy):
-            raise ArgumentError(
-                "strategy", "given beside a Plan, which has its own", "one or the other"
-            )
+            what = "given beside a Plan, which has its own"
+            raise ArgumentError("strategy", what, "one or the other")
         planned = graph
     else:
         if strategy is None and parameters:
@@ -217,18 +216,13 @@ def _planned(graph: Any, strategy: Strategy, settings: dict[str, Any]) -> Plan:
 
 
 def _only_there(strategy: Strategy, device: str) -> None:
-    fastest = SPMM.fastest
-    for argument, given, wanted in (
-        ("strategy", strategy.name, fastest),
-        ("operation", strategy.operation.name, SPMM.name),
-        ("device", device, "cuda"),
-    ):
-        if given not in (wanted, "auto"):
-            raise ArgumentError(
-                argument,
-                f"{given!r} for a matrix that lies on the GPU",
-                f"{wanted!r}, or the matrix on the host, as from A.get()",
-            )
+    given = {"strategy": strategy.name, "operation": strategy.operation.name, "device": device}
+    right = {"strategy": SPMM.fastest, "operation": SPMM.name, "device": "cuda"}
+    for argument, value in given.items():
+        if value not in (right[argument], "auto"):
+            what = f"{value!r} for a matrix that lies on the GPU"
+            there = f"{right[argument]!r}, or the matrix on the host, as from A.get()"
+            raise ArgumentError(argument, what, there)
 
 
 def _choose(device: str, given: list[Any], plan: Plan) -> Executor:

@@ -43,7 +43,7 @@ def roofline_table(
     table : DataFrame
         Results of one machine, with the columns of `records.COLUMNS`.
     strategies : str, iterable of str, or mapping of str to str, optional
-        Cases (see `analysis.comparison`), or names for them; all if not given.
+        Cases (see `measure.comparison`), or names for them; all if not given.
     model : {"compulsory", "gather"}
         How bytes are counted; see `MODELS`.
     state : {"warm", "cold"}

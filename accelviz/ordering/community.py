@@ -69,11 +69,9 @@ def community_order(
     try:
         library = importlib.import_module(package)
     except ImportError as error:
-        raise ArgumentError(
-            "method",
-            f"{method!r} needs the package {package}, which is not installed",
-            f"pip install '{install}', or the method 'auto', which takes what there is",
-        ) from error
+        problem = f"{method!r} needs the package {package}, which is not installed"
+        expected = f"pip install '{install}', or the method 'auto', which takes what there is"
+        raise ArgumentError("method", problem, expected) from error
     seed = checked_integer("seed", seed, least=0, error=ArgumentError)
     pattern = undirected_pattern(load_graph(graph))
     n_rows = pattern.shape[0]

@@ -57,9 +57,8 @@ class DegreeHistogram:
             for number in numbers:
                 whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
                 if not whole or number < 0:
-                    raise ArgumentError(
-                        "degrees", f"got a {what} of {number!r}", "integers of 0 or more"
-                    )
+                    problem = f"got a {what} of {number!r}"
+                    raise ArgumentError("degrees", problem, "integers of 0 or more")
         present = sorted((int(d), int(n)) for d, n in counts.items() if n)
         table = np.array(present, dtype=np.int64).reshape(-1, 2)
         return cls(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))

@@ -35,15 +35,11 @@ class Permutation:
     def __post_init__(self) -> None:
         order = np.asarray(self.order)
         if order.ndim != 1 or order.dtype.kind not in "iu":
-            raise GraphError(
-                "order", f"a {order.ndim}-D array of {order.dtype}", "a 1-D array of integers"
-            )
+            problem = f"a {order.ndim}-D array of {order.dtype}"
+            raise GraphError("order", problem, "a 1-D array of integers")
         if not np.array_equal(np.sort(order), np.arange(order.size)):
-            raise GraphError(
-                "order",
-                "some rows are missing, repeated or out of range",
-                f"each of 0 to {order.size - 1} exactly once",
-            )
+            expected = f"each of 0 to {order.size - 1} exactly once"
+            raise GraphError("order", "some rows are missing, repeated or out of range", expected)
         order = np.ascontiguousarray(order, dtype=np.int32).view()
         order.setflags(write=False)
         object.__setattr__(self, "order", order)
@@ -107,29 +103,21 @@ class Permutation:
     def apply_to_pattern(
         self, pattern: Pattern, *, columns: bool = False
     ) -> tuple[Pattern, npt.NDArray[Any]]:
-        """Bring a pattern into the new order, as `apply_to_graph` does.
+        """Bring a pattern into the new order, as `apply_to_graph` does, errors included.
 
         Returns
         -------
         Pattern
         array of int32 (int64 from 2^31 nonzeros on), shape (nnz,)
             Nonzero `k` of the result is that nonzero of `pattern`.
-
-        Raises
-        ------
-        GraphError
-            If the sizes do not match.
         """
         if pattern.n_rows != len(self):
-            raise GraphError(
-                "graph", f"{pattern.n_rows} rows for a permutation of {len(self)}", "as many"
-            )
+            problem = f"{pattern.n_rows} rows for a permutation of {len(self)}"
+            raise GraphError("graph", problem, "as many")
         if columns and pattern.shape[1] != len(self):
-            raise GraphError(
-                "graph",
-                f"{pattern.shape[0]} x {pattern.shape[1]} is not square",
-                "a square matrix when columns are relabelled with the rows",
-            )
+            problem = f"{pattern.shape[0]} x {pattern.shape[1]} is not square"
+            expected = "a square matrix when columns are relabelled with the rows"
+            raise GraphError("graph", problem, expected)
         degrees = pattern.degrees[self.order]
         row_pointers = np.concatenate([[0], np.cumsum(degrees, dtype=np.int64)])
         order: Any = np.empty(pattern.nnz, np.int32 if pattern.nnz <= MAX_SIDE else np.int64)
@@ -145,11 +133,8 @@ class Permutation:
     def _matching(self, array: npt.ArrayLike, axis: int) -> npt.NDArray[Any]:
         array = np.asarray(array)
         if not -array.ndim <= axis < array.ndim or array.shape[axis] != len(self):
-            raise GraphError(
-                "array",
-                f"shape {array.shape} along axis {axis} for a permutation of {len(self)}",
-                f"length {len(self)} along that axis",
-            )
+            problem = f"shape {array.shape} along axis {axis} for a permutation of {len(self)}"
+            raise GraphError("array", problem, f"length {len(self)} along that axis")
         return array
 
 

@@ -109,11 +109,9 @@ def undirected_pattern(graph: Graph) -> sparse.csr_array:
     """
     rows, columns = graph.shape
     if rows != columns:
-        raise GraphError(
-            "graph",
-            f"{rows} x {columns} is not square, so its rows are not neighbors of one another",
-            "a square matrix; the orders 'degree', 'windowed_degree' and 'random' take any",
-        )
+        problem = f"{rows} x {columns} is not square, so its rows are not neighbors of one another"
+        expected = "a square matrix; the orders 'degree', 'windowed_degree' and 'random' take any"
+        raise GraphError("graph", problem, expected)
     view = graph.adjacency
     # SciPy stores no sum that is zero, so self loops vanish.
     apart = np.repeat(np.arange(rows, dtype=np.int32), graph.degrees) != graph.column_indices

@@ -1,24 +1,33 @@
-"""Accel-GCN's block-level partition: Algorithms 1 and 2 and the int4 metadata (section III-C).
+"""Accel-GCN's block-level partition: Algorithms 1 and 2 (section III-C).
 
-The cut, the bits of the int4, its workload and its closed form. The rows are in ascending order of
-degree, so everything here follows from the degree histogram alone.
+The rows are in ascending order of degree, so everything here follows from the degree histogram
+alone. `block4` knows the bits of the int4 that describes a block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError, checked_integer
 from accelviz.ordering import DegreeHistogram, RowDegrees
+from accelviz.partition.block4 import FIELD_BITS as FIELD_BITS
+from accelviz.partition.block4 import FIELD_LIMIT, INT4_BYTES, ceil_div, part_nzs
+from accelviz.partition.block4 import WORD_LIMIT as WORD_LIMIT
+from accelviz.partition.block4 import BlockFields as BlockFields
+from accelviz.partition.block4 import pack as pack
+from accelviz.partition.block4 import unpack as unpack
 from accelviz.partition.metadata import WORD_BITS, Field, MetadataLine, numbered, word_lines
-from accelviz.partition.summary import Integers, Loads, PartitionSummary
-from accelviz.workload import Workload, spread
+from accelviz.partition.summary import Loads, PartitionSummary
+from accelviz.workload import Workload
+
+Words = npt.NDArray[np.uint32]
 
 #: The published setting (section III-C and the ablations use 12 warps of up to 32 nonzeros).
 MAX_BLOCK_WARPS = 12
@@ -26,13 +35,6 @@ MAX_WARP_NZS = 32
 
 #: A CUDA block has at most 1,024 threads, 32 warps.
 WARPS_LIMIT = 32
-#: `warp_nzs` and `block_rows` share the 32 bits of `info`, 16 each.
-FIELD_BITS = 16
-FIELD_LIMIT = (1 << FIELD_BITS) - 1
-#: Bytes of one block's metadata.
-INT4_BYTES = 16
-#: `row` and `loc` are signed 32-bit words of the int4.
-WORD_LIMIT = int(np.iinfo(np.int32).max)
 #: The largest values of the two parameters, and why.
 SETTING_LIMITS = {
     "max_block_warps": (WARPS_LIMIT, "a CUDA block has at most 1,024 threads"),
@@ -71,14 +73,12 @@ class BlockSetting:
         return self.max_block_warps * self.max_warp_nzs
 
     @cached_property
-    def factors(self) -> npt.NDArray[np.int64]:
+    def factors(self) -> Longs:
         """Divisors of max_block_warps, ascending: the warps that may share one row."""
         divisors = [f for f in range(1, self.max_block_warps + 1) if self.max_block_warps % f == 0]
         return np.array(divisors, dtype=np.int64)
 
-    def pattern(
-        self, degrees: npt.ArrayLike
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def pattern(self, degrees: npt.ArrayLike) -> tuple[Longs, Longs, Longs]:
         """Algorithm 1: the partition pattern of rows with 1 to deg_bound nonzeros.
 
         Parameters
@@ -100,51 +100,13 @@ class BlockSetting:
         """
         degrees = np.asarray(degrees, dtype=np.int64)
         if degrees.size and (degrees.min() < 1 or degrees.max() > self.deg_bound):
-            raise PartitionError(
-                "degrees",
-                f"{degrees.min()} to {degrees.max()}",
-                f"1 to deg_bound, {self.deg_bound}",
-            )
+            span = f"1 to deg_bound, {self.deg_bound}"
+            raise PartitionError("degrees", f"{degrees.min()} to {degrees.max()}", span)
         factor = self.factors[np.searchsorted(self.factors * self.max_warp_nzs, degrees)]
         return factor, self.max_block_warps // factor, ceil_div(degrees, factor)
 
 
-@dataclass(frozen=True, eq=False)
-class BlockFields:
-    """The metadata of some blocks, decoded. Every array is int64 of shape (blocks,).
-
-    Attributes
-    ----------
-    degree : array
-        Degree of the block's rows.
-    first_row : array
-        First row, in degree-sorted order.
-    first_nz : array
-        Position of the block's first nonzero in the degree-sorted matrix (`loc` in the paper).
-    rows : array
-        Rows in the block; 1 where the block holds a part of one row.
-    warp_nzs : array
-        Nonzeros of each warp, except that a row's last warp may have fewer.
-    row_nzs : array
-        Nonzeros of each row inside this block: the degree, or the part of a split row.
-    """
-
-    degree: npt.NDArray[np.int64]
-    first_row: npt.NDArray[np.int64]
-    first_nz: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
-    warp_nzs: npt.NDArray[np.int64]
-    row_nzs: npt.NDArray[np.int64]
-
-    @property
-    def warps_per_row(self) -> npt.NDArray[np.int64]:
-        """Warps with work in each row: ceil(row_nzs / warp_nzs), int64, shape (blocks,)."""
-        return ceil_div(self.row_nzs, self.warp_nzs)
-
-
-def block_partition(
-    histogram: DegreeHistogram, setting: BlockSetting | None = None
-) -> npt.NDArray[np.int32]:
+def block_partition(histogram: DegreeHistogram, setting: BlockSetting | None = None) -> Ints:
     """Algorithm 2: the metadata of every block, for rows in ascending order of degree.
 
     Parameters
@@ -178,158 +140,118 @@ def block_partition(
             f"{histogram.nnz:,} nonzeros",
             f"at most {WORD_LIMIT:,}: the int4 holds a block's first nonzero in 31 bits",
         )
+    metadata, parts = _patterns(histogram, setting).int4()
+    parts[:, 3] = part_nzs(parts[:, 0], parts[:, 3], setting.deg_bound)
+    return metadata.view(np.int32)
+
+
+def _patterns(histogram: DegreeHistogram, setting: BlockSetting) -> RowPatterns:
     work = histogram.degrees > 0
     degrees, rows = histogram.degrees[work], histogram.rows[work]
-    whole = degrees <= setting.deg_bound
-    block_rows, warp_fields = np.ones_like(degrees), np.zeros_like(degrees)
-    _, block_rows[whole], warp_nzs = setting.pattern(degrees[whole])
-    warp_fields[whole] = _pack_info(warp_nzs, np.zeros_like(warp_nzs))  # rows come block by block
-    blocks = np.where(
-        whole, ceil_div(rows, block_rows), rows * ceil_div(degrees, setting.deg_bound)
-    )
-    metadata = np.empty((int(blocks.sum()), 4), dtype=np.int32)
+    _, block_rows, warp_nzs = setting.pattern(np.minimum(degrees, setting.deg_bound))
     first_row = histogram.n_rows - int(rows.sum())
-    _emit(metadata, degrees, rows, block_rows, warp_fields, first_row, setting.deg_bound)
-    return metadata
+    return RowPatterns(degrees, rows, block_rows, warp_nzs, setting, first_row)
 
 
-def ceil_div(
-    dividend: npt.NDArray[np.int64], divisor: npt.NDArray[np.int64] | int
-) -> npt.NDArray[np.int64]:
-    """Divide integers and round up."""
-    quotient: npt.NDArray[np.int64] = -(-dividend // divisor)
-    return quotient
+@dataclass(frozen=True, eq=False)
+class RowPatterns:
+    """How the rows of each degree are dealt out to blocks. Arrays are int64 of shape (degrees,).
 
+    Attributes
+    ----------
+    degrees, rows : array
+        The degrees, ascending, and how many rows have each, from row `first_row` on.
+    block_rows, warp_nzs : array
+        Rows of a block and nonzeros of a warp. They do not count for degrees above the setting's
+        deg_bound: such rows are cut into parts, and each part has a block.
+    setting : BlockSetting
+    first_row : int
+    """
 
-def _pack_info(
-    warp_nzs: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    for name, field in (("warp_nzs", warp_nzs), ("block_rows", rows)):
-        if field.size and (field.min() < 0 or field.max() > FIELD_LIMIT):
-            raise PartitionError(name, f"{field.max()}", f"0 to {FIELD_LIMIT}, 16 bits")
-    return warp_nzs << FIELD_BITS | rows
+    degrees: Longs
+    rows: Longs
+    block_rows: Longs
+    warp_nzs: Longs
+    setting: BlockSetting
+    first_row: int = 0
+
+    def int4(self, *, parts_first: bool = False) -> tuple[Words, Words]:
+        """Describe every block, those with parts of cut rows last or, if asked, first.
+
+        Returns
+        -------
+        metadata : array of uint32, shape (blocks, 4)
+            `(degree, first row, position of first nonzero, info)`, where `info` is
+            `warp_nzs << 16 | rows`, or the number of a part in its row.
+        parts : array of uint32, shape (parts, 4)
+            Those blocks of `metadata` that are parts, a view.
+        """
+        bound = self.setting.deg_bound
+        whole = self.degrees <= bound
+        n_parts = int(np.where(whole, 0, self.rows * ceil_div(self.degrees, bound)).sum())
+        n_whole = int(np.where(whole, ceil_div(self.rows, self.block_rows), 0).sum())
+        metadata = np.empty((n_whole + n_parts, 4), dtype=np.uint32)
+        part, block = (0, n_parts) if parts_first else (n_whole, 0)
+        arrays = self.degrees, self.rows, self.block_rows, self.warp_nzs << FIELD_BITS
+        _emit(metadata, block, part, *arrays, self.first_row, bound)
+        return metadata, metadata[part : part + n_parts]
+
+    def kinds(self) -> tuple[Longs, BlockFields]:
+        """Count blocks that are alike: how many there are of each kind, and such a block.
+
+        The blocks begin nowhere: their `first_row` and `first_nz` are 0.
+        """
+        bound, warps = self.setting.deg_bound, self.setting.max_block_warps
+        cut = self.degrees > bound
+        degree = np.concatenate([self.degrees, self.degrees, *[self.degrees[cut]] * 2])
+        full, left = np.where(cut, 0, np.divmod(self.rows, self.block_rows))
+        parts, rest = np.divmod(self.degrees[cut], bound)
+        one = np.ones_like(rest)
+        n_rows = self.rows[cut]
+        blocks = np.concatenate([full, left > 0, n_rows * parts, n_rows * (rest > 0)])
+        rows = np.concatenate([self.block_rows, left, one, one])
+        warp_nzs = np.concatenate(
+            [self.warp_nzs, self.warp_nzs, one * bound // warps, ceil_div(rest, warps)]
+        )
+        row_nzs = np.concatenate([self.degrees, self.degrees, one * bound, rest])
+        made = (degree, 0 * degree, 0 * degree, rows, warp_nzs, row_nzs)
+        return blocks[blocks > 0], BlockFields(*(array[blocks > 0] for array in made))
 
 
 @numba.njit(cache=True, nogil=True)
 def _emit(
-    metadata: npt.NDArray[np.int32],
-    degrees: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int64],
-    block_rows: npt.NDArray[np.int64],
-    warp_fields: npt.NDArray[np.int64],
+    metadata: Words,
+    block: int,
+    cut: int,
+    degrees: Longs,
+    rows: Longs,
+    block_rows: Longs,
+    fields: Longs,
     row: int,
     deg_bound: int,
 ) -> None:
-    block = 0
     loc = 0
     for i in range(degrees.size):
         degree = degrees[i]
         end = row + rows[i]
         while row < end:
+            taken = 1
             if degree <= deg_bound:
                 taken = min(block_rows[i], end - row)
-                _write(metadata[block], degree, row, loc, warp_fields[i] | taken)
+                words = metadata[block]
+                words[0], words[1], words[2], words[3] = degree, row, loc, fields[i] | taken
                 block += 1
-                row += taken
-                loc += taken * degree
             else:
-                for start in range(0, degree, deg_bound):
-                    part = min(deg_bound, degree - start)
-                    _write(metadata[block], degree, row, loc + start, part)
-                    block += 1
-                row += 1
-                loc += degree
-
-
-@numba.njit(cache=True, nogil=True)
-def _write(words: npt.NDArray[np.int32], degree: int, row: int, loc: int, info: int) -> None:
-    words[0], words[1], words[2], words[3] = degree, row, loc, info
-
-
-def pack(fields: BlockFields, setting: BlockSetting) -> npt.NDArray[np.int32]:
-    """Encode decoded blocks as int4 metadata; the inverse of `unpack`.
-
-    Parameters
-    ----------
-    fields : BlockFields
-        Blocks made with `setting`.
-    setting : BlockSetting
-        Only its deg_bound is used.
-
-    Returns
-    -------
-    array of int32, shape (blocks, 4)
-
-    Raises
-    ------
-    PartitionError
-        If a field does not fit its bits.
-    """
-    whole = fields.degree <= setting.deg_bound
-    info = np.array(fields.row_nzs)
-    info[whole] = _pack_info(fields.warp_nzs[whole], fields.rows[whole])
-    words = np.stack([fields.degree, fields.first_row, fields.first_nz, info], axis=1)
-    if words[:, :3].size and (words[:, :3].min() < 0 or words[:, :3].max() > WORD_LIMIT):
-        raise PartitionError("metadata", "a word does not fit", f"0 to {WORD_LIMIT}, 31 bits")
-    return words.astype(np.uint32).view(np.int32)
-
-
-def unpack(metadata: npt.NDArray[np.int32], setting: BlockSetting) -> BlockFields:
-    """Decode int4 metadata.
-
-    Parameters
-    ----------
-    metadata : array of int32, shape (blocks, 4)
-        As `block_partition` gives it.
-    setting : BlockSetting
-        The one it was made with: which meaning `info` has depends on deg_bound.
-
-    Returns
-    -------
-    BlockFields
-
-    Raises
-    ------
-    PartitionError
-        If `metadata` is no int32 array of four columns, or cannot have been made with `setting`.
-
-    Notes
-    -----
-    The nonzeros of a part of a split row are dealt out to all warps of the block evenly,
-    `warp_nzs = ceil(info / max_block_warps)`; the paper leaves this to the kernel.
-    """
-    metadata = np.asarray(metadata)
-    check_words(metadata)
-    degree, first_row, first_nz = metadata[:, :3].T.astype(np.int64)
-    info = metadata[:, 3].view(np.uint32).astype(np.int64)
-    whole = degree <= setting.deg_bound
-    rows = np.where(whole, info & FIELD_LIMIT, 1)
-    warp_nzs = np.where(whole, info >> FIELD_BITS, ceil_div(info, setting.max_block_warps))
-    row_nzs = np.where(whole, degree, info)
-    per_row = ceil_div(row_nzs, np.maximum(warp_nzs, 1))
-    possible = (
-        (degree >= 1)
-        & (first_row >= 0)
-        & (first_nz >= 0)
-        & (rows >= 1)
-        & (warp_nzs >= 1)
-        & (warp_nzs <= setting.max_warp_nzs)
-        & (rows * per_row <= setting.max_block_warps)
-    )
-    if not possible.all():
-        block = int(np.argmin(possible))
-        words = ", ".join(str(word) for word in metadata[block])
-        raise PartitionError(
-            "metadata",
-            f"block {block} reads ({words}), which max_block_warps={setting.max_block_warps}, "
-            f"max_warp_nzs={setting.max_warp_nzs} cannot give",
-            "the setting that the metadata was made with",
-        )
-    return BlockFields(degree, first_row, first_nz, rows, warp_nzs, row_nzs)
+                for part in range(-(-degree // deg_bound)):
+                    words, start = metadata[cut], loc + part * deg_bound
+                    words[0], words[1], words[2], words[3] = degree, row, start, part
+                    cut += 1
+            row += taken
+            loc += taken * degree
 
 
 def block_workload(
-    metadata: npt.NDArray[np.int32], setting: BlockSetting, start: int = 0, stop: int | None = None
+    metadata: Ints, setting: BlockSetting, start: int = 0, stop: int | None = None
 ) -> Workload:
     """Spell out which warp does what in some blocks, from their metadata alone.
 
@@ -346,34 +268,20 @@ def block_workload(
     -------
     Workload
         One record for each warp that has work. In a block of rows with `w` warps each, warp `v`
-        handles part `v mod w` of row `v div w`; the warps left over have none.
+        handles part `v mod w` of row `v div w`; the warps left over do nothing.
     """
-    stop = len(metadata) if stop is None else stop
-    fields = unpack(metadata[start:stop], setting)
-    per_row = fields.warps_per_row
-    block, warp = spread(fields.rows * per_row)
-    row_in_block = warp // per_row[block]
-    offset = warp % per_row[block] * fields.warp_nzs[block]
-    return Workload(
-        block=start + block,
-        warp=warp,
-        row=fields.first_row[block] + row_in_block,
-        nz_start=fields.first_nz[block] + row_in_block * fields.row_nzs[block] + offset,
-        nz_count=np.minimum(fields.warp_nzs[block], fields.row_nzs[block] - offset),
-    )
+    return unpack(metadata[start:stop], setting).workload(start, setting.max_block_warps)
 
 
 def block_level_lines(
-    metadata: npt.NDArray[np.int32], setting: BlockSetting, blocks: int | Iterable[int]
+    metadata: Ints, setting: BlockSetting, blocks: int | Iterable[int]
 ) -> list[MetadataLine]:
     """Take the int4 of some blocks apart (Accel-GCN, section III-C).
 
     Parameters
     ----------
-    metadata : array of int32, shape (blocks, 4)
-        As `block_partition` gives it.
-    setting : BlockSetting
-        The one it was made with.
+    metadata, setting
+        As of `block_workload`.
     blocks : int or iterable of int
         Which blocks.
 
@@ -388,22 +296,7 @@ def block_level_lines(
     numbers = numbered(blocks)
     for block, line in zip(numbers, word_lines(metadata, numbers, called="block"), strict=True):
         fields = unpack(metadata[block : block + 1], setting)
-        degree, row, loc, rows, warp_nzs, row_nzs = (
-            int(column[0])
-            for column in (
-                fields.degree,
-                fields.first_row,
-                fields.first_nz,
-                fields.rows,
-                fields.warp_nzs,
-                fields.row_nzs,
-            )
-        )
-        begin = (
-            (Field("degree", WORD_BITS, degree),),
-            (Field("first row", WORD_BITS, row),),
-            (Field("first nonzero (loc)", WORD_BITS, loc),),
-        )
+        degree, row, loc, rows, warp_nzs, row_nzs = (int(column[0]) for column in astuple(fields))
         if degree > setting.deg_bound:
             info: tuple[Field, ...] = (Field("info: nonzeros of this part", WORD_BITS, row_nzs),)
             meaning = (
@@ -423,7 +316,9 @@ def block_level_lines(
                 f"degree {degree:,}: {who} has {_counted(degree)}, the first at position {loc:,}; "
                 f"{share}, at most {_counted(warp_nzs)} each"
             )
-        found.append(MetadataLine(line.title, line.words, (*begin, info), meaning))
+        begin = (("degree", degree), ("first row", row), ("first nonzero (loc)", loc))
+        words = (*((Field(name, WORD_BITS, value),) for name, value in begin), info)
+        found.append(MetadataLine(line.title, line.words, words, meaning))
     return found
 
 
@@ -431,95 +326,21 @@ def _counted(nonzeros: int) -> str:
     return f"{nonzeros:,} nonzero{'' if nonzeros == 1 else 's'}"
 
 
-def check_words(metadata: npt.NDArray[np.int32]) -> None:
-    """Refuse what is not an array of int4 words: int32, shape (blocks, 4)."""
-    if metadata.ndim != 2 or metadata.shape[1] != 4 or metadata.dtype != np.int32:
-        raise PartitionError(
-            "metadata", f"shape {metadata.shape} of {metadata.dtype}", "(blocks, 4) of int32"
-        )
-
-
 def block_summary(rows: RowDegrees, n_cols: int, setting: BlockSetting) -> PartitionSummary:
-    """Algorithms 1 and 2 of Accel-GCN: the rows are sorted, so the histogram says everything.
-
-    Parameters
-    ----------
-    rows : RowDegrees
-    n_cols : int
-        Columns of X, for the atomics.
-    setting : BlockSetting
-    """
-    histogram = rows.histogram
-    loads = np.zeros(min(setting.max_warp_nzs, histogram.largest) + 1, dtype=np.int64)
-    blocks, slots, shared, cut, runs, parts = _count_block_level(
-        histogram.degrees,
-        histogram.rows,
-        setting.factors,
-        setting.max_block_warps,
-        setting.max_warp_nzs,
-        loads,
-    )
+    """Count what Algorithms 1 and 2 make; the rows are sorted, so the histogram says everything."""
+    blocks, kind = _patterns(rows.histogram, setting).kinds()
+    n_blocks, warps = int(blocks.sum()), setting.max_block_warps
+    n_rows, per_row, part = blocks * kind.rows, kind.warps_per_row, kind.degree > setting.deg_bound
+    together = per_row > 1
+    cut_rows = int(rows.histogram.rows[rows.histogram.degrees > setting.deg_bound].sum())
     return PartitionSummary(
-        blocks=blocks,
-        warps=blocks * setting.max_block_warps,
-        slots=slots,
-        loads=Loads.counted(loads),
-        metadata_bytes=INT4_BYTES * blocks,
-        rows_shared=shared,
-        rows_cut=cut,
-        shared_atomics=runs * n_cols,
-        global_atomics=parts * n_cols,
+        blocks=n_blocks,
+        warps=n_blocks * warps,
+        slots=int(blocks @ kind.warp_nzs) * warps,
+        loads=Loads.of_shares(n_rows, kind.row_nzs, kind.warp_nzs),
+        metadata_bytes=INT4_BYTES * n_blocks,
+        rows_shared=int(n_rows[together & ~part].sum()) + (cut_rows if warps > 1 else 0),
+        rows_cut=cut_rows,
+        shared_atomics=int(n_rows[together] @ per_row[together]) * n_cols,
+        global_atomics=int(blocks[part].sum()) * n_cols,
     )
-
-
-@numba.njit(cache=True, nogil=True)
-def _count_block_level(
-    degrees: Integers,
-    rows: Integers,
-    factors: Integers,
-    block_warps: int,
-    warp_nzs: int,
-    loads: Integers,
-) -> tuple[int, int, int, int, int, int]:
-    """Blocks, slots, rows shared, rows cut, runs that share a row in a block, parts of cut rows."""
-    blocks = slots = shared = cut = runs = parts = 0
-    deg_bound = block_warps * warp_nzs
-    k = 0
-    for i in range(degrees.size):
-        degree, count = degrees[i], rows[i]
-        if degree == 0 or count == 0:
-            continue
-        if degree <= deg_bound:
-            while factors[k] * warp_nzs < degree:
-                k += 1
-            own = -(-degree // factors[k])
-            here = -(-count // (block_warps // factors[k]))
-            warps = -(-degree // own)
-            loads[own] += count * (warps - 1)
-            loads[degree - (warps - 1) * own] += count
-            blocks += here
-            slots += here * block_warps * own
-            if warps > 1:
-                shared += count
-                runs += count * warps
-        else:
-            whole, rest = degree // deg_bound, degree % deg_bound
-            loads[warp_nzs] += count * whole * block_warps
-            slots += count * whole * deg_bound
-            here = whole
-            if block_warps > 1:
-                shared += count
-                runs += count * whole * block_warps
-            if rest > 0:
-                own = -(-rest // block_warps)
-                warps = -(-rest // own)
-                loads[own] += count * (warps - 1)
-                loads[rest - (warps - 1) * own] += count
-                slots += count * block_warps * own
-                here += 1
-                if warps > 1:
-                    runs += count * warps
-            blocks += count * here
-            parts += count * here
-            cut += count
-    return blocks, slots, shared, cut, runs, parts

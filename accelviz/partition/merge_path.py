@@ -4,6 +4,9 @@ The decision path walks the rows' ends and the nonzeros: a row's nonzeros, then 
 item for each, `n_rows + nnz` in all, and is cut into shares of equal length. Where a share begins
 is found by binary search on its diagonal: the rows and nonzeros before it are as many as the items,
 so the row alone says the nonzero too, and metadata is one int32 a warp for any number of nonzeros.
+
+In all functions, `warp_items` is the items of a warp, of which the last warp has what is left, and
+`first_rows` is what `merge_path_partition` returns for it.
 """
 
 from __future__ import annotations
@@ -12,23 +15,21 @@ from dataclasses import replace
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from accelviz.arrays import Ints, Longs
 from accelviz.ordering import RowDegrees
-from accelviz.partition.summary import Integers, Loads, PartitionSummary, slots_of
+from accelviz.partition.summary import Loads, PartitionSummary, slots_of
 from accelviz.workload import Workload, spread
 
 
-def merge_path_partition(
-    row_pointers: npt.NDArray[np.int64], warp_items: int
-) -> npt.NDArray[np.int32]:
+def merge_path_partition(row_pointers: Longs, warp_items: int) -> Ints:
     """Find the row at which each warp's share begins.
 
     Parameters
     ----------
     row_pointers : array of int64, shape (n_rows + 1,)
     warp_items : int
-        Items of a warp; the last warp has what is left.
+        Items of a warp.
 
     Returns
     -------
@@ -45,9 +46,7 @@ def merge_path_partition(
 
 
 @numba.njit(cache=True, nogil=True)
-def _search_diagonals(
-    row_pointers: npt.NDArray[np.int64], warp_items: int, first_rows: npt.NDArray[np.int32]
-) -> None:
+def _search_diagonals(row_pointers: Longs, warp_items: int, first_rows: Ints) -> None:
     low = 0
     for warp in range(1, first_rows.size - 1):
         item = warp * warp_items
@@ -62,59 +61,38 @@ def _search_diagonals(
 
 
 def first_nonzeros(
-    row_pointers: npt.NDArray[np.int64],
-    first_rows: npt.NDArray[np.int32],
-    warp_items: int,
-    start: int,
-    stop: int,
-) -> npt.NDArray[np.int64]:
+    row_pointers: Longs, first_rows: Ints, warp_items: int, start: int, stop: int
+) -> Longs:
     """Return the nonzero at which the shares of warps `start` to `stop` - 1 begin.
 
-    Parameters
-    ----------
-    row_pointers : array of int64, shape (n_rows + 1,)
-    first_rows : array of int32, shape (warps + 1,)
-        As `merge_path_partition` gives it for `warp_items`.
-    warp_items : int
-    start, stop : int
-        Warps; entry `warps` is where the last share ends.
+    Entry `warps` is where the last share ends.
 
     Returns
     -------
     array of int64, shape (stop - start,)
     """
     n_items = row_pointers.size - 1 + int(row_pointers[-1])
-    items: npt.NDArray[np.int64] = np.minimum(np.arange(start, stop) * warp_items, n_items)
+    items: Longs = np.minimum(np.arange(start, stop) * warp_items, n_items)
     return items - first_rows[start:stop]
 
 
-def cuts_rows(
-    row_pointers: npt.NDArray[np.int64], first_rows: npt.NDArray[np.int32], warp_items: int
-) -> bool:
-    """Say whether the nonzeros of some row lie in several shares."""
+def _cut_at(row_pointers: Longs, first_rows: Ints, warp_items: int) -> Longs:
+    """Return the warps whose share begins inside a row, which the warp before has begun."""
+    nonzeros = first_nonzeros(row_pointers, first_rows, warp_items, 0, first_rows.size)[1:-1]
     rows = first_rows[1:-1]
-    nonzeros = first_nonzeros(row_pointers, first_rows, warp_items, 1, first_rows.size - 1)
-    return bool(np.any((row_pointers[rows] < nonzeros) & (nonzeros < row_pointers[rows + 1])))
+    inside = (row_pointers[rows] < nonzeros) & (nonzeros < row_pointers[rows + 1])
+    return 1 + np.flatnonzero(inside)
+
+
+def cuts_rows(row_pointers: Longs, first_rows: Ints, warp_items: int) -> bool:
+    """Say whether the nonzeros of some row lie in several shares."""
+    return _cut_at(row_pointers, first_rows, warp_items).size > 0
 
 
 def merge_path_workload(
-    row_pointers: npt.NDArray[np.int64],
-    first_rows: npt.NDArray[np.int32],
-    warp_items: int,
-    warps_per_block: int,
-    start: int,
-    stop: int,
+    row_pointers: Longs, first_rows: Ints, warp_items: int, block_warps: int, start: int, stop: int
 ) -> Workload:
     """Return the workload of blocks `start` to `stop` - 1.
-
-    Parameters
-    ----------
-    row_pointers : array of int64, shape (n_rows + 1,)
-    first_rows : array of int32, shape (warps + 1,)
-        As `merge_path_partition` gives it for `warp_items`.
-    warp_items, warps_per_block : int
-    start, stop : int
-        Blocks.
 
     Returns
     -------
@@ -123,43 +101,26 @@ def merge_path_workload(
         that has only its end has no record, unless the row has no nonzero at all.
     """
     warps = first_rows.size - 1
-    last = min(stop * warps_per_block, warps)
-    first = min(start * warps_per_block, last)
+    last = min(stop * block_warps, warps)
+    first = min(start * block_warps, last)
     rows = first_rows[first : last + 1].astype(np.int64)
     nonzeros = first_nonzeros(row_pointers, first_rows, warp_items, first, last + 1)
-    # A share can reach into the row whose end is the next share's; after the last row is none.
+    # A share can reach into the row whose end is the next share's, if there is a row left.
     owner, place = spread(np.minimum(rows[1:] + 1, row_pointers.size - 1) - rows[:-1])
     row = rows[owner] + place
     nz_start = np.maximum(row_pointers[row], nonzeros[owner])
     nz_count = np.minimum(row_pointers[row + 1], nonzeros[owner + 1]) - nz_start
     ends_empty = (row_pointers[row] == row_pointers[row + 1]) & (row < rows[owner + 1])
     work = (nz_count > 0) | ends_empty
-    warp = first + owner[work]
-    return Workload(
-        warp // warps_per_block,
-        warp % warps_per_block,
-        row[work],
-        nz_start[work],
-        nz_count[work],
-    )
+    block, warp = np.divmod(first + owner[work], block_warps)
+    return Workload(block, warp, row[work], nz_start[work], nz_count[work])
 
 
 def merge_path_summary(
     rows: RowDegrees, n_cols: int, warp_items: int, block_warps: int
 ) -> PartitionSummary:
-    """Share rows plus nonzeros equally; pieces of rows cut between warps are added by atomics.
-
-    Parameters
-    ----------
-    rows : RowDegrees
-    n_cols : int
-        Columns of X, for the atomics.
-    warp_items : int
-        Rows plus nonzeros of a warp.
-    block_warps : int
-    """
-    histogram = rows.histogram
-    warps = -(-(histogram.n_rows + histogram.nnz) // warp_items)
+    """Count shares of rows plus nonzeros; pieces of rows cut between warps are added by atomics."""
+    warps = -(-(rows.histogram.n_rows + rows.histogram.nnz) // warp_items)
     blocks = -(-warps // block_warps)
     size = PartitionSummary(
         blocks=blocks,
@@ -171,24 +132,18 @@ def merge_path_summary(
     if pointers is None:
         return size
     first_rows = merge_path_partition(pointers, warp_items)
-    starts = first_nonzeros(pointers, first_rows, warp_items, 0, first_rows.size)
-    per_warp = np.diff(starts)
-    # Where a share begins inside a row, that row is cut between the share and the one before.
-    boundary = np.arange(1, warps)
-    row = first_rows[boundary].astype(np.int64)
-    inside = (pointers[row] < starts[boundary]) & (starts[boundary] < pointers[row + 1])
-    boundary, row = boundary[inside], row[inside]
-    in_block = boundary % block_warps != 0
-    pieces = row.size + _distinct(row)
+    per_warp = np.diff(first_nonzeros(pointers, first_rows, warp_items, 0, first_rows.size))
+    cut = _cut_at(pointers, first_rows, warp_items)
+    row, in_block = first_rows[cut], cut % block_warps != 0
     return replace(
         size,
         slots=slots_of(per_warp, block_warps),
         loads=Loads.of_warps(per_warp),
         rows_shared=_distinct(row[in_block]),
         rows_cut=_distinct(row[~in_block]),
-        global_atomics=pieces * n_cols,
+        global_atomics=(row.size + _distinct(row)) * n_cols,
     )
 
 
-def _distinct(ascending: Integers) -> int:
+def _distinct(ascending: Ints) -> int:
     return int(np.count_nonzero(np.diff(ascending, prepend=-1)))

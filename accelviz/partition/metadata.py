@@ -23,7 +23,7 @@ class Field:
     ----------
     name : str
     bits : int
-        How many they are.
+        How many there are.
     value : int
     """
 
@@ -83,25 +83,20 @@ def word_lines(
     """
     array = np.asarray(metadata)
     if array.ndim not in (1, 2) or array.dtype.kind not in "iu" or array.dtype.itemsize != 4:
-        raise ArgumentError(
-            "metadata",
-            f"a {array.ndim}-D array of {array.dtype}",
-            "32-bit integers, a line a block or warp",
-        )
+        right = "32-bit integers, a line a block or warp"
+        raise ArgumentError("metadata", f"a {array.ndim}-D array of {array.dtype}", right)
     table = array.reshape(len(array), -1) if array.size else np.empty((0, 0), np.int32)
     if names and len(names) != table.shape[1]:
         raise ArgumentError("names", f"{len(names)} names", f"{table.shape[1]}, as many as words")
     found = []
     for line in numbered(lines):
         if not 0 <= line < len(table):
-            raise ArgumentError(
-                f"{called}s", f"there is no {called} {line}", f"0 to {len(table) - 1:,}"
-            )
+            there = f"0 to {len(table) - 1:,}"
+            raise ArgumentError(f"{called}s", f"there is no {called} {line}", there)
         signed = table[line].tolist()
         words = tuple(word % (1 << WORD_BITS) for word in signed)
-        fields = tuple(
-            (Field(name, WORD_BITS, word),) for name, word in zip(names, signed, strict=False)
-        )
+        named = zip(names, signed, strict=False)
+        fields = tuple((Field(name, WORD_BITS, word),) for name, word in named)
         found.append(MetadataLine(f"{called} {line:,}", words, fields))
     return found
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.partition.block_level import ceil_div
+from accelviz.arrays import Ints, Longs
+from accelviz.partition.block4 import ceil_div
 from accelviz.workload import Workload, spread
 
 #: How a warp's properties are packed into one word of the metadata: its slot, and four flags.
@@ -27,20 +28,19 @@ class NeighborGroups:
         The row of each group. Rows without a nonzero have no group.
     """
 
-    pointers: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int32]
+    pointers: Longs
+    rows: Ints
 
     def __len__(self) -> int:
         return self.rows.size
 
 
-def neighbor_groups(row_pointers: npt.NDArray[np.int64], ngs: int) -> NeighborGroups:
+def neighbor_groups(row_pointers: Longs, ngs: int) -> NeighborGroups:
     """Break the nonzeros of each row into groups of `ngs` (section 3.4.1).
 
     Parameters
     ----------
     row_pointers : array of int64, shape (n_rows + 1,)
-        Of a valid CSR matrix.
     ngs : int
         Most nonzeros of a group, at least 1.
     """
@@ -68,26 +68,23 @@ class WarpMemory:
         Some warp of its block is `shared`; the same for all warps of a block.
     """
 
-    slot: npt.NDArray[np.int64]
+    slot: Longs
     leader: npt.NDArray[np.bool_]
     shared: npt.NDArray[np.bool_]
     cut: npt.NDArray[np.bool_]
     block_shares: npt.NDArray[np.bool_]
 
-    def words(self) -> npt.NDArray[np.int32]:
+    def words(self) -> Ints:
         """Pack the five into one int32 for each warp."""
         words = self.slot.astype(np.int32)
-        for flag, column in (
-            (LEADER, self.leader),
-            (SHARED, self.shared),
-            (CUT, self.cut),
-            (BLOCK_SHARES, self.block_shares),
-        ):
-            words[column] |= flag
+        words[self.leader] |= LEADER
+        words[self.shared] |= SHARED
+        words[self.cut] |= CUT
+        words[self.block_shares] |= BLOCK_SHARES
         return words
 
 
-def warp_memory(rows: npt.NDArray[np.int32], block_warps: int) -> WarpMemory:
+def warp_memory(rows: Ints, block_warps: int) -> WarpMemory:
     """Algorithm 2: slots and leaders of the warps, `block_warps` consecutive groups a block.
 
     Parameters
@@ -95,7 +92,6 @@ def warp_memory(rows: npt.NDArray[np.int32], block_warps: int) -> WarpMemory:
     rows : array of int32, shape (groups,)
         The row of each group, ascending.
     block_warps : int
-        Warps of a block.
 
     Notes
     -----
@@ -104,12 +100,11 @@ def warp_memory(rows: npt.NDArray[np.int32], block_warps: int) -> WarpMemory:
     """
     blocks = np.arange(0, rows.size, block_warps)
     block = np.arange(rows.size) // block_warps
-    new_row = np.ones(rows.size, dtype=np.bool_)
-    new_row[1:] = rows[1:] != rows[:-1]
+    new_row = np.diff(rows, prepend=-1) != 0
     leader = new_row.copy()
     leader[blocks] = True
     rank = np.cumsum(leader)
-    slot: npt.NDArray[np.int64] = rank - rank[blocks][block]
+    slot: Longs = rank - rank[blocks][block]
 
     shared = ~leader
     shared[:-1] |= ~leader[1:]

@@ -3,66 +3,49 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from accelviz.arrays import Longs
 from accelviz.ordering import RowDegrees
 from accelviz.partition.summary import Loads, PartitionSummary, slots_of
 from accelviz.workload import Workload
 
 
 def row_workload(
-    row_pointers: npt.NDArray[np.int64],
-    rows_per_warp: int,
-    warps_per_block: int,
-    start: int,
-    stop: int,
+    row_pointers: Longs, rows_per_warp: int, block_warps: int, start: int, stop: int
 ) -> Workload:
     """Return the workload of blocks `start` to `stop` - 1.
 
     Parameters
     ----------
     row_pointers : array of int64, shape (n_rows + 1,)
-    rows_per_warp, warps_per_block : int
+    rows_per_warp, block_warps : int
+        Rows of a warp and warps of a block.
     start, stop : int
-        Blocks.
 
     Returns
     -------
     Workload
         A record for each row; its `nz_count` is 0 where the warp only writes the row's zeros.
     """
-    rows_per_block = rows_per_warp * warps_per_block
+    rows_per_block = rows_per_warp * block_warps
     last = min(stop * rows_per_block, row_pointers.size - 1)
     rows = np.arange(min(start * rows_per_block, last), last)
-    return Workload(
-        rows // rows_per_block,
-        rows % rows_per_block // rows_per_warp,
-        rows,
-        row_pointers[rows],
-        row_pointers[rows + 1] - row_pointers[rows],
-    )
+    block, place = np.divmod(rows, rows_per_block)
+    degrees = row_pointers[rows + 1] - row_pointers[rows]
+    return Workload(block, place // rows_per_warp, rows, row_pointers[rows], degrees)
 
 
 def row_summary(rows: RowDegrees, rows_per_warp: int, block_warps: int) -> PartitionSummary:
-    """Give each warp `rows_per_warp` consecutive rows; nothing is shared or cut.
-
-    Parameters
-    ----------
-    rows : RowDegrees
-    rows_per_warp, block_warps : int
-    """
+    """Give each warp `rows_per_warp` consecutive rows; nothing is shared or cut."""
     histogram = rows.histogram
     blocks = -(-histogram.n_rows // (rows_per_warp * block_warps))
     slots = loads = None
-    if rows_per_warp == 1:
-        busy = histogram.degrees > 0
-        loads = Loads(histogram.degrees[busy], histogram.rows[busy])
     if rows.row_pointers is not None:
         starts = np.append(rows.row_pointers[:-1:rows_per_warp], rows.row_pointers[-1])
         per_warp = np.diff(starts)
-        if loads is None:
-            loads = Loads.of_warps(per_warp)
-        slots = slots_of(per_warp, block_warps)
+        loads, slots = Loads.of_warps(per_warp), slots_of(per_warp, block_warps)
+    elif rows_per_warp == 1:
+        loads = Loads.gathered(histogram.degrees, histogram.rows)
     return PartitionSummary(
         blocks=blocks,
         warps=blocks * block_warps,

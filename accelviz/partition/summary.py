@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from accelviz.arrays import Longs
 from accelviz.workload import Workload, nonzeros_per_warp
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +25,8 @@ class Loads:
         Launched warps without a nonzero; None if it is not known how many are launched.
     """
 
-    nonzeros: Integers
-    warps: Integers
+    nonzeros: Longs
+    warps: Longs
     idle: int | None = None
 
     @property
@@ -41,32 +39,39 @@ class Loads:
         """Mean nonzeros of the warps with work; 0 if there are none."""
         return int(self.nonzeros @ self.warps) / self.busy if self.busy else 0.0
 
-    def binned(self, uppers: Integers) -> Integers:
+    def binned(self, uppers: Longs) -> Longs:
         """Count the warps with work in bins, shape (bins,), given the most nonzeros of each bin."""
         counts = np.zeros(uppers.size, dtype=np.int64)
         np.add.at(counts, np.searchsorted(uppers, self.nonzeros), self.warps)
         return counts
 
     @classmethod
-    def counted(cls, warps: Integers) -> Loads:
+    def counted(cls, warps: Longs) -> Loads:
         """Take `warps[n]` warps with `n` nonzeros; those with none are left out."""
         nonzeros = np.flatnonzero(warps)
         nonzeros = nonzeros[nonzeros > 0]
         return cls(nonzeros, warps[nonzeros])
 
     @classmethod
-    def of_warps(cls, nonzeros: Integers) -> Loads:
+    def of_warps(cls, nonzeros: Longs) -> Loads:
         """Count warps given one by one; those without a nonzero are left out."""
         return cls(*np.unique(nonzeros[nonzeros > 0], return_counts=True))
 
     @classmethod
-    def gathered(cls, nonzeros: Integers, warps: Integers) -> Loads:
+    def gathered(cls, nonzeros: Longs, warps: Longs) -> Loads:
         """Add up the warps of entries with equally many nonzeros."""
         distinct, place = np.unique(nonzeros, return_inverse=True)
         sums = np.zeros(distinct.size, dtype=np.int64)
         np.add.at(sums, place, warps)
         work = (distinct > 0) & (sums > 0)
         return cls(distinct[work], sums[work])
+
+    @classmethod
+    def of_shares(cls, rows: Longs, row_nzs: Longs, share: Longs) -> Loads:
+        """Cut `rows` rows of `row_nzs` nonzeros into warps of `share`; the last has the rest."""
+        others = np.maximum(-(-row_nzs // share) - 1, 0)
+        last = row_nzs - others * share
+        return cls.gathered(np.append(share, last), np.append(rows * others, rows))
 
     def quantile(self, share: float) -> float:
         """Return the nonzeros that at least this share of the warps does not exceed.
@@ -195,7 +200,7 @@ def statistics(slices: Iterable[Workload], n_blocks: int, warps_per_block: int) 
     return PartitionSummary(n_blocks, n_blocks * warps_per_block, slots, loads)
 
 
-def slots_of(per_warp: Integers, block_warps: int) -> int:
+def slots_of(per_warp: Longs, block_warps: int) -> int:
     """Sum the busiest warp of each block, times its warps; the last block may not be full."""
     if not per_warp.size:
         return 0

@@ -2,14 +2,14 @@
 
 Section 5.3 of the paper: of `block_size` threads T and `n_cols` columns m, floor(T / m) groups of m
 threads handle as many edges at once, and the threads left over are idle; with m >= T the whole
-block is one group.
+block is one group. `groups` are those of a block, and what counts as its warps.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from accelviz.arrays import Longs
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import row_workload
 from accelviz.partition.summary import Loads, PartitionSummary
@@ -21,18 +21,8 @@ def thread_groups(block_size: int, n_cols: int) -> int:
     return max(1, block_size // n_cols)
 
 
-def vertex_workload(
-    row_pointers: npt.NDArray[np.int64], groups: int, start: int, stop: int
-) -> Workload:
+def vertex_workload(row_pointers: Longs, groups: int, start: int, stop: int) -> Workload:
     """Return blocks `start` to `stop` - 1 where a block has a row and its groups take turns.
-
-    Parameters
-    ----------
-    row_pointers : array of int64, shape (n_rows + 1,)
-    groups : int
-        Groups of a block.
-    start, stop : int
-        Blocks, which are rows.
 
     Returns
     -------
@@ -45,20 +35,12 @@ def vertex_workload(
     degrees = np.diff(row_pointers[start : stop + 1])
     owner, place = spread(np.maximum(degrees, 1))
     row = start + owner
-    return Workload(
-        row, place % groups, row, row_pointers[row] + place, np.minimum(degrees, 1)[owner]
-    )
+    counts = np.minimum(degrees, 1)[owner]
+    return Workload(row, place % groups, row, row_pointers[row] + place, counts)
 
 
 def vertex_summary(rows: RowDegrees, groups: int) -> PartitionSummary:
-    """Give each block a row, whose nonzeros its thread groups take in turn.
-
-    Parameters
-    ----------
-    rows : RowDegrees
-    groups : int
-        Thread groups of a block; they are what counts as its warps.
-    """
+    """Give each block a row, whose nonzeros its groups take in turn."""
     histogram = rows.histogram
     each, more = np.divmod(histogram.degrees, groups)
     # Of a row's groups, `more` have one nonzero above `each`.

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from accelviz.analysis.locality import Locality
 from accelviz.analysis.pattern import PatternMap, pattern_map
+from accelviz.card import describe
 from accelviz.graph import Graph
 from accelviz.ordering import DegreeHistogram
 from accelviz.plots.degrees import degree_histogram
@@ -46,7 +47,7 @@ def graph_card(graph: Graph) -> Figure:
     Figure
         Not known to pyplot, so it need not be closed. A graph that is made up says so in colour.
     """
-    card = graph.describe()
+    card = describe(graph)
     said = "; ".join(f"{label} {text}" for label, text in card.lines()[1:])
     alt = f"Card of {card.name}: {said}"
     figure = Page(alt=alt, figsize=(13, 4.4), layout="constrained", dpi=110)

@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--graphs", nargs="*", default=list(TABLE_ONE), help="names in Table I")
     options = parser.parse_args()
 
-    accelviz.load_graph("pubmed-twin").describe()  # compiles
+    accelviz.describe(accelviz.load_graph("pubmed-twin"))  # compiles
     made = []
     context = multiprocessing.get_context("spawn")
     for name in tqdm(options.graphs, leave=False, disable=None):
@@ -63,7 +63,7 @@ def facts(name: str) -> dict[str, Any]:
     graph = accelviz.load_graph(f"{name}-twin")
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _MIB
-    card = graph.describe()
+    card = accelviz.describe(graph)
     row_of = np.repeat(np.arange(graph.n_rows, dtype=np.int32), graph.degrees)
     return {
         "key": name,

@@ -37,7 +37,7 @@ def speedup_grid(
     table : DataFrame
         Results of one machine, with the columns of `records.COLUMNS`.
     baseline, strategy : str, optional
-        Whose time is divided by whose; see `analysis.comparison` for how to name a case. If not
+        Whose time is divided by whose; see `measure.comparison` for how to name a case. If not
         given: cuSPARSE, and `lane_groups` or else the first other strategy of the table. These
         count with the fastest setting of each graph and column count.
     state : {"warm", "cold"}
@@ -91,7 +91,7 @@ def limit_grid(
     table : DataFrame
         Results of one machine, with the columns of `records.COLUMNS`.
     strategy : str
-        A case, as `analysis.comparison` names them.
+        A case, as `measure.comparison` names them.
     state : {"warm", "cold"}
         Which times.
     called : str, optional

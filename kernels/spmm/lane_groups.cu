@@ -1,5 +1,5 @@
-// Our own SpMM, from Accel-GCN's block-level partition (kernels/accel_gcn.cu): Y = A X, fp32, rows
-// in ascending order of degree.
+// Our own SpMM, from Accel-GCN's block-level partition (kernels/spmm/accel_gcn.cu): Y = A X, fp32,
+// rows in ascending order of degree.
 //
 // As there, one int4 describes a block: rows of one degree, or a part of one row that is longer
 // than DEG_BOUND. What is done otherwise, each by a constant or a function of its own:

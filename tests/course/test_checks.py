@@ -19,6 +19,7 @@ from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, Parti
 from accelviz.executors import find_executor
 from accelviz.executors.emulator import build
 from accelviz.measure import features
+from accelviz.ordering import Permutation
 from accelviz.plans import Call, LaunchConfig, Plan, Strategy
 from accelviz.strategies import SPMM
 from accelviz.workload import Workload
@@ -384,6 +385,50 @@ def test_an_output_that_had_to_be_cleared_is_named(split, lineless, message):
         return
     with pytest.raises(AssertionError, match=message):
         checks.schemes.replays(names["Uncleared"](), {"toy": graph})
+
+
+class Sorted(Strategy):
+    """Sorts rows as A3 asks for it, with some fields of its plan replaced."""
+
+    operation = SPMM
+    name = "sorted"
+
+    def __init__(self, **wrong):
+        self.wrong = wrong
+
+    def build(self, graph, n_cols):
+        permutation = accelviz.degree_sort(graph)
+        walked, order = permutation.apply_to_pattern(graph.pattern)
+
+        def work(start, stop):
+            rows = np.arange(start * 4, min(stop * 4, graph.n_rows))
+            return Workload(
+                rows // 4, rows % 4, rows, walked.row_pointers[rows], walked.degrees[rows]
+            )
+
+        launch = LaunchConfig((-(-graph.n_rows // 4), 1, 1), 4)
+        made = Plan(graph.pattern, (Call(launch),), work, walked, permutation, order, clears=())
+        return dataclasses.replace(made, **self.wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({}, None),
+        ({"nonzero_order": None}, "nonzero_order is not the one"),
+        ({"nonzero_order": np.arange(6)}, "nonzero_order is not the one"),
+        ({"permutation": None}, "walked and nonzero_order are not to be given"),
+        ({"permutation": Permutation(np.array([2, 1, 0]))}, "row_pointers of walked are not"),
+        ({"workers_per_block": 8}, "blocks have 8 warps"),
+    ],
+)
+def test_rows_and_nonzeros_have_to_follow_the_permutation(wrong, message):
+    graph = hidden.graph_of([4, 0, 2], 5, np.random.default_rng(0), "toy")
+    if message is None:
+        checks.schemes.replays(Sorted(), {"toy": graph})
+        return
+    with pytest.raises(AssertionError, match=message):
+        checks.schemes.form(Sorted(**wrong), graph)
 
 
 def test_a_sweep_of_another_graph_is_named():

@@ -1,4 +1,7 @@
-"""Readers of graph files: to add one, write a function and put `@reader(".ending")` over it."""
+"""Readers of graph files: to add one, write a function and put `@reader(".ending")` over it.
+
+What is malformed is a GraphError, which names the file and, of text, the line.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,4 @@ from __future__ import annotations
 from accelviz.datasets.readers import edge_list, matrix_market, metis, npz
 from accelviz.datasets.readers.registry import READERS, read_file, reader
 
-__all__ = [
-    "READERS",
-    "edge_list",
-    "matrix_market",
-    "metis",
-    "npz",
-    "read_file",
-    "reader",
-]
+__all__ = ["READERS", "edge_list", "matrix_market", "metis", "npz", "read_file", "reader"]

@@ -182,6 +182,5 @@ class Layout:
             return f"the weight {shown(text)}", "a finite decimal number"
         with np.errstate(over="ignore", under="ignore"):
             finite = np.isfinite(np.float32(float(text)))
-        return (
-            None if finite else (f"the weight {shown(text)} is infinite in float32", "below 3e38")
-        )
+        problem = f"the weight {shown(text)} is infinite in float32"
+        return None if finite else (problem, "below 3e38")

@@ -14,14 +14,8 @@ import pandas as pd
 
 from accelviz.arrays import Floats
 from accelviz.datasets.convert import check_stated_size, from_edges, plausible_nodes
-from accelviz.datasets.readers.edge_lines import (
-    Layout,
-    NodeRange,
-    delimiter_of,
-    is_comment,
-    is_header,
-    split,
-)
+from accelviz.datasets.readers import edge_lines
+from accelviz.datasets.readers.edge_lines import Layout, NodeRange, is_comment
 from accelviz.datasets.readers.registry import reader
 from accelviz.datasets.readers.text import blocks, malformed, shown
 from accelviz.errors import ArgumentError, GraphError
@@ -57,8 +51,6 @@ def read_edge_list(
 
     Parameters
     ----------
-    path : Path
-    name, source : str
     base : {0, 1, "auto"}
         The number of the first node. "auto" takes 1 if no node 0 occurs; `source` says which.
     n_nodes : int, optional
@@ -73,15 +65,12 @@ def read_edge_list(
         Whether there is a weight in the third column. By default there is one if there are three
         columns; more columns need a decision: True takes the third, False ignores all after the
         second (so do it for timestamps).
-    progress : bool, optional
-        Show a progress bar: always, never, or (None) for large files in a terminal or notebook.
 
     Raises
     ------
     GraphError
-        Naming the line, where one is malformed; if there is no edge; or if the largest node is out
-        of proportion to the number of edges (see `plausible_nodes`) and neither `n_nodes` nor
-        `relabel` is given.
+        Also if there is no edge, or if the largest node is out of proportion to the number of edges
+        (see `plausible_nodes`) and neither `n_nodes` nor `relabel` is given.
     ArgumentError
         If `base` or `n_nodes` has another value than the above.
     """
@@ -132,20 +121,8 @@ def read_ogb(
     """Read the `edge.csv.gz` of a data set of one graph, as in `ogbn_arxiv/raw/edge.csv.gz`.
 
     Each line is `sender,receiver`, counted from 0. If `num-node-list.csv.gz` is in the same
-    folder, it gives the number of nodes. The graph has the data set's name, from its folder.
-
-    Parameters
-    ----------
-    path : Path
-    name, source : str
-    symmetric : bool, optional
-        As for `read_edge_list`; OGB lists undirected edges once.
-    progress : bool, optional
-
-    Raises
-    ------
-    GraphError
-        If there are several graphs; or naming the line, where one is malformed.
+    folder, it gives the number of nodes. The graph has the data set's name, from its folder. Its
+    option `symmetric` is that of `read_edge_list`; OGB lists undirected edges once.
     """
     folder = path.absolute().parent
     name = (folder.parent if folder.name == "raw" else folder).name or name
@@ -171,11 +148,6 @@ def read_tu(path: Path, *, name: str, source: str, progress: bool | None = None)
     Each line is `sender, receiver`, counted from 1 (the data sets list both directions). If
     `NAME_graph_indicator.txt`, with one line for each node, is in the same folder, it gives the
     number of nodes.
-
-    Raises
-    ------
-    GraphError
-        Naming the line, where one is malformed or has a node that does not exist.
     """
     indicator = path.with_name(f"{name}_graph_indicator.txt")
     n_nodes = len(_lines(indicator)) if indicator.is_file() else None
@@ -204,16 +176,12 @@ def _allowed(
         advice = f"0 to {high - 1}, or 1 to {high}" if past > low else f"{low} to {high}"
         return NodeRange(low, high, f"is too large for {n_nodes} nodes", advice)
     if most is not None and most < MAX_SIDE:
-        return NodeRange(
-            low,
-            most - 1 + past,
-            f"is out of proportion to the number of edges, which allows {most} nodes",
-            "relabel=True to number sparse nodes anew, or n_nodes if so many are meant",
-        )
+        reason = f"is out of proportion to the number of edges, which allows {most} nodes"
+        advice = "relabel=True to number sparse nodes anew, or n_nodes if so many are meant"
+        return NodeRange(low, most - 1 + past, reason, advice)
     high = MAX_SIDE - 1 + past
-    return NodeRange(
-        low, high, "does not fit in 32 bits", f"up to {high}; relabel=True numbers them anew"
-    )
+    advice = f"up to {high}; relabel=True numbers them anew"
+    return NodeRange(low, high, "does not fit in 32 bits", advice)
 
 
 def _collect(
@@ -229,7 +197,7 @@ def _collect(
                 if number == 1 and line.startswith(b"%%MatrixMarket"):
                     raise GraphError(str(path), "it is a MatrixMarket file", "the ending .mtx")
                 if line.strip(b" \t\n") and not is_comment(line):
-                    if header or not is_header(line):
+                    if header or not edge_lines.is_header(line):
                         layout = _layout(path, number, line.rstrip(b"\n"), weights, allowed)
                         first_line = number
                         break
@@ -251,16 +219,12 @@ def _layout(
     path: Path, number: int, line: bytes, weights: bool | None, allowed: NodeRange
 ) -> Layout:
     """Return the layout that the first line with an edge shows."""
-    delimiter = delimiter_of(line)
-    fields = split(line, delimiter)
+    delimiter = edge_lines.delimiter_of(line)
+    fields = edge_lines.split(line, delimiter)
     count = len(fields)
     if count > 3 and weights is None and fields[0].isdigit() and fields[1].isdigit():
-        raise malformed(
-            path,
-            number,
-            f"{count} columns in {shown(line)}",
-            "weights=True for weights in the third, or weights=False to ignore all but two",
-        )
+        expected = "weights=True for weights in the third, or weights=False to ignore all but two"
+        raise malformed(path, number, f"{count} columns in {shown(line)}", expected)
     columns = 3 if weights or (weights is None and count == 3) else 2
     more = weights is not None and count > columns
     return Layout(path, number, delimiter, columns, more, allowed)

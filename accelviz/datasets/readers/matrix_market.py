@@ -40,13 +40,8 @@ def read_matrix_market(
     """Read a MatrixMarket file: pattern, integer or real; general or symmetric.
 
     A symmetric file's other half is filled in. A dense ("array") file becomes sparse. Of an archive
-    of the SuiteSparse Matrix Collection (`NAME.tar.gz`), the matrix `NAME/NAME.mtx` is read.
-
-    Raises
-    ------
-    GraphError
-        If the file is malformed, naming the line where SciPy does; or if it states more rows or
-        entries than it can mean (see `plausible_nodes`).
+    of the SuiteSparse Matrix Collection (`NAME.tar.gz`), the matrix `NAME/NAME.mtx` is read. A file
+    that states more rows or entries than it can mean is refused (see `plausible_nodes`).
     """
     # SciPy and tarfile raise many kinds of errors for malformed text.
     with explained(path, "a valid MatrixMarket file"):
@@ -64,9 +59,7 @@ def read_matrix_market(
             if symmetry != "general":  # the lower triangle, without the diagonal if it is skew
                 listed = rows * (rows - 1 if symmetry == "skew-symmetric" else rows + 1) // 2
             with _opened(path, name, progress=False) as lines:
-                found = sum(
-                    1 for _, body in _checked(path, lines, kind) for _ in _LINE.finditer(body)
-                )
+                found = sum(len(_LINE.findall(body)) for _, body in _checked(path, lines, kind))
             # SciPy (1.17) overlooks that a symmetric array is too short, too long or not square.
             if found != listed or (symmetry != "general" and rows != columns):
                 expected = f"{listed}, for {rows} x {columns} {symmetry}"

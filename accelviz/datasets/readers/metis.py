@@ -31,13 +31,8 @@ def read_metis(path: Path, *, name: str, source: str, progress: bool | None = No
     The first line is `vertices edges [format [constraints]]`; the format's digits say whether there
     are vertex sizes, vertex weights and edge weights. Each further line is a vertex's neighbors,
     counted from 1, and is empty if it has none; lines that start with `%` are comments. Edge
-    weights become the matrix's values; sizes and weights of vertices are left out.
-
-    Raises
-    ------
-    GraphError
-        Naming the line, where one is malformed or lacks an edge's other end; or if the number of
-        lines or of edges is not what the first line says.
+    weights become the matrix's values; sizes and weights of vertices are left out. An edge whose
+    other end is missing is refused.
     """
     header, rows = None, []
     for first_line, block in blocks(path, progress):
@@ -53,26 +48,22 @@ def read_metis(path: Path, *, name: str, source: str, progress: bool | None = No
     if header is None:
         raise GraphError(str(path), "there is no first line `vertices edges`", "a METIS graph")
     if left:
-        raise GraphError(
-            str(path),
-            f"it ends after {header.vertices - left} of {header.vertices} vertices",
-            "a line for each vertex, an empty one if it has no neighbors",
-        )
+        problem = f"it ends after {header.vertices - left} of {header.vertices} vertices"
+        expected = "a line for each vertex, an empty one if it has no neighbors"
+        raise GraphError(str(path), problem, expected)
     counts = np.concatenate([part[0] for part in rows])
     weights = [part[2] for part in rows if part[2] is not None]
     row_pointers = np.concatenate([[0], np.cumsum(counts)])
     neighbors = np.concatenate([part[1] for part in rows])
     values = np.concatenate(weights) if weights else None
-    shape = (header.vertices, header.vertices)
-    graph = from_csr_arrays(row_pointers, neighbors, values, shape, name, source)
+    graph = from_csr_arrays(row_pointers, neighbors, values, [header.vertices] * 2, name, source)
     _check_symmetric(header, graph)
     listed = int(counts.sum())
     loops = int(graph.adjacency.diagonal().astype(bool).sum())
     # METIS knows no loops; where there are some, they may be counted once or twice.
     if header.edges not in (listed / 2, (listed + loops) / 2):
-        raise malformed(
-            path, header.line, f"{header.edges} edges", f"{listed / 2:g}, as there are in the file"
-        )
+        expected = f"{listed / 2:g}, as there are in the file"
+        raise malformed(path, header.line, f"{header.edges} edges", expected)
     return graph
 
 
@@ -101,9 +92,8 @@ def _header(path: Path, first_line: int, block: bytes) -> tuple[_Header | None, 
             continue
         fields = line.split()
         if not 2 <= len(fields) <= 4 or not all(re.fullmatch(rb"[0-9]{1,18}", f) for f in fields):
-            raise malformed(
-                path, number, shown(line.strip()), "vertices edges [format [constraints]]"
-            )
+            expected = "vertices edges [format [constraints]]"
+            raise malformed(path, number, shown(line.strip()), expected)
         vertices, edges = int(fields[0]), int(fields[1])
         if vertices > MAX_SIDE:
             raise malformed(path, number, f"{vertices} vertices", f"at most {MAX_SIDE}")
@@ -203,9 +193,6 @@ def _check_symmetric(header: _Header, graph: Graph) -> None:
         for number, line in enumerate(io.BytesIO(block), first_line)
         if number > header.line and not line.lstrip().startswith(b"%")
     )
-    raise malformed(
-        header.path,
-        next(itertools.islice(numbers, vertex, None)),
-        f"vertex {vertex + 1} lists {other + 1}, which does not list it likewise",
-        "each edge at both ends, with the same weight",
-    )
+    number = next(itertools.islice(numbers, vertex, None))
+    problem = f"vertex {vertex + 1} lists {other + 1}, which does not list it likewise"
+    raise malformed(header.path, number, problem, "each edge at both ends, with the same weight")

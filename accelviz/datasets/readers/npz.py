@@ -11,12 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from accelviz.datasets.convert import (
-    check_stated_size,
-    from_csr_arrays,
-    from_edge_index,
-    from_scipy,
-)
+from accelviz.datasets import convert
 from accelviz.datasets.readers.registry import reader
 from accelviz.datasets.readers.text import explained
 from accelviz.errors import GraphError
@@ -41,13 +36,7 @@ def read_npz(path: Path, *, name: str, source: str) -> Graph:
     - `src_li`, `dst_li` and `num_nodes`: GNNAdvisor's. Its rows are `src_li` and its columns
       `dst_li`, as GNNAdvisor builds its CSR.
 
-    Pickled content is never loaded.
-
-    Raises
-    ------
-    GraphError
-        If the file is not an archive of these arrays, is truncated, holds pickles, or claims to
-        hold more than it can.
+    Pickled content is never loaded, nor what claims to hold more than it can.
     """
     with explained(path, "a complete .npz of plain arrays"):
         with path.open("rb") as file:
@@ -67,8 +56,8 @@ def read_npz(path: Path, *, name: str, source: str) -> Graph:
         with np.load(path, allow_pickle=False) as found:
             if "format" in found and found["format"].item() not in (b"csr", "csr"):
                 rows, _ = _integers("shape", found["shape"], 2)
-                check_stated_size(rows, found["data"].size)
-                return from_scipy(sparse.load_npz(path), name, source)
+                convert.check_stated_size(rows, found["data"].size)
+                return convert.from_scipy(sparse.load_npz(path), name, source)
             fields = {key: found[key] for key in _MEMBERS & set(found)}
     if {"src_li", "dst_li", "num_nodes"} <= fields.keys() and "edge_index" not in fields:
         rows, columns = fields["src_li"], fields["dst_li"]
@@ -82,26 +71,17 @@ def read_npz(path: Path, *, name: str, source: str) -> Graph:
         return _from_edge_index(fields["edge_index"], n_nodes, name, source)
     missing = {"indptr", "indices", "shape"} - fields.keys()
     if missing:
-        raise GraphError(
-            str(path),
-            f"the archive lacks {', '.join(sorted(missing))}",
-            "what scipy.sparse.save_npz writes (indptr, indices, data, shape, format), or "
-            "edge_index, or GNNAdvisor's src_li, dst_li and num_nodes",
-        )
+        expected = "what scipy.sparse.save_npz writes (indptr, indices, data, shape, format), or "
+        expected += "edge_index, or GNNAdvisor's src_li, dst_li and num_nodes"
+        raise GraphError(str(path), f"the archive lacks {', '.join(sorted(missing))}", expected)
     shape = _integers("shape", fields["shape"], 2)
     data = fields.get("data")
-    return from_csr_arrays(fields["indptr"], fields["indices"], data, shape, name, source)
+    return convert.from_csr_arrays(fields["indptr"], fields["indices"], data, shape, name, source)
 
 
 @reader(".npy")
 def read_npy(path: Path, *, name: str, source: str) -> Graph:
-    """Read an `edge_index` of shape 2 x E that `numpy.save` wrote.
-
-    Raises
-    ------
-    GraphError
-        If the file is truncated, holds pickles or any other array.
-    """
+    """Read an `edge_index` of shape 2 x E that `numpy.save` wrote."""
     with explained(path, "what numpy.save writes"):
         with path.open("rb") as file:
             _check_array(file, path.stat().st_size)
@@ -114,20 +94,8 @@ def read_raw_csr(path: Path, *, name: str, source: str, n_cols: int | None = Non
     """Read a pair of files of little-endian int32: row pointers and column indices.
 
     Either of the two may be given (`X.graph.ptrdump` and `X.graph.edgedump`, or `X.new_indptr` and
-    `X.new_indices`); the other must be in the same folder. All values are one.
-
-    Parameters
-    ----------
-    path : Path
-    name, source : str
-    n_cols : int, optional
-        Number of columns; by default as many as rows.
-
-    Raises
-    ------
-    GraphError
-        If the other file is missing, a file's length is not a multiple of 4, or the arrays are
-        not a valid CSR matrix.
+    `X.new_indices`); the other must be in the same folder. All values are one. There are as many
+    columns as rows unless `n_cols` says otherwise.
     """
     pointers, indices = next(
         (path.with_name(path.name[: -len(ending)] + other) for other in pair)
@@ -145,7 +113,7 @@ def read_raw_csr(path: Path, *, name: str, source: str, n_cols: int | None = Non
         raise GraphError(str(pointers), "the file is empty", "at least one row pointer")
     n_rows = row_pointers.size - 1
     shape = (n_rows, n_rows if n_cols is None else n_cols)
-    return from_csr_arrays(row_pointers, column_indices, None, shape, name, source)
+    return convert.from_csr_arrays(row_pointers, column_indices, None, shape, name, source)
 
 
 def _integers(name: str, array: npt.NDArray[Any], count: int) -> list[int]:
@@ -157,8 +125,8 @@ def _integers(name: str, array: npt.NDArray[Any], count: int) -> list[int]:
 
 def _from_edge_index(edges: npt.NDArray[Any], n_nodes: int | None, name: str, source: str) -> Graph:
     if edges.ndim == 2 and edges.dtype.kind in "iu":
-        check_stated_size(n_nodes or int(edges.max(initial=0)) + 1, edges.shape[1])
-    return from_edge_index(edges, name, source, n_nodes)
+        convert.check_stated_size(n_nodes or int(edges.max(initial=0)) + 1, edges.shape[1])
+    return convert.from_edge_index(edges, name, source, n_nodes)
 
 
 def _check_array(file: IO[bytes], size: int) -> None:

@@ -20,7 +20,9 @@ READERS: dict[str, Reader] = {}
 def reader(*endings: str) -> Callable[[Reader], Reader]:
     """Register a function `(path, *, name, source, **options) -> Graph` for these endings.
 
-    Its further keyword-only arguments are options that `load_graph` passes on.
+    `name` and `source` are those of the graph. Its further keyword-only arguments are options that
+    `load_graph` passes on. All readers of text have the option `progress`, a bar: always, never, or
+    (None) for large files in a terminal or notebook.
     """
 
     def register(function: Reader) -> Reader:
@@ -39,21 +41,7 @@ def known_endings() -> str:
 
 
 def read_file(path: Path, **options: Any) -> Graph:
-    """Read a graph file with the reader that its ending asks for.
-
-    Parameters
-    ----------
-    path : Path
-    **options
-        Those of the reader.
-
-    Raises
-    ------
-    GraphError
-        If the file does not exist, has no reader, or is malformed.
-    ArgumentError
-        If the reader does not have the option.
-    """
+    """Read a graph file with the reader that its ending asks for, and the options of that."""
     lowered = path.name.lower()
     endings = [
         ending

@@ -47,11 +47,8 @@ def unpacked(path: Path, progress: bool | None = None) -> Iterator[Any]:
             else:
                 yield bz2.BZ2File(counted) if magic == b"BZh" else counted
         except (EOFError, OSError, zlib.error) as error:
-            raise GraphError(
-                str(path),
-                f"it cannot be unpacked: {error}",
-                "a complete file; it may be truncated, so copy or download it again",
-            ) from error
+            expected = "a complete file; it may be truncated, so copy or download it again"
+            raise GraphError(str(path), f"it cannot be unpacked: {error}", expected) from error
 
 
 def progress_bar(label: str, total: int, progress: bool | None) -> Any:
@@ -67,12 +64,8 @@ def progress_bar(label: str, total: int, progress: bool | None) -> Any:
 def blocks(path: Path, progress: bool | None = None) -> Iterator[tuple[int, bytes]]:
     r"""Yield a text file in blocks of whole lines, each with the number of its first line.
 
-    Every line end becomes `\n`; a UTF-8 mark at the start is dropped.
-
-    Raises
-    ------
-    GraphError
-        If the file is binary, UTF-16 or damaged, or has a line longer than `LONGEST_LINE`.
+    Every line end becomes `\n`; a UTF-8 mark at the start is dropped. What is binary, UTF-16 or
+    damaged, or has a line longer than `LONGEST_LINE`, is a GraphError.
     """
     with unpacked(path, progress) as stream:
         yield from blocks_of(stream, path)
@@ -96,9 +89,8 @@ def blocks_of(stream: Any, path: Path) -> Iterator[tuple[int, bytes]]:
         size += len(chunk) - cut
         if size > LONGEST_LINE:
             _clean(path, line, b"".join(held))
-            raise malformed(
-                path, line, f"it is longer than {LONGEST_LINE:,} bytes", "text in short lines"
-            )
+            problem = f"it is longer than {LONGEST_LINE:,} bytes"
+            raise malformed(path, line, problem, "text in short lines")
     if rest := b"".join(held):
         yield line, _clean(path, line, rest + b"\n")
 
@@ -107,12 +99,9 @@ def _clean(path: Path, line: int, text: bytes) -> bytes:
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if (where := text.find(b"\0")) >= 0:
-        raise malformed(
-            path,
-            line + text.count(b"\n", 0, where),
-            "a NUL byte, so the file is binary, or its encoding is not UTF-8",
-            "plain text, or text packed with gzip or bzip2",
-        )
+        problem = "a NUL byte, so the file is binary, or its encoding is not UTF-8"
+        expected = "plain text, or text packed with gzip or bzip2"
+        raise malformed(path, line + text.count(b"\n", 0, where), problem, expected)
     return text
 
 

@@ -41,35 +41,30 @@ def finished(row_pointers: Longs, column_indices: Ints, name: str, source: str, 
     Writes over both arrays.
     """
     n_rows = row_pointers.size - 1
-    distinct = np.concatenate([[0], np.cumsum(_sort_and_count(row_pointers, column_indices))])
-    nnz = int(distinct[-1])
-    if nnz < column_indices.size:
-        _close_up(row_pointers, distinct, column_indices)
+    _sort(row_pointers, column_indices)
+    nnz = _close_up(row_pointers, column_indices)
     ones = np.ones(nnz, dtype=np.float32)
-    return Graph(distinct, column_indices[:nnz], ones, (n_rows, n_rows), name, source, kind)
+    return Graph(row_pointers, column_indices[:nnz], ones, (n_rows, n_rows), name, source, kind)
 
 
 @numba.njit(cache=True, nogil=True, parallel=True)
-def _sort_and_count(row_pointers: Longs, column_indices: Ints) -> Longs:
-    """Sort each row, bring its distinct columns to its front, and count them."""
-    counts = np.zeros(row_pointers.size - 1, dtype=np.int64)
+def _sort(row_pointers: Longs, column_indices: Ints) -> None:
     for row in numba.prange(row_pointers.size - 1):
-        columns = column_indices[row_pointers[row] : row_pointers[row + 1]]
-        columns.sort()
-        kept = 0
-        for k in range(columns.size):
-            if k == 0 or columns[k] != columns[kept - 1]:
-                columns[kept] = columns[k]
-                kept += 1
-        counts[row] = kept
-    return counts
+        column_indices[row_pointers[row] : row_pointers[row + 1]].sort()
 
 
 @numba.njit(cache=True, nogil=True)
-def _close_up(row_pointers: Longs, distinct: Longs, column_indices: Ints) -> None:
-    for row in range(distinct.size - 1):
-        for k in range(distinct[row + 1] - distinct[row]):
-            column_indices[distinct[row] + k] = column_indices[row_pointers[row] + k]
+def _close_up(row_pointers: Longs, column_indices: Ints) -> int:
+    """Keep what is distinct in each sorted row, and return how much that is in all."""
+    kept = start = 0
+    for row in range(row_pointers.size - 1):
+        stop, first = row_pointers[row + 1], kept
+        for k in range(start, stop):
+            if kept == first or column_indices[k] != column_indices[kept - 1]:
+                column_indices[kept] = column_indices[k]
+                kept += 1
+        start, row_pointers[row + 1] = stop, kept
+    return kept
 
 
 def undirected_columns(layout: Layout, seed: int) -> tuple[Longs, Any] | None:
@@ -78,13 +73,8 @@ def undirected_columns(layout: Layout, seed: int) -> tuple[Longs, Any] | None:
     If the degrees add up to an odd number, one row gets a nonzero on the diagonal: it counts once,
     where any other edge counts twice.
 
-    Returns
-    -------
-    row_pointers : array of int64, shape (n + 1,)
-    column_indices : array of int32, shape (nnz,)
-        Unsorted inside a row.
-
-        Or None, if some pair could not be swapped: the degrees allow hardly any symmetric matrix.
+    Returns row pointers (int64, shape (n + 1,)) and column indices (int32, (nnz,), unsorted inside
+    a row). Or None, if some pair could not be swapped: the degrees allow hardly any such matrix.
     """
     row_pointers = np.concatenate([[0], np.cumsum(layout.degrees)])
     nnz = int(row_pointers[-1])
@@ -215,29 +205,16 @@ def directed_columns(layout: Layout, seed: int) -> tuple[Longs, Ints]:
     """Draw the columns of each row by popularity, from its community and from everywhere.
 
     A vertex is drawn as a column in proportion to its own degree plus one, so that rows without a
-    nonzero are drawn too. No row holds its own column, unless it holds all columns.
-
-    Returns
-    -------
-    row_pointers : array of int64, shape (n + 1,)
-    column_indices : array of int32, shape (nnz,)
-        Distinct and unsorted inside a row.
+    nonzero are drawn too. No row holds its own column, unless it holds all columns. Returns arrays
+    as `undirected_columns` does; the columns of a row are distinct.
     """
     row_pointers = np.concatenate([[0], np.cumsum(layout.degrees)])
     weight = layout.degrees[layout.members] + 1
     pool = np.repeat(layout.members, weight)
     pool_bounds = np.concatenate([[0], np.cumsum(weight)])[layout.bounds]
     column_indices = np.empty(row_pointers[-1], dtype=np.int32)
-    _draw(
-        stream(seed, "columns"),
-        row_pointers,
-        layout.local,
-        layout.members,
-        layout.bounds,
-        pool,
-        pool_bounds,
-        column_indices,
-    )
+    homes = (layout.local, layout.members, layout.bounds)
+    _draw(stream(seed, "columns"), row_pointers, *homes, pool, pool_bounds, column_indices)
     return row_pointers, column_indices
 
 

@@ -54,30 +54,24 @@ def default_sizes(n: int, nnz: int) -> tuple[int, int]:
 
 
 def lay_out(
-    degrees: Longs,
-    rows: Longs,
-    *,
-    locality: float,
-    sizes: tuple[int, int],
-    shuffled: bool,
-    seed: int,
+    degrees: Longs, rows: Longs, *, locality: float, sizes: tuple[int, int], order: str, seed: int
 ) -> Layout:
     """Put the rows of a degree histogram into communities, and give each a vertex id.
 
     `rows` says how many rows have each of the `degrees` (both int64, shape (k,)). `locality` is the
     share of a row's neighbors that should be in its community, 0 to 1. `sizes` are the smallest and
     the largest community; sizes s between them occur in proportion to s^-2. Vertex ids go from
-    community to community, unless they are `shuffled`.
+    community to community if `order` is "natural", and are at random if it is "shuffled".
     """
     n = int(rows.sum())
     bounds = _bounds(stream(seed, "sizes"), n, *sizes)
     each = np.repeat(degrees, rows)
     wanted = _rounded(stream(seed, "local"), each.astype(np.float64) * locality)
     built = np.diff(bounds)
-    largest_first, order = (np.argsort(-found, kind="stable") for found in (built, wanted))
-    slots = _deal(stream(seed, "slots"), bounds, largest_first, order, wanted)
+    largest_first, demanding = (np.argsort(-found, kind="stable") for found in (built, wanted))
+    slots = _deal(stream(seed, "slots"), bounds, largest_first, demanding, wanted)
     members = np.arange(n, dtype=np.int32)
-    if shuffled:
+    if order == "shuffled":
         shuffle(stream(seed, "ids"), members)
     by_vertex, local = np.empty(n, np.int64), np.empty(n, np.int64)
     by_vertex[members[slots]] = each

@@ -27,6 +27,7 @@ _EDGE_FACTOR = 16
 #: Pairs between two steps of the progress bar.
 _CHUNK = 1 << 23
 
+#: A model is one of these numbers and its parameters, an array of int64.
 _RMAT, _BLOCKS = 0, 1
 
 
@@ -80,13 +81,12 @@ def rmat(
     a, b, c = quadrants
     # Where nearly all edges are dropped, drawing another one instead would never end.
     if min(quadrants) < 0 or a + b + c > 1 or a < 0.01 or b + c < 0.01:
-        raise ArgumentError(
-            "quadrants", f"got {quadrants}", "shares of at most 1 together; a and b + c above 0.01"
-        )
+        expected = "shares of at most 1 together; a and b + c above 0.01"
+        raise ArgumentError("quadrants", f"got {quadrants}", expected)
     bounds = np.rint(np.cumsum(quadrants) * 2**16)
-    parameters = np.array([max(1, (n_nodes - 1).bit_length()), *bounds], dtype=np.int64)
+    model = np.array([_RMAT, max(1, (n_nodes - 1).bit_length()), *bounds], dtype=np.int64)
     source = f"R-MAT, {n_edges:,} edges drawn, quadrants {quadrants}, {order} order, seed {seed}"
-    return _made(_RMAT, parameters, n_edges, n_nodes, symmetric, order, seed, source)
+    return _made(model, n_edges, n_nodes, symmetric, order, seed, source)
 
 
 def stochastic_block(
@@ -112,11 +112,10 @@ def stochastic_block(
     within : float
         Share of the edges that stay inside a community, 0 to 1. Chance puts 1 / `n_blocks` of the
         others there too.
-    symmetric : bool
+    symmetric, seed
         As for `rmat`.
     order : {"natural", "shuffled"}
         `natural`: communities have contiguous ids.
-    seed : int
 
     Returns
     -------
@@ -141,23 +140,16 @@ def stochastic_block(
         raise ArgumentError("n_blocks", f"{n_blocks} of {n_nodes} nodes", "blocks of 2 or more")
     if not 0 <= within <= 1:
         raise ArgumentError("within", f"got {within}", "a share, 0 to 1")
-    parameters = np.array([n_blocks, round(within * 2**32)], dtype=np.int64)
+    model = np.array([_BLOCKS, n_blocks, round(within * 2**32)], dtype=np.int64)
     source = (
         f"stochastic block model, {n_edges:,} edges drawn, {n_blocks} blocks, "
         f"{within:g} within, {order} order, seed {seed}"
     )
-    return _made(_BLOCKS, parameters, n_edges, n_nodes, symmetric, order, seed, source)
+    return _made(model, n_edges, n_nodes, symmetric, order, seed, source)
 
 
 def _made(
-    model: int,
-    parameters: Longs,
-    n_edges: int,
-    n_nodes: int,
-    symmetric: bool,
-    order: str,
-    seed: int,
-    source: str,
+    model: Longs, n_edges: int, n_nodes: int, symmetric: bool, order: str, seed: int, source: str
 ) -> Graph:
     if n_edges < 0:
         raise ArgumentError("n_edges", f"got {n_edges}", "0 or more")
@@ -175,8 +167,7 @@ def _made(
         def draw_all(places: Longs, column_indices: Ints) -> None:
             for first in range(0, pairs, _CHUNK):
                 last = min(first + _CHUNK, pairs)
-                drawing = (model, parameters, start, ids, symmetric, first, last)
-                _draw(*drawing, places, column_indices)
+                _draw(model, start, ids, symmetric, first, last, places, column_indices)
                 bar.update(last - first)
 
         draw_all(places[1:], np.empty(0, dtype=np.int32))
@@ -185,40 +176,40 @@ def _made(
         draw_all(places, column_indices)
     # Each row's place is now the end of the row, where the next one begins.
     row_pointers = np.concatenate([[0], places[:-1]])
-    name = f"{('rmat', 'sbm')[model]}-{n_edges:.3g}".replace("+", "")
+    name = f"{('rmat', 'sbm')[model[0]]}-{n_edges:.3g}".replace("+", "")
     return finished(row_pointers, column_indices, name, source, "random")
 
 
 @numba.njit(cache=True, nogil=True)
-def _pair_at(model: int, parameters: Longs, start: np.uint64, n_nodes: int, index: int) -> Any:
+def _pair_at(model: Longs, start: np.uint64, n_nodes: int, index: int) -> Any:
     """Draw the pair number `index`: row and column, different from each other."""
     counter = mixed(start + np.uint64(index) * STEP)
     row = column = np.int64(0)
     while row == column or row >= n_nodes or column >= n_nodes:
         counter += STEP
         word = mixed(counter)
-        if model == _RMAT:
+        if model[0] == _RMAT:
             row = column = np.int64(0)
-            for level in range(parameters[0]):
+            for level in range(model[1]):
                 if level % 4 == 0 and level > 0:
                     counter += STEP
                     word = mixed(counter)
                 draw = np.int64(word & np.uint64(0xFFFF))
                 word >>= np.uint64(16)
-                lower = draw >= parameters[2]
-                right = (draw >= parameters[1] and not lower) or draw >= parameters[3]
+                lower = draw >= model[3]
+                right = (draw >= model[2] and not lower) or draw >= model[4]
                 row = 2 * row + lower
                 column = 2 * column + right
         else:
-            stays = np.int64(word >> np.uint64(32)) < parameters[1]
+            stays = np.int64(word >> np.uint64(32)) < model[2]
             counter += STEP
             row = np.int64(mixed(counter) % np.uint64(n_nodes))
             counter += STEP
             other = mixed(counter)
             if stays:
-                block = row * parameters[0] // n_nodes
-                low = -((-block * n_nodes) // parameters[0])
-                high = -((-(block + 1) * n_nodes) // parameters[0])
+                block = row * model[1] // n_nodes
+                low = -((-block * n_nodes) // model[1])
+                high = -((-(block + 1) * n_nodes) // model[1])
                 column = low + np.int64(other % np.uint64(high - low))
             else:
                 column = np.int64(other % np.uint64(n_nodes))
@@ -227,8 +218,7 @@ def _pair_at(model: int, parameters: Longs, start: np.uint64, n_nodes: int, inde
 
 @numba.njit(cache=True, nogil=True)
 def _draw(
-    model: int,
-    parameters: Longs,
+    model: Longs,
     start: np.uint64,
     ids: Ints,
     symmetric: bool,
@@ -242,7 +232,7 @@ def _draw(
     Only moves the places, which counts the nonzeros of each row, if `column_indices` is empty.
     """
     for index in range(first, last):
-        row, column = _pair_at(model, parameters, start, ids.size, index)
+        row, column = _pair_at(model, start, ids.size, index)
         row, column = ids[row], ids[column]
         for _ in range(1 + symmetric):
             if column_indices.size:

@@ -86,11 +86,9 @@ def twin(
         name, histogram, pieces = entry.name, entry.histogram(), entry.pieces
         source = f"made up with the degrees of {name} (Accel-GCN, Table I)"
         if not entry.exact:
+            fitted = "degrees fitted to the nodes, edges and maximum degree"
+            source = "APPROXIMATE: " + source.replace("the degrees", fitted)
             kind, name = "approximate twin", f"{name}-approximate"
-            source = (
-                f"APPROXIMATE: made up with degrees fitted to the nodes, edges and maximum degree "
-                f"of {entry.name} (Accel-GCN, Table I)"
-            )
         symmetric = not entry.directed if symmetric is None else symmetric
     elif isinstance(of, Graph):
         if of.shape[0] != of.shape[1]:
@@ -108,8 +106,8 @@ def twin(
     if degrees.max(initial=0) > n:
         raise GraphError("of", f"a degree of {degrees.max()} in {n} rows", f"at most {n}")
     share = locality if locality is not None else LOCALITY if pieces is None else 1.0
-    sizes, shuffled = pieces or default_sizes(n, nnz), order == "shuffled"
-    layout = lay_out(degrees, rows, locality=share, sizes=sizes, shuffled=shuffled, seed=seed)
+    sizes = pieces or default_sizes(n, nnz)
+    layout = lay_out(degrees, rows, locality=share, sizes=sizes, order=order, seed=seed)
     drawn = undirected_columns(layout, seed) if symmetric else None
     if symmetric and drawn is None and must_fit:
         raise GraphError("of", "no symmetric graph with these degrees was found", "symmetric=False")
@@ -126,13 +124,11 @@ def _checked_histogram(of: Any) -> Histogram:
     try:
         pairs = sorted((int(degree), int(rows)) for degree, rows in dict(of).items())
     except (TypeError, ValueError):
-        raise GraphError(
-            "of", f"got a {type(of).__name__}", "a name, a graph or a mapping {degree: rows}"
-        ) from None
+        expected = "a name, a graph or a mapping {degree: rows}"
+        raise GraphError("of", f"got a {type(of).__name__}", expected) from None
     table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     degrees, rows = table.T
     if table.min(initial=0) < 0 or rows.sum() > MAX_SIDE:
-        raise GraphError(
-            "of", "a negative entry, or too many rows", f"counts from 0, at most {MAX_SIDE} rows"
-        )
+        expected = f"counts from 0, at most {MAX_SIDE} rows"
+        raise GraphError("of", "a negative entry, or too many rows", expected)
     return degrees[rows > 0], rows[rows > 0]

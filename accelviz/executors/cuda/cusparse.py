@@ -8,8 +8,7 @@ import importlib.util
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,32 +35,22 @@ def why_not() -> str | None:
     return None
 
 
-@dataclass(eq=False)
-class _Algorithm:
+class _Algorithm(NamedTuple):
     """One way to compute on one matrix: its descriptors, in the library's order, and workspace."""
 
     name: str
     number: int
     descriptors: tuple[Any, ...]
-    workspace: Any = None
-    preprocess_seconds: float | None = None
+    workspace: Any
+    preprocess_seconds: float | None
 
 
 class CusparseCall:
     """A function of cuSPARSE on one matrix, with everything described and allocated beforehand.
 
-    Parameters
-    ----------
-    plan : Plan
-    inputs, outputs : dict of arrays
-        On the GPU, for the trials; each later call brings its own.
-
-    Attributes
-    ----------
-    setup_seconds : dict of str to float
-        Preprocessing, and the search for the fastest algorithm where that was asked for.
-    variant : str
-        The algorithm in use, and whether it was preprocessed.
+    `inputs` and `outputs`, on the GPU, are for the trials; each call brings its own.
+    `setup_seconds` are those of preprocessing and, where it was asked for, of the search for the
+    fastest algorithm. `variant` is the algorithm in use, and whether it was preprocessed.
     """
 
     def __init__(self, plan: Plan, inputs: Arrays, outputs: Arrays) -> None:
@@ -72,7 +61,7 @@ class CusparseCall:
         self._lib: Any = cusparse
         self._cupy = import_cupy()
         self._lock = threading.Lock()
-        self._n_cols, self._sizes = plan.n_cols, plan.sizes
+        self._n_cols = plan.n_cols
         self._shape, self._nnz = plan.pattern.shape, plan.pattern.nnz
         self._destroy: list[Callable[[], None]] = []
         self.setup_seconds: dict[str, float] = {}
@@ -87,13 +76,13 @@ class CusparseCall:
         self._columns = on_device(plan.pattern.column_indices).astype(index, copy=False)
         self._pointers = on_device(plan.pattern.row_pointers).astype(index)
         self._rows: Any = None
-        self._describe({**inputs, **outputs})
-        self._point_to({**inputs, **outputs})
+        self._trial = {**inputs, **outputs}
+        self._places: list[tuple[Callable[[int, int], None], int, str]] = []
+        self._describe()
         chosen, preprocess = library.algorithm, library.preprocess
-        if chosen == FASTEST:
-            self._algorithm = self._fastest(preprocess)
-        else:
-            self._algorithm = self._made(chosen, preprocess)
+        fastest = chosen == FASTEST
+        self._algorithm = self._fastest(preprocess) if fastest else self._made(chosen, preprocess)
+        del self._trial
         self.variant = self._algorithm.name
         if self._algorithm.preprocess_seconds is not None:
             self.variant += ", preprocessed"
@@ -109,106 +98,98 @@ class CusparseCall:
                     operands[name].data.memset_async(0, operands[name].nbytes)
             return
         with self._lock:
-            self._point_to(operands)
+            for point, matrix, name in self._places:
+                point(matrix, operands[name].data.ptr)
             self._lib.set_stream(self._handle, self._cupy.cuda.get_current_stream().ptr)
             self._work(self._algorithm)
 
-    # What the functions differ in.
+    # What the functions differ in: results, algorithms, the dense matrices, the descriptors of an
+    # algorithm in the library's order, and what sizes the workspace, preprocesses and computes.
     outputs: tuple[str, ...]
     algorithms: dict[str, int]
 
-    def _describe(self, operands: Arrays) -> None:
-        """Describe the dense matrices."""
-        raise NotImplementedError
-
-    def _point_to(self, operands: Arrays) -> None:
-        """Say where the operands lie."""
+    def _describe(self) -> None:
         raise NotImplementedError
 
     def _arguments(self, name: str) -> tuple[Any, ...]:
-        """Return the descriptors of an algorithm in the library's order."""
         raise NotImplementedError
 
     def _functions(self) -> tuple[Any, Any, Any]:
-        """Return the library's functions that size the workspace, preprocess, and compute."""
         raise NotImplementedError
 
-    def _dense(self, rows: int, columns: int, order: int, like: Any) -> int:
+    def _dense(self, name: str, rows: int, columns: int, order: int = _ROW) -> int:
+        """Describe an operand as a matrix; each call says where it lies then."""
         leading = columns if order == _ROW else rows
-        made: int = self._lib.create_dn_mat(rows, columns, leading, like.data.ptr, _R_32F, order)
+        place = self._trial[name].data.ptr
+        made: int = self._lib.create_dn_mat(rows, columns, leading, place, _R_32F, order)
         self._destroy.append(functools.partial(self._lib.destroy_dn_mat, made))
+        self._places.append((self._lib.dn_mat_set_values, made, name))
         return made
 
-    def _csr(self, values: Any) -> int:
-        place = self._pointers.data.ptr, self._columns.data.ptr, values.data.ptr
-        kinds = self._index, self._index, _BASE, _R_32F
-        made: int = self._lib.create_csr(*self._shape, self._nnz, *place, *kinds)
+    def _sparse(self, name: str, layout: str = "csr") -> int:
+        """Describe the pattern with an operand as its values."""
+        kinds: tuple[Any, ...] = (self._index, _BASE, _R_32F)
+        create, rows = self._lib.create_coo, self._pointers
+        if layout == "csr":
+            create, kinds = self._lib.create_csr, (self._index, *kinds)
+        else:
+            rows = self._coo_rows()
+        place = rows.data.ptr, self._columns.data.ptr, self._trial[name].data.ptr
+        made: int = create(*self._shape, self._nnz, *place, *kinds)
         self._destroy.append(functools.partial(self._lib.destroy_sp_mat, made))
+        self._places.append((self._lib.sp_mat_set_values, made, name))
         return made
 
-    def _coo(self, values: Any) -> int:
+    def _coo_rows(self) -> Any:
         start = time.perf_counter()
         cupy = self._cupy
         places = cupy.arange(self._nnz, dtype=self._columns.dtype)
         rows = cupy.searchsorted(self._pointers, places, side="right") - 1
         cupy.cuda.Device().synchronize()
         self._rows = rows.astype(self._columns.dtype), time.perf_counter() - start
-        place = self._rows[0].data.ptr, self._columns.data.ptr, values.data.ptr
-        kinds = self._index, _BASE, _R_32F
-        made: int = self._lib.create_coo(*self._shape, self._nnz, *place, *kinds)
-        self._destroy.append(functools.partial(self._lib.destroy_sp_mat, made))
-        return made
+        return self._rows[0]
 
     def _made(self, name: str, preprocess: bool) -> _Algorithm:
-        """Size the workspace of an algorithm and let it preprocess.
-
-        Raises
-        ------
-        KernelError
-            If cuSPARSE does not have it for this matrix.
-        """
-        made = _Algorithm(name, self.algorithms[name], self._arguments(name))
+        """Size the workspace of an algorithm and let it preprocess."""
+        number, descriptors = self.algorithms[name], self._arguments(name)
         size_of, prepare, _ = self._functions()
-        call = (self._handle, *made.descriptors, _R_32F, made.number)
+        call = (self._handle, *descriptors, _R_32F, number)
         try:
             size = size_of(*call)
         except self._lib.cuSPARSEError as error:
             raise KernelError("cusparse", f"{name} does not take this matrix: {error}") from error
-        made.workspace = self._cupy.empty(max(size, 1), np.uint8)
+        workspace, seconds = self._cupy.empty(max(size, 1), np.uint8), None
         if preprocess:
             device = self._cupy.cuda.Device()
             self._lib.set_stream(self._handle, self._cupy.cuda.get_current_stream().ptr)
             device.synchronize()
             start = time.perf_counter()
             with contextlib.suppress(self._lib.cuSPARSEError):  # not every algorithm has it
-                prepare(*call, made.workspace.data.ptr)
+                prepare(*call, workspace.data.ptr)
                 device.synchronize()
-                made.preprocess_seconds = time.perf_counter() - start
-        return made
+                seconds = time.perf_counter() - start
+        return _Algorithm(name, number, descriptors, workspace, seconds)
 
     def _work(self, algorithm: _Algorithm) -> None:
-        _, _, compute = self._functions()
-        workspace = algorithm.workspace.data.ptr
-        compute(self._handle, *algorithm.descriptors, _R_32F, algorithm.number, workspace)
+        _, number, descriptors, workspace, _ = algorithm
+        self._functions()[2](self._handle, *descriptors, _R_32F, number, workspace.data.ptr)
 
     def _fastest(self, preprocess: bool) -> _Algorithm:
         """Time every algorithm on this matrix and keep the one with the smallest median."""
         start = time.perf_counter()
         self._lib.set_stream(self._handle, self._cupy.cuda.get_current_stream().ptr)
-        medians: list[tuple[float, int, _Algorithm]] = []
-        for place, name in enumerate(self.algorithms):
-            try:
+        medians: list[tuple[float, _Algorithm]] = []
+        for name in self.algorithms:
+            with contextlib.suppress(Exception):  # not for this matrix, or no memory for it
                 made = self._made(name, preprocess)
                 work = functools.partial(self._work, made)
                 times = event_seconds(work, _TRIAL_RUNS, _TRIAL_WARMUP)
-            except Exception:  # not for this matrix, or no memory for its workspace
-                continue
-            medians.append((float(np.median(times)), place, made))
+                medians.append((float(np.median(times)), made))
         if not medians:
             names = ", ".join(self.algorithms)
             raise KernelError("cusparse", f"none of {names} takes this matrix")
         self.setup_seconds["choice of algorithm"] = time.perf_counter() - start
-        return min(medians)[2]
+        return min(medians, key=lambda each: each[0])[1]
 
     def __del__(self) -> None:
         # At interpreter exit the library may be gone already.
@@ -228,23 +209,15 @@ class SpmmCall(CusparseCall):
         blocked = ("BLOCKED_ELL_ALG1", "BSR_ALG1")
         return {a.name.lower(): int(a) for a in self._lib.SpMMAlg if a.name not in blocked}
 
-    def _describe(self, operands: Arrays) -> None:
-        self._x = self._dense(self._shape[1], self._n_cols, _ROW, operands["X"])
-        self._y = self._dense(self._shape[0], self._n_cols, _ROW, operands["Y"])
+    def _describe(self) -> None:
+        self._x = self._dense("X", self._shape[1], self._n_cols)
+        self._y = self._dense("Y", self._shape[0], self._n_cols)
         self._matrices: dict[str, int] = {}
-        self._example = operands["values"]
-
-    def _point_to(self, operands: Arrays) -> None:
-        self._lib.dn_mat_set_values(self._x, operands["X"].data.ptr)
-        self._lib.dn_mat_set_values(self._y, operands["Y"].data.ptr)
-        for matrix in self._matrices.values():
-            self._lib.sp_mat_set_values(matrix, operands["values"].data.ptr)
 
     def _arguments(self, name: str) -> tuple[Any, ...]:
         layout = "coo" if name.startswith("coo") else "csr"
         if layout not in self._matrices:
-            describe = self._coo if layout == "coo" else self._csr
-            self._matrices[layout] = describe(self._example)
+            self._matrices[layout] = self._sparse("values", layout)
         matrix, one, zero = self._matrices[layout], _ONE.ctypes.data, _ZERO.ctypes.data
         return _PLAIN, _PLAIN, one, matrix, self._x, zero, self._y
 
@@ -258,20 +231,14 @@ class SddmmCall(CusparseCall):
     outputs = ("scores",)
     algorithms = {"transposed": 0, "column_major": 0}  # noqa: RUF012
 
-    def _describe(self, operands: Arrays) -> None:
+    def _describe(self) -> None:
         rows, senders = self._shape
-        self._u = self._dense(rows, self._n_cols, _ROW, operands["U"])
+        self._u = self._dense("U", rows, self._n_cols)
         self._v = {
-            "transposed": self._dense(senders, self._n_cols, _ROW, operands["V"]),
-            "column_major": self._dense(self._n_cols, senders, _COLUMN, operands["V"]),
+            "transposed": self._dense("V", senders, self._n_cols),
+            "column_major": self._dense("V", self._n_cols, senders, _COLUMN),
         }
-        self._scores = self._csr(operands["scores"])
-
-    def _point_to(self, operands: Arrays) -> None:
-        self._lib.dn_mat_set_values(self._u, operands["U"].data.ptr)
-        for v in self._v.values():
-            self._lib.dn_mat_set_values(v, operands["V"].data.ptr)
-        self._lib.sp_mat_set_values(self._scores, operands["scores"].data.ptr)
+        self._scores = self._sparse("scores")
 
     def _arguments(self, name: str) -> tuple[Any, ...]:
         way = _TRANSPOSED if name == "transposed" else _PLAIN
@@ -288,9 +255,4 @@ class SddmmCall(CusparseCall):
 
 
 #: What to call, by operation.
-CALLS = {"spmm": SpmmCall, "sddmm": SddmmCall}
-
-
-def library_call(plan: Plan, inputs: Arrays, outputs: Arrays) -> CusparseCall:
-    """Return the function of the plan's operation, ready to be called."""
-    return CALLS[plan.operation.name](plan, inputs, outputs)
+CALLS: dict[str, type[CusparseCall]] = {"spmm": SpmmCall, "sddmm": SddmmCall}

@@ -24,7 +24,7 @@ from accelviz.workload import Workload
 def device_pattern(matrix: Any) -> tuple[Pattern, Any] | None:
     """Return the pattern and the values of a matrix of `cupyx.scipy.sparse`, both on the GPU.
 
-    Only its sizes are checked, not what is in it. None for anything that does not lie there.
+    Only its sizes are checked, not its content. Anything that is not on the GPU gives None.
     """
     if not (hasattr(matrix, "tocsr") and is_device_array(getattr(matrix, "data", None))):
         return None
@@ -47,16 +47,14 @@ def device_plan(pattern: Pattern, n_cols: int, **parameters: Any) -> Plan:
     ----------
     pattern : Pattern
         Of CuPy arrays, as `device_pattern` and `uploaded` give it.
-    n_cols : int
-        Columns of the features.
-    **parameters
-        Those of the strategy.
+    n_cols, **parameters
+        As of `plan`.
 
     Returns
     -------
     Plan
-        The one that `plan` makes of the same matrix on the host, except that its arrays are on the
-        GPU, and that its runs have to bring `values`.
+        As `plan` makes it on the host, but with its arrays on the GPU. Its runs have to bring
+        `values`.
 
     Raises
     ------
@@ -89,17 +87,14 @@ class DevicePlanner(LaneGroups):
 
 
 def transposed(pattern: Pattern) -> tuple[Pattern, Any]:
-    """Turn every edge of a pattern on the GPU round, there; see `Graph.transposed`.
+    """Turn every edge of a pattern on the GPU round, there, by a stable sort; O(nonzeros).
 
     Returns
     -------
     Pattern
+        See `Graph.transposed`.
     CuPy array of int64, shape (nnz,)
         Nonzero `k` of the result is that nonzero of `pattern`.
-
-    Notes
-    -----
-    A stable sort by column, which is a radix sort: O(nonzeros) for 32-bit columns.
     """
     cupy = import_cupy()
     n_rows, n_columns = pattern.shape

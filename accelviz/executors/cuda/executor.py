@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -11,17 +12,11 @@ import numpy.typing as npt
 
 from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.executors.base import Arrays, Operands, is_device_array, kernels_of, no_kernel
-from accelviz.executors.cuda import cusparse
+from accelviz.executors.cuda import cusparse, state
 from accelviz.executors.cuda.arrays import gathered, on_device
 from accelviz.executors.cuda.compiler import compile_options, loaded_module
-from accelviz.executors.cuda.state import (
-    ask_nvidia_smi,
-    gpu_state,
-    import_cupy,
-    nvrtc_version,
-    one_line,
-)
-from accelviz.executors.cuda.timing import CudaLimits, event_seconds
+from accelviz.executors.cuda.state import gpu_state, import_cupy
+from accelviz.executors.cuda.timing import CudaLimits, event_seconds, positive
 from accelviz.plans import Call, LibraryCall, Plan
 from accelviz.plans.launch import STATIC_SHARED_BYTES
 from accelviz.plans.storage import stored
@@ -38,9 +33,9 @@ class CudaExecutor:
 
     def why_not(self, plan: Plan | None = None) -> str | None:
         """Say why there is no usable GPU, or nothing to run on it, or None."""
-        state = gpu_state()
-        if not state.ready:
-            return f"{state.detail}. {state.fix}"
+        found = gpu_state()
+        if not found.ready:
+            return f"{found.detail}. {found.fix}"
         if plan is None:
             return None
         if isinstance(plan.calls[0], LibraryCall):
@@ -53,8 +48,8 @@ class CudaExecutor:
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
         return {
             "hardware": properties["name"].decode(),
-            "driver": ask_nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader"),
-            "cuda": nvrtc_version(cupy),
+            "driver": state.ask_nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader"),
+            "cuda": state.nvrtc_version(cupy),
             "cupy": cupy.__version__,
         }
 
@@ -67,18 +62,11 @@ class CudaExecutor:
         return CudaLimits()
 
     def prepare(self, plan: Plan) -> CudaPlan:
-        """Compile the plan's kernel and put its arrays on the GPU, or describe them to the library.
+        """Compile the plan's kernels and put its arrays on the GPU, or describe them to a library.
 
-        Raises
-        ------
-        DeviceUnavailable
-            If there is no usable GPU, or the plan has neither kernel nor library.
-        KernelError
-            If a kernel does not compile.
+        See `Executor`.
         """
-        state = gpu_state()
-        if not state.ready:
-            raise DeviceUnavailable("device 'cuda'", state.detail, state.fix)
+        gpu_state().require("device 'cuda'")
         return CudaPlan(plan)
 
 
@@ -107,21 +95,13 @@ class KernelLaunch:
         """Queue the kernel."""
         if self._empty:
             return
-        known = self._arguments
-        arguments = [known[name] if name in known else operands[name] for name in self._names]
+        known = {**operands, **self._arguments}
+        arguments = [known[name] for name in self._names]
         self.function(*self._launch, arguments, shared_mem=self._shared)
 
 
 class CudaPlan:
-    """A plan on the GPU, ready to run.
-
-    Attributes
-    ----------
-    setup_seconds : mapping of str to float
-        What a library did beforehand, beside the plan's own preprocessing.
-    variant : str
-        What a library chose.
-    """
+    """A plan on the GPU, ready to run; a library has its own `setup_seconds` and `variant`."""
 
     def __init__(self, plan: Plan, *options: str) -> None:
         self._cupy = import_cupy()
@@ -134,7 +114,8 @@ class CudaPlan:
         with self._errors():
             if isinstance(plan.calls[0], LibraryCall):
                 trial = self.placed(trial_operands(plan, self._cupy))
-                made = cusparse.library_call(plan, self.inputs(trial), self._operands.outputs())
+                library = cusparse.CALLS[plan.operation.name]
+                made = library(plan, self.inputs(trial), self._operands.outputs())
                 self.setup_seconds, self.variant = made.setup_seconds, made.variant
                 self.calls = (made,)
             else:
@@ -144,10 +125,7 @@ class CudaPlan:
     def placed(self, operands: Mapping[str, Any]) -> Arrays:
         """Return the inputs on the GPU; see `ReadyPlan`."""
         with self._errors():
-            there = {
-                name: array if array is None or is_device_array(array) else on_device(array)
-                for name, array in operands.items()
-            }
+            there = {n: a if is_device_array(a) else on_device(a) for n, a in operands.items()}
             return self._operands.inputs(there)
 
     def outputs(self) -> Arrays:
@@ -161,9 +139,7 @@ class CudaPlan:
         found, storage = known.walked(known.inputs(operands)), known.storage
         for each in known.operation.inputs:
             if each.gathered:
-                array = stored(found[each.name], storage, self._cupy)
-                # Kernels may read and write by vectors; a caller's view can begin anywhere.
-                found[each.name] = array if _aligned(array) else array.copy()
+                found[each.name] = _aligned(stored(found[each.name], storage, self._cupy))
         return found
 
     def queue(self, inputs: Arrays, outputs: Arrays) -> None:
@@ -179,10 +155,8 @@ class CudaPlan:
         """Return scratch buffers that no launch on another stream uses."""
         stream = self._cupy.cuda.get_current_stream().ptr
         if stream not in self._scratch:
-            self._scratch[stream] = {
-                name: self._cupy.zeros(size, dtype)
-                for name, (size, dtype) in self._scratch_sizes.items()
-            }
+            sizes = self._scratch_sizes.items()
+            self._scratch[stream] = {name: self._cupy.zeros(*size) for name, size in sizes}
         return self._scratch[stream]
 
     def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
@@ -193,7 +167,7 @@ class CudaPlan:
             inputs = self.inputs(self.placed(operands))
             if not on_host:
                 outputs = self._operands.outputs(out, inputs)
-                aligned = {n: a if _aligned(a) else a.copy() for n, a in outputs.items()}
+                aligned = {name: _aligned(array) for name, array in outputs.items()}
                 self.queue(inputs, aligned)
                 for name, array in outputs.items():
                     if array is not aligned[name]:
@@ -207,12 +181,7 @@ class CudaPlan:
             return {name: outputs[name].get(out=array) for name, array in host.items()}
 
     def seconds(
-        self,
-        operands: Mapping[str, Any],
-        repeats: int = 20,
-        warmup: int = 3,
-        *,
-        cold: bool = False,
+        self, operands: Mapping[str, Any], repeats: int = 20, warmup: int = 3, *, cold: bool = False
     ) -> npt.NDArray[np.float64]:
         """Time runs by CUDA events; see `ReadyPlan`."""
         with self._errors():
@@ -229,24 +198,18 @@ class CudaPlan:
         except cupy.cuda.compiler.CompileException as error:
             raise KernelError(name, f"its kernel does not compile:\n{error}") from error
         except cupy.cuda.memory.OutOfMemoryError as error:
-            raise DeviceUnavailable(
-                "device 'cuda'",
-                f"{one_line(error)} for {about}",
-                "use fewer columns at a time, or device='cpu'",
-            ) from error
+            problem, fix = f"{state.one_line(error)} for {about}", "use fewer columns at a time"
+            raise DeviceUnavailable("device 'cuda'", problem, f"{fix}, or device='cpu'") from error
         except (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError) as error:
             raise KernelError(name, f"it failed on the GPU: {error}") from error
 
 
-def _aligned(array: Any) -> bool:
-    return bool(array.data.ptr % VECTOR_BYTES == 0)
+def _aligned(array: Any) -> Any:
+    """Return an array or a copy of it: kernels move vectors, and a view can begin anywhere."""
+    return array.copy() if array.data.ptr % VECTOR_BYTES else array
 
 
 def trial_operands(plan: Plan, cupy: Any) -> Arrays:
-    """Return dense inputs to choose an algorithm with; zeros could take less time than data."""
-    found = {}
-    for each in plan.operation.dense:
-        shape = each.shape(plan.sizes)
-        size = int(np.prod(shape))
-        found[each.name] = cupy.arange(1, size + 1, dtype=np.float32).reshape(shape)
-    return found
+    """Return dense inputs to choose an algorithm with."""
+    shapes = {each.name: each.shape(plan.sizes) for each in plan.operation.dense}
+    return {name: positive(cupy, math.prod(s)).reshape(s) for name, s in shapes.items()}

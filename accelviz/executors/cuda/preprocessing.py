@@ -17,7 +17,8 @@ from accelviz.errors import ArgumentError, PartitionError
 from accelviz.executors.cuda.compiler import compile_options, loaded_module
 from accelviz.executors.cuda.state import import_cupy
 from accelviz.graph import Pattern
-from accelviz.partition.block_level import FIELD_BITS, BlockSetting
+from accelviz.partition.block4 import FIELD_BITS
+from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import MOST_NONZEROS, LanePartition
 from accelviz.plans import KernelSpec
 from accelviz.plans.launch import WARP_SIZE
@@ -91,11 +92,8 @@ def queue(
     """Queue the work of `preprocess` on the current stream; what is returned waits for it."""
     cupy = import_cupy()
     row_pointers, column_indices = pattern.row_pointers, pattern.column_indices
-    for name, array, dtype in (
-        ("row_pointers", row_pointers, np.int64),
-        ("column_indices", column_indices, np.int32),
-    ):
-        _check_array(name, array, dtype, cupy)
+    _check_array("row_pointers", row_pointers, np.int64, cupy)
+    _check_array("column_indices", column_indices, np.int32, cupy)
     n_rows, nnz = pattern.n_rows, pattern.nnz
     if row_pointers.size != n_rows + 1:
         what = f"{row_pointers.size} for {n_rows} rows"
@@ -116,24 +114,13 @@ def queue(
     state, *spare = (first + 4 * offset for offset in accumulate(sizes[:-1], initial=0))
     partition, copy = _functions(record_steps)
     setting = (groups.max_block_warps, groups.max_warp_nzs, short_nzs, block_order == "place")
-    partition(
-        (grid,),
-        (BLOCK_THREADS,),
-        (
-            *(row_pointers, np.int32(n_rows), *map(np.int32, setting)),
-            *(state, output_rows, metadata, *spare),
-        ),
-    )
+    scalars = map(np.int32, (n_rows, *setting))
+    arguments = (row_pointers, *scalars, state, output_rows, metadata, *spare)
+    partition((grid,), (BLOCK_THREADS,), arguments)
     if nnz:
         copies = min(sms * _COPY_BLOCKS, -(-len(metadata) * WARP_SIZE // BLOCK_THREADS))
-        copy(
-            (copies,),
-            (BLOCK_THREADS,),
-            (
-                *(state, metadata, output_rows, row_pointers, column_indices),
-                *(columns, order, np.int32(groups.deg_bound)),
-            ),
-        )
+        sources = (state, metadata, output_rows, row_pointers, column_indices)
+        copy((copies,), (BLOCK_THREADS,), (*sources, columns, order, np.int32(groups.deg_bound)))
 
     def finish() -> LanePartition:
         blocks, cut_blocks = work[BLOCKS].get().tolist()
@@ -166,13 +153,8 @@ def _largest_ratio(groups: BlockSetting) -> int:
 
 def spec(entry: str, *, record_steps: bool = False) -> KernelSpec:
     """Return the kernel `partition` or `copy_nonzeros`."""
-    defines = {
-        "BLOCK_THREADS": BLOCK_THREADS,
-        "DIGIT_BITS": DIGIT_BITS,
-        "INFO_FIELD_BITS": FIELD_BITS,
-    }
-    if record_steps:
-        defines["RECORD_STEPS"] = 1
+    defines = {"BLOCK_THREADS": BLOCK_THREADS, "DIGIT_BITS": DIGIT_BITS}
+    defines |= {"INFO_FIELD_BITS": FIELD_BITS, **({"RECORD_STEPS": 1} if record_steps else {})}
     return KernelSpec("spmm/preprocess.cu", entry, defines, PARAMETERS[entry])
 
 
@@ -204,9 +186,8 @@ def _functions(record_steps: bool) -> tuple[Any, Any]:
 def _cooperative(record_steps: bool) -> Any:
     """Return the module whose launches need all of their blocks on the GPU at once."""
     made = spec("partition", record_steps=record_steps)
-    return import_cupy().RawModule(
-        code=made.source(), options=compile_options(made), enable_cooperative_groups=True
-    )
+    options = {"options": compile_options(made), "enable_cooperative_groups": True}
+    return import_cupy().RawModule(code=made.source(), **options)
 
 
 @functools.cache
@@ -216,16 +197,9 @@ def _multiprocessors(device: int) -> int:
 
 
 def _check_array(name: str, array: Any, dtype: Any, cupy: Any) -> None:
-    right = (
-        isinstance(array, cupy.ndarray)
-        and array.dtype == dtype
-        and array.ndim == 1
-        and array.flags.c_contiguous
-    )
-    if not right:
-        raise ArgumentError(
-            name,
-            f"a {type(array).__name__} of {getattr(array, 'dtype', None)}, shape "
-            f"{getattr(array, 'shape', None)}",
-            f"a contiguous 1-D CuPy array of {np.dtype(dtype).name}",
-        )
+    right = isinstance(array, cupy.ndarray) and array.dtype == dtype and array.ndim == 1
+    if not (right and array.flags.c_contiguous):
+        shape, found = getattr(array, "shape", None), getattr(array, "dtype", None)
+        what = f"a {type(array).__name__} of {found}, shape {shape}"
+        wanted = f"a contiguous 1-D CuPy array of {np.dtype(dtype).name}"
+        raise ArgumentError(name, what, wanted)

@@ -11,9 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from accelviz.errors import DeviceUnavailable
+
 NO_PACKAGE, NO_DRIVER, NO_TOOLKIT, READY = "no package", "no driver", "no toolkit", "ready"
 
 _INSTALL = "run `make install CUDA={0}` in a checkout, or `pip install 'accelviz[cuda{0}]'`"
+
+_NO_GPU = (
+    "nothing to do without an NVIDIA GPU: device='cpu' does everything but time a GPU. "
+    "With one, install its driver"
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,11 @@ class GpuState:
         """Whether kernels can run."""
         return self.state == READY
 
+    def require(self, what: str) -> None:
+        """Raise DeviceUnavailable, of `what`, unless kernels can run."""
+        if not self.ready:
+            raise DeviceUnavailable(what, self.detail, self.fix)
+
 
 @functools.cache
 def gpu_state() -> GpuState:
@@ -60,30 +72,24 @@ def diagnose(import_cupy: Callable[[], Any], driver_version: Callable[[], str | 
         cupy = import_cupy()
     except Exception as error:  # a broken installation can raise anything on import
         return _without_package(error, driver_version())
+    about = f"CuPy {cupy.__version__}"
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except Exception as error:
-        return _without_driver(cupy, error, driver_version())
+        detail = f"{about} is installed but finds no usable GPU: {one_line(error)}"
+        return _without_driver(detail, driver_version())
     if count == 0:
         return GpuState(NO_DRIVER, "the driver lists no GPU", "check that nvidia-smi shows one")
     try:
         version = nvrtc_version(cupy)
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
     except Exception as error:
+        detail = f"{about} sees a GPU but no NVRTC to compile with: {one_line(error)}"
         major = cupy.cuda.runtime.runtimeGetVersion() // 1000
-        return GpuState(
-            NO_TOOLKIT,
-            f"CuPy {cupy.__version__} sees a GPU but no NVRTC to compile with: {one_line(error)}",
-            f"pip install 'cupy-cuda{major}x[ctk]'",
-        )
-    name = properties["name"].decode()
-    capability = f"{properties['major']}.{properties['minor']}"
-    memory = properties["totalGlobalMem"] / 2**30
-    return GpuState(
-        READY,
-        f"{name}, compute capability {capability}, {memory:.0f} GiB, CuPy {cupy.__version__}, "
-        f"NVRTC {version}",
-    )
+        return GpuState(NO_TOOLKIT, detail, f"pip install 'cupy-cuda{major}x[ctk]'")
+    name, memory = properties["name"].decode(), properties["totalGlobalMem"] / 2**30
+    capability = f"compute capability {properties['major']}.{properties['minor']}"
+    return GpuState(READY, f"{name}, {capability}, {memory:.0f} GiB, {about}, NVRTC {version}")
 
 
 def _without_package(error: Exception, driver: str | None) -> GpuState:
@@ -92,31 +98,18 @@ def _without_package(error: Exception, driver: str | None) -> GpuState:
     missing = isinstance(error, ModuleNotFoundError)
     found = "CuPy is not installed" if missing else f"CuPy does not import: {one_line(error)}"
     if driver is None:
-        return GpuState(
-            NO_PACKAGE,
-            f"{found}, and nvidia-smi finds no NVIDIA driver",
-            "nothing to do without an NVIDIA GPU: device='cpu' does everything but time a GPU. "
-            f"With one, install its driver, then {_INSTALL.format(13)}",
-        )
-    major = 13 if int(driver.partition(".")[0]) >= 13 else 12
-    return GpuState(
-        NO_PACKAGE, f"{found}; the driver supports CUDA {driver}", _INSTALL.format(major)
-    )
+        fix = f"{_NO_GPU}, then {_INSTALL.format(13)}"
+        return GpuState(NO_PACKAGE, f"{found}, and nvidia-smi finds no NVIDIA driver", fix)
+    fix = _INSTALL.format(13 if int(driver.partition(".")[0]) >= 13 else 12)
+    return GpuState(NO_PACKAGE, f"{found}; the driver supports CUDA {driver}", fix)
 
 
-def _without_driver(cupy: Any, error: Exception, driver: str | None) -> GpuState:
-    detail = f"CuPy {cupy.__version__} is installed but finds no usable GPU: {one_line(error)}"
+def _without_driver(detail: str, driver: str | None) -> GpuState:
     if driver is None:
-        return GpuState(
-            NO_DRIVER,
-            detail,
-            "nothing to do without an NVIDIA GPU: device='cpu' does everything but time a GPU. "
-            "With one, install its driver and check that nvidia-smi lists it",
-        )
+        return GpuState(NO_DRIVER, detail, f"{_NO_GPU} and check that nvidia-smi lists it")
     if driver.startswith("12."):
-        return GpuState(
-            NO_DRIVER, f"{detail}; the driver supports CUDA {driver} only", _INSTALL.format(12)
-        )
+        detail += f"; the driver supports CUDA {driver} only"
+        return GpuState(NO_DRIVER, detail, _INSTALL.format(12))
     return GpuState(NO_DRIVER, detail, "check that nvidia-smi lists a GPU and restart")
 
 

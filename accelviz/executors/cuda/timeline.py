@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.errors import KernelError
 from accelviz.executors.base import kernels_of
 from accelviz.executors.cuda.executor import CudaPlan, KernelLaunch
 from accelviz.executors.cuda.state import gpu_state, import_cupy
@@ -58,9 +58,7 @@ def trace_gpu(plan: Plan, *dense: Any, values: Any = None) -> pd.DataFrame:
     Of a plan of several calls, the first one's warps are recorded. The recording build has a few
     instructions more at the start and the end of each warp; time it by `benchmark`, not by this.
     """
-    state = gpu_state()
-    if not state.ready:
-        raise DeviceUnavailable("trace_gpu", state.detail, state.fix)
+    gpu_state().require("trace_gpu")
     spec = kernels_of(plan, "cuda")[0].kernel
     assert spec is not None
     if MARK not in spec.source():
@@ -84,38 +82,22 @@ def trace_gpu(plan: Plan, *dense: Any, values: Any = None) -> pd.DataFrame:
         recording.queue(inputs, outputs)
     on_gpu.set(times.view(np.uint8))
     recording.queue(inputs, outputs)
-    times = on_gpu.get().view(_WARP_TIME)
-    attributes = _device_attributes(cupy, launch, plan)
-    return _table(times, plan, attributes)
+    held = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
+        launch.function.kernel.ptr, plan.launch.block[0], plan.launch.dynamic_shared_bytes
+    )
+    sms = cupy.cuda.Device().attributes["MultiProcessorCount"]
+    table = _table(on_gpu.get().view(_WARP_TIME), plan)
+    table.attrs |= {"sms": int(sms), "blocks_per_sm": int(held)}
+    return table
 
 
-def _table(times: Any, plan: Plan, attributes: dict[str, int]) -> pd.DataFrame:
+def _table(times: Any, plan: Plan) -> pd.DataFrame:
     block, warp = np.divmod(np.arange(times.size), max(plan.launch.warps_per_block, 1))
     tile, block = np.divmod(block, max(plan.launch.grid[0], 1))
     first = times["start"].min(initial=np.iinfo(np.uint64).max)
     start, stop = ((times[name] - first).astype(np.int64) for name in ("start", "stop"))
-    table = pd.DataFrame(
-        {
-            "tile": tile,
-            "block": block,
-            "warp": warp,
-            "sm": times["sm"].astype(np.int64),
-            "start_ns": start,
-            "stop_ns": stop,
-        }
-    )
+    columns = {"tile": tile, "block": block, "warp": warp, "sm": times["sm"].astype(np.int64)}
+    table = pd.DataFrame({**columns, "start_ns": start, "stop_ns": stop})
     moments = np.unique(np.concatenate([start, stop]))
-    table.attrs = {
-        **attributes,
-        "step_ns": int(np.diff(moments).min(initial=np.iinfo(np.int64).max)),
-    }
+    table.attrs["step_ns"] = int(np.diff(moments).min(initial=np.iinfo(np.int64).max))
     return table
-
-
-def _device_attributes(cupy: Any, launch: KernelLaunch, plan: Plan) -> dict[str, int]:
-    device = cupy.cuda.Device()
-    occupancy = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor
-    held = occupancy(
-        launch.function.kernel.ptr, plan.launch.block[0], plan.launch.dynamic_shared_bytes
-    )
-    return {"sms": int(device.attributes["MultiProcessorCount"]), "blocks_per_sm": int(held)}

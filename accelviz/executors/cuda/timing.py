@@ -17,8 +17,7 @@ from accelviz.plans import KernelSpec
 _LOADS_IN_FLIGHT = 8
 _GATHER_THREADS = 256
 #: Bytes that one gather measurement reads, and one copy measurement copies.
-_GATHER_BYTES = 1 << 30
-_COPY_BYTES = 1 << 30
+_GATHER_BYTES = _COPY_BYTES = 1 << 30
 _VECTOR_FLOATS, _VECTOR_BYTES = 4, 16
 _REPEATS, _WARMUP = 11, 3
 #: The host needs less than this to queue one run; the GPU pauses so long for each.
@@ -69,21 +68,13 @@ def event_seconds(
 
 
 class CudaLimits:
-    """What the current device can do, measured now; see `Limits`.
-
-    Attributes
-    ----------
-    launch_seconds : float
-        One launch of an empty kernel.
-    copy_bandwidth : float
-        Bytes per second of a large device-to-device copy, read plus written.
-    """
+    """What the current device can do, measured now; see `Limits`."""
 
     def __init__(self) -> None:
         cupy = import_cupy()
         nothing = _machine("nothing")
         self.launch_seconds = _median(lambda: nothing((1,), (32,), ()))
-        source = _positive(cupy, _COPY_BYTES // 4)
+        source = positive(cupy, _COPY_BYTES // 4)
         target = cupy.empty_like(source)
         seconds = _median(lambda: target.data.copy_from_device_async(source.data, _COPY_BYTES))
         self.copy_bandwidth = 2 * _COPY_BYTES / seconds
@@ -91,26 +82,22 @@ class CudaLimits:
     def gather_bandwidth(self, rows: int, n_cols: int) -> float:
         """Measure how fast uniformly random whole rows of a matrix can be read, bytes per second.
 
-        Parameters
-        ----------
-        rows, n_cols : int
-            Shape of the float32 matrix; a row is rounded up to whole 16-byte vectors.
+        The matrix is float32, rows x n_cols; a row is rounded up to whole 16-byte vectors.
         """
         cupy = import_cupy()
         vectors = -(-n_cols // _VECTOR_FLOATS)
-        X = _positive(cupy, max(rows, 1) * vectors * _VECTOR_FLOATS)
+        X = positive(cupy, max(rows, 1) * vectors * _VECTOR_FLOATS)
         sink = cupy.zeros(1, np.float32)
-        gathers = max(_GATHER_BYTES // (vectors * _VECTOR_BYTES), 1)
-        gathers = -(-gathers // _LOADS_IN_FLIGHT) * _LOADS_IN_FLIGHT
-        threads = gathers // _LOADS_IN_FLIGHT * vectors
-        grid = (-(-threads // _GATHER_THREADS),)
+        times = -(-max(_GATHER_BYTES // (vectors * _VECTOR_BYTES), 1) // _LOADS_IN_FLIGHT)
+        gathers = times * _LOADS_IN_FLIGHT
+        grid = (-(-times * vectors // _GATHER_THREADS),)
         arguments = (X, sink, np.uint32(max(rows, 1)), np.int32(vectors), np.uint32(gathers))
         gather = _machine("gather")
         seconds = _median(lambda: gather(grid, (_GATHER_THREADS,), arguments))
         return gathers * vectors * _VECTOR_BYTES / seconds
 
 
-def _positive(cupy: Any, size: int) -> Any:
+def positive(cupy: Any, size: int) -> Any:
     """Return positive float32 that are not all alike, as zeros can take less time than data."""
     return cupy.arange(1, size + 1, dtype=np.float32)
 

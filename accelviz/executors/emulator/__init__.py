@@ -1,7 +1,5 @@
 """The emulator: runs the CUDA kernels themselves on a host without a GPU, checked and traced."""
 
-from __future__ import annotations
-
 from accelviz.executors.emulator.executor import EmulatorExecutor, EmulatorPlan, emulate
 from accelviz.executors.emulator.trace import trace
 

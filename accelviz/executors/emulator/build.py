@@ -23,12 +23,8 @@ HOST_SOURCES = Path(__file__).resolve().parent / "host"
 _COMMON = ("-std=c++17", "-g1", "-fPIC", "-fvisibility=hidden", f"-I{HOST_SOURCES}")
 #: -O1 keeps loads and stores as the source has them, in the source's order.
 _KERNEL = (
-    "-O1",
-    "-fno-exceptions",
-    "-fno-strict-aliasing",
-    "-fno-omit-frame-pointer",
-    "-Wno-unknown-pragmas",
-    "-Wno-attributes",
+    *("-O1", "-fno-exceptions", "-fno-strict-aliasing", "-fno-omit-frame-pointer"),
+    *("-Wno-unknown-pragmas", "-Wno-attributes"),
 )
 _CHECKED = ("-fsanitize=thread", "-fsanitize-coverage=trace-pc")
 #: Basic blocks that stay in the source's order let lanes of a traced warp meet at the right place.
@@ -39,15 +35,7 @@ _CHECKED_CLANG = ("-mllvm", "-tsan-instrument-read-before-write=1")
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C++ compiler that was found and works.
-
-    Attributes
-    ----------
-    command : tuple of str
-        What to call.
-    version : str
-        Its first line of `--version`.
-    """
+    """A C++ compiler that works: how it is called, and its first line of `--version`."""
 
     command: tuple[str, ...]
     version: str
@@ -78,8 +66,7 @@ def find_compiler() -> Compiler | None:
             )
         except (OSError, subprocess.SubprocessError):
             continue
-        version = (answer.stdout or answer.stderr).splitlines()
-        return Compiler(tuple(command), version[0] if version else "")
+        return Compiler(tuple(command), (answer.stdout or answer.stderr).partition("\n")[0])
     return None
 
 
@@ -87,27 +74,17 @@ def why_not() -> str | None:
     """Say in one sentence why kernels cannot be emulated here, or None if they can."""
     if sys.platform == "win32":
         return "kernels are emulated on Linux and macOS only"
-    if find_compiler() is None:
-        return (
-            "no C++ compiler was found to emulate kernels with; install one (such as g++), name it "
-            "in $CXX, or run `pip install ziglang`"
-        )
-    return None
+    missing = (
+        "no C++ compiler was found to emulate kernels with; install one (such as g++), name it in "
+        "$CXX, or run `pip install ziglang`"
+    )
+    return missing if find_compiler() is None else None
 
 
 def build(spec: KernelSpec, *, checked: bool) -> Path:
     """Compile a kernel with the emulator's runtime into a library, or take it from the cache.
 
-    Parameters
-    ----------
-    spec : KernelSpec
-    checked : bool
-        Let each load and store be checked and traced; without, the kernel runs at full speed.
-
-    Returns
-    -------
-    Path
-        The library.
+    Only with `checked` are loads and stores checked and traced. Returns the library's path.
 
     Raises
     ------
@@ -116,8 +93,7 @@ def build(spec: KernelSpec, *, checked: bool) -> Path:
     KernelError
         If the kernel does not exist or does not compile; the message holds the compiler's.
     """
-    compiler = find_compiler()
-    if compiler is None:
+    if (compiler := find_compiler()) is None:
         raise DeviceUnavailable("device 'emulator'", "no C++ compiler", why_not() or "")
     source = (
         '#include "cuda_on_host.h"\n'
@@ -129,17 +105,23 @@ def build(spec: KernelSpec, *, checked: bool) -> Path:
     options += [f"-D{name}={value}" for name, value in spec.defines.items()]
     if checked:
         options += [*_CHECKED, *(_CHECKED_CLANG if compiler.is_clang else _CHECKED_GCC)]
-    folder = _folder()
-    path = folder / f"{spec.entry}-{_digest(compiler, options, source)}.so"
+    path = _folder() / f"{spec.entry}-{_digest(compiler, options, source)}.so"
     if not path.exists():
         with tempfile.TemporaryDirectory() as scratch:
-            kernel = Path(scratch) / "kernel.cpp"
+            kernel, made = Path(scratch) / "kernel.cpp", Path(scratch) / "kernel.o"
             kernel.write_text(source, "utf-8")
-            object_file = kernel.with_suffix(".o")
-            _run(compiler, [*options, "-c", str(kernel), "-o", str(object_file)], spec)
+            _run(compiler, [*options, "-c", kernel, "-o", made], spec.file)
             with written_whole(path) as temporary:
-                link = ["-shared", "-o", str(temporary), str(object_file), str(_runtime(compiler))]
-                _run(compiler, [*link, "-ldl"] if sys.platform == "linux" else link, spec)
+                loader = ["-ldl"] if sys.platform == "linux" else []
+                link: list[str | Path] = [
+                    "-shared",
+                    "-o",
+                    temporary,
+                    made,
+                    _runtime(compiler),
+                    *loader,
+                ]
+                _run(compiler, link, spec.file)
     return path
 
 
@@ -148,12 +130,9 @@ def _runtime(compiler: Compiler) -> Path:
     options = [*_COMMON, "-O2", "-DNDEBUG"]
     path = _folder() / f"runtime-{_digest(compiler, options, '')}.o"
     if not path.exists():
+        source = HOST_SOURCES / "runtime.cpp"
         with written_whole(path) as temporary:
-            _run(
-                compiler,
-                [*options, "-c", str(HOST_SOURCES / "runtime.cpp"), "-o", str(temporary)],
-                None,
-            )
+            _run(compiler, [*options, "-c", source, "-o", temporary], "the emulator's runtime")
     return path
 
 
@@ -176,12 +155,9 @@ def _folder() -> Path:
     return folder
 
 
-def _run(compiler: Compiler, options: Sequence[str], spec: KernelSpec | None) -> None:
-    answer = subprocess.run(
-        [*compiler.command, *options], capture_output=True, text=True, check=False
-    )
+def _run(compiler: Compiler, options: Sequence[str | Path], what: str) -> None:
+    command = [*compiler.command, *options]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode:
-        what = spec.file if spec else "the emulator's runtime"
-        raise KernelError(
-            what, f"it does not compile for the emulator:\n{answer.stderr.strip()[-4000:]}"
-        )
+        log = answer.stderr.strip()[-4000:]
+        raise KernelError(what, f"it does not compile for the emulator:\n{log}")

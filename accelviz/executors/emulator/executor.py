@@ -4,32 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
-from accelviz.executors.base import (
-    Arrays,
-    Operands,
-    kernels_of,
-    no_kernel,
-    refuse_device_arrays,
-    seconds_on_host,
-)
+from accelviz.executors.base import Arrays, HostExecutor, HostPlan, kernels_of, no_kernel
 from accelviz.executors.emulator import build
-from accelviz.executors.emulator.library import Known, Library, guarded, load
+from accelviz.executors.emulator.library import Known, Library, load
 from accelviz.executors.emulator.problems import kernel_error
-from accelviz.executors.emulator.symbols import line_table
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan
+from accelviz.executors.emulator.symbols import line_of
+from accelviz.plans import KernelSpec, LaunchConfig, Plan
 from accelviz.plans.storage import stored
 
 #: Elements of a result whose every access can be checked; each takes 60 bytes.
 MAX_ELEMENTS = 1 << 25
 
 
-class EmulatorExecutor:
+class EmulatorExecutor(HostExecutor):
     """Runs kernels compiled for the host, and finds their mistakes.
 
     Parameters
@@ -56,156 +50,90 @@ class EmulatorExecutor:
     def hardware(self) -> dict[str, str]:
         """Name the compiler that stands in for a GPU."""
         compiler = build.find_compiler()
-        name = f"emulator, {compiler.version}" if compiler else "emulator"
-        return {"hardware": name, "driver": "", "cuda": "", "cupy": ""}
-
-    def to_device(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the array itself."""
-        return array
-
-    def limits(self) -> None:
-        """Return None: an emulator's time says nothing."""
+        return self._named(f"emulator, {compiler.version}" if compiler else "emulator")
 
     def prepare(self, plan: Plan) -> EmulatorPlan:
-        """Compile the plan's kernels for the host.
-
-        Raises
-        ------
-        DeviceUnavailable
-            If there is no C++ compiler, or the plan has no kernel.
-        KernelError
-            If a kernel does not compile.
-        """
+        """Compile the plan's kernels for the host; see `Executor`."""
         problem = build.why_not()
         if problem is not None:
             raise DeviceUnavailable("device 'emulator'", problem, "device='cpu', which needs none")
-        refuse_device_arrays(plan)
         return EmulatorPlan(plan, seed=self.seed, checked=self.checked)
 
 
-class EmulatorPlan:
-    """A plan with its kernels compiled for the host.
-
-    Attributes
-    ----------
-    known : list of Known
-        What the kernel of the last run touched.
-    """
-
-    variant = ""
+class EmulatorPlan(HostPlan):
+    """A plan with its kernels compiled for the host; `known` is what the last of them touched."""
 
     def __init__(self, plan: Plan, *, seed: int, checked: bool) -> None:
-        self.setup_seconds: Mapping[str, float] = {}
+        super().__init__(plan)
         self.seed = seed
         self.checked = checked
         self.calls = kernels_of(plan, "emulator")
-        specs = map(_spec, self.calls)
-        self.libraries = tuple(load(build.build(spec, checked=checked)) for spec in specs)
+        self.specs = tuple(call.kernel for call in self.calls if call.kernel)  # each has one
+        self.libraries = tuple(load(build.build(spec, checked=checked)) for spec in self.specs)
         self.known: list[Known] = []
-        self._operands = Operands(plan)
         self._scratch = plan.scratch
         self._arguments: dict[str, Known | np.generic] = {
-            name: known_array(name, array) if isinstance(array, np.ndarray) else array
+            name: Known.copied(name, array) if isinstance(array, np.ndarray) else array
             for name, array in plan.arrays.items()
         }
-
-    def placed(self, operands: Mapping[str, Any]) -> Arrays:
-        """Return the inputs as float32; see `ReadyPlan`."""
-        return self._operands.inputs(operands)
-
-    def outputs(self) -> Arrays:
-        """Return new outputs; see `ReadyPlan`."""
-        return self._operands.outputs()
 
     def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
         """Run the kernels on outputs that hold what they should find there; see `ReadyPlan`.
 
-        Raises
-        ------
-        KernelError
-            If a kernel does something that is wrong on a GPU, naming source line, block, thread
-            and address.
+        A KernelError names the source line, block, thread and address of what is wrong on a GPU.
         """
         inputs = self.placed(operands)
         outputs = self._operands.outputs(out, inputs)
         memory = self.memory(inputs, outputs)
-        for number, call in enumerate(self.calls):
+        for number, spec in enumerate(self.specs):
             self.launch(number, memory)
-            for name in _spec(call).arguments:  # a later call may read what this one has written
+            for name in spec.arguments:  # a later call may read what this one has written
                 if isinstance(known := memory[name], Known):
                     memory[name] = replace(known, initialised=True)
         for name in self._scratch:
-            known = memory[name]
-            if isinstance(known, Known) and known.data.any():
-                raise KernelError(
-                    _spec(self.calls[-1]).entry,
-                    f"it leaves scratch {name!r} other than zero, as it found it",
-                    "clear what was used before the kernel ends",
-                )
+            if np.any(memory[name].data):
+                what = f"it leaves scratch {name!r} other than zero, as it found it"
+                fix = "clear what was used before the kernel ends"
+                raise KernelError(self.specs[-1].entry, what, fix)
         for name, array in outputs.items():
             array[...] = memory[name].data
         return outputs
 
     def memory(self, inputs: Arrays, outputs: Arrays) -> dict[str, Known | np.generic]:
-        """Put everything that kernels may touch where they find it, outputs cleared if asked.
-
-        Runs that are parts of one launch share it.
-        """
+        """Put all that kernels may touch where they find it; parts of one launch share it."""
         given = self._operands.walked(inputs)
         found = dict(self._arguments)
         for each in self._operands.operation.inputs:
-            array = given[each.name]
-            array = stored(array, self._operands.storage) if each.gathered else array
-            found[each.name] = known_array(each.name, array)
+            storage = self._operands.storage if each.gathered else "float32"
+            found[each.name] = Known.copied(each.name, stored(given[each.name], storage))
         for name, array in outputs.items():
             if self.checked and array.size > MAX_ELEMENTS:
-                raise ArgumentError(
-                    "graph",
-                    f"a result of {array.size:,} elements",
-                    f"at most {MAX_ELEMENTS:,}, as the emulator keeps a record of each; a smaller "
-                    "graph, or device='cpu'",
-                )
+                most = f"at most {MAX_ELEMENTS:,}, as the emulator keeps a record of each"
+                right = f"{most}; a smaller graph, or device='cpu'"
+                raise ArgumentError("graph", f"a result of {array.size:,} elements", right)
             cleared = name in self._operands.cleared
-            made = known_array(name, array, writable=True, initialised=cleared)
+            made = Known.copied(name, array, writable=True, initialised=cleared)
             if cleared:
                 made.data[...] = 0
             found[name] = made
         for name, (size, dtype) in self._scratch.items():
-            found[name] = known_array(name, np.zeros(size, dtype), writable=True)
+            found[name] = Known.copied(name, np.zeros(size, dtype), writable=True)
         return found
 
     def launch(self, number: int, memory: dict[str, Known | np.generic], **options: Any) -> None:
         """Run the kernel of one of the plan's calls, or some blocks of it."""
-        call = self.calls[number]
-        spec = _spec(call)
-        if 0 in call.launch.grid:
-            return
-        self.known = run_checked(
-            self.libraries[number],
-            spec,
-            call.launch,
-            [memory[name] for name in spec.arguments],
-            seed=self.seed,
-            checked=self.checked,
-            **options,
-        )
+        spec, launch = self.specs[number], self.calls[number].launch
+        if 0 not in launch.grid:
+            arguments = [memory[name] for name in spec.arguments]
+            options |= {"seed": self.seed, "checked": self.checked}
+            self.known = run_checked(self.libraries[number], spec, launch, arguments, **options)
 
     def seconds(
-        self,
-        operands: Mapping[str, Any],
-        repeats: int = 3,
-        warmup: int = 1,
-        *,
-        cold: bool = False,
+        self, operands: Mapping[str, Any], repeats: int = 3, warmup: int = 1, *, cold: bool = False
     ) -> npt.NDArray[np.float64]:
         """Time runs by the host's clock, which says nothing about a GPU; see `ReadyPlan`."""
         inputs, outputs = self.placed(operands), self.outputs()
-        return seconds_on_host(lambda: self.run(inputs, outputs), repeats, warmup, cold=cold)
-
-
-def _spec(call: Call) -> KernelSpec:
-    assert call.kernel is not None  # as kernels_of has seen
-    return call.kernel
+        return self._timed(lambda: self.run(inputs, outputs), repeats, warmup, cold=cold)
 
 
 def emulate(
@@ -249,13 +177,12 @@ def emulate(
         argument = arguments[name]
         if isinstance(argument, np.ndarray):
             writable, initialised = name in outputs, name not in unwritten
-            given[name] = known_array(name, argument, writable=writable, initialised=initialised)
+            given[name] = Known.copied(name, argument, writable, initialised)
         else:
             given[name] = argument
     run_checked(library, spec, launch, list(given.values()), seed=seed)
-    return {
-        n: known.data for n, known in given.items() if isinstance(known, Known) and n in outputs
-    }
+    known = [each for each in given.values() if isinstance(each, Known)]
+    return {each.name: each.data for each in known if each.name in outputs}
 
 
 def run_checked(
@@ -266,17 +193,8 @@ def run_checked(
     **options: Any,
 ) -> list[Known]:
     """Run a kernel and raise what the runtime finds; return the arrays it counts."""
-    error, known = library.run(launch, arguments, **options)
-    found = kernel_error(error, known, line_table(library.path).find, spec.entry)
+    problem, error, known = library.run(launch, arguments, **options)
+    found = kernel_error(problem, error, known, partial(line_of, library.path), spec.entry)
     if found is not None:
         raise found
     return known
-
-
-def known_array(
-    name: str, array: npt.NDArray[Any], *, writable: bool = False, initialised: bool = True
-) -> Known:
-    """Copy an array to where the kernel finds it, and describe it to the runtime."""
-    array = guarded(array)
-    address, size = array.ctypes.data, array.nbytes
-    return Known(name, array, address, size, array.itemsize, False, writable, initialised)

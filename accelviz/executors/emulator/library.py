@@ -21,95 +21,51 @@ ALIGNMENT = 256
 #: Bytes around each array that belong to none, so that an index past its end meets no other.
 GUARD = 16 * 1024
 
-#: One lane's part in one step of a warp; `EmulatorRecord` in runtime.h.
-RECORD = np.dtype(
-    [
-        ("block", "<u4"),
-        ("warp", "<u2"),
-        ("lane", "u1"),
-        ("kind", "u1"),
-        ("step", "<u4"),
-        ("array", "<i2"),
-        ("bytes", "<u2"),
-        ("code", "<u8"),
-        ("offset", "<u8"),
-    ]
+
+def _structure(members: str) -> np.dtype[np.void]:
+    """Return a structure of runtime.h: its members, each with NumPy's name of its type."""
+    pairs = [member.split(":") for member in members.split()]
+    return np.dtype([(name, kind) for name, kind in pairs], align=True)
+
+
+_ARRAY = _structure("data:u8 bytes:u8 shared:i4 writable:i4 initialised:i4")
+_LAUNCH = _structure(
+    "grid:3u4 block:3u4 dynamic_shared_bytes:u4 n_arrays:i4 arrays:u8 arguments:u8 "
+    "dynamic_shared:u8 seed:u8 first_block:u4 n_blocks:u4 traced:i4 checked:i4"
 )
-
-
-class _Array(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("bytes", ctypes.c_uint64),
-        ("shared", ctypes.c_int32),
-        ("writable", ctypes.c_int32),
-        ("initialised", ctypes.c_int32),
-    )
-
-
-class _Launch(ctypes.Structure):
-    _fields_ = (
-        ("grid", ctypes.c_uint32 * 3),
-        ("block", ctypes.c_uint32 * 3),
-        ("dynamic_shared_bytes", ctypes.c_uint32),
-        ("n_arrays", ctypes.c_int32),
-        ("arrays", ctypes.POINTER(_Array)),
-        ("arguments", ctypes.POINTER(ctypes.c_void_p)),
-        ("dynamic_shared", ctypes.c_void_p),
-        ("seed", ctypes.c_uint64),
-        ("first_block", ctypes.c_uint32),
-        ("n_blocks", ctypes.c_uint32),
-        ("traced", ctypes.c_int32),
-        ("checked", ctypes.c_int32),
-    )
-
-
-class Error(ctypes.Structure):
-    """What went wrong; `EmulatorError` in runtime.h."""
-
-    _fields_ = (
-        ("problem", ctypes.c_int32),
-        ("kind", ctypes.c_int32),
-        ("code", ctypes.c_uint64),
-        ("other_code", ctypes.c_uint64),
-        ("block", ctypes.c_uint32 * 3),
-        ("thread", ctypes.c_uint32 * 3),
-        ("other_block", ctypes.c_uint32 * 3),
-        ("other_thread", ctypes.c_uint32 * 3),
-        ("array", ctypes.c_int32),
-        ("bytes", ctypes.c_int32),
-        ("offset", ctypes.c_int64),
-        ("waiting", ctypes.c_uint32),
-        ("left", ctypes.c_uint32),
-    )
+_ERROR = _structure(
+    "problem:u8 code:u8 other_code:u8 block:3u4 thread:3u4 other_block:3u4 other_thread:3u4 "
+    "array:i4 bytes:i4 kind:i4 offset:i8 waiting:u4 left:u4"
+)
+#: One lane's part in one step of a warp; `EmulatorRecord` in runtime.h.
+RECORD = _structure("block:u4 warp:u2 lane:u1 kind:u1 step:u4 array:i2 bytes:u2 code:u8 offset:u8")
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """An array that a kernel may touch.
+    """An array that a kernel may touch: its memory, where that lies, and its bytes.
 
-    Attributes
-    ----------
-    name : str
-        As the plan or the kernel calls it.
-    data : array
-        Its memory, `guarded`; of static shared memory, nothing.
-    address, size : int
-        Where it lies and its bytes.
-    itemsize : int
-        Bytes of an element; 0 if not known.
-    shared, writable, initialised : bool
-        See `EmulatorArray` in runtime.h.
+    `data` is empty for static shared memory, and `itemsize` 0 where it is not known. See
+    `EmulatorArray` in runtime.h for the rest.
     """
 
     name: str
     data: npt.NDArray[Any]
     address: int
     size: int
-    itemsize: int
-    shared: bool = False
-    writable: bool = False
-    initialised: bool = True
+    itemsize: int = 0
+    shared: bool = True
+    writable: bool = True
+    initialised: bool = False
+
+    @classmethod
+    def copied(
+        cls, name: str, array: npt.NDArray[Any], writable: bool = False, initialised: bool = True
+    ) -> Known:
+        """Copy an array to where a kernel finds it, `guarded`."""
+        data = guarded(array)
+        place = data.ctypes.data, data.nbytes, data.itemsize
+        return cls(name, data, *place, False, writable, initialised)
 
 
 def guarded(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -131,15 +87,7 @@ def load(path: Path) -> Library:
 
 
 class Library:
-    """A kernel compiled for the host.
-
-    Attributes
-    ----------
-    path : Path
-        Where it lies, for its debugging information.
-    static_shared : list of Known
-        Its `__shared__` arrays.
-    """
+    """A kernel compiled for the host; `path` is for its debugging information."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -153,14 +101,10 @@ class Library:
     def _static_shared(self, begin: int, end: int) -> list[Known]:
         found = shared_arrays(self.path)
         if not found:  # one array of all, where the format does not tell them apart
-            whole = Known("shared memory", _NOTHING, begin, end - begin, 0, True, True, False)
-            return [whole] if end > begin else []
+            return [Known("shared memory", _NOTHING, begin, end - begin)] if end > begin else []
         # The first of them begins where the section does.
         base = begin - min(array.offset for array in found)
-        return [
-            Known(array.name, _NOTHING, base + array.offset, array.size, 0, True, True, False)
-            for array in found
-        ]
+        return [Known(each.name, _NOTHING, base + each.offset, each.size) for each in found]
 
     def run(
         self,
@@ -172,74 +116,44 @@ class Library:
         n_blocks: int | None = None,
         traced: bool = False,
         checked: bool = True,
-    ) -> tuple[Error, list[Known]]:
-        """Run blocks of a launch.
+    ) -> tuple[str, Any, list[Known]]:
+        """Run blocks of a launch, counted with x fastest; all of them if `n_blocks` is not given.
 
-        Parameters
-        ----------
-        launch : LaunchConfig
-        arguments : sequence of Known or NumPy scalar
-            The kernel's parameters in order.
-        seed : int
-            0 runs threads, warps and blocks in order; another number in a random order.
-        first_block, n_blocks : int
-            Blocks to run, counted with x fastest; all if not given.
-        traced : bool
-            Record every access; see `trace`.
-        checked : bool
-            Look at what the compiled code reports of its accesses.
+        `EmulatorExecutor` says what `seed` and `checked` are. With `traced`, every access is
+        recorded for `trace`.
 
         Returns
         -------
-        Error
-            Its `problem` is 0 if none was found.
+        str
+            What went wrong; empty if nothing did.
+        structured scalar
+            More of it: `EmulatorError` in runtime.h.
         list of Known
-            The arrays that `Error.array` and the trace count, dynamic shared memory last.
+            The arrays that its `array` and the trace count, dynamic shared memory last.
         """
         known = [argument for argument in arguments if isinstance(argument, Known)]
         known += self.static_shared
         dynamic = np.empty(launch.dynamic_shared_bytes, dtype=np.uint8)
         if dynamic.size:
             dynamic = guarded(dynamic)
-            address, size = dynamic.ctypes.data, dynamic.nbytes
-            known.append(
-                Known("dynamic shared memory", dynamic, address, size, 0, True, True, False)
-            )
-        arrays = (_Array * max(1, len(known)))(
-            *(
-                _Array(each.address, each.size, each.shared, each.writable, each.initialised)
-                for each in known
-            )
-        )
-        cells: list[object] = []
-        pointers = (ctypes.c_void_p * max(1, len(arguments)))()
-        for i, argument in enumerate(arguments):
-            if isinstance(argument, Known):
-                cell: object = ctypes.c_void_p(argument.address)
-                pointers[i] = ctypes.addressof(cell)  # type: ignore[arg-type]
-            else:
-                cell = np.array([argument])
-                pointers[i] = cell.ctypes.data
-            cells.append(cell)  # alive until the kernel has run
+            place = dynamic.ctypes.data, dynamic.nbytes
+            known.append(Known("dynamic shared memory", dynamic, *place))
+        about = [(k.address, k.size, k.shared, k.writable, k.initialised) for k in known]
+        arrays = np.array(about, dtype=_ARRAY)
+        # The kernel finds each argument in a cell of its own.
+        cells = [np.array([a.address if isinstance(a, Known) else a]) for a in arguments]
+        pointers = np.array([cell.ctypes.data for cell in cells], dtype=np.uint64)
         total = launch.grid[0] * launch.grid[1] * launch.grid[2]
-        request = _Launch(
-            launch.grid,
-            launch.block,
-            launch.dynamic_shared_bytes,
-            len(known),
-            arrays,
-            pointers,
-            dynamic.ctypes.data,
-            seed,
-            first_block,
-            total - first_block if n_blocks is None else n_blocks,
-            traced,
-            checked,
-        )
-        error = Error()
+        n_blocks = total - first_block if n_blocks is None else n_blocks
+        places = arrays.ctypes.data, pointers.ctypes.data, dynamic.ctypes.data
+        size = launch.dynamic_shared_bytes, len(known)
+        which = seed, first_block, n_blocks, traced, checked
+        request = np.array((launch.grid, launch.block, *size, *places, *which), dtype=_LAUNCH)
+        error = np.zeros((), dtype=_ERROR)
         with self._lock:  # the runtime inside a library serves one launch at a time
-            self._library.emulator_run(ctypes.byref(request), ctypes.byref(error))
-        return error, known
+            self._library.emulator_run(request.ctypes, error.ctypes)
+        problem = ctypes.string_at(int(error["problem"])).decode() if error["problem"] else ""
+        return problem, error[()], known
 
     def trace(self) -> npt.NDArray[np.void]:
         """Return the records of the last traced run, dtype `RECORD`, in the order of the steps."""

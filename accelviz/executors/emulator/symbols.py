@@ -23,55 +23,36 @@ class Line(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
+@functools.lru_cache(maxsize=4096)
+def line_of(library: Path, offset: int) -> Line | None:
+    """Return the line of the instruction before `offset`, a return address; None if unknown."""
+    if sys.platform == "darwin":
+        return _ask_atos(library, offset - 1)
+    starts, lines = _elf_lines(library)
+    place = bisect.bisect_right(starts, offset - 1) - 1
+    return lines[place] if place >= 0 else None
+
+
 @functools.lru_cache(maxsize=64)
-def line_table(library: Path) -> LineTable:
-    """Read the line table of a library once."""
-    return LineTable(library)
-
-
-class LineTable:
-    """Offsets of instructions in a library, and the source lines they come from."""
-
-    def __init__(self, library: Path) -> None:
-        self._library = library
-        self._starts: list[int] = []
-        self._lines: list[Line | None] = []
-        if sys.platform != "darwin":
-            rows = sorted(_elf_lines(library), key=lambda row: row[0])
-            self._starts = [start for start, _ in rows]
-            self._lines = [line for _, line in rows]
-
-    @functools.lru_cache(maxsize=4096)  # noqa: B019 - tables live as long as the process
-    def find(self, offset: int) -> Line | None:
-        """Return the line of the instruction before `offset`, a return address; None if unknown."""
-        if sys.platform == "darwin":
-            return _ask_atos(self._library, offset - 1)
-        place = bisect.bisect_right(self._starts, offset - 1) - 1
-        return self._lines[place] if place >= 0 else None
-
-
-def _elf_lines(library: Path) -> list[tuple[int, Line | None]]:
+def _elf_lines(library: Path) -> tuple[list[int], list[Line | None]]:
+    """Return the offsets of a library at which a line begins, ascending, and the lines."""
     from elftools.elf.elffile import ELFFile
 
     found: list[tuple[int, Line | None]] = []
     with library.open("rb") as file:
         debugging = ELFFile(file).get_dwarf_info()
-        for unit in debugging.iter_CUs():
-            program = debugging.line_program_for_CU(unit)
-            if program is None:
-                continue
+        programs = (debugging.line_program_for_CU(unit) for unit in debugging.iter_CUs())
+        for program in filter(None, programs):
             names = program["file_entry"]
             base = 0 if program["version"] >= 5 else 1
-            for entry in program.get_entries():
-                state = entry.state
-                if state is None:
-                    continue
-                if state.end_sequence:
-                    found.append((state.address, None))
-                    continue
-                name = names[state.file - base].name.decode("utf-8", "replace")
-                found.append((state.address, Line(Path(name).name, state.line)))
-    return found
+            for state in (entry.state for entry in program.get_entries() if entry.state):
+                line = None
+                if not state.end_sequence:
+                    name = names[state.file - base].name.decode("utf-8", "replace")
+                    line = Line(Path(name).name, state.line)
+                found.append((state.address, line))
+    found.sort(key=lambda row: row[0])
+    return [start for start, _ in found], [line for _, line in found]
 
 
 def _ask_atos(library: Path, offset: int) -> Line | None:
@@ -113,8 +94,6 @@ def shared_arrays(library: Path) -> tuple[SharedArray, ...]:
 
 def _plain(mangled: str) -> str:
     """Take a variable's own name out of a mangled local one: `_ZZ9accel_gcnE7partial`."""
-    found = re.fullmatch(r"_ZZ.*E(\d+)(\w+?)(_\d+)?", mangled)
-    if found:
-        return found[2][: int(found[1])]
-    found = re.fullmatch(r"_ZL?(\d+)(\w+)", mangled)
+    local, anywhere = r"_ZZ.*E(\d+)(\w+?)(_\d+)?", r"_ZL?(\d+)(\w+)"
+    found = re.fullmatch(local, mangled) or re.fullmatch(anywhere, mangled)
     return found[2][: int(found[1])] if found else mangled

@@ -14,7 +14,7 @@ from accelviz.executors.base import kernels_of
 from accelviz.executors.emulator.executor import EmulatorExecutor
 from accelviz.executors.emulator.library import RECORD
 from accelviz.executors.emulator.problems import KINDS
-from accelviz.executors.emulator.symbols import line_table
+from accelviz.executors.emulator.symbols import Line, line_of
 from accelviz.plans import Plan
 
 
@@ -69,33 +69,33 @@ def trace(
     ready = EmulatorExecutor().prepare(plan)
     operands = plan.operation.named(*dense, values=values)
     memory = ready.memory(ready.placed(operands), ready.outputs())
-    parts = [_table(np.empty(0, dtype=RECORD), ready)]  # its columns, where there is no block
+    parts = []
     for number in blocks:
         ready.launch(0, memory, first_block=int(number), n_blocks=1, traced=True)
         parts.append(_table(ready.libraries[0].trace(), ready))
-    parts = parts[1:] or parts
+    if not parts:
+        return _table(np.empty(0, dtype=RECORD), ready)
     return pd.concat(parts, ignore_index=True)
 
 
 def _table(records: npt.NDArray[Any], ready: Any) -> pd.DataFrame:
-    lines = line_table(ready.libraries[0].path)
     codes, code_of = np.unique(records["code"], return_inverse=True)
-    places = [lines.find(int(code)) for code in codes]
-    names = pd.Categorical.from_codes(records["array"], [each.name for each in ready.known])
-    sizes = np.array([each.itemsize for each in ready.known], dtype=int)[records["array"]]
+    places = [line_of(ready.libraries[0].path, int(code)) or Line("", 0) for code in codes]
+    which, known = records["array"], ready.known
+    sizes = np.array([each.itemsize for each in known], dtype=int)[which]
     sizes = np.where(sizes > 0, sizes, records["bytes"])
-    shared = np.array([each.shared for each in ready.known], dtype=bool)[records["array"]]
+    shared = np.array([each.shared for each in known], dtype=bool)[which]
     return pd.DataFrame(
         {
             "block": records["block"].astype(np.int64),
             "warp": records["warp"].astype(np.int32),
             "lane": records["lane"].astype(np.int32),
             "step": records["step"].astype(np.int64),
-            "file": pd.Categorical([place.file if place else "" for place in places])[code_of],
-            "line": np.array([place.line if place else 0 for place in places], dtype=int)[code_of],
+            "file": pd.Categorical([place.file for place in places])[code_of],
+            "line": np.array([place.line for place in places], dtype=int)[code_of],
             "kind": pd.Categorical.from_codes(records["kind"], KINDS),
             "space": pd.Categorical.from_codes(shared.astype(int), ["global", "shared"]),
-            "array": names,
+            "array": pd.Categorical.from_codes(which, [each.name for each in known]),
             "index": (records["offset"] // sizes).astype(np.int64),
             "bytes": records["bytes"].astype(np.int32),
             "offset": records["offset"].astype(np.int64),

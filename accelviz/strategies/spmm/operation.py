@@ -10,9 +10,9 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from accelviz.arrays import Floats, Ints, Longs
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import EPS32, FLOAT_BYTES, NONZEROS, ROWS, SENDERS, Arrays, Traffic
@@ -91,14 +91,14 @@ def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
 def _sum_rows(
     first: int,
     last: int,
-    first_record: npt.NDArray[np.int64],
-    nz_start: npt.NDArray[np.int64],
-    nz_count: npt.NDArray[np.int32],
-    columns: npt.NDArray[np.int32],
-    values: npt.NDArray[np.float32],
-    output_rows: npt.NDArray[np.int32],
-    X: npt.NDArray[np.float32],
-    Y: npt.NDArray[np.float32],
+    first_record: Longs,
+    nz_start: Longs,
+    nz_count: Ints,
+    columns: Ints,
+    values: Floats,
+    output_rows: Ints,
+    X: Floats,
+    Y: Floats,
     clears: bool,
 ) -> None:
     n_cols = X.shape[1]

@@ -63,11 +63,7 @@ unsigned lane();
 
 // T where it should not be deduced.
 template <typename T>
-struct identity {
-    using type = T;
-};
-template <typename T>
-using as_is = typename identity<T>::type;
+using as_is = typename std::common_type<T>::type;
 
 template <typename To, typename From>
 EMULATOR_INSTRUCTION inline To bits(From from) {
@@ -161,21 +157,17 @@ EMULATOR_STORE(__stcs)
 EMULATOR_STORE(__stcg)
 
 // Read-modify-write, at the scope of a block or of the device.
-#define EMULATOR_ATOMIC(NAME, EXPRESSION)                                                       \
-    template <typename T>                                                                       \
-    EMULATOR_INSTRUCTION T NAME(T *address, emulator::as_is<T> value) {                    \
-        emulator::access(address, sizeof(T), emulator::ATOMIC, emulator::DEVICE, EMULATOR_HERE); \
-        const T old = *address;                                                                 \
-        *address = EXPRESSION;                                                                  \
-        return old;                                                                             \
-    }                                                                                           \
-    template <typename T>                                                                       \
-    EMULATOR_INSTRUCTION T NAME##_block(T *address, emulator::as_is<T> value) {            \
-        emulator::access(address, sizeof(T), emulator::ATOMIC, emulator::BLOCK, EMULATOR_HERE);  \
-        const T old = *address;                                                                 \
-        *address = EXPRESSION;                                                                  \
-        return old;                                                                             \
+#define EMULATOR_ATOMIC_AT(NAME, SCOPE, EXPRESSION)                                               \
+    template <typename T>                                                                         \
+    EMULATOR_INSTRUCTION T NAME(T *address, emulator::as_is<T> value) {                           \
+        emulator::access(address, sizeof(T), emulator::ATOMIC, emulator::SCOPE, EMULATOR_HERE);   \
+        const T old = *address;                                                                   \
+        *address = EXPRESSION;                                                                    \
+        return old;                                                                               \
     }
+#define EMULATOR_ATOMIC(NAME, EXPRESSION)        \
+    EMULATOR_ATOMIC_AT(NAME, DEVICE, EXPRESSION) \
+    EMULATOR_ATOMIC_AT(NAME##_block, BLOCK, EXPRESSION)
 
 EMULATOR_ATOMIC(atomicAdd, old + value)
 EMULATOR_ATOMIC(atomicSub, old - value)
@@ -195,56 +187,55 @@ EMULATOR_INSTRUCTION T atomicCAS(T *address, emulator::as_is<T> expected,
 }
 
 EMULATOR_BARRIER inline void __syncthreads() { emulator::sync_threads(EMULATOR_HERE); }
-EMULATOR_BARRIER inline void __syncwarp(unsigned mask = ~0u) {
-    emulator::sync_warp(mask, EMULATOR_HERE);
-}
+EMULATOR_BARRIER inline void __syncwarp(unsigned m = ~0u) { emulator::sync_warp(m, EMULATOR_HERE); }
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 [[noreturn]] EMULATOR_BARRIER inline void __trap() { emulator::trap(EMULATOR_HERE); }
 
-// The lane that a shuffle reads from: its own where the sum leaves the segment of `width` lanes.
+namespace emulator {
+
+// Shuffles give the lane's own value where the source would lie outside its segment of lanes.
+template <typename T>
+EMULATOR_INSTRUCTION T shuffle(unsigned mask, T value, int source, bool outside, void *code) {
+    return narrowed<T>(exchange(mask, bits<std::uint64_t>(value), outside ? int(lane()) : source,
+                                false, nullptr, code));
+}
+EMULATOR_UNCOVERED inline unsigned ballot(unsigned mask, bool vote, void *code) {
+    unsigned votes = 0;
+    exchange(mask, 0, -1, vote, &votes, code);
+    return votes;
+}
+
+}  // namespace emulator
+
 template <typename T>
 EMULATOR_INSTRUCTION T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
-    const int first = int(emulator::lane()) & ~(width - 1);
-    return emulator::narrowed<T>(emulator::exchange(mask, emulator::bits<std::uint64_t>(value),
-                                                    first + (source & (width - 1)), false, nullptr,
-                                                    EMULATOR_HERE));
+    const int first = int(emulator::lane()) & ~(width - 1), from = first + (source & (width - 1));
+    return emulator::shuffle(mask, value, from, false, EMULATOR_HERE);
 }
 template <typename T>
 EMULATOR_INSTRUCTION T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
-    const int lane = emulator::lane(), source = lane - int(delta);
-    return emulator::narrowed<T>(emulator::exchange(
-        mask, emulator::bits<std::uint64_t>(value), source < (lane & ~(width - 1)) ? lane : source,
-        false, nullptr, EMULATOR_HERE));
+    const int lane = emulator::lane(), from = lane - int(delta);
+    return emulator::shuffle(mask, value, from, from < (lane & ~(width - 1)), EMULATOR_HERE);
 }
 template <typename T>
 EMULATOR_INSTRUCTION T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
-    const int lane = emulator::lane(), source = lane + int(delta);
-    return emulator::narrowed<T>(emulator::exchange(
-        mask, emulator::bits<std::uint64_t>(value), source > (lane | (width - 1)) ? lane : source,
-        false, nullptr, EMULATOR_HERE));
+    const int lane = emulator::lane(), from = lane + int(delta);
+    return emulator::shuffle(mask, value, from, from > (lane | (width - 1)), EMULATOR_HERE);
 }
 template <typename T>
 EMULATOR_INSTRUCTION T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32) {
-    const int lane = emulator::lane(), source = lane ^ lane_mask;
-    return emulator::narrowed<T>(emulator::exchange(
-        mask, emulator::bits<std::uint64_t>(value), source > (lane | (width - 1)) ? lane : source,
-        false, nullptr, EMULATOR_HERE));
+    const int lane = emulator::lane(), from = lane ^ lane_mask;
+    return emulator::shuffle(mask, value, from, from > (lane | (width - 1)), EMULATOR_HERE);
 }
 EMULATOR_BARRIER inline unsigned __ballot_sync(unsigned mask, int predicate) {
-    unsigned votes = 0;
-    emulator::exchange(mask, 0, -1, predicate != 0, &votes, EMULATOR_HERE);
-    return votes;
+    return emulator::ballot(mask, predicate != 0, EMULATOR_HERE);
 }
 EMULATOR_BARRIER inline int __any_sync(unsigned mask, int predicate) {
-    unsigned votes = 0;
-    emulator::exchange(mask, 0, -1, predicate != 0, &votes, EMULATOR_HERE);
-    return votes != 0;
+    return emulator::ballot(mask, predicate != 0, EMULATOR_HERE) != 0;
 }
 EMULATOR_BARRIER inline int __all_sync(unsigned mask, int predicate) {
-    unsigned votes = 0;
-    emulator::exchange(mask, 0, -1, predicate == 0, &votes, EMULATOR_HERE);
-    return votes == 0;
+    return emulator::ballot(mask, predicate == 0, EMULATOR_HERE) == 0;
 }
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }

@@ -47,13 +47,8 @@ class Memory {
     // Index of the array that begins or ends nearest to an address, or -1.
     int nearest(const char *address) const {
         int best = -1;
-        std::int64_t best_distance = 0;
         for (int i = 0; i < launch_.n_arrays; ++i) {
-            const EmulatorArray &array = launch_.arrays[i];
-            const std::int64_t before = array.data - address;
-            const std::int64_t distance =
-                before > 0 ? before : address - (array.data + array.bytes);
-            if (best < 0 || distance < best_distance) best = i, best_distance = distance;
+            if (best < 0 || distance(i, address) < distance(best, address)) best = i;
         }
         return best;
     }
@@ -62,6 +57,10 @@ class Memory {
     Word &word(int i, std::uint64_t offset) { return words_[i][offset / 4]; }
 
    private:
+    std::int64_t distance(int i, const char *address) const {
+        const char *begin = launch_.arrays[i].data, *end = begin + launch_.arrays[i].bytes;
+        return begin > address ? begin - address : address - end;
+    }
     bool inside(int i, const char *address) const {
         if (i >= launch_.n_arrays) return false;
         const EmulatorArray &array = launch_.arrays[i];

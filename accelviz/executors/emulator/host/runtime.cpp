@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "cuda_on_host.h"
@@ -36,20 +37,8 @@ extern char __stop_emulator_shared __attribute__((weak, visibility("hidden")));
 namespace emulator {
 namespace {
 
-enum Problem : std::int32_t {
-    NONE,
-    OUT_OF_BOUNDS,
-    READ_ONLY,
-    MISALIGNED,
-    UNWRITTEN,
-    RACE,
-    BARRIER_MISSED,
-    BARRIERS_DIFFER,
-    LANES_MISSING,
-    LANE_OUTSIDE_MASK,
-    TRAPPED,
-    DIVIDED_BY_ZERO,
-};
+// Only noted at first: Python knows whether the barriers stand on one line.
+constexpr char BARRIERS_DIFFER[] = "barriers differ";
 
 enum class State { UNSTARTED, READY, AT_ACCESS, AT_BARRIER, AT_EXCHANGE, DONE };
 
@@ -72,6 +61,26 @@ constexpr std::size_t max_shared_bytes = 256 * 1024;  // of any GPU
 
 std::vector<EmulatorRecord> trace;
 
+struct Access {
+    const char *address;
+    unsigned bytes;
+    Kind kind;
+    Scope scope;
+    std::uint64_t code;
+};
+
+std::uint64_t address_of(const void *code) { return reinterpret_cast<std::uint64_t>(code); }
+
+dim3 place(unsigned number, const dim3 &size) {
+    return dim3(number % size.x, number / size.x % size.y, number / size.x / size.y);
+}
+
+std::vector<std::uint32_t> numbers(std::uint32_t first, std::uint32_t count) {
+    std::vector<std::uint32_t> found(count);
+    std::iota(found.begin(), found.end(), first);
+    return found;
+}
+
 class Machine {
    public:
     Machine(const EmulatorLaunch &launch, EmulatorError &error)
@@ -87,8 +96,7 @@ class Machine {
     }
 
     void run() {
-        std::vector<std::uint32_t> blocks(launch_.n_blocks);
-        for (std::uint32_t i = 0; i < launch_.n_blocks; ++i) blocks[i] = launch_.first_block + i;
+        std::vector<std::uint32_t> blocks = numbers(launch_.first_block, launch_.n_blocks);
         if (launch_.seed) shuffle(blocks);
         for (std::uint32_t block : blocks) {
             run_block(block);
@@ -102,41 +110,30 @@ class Machine {
         current_->fiber->leave();
     }
 
-    void access(const char *address, unsigned bytes, Kind kind, Scope scope, std::uint64_t code) {
+    void access(const Access &access) {
         if (!launch_.checked) return;
-        const int found = memory_.find(address);
+        const int found = memory_.find(access.address);
         if (found < 0) {
-            if (current_->fiber->owns(address)) return;
-            if (kind == LOAD && in_library(address)) return;
-            fail_at(OUT_OF_BOUNDS, memory_.nearest(address), address, bytes, kind, code);
+            if (current_->fiber->owns(access.address)) return;
+            if (access.kind == LOAD && in_library(access.address)) return;
+            fail_at("out of bounds", memory_.nearest(access.address), access);
         }
-        const EmulatorArray &array = memory_.array(found);
-        const std::uint64_t offset = address - array.data;
-        if (offset + bytes > array.bytes) {
-            fail_at(OUT_OF_BOUNDS, found, address, bytes, kind, code);
-        }
-        if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0) {
-            fail_at(MISALIGNED, found, address, bytes, kind, code);
-        }
-        if (array.writable) {
-            for (std::uint64_t at = offset / 4; at <= (offset + bytes - 1) / 4; ++at) {
-                check_word(found, at * 4, offset, bytes, kind, scope, code);
-            }
-        } else if (kind != LOAD) {
-            fail_at(READ_ONLY, found, address, bytes, kind, code);
+        const EmulatorArray &known = memory_.array(found);
+        const std::uint64_t offset = access.address - known.data, end = offset + access.bytes;
+        if (end > known.bytes) fail_at("out of bounds", found, access);
+        if (address_of(access.address) % access.bytes) fail_at("misaligned", found, access);
+        if (!known.writable && access.kind != LOAD) fail_at("read only", found, access);
+        for (std::uint64_t at = offset / 4 * 4; known.writable && at < end; at += 4) {
+            check_word(found, at, offset, access);
         }
         if (launch_.traced) {
-            EmulatorRecord &record = current_->record;
-            record.block = block_;
-            record.warp = current_->index / lanes;
-            record.lane = current_->index % lanes;
-            record.kind = kind;
-            record.array = found;
-            record.bytes = bytes;
-            record.code = code - base_;
-            record.offset = offset;
+            const std::uint16_t warp = current_->index / lanes, bytes = access.bytes;
+            const std::uint8_t lane = current_->index % lanes, kind = access.kind;
+            const std::int16_t array = found;
+            const std::uint64_t code = access.code - base_;
+            current_->record = {block_, warp, lane, kind, 0, array, bytes, code, offset};
             current_->records = true;
-            wait(State::AT_ACCESS, code);
+            wait(State::AT_ACCESS, access.code);
         }
     }
 
@@ -158,7 +155,7 @@ class Machine {
         self.vote = vote;
         self.code = code;
         self.state = State::AT_EXCHANGE;
-        if (!(mask >> (self.index % lanes) & 1)) fail(LANE_OUTSIDE_MASK, code);
+        if (!(mask >> (self.index % lanes) & 1)) fail("lane outside mask", code);
         if (complete_exchange(self)) {
             if (orders) ++warp_epochs_[self.index / lanes];
         } else {
@@ -168,74 +165,57 @@ class Machine {
         return self.value;
     }
 
-    Thread &current() { return *current_; }
+    unsigned lane() const { return current_->index % lanes; }
     void *dynamic_shared() const { return launch_.dynamic_shared; }
 
-    [[noreturn]] void fail(Problem problem, std::uint64_t code, int array = -1) {
-        error_.problem = problem;
-        error_.code = code - base_;
-        error_.array = array;
-        name_thread(current_->index, error_.block, error_.thread);
+    [[noreturn]] void fail(const char *problem, std::uint64_t code, int array = -1) {
+        note(problem, current_->index, code, array);
         current_->fiber->leave();
         std::abort();  // a failed fiber is never entered again
     }
 
    private:
-    [[noreturn]] void fail_at(Problem problem, int array, const char *address, unsigned bytes,
-                              Kind kind, std::uint64_t code) {
-        error_.kind = kind;
-        error_.bytes = bytes;
-        error_.offset = array < 0 ? 0 : address - memory_.array(array).data;
-        fail(problem, code, array);
+    [[noreturn]] void fail_at(const char *problem, int array, const Access &access) {
+        error_.kind = access.kind;
+        error_.bytes = access.bytes;
+        error_.offset = array < 0 ? 0 : access.address - memory_.array(array).data;
+        fail(problem, access.code, array);
     }
 
     void run_block(std::uint32_t block) {
         block_ = block;
-        blockIdx = dim3(block % gridDim.x, block / gridDim.x % gridDim.y,
-                        block / gridDim.x / gridDim.y);
+        blockIdx = place(block, gridDim);
         block_epoch_ = 0;
         step_ = 0;
         std::fill(warp_epochs_.begin(), warp_epochs_.end(), 0);
         for (Thread &thread : threads_) thread.state = State::UNSTARTED;
         for (;;) {
-            if (launch_.traced) {
-                run_traced();
-            } else {
-                run_freely();
-            }
-            if (failed()) break;
-            if (!pass_barrier()) break;
+            launch_.traced ? run_traced() : run_freely();
+            if (failed() || !pass_barrier()) break;
         }
+    }
+
+    static bool runs(const Thread &thread) {
+        return thread.state == State::UNSTARTED || thread.state == State::READY;
     }
 
     // Runs threads until each has left the kernel or waits for others.
     void run_freely() {
         const std::vector<std::uint32_t> order = thread_order();
-        std::size_t next = 0;
-        for (;;) {
-            Thread *thread = nullptr;
-            if (!ready_.empty()) {
-                const std::size_t at = launch_.seed ? draw(ready_.size()) : 0;
-                thread = &threads_[ready_[at]];
-                ready_.erase(ready_.begin() + at);
-                if (thread->state != State::READY) continue;  // it has had its turn
-            } else {
-                while (next < order.size() && threads_[order[next]].state != State::UNSTARTED &&
-                       threads_[order[next]].state != State::READY) {
-                    ++next;
-                }
-                if (next == order.size()) return;
-                thread = &threads_[order[next++]];
-            }
-            resume(*thread);
+        for (std::size_t next = 0; next < order.size() || !ready_.empty();) {
+            const bool waited = !ready_.empty();
+            const std::size_t at = waited && launch_.seed ? draw(ready_.size()) : 0;
+            Thread &thread = threads_[waited ? ready_[at] : order[next++]];
+            if (waited) ready_.erase(ready_.begin() + at);
+            if (!runs(thread)) continue;  // it has had its turn
+            resume(thread);
             if (failed()) return;
         }
     }
 
     // Runs warps in turn, a step each, until each has left the kernel or waits for others.
     void run_traced() {
-        bool moved = true;
-        while (moved) {
+        for (bool moved = true; moved;) {
             moved = false;
             for (std::size_t first = 0; first < threads_.size(); first += lanes) {
                 moved |= step_warp(first, std::min(first + lanes, threads_.size()));
@@ -247,13 +227,10 @@ class Machine {
 
     // Brings all lanes of a warp to their next access, then lets those at the first one have it.
     bool step_warp(std::size_t first, std::size_t last) {
-        bool again = true;
-        while (again) {
+        for (bool again = true; again;) {
             again = false;
             for (std::size_t i = first; i < last; ++i) {
-                if (threads_[i].state != State::UNSTARTED && threads_[i].state != State::READY) {
-                    continue;
-                }
+                if (!runs(threads_[i])) continue;
                 resume(threads_[i]);
                 if (failed()) return false;
                 again = true;
@@ -264,17 +241,15 @@ class Machine {
             if (threads_[i].state == State::AT_ACCESS) lowest = std::min(lowest, threads_[i].code);
         }
         if (lowest == ~0ull) return false;
-        bool recorded = false;
+        const std::size_t before = trace.size();
         for (std::size_t i = first; i < last; ++i) {
             Thread &thread = threads_[i];
             if (thread.state != State::AT_ACCESS || thread.code != lowest) continue;
             thread.state = State::READY;
-            if (!thread.records) continue;
-            recorded = true;
             thread.record.step = step_;
-            trace.push_back(thread.record);
+            if (thread.records) trace.push_back(thread.record);
         }
-        step_ += recorded;
+        step_ += trace.size() > before;
         return true;
     }
 
@@ -283,15 +258,13 @@ class Machine {
         std::uint32_t waiting = 0, left = 0;
         const Thread *stuck = nullptr, *at_barrier = nullptr, *gone = nullptr;
         for (const Thread &thread : threads_) {
-            if (thread.state == State::AT_BARRIER) {
-                ++waiting;
-                if (!at_barrier) at_barrier = &thread;
-            } else if (thread.state == State::DONE) {
-                ++left;
-                gone = &thread;
-            } else if (!stuck) {
-                stuck = &thread;
-            }
+            const bool waits = thread.state == State::AT_BARRIER;
+            const bool done = thread.state == State::DONE;
+            waiting += waits;
+            left += done;
+            if (done) gone = &thread;
+            if (waits && !at_barrier) at_barrier = &thread;
+            if (!waits && !done && !stuck) stuck = &thread;
         }
         if (left == threads_.size()) return false;
         if (waiting == threads_.size()) {
@@ -305,48 +278,50 @@ class Machine {
             return true;
         }
         if (stuck) {
-            report(LANES_MISSING, *stuck, at_barrier ? at_barrier : gone, waiting, left);
+            report("lanes missing", *stuck, at_barrier ? at_barrier : gone, waiting, left);
         } else {
-            report(BARRIER_MISSED, *at_barrier, gone, waiting, left);
+            report("barrier missed", *at_barrier, gone, waiting, left);
         }
         return false;
     }
 
-    // Differing barriers are only noted: Python knows whether they stand on one line.
     bool failed() const { return error_.problem && error_.problem != BARRIERS_DIFFER; }
 
-    void report(Problem problem, const Thread &thread, const Thread *other, std::uint32_t waiting,
-                std::uint32_t left) {
+    void note(const char *problem, std::uint32_t thread, std::uint64_t code, int array) {
         error_.problem = problem;
-        error_.code = thread.code - base_;
-        error_.array = -1;
+        error_.code = code - base_;
+        error_.array = array;
+        name_thread(block_, thread, error_.block, error_.thread);
+    }
+
+    void report(const char *problem, const Thread &thread, const Thread *other,
+                std::uint32_t waiting, std::uint32_t left) {
+        note(problem, thread.index, thread.code, -1);
         error_.waiting = waiting;
         error_.left = left;
-        name_thread(thread.index, error_.block, error_.thread);
         if (other) {
             error_.other_code = other->state == State::DONE ? 0 : other->code - base_;
-            name_thread(other->index, error_.other_block, error_.other_thread);
+            name_thread(block_, other->index, error_.other_block, error_.other_thread);
         }
     }
 
     // Gives every lane of the mask its value once all are there.
     bool complete_exchange(const Thread &self) {
-        const std::size_t first = self.index / lanes * lanes;
+        Thread *first = &threads_[self.index / lanes * lanes];
+        const unsigned count = std::min(lanes, unsigned(threads_.data() + threads_.size() - first));
+        std::uint64_t values[lanes] = {};
         unsigned votes = 0;
-        for (unsigned lane = 0; lane < lanes && first + lane < threads_.size(); ++lane) {
+        for (unsigned lane = 0; lane < count; ++lane) {
+            const Thread &thread = first[lane];
+            values[lane] = thread.value;
             if (!(self.mask >> lane & 1)) continue;
-            const Thread &thread = threads_[first + lane];
             if (thread.state != State::AT_EXCHANGE || thread.mask != self.mask) return false;
             votes |= unsigned(thread.vote) << lane;
         }
-        std::uint64_t values[lanes] = {};
-        for (unsigned lane = 0; lane < lanes && first + lane < threads_.size(); ++lane) {
-            values[lane] = threads_[first + lane].value;
-        }
-        for (unsigned lane = 0; lane < lanes && first + lane < threads_.size(); ++lane) {
-            Thread &thread = threads_[first + lane];
+        for (unsigned lane = 0; lane < count; ++lane) {
+            Thread &thread = first[lane];
             if (!(self.mask >> lane & 1)) continue;
-            if (!(self.mask >> thread.source & 1)) fail(LANE_OUTSIDE_MASK, thread.code);
+            if (!(self.mask >> thread.source & 1)) fail("lane outside mask", thread.code);
             thread.value = values[thread.source];
             thread.votes = votes;
             thread.state = State::READY;
@@ -355,8 +330,7 @@ class Machine {
         return true;
     }
 
-    void check_word(int array, std::uint64_t at, std::uint64_t offset, unsigned bytes, Kind kind,
-                    Scope scope, std::uint64_t code) {
+    void check_word(int array, std::uint64_t at, std::uint64_t offset, const Access &access) {
         Word &word = memory_.word(array, at);
         const EmulatorArray &known = memory_.array(array);
         if (known.shared && word.block != block_) {
@@ -365,34 +339,32 @@ class Machine {
         }
         unsigned touched = 0;
         for (unsigned byte = 0; byte < 4; ++byte) {
-            if (at + byte >= offset && at + byte < offset + bytes) touched |= 1u << byte;
+            if (at + byte >= offset && at + byte < offset + access.bytes) touched |= 1u << byte;
         }
-        const char *address = known.data + offset;
-        if (kind != STORE && !known.initialised && (word.written & touched) != touched) {
-            fail_at(UNWRITTEN, array, address, bytes, kind, code);
+        if (access.kind != STORE && !known.initialised && (word.written & touched) != touched) {
+            fail_at("unwritten", array, access);
         }
         const Moment now{block_ * std::uint32_t(threads_.size()) + current_->index + 1,
                          block_epoch_, warp_epochs_[current_->index / lanes],
-                         std::uint32_t(code - base_)};
+                         std::uint32_t(access.code - base_)};
+        const bool atomic = access.kind == ATOMIC;
         const bool elsewhere = word.write.thread && block_of(word.write) != block_of(now);
-        const bool narrow = elsewhere && (scope == BLOCK || word.block_scope);
-        const bool clash = kind != ATOMIC || word.atomic == 0 || narrow;
-        if (clash && !ordered(word.write, now, word.atomic == 2)) {
-            race(array, address, bytes, kind, code, word.write);
-        }
-        if (kind == LOAD) {
+        const bool narrow = elsewhere && (access.scope == BLOCK || word.block_scope);
+        const bool clash = !atomic || word.atomic == 0 || narrow;
+        if (clash && !ordered(word.write, now, word.atomic == 2)) race(array, access, word.write);
+        if (access.kind == LOAD) {
             const bool first = word.reads[0].thread == 0 || same_warp(word.reads[0], now) ||
                                ordered(word.reads[0], now, false);
             word.reads[first ? 0 : 1] = now;
             return;
         }
         for (const Moment &read : word.reads) {
-            if (!ordered(read, now, false)) race(array, address, bytes, kind, code, read);
+            if (!ordered(read, now, false)) race(array, access, read);
         }
-        const bool others = kind == ATOMIC && word.atomic && word.write.thread != now.thread &&
+        const bool others = atomic && word.atomic && word.write.thread != now.thread &&
                             !ordered(word.write, now, false);
-        word.atomic = kind != ATOMIC ? 0 : others || word.atomic == 2 ? 2 : 1;
-        word.block_scope = kind == ATOMIC && scope == BLOCK;
+        word.atomic = !atomic ? 0 : others || word.atomic == 2 ? 2 : 1;
+        word.block_scope = atomic && access.scope == BLOCK;
         word.write = now;
         word.written |= touched;
     }
@@ -407,24 +379,16 @@ class Machine {
     }
 
     bool same_warp(const Moment &a, const Moment &b) const {
-        const std::uint32_t size = threads_.size();
-        return block_of(a) == block_of(b) &&
-               (a.thread - 1) % size / lanes == (b.thread - 1) % size / lanes;
+        return block_of(a) == block_of(b) && index_of(a) / lanes == index_of(b) / lanes;
     }
 
-    std::uint32_t block_of(const Moment &moment) const {
-        return (moment.thread - 1) / threads_.size();
-    }
+    std::uint32_t block_of(const Moment &at) const { return (at.thread - 1) / threads_.size(); }
+    std::uint32_t index_of(const Moment &at) const { return (at.thread - 1) % threads_.size(); }
 
-    [[noreturn]] void race(int array, const char *address, unsigned bytes, Kind kind,
-                           std::uint64_t code, const Moment &other) {
-        const std::uint32_t size = threads_.size();
+    [[noreturn]] void race(int array, const Access &access, const Moment &other) {
         error_.other_code = other.code;
-        const std::uint32_t block = block_;
-        block_ = block_of(other);
-        name_thread((other.thread - 1) % size, error_.other_block, error_.other_thread);
-        block_ = block;
-        fail_at(RACE, array, address, bytes, kind, code);
+        name_thread(block_of(other), index_of(other), error_.other_block, error_.other_thread);
+        fail_at("race", array, access);
     }
 
     void resume(Thread &thread) {
@@ -434,8 +398,7 @@ class Machine {
         }
         thread.state = State::READY;
         current_ = &thread;
-        threadIdx = dim3(thread.index % blockDim.x, thread.index / blockDim.x % blockDim.y,
-                         thread.index / blockDim.x / blockDim.y);
+        threadIdx = place(thread.index, blockDim);
         thread.fiber->enter();
     }
 
@@ -445,22 +408,17 @@ class Machine {
         current_->fiber->leave();
     }
 
-    void name_thread(std::uint32_t index, std::uint32_t *block, std::uint32_t *thread) const {
-        block[0] = block_ % gridDim.x;
-        block[1] = block_ / gridDim.x % gridDim.y;
-        block[2] = block_ / gridDim.x / gridDim.y;
-        thread[0] = index % blockDim.x;
-        thread[1] = index / blockDim.x % blockDim.y;
-        thread[2] = index / blockDim.x / blockDim.y;
+    void name_thread(std::uint32_t block, std::uint32_t thread, std::uint32_t *block_index,
+                     std::uint32_t *thread_index) const {
+        const dim3 in_grid = place(block, gridDim), in_block = place(thread, blockDim);
+        std::memcpy(block_index, &in_grid, sizeof(dim3));
+        std::memcpy(thread_index, &in_block, sizeof(dim3));
     }
 
     // Constants, and the indices of threads and blocks, which live in registers on a GPU.
     bool in_library(const char *address) const {
         for (const dim3 *index : {&threadIdx, &blockIdx, &blockDim, &gridDim}) {
-            if (address >= reinterpret_cast<const char *>(index) &&
-                address < reinterpret_cast<const char *>(index + 1)) {
-                return true;
-            }
+            if (address_of(address) - address_of(index) < sizeof(dim3)) return true;
         }
         const char *begin = &__start_emulator_shared, *end = &__stop_emulator_shared;
         if (address >= begin && address < end + max_shared_bytes) return false;
@@ -469,17 +427,12 @@ class Machine {
     }
 
     std::vector<std::uint32_t> thread_order() {
-        std::vector<std::uint32_t> order(threads_.size());
-        for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-        if (!launch_.seed) return order;
-        std::vector<std::uint32_t> warps((order.size() + lanes - 1) / lanes), mixed;
-        for (std::uint32_t i = 0; i < warps.size(); ++i) warps[i] = i;
+        if (!launch_.seed) return numbers(0, threads_.size());
+        std::vector<std::uint32_t> warps = numbers(0, warp_epochs_.size()), mixed;
         shuffle(warps);
         for (std::uint32_t warp : warps) {
-            std::vector<std::uint32_t> inside;
-            for (std::uint32_t i = warp * lanes; i < order.size() && i < (warp + 1) * lanes; ++i) {
-                inside.push_back(i);
-            }
+            const std::uint32_t first = warp * lanes, left = threads_.size() - first;
+            std::vector<std::uint32_t> inside = numbers(first, std::min(lanes, left));
             shuffle(inside);
             mixed.insert(mixed.end(), inside.begin(), inside.end());
         }
@@ -510,8 +463,6 @@ class Machine {
 
 Machine *machine = nullptr;
 
-std::uint64_t address_of(void *code) { return reinterpret_cast<std::uint64_t>(code); }
-
 }  // namespace
 
 extern "C" void emulator_begin() {
@@ -520,7 +471,7 @@ extern "C" void emulator_begin() {
 }
 
 void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *code) {
-    machine->access(static_cast<const char *>(address), bytes, kind, scope, address_of(code));
+    machine->access({static_cast<const char *>(address), bytes, kind, scope, address_of(code)});
 }
 void sync_threads(void *code) { machine->sync_threads(address_of(code)); }
 void sync_warp(unsigned mask, void *code) {
@@ -531,10 +482,8 @@ std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bool vote
     return machine->exchange(mask, value, source, vote, votes, false, address_of(code));
 }
 void *dynamic_shared() { return machine->dynamic_shared(); }
-unsigned lane() { return machine->current().index % lanes; }
-void trap(void *code) {
-    machine->fail(TRAPPED, address_of(code));
-}
+unsigned lane() { return machine->lane(); }
+void trap(void *code) { machine->fail("trapped", address_of(code)); }
 
 }  // namespace emulator
 
@@ -543,15 +492,13 @@ extern "C" {
 // Processors that trap where an integer is divided by zero would end the whole process. A GPU goes
 // on, with a result that means nothing.
 static void on_division_by_zero(int number, siginfo_t *info, void *) {
-    if (!emulator::machine) {
-        signal(number, SIG_DFL);  // somebody else's; it happens again, as if nobody had looked
-        return;
-    }
+    // Somebody else's happens again, as if nobody had looked.
+    if (!emulator::machine) return void(signal(number, SIG_DFL));
     // Codes are those of the instruction after, as from calls.
-    emulator::machine->fail(emulator::DIVIDED_BY_ZERO, emulator::address_of(info->si_addr) + 1);
+    emulator::machine->fail("divided by zero", emulator::address_of(info->si_addr) + 1);
 }
 
-int emulator_run(const EmulatorLaunch *launch, EmulatorError *error) {
+void emulator_run(const EmulatorLaunch *launch, EmulatorError *error) {
     emulator::trace.clear();
     *error = EmulatorError{};
     emulator::Machine machine(*launch, *error);
@@ -563,7 +510,6 @@ int emulator_run(const EmulatorLaunch *launch, EmulatorError *error) {
     machine.run();
     emulator::machine = nullptr;
     sigaction(SIGFPE, &before, nullptr);
-    return error->problem;
 }
 
 std::uint64_t emulator_trace(const EmulatorRecord **records) {
@@ -577,18 +523,20 @@ void emulator_static_shared(char **begin, char **end) {
 }
 
 // What the compiler calls before each load and store of the kernel.
-#define EMULATOR_HOOKS(BYTES)                                                                     \
-    void __tsan_read##BYTES(void *address) {                                                      \
-        emulator::access(address, BYTES, emulator::LOAD, emulator::DEVICE, EMULATOR_HERE);         \
-    }                                                                                             \
-    void __tsan_write##BYTES(void *address) {                                                     \
-        emulator::access(address, BYTES, emulator::STORE, emulator::DEVICE, EMULATOR_HERE);        \
-    }                                                                                             \
-    void __tsan_unaligned_read##BYTES(void *address) {                                            \
-        emulator::access(address, BYTES, emulator::LOAD, emulator::DEVICE, EMULATOR_HERE);         \
-    }                                                                                             \
-    void __tsan_unaligned_write##BYTES(void *address) {                                           \
-        emulator::access(address, BYTES, emulator::STORE, emulator::DEVICE, EMULATOR_HERE);        \
+#define EMULATOR_HOOK(NAME, BYTES, KIND)                                                           \
+    void __tsan_##NAME##BYTES(void *address) {                                                     \
+        emulator::access(address, BYTES, emulator::KIND, emulator::DEVICE, EMULATOR_HERE);         \
+    }
+#define EMULATOR_HOOKS(BYTES)              \
+    EMULATOR_HOOK(read, BYTES, LOAD)            \
+    EMULATOR_HOOK(write, BYTES, STORE)          \
+    EMULATOR_HOOK(unaligned_read, BYTES, LOAD)  \
+    EMULATOR_HOOK(unaligned_write, BYTES, STORE)
+#define EMULATOR_RANGE_HOOK(NAME, KIND)                                                            \
+    void __tsan_##NAME##_range(char *address, std::size_t bytes) {                                 \
+        for (char *at = address; at < address + bytes; ++at) {                                     \
+            emulator::access(at, 1, emulator::KIND, emulator::DEVICE, EMULATOR_HERE);              \
+        }                                                                                          \
     }
 
 EMULATOR_HOOKS(1)
@@ -596,18 +544,8 @@ EMULATOR_HOOKS(2)
 EMULATOR_HOOKS(4)
 EMULATOR_HOOKS(8)
 EMULATOR_HOOKS(16)
-void __tsan_read_range(void *address, std::size_t bytes) {
-    for (std::size_t at = 0; at < bytes; ++at) {
-        emulator::access(static_cast<char *>(address) + at, 1, emulator::LOAD, emulator::DEVICE,
-                         EMULATOR_HERE);
-    }
-}
-void __tsan_write_range(void *address, std::size_t bytes) {
-    for (std::size_t at = 0; at < bytes; ++at) {
-        emulator::access(static_cast<char *>(address) + at, 1, emulator::STORE, emulator::DEVICE,
-                         EMULATOR_HERE);
-    }
-}
+EMULATOR_RANGE_HOOK(read, LOAD)
+EMULATOR_RANGE_HOOK(write, STORE)
 void __sanitizer_cov_trace_pc() {
     if (emulator::machine) emulator::machine->begin_basic_block(emulator::address_of(EMULATOR_HERE));
 }

@@ -29,11 +29,10 @@ struct EmulatorLaunch {
     std::int32_t checked;  // whether accesses that report themselves are looked at
 };
 
-// What went wrong, in numbers; Python makes a sentence of it.
+// What went wrong; Python makes a sentence of it.
 struct EmulatorError {
-    std::int32_t problem;  // 0: nothing
-    std::int32_t kind;     // of the access: 0 load, 1 store, 2 atomic
-    std::uint64_t code;    // offset of the instruction in the library
+    const char *problem;  // null: nothing
+    std::uint64_t code;   // offset of the instruction in the library
     std::uint64_t other_code;
     std::uint32_t block[3];
     std::uint32_t thread[3];
@@ -41,6 +40,7 @@ struct EmulatorError {
     std::uint32_t other_thread[3];
     std::int32_t array;  // the array it is in or nearest to, -1 if there is none
     std::int32_t bytes;
+    std::int32_t kind;    // of the access: 0 load, 1 store, 2 atomic
     std::int64_t offset;  // in bytes from the array's beginning
     std::uint32_t waiting, left;  // threads that wait, and that have left the kernel
 };
@@ -59,7 +59,7 @@ struct EmulatorRecord {
 };
 
 #define EMULATOR_API __attribute__((visibility("default")))
-EMULATOR_API int emulator_run(const EmulatorLaunch *launch, EmulatorError *error);
+EMULATOR_API void emulator_run(const EmulatorLaunch *launch, EmulatorError *error);
 EMULATOR_API std::uint64_t emulator_trace(const EmulatorRecord **records);
 // Where the kernel's static shared memory lies; both null where it has none.
 EMULATOR_API void emulator_static_shared(char **begin, char **end);

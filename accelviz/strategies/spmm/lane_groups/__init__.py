@@ -11,7 +11,7 @@ from accelviz.graph import Graph, Pattern
 from accelviz.ordering import RowDegrees
 from accelviz.ordering.degree import SortedRows
 from accelviz.ordering.local import is_local
-from accelviz.partition.block_level import FIELD_BITS
+from accelviz.partition.block4 import FIELD_BITS
 from accelviz.partition.lane_groups import (
     LanePartition,
     in_place_order,

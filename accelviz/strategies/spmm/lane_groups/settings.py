@@ -122,29 +122,14 @@ class Lanes:
 
 @dataclass(frozen=True)
 class LaneSetting:
-    """All that `lane_groups` can vary, checked.
+    """All that `lane_groups` can vary, checked; `PARAMETERS` says what each is.
 
     Attributes
     ----------
     cover : Lanes
-    slab : int
-        Most columns of a tile.
+        With `vector` and `lanes`.
     groups : BlockSetting
-        Groups of a block as `max_block_warps`, most nonzeros of one as `max_warp_nzs`.
-    short_nzs : int
-        Most nonzeros of a group that takes several rows.
-    block_threads : int
-        Most threads of a block.
-    at_once : int
-        Nonzeros whose loads a lane has in flight together.
-    blocks_per_sm : int
-        Blocks that an SM should have room for.
-    stage : bool
-        Whether a block loads its nonzeros into shared memory first.
-    storage : str
-        What X is kept in.
-    block_order : str
-        "place", as the rows stand in the graph, or "degree".
+        Groups of a block as `max_block_warps`, `group_nzs` as `max_warp_nzs`.
     """
 
     cover: Lanes
@@ -161,19 +146,9 @@ class LaneSetting:
     @property
     def parameters(self) -> dict[str, Any]:
         """The keywords of `lane_setting` that give this setting whatever the rule says."""
-        return {
-            "group_nzs": self.groups.max_warp_nzs,
-            "short_nzs": self.short_nzs,
-            "block_threads": self.block_threads,
-            "vector": self.cover.vector,
-            "lanes": self.cover.lanes,
-            "slab": self.slab,
-            "at_once": self.at_once,
-            "blocks_per_sm": self.blocks_per_sm,
-            "stage": self.stage,
-            "storage": self.storage,
-            "block_order": self.block_order,
-        }
+        cover, groups = self.cover, self.groups
+        known = {"group_nzs": groups.max_warp_nzs, "vector": cover.vector, "lanes": cover.lanes}
+        return {name: known.get(name, getattr(self, name, None)) for name in PARAMETERS}
 
     @property
     def threads(self) -> int:

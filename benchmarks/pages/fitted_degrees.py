@@ -1,0 +1,97 @@
+"""Fit the degrees of Reddit and PRODUCTS, whose distributions are not at hand, and keep them.
+
+Writes accelviz/datasets/degrees/fitted.npz. Their twins are called approximate.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize
+
+from accelviz.arrays import Longs
+from accelviz.datasets import TABLE_ONE
+from accelviz.errors import ArgumentError
+
+#: Where they are kept.
+FITTED = Path(__file__).resolve().parents[2] / "accelviz" / "datasets" / "degrees" / "fitted.npz"
+#: Publicly known maximum degrees.
+LARGEST = {"PRODUCTS": 17_481, "Reddit": 21_657}
+#: Range of the tail's shape: from nearly all rows at the maximum to nearly all at 1.
+_SHAPES = (-60.0, 60.0)
+
+
+def heavy_tailed_degrees(n_rows: int, nnz: int, max_degree: int) -> tuple[Longs, Longs]:
+    """Fit a degree distribution to a graph's nodes, edges and largest degree.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows; every one gets at least one nonzero.
+    nnz : int
+        Nonzeros in all; met exactly.
+    max_degree : int
+        Largest degree; met exactly, by the last row.
+
+    Returns
+    -------
+    degrees, rows : arrays of int64, shape (k,)
+        The degrees that occur, ascending, and how many rows have each.
+
+    Raises
+    ------
+    ArgumentError
+        If no distribution has these figures.
+
+    Notes
+    -----
+    The degree of the row at quantile u is `1 + (max - 1) * expm1(c t) / expm1(c t_last)` with
+    `t = -log(1 - u)`: a generalised Pareto law whose one parameter c is solved for the mean. c > 0
+    has a power-law tail, c = 0 an exponential one, c < 0 none.
+    """
+    low, high = n_rows + max_degree - 1, n_rows * max_degree
+    if n_rows < 1 or not max_degree >= 1 or not low <= nnz <= high:
+        raise ArgumentError(
+            "nnz",
+            f"{nnz} nonzeros in {n_rows} rows of degree 1 to {max_degree}",
+            f"at least 1 row, and {low} to {high} nonzeros",
+        )
+    t = -np.log1p(-(np.arange(n_rows) + 0.5) / n_rows)
+
+    def fitted(shape: float) -> npt.NDArray[np.float64]:
+        rise = np.expm1(shape * t) / np.expm1(shape * t[-1]) if shape else t / t[-1]
+        return 1 + (max_degree - 1) * rise
+
+    def excess(shape: float) -> float:
+        return float(fitted(shape).sum()) - nnz
+
+    low_shape, high_shape = (shape / t[-1] for shape in _SHAPES)
+    if excess(low_shape) <= 0:
+        shape = low_shape
+    elif excess(high_shape) >= 0:
+        shape = high_shape
+    else:
+        shape = optimize.brentq(excess, low_shape, high_shape, xtol=1e-14)
+    each = np.rint(fitted(shape)).astype(np.int64)
+    each[-1] = max_degree
+    # What rounding left over goes to the rows that have room, one nonzero to each.
+    while (due := nnz - int(each.sum())) != 0:
+        rows = np.flatnonzero(each[:-1] < max_degree if due > 0 else each[:-1] > 1)
+        chosen = rows[np.linspace(0, rows.size - 1, min(abs(due), rows.size)).astype(np.int64)]
+        each[chosen] += np.sign(due)
+    degrees, rows = np.unique(each, return_counts=True)
+    return degrees, rows
+
+
+def main() -> None:
+    found = {}
+    for name, largest in LARGEST.items():
+        entry = TABLE_ONE[name.lower()]
+        found[name] = np.stack(heavy_tailed_degrees(entry.nodes, entry.edges, largest))
+    np.savez_compressed(FITTED, **found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""docs/sddmm.md says what benchmarks/results/sddmm-h200.csv holds."""
+
+import runpy
+from pathlib import Path
+
+from accelviz.measure.records import recorded
+
+PAGES = Path(__file__).resolve().parents[1] / "benchmarks" / "pages"
+
+
+def page(monkeypatch):
+    monkeypatch.syspath_prepend(str(PAGES))
+    return runpy.run_path(str(PAGES / "sddmm.py"))
+
+
+def test_the_page_is_what_the_script_writes(monkeypatch, tmp_path):
+    names = page(monkeypatch)
+    copy = tmp_path / "sddmm.md"
+    written = names["PAGE"].read_text("utf-8")
+    copy.write_text(written, "utf-8")
+    names["main"](copy)
+    assert copy.read_text("utf-8") == written
+
+
+def test_ratios_by_hand_and_a_target_that_is_missed_is_named(monkeypatch):
+    names = page(monkeypatch)
+    table = recorded("sddmm-h200")
+    found = names["ratios"](table)
+    assert len(found) == 19 * 4
+    case = table[(table["graph"] == "mit8") & (table["columns"] == 64)]
+    times = case.set_index("strategy")["median_us"]
+    expected = times["cusparse"].min() / times["lane_groups"]
+    assert found.loc[("mit8", 64), "ahead"] == expected
+    slow = found.copy()
+    slow.loc[("mit8", 64), ["ahead", "share"]] = [1.25, 0.5]
+    assert "**not met** on mit8 with 64 columns, 1.25" in names["verdict"](slow)
+    assert "2.50 times as fast" in names["verdict"](slow)
