@@ -18,7 +18,7 @@ from accelviz.widgets import charts, clocks, close_ups, drawing
 from accelviz.widgets.state import State
 from accelviz.workload import nonzeros_per_warp
 from tests.graphs import MADE, graph_of_degrees
-from tests.inherited import KERNELS
+from tests.inherited import SPMM_KERNELS
 from tests.pages import (
     WARP_LEVEL,
     needs_compiler,
@@ -40,7 +40,7 @@ def cora():
 # --- one block ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("label", [*KERNELS, WARP_LEVEL])
+@pytest.mark.parametrize("label", [*SPMM_KERNELS, WARP_LEVEL])
 @pytest.mark.parametrize("name", ["cora", "wide", "isolated_ends"])
 def test_a_block_has_a_bar_for_each_run(name, label):
     graph = opened(name)

@@ -18,7 +18,7 @@ from accelviz.strategies.spmm.accel_gcn import AccelGCN
 from accelviz.widgets import state as state_module
 from accelviz.widgets.state import State, Traced, choices, longest
 from tests.graphs import MADE
-from tests.inherited import KERNELS
+from tests.inherited import SPMM_KERNELS
 from tests.pages import WARP_LEVEL, holds_row, needs_compiler, work
 from tests.test_lookup import Dealt
 
@@ -33,7 +33,7 @@ def cora():
 # --- a row that is followed ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("strategy", [*KERNELS, WARP_LEVEL])
+@pytest.mark.parametrize("strategy", [*SPMM_KERNELS, WARP_LEVEL])
 @pytest.mark.parametrize("name", ["hub", "all_degrees", "isolated_ends"])
 def test_the_block_shown_has_the_row_whatever_changes(name, strategy):
     graph = MADE[name]()
@@ -77,7 +77,7 @@ def test_of_several_blocks_the_one_shown_stays_or_moves_as_little_as_it_can():
 
 
 def test_a_block_has_its_first_row_followed(cora):
-    for label in (*KERNELS, WARP_LEVEL):
+    for label in (*SPMM_KERNELS, WARP_LEVEL):
         state = State(cora, first=label, n_cols=20)
         plan = state.first.plan
         for block in (0, plan.launch.n_blocks // 2, plan.launch.n_blocks - 1):

@@ -17,7 +17,7 @@ from accelviz.widgets.drawing import LOADS
 from accelviz.widgets.state import State, choices, offered
 from accelviz.workload import nonzeros_per_warp
 from tests.graphs import MADE, graph_of_degrees
-from tests.inherited import KERNELS
+from tests.inherited import SPMM_KERNELS
 from tests.pages import (
     ALL,
     HOSTILE,
@@ -210,7 +210,7 @@ def bars_of_degrees(state):
     return found
 
 
-@pytest.mark.parametrize("strategy", [*KERNELS, WARP_LEVEL])
+@pytest.mark.parametrize("strategy", [*SPMM_KERNELS, WARP_LEVEL])
 @pytest.mark.parametrize("name", ["all_degrees", "hub", "degree_32", "degree_384"])
 def test_bars_of_degrees_hold_all_rows_and_say_how_they_are_treated(name, strategy):
     graph = MADE[name]()

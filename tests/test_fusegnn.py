@@ -6,7 +6,8 @@ import pytest
 import accelviz
 from accelviz.errors import PartitionError
 from accelviz.executors.emulator.build import why_not
-from accelviz.partition.thread_groups import coo_rows, thread_groups
+from accelviz.partition.nonzero_runs import rows_of_nonzeros
+from accelviz.partition.thread_groups import thread_groups
 from accelviz.plans import launch
 from accelviz.workload import Workload
 from tests.graphs import MADE, graph_of_degrees
@@ -24,7 +25,7 @@ def test_figure_7_has_three_groups_of_five_columns():
 
 
 def test_coo_names_the_row_of_every_nonzero():
-    rows = coo_rows(np.array([0, 2, 2, 5, 5]))
+    rows, _ = rows_of_nonzeros(graph_of_degrees([2, 0, 3, 0]))
     assert rows.tolist() == [0, 0, 2, 2, 2]
     assert rows.dtype == np.int32
 

@@ -19,7 +19,7 @@ from accelviz.plans import Call, LaunchConfig, Parameter, Plan, Strategy
 from accelviz.strategies import REGISTRY, SPMM, find_strategy
 from accelviz.workload import Workload
 from tests.graphs import GRAPHS, MADE, graph_of_degrees
-from tests.inherited import KERNELS
+from tests.inherited import SPMM_KERNELS
 
 needs_compiler = pytest.mark.skipif(
     find_executor("emulator").why_not() is not None, reason="needs a C++ compiler"
@@ -230,8 +230,8 @@ def test_quartiles_are_those_of_the_warps_with_work():
 @pytest.mark.parametrize("graph", [{}, {0: 3}, "empty", "no_edges"])
 def test_sweeps_of_nothing(graph):
     graph = GRAPHS[graph]() if isinstance(graph, str) else graph
-    table = sweep(graph, strategies=KERNELS)
-    assert len(table) == len(KERNELS)
+    table = sweep(graph, strategies=SPMM_KERNELS)
+    assert len(table) == len(SPMM_KERNELS)
     assert (table["busy_warps"].fillna(0) == 0).all()
     assert (table["idle_share"].fillna(0) == 0).all()
 
