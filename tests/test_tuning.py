@@ -6,9 +6,9 @@ import pytest
 import accelviz
 from accelviz.errors import AccelvizError, ArgumentError
 from accelviz.plans import Strategy
-from accelviz.strategies import REGISTRY, SPMM
+from accelviz.strategies import SPMM
 from accelviz.strategies.spmm.row_thread import RowThread
-from tests.inherited import weighted
+from tests.inherited import each_strategy, weighted
 
 
 def test_each_parameter_is_varied_with_the_best_of_those_before():
@@ -47,7 +47,7 @@ def test_a_setting_that_cannot_run_is_recorded():
     assert np.isinf(found.table["median_us"].iloc[1])
 
 
-@pytest.mark.parametrize("strategy", [each for each in REGISTRY if each.name != "cusparse"])
+@each_strategy()
 def test_what_strategies_offer_can_be_planned(strategy):
     graph = accelviz.load_graph("cora")
     for n_cols in (16, 33, 128):

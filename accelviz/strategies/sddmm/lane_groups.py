@@ -157,6 +157,14 @@ class LaneGroups(Strategy):
             },
         )
 
+    def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
+        """Leave out what a group of the rule's lanes has no room for."""
+        offered = super().choices(graph, n_cols)
+        lanes = chosen(n_cols, 1, graph.nnz, graph.n_rows, **self.defaults()).lanes
+        for name in ("at_once", "group_products"):
+            offered[name] = tuple(each for each in offered[name] if each <= lanes)
+        return offered
+
     def summarize(
         self, rows: RowDegrees, n_cols: int, *, heads: int, **parameters: Any
     ) -> PartitionSummary:
