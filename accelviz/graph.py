@@ -6,6 +6,7 @@ a run may replace.
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -65,7 +66,7 @@ class Pattern:
     @cached_property
     def degrees(self) -> npt.NDArray[np.int32]:
         """Nonzeros of each row, int32, shape (n_rows,)."""
-        return frozen(np.diff(self.row_pointers).astype(np.int32))
+        return taken_over(np.diff(self.row_pointers).astype(np.int32))
 
     @cached_property
     def used_columns(self) -> int:
@@ -124,8 +125,8 @@ class Graph:
 
     Notes
     -----
-    A graph never changes: an array that somebody could still write to is copied, one that is
-    read-only for good is shared. So plans made from a graph stay right.
+    A graph never changes: it copies its arrays, unless they are another graph's. So plans made
+    from it stay right.
 
     Two graphs are equal only if they are the same object: comparing millions of nonzeros should
     be asked for by name.
@@ -176,9 +177,9 @@ class Graph:
         """Nonzeros of each row, int32, shape (n_rows,)."""
         return self.pattern.degrees
 
-    @cached_property
+    @property
     def adjacency(self) -> sparse.csr_array:
-        """The matrix as a SciPy `csr_array` of float32, sharing this graph's memory.
+        """The matrix as a new SciPy `csr_array` of float32, sharing this graph's memory.
 
         SciPy wants one dtype for both index arrays, so the row pointers are 32-bit in this view
         unless there are 2^31 nonzeros or more.
@@ -224,13 +225,12 @@ class Graph:
         pointers = np.zeros(self.shape[1] + 1, np.int64)
         rows = np.empty(self.nnz, np.int32)
         _transpose(self.row_pointers, self.column_indices, pointers, rows, order)
-        for array in (order, pointers, rows):
-            array.setflags(write=False)
+        order.setflags(write=False)
         graph = replace(
             self,
-            row_pointers=pointers,
-            column_indices=rows,
-            values=frozen(self.values[order]),
+            row_pointers=taken_over(pointers),
+            column_indices=taken_over(rows),
+            values=taken_over(self.values[order]),
             shape=self.shape[::-1],
             name=f"{self.name} transposed",
         )
@@ -243,19 +243,21 @@ class Graph:
         )
 
 
-def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array that nobody can write to: itself if that is so already, else a copy.
+#: Arrays that nobody but this module has ever been able to write to, by identity.
+_FROZEN: weakref.WeakValueDictionary[int, npt.NDArray[Any]] = weakref.WeakValueDictionary()
 
-    An array that was made on the spot and has no other holder is not copied if its maker has
-    called `array.setflags(write=False)`.
-    """
-    holder: Any = array
-    while isinstance(holder, np.ndarray) and not holder.flags.writeable:
-        holder = holder.base
-    if isinstance(holder, np.ndarray):
-        array = array.copy()
-        array.setflags(write=False)
-    return array
+
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array that nobody can write to: itself if it came from here, else a copy."""
+    return array if _FROZEN.get(id(array)) is array else taken_over(array.copy())
+
+
+def taken_over(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array that nobody else holds as one that nobody can write to, not copied."""
+    array.setflags(write=False)
+    view = array.view()  # whose flag cannot be turned back, as its owner's is off
+    _FROZEN[id(view)] = view
+    return view
 
 
 @numba.njit(cache=True, nogil=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, TypeVar
@@ -29,6 +31,19 @@ class Stopwatch:
         self.seconds[name] = time.perf_counter() - start
 
 
+_STORES: weakref.WeakSet[Store] = weakref.WeakSet()
+
+
+def _unlock() -> None:
+    # A thread that held a lock when this process was forked does not exist here.
+    for store in _STORES:
+        store._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)
+
+
 class Store:
     """What was made of one graph; the least recently used goes first.
 
@@ -45,6 +60,7 @@ class Store:
         self._most = most
         self._made: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.RLock()
+        _STORES.add(self)
 
     def __len__(self) -> int:
         return len(self._made)

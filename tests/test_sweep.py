@@ -19,7 +19,7 @@ from accelviz.plans import Call, LaunchConfig, Parameter, Plan, Strategy
 from accelviz.strategies import OPERATIONS, REGISTRY, SPMM, find_strategy
 from accelviz.workload import Workload
 from tests.graphs import GRAPHS, MADE, graph_of_degrees
-from tests.inherited import SPMM_KERNELS
+from tests.inherited import KERNELS
 
 needs_compiler = pytest.mark.skipif(
     find_executor("emulator").why_not() is not None, reason="needs a C++ compiler"

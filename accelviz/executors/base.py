@@ -151,7 +151,10 @@ class Operands:
         self.storage, self.cleared = plan.storage, plan.cleared
         self._xp, self._place, self._take = xp, place, take
         self._values, self._order = plan.own_values, plan.nonzero_order
+        self._own: Any = None
         self._own_walked: Any = None
+        operands = self.operation.operands.items()
+        self._shapes = {name: operand.shape(self.sizes) for name, operand in operands}
         self._about = f"a matrix of {plan.pattern.shape[0]} x {plan.pattern.shape[1]}"
 
     def inputs(self, operands: Mapping[str, Any]) -> Arrays:
@@ -171,8 +174,14 @@ class Operands:
 
     def _input(self, operand: Operand, array: Any) -> Any:
         xp, name = self._xp, operand.name
-        own = operand.of_nonzeros and (array is None or array is self._values)
-        array = self._values if own else array
+        given = array is not None and array is not self._values and array is not self._own
+        if operand.of_nonzeros and self._values is not None and not given:
+            self._own = self._place(self._values) if self._own is None else self._own
+            return self._own
+        ready = type(array) is xp.ndarray and array.dtype == np.float32
+        ready = ready and array.flags.c_contiguous and array.shape == self._shapes[name]
+        if ready and not (operand.of_nonzeros and xp is np):
+            return array
         if array is None:
             raise ArgumentError(name, "it is missing", f"an array: {', '.join(operand.axes)}")
         there = is_device_array(array)
@@ -182,12 +191,12 @@ class Operands:
         if array.dtype.kind not in "biuf":
             right = "boolean, integer or real floating point"
             raise ArgumentError(name, f"dtype {array.dtype}", right)
-        wanted = operand.shape(self.sizes)
+        wanted = self._shapes[name]
         if array.shape != wanted:
             right = ", ".join(f"{axis} = {self.sizes[axis]}" for axis in operand.axes)
             what = f"shape {array.shape} for {self._about}"
             raise ArgumentError(name, what, f"shape {wanted}: {right}")
-        if operand.of_nonzeros and not own and not there:
+        if operand.of_nonzeros and not there:
             with np.errstate(over="ignore"):
                 array = array.astype(np.float32, copy=False)
             if not np.isfinite(array).all():
@@ -204,7 +213,7 @@ class Operands:
         return {**inputs, **{name: self._in_order(inputs[name]) for name in ordered}}
 
     def _in_order(self, array: Any) -> Any:
-        if self._values is None or array is not self._place(self._values):
+        if self._own is None or array is not self._own:
             return self._take(array, self._place(self._order))
         if self._own_walked is None:  # the graph's own weights never change
             self._own_walked = self._take(array, self._place(self._order))
@@ -228,7 +237,7 @@ class Operands:
         """
         xp, found = xp or self._xp, {}
         for operand in self.operation.outputs:
-            shape = operand.shape(self.sizes)
+            shape = self._shapes[operand.name]
             array = (out or {}).get(operand.name)
             if array is None:
                 found[operand.name] = xp.empty(shape, dtype=np.float32)
@@ -241,10 +250,20 @@ class Operands:
                 right = f"a writable, C-contiguous float32 {xp.__name__} array of shape {shape}"
                 raise ArgumentError("out", f"{what}, dtype {dtype}", right)
             for name, other in (inputs or {}).items():
-                if isinstance(other, xp.ndarray) and xp.may_share_memory(array, other):
+                if isinstance(other, xp.ndarray) and _overlap(array, other):
                     raise ArgumentError("out", f"it overlaps {name}", "memory of its own")
             found[operand.name] = array
         return found
+
+
+def _overlap(one: Any, other: Any) -> bool:
+    """Tell whether two arrays of one device have memory in common, or lie inside each other."""
+    if isinstance(one, np.ndarray):
+        return np.may_share_memory(one, other)
+    if not other.flags.c_contiguous:  # as nothing is that has been placed
+        return True
+    first, second = one.data.ptr, other.data.ptr
+    return bool(first < second + other.nbytes and second < first + one.nbytes)
 
 
 class HostExecutor:

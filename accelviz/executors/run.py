@@ -174,7 +174,7 @@ def _run(
     operands |= {each.name: _array(operands[each.name]) for each in operation.dense}
     given = [operands[each.name] for each in operation.dense]
     if isinstance(graph, Plan):
-        if graph.operation is not operation:
+        if graph.operation != operation:
             raise ArgumentError("plan", f"a plan of {graph.operation.name}", operation.name)
         if parameters or strategy not in (None, graph.name, graph.strategy):
             what = "given beside a Plan, which has its own"

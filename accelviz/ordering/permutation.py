@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from accelviz.arrays import Ints, Longs
 from accelviz.errors import GraphError
-from accelviz.graph import MAX_SIDE, Graph, Pattern, frozen
+from accelviz.graph import MAX_SIDE, Graph, Pattern, taken_over
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ class Permutation:
             graph,
             row_pointers=pattern.row_pointers,
             column_indices=pattern.column_indices,
-            values=frozen(graph.values[order]),
+            values=taken_over(graph.values[order]),
         )
 
     def apply_to_pattern(
@@ -126,9 +126,9 @@ class Permutation:
         if columns:
             column_indices = self.inverse[column_indices]
             _sort_each_row(row_pointers, column_indices, order)
-        for array in (row_pointers, column_indices, order):
-            array.setflags(write=False)
-        return replace(pattern, row_pointers=row_pointers, column_indices=column_indices), order
+        order.setflags(write=False)
+        arrays = taken_over(row_pointers), taken_over(column_indices)
+        return Pattern(*arrays, pattern.shape, pattern.name), order
 
     def _matching(self, array: npt.ArrayLike, axis: int) -> npt.NDArray[Any]:
         array = np.asarray(array)

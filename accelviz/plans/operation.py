@@ -120,6 +120,12 @@ class Operation:
         operands = {each.name: each for each in (*self.inputs, *self.outputs)}
         object.__setattr__(self, "operands", operands)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Operation) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     @property
     def dense(self) -> tuple[Operand, ...]:
         """The inputs that a caller must give: all but the weights, which the graph has."""

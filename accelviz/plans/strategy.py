@@ -57,6 +57,10 @@ class Parameter:
     why: str = ""
     rule: bool = False
 
+    def __post_init__(self) -> None:
+        for value in (self.default, *self.tries):
+            self.checked("Parameter", value)
+
     def checked(self, name: str, value: Any) -> Any:
         """Return the value, integers as Python's.
 

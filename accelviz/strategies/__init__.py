@@ -63,7 +63,7 @@ def strategies(operation: str = "spmm") -> dict[str, str]:
         If there is no such operation.
     """
     wanted = find_operation(operation)
-    return {each.name: each.summary for each in REGISTRY if each.operation is wanted}
+    return {each.name: each.summary for each in REGISTRY if each.operation == wanted}
 
 
 def find_operation(operation: str | Operation) -> Operation:
@@ -94,13 +94,13 @@ def find_strategy(strategy: str | Strategy, operation: str | Operation = SPMM) -
     wanted = find_operation(operation)
     if isinstance(strategy, Strategy):
         own = getattr(strategy, "operation", None)
-        if own is not wanted:
+        if own != wanted:
             what = f"{strategy.name!r} is of {own.name}" if own else "it names no operation"
             right = f"one with operation = {wanted.name.upper()}"
             raise ArgumentError("strategy", what, right)
         return strategy
     for known in REGISTRY:
-        if known.operation is wanted and known.name == strategy:
+        if known.operation == wanted and known.name == strategy:
             return known
     if isinstance(strategy, type) and issubclass(strategy, Strategy):
         raise ArgumentError("strategy", f"got the class {strategy.__name__}", "an object of it")
@@ -158,5 +158,5 @@ def plan(
         operation = getattr(strategy, "operation", SPMM)
     operation = find_operation(operation)
     if strategy is None:
-        strategy = AccelGCN.name if operation is SPMM else operation.fastest
+        strategy = AccelGCN.name if operation == SPMM else operation.fastest
     return find_strategy(strategy, operation).plan(load_graph(graph), n_cols, **parameters)

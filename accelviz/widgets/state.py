@@ -81,7 +81,7 @@ def choices(own: Sequence[Strategy | str] = (), operation: Operation = SPMM) -> 
     strategy with its defaults, whatever the sliders say.
     """
     named: dict[str, Choice] = {}
-    others = [each for each in REGISTRY if each.operation is operation]
+    others = [each for each in REGISTRY if each.operation == operation]
     for strategy in [*(find_strategy(each, operation) for each in own), *others]:
         every = [Choice(strategy.name, strategy)]
         for name, each in strategy.parameters.items():

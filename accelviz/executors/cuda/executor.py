@@ -125,8 +125,7 @@ class CudaPlan:
     def placed(self, operands: Mapping[str, Any]) -> Arrays:
         """Return the inputs on the GPU; see `ReadyPlan`."""
         with self._errors():
-            there = {n: a if is_device_array(a) else on_device(a) for n, a in operands.items()}
-            return self._operands.inputs(there)
+            return self._operands.inputs(operands)
 
     def outputs(self) -> Arrays:
         """Return new outputs on the GPU; see `ReadyPlan`."""
@@ -134,9 +133,9 @@ class CudaPlan:
             return self._operands.outputs()
 
     def inputs(self, operands: Mapping[str, Any]) -> Arrays:
-        """Return the inputs as the kernels find them: in their order, as they keep them."""
+        """Return placed inputs as the kernels find them: in their order, as they keep them."""
         known = self._operands
-        found, storage = known.walked(known.inputs(operands)), known.storage
+        found, storage = known.walked(dict(operands)), known.storage
         for each in known.operation.inputs:
             if each.gathered:
                 found[each.name] = _aligned(stored(found[each.name], storage, self._cupy))

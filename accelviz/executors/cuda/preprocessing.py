@@ -113,6 +113,8 @@ def queue(
     first = work.data.ptr
     state, *spare = (first + 4 * offset for offset in accumulate(sizes[:-1], initial=0))
     partition, copy = _functions(record_steps)
+    if block_order not in ("place", "degree"):
+        raise PartitionError("block_order", f"got {block_order!r}", "'place' or 'degree'")
     setting = (groups.max_block_warps, groups.max_warp_nzs, short_nzs, block_order == "place")
     scalars = map(np.int32, (n_rows, *setting))
     arguments = (row_pointers, *scalars, state, output_rows, metadata, *spare)
