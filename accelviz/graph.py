@@ -98,7 +98,7 @@ class Graph:
     """A sparse matrix in CSR form, checked once when it is made.
 
     Row `i` holds the in-neighbors of node `i`, so that `A @ X` sums their features. A graph is
-    square; rectangular matrices (a mini-batch, a bipartite graph) are welcome too.
+    mostly square; rectangular matrices (a mini-batch, a bipartite graph) are welcome too.
 
     Parameters
     ----------
@@ -128,8 +128,7 @@ class Graph:
     A graph never changes: it copies its arrays, unless they are another graph's. So plans made
     from it stay right.
 
-    Two graphs are equal only if they are the same object: comparing millions of nonzeros should
-    be asked for by name.
+    Two graphs are equal only if they are the same object; `==` does not compare nonzeros.
     """
 
     row_pointers: npt.NDArray[np.int64]

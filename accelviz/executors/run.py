@@ -57,7 +57,7 @@ def spmm(
         The features; rounded to float32. A CuPy array (or another CUDA array) stays on the GPU.
     values : array, shape (nnz,), optional
         Weights in place of the graph's own, one for each nonzero, in the graph's order. They need
-        no new plan. On the host they must be finite; on the GPU nobody looks.
+        no new plan. They must be finite, which is checked on the host and not on the GPU.
     strategy : str or Strategy, optional
         See `plan`. If not given, `lane_groups`, the fastest.
     device : {"auto", "cuda", "cpu", "emulator"}
@@ -65,9 +65,9 @@ def spmm(
         "emulator" runs the CUDA kernel itself on the host, thread by thread, and finds races and
         wrong addresses; it needs a C++ compiler, and is for small graphs.
     out : array, optional
-        C-contiguous float32 array of shape (n_rows, n_cols) to write to; not a part of an input.
+        C-contiguous float32 array of shape (n_rows, n_cols) to write to. It may not overlap an input.
     **parameters
-        The strategy's own, where one is named; see `plan`.
+        Those of the strategy, which must then be named; see `plan`.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def sddmm(
     Parameters
     ----------
     graph : Graph, Plan, or anything `load_graph` takes
-        The sparse matrix, n_rows x n_senders; its weights do not count. With a Plan, `strategy` and
+        The sparse matrix, n_rows x n_senders; its weights are not used. With a Plan, `strategy` and
         `parameters` are the plan's own and cannot be given.
     U : array, shape (n_rows, n_cols) or (n_rows, heads, n_cols)
         Features of the rows; rounded to float32.
@@ -131,7 +131,7 @@ def sddmm(
     strategy, device, **parameters
         As of `spmm`; `accelviz.strategies("sddmm")` lists the strategies.
     out : array, optional
-        C-contiguous float32 array of the result's shape to write to; not a part of an input.
+        C-contiguous float32 array of the result's shape to write to. It may not overlap an input.
 
     Returns
     -------

@@ -86,7 +86,8 @@ class Operation:
     formula : str
         What it computes, in one line.
     widths : mapping of str to int or None
-        The sizes that neither pattern nor weights give, and their defaults; `n_cols` has none.
+        Sizes that do not follow from the pattern, with their defaults. None stands for no default,
+        as of `n_cols`.
     inputs, outputs : tuple of Operand
         `values`, the weights, come first where there are any. Outputs are float32.
     fastest : str
@@ -101,7 +102,7 @@ class Operation:
         `traffic(pattern, widths, element_bytes)` gives `Traffic`; the last is the size of an
         element of gathered inputs.
     independent : str
-        A width along which inputs and outputs may be cut, if there is one.
+        A width whose entries do not depend on each other, as the columns of an SpMM; "" if none.
     """
 
     name: str

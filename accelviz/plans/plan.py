@@ -51,15 +51,15 @@ class Plan:
         entry for each nonzero are brought into this order before the first call; outputs that have
         one are written in the caller's order by the kernel itself.
     metadata : array, optional
-        The strategy's metadata, one line a block or warp, where it has any.
+        The strategy's metadata, where it has any: one line for each block or warp.
     arrays : mapping of str to array or NumPy scalar
         Arguments of the kernels, operands aside: arrays are passed as pointers, scalars by value.
     scratch : mapping of str to (int, dtype)
         Further arguments: buffers of so many elements, zero before the first launch, that the
         kernels may write and have to leave as they found them.
     clears : tuple of str, optional
-        Outputs that are cleared before the first call; all of them if not given. That is part of
-        the timed work.
+        Outputs that are cleared before the first call; all outputs if not given. Clearing is
+        timed with the kernels.
     workers_per_block : int
         Workers of a block as the workload counts them, where they are not the hardware's warps.
     storage : {"float32", "float16", "bfloat16"}
@@ -68,7 +68,7 @@ class Plan:
     setup_seconds : mapping of str to float
         What preprocessing took on the host, step by step.
     parameters : mapping
-        The strategy's own parameters, all of them, as they took effect.
+        The strategy's own parameters, with the values that took effect.
     operation, strategy, widths, own_values
         Filled in by `Strategy.plan`: the Operation, the Strategy, the operation's widths such as
         `n_cols`, and the graph's weights, float32 (nnz,), for runs that bring none.

@@ -32,20 +32,20 @@ class Parameter:
     Attributes
     ----------
     default : object
-        None where a rule chooses.
+        None means that a rule chooses.
     meaning : str
         What it sets, in a few words.
     most : int, optional
-        The largest integer; the smallest is `step`, of which it has to be a multiple.
+        The largest integer. Values are multiples of `step`, from `step` on.
     step : int
     choices : tuple
         All values there are, in place of a range.
     tries : tuple
         Values that are worth trying: for sweeps, sliders and `tune`.
     why : str
-        Why there is nothing beyond the range.
+        The reason for the upper end of the range.
     rule : bool
-        Whether None is a value too, for which a rule chooses. It is where None is the default.
+        Whether None may be given, so that a rule chooses. It always may if None is the default.
     """
 
     default: Any
@@ -95,8 +95,8 @@ class Strategy(ABC):
     summary : str
         What it does, in one line.
     parameters : mapping of str to Parameter
-        Its own parameters. If a class has none, they are the keyword-only arguments of its
-        `build`, with their defaults and no range.
+        Its own parameters. A class that does not say takes the keyword-only arguments of its
+        `build`, with their defaults and without ranges.
     worker : str
         What the workload's column `warp` counts: a "warp", or a part of one.
     metadata_words : tuple of str
@@ -135,8 +135,8 @@ class Strategy(ABC):
         n_cols : int
             Columns of the features, at least 1.
         *args, **parameters
-            An override names its own parameters here instead, keyword-only, and further widths of
-            the operation. They are checked before.
+            A class names its own parameters here instead, keyword-only. Further widths of the
+            operation, such as `heads`, come the same way. All are checked before the call.
         """
 
     def summarize(

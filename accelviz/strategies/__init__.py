@@ -124,13 +124,13 @@ def plan(
         The sparse matrix. The plan is of its pattern: it serves any weights.
     strategy : str or Strategy, optional
         A name from `strategies()`, or an object of your own class derived from `Strategy`. If not
-        given, `accel_gcn`, or of another operation than SpMM its fastest.
+        given: `accel_gcn` for SpMM, the fastest for another operation.
     n_cols : int
         Columns of the dense matrices, at least 1.
     operation : str or Operation, optional
         "spmm" or "sddmm"; if not given, the strategy object's own, or "spmm".
     **parameters
-        The strategy's own, as `find_strategy(name).parameters` lists them, and further widths of
+        The strategy's own, as its class documents them, and further widths of
         the operation (`heads` of "sddmm").
 
     Returns
