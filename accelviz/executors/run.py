@@ -65,7 +65,8 @@ def spmm(
         "emulator" runs the CUDA kernel itself on the host, thread by thread, and finds races and
         wrong addresses; it needs a C++ compiler, and is for small graphs.
     out : array, optional
-        C-contiguous float32 array of shape (n_rows, n_cols) to write to. It may not overlap an input.
+        C-contiguous float32 array of shape (n_rows, n_cols) to write to. It may not overlap an
+        input.
     **parameters
         Those of the strategy, which must then be named; see `plan`.
 
