@@ -34,11 +34,11 @@ ASSIGNMENTS = find_assignments()
 COMPILER = find_executor("emulator").why_not() is None
 #: How many of the known wrong answers to each assignment are handed in.
 CHOSEN = {
-    "A1-counting-sort": 2,
-    "A2-block-partition": 2,
-    "A3-your-own-scheme": 2,
-    "A4-cuda-kernel": 2,
-    "A5-report": 2,
+    "A1-counting-sort": 1,
+    "A2-block-partition": 1,
+    "A3-your-own-scheme": 1,
+    "A4-cuda-kernel": 1,
+    "A5-report": 1,
 }
 _INVERSE = "def inverse_permutation(order):\n    "
 _HOARD = "hoard = []\n    while True: hoard.append(bytes(2**26))"
