@@ -1,6 +1,8 @@
 """Which lane reads which column of X when, and which sectors of memory that moves.
 
 All from a trace (`accelviz.trace`), so it holds for any strategy's kernel as it is written.
+
+`traced` is the table that `trace` returns.
 """
 
 from __future__ import annotations
@@ -183,11 +185,6 @@ def request_numbers(traced: pd.DataFrame) -> Longs:
 
 def sector_runs(traced: pd.DataFrame) -> pd.DataFrame:
     """Say which 32-byte sectors each request touches, and which bytes of them it asks for.
-
-    Parameters
-    ----------
-    traced : DataFrame
-        From `trace`.
 
     Returns
     -------

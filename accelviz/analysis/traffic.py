@@ -1,4 +1,7 @@
-"""What a trace costs in memory transactions: requests, sectors, bank conflicts, collisions."""
+"""What a trace costs in memory transactions: requests, sectors, bank conflicts, collisions.
+
+`traced` is the table that `trace` returns.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,6 @@ _PLACE = ["file", "line", "kind", "space", "array"]
 
 def requests(traced: pd.DataFrame) -> pd.DataFrame:
     """Put the lanes of each request together and count what it costs.
-
-    Parameters
-    ----------
-    traced : DataFrame
-        From `trace`.
 
     Returns
     -------
@@ -63,11 +61,6 @@ def requests(traced: pd.DataFrame) -> pd.DataFrame:
 
 def traffic(traced: pd.DataFrame) -> pd.DataFrame:
     """Sum the requests of a trace by source line, kind and array.
-
-    Parameters
-    ----------
-    traced : DataFrame
-        From `trace`.
 
     Returns
     -------

@@ -2,6 +2,9 @@
 
 A case is a strategy's name, with words that its parameters must (`key=value`) or must not
 (`key!=value`) have: "cusparse algorithm=default", "gnnadvisor ngs!=32".
+
+`by_graph`, `by_columns`, `overall` and `table_two` average what `speedups` gives, their parameter
+`found`: of one machine and one state, else they raise ArgumentError. A mean is a geometric one.
 """
 
 from __future__ import annotations
@@ -185,21 +188,7 @@ _SUMMARY: dict[str, Any] = {
 def by_graph(found: pd.DataFrame) -> pd.DataFrame:
     """Average each graph's speedups over its column counts.
 
-    Parameters
-    ----------
-    found : DataFrame
-        As `speedups` gives it, of one machine and one state.
-
-    Returns
-    -------
-    DataFrame
-        A row for each strategy and graph: `speedup` (geometric mean), `lowest`, `highest`, `cases`,
-        `graph_kind`.
-
-    Raises
-    ------
-    ArgumentError
-        If there is more than one machine or state.
+    A row for each strategy and graph: `speedup`, `lowest`, `highest`, `cases`, `graph_kind`.
     """
     _check_one(found)
     groups = found.groupby(["strategy", "graph"], sort=False)
@@ -209,16 +198,8 @@ def by_graph(found: pd.DataFrame) -> pd.DataFrame:
 def by_columns(found: pd.DataFrame) -> pd.DataFrame:
     """Average the speedups at each column count over the graphs.
 
-    Parameters
-    ----------
-    found : DataFrame
-        As `speedups` gives it, of one machine and one state.
-
-    Returns
-    -------
-    DataFrame
-        A row for each strategy and column count, ascending: `speedup` (geometric mean), `lowest`,
-        `highest`, `cases` and `losses` (graphs below 1).
+    A row for each strategy and column count, ascending: `speedup`, `lowest`, `highest`, `cases` and
+    `losses` (graphs below 1).
     """
     _check_one(found)
     ordered = found.sort_values("columns", kind="stable")
@@ -230,17 +211,8 @@ def by_columns(found: pd.DataFrame) -> pd.DataFrame:
 def overall(found: pd.DataFrame) -> pd.DataFrame:
     """Average the graphs' speedups, every graph counting the same.
 
-    Parameters
-    ----------
-    found : DataFrame
-        As `speedups` gives it, of one machine and one state.
-
-    Returns
-    -------
-    DataFrame
-        A row for each strategy, its index: `speedup` (geometric mean over the graphs), `graphs`,
-        `losses` (graphs below 1), and the best and the worst graph: `highest`, `highest_graph`,
-        `lowest`, `lowest_graph`.
+    A row for each strategy, its index: `speedup`, `graphs`, `losses` (graphs below 1), and the best
+    and the worst graph: `highest`, `highest_graph`, `lowest`, `lowest_graph`.
     """
     lines: dict[str, dict[str, Any]] = {}
     for strategy, graphs in by_graph(found).groupby("strategy", sort=False):
@@ -259,24 +231,10 @@ def overall(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def table_two(found: pd.DataFrame) -> pd.DataFrame:
-    """Lay speedups out as Accel-GCN's Table II does: by ranges of column counts, in percent.
+    """Lay one strategy's speedups out as Table II does: by ranges of column counts, in percent.
 
-    Parameters
-    ----------
-    found : DataFrame
-        As `speedups` gives it for one strategy, of one machine and one state.
-
-    Returns
-    -------
-    DataFrame
-        A row for each range, [16, 32], (32, 64], (64, 96], (96, 128]: `average` (geometric mean),
-        `max` and `min` over all graphs and column counts in it, and how many `cases` those are;
-        NaN where there are none.
-
-    Raises
-    ------
-    ArgumentError
-        If there is more than one strategy, machine or state.
+    A row for each range, [16, 32], (32, 64], (64, 96], (96, 128]: `average`, `max` and `min` over
+    all graphs and column counts in it, and how many `cases` those are; NaN where there are none.
     """
     _check_one(found, "strategy", *_ONE)
     lines = []
