@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -65,12 +66,19 @@ class Records:
 def in_pieces(do: Callable[[int, int], None], records: Records, n_cols: int) -> None:
     """Call `do(first, last)` for ranges of rows that together are all rows.
 
-    `do` lets other threads run. The threads live as long as the call, so that nothing is left
-    behind for a process that forks.
+    `do` lets other threads run.
     """
     if records.cost[-1] * n_cols < _PRODUCTS_OF_ONE_THREAD:
         do(0, records.cost.size - 1)
         return
     pieces = records.pieces
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        list(threads.map(do, pieces[:-1], pieces[1:]))
+    list(_threads().map(do, pieces[:-1], pieces[1:]))
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count())
+
+
+if hasattr(os, "register_at_fork"):  # a process that was forked has none of the threads
+    os.register_at_fork(after_in_child=_threads.cache_clear)
