@@ -157,9 +157,13 @@ def sddmm(
     flat = len(U.shape) == len(V.shape) == 2
     if flat:
         U, V = U[:, None, :], V[:, None, :]
-        out = out[:, None] if getattr(out, "ndim", 0) == 1 else out
-    scores = _run(SDDMM, graph, {"U": U, "V": V}, strategy, device, {"scores": out}, parameters)
-    return scores["scores"][:, 0] if flat else scores["scores"]
+        if out is not None and getattr(out, "ndim", 0) != 1:
+            raise ArgumentError("out", f"shape {getattr(out, 'shape', None)}", "shape (nnz,)")
+    given = out[:, None] if flat and out is not None else out
+    found = _run(SDDMM, graph, {"U": U, "V": V}, strategy, device, {"scores": given}, parameters)
+    if out is not None:
+        return out
+    return found["scores"][:, 0] if flat else found["scores"]
 
 
 def _run(
