@@ -14,7 +14,6 @@ import numpy.typing as npt
 from accelviz.errors import DeviceUnavailable
 from accelviz.executors.base import Arrays, HostExecutor, HostPlan
 from accelviz.plans import Plan
-from accelviz.plans.storage import restored, stored
 
 
 class CpuExecutor(HostExecutor):
@@ -57,13 +56,10 @@ class CpuPlan(HostPlan):
         super().__init__(plan)
         self._replay = plan.operation.replay(plan)
 
-    def _inputs(self, operands: Mapping[str, Any]) -> Arrays:
+    def _inputs(self, placed: Arrays) -> Arrays:
         """Return the inputs as a kernel finds them: in its order, rounded as it keeps them."""
-        found, storage = self._operands.walked(self.placed(operands)), self._operands.storage
-        for each in self._operands.operation.inputs:
-            if each.gathered:
-                found[each.name] = restored(stored(found[each.name], storage), storage)
-        return found
+        walked, storage = self._operands.walked(placed), self._operands.storage
+        return self._operands.operation.rounded(walked, storage)
 
     def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
         """Replay the workload; see `ReadyPlan`."""
@@ -76,5 +72,5 @@ class CpuPlan(HostPlan):
         self, operands: Mapping[str, Any], repeats: int = 20, warmup: int = 3, *, cold: bool = False
     ) -> npt.NDArray[np.float64]:
         """Time runs by the host's clock; see `ReadyPlan`."""
-        inputs, outputs = self._inputs(operands), self.outputs()
+        inputs, outputs = self._inputs(self.placed(operands)), self.outputs()
         return self._timed(lambda: self._replay(inputs, outputs), repeats, warmup, cold=cold)

@@ -41,7 +41,7 @@ from accelviz.measure.records import (
     source_commit,
 )
 from accelviz.plans import Operation, Plan, Strategy
-from accelviz.plans.storage import STORAGE_BYTES, restored, stored
+from accelviz.plans.storage import STORAGE_BYTES
 from accelviz.strategies import find_operation, find_strategy, strategies
 
 #: The column counts that the papers compare at.
@@ -239,11 +239,8 @@ class _Case:
                 self._oracles.clear()
             self._inputs[key] = self._inputs.get(key) or [place(array) for array in host]
             # Of the inputs as they are kept: their rounding is no mistake of the kernel.
-            kept = [
-                restored(stored(array, storage), storage) if each.gathered else array
-                for each, array in zip(operation.dense, host, strict=True)
-            ]
-            oracle = Oracle(self.graph, *kept, operation=operation)
+            rounded = operation.rounded(operation.named(*host), storage)
+            oracle = Oracle(self.graph, *rounded.values(), operation=operation)
             self._oracles[key, storage] = oracle.moved(place)
         own = tuple(plan.widths.values()), storage
         if machine is not None and own not in self._limits:

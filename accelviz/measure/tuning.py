@@ -18,7 +18,6 @@ from accelviz.measure.checks import check, random_inputs, random_weights
 from accelviz.measure.harness import executor_for
 from accelviz.measure.records import parameters_text
 from accelviz.plans import Plan
-from accelviz.plans.storage import restored, stored
 
 _WARMUP = 2
 
@@ -157,15 +156,12 @@ class _Trial:
         wished = {k: v for k, v in plan.parameters.items() if own.get(k) != v}
         self.given = {**plan.widths, **wished}
         self._graph = random_weights(graph)
-        operation, storage = plan.operation, plan.storage
-        dense = [
-            restored(stored(array, storage), storage) if each.gathered else array
-            for each, array in zip(
-                operation.dense, random_inputs(operation, plan.pattern, plan.widths), strict=True
-            )
-        ]
-        self._oracle = Oracle(self._graph, *dense, operation=operation).moved(executor.to_device)
-        self._operands = operation.named(*map(executor.to_device, dense))
+        operation = plan.operation
+        host = operation.named(*random_inputs(operation, plan.pattern, plan.widths))
+        dense = operation.rounded(host, plan.storage)
+        oracle = Oracle(self._graph, *dense.values(), operation=operation)
+        self._oracle = oracle.moved(executor.to_device)
+        self._operands = {name: executor.to_device(array) for name, array in dense.items()}
 
     def measured(self, parameter: str, setting: Mapping[str, Any]) -> float:
         """Return the median in microseconds, infinity where the setting cannot run."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from accelviz.errors import ArgumentError
 from accelviz.graph import Pattern
+from accelviz.plans.storage import restored, stored
 
 if TYPE_CHECKING:
     from accelviz.plans.plan import Plan
@@ -74,6 +75,17 @@ class Traffic:
     streamed: int
     gathered_rows: int
     gathered_row_bytes: int
+
+    @classmethod
+    def of_senders(cls, pattern: Pattern, row_bytes: int, streamed: int) -> Traffic:
+        """Count an operation that reads a sender's row of `row_bytes` for each nonzero."""
+        return cls(
+            compulsory=streamed + row_bytes * pattern.used_columns,
+            gathered=row_bytes * pattern.nnz,
+            streamed=streamed,
+            gathered_rows=pattern.shape[1],
+            gathered_row_bytes=row_bytes,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +161,14 @@ class Operation:
             if name not in self.operands and array is not None:
                 raise ArgumentError(name, f"{self.name} has no such operand", ", ".join(names))
         return {**dict(zip(names, dense, strict=True)), **operands}
+
+    def rounded(self, operands: Mapping[str, Any], storage: str) -> dict[str, Any]:
+        """Return host operands as kernels find them: the gathered ones as storage rounds them."""
+        found = dict(operands)
+        for each in self.inputs:
+            if each.gathered:
+                found[each.name] = restored(stored(found[each.name], storage), storage)
+        return found
 
     def sizes(self, pattern: Pattern, widths: Mapping[str, int]) -> dict[str, int]:
         """Return the length of every axis."""

@@ -59,13 +59,7 @@ def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> 
     row = element_bytes * widths["n_cols"]
     streamed = 2 * FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (pattern.n_rows + 1)
     streamed += FLOAT_BYTES * widths["n_cols"] * pattern.n_rows
-    return Traffic(
-        compulsory=streamed + row * pattern.used_columns,
-        gathered=row * pattern.nnz,
-        streamed=streamed,
-        gathered_rows=pattern.shape[1],
-        gathered_row_bytes=row,
-    )
+    return Traffic.of_senders(pattern, row, streamed)
 
 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
