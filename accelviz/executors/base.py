@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -130,7 +131,11 @@ def kernels_of(plan: Plan, device: str) -> tuple[Call, ...]:
 
 def is_device_array(array: Any) -> bool:
     """Tell whether an array lives on a CUDA device (CuPy, PyTorch, Numba)."""
-    return hasattr(array, "__cuda_array_interface__")
+    if type(array) is np.ndarray:
+        return False
+    cupy = sys.modules.get("cupy")  # whose interface takes microseconds to ask for
+    known = cupy is not None and type(array) is getattr(cupy, "ndarray", None)
+    return known or hasattr(array, "__cuda_array_interface__")
 
 
 class Operands:
@@ -155,6 +160,7 @@ class Operands:
         self._own_walked: Any = None
         operands = self.operation.operands.items()
         self._shapes = {name: operand.shape(self.sizes) for name, operand in operands}
+        self._ordered = [each.name for each in self.operation.inputs if each.of_nonzeros]
         self._about = f"a matrix of {plan.pattern.shape[0]} x {plan.pattern.shape[1]}"
 
     def inputs(self, operands: Mapping[str, Any]) -> Arrays:
@@ -207,10 +213,9 @@ class Operands:
 
     def walked(self, inputs: Arrays) -> Arrays:
         """Bring what has an entry for each nonzero into the order in which kernels walk."""
-        if self._order is None:
-            return dict(inputs)
-        ordered = [each.name for each in self.operation.inputs if each.of_nonzeros]
-        return {**inputs, **{name: self._in_order(inputs[name]) for name in ordered}}
+        if self._order is None or not self._ordered:
+            return inputs
+        return {**inputs, **{name: self._in_order(inputs[name]) for name in self._ordered}}
 
     def _in_order(self, array: Any) -> Any:
         if self._own is None or array is not self._own:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -139,7 +140,7 @@ class Operation:
     def __hash__(self) -> int:
         return hash(self.name)
 
-    @property
+    @functools.cached_property  # every call asks for it
     def dense(self) -> tuple[Operand, ...]:
         """The inputs that a caller must give: all but the weights, which the graph has."""
         return tuple(each for each in self.inputs if not each.of_nonzeros)

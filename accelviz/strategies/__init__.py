@@ -100,7 +100,7 @@ def find_strategy(strategy: str | Strategy, operation: str | Operation = SPMM) -
             raise ArgumentError("strategy", what, right)
         return strategy
     for known in REGISTRY:
-        if known.operation == wanted and known.name == strategy:
+        if known.name == strategy and known.operation == wanted:
             return known
     if isinstance(strategy, type) and issubclass(strategy, Strategy):
         raise ArgumentError("strategy", f"got the class {strategy.__name__}", "an object of it")

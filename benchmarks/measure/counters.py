@@ -62,6 +62,8 @@ CASES: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     ),
     # Our own, and its nearest relatives.
     "ours": (("lane_groups", {}), ("accel_gcn", {}), ("ge_spmm", {})),
+    # Dot products of edges.
+    "sddmm": (("lane_groups", {}), ("row_warp", {})),
 }
 
 
@@ -87,15 +89,17 @@ def plans(options: argparse.Namespace) -> Iterator[Plan]:
     for name in options.graphs:
         for order in options.orders:
             graph = opened(name, order, cache=True)
+            operation = "sddmm" if options.cases == "sddmm" else "spmm"
             for n_cols in options.columns:
                 for strategy, parameters in CASES[options.cases]:
-                    yield accelviz.plan(graph, strategy, n_cols, **parameters)
+                    yield accelviz.plan(graph, strategy, n_cols, operation=operation, **parameters)
 
 
 def launch(options: argparse.Namespace) -> None:
     for plan in plans(options):
         ready = find_executor("cuda").prepare(plan)
-        ready.run(ready.placed({"X": measure.features(plan.pattern.shape[1], plan.n_cols)}))
+        dense = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
+        ready.run(ready.placed(plan.operation.named(*dense)))
 
 
 def profile(options: argparse.Namespace) -> None:
@@ -115,6 +119,7 @@ def profile(options: argparse.Namespace) -> None:
         {
             **common,
             "graph": plan.pattern.name,
+            "operation": plan.operation.name,
             "strategy": plan.name,
             "parameters": parameters_text(plan.parameters),
             "columns": plan.n_cols,

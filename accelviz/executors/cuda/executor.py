@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -78,10 +77,9 @@ class KernelLaunch:
         assert spec is not None
         self.module = loaded_module(spec.source(), (*compile_options(spec), *options))
         self.function = self.module.get_function(spec.entry)
-        self._names = spec.arguments
-        self._arguments = {
-            name: on_device(plan.arrays[name]) for name in spec.arguments if name in plan.arrays
-        }
+        self._arguments = [on_device(plan.arrays.get(name)) for name in spec.arguments]
+        named = enumerate(spec.arguments)
+        self._operands = [(place, name) for place, name in named if name not in plan.arrays]
         launch = call.launch
         self._empty = 0 in launch.grid
         self._launch = launch.grid, launch.block
@@ -95,8 +93,9 @@ class KernelLaunch:
         """Queue the kernel."""
         if self._empty:
             return
-        known = {**operands, **self._arguments}
-        arguments = [known[name] for name in self._names]
+        arguments = self._arguments.copy()
+        for place, name in self._operands:
+            arguments[place] = operands[name]
         self.function(*self._launch, arguments, shared_mem=self._shared)
 
 
@@ -105,13 +104,14 @@ class CudaPlan:
 
     def __init__(self, plan: Plan, *options: str) -> None:
         self._cupy = import_cupy()
-        self._about = plan.name, repr(plan)
+        self._errors = _Errors(plan)
         self.setup_seconds: Mapping[str, float] = {}
         self.variant = ""
         self._operands = Operands(plan, self._cupy, on_device, gathered)
+        self._gathered = [each.name for each in plan.operation.inputs if each.gathered]
         self._scratch_sizes, self._scratch = plan.scratch, dict[int, Arrays]()
         self.calls: tuple[Callable[[Arrays], None], ...]
-        with self._errors():
+        with self._errors:
             if isinstance(plan.calls[0], LibraryCall):
                 trial = self.placed(trial_operands(plan, self._cupy))
                 library = cusparse.CALLS[plan.operation.name]
@@ -124,21 +124,19 @@ class CudaPlan:
 
     def placed(self, operands: Mapping[str, Any]) -> Arrays:
         """Return the inputs on the GPU; see `ReadyPlan`."""
-        with self._errors():
+        with self._errors:
             return self._operands.inputs(operands)
 
     def outputs(self) -> Arrays:
         """Return new outputs on the GPU; see `ReadyPlan`."""
-        with self._errors():
+        with self._errors:
             return self._operands.outputs()
 
-    def inputs(self, operands: Mapping[str, Any]) -> Arrays:
+    def inputs(self, operands: Arrays) -> Arrays:
         """Return placed inputs as the kernels find them: in their order, as they keep them."""
-        known = self._operands
-        found, storage = known.walked(dict(operands)), known.storage
-        for each in known.operation.inputs:
-            if each.gathered:
-                found[each.name] = _aligned(stored(found[each.name], storage, self._cupy))
+        found = dict(self._operands.walked(operands))
+        for name in self._gathered:
+            found[name] = _aligned(stored(found[name], self._operands.storage, self._cupy))
         return found
 
     def queue(self, inputs: Arrays, outputs: Arrays) -> None:
@@ -146,7 +144,9 @@ class CudaPlan:
         for name in self._operands.cleared:
             if outputs[name].nbytes:
                 outputs[name].data.memset_async(0, outputs[name].nbytes)
-        operands = {**inputs, **outputs, **self._scratch_of_stream()}
+        operands = {**inputs, **outputs}
+        if self._scratch_sizes:
+            operands.update(self._scratch_of_stream())
         for call in self.calls:
             call(operands)
 
@@ -160,19 +160,19 @@ class CudaPlan:
 
     def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
         """Run the plan; the results are on the GPU if a dense input is; see `ReadyPlan`."""
-        dense = (operands[each.name] for each in self._operands.operation.dense)
-        on_host = not any(map(is_device_array, dense))
-        with self._errors():
-            inputs = self.inputs(self.placed(operands))
+        known = self._operands
+        on_host = not any(is_device_array(operands[each.name]) for each in known.operation.dense)
+        with self._errors:
+            inputs = self.inputs(known.inputs(operands))
             if not on_host:
-                outputs = self._operands.outputs(out, inputs)
+                outputs = known.outputs(out, inputs)
                 aligned = {name: _aligned(array) for name, array in outputs.items()}
                 self.queue(inputs, aligned)
                 for name, array in outputs.items():
                     if array is not aligned[name]:
                         array[...] = aligned[name]
                 return outputs
-            host = self._operands.outputs(out, operands, np)
+            host = known.outputs(out, operands, np)
             # A host output's content goes along, so that an element the kernel misses stays seen.
             copy = self._cupy.asarray if out else self._cupy.empty_like
             outputs = {name: copy(array) for name, array in host.items()}
@@ -183,23 +183,32 @@ class CudaPlan:
         self, operands: Mapping[str, Any], repeats: int = 20, warmup: int = 3, *, cold: bool = False
     ) -> npt.NDArray[np.float64]:
         """Time runs by CUDA events; see `ReadyPlan`."""
-        with self._errors():
+        with self._errors:
             inputs, outputs = self.inputs(self.placed(operands)), self.outputs()
             return event_seconds(lambda: self.queue(inputs, outputs), repeats, warmup, cold=cold)
 
-    @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Turn what CuPy raises into the project's own exceptions."""
-        name, about = self._about
-        cupy = self._cupy
-        try:
-            yield
-        except cupy.cuda.compiler.CompileException as error:
+
+class _Errors:
+    """Turns what CuPy raises into the project's own exceptions; a generator takes longer."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._name, self._about = plan.name, repr(plan)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            return
+        cupy, name = import_cupy(), self._name
+        if isinstance(error, cupy.cuda.compiler.CompileException):
             raise KernelError(name, f"its kernel does not compile:\n{error}") from error
-        except cupy.cuda.memory.OutOfMemoryError as error:
-            problem, fix = f"{state.one_line(error)} for {about}", "use fewer columns at a time"
-            raise DeviceUnavailable("device 'cuda'", problem, f"{fix}, or device='cpu'") from error
-        except (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError) as error:
+        if isinstance(error, cupy.cuda.memory.OutOfMemoryError):
+            problem = f"{state.one_line(error)} for {self._about}"
+            fix = "use fewer columns at a time, or device='cpu'"
+            raise DeviceUnavailable("device 'cuda'", problem, fix) from error
+        runtime = cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError
+        if isinstance(error, runtime):
             raise KernelError(name, f"it failed on the GPU: {error}") from error
 
 
