@@ -48,7 +48,7 @@ def test_ablations_cover_each_nonzero_and_match_the_oracle(ablation, setting):
 @pytest.mark.parametrize("ablation", ABLATIONS)
 def test_ablation_s_kernel_matches_the_oracle(ablation, setting):
     parameters = parameters_of(ablation, setting)
-    columns = (1, 33, 64, 257) if setting == (12, 32) else (33, 100)
+    columns = (1, 64, 257) if setting == (12, 32) else (33,)
     for name in SMALL:
         check_results(GRAPHS[name](), "accel_gcn", "emulator", columns=columns, **parameters)
 
