@@ -3,6 +3,8 @@
 import runpy
 from pathlib import Path
 
+import pandas as pd
+
 from accelviz.measure.records import recorded
 
 PAGES = Path(__file__).resolve().parents[1] / "benchmarks" / "pages"
@@ -33,5 +35,12 @@ def test_ratios_by_hand_and_a_target_that_is_missed_is_named(monkeypatch):
     assert found.loc[("mit8", 64), "ahead"] == expected
     slow = found.copy()
     slow.loc[("mit8", 64), ["ahead", "share"]] = [1.25, 0.5]
-    assert "**not met** on mit8 with 64 columns, 1.25" in names["verdict"](slow)
-    assert "2.50 times as fast" in names["verdict"](slow)
+    counted = pd.DataFrame(
+        {"l2_pct": [60.0], "dram_pct": [5.0], "l1_hit_pct": [20.0]}
+        | {"active_cycles": [80.0], "elapsed_cycles": [100.0]},
+        index=pd.MultiIndex.from_tuples([("mit8", 64)]),
+    )
+    text = names["verdict"](slow, counted)
+    assert "**not met** on mit8 with 64 columns, 1.25" in text
+    assert "2.50 times as fast" in text
+    assert "the L2 at 60 % of its peak while the SMs work 80 % of the launch" in text
