@@ -18,15 +18,27 @@ from accelviz.executors import EXECUTORS, gpu_state
 from accelviz.files import written_whole
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
+from accelviz.measure.prediction import Timing, recorded_times, timing
 from accelviz.measure.records import Measurement
 from accelviz.ordering import DegreeHistogram
+from accelviz.ordering.degree import RowDegrees
 from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, unpack
 from accelviz.partition.warp_level import storage_ratio, warp_partition, warp_workload
 from accelviz.plans import Plan
-from accelviz.strategies import plan
+from accelviz.strategies import find_strategy, plan
 from accelviz.workload import Workload
 
 PICTURE_FORMATS = (".png", ".svg", ".pdf")
+#: Ways to do the same product: what the picture calls them, a strategy and its parameters.
+SCHEMES: dict[str, tuple[str, dict[str, Any]]] = {
+    "a thread a row": ("row_thread", {}),
+    "a warp a row": ("graphblast", {}),
+    "equal shares, merge-path": ("merge_path", {}),
+    "cuSPARSE": ("cusparse", {}),
+    "warp-level partition": ("accel_gcn", {"partition": "warp"}),
+    "Accel-GCN": ("accel_gcn", {}),
+    "lane_groups, our own": ("lane_groups", {}),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +51,7 @@ class Demo:
     warp_level: LoadMap
     block_level: LoadMap
     measurements: list[Measurement]
+    schemes: dict[str, tuple[float | None, Timing]]
 
 
 def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
@@ -86,7 +99,15 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
             if executor.why_not() is None:
                 measurements.append(measure.measure(made, executor, oracle, X))
     histogram = DegreeHistogram.of(graph.row_pointers)
-    return Demo(made, histogram, warp_metadata, warp_level, block_level, measurements)
+    rows, recorded = RowDegrees.of(graph), recorded_times(graph)
+    schemes = {}
+    for name, (strategy, own) in SCHEMES.items():
+        found = find_strategy(strategy)
+        setting = {**parameters, **own} if strategy == made.name else own
+        summary = found.closed_form(rows, n_cols, **setting)
+        waiting = None if summary is None or np.isnan(summary.idle_share) else summary.idle_share
+        schemes[name] = waiting, timing(recorded, found, n_cols, setting, lambda _: None)
+    return Demo(made, histogram, warp_metadata, warp_level, block_level, measurements, schemes)
 
 
 def table(demo: Demo) -> str:
@@ -117,6 +138,10 @@ def table(demo: Demo) -> str:
     if not any(found.device == "cuda" for found in demo.measurements):
         why = f"no usable GPU ({gpu_state().state}): see `accelviz doctor`"
         lines.append(("on cuda", f"not timed, {why}"))
+    recorded = {name: times.recorded for name, (_, times) in demo.schemes.items()}
+    shown = [f"{name} {time:,.1f}" for name, time in recorded.items() if time is not None]
+    lines += [("recorded", f"us, {where(demo)}:")] if shown else []
+    lines += [("", "; ".join(shown[i : i + 4])) for i in range(0, len(shown), 4)]
     width = max(len(label) for label, _ in lines)
     return "\n".join(f"  {label:<{width}}  {text}" for label, text in lines)
 
@@ -166,9 +191,22 @@ def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
             f"{demo.block_level.idle_share:.0%} with degree sorting and the block-level "
             "partition": demo.block_level,
         },
+        schemes=[
+            plots.Scheme(SCHEMES[name][0], name, waiting, times.recorded)
+            for name, (waiting, times) in demo.schemes.items()
+        ],
+        timed_on=where(demo),
     )
     with written_whole(target) as temporary:
         figure.savefig(temporary)
+
+
+def where(demo: Demo) -> str:
+    """Say where the times of the schemes were recorded, or that there are none."""
+    known = [times for _, times in demo.schemes.values() if times.recorded is not None]
+    if not known:
+        return f"no GPU's times of {demo.plan.pattern.name} were recorded with these columns"
+    return f"the same product on one {known[-1].hardware}, recorded on {known[-1].date}"
 
 
 def _setting(made: Plan) -> BlockSetting:

@@ -33,6 +33,8 @@ def test_the_demo_prints_a_table_and_draws_a_picture(tmp_path, capsys):
         r"on cpu +[\d.,]+ us for 64 columns, median of 20",
         r"correct: error at most 0\.\d\d of the float32 bound against float64",
         r"on cuda",
+        r"recorded +us, the same product on one NVIDIA H200, recorded on 20\d\d-\d\d-\d\d",
+        r"a thread a row [\d.]+; a warp a row",
         r"make lab",
     ):
         assert re.search(line, printed), line
@@ -49,6 +51,19 @@ def test_the_demo_takes_any_graph(name, tmp_path):
     assert f"{graph.nnz:,} nonzeros" in demo.table(found)
     demo.draw(found, tmp_path / "picture.svg")
     assert (tmp_path / "picture.svg").read_text().rstrip().endswith("</svg>")
+
+
+def test_the_demo_s_schemes_are_those_of_the_graph_and_of_the_records():
+    found = demo.run(accelviz.load_graph("cora"), 64)
+    waiting, times = found.schemes["a warp a row"]
+    assert waiting == accelviz.plan("cora", "graphblast").statistics.idle_share
+    records = accelviz.measure.records.recorded("bundled-h200").query("state == 'warm'")
+    case = "graph == 'cora' and strategy == 'graphblast' and columns == 64"
+    assert times.recorded == records.query(case)["median_us"].item()
+    assert found.schemes["warp-level partition"][0] == found.warp_level.idle_share
+    assert found.schemes["Accel-GCN"][0] == found.block_level.idle_share
+    assert found.schemes["cuSPARSE"][0] is None
+    assert "no GPU's times" in demo.where(demo.run(MADE["wide"](), 3))
 
 
 def test_the_demo_takes_a_file_and_a_setting(tmp_path, capsys):

@@ -341,3 +341,12 @@ def test_settings_are_held_against_the_rule(module):
     assert "at_once" not in text.split("\n\n")[1]
     assert "save 20.0 % in the mean, at most 20.0 % (tiny at d = 16, `lanes` 2)" in text
     assert "was 0.98 to 1.02 of its first time" in text
+
+
+def test_the_readme_s_result_is_the_page_s():
+    root = Path(__file__).resolve().parents[1]
+    page = (root / "docs" / "performance.md").read_text("utf-8")
+    told = re.search(r"\[([\d.]+) times as fast as cuSPARSE\]", (root / "README.md").read_text())
+    assert told is not None
+    assert f"is {told[1]} times as fast as cuSPARSE**" in page
+    assert "It is slower in none of 450 cases" in page

@@ -16,7 +16,10 @@ from accelviz.measure.harness import fingerprint
 from accelviz.plans import Strategy
 
 #: Recorded tables in which a graph's times are looked for; of equal cases the first counts.
-TABLES = ("sweeps-h200", "bundled-h200", "strategies-h200", "ablations-h200", "columns-h200")
+TABLES = (
+    *("sweeps-h200", "bundled-h200", "strategies-h200", "ablations-h200", "columns-h200"),
+    "ours-h200",
+)
 _NEEDED = ["hardware", "date", "graph", "fingerprint", "strategy", "parameters", "columns", "state"]
 _TIMES = ["median_us", "gather_limit_us"]
 

@@ -17,13 +17,14 @@ from accelviz.plots.loads import block_close_ups, load_maps, warp_loads
 from accelviz.plots.measured import speedup_bars, speedup_ranges, time_against_columns
 from accelviz.plots.memory import access_map
 from accelviz.plots.metadata import metadata_layout
-from accelviz.plots.overview import overview
+from accelviz.plots.overview import Scheme, overview
 from accelviz.plots.ownership import block_ownership
 from accelviz.plots.rooflines import roofline
 from accelviz.plots.sweeps import sweep_heatmap, sweep_lines
 from accelviz.plots.timeline import sm_timeline, timeline_comparison
 
 __all__ = [
+    "Scheme",
     "access_map",
     "block_assignment",
     "block_close_ups",

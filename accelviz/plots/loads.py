@@ -22,6 +22,8 @@ from accelviz.workload import Workload
 
 #: Pictures of load maps share an axis while the narrowest has at least one in so many of its parts.
 _NARROWEST = 8
+#: A picture narrower than this share of the widest says that the rest is no block.
+_NAMED = 0.93
 #: Warps with no work, in a histogram.
 _NO_WORK = "#A8A8A8"
 #: Behind text that lies on bars.
@@ -41,7 +43,8 @@ def block_close_ups(
 ) -> list[Axes]:
     """Draw blocks side by side: a bar for each warp, a part for each of its rows.
 
-    The length of a bar is the nonzeros, on one scale for all blocks; its colours are the rows.
+    The length of a bar is the nonzeros, on one scale for all blocks. From row to row the colour
+    changes, so that bars of one colour beside each other are one row.
 
     Parameters
     ----------
@@ -58,7 +61,7 @@ def block_close_ups(
     for i, (ax, work) in enumerate(zip(axes, works, strict=True)):
         left = np.zeros(warps_per_block)
         for warp, row, count in zip(work.warp, work.row, work.nz_count, strict=True):
-            colour = ROW_COLOURS[row % len(ROW_COLOURS)]
+            colour = ROW_COLOURS[row % 2]
             ax.barh(warp, count, left=left[warp], height=0.8, color=colour, ec="white", lw=0.5)
             left[warp] += count
         for warp in np.flatnonzero(left == 0):
@@ -113,6 +116,9 @@ def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None
         else:
             ax.set_yticks([])
         ax.set_xlim(-0.5, ((each.n_blocks or 1) if own else widest) - 0.5)
+        if not own and 0 < each.n_blocks < _NAMED * widest:
+            middle: Look = {"ha": "center", "va": "center", "fontsize": 8, "color": GREY}
+            ax.text((each.n_blocks + widest) / 2, (warps - 1) / 2, "no block", **middle)
         count_ticks(ax.xaxis, most=7)
         ax.set_ylabel(each.worker.replace(" ", "\n"))
         ax.set_title(title, loc="left", fontsize=9.5)

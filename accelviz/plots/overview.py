@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from accelviz.analysis.balance import LoadMap
 from accelviz.ordering import DegreeHistogram
 from accelviz.plots.degrees import degree_histogram
+from accelviz.plots.labels import beside
 from accelviz.plots.loads import block_close_ups, load_maps
+from accelviz.plots.style import GREY, PLAIN, strategy_colours, tidy
 from accelviz.workload import Workload
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A way to do the product: how much of the warps' time is waiting, and how long it takes.
+
+    Attributes
+    ----------
+    strategy, name : str
+        Whose colour it has, and what the picture calls it.
+    idle_share : float, optional
+        Share of warp time spent waiting; None where it is not known, as of a library.
+    microseconds : float, optional
+        What a GPU took; None where nothing was recorded.
+    """
+
+    strategy: str
+    name: str
+    idle_share: float | None
+    microseconds: float | None
 
 
 def overview(
@@ -23,6 +46,8 @@ def overview(
     blocks: Mapping[str, Workload],
     warps_per_block: int,
     loads: Mapping[str, LoadMap],
+    schemes: Sequence[Scheme],
+    timed_on: str,
 ) -> Figure:
     """Draw a plan with block-level metadata on one page.
 
@@ -39,6 +64,10 @@ def overview(
         Warps launched in each block.
     loads : mapping of str to LoadMap
         Title to the load of every warp, one under the other.
+    schemes : sequence of Scheme
+        What other ways wait and take, from top to bottom.
+    timed_on : str
+        Where the schemes' times are from, or why there are none.
 
     Returns
     -------
@@ -46,16 +75,18 @@ def overview(
         Not known to pyplot, so it need not be closed.
     """
     engine = ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.06)
-    figure = Figure(figsize=(12, 8.4), layout=engine, dpi=130)
+    figure = Figure(figsize=(12, 11.4), layout=engine, dpi=130)
     figure.suptitle(title, fontsize=14, fontweight="bold")
-    upper, lower = figure.subfigures(2, 1, height_ratios=[1, 1.05], squeeze=False)[:, 0]
+    parts = figure.subfigures(3, 1, height_ratios=[1, 1.05, 0.7], squeeze=False)[:, 0]
+    upper, lower, last = parts
     left, right = upper.subfigures(1, 2, width_ratios=[1, 1.7], squeeze=False)[0]
 
     panel_titles = {
         left: f"Degrees: {degrees_title}",
-        right: "A block takes rows of equal degree (a colour for each); warps share the long ones\n"
-        "above its bars, its int4: (degree, first row, first nonzero, nonzeros a warp | rows)",
+        right: "A block takes rows of equal degree; warps of one long row are alike, spare ones "
+        "idle.\nAbove, its int4: (degree, first row, first nonzero, nonzeros a warp | rows)",
         lower: "The work of every warp, and how much warp time is spent waiting for the busiest",
+        last: f"Waiting is not time: {timed_on}",
     }
     for number, (panel, text) in enumerate(panel_titles.items(), 1):
         indented = text.replace("\n", "\n     ")
@@ -66,4 +97,35 @@ def overview(
         works, titles = list(blocks.values()), list(blocks)
         block_close_ups(works, warps_per_block=warps_per_block, titles=titles, axes=axes)
     load_maps(loads, axes=list(lower.subplots(len(loads), 1, squeeze=False)[:, 0]))
+    _waiting_and_time(last, schemes)
     return figure
+
+
+def _waiting_and_time(panel: SubFigure, schemes: Sequence[Scheme]) -> None:
+    """Draw a line for each scheme: its idle share on the left, its time on the right."""
+    waiting, taking = panel.subplots(1, 2, sharey=True)
+    colours = strategy_colours(dict.fromkeys(each.strategy for each in schemes))
+    for line, each in enumerate(schemes):
+        colour = colours[each.strategy]
+        if each.idle_share is None:
+            beside(waiting, "not known", (0, line), (3, 0), va="center", fontsize=8, color=GREY)
+        else:
+            waiting.barh(line, 100 * each.idle_share, height=0.6, color=colour)
+            text = f"{each.idle_share:.0%}"
+            beside(waiting, text, (100 * each.idle_share, line), (3, 0), va="center", fontsize=9)
+        if each.microseconds is not None:
+            taking.plot(each.microseconds, line, "o", color=colour, markersize=8)
+            text = f"{each.microseconds:,.1f} µs"
+            beside(taking, text, (each.microseconds, line), (7, 0), va="center", fontsize=9)
+    waiting.set(xlabel="warp time spent waiting, %", xlim=(0, 112))
+    waiting.set_yticks(range(len(schemes)), [each.name for each in schemes])
+    waiting.set_ylim(len(schemes) - 0.4, -0.6)
+    if any(each.microseconds is not None for each in schemes):
+        taking.set_xscale("log")
+        taking.set_xmargin(0.2)
+        taking.xaxis.set_major_formatter(PLAIN)
+    else:
+        taking.set_xticks([])
+    taking.set_xlabel("time on the GPU, µs (logarithmic)")
+    for ax in (waiting, taking):
+        tidy(ax)
