@@ -177,3 +177,24 @@ def test_brackets_show_every_graph_s_four_statistics():
         for y, name in enumerate(names):
             assert {(each.relative[statistic], y) for each in found[name]} <= shown
     plt.close(axes[0].figure)
+
+
+def test_a_plan_or_a_graph_is_enough_for_a_picture():
+    graph = accelviz.load_graph("cora")
+    plan, own = accelviz.plan(graph), accelviz.plan(graph, "lane_groups")
+    (ax,) = plots.load_maps(plan)
+    assert ax.get_title(loc="left") == "accel_gcn: 34.0% of warp time idle or waiting"
+    made = plots.load_maps({"a": plan, "b": plan_load_map(own)})
+    assert [each.get_title(loc="left")[:2] for each in made] == ["a:", "b"]
+    first, second = plots.warp_loads({"a": plan, "b": own})
+    assert (first.get_ylabel(), second.get_ylabel()) == ("warps", "lane groups")
+    (ax,) = plots.block_ownership(own)
+    assert "lane_groups" in ax.get_title(loc="left")
+    assert "10,556 nonzeros" in plots.nonzero_pattern(graph).figure.alt
+    histogram = DegreeHistogram.of(graph.row_pointers)
+    for draw in (plots.degree_histogram, plots.degree_shares):
+        alts = [draw(graph).figure.alt, draw(histogram.degrees, histogram.rows).figure.alt]
+        assert alts[0] == alts[1]
+    with pytest.raises(accelviz.errors.ArgumentError):
+        plots.degree_histogram(histogram.degrees)
+    plt.close("all")

@@ -99,7 +99,7 @@ def test_errors_of_the_map(toy):
         ownership_map(plan, order="degree")
     with pytest.raises(PartitionError, match="does not say which warp"):
         ownership_map(accelviz.plan(toy, "cusparse"))
-    with pytest.raises(ArgumentError, match="at least one OwnershipMap"):
+    with pytest.raises(ArgumentError, match="at least one Plan or OwnershipMap"):
         block_ownership()
 
 

@@ -21,6 +21,8 @@ from accelviz.analysis.degrees import (
     longest_rows,
 )
 from accelviz.errors import ArgumentError
+from accelviz.graph import Graph
+from accelviz.ordering.degree import RowDegrees
 from accelviz.plots.drawing import Look, count_ticks, log_ticks, new_axes, nothing, points
 from accelviz.plots.labels import beside, counted, write_title
 from accelviz.plots.quantities import percent_text
@@ -38,9 +40,16 @@ _BARS: Look = {"align": "edge", "color": BLUE, "ec": "white", "lw": 0.6, "zorder
 _LETTER = 4.6
 
 
+def _histogram(degrees: Graph | Degrees, rows: Degrees | None) -> tuple[Degrees, Degrees]:
+    if isinstance(degrees, Graph):
+        counted_rows = RowDegrees.of(degrees).histogram
+        return counted_rows.degrees, counted_rows.rows
+    return checked_histogram(degrees, () if rows is None else rows)
+
+
 def degree_histogram(
-    degrees: Degrees,
-    rows: Degrees,
+    degrees: Graph | Degrees,
+    rows: Degrees | None = None,
     *,
     scale: str = "log",
     bounds: Mapping[int, str] | None = None,
@@ -55,7 +64,7 @@ def degree_histogram(
     ----------
     degrees, rows : arrays of int64, shape (k,)
         The degrees that occur, ascending, and how many rows have each of them: those of
-        `ordering.DegreeHistogram`.
+        `ordering.DegreeHistogram`. A Graph in their place stands for its own.
     scale : {"log", "linear"}
         Both axes logarithmic, or both linear. Logarithmic ones cannot show the rows of degree 0;
         the picture says how many they are. If the longest row is more than four times as long as
@@ -68,7 +77,7 @@ def degree_histogram(
     ArgumentError
         If `scale` is neither, or the arrays are no histogram.
     """
-    degrees, rows = checked_histogram(degrees, rows)
+    degrees, rows = _histogram(degrees, rows)
     if scale not in ("log", "linear"):
         raise ArgumentError("scale", f"got {scale!r}", "'log' or 'linear'")
     title = _summary(degrees, rows)
@@ -87,8 +96,8 @@ def degree_histogram(
 
 
 def degree_shares(
-    degrees: Degrees,
-    rows: Degrees,
+    degrees: Graph | Degrees,
+    rows: Degrees | None = None,
     *,
     bounds: Mapping[int, str] | None = None,
     share: float = 0.01,
@@ -102,7 +111,7 @@ def degree_shares(
     ----------
     degrees, rows : arrays of int64, shape (k,)
         The degrees that occur, ascending, and how many rows have each of them: those of
-        `ordering.DegreeHistogram`.
+        `ordering.DegreeHistogram`. A Graph in their place stands for its own.
     bounds : mapping of int to str, optional
         The last degree of a band and the band's label; bands are shaded, and each says its share of
         the rows and of the nonzeros.
@@ -114,7 +123,7 @@ def degree_shares(
     ArgumentError
         If the arrays are no histogram, or `share` is out of range.
     """
-    degrees, rows = checked_histogram(degrees, rows)
+    degrees, rows = _histogram(degrees, rows)
     longest = longest_rows(degrees, rows, share)
     of_rows, of_nonzeros = cumulative_shares(degrees, rows)
     ax = new_axes(ax, figsize=(8, 4.4))

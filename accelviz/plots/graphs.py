@@ -71,14 +71,15 @@ def graph_card(graph: Graph) -> Figure:
     return figure
 
 
-def nonzero_pattern(pattern: PatternMap, *, ax: Axes | None = None) -> Axes:
+def nonzero_pattern(pattern: Graph | PatternMap, *, ax: Axes | None = None) -> Axes:
     """Draw where the nonzeros of a matrix lie, as counts in cells.
 
     Parameters
     ----------
-    pattern : PatternMap
+    pattern : Graph or PatternMap
         Counts are coloured on a logarithmic scale; an empty cell stays white.
     """
+    pattern = pattern_map(pattern) if isinstance(pattern, Graph) else pattern
     n_rows, n_cols = pattern.shape
     nonzeros = counted(int(pattern.counts.sum()), "nonzero")
     size = f"{counted(n_rows, 'row')} and {counted(n_cols, 'column')}"

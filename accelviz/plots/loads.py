@@ -12,9 +12,15 @@ from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
-from accelviz.analysis.balance import SINGLE_BINS, LoadMap, load_bins
+from accelviz.analysis.balance import (
+    SINGLE_BINS,
+    LoadMap,
+    load_bins,
+    plan_load_map,
+)
 from accelviz.errors import ArgumentError
 from accelviz.partition.summary import Loads, PartitionSummary
+from accelviz.plans import Plan
 from accelviz.plots.drawing import Look, cells, colour_bar, count_ticks, new_panels, nothing
 from accelviz.plots.labels import beside, counted, head
 from accelviz.plots.style import GREY, IDLE, PLAIN, ROW_COLOURS, ink, strategy_colours, tell, tidy
@@ -81,7 +87,9 @@ def block_close_ups(
     return axes
 
 
-def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None) -> list[Axes]:
+def load_maps(
+    maps: Plan | Mapping[str, Plan | LoadMap], *, axes: Sequence[Axes] | None = None
+) -> list[Axes]:
     """Draw the nonzeros of every warp of every block as heat maps, one under the other.
 
     They share the axis of blocks, unless one of them would then be narrower than an eighth of the
@@ -89,25 +97,29 @@ def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None
 
     Parameters
     ----------
-    maps : mapping of str to LoadMap
-        Title to loads, one or more. A block is a column of the picture, a warp is a line, and idle
-        warps are light grey. Where only a sample of the blocks is shown, the picture says so.
+    maps : Plan, or mapping of str to Plan or LoadMap
+        Title to loads, one or more; a plan's title also says how much of the warps' time is idle
+        or spent waiting. A block is a column of the picture, a warp is a line, and idle warps are
+        light grey. Where only a sample of the blocks is shown, the picture says so.
 
     Raises
     ------
     ArgumentError
         If there is no map.
     """
+    if isinstance(maps, Plan):
+        maps = {maps.name: maps}
     if not maps:
         raise ArgumentError("maps", "no load map", "one or more, by title")
-    axes = new_panels(axes, (10, 0.4 + 1.8 * len(maps)), len(maps), 1)
-    top = max(float(each.load.max(initial=1)) for each in maps.values())
-    widest = max(each.n_blocks for each in maps.values()) or 1
-    narrowest = min((each.n_blocks for each in maps.values() if each.n_blocks), default=1)
+    shown = dict(_load_map(title, each) for title, each in maps.items())
+    axes = new_panels(axes, (10, 0.4 + 1.8 * len(shown)), len(shown), 1)
+    top = max(float(each.load.max(initial=1)) for each in shown.values())
+    widest = max(each.n_blocks for each in shown.values()) or 1
+    narrowest = min((each.n_blocks for each in shown.values() if each.n_blocks), default=1)
     own = narrowest * _NARROWEST < widest
     norm = LogNorm(1, max(top, 2))
     colours = colormaps["viridis_r"].with_extremes(bad=IDLE)
-    for ax, (title, each) in zip(axes, maps.items(), strict=True):
+    for ax, (title, each) in zip(axes, shown.items(), strict=True):
         columns, warps = each.load.shape
         if columns:
             extent = (-0.5, columns * each.every - 0.5, warps - 0.5, -0.5)
@@ -127,14 +139,21 @@ def load_maps(maps: Mapping[str, LoadMap], *, axes: Sequence[Axes] | None = None
             look: Look = {"ha": "right", "fontsize": 8, "color": GREY, "transform": ax.transAxes}
             ax.text(1, 1.02, f"one block of {each.every:,} is shown", **look)
     axes[-1].set_xlabel("block" + " (each picture as wide as its own blocks)" * own)
-    workers = " or ".join(dict.fromkeys(each.worker for each in maps.values()))
+    workers = " or ".join(dict.fromkeys(each.worker for each in shown.values()))
     label = f"nonzeros of the {workers}\n(grey: idle)"
     colour_bar(axes, ScalarMappable(norm, colours), label, format=PLAIN)
     return axes
 
 
+def _load_map(title: str, each: Plan | LoadMap) -> tuple[str, LoadMap]:
+    if isinstance(each, LoadMap):
+        return title, each
+    waiting = f"{each.statistics.idle_share:.1%} of warp time idle or waiting"
+    return f"{title}: {waiting}", plan_load_map(each)
+
+
 def warp_loads(
-    statistics: Mapping[str, PartitionSummary],
+    statistics: Plan | Mapping[str, Plan | PartitionSummary],
     *,
     workers: Mapping[str, str] | None = None,
     axes: Sequence[Axes] | None = None,
@@ -148,42 +167,50 @@ def warp_loads(
 
     Parameters
     ----------
-    statistics : mapping of str to PartitionSummary
-        Name of a strategy to what it does to one graph: `plan.statistics`, or the closed form. The
-        picture takes the same time for a graph of any size. It does not show how the lanes of a
-        warp share its nonzeros.
+    statistics : Plan, or mapping of str to Plan or PartitionSummary
+        Name of a strategy to what it does to one graph: a plan, or the closed form. The picture
+        takes the same time for a graph of any size. It does not show how the lanes of a warp share
+        its nonzeros.
     workers : mapping of str to str, optional
-        Name of a strategy to what its workload counts, where that is not the hardware's warps:
-        `analysis.balance.worker_name(plan)`.
+        Name of a strategy to what its closed form counts, where that is not the hardware's warps:
+        `Strategy.worker`.
 
     Raises
     ------
     ArgumentError
         If there is no strategy.
     """
+    if isinstance(statistics, Plan):
+        statistics = {statistics.name: statistics}
     if not statistics:
         raise ArgumentError("statistics", "no strategy", "one or more, by name")
-    tallies = {name: each.loads for name, each in statistics.items()}
+    plans = {name: each for name, each in statistics.items() if isinstance(each, Plan)}
+    workers = {name: each.strategy.worker for name, each in plans.items()} | {**(workers or {})}
+    summaries = {
+        name: each.statistics if isinstance(each, Plan) else each
+        for name, each in statistics.items()
+    }
+    tallies = {name: each.loads for name, each in summaries.items()}
     known = [tally for tally in tallies.values() if tally is not None]
     largest = max((int(tally.nonzeros.max(initial=1)) for tally in known), default=1)
     uppers = load_bins(largest)
-    size = (10, 0.6 + 1.9 * len(statistics))
-    axes = new_panels(axes, size, len(statistics), 1, sharex=True)
-    colours = strategy_colours(statistics)
+    size = (10, 0.6 + 1.9 * len(summaries))
+    axes = new_panels(axes, size, len(summaries), 1, sharex=True)
+    colours = strategy_colours(summaries)
     for ax, (name, tally) in zip(axes, tallies.items(), strict=True):
-        worker = (workers or {}).get(name, "warp")
+        worker = workers.get(name, "warp")
         if tally is None:
             nothing(ax, "which warp gets what is not known from the degrees alone")
         else:
             _load_bars(ax, tally, uppers, colours[name])
         if tally is None or tally.warps.size:
-            _time_strip(ax, statistics[name].idle_share, colours[name])
-        _name_loads(ax, name, statistics[name], tally, worker)
+            _time_strip(ax, summaries[name].idle_share, colours[name])
+        _name_loads(ax, name, summaries[name], tally, worker)
         ax.set_ylabel(f"{worker}s")
         tidy(ax)
     _load_axis(axes, largest)
     _count_axis(axes, known, uppers)
-    others = dict.fromkeys((workers or {}).get(name, "warp") for name in statistics)
+    others = dict.fromkeys(workers.get(name, "warp") for name in summaries)
     widths = "" if largest <= SINGLE_BINS else ", two bins to each doubling"
     axes[-1].set_xlabel(f"nonzeros of a {' or '.join(others)}{widths}")
     return axes

@@ -11,8 +11,9 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, Normalize
 
-from accelviz.analysis.ownership import OwnershipMap
+from accelviz.analysis.ownership import OwnershipMap, ownership_map
 from accelviz.errors import ArgumentError
+from accelviz.plans import Plan
 from accelviz.plots.drawing import Look, cells, count_ticks, nothing, points
 from accelviz.plots.labels import counted
 from accelviz.plots.style import TURNS, VERMILLION, ink, new_figure, tell
@@ -27,16 +28,17 @@ _FAINTEST = 0.35
 _GRID_LIMIT = 60
 
 
-def block_ownership(*maps: OwnershipMap, axes: Sequence[Axes] | None = None) -> list[Axes]:
+def block_ownership(*maps: Plan | OwnershipMap, axes: Sequence[Axes] | None = None) -> list[Axes]:
     """Draw where the nonzeros of a matrix lie, coloured by the block that handles them.
 
     Parameters
     ----------
-    *maps : OwnershipMap
-        From `ownership_map`: two strategies, or two orders of the rows, side by side. Where a map
-        is exact, each cell is a nonzero, the colours take turns, and the block's number is written
-        where there is room. Else a cell's hue is the mean number of its nonzeros' blocks, and its
-        paleness shows how few nonzeros it has. A key explains both.
+    *maps : Plan or OwnershipMap
+        Plans, or what `ownership_map` makes of them with options: two strategies, or two orders of
+        the rows, side by side. Where a map is exact, each cell is a nonzero, the colours take
+        turns, and the block's number is written where there is room. Else a cell's hue is the mean
+        number of its nonzeros' blocks, and its paleness shows how few nonzeros it has. A key
+        explains both.
 
     Raises
     ------
@@ -44,14 +46,15 @@ def block_ownership(*maps: OwnershipMap, axes: Sequence[Axes] | None = None) -> 
         If there is no map.
     """
     if not maps:
-        raise ArgumentError("maps", "no map", "at least one OwnershipMap")
+        raise ArgumentError("maps", "no map", "at least one Plan or OwnershipMap")
+    shown = [ownership_map(each) if isinstance(each, Plan) else each for each in maps]
     if axes is None:
-        figure = new_figure(figsize=(4.7 * len(maps) + 0.7, 5.0))
+        figure = new_figure(figsize=(4.7 * len(shown) + 0.7, 5.0))
         figure.set_layout_engine("compressed")  # square panels stay next to each other
-        axes = list(figure.subplots(1, len(maps), squeeze=False)[0])
-    coarse = [each for each in maps if not each.exact]
+        axes = list(figure.subplots(1, len(shown), squeeze=False)[0])
+    coarse = [each for each in shown if not each.exact]
     most = max((int(each.counts.max(initial=1)) for each in coarse), default=1)
-    for ax, each in zip(axes, maps, strict=True):
+    for ax, each in zip(axes, shown, strict=True):
         n_rows, n_cols = each.shape
         label = "row" if each.order == "caller" else "row, in the kernel's order"
         ax.set(xlabel="column", ylabel=label, aspect="equal" if n_rows == n_cols else "auto")
@@ -72,7 +75,7 @@ def block_ownership(*maps: OwnershipMap, axes: Sequence[Axes] | None = None) -> 
         )
         tell(ax, f"{said}: {_reach(each)}.".replace("\n", "; "))
     if any(each.counts.any() for each in coarse):
-        last = max(i for i, each in enumerate(maps) if not each.exact)
+        last = max(i for i, each in enumerate(shown) if not each.exact)
         _key(axes[last], coarse, most)
     return list(axes)
 
