@@ -17,7 +17,7 @@ from accelviz.plans import Strategy
 
 #: Recorded tables in which a graph's times are looked for; of equal cases the first counts.
 TABLES = (
-    *("sweeps-h200", "bundled-h200", "strategies-h200", "ablations-h200", "columns-h200"),
+    *("bundled-h200", "sweeps-h200", "strategies-h200", "ablations-h200", "columns-h200"),
     "ours-h200",
 )
 _NEEDED = ["hardware", "date", "graph", "fingerprint", "strategy", "parameters", "columns", "state"]
