@@ -73,6 +73,7 @@ def test_names_count_and_not_positions(file, header, order):
         (",source,target", ["id", *"sr"], "what '' means", {"columns": (1, 2)}),
         (":START_ID,:END_ID,:TYPE", ["s", "r", "KNOWS"], "what ':TYPE'", {"weights": False}),
         ("a,b", "sr", r"'a', 'b', none may be the senders.*columns=\('a'", {"columns": ("a", "b")}),
+        ("uid,vid", "sr", "'uid', 'vid', none may be", {"columns": (0, 1)}),
         ("head,tail", "rs", "none may be the senders", {"columns": ("tail", "head")}),
         ("row,col", "rs", "none may be the senders", {"columns": [1, 0]}),
         ("source,id,from", ["s", "id", "r"], "2 may be the senders", {"columns": (0, 2)}),

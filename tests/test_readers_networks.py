@@ -150,6 +150,7 @@ def test_adjacency_lists(tmp_path, file):
     assert dense(load_graph(both, base=1)).sum() == 2
     assert load_graph(both).shape == (5, 5)
     for content, says in (
+        ("\n# x\n", "there is no node in it"),
         ("0 a\n", "line 1: the node 'a'.*read_adjlist"),
         ("0 1\n1 -2\n", "line 2: the node '-2'"),
         ("0 1_0\n", "the node '1_0'"),
@@ -167,6 +168,8 @@ PAJEK = (
 
 
 def test_pajek(tmp_path, file):
+    with pytest.raises(GraphError, match="no line `.Vertices n`"):
+        load_graph(file("\n% x\n", "g.net"))
     expected = np.zeros((4, 4))
     expected[1, 0], expected[1, 2], expected[2, 1], expected[3, 3] = 3.5, 4, 4, 1
     for name in ("g.net", "g.pajek"):

@@ -26,6 +26,7 @@ def role(name: str) -> str:
     found = _NEO4J.fullmatch(name.strip(" \t\"'").lower())
     word = re.sub(r"[\W_]+", "", (found[1] or found[3]) if found else "")
     short = re.sub(r"nodes?|vertex|ids?", "", word)
+    short = word if short.isalpha() and len(short) == 1 else short  # `vid` may be a video's
     return next((each for each, names in _ROLES.items() if {word, short} & names), "")
 
 

@@ -66,7 +66,7 @@ def read_gml(path: Path, *, name: str, source: str, weights: bool | str | None =
 def _weighted(found: Any, name: str, source: str, weights: bool | str | None) -> Graph:
     """Make a graph of a NetworkX one, with the weights that `weights` chooses."""
     edges = [own for *_, own in found.edges(data=True)]
-    numbers = {key for own in edges for key, value in own.items() if isinstance(value, int | float)}
+    numbers = {key for own in edges for key, value in own.items() if type(value) in (int, float)}
     numbers -= {"id", "key"}
     if weights is None and "weight" not in numbers and numbers:
         listed = " or ".join(f"weights={key!r}" for key in sorted(map(str, numbers))[:4])
@@ -106,6 +106,8 @@ def read_adjacency_list(
             senders += [node] * len(others)
             receivers += others
             last = max(last, node, *others)
+    if last < base:
+        raise GraphError(str(path), "there is no node in it", "a line for each node")
     sender, receiver = np.array([senders, receivers], np.int64) - base
     check_stated_size(last + 1 - base, sender.size)
     both = from_edges(sender, receiver, None, last + 1 - base, name, source, symmetric=True)
@@ -157,6 +159,8 @@ def read_pajek(path: Path, *, name: str, source: str) -> Graph:
             weights += [float(numbers[2]) if len(numbers) > 2 else 1.0] * len(pairs)
         elif section != "vertices":
             raise malformed(path, number, shown(line), "a line that starts with *Vertices first")
+    if not section:
+        raise GraphError(str(path), "there is no line `*Vertices n`", "a Pajek network")
     check_stated_size(vertices, len(ends))
     sender, receiver = np.array(ends, np.int64).reshape(-1, 2).T
     return from_edges(sender, receiver, np.array(weights), vertices, name, source)
