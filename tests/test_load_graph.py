@@ -369,7 +369,7 @@ def test_truncated_gzip(tmp_path):
     [
         (
             "coraa",
-            "no graph 'coraa'.*did you mean cora.*citeseer.*Collab.*or a file ending in .csv",
+            "no graph 'coraa'.*did you mean cora.*citeseer.*Collab.*or a file ending in .adjlist",
         ),
         ("none.mtx", "there is no such file"),
         ("notes.docx", r"no reader for this ending.*\.npz"),

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from accelviz import load_graph
-from accelviz.datasets.readers import npz
+from accelviz.datasets.readers import text
 from accelviz.errors import GraphError
 
 A = sparse.csr_array(np.array([[0, 2, 0, 1], [2, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]], np.float32))
@@ -102,7 +102,7 @@ def test_an_archive_that_unpacks_to_too_much(tmp_path, monkeypatch):
     path = tmp_path / "g.npz"
     np.savez_compressed(path, edge_index=np.zeros((2, 100_000), int))
     assert load_graph(path).nnz == 1
-    monkeypatch.setattr(npz, "MOST_BYTES", 1000)
+    monkeypatch.setattr(text, "MOST_BYTES", 1000)
     with pytest.raises(GraphError, match="it unpacks from .* to .*at most 100 times"):
         load_graph(path)
 

@@ -6,6 +6,7 @@ that many files with every reader.
 """
 
 import bz2
+import contextlib
 import functools
 import gzip
 import io
@@ -14,7 +15,9 @@ import re
 import resource
 import tarfile
 
+import networkx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.io
 from hypothesis import HealthCheck, given, settings
@@ -43,6 +46,46 @@ def tarred(name, content):
         info.size = len(content)
         archive.addfile(info, io.BytesIO(content))
     return stream.getvalue()
+
+
+GRAPH = networkx.DiGraph([(0, 1), (1, 2), (2, 0), (3, 1)])
+
+
+def texts(*writers):
+    return [saved(lambda stream, write=write: write(GRAPH, stream)) for write in writers]
+
+
+def tensors():
+    """Seeds of formats whose library may be missing, by ending."""
+    seeds = {}
+    with contextlib.suppress(ImportError):
+        import torch
+
+        index = torch.tensor([[0, 1, 2], [1, 2, 0]])
+        matrix = torch.sparse_coo_tensor(index, torch.ones(3), (3, 3), check_invariants=True)
+        both = {"edge_index": index, "edge_weight": torch.ones(3), "num_nodes": 4}
+        seeds[".pt"] = [
+            saved(lambda f, each: torch.save(each, f), x) for x in (index, matrix, both)
+        ]
+    with contextlib.suppress(ImportError):
+        import h5py
+
+        def save(stream, fields, form):
+            with h5py.File(stream, "w") as file:
+                group = file.create_group("matrix")
+                group.attrs["encoding-type"] = form
+                for name, array in fields.items():
+                    group[name] = array
+
+        fields = {"data": A.data, "indices": A.indices, "indptr": A.indptr, "shape": A.shape}
+        stored = [saved(save, fields, "csc_matrix"), saved(save, {"edge_index": EDGE_INDEX}, "")]
+        seeds |= dict.fromkeys([".h5", ".hdf5", ".h5ad"], stored)
+    with contextlib.suppress(ImportError):
+        import pyarrow  # noqa: F401
+
+        table = pd.DataFrame({"source": [0, 1, 2], "target": [1, 2, 3], "weight": [0.5, 1, 2]})
+        seeds[".parquet"] = [saved(lambda stream, each: each.to_parquet(stream), table)]
+    return seeds
 
 
 EDGES = [
@@ -81,11 +124,20 @@ SEEDS = {
     ".tar": [tarred("g/g.mtx", content) for content in MARKET],
     ".npz": ARCHIVES,
     ".npy": [saved(np.save, EDGE_INDEX)],
+    ".graphml": texts(networkx.write_graphml_xml),
+    ".gml": texts(networkx.write_gml),
+    ".adjlist": [b"# c\n0 1 2\n1 0\n2 0\n3\n"],
+    ".net": [b"*Vertices 3\n1 a\n2 b\n3 c\n*Arcs\n1 2 2.5\n3 2\n*Edges\n1 3\n"],
+    ".gr": [b"c x\np sp 3 3\na 1 2 5\na 2 3 1\na 3 1 2\n", b"p col 3 2\ne 1 2\ne 2 3\n"],
     ".graph.ptrdump": [POINTERS],
     ".graph.edgedump": [INDICES],
     ".new_indptr": [POINTERS],
     ".new_indices": [INDICES],
 }
+SEEDS[".pajek"] = SEEDS[".net"]
+SEEDS[".col"] = SEEDS[".dimacs"] = SEEDS[".gr"]
+SEEDS.update(tensors())
+LIBRARIES = {".pt": "torch", ".h5": "h5py", ".hdf5": "h5py", ".h5ad": "h5py", ".parquet": "pyarrow"}
 #: Files that belong to one with the ending, damaged half of the time.
 COMPANIONS = {
     "_a.txt": ("g_graph_indicator.txt", b"1\n1\n2\n2\n2\n"),
@@ -174,6 +226,7 @@ for ending, function in READERS.items():
 @settings(max_examples=2 * CASES, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_damaged_files(tmp_path_factory, endings, data):
+    pytest.importorskip(LIBRARIES.get(endings[0], "numpy"))
     ending = data.draw(st.sampled_from(endings))
     packed = next((packed for packed in PACKERS if ending.endswith(packed)), "")
     content = data.draw(st.sampled_from(SEEDS[ending.removesuffix(packed)]))
@@ -199,6 +252,8 @@ def test_damaged_files(tmp_path_factory, endings, data):
 
 def test_there_is_a_seed_for_every_reader_and_it_opens(tmp_path):
     for ending in READERS:
+        if ending in LIBRARIES and ending not in SEEDS:
+            continue
         packed = next((packed for packed in PACKERS if ending.endswith(packed)), "")
         for content in SEEDS[ending.removesuffix(packed)]:
             path = tmp_path / (f"g{ending}" if not ending[0].isalpha() else ending)

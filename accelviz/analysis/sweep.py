@@ -15,7 +15,7 @@ from accelviz.graph import Graph
 from accelviz.ordering import DegreeHistogram, RowDegrees
 from accelviz.partition.summary import PartitionSummary
 from accelviz.plans import Operation, Strategy
-from accelviz.strategies import SPMM, find_strategy
+from accelviz.strategies import find_strategy, operation_of
 
 #: The statistics of a setting, in the order of the table's columns.
 STATISTICS = (
@@ -44,8 +44,8 @@ def sweep(
     n_cols : int or iterable of int
         Columns of X. They matter to atomics, and to strategies that partition by columns.
     operation : str or Operation, optional
-        What the strategies compute: "spmm" if not given, unless the first is an object, which has
-        an operation of its own.
+        What the strategies compute. If not given, what the first strategy object computes, or
+        "spmm".
     **parameters
         The strategies' parameters, such as `max_block_warps` and `max_warp_nzs` of Accel-GCN: one
         value or an iterable (a str is one value), in all combinations. A strategy takes those that
@@ -103,8 +103,12 @@ def sweep(
             there = dict.fromkeys(key for own in known for key in own if key != "n_cols")
             wanted = ", ".join(there) or "none at all"
             raise ArgumentError(key, "no strategy of this sweep has such a parameter", wanted)
+    taken = {"strategy", "n_cols", *STATISTICS}
     tried = [key for each in chosen for key, own in each.parameters.items() if own.tries]
     shown = tuple(dict.fromkeys([*tried, *given]))
+    if clash := taken.intersection(shown):
+        what = "the table has a column of that name, and so has a strategy a parameter"
+        raise ArgumentError(min(clash), what, "another name for the parameter")
     lines = []
     for strategy, own in zip(chosen, known, strict=True):
         varied = {key: values for key, values in given.items() if key in own}
@@ -135,8 +139,8 @@ def _strategies(wanted: Any, operation: str | Operation | None) -> list[Strategy
     several: list[Any] = [wanted] if isinstance(wanted, str | Strategy | type) else list(wanted)
     if not several:
         raise ArgumentError("strategies", "got none", "at least one")
-    own: Operation = getattr(several[0], "operation", SPMM)
-    return [find_strategy(each, operation or own) for each in several]
+    common = operation_of(several, operation)
+    return [find_strategy(each, common) for each in several]
 
 
 def _values(name: str, value: Any) -> list[Any]:

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from accelviz.arrays import Floats
 from accelviz.errors import GraphError
 from accelviz.graph import MAX_SIDE, Graph, check_csr, checked_shape
 
@@ -23,6 +22,7 @@ def from_scipy(matrix: Any, name: str, source: str) -> Graph:
         raise GraphError("graph", f"a {matrix.ndim}-D sparse array", "a 2-D one")
     real_dtype(matrix.dtype)
     checked_shape(matrix.shape)
+    matrix = matrix.astype(_wide(matrix.dtype), copy=False)
     # SciPy trusts index arrays that were changed after it checked them; its conversions would then
     # write out of bounds.
     if matrix.format == "csc":
@@ -69,9 +69,7 @@ def from_csr_arrays(
     real_dtype(values.dtype)
     if values.ndim != 1:
         raise GraphError("values", f"a {values.ndim}-D array", "a 1-D one")
-    if values.dtype.kind == "b" or values.dtype == np.float16:
-        # SciPy would add booleans to a boolean, and takes no float16.
-        values = values.astype(np.float32)
+    values = values.astype(_wide(values.dtype), copy=False)
     check_csr(row_pointers, column_indices, values, shape, canonical=False)
     csr = sparse.csr_array((values, column_indices, row_pointers), shape=shape, copy=False)
     csr.sum_duplicates()
@@ -82,13 +80,17 @@ def from_csr_arrays(
 
 
 def from_edge_index(
-    edge_index: npt.ArrayLike, name: str, source: str, n_nodes: int | None = None
+    edge_index: npt.ArrayLike,
+    name: str,
+    source: str,
+    n_nodes: int | None = None,
+    weights: npt.NDArray[Any] | None = None,
 ) -> Graph:
     """Make a square graph of a 2 x E array of edges, as PyTorch Geometric has it.
 
     Column `e` is the edge from node `edge_index[0, e]` to node `edge_index[1, e]`; it becomes a
-    nonzero of weight 1 in the receiver's row, so that `A @ X` sums over in-neighbors. A repeated
-    edge adds up.
+    nonzero in the receiver's row, so that `A @ X` sums over in-neighbors. Its weight is
+    `weights[e]`, or 1. A repeated edge adds up.
     """
     edges = np.asarray(edge_index)
     if edges.ndim != 2 or edges.shape[0] != 2:
@@ -103,13 +105,13 @@ def from_edge_index(
     if high >= n_nodes or n_nodes > MAX_SIDE:
         raise GraphError("edge_index", f"node {high} of {n_nodes}", f"nodes 0 to {n_nodes - 1}")
     sender, receiver = edges
-    return from_edges(sender, receiver, None, n_nodes, name, source)
+    return from_edges(sender, receiver, weights, n_nodes, name, source)
 
 
 def from_edges(
     sender: npt.NDArray[Any],
     receiver: npt.NDArray[Any],
-    weights: Floats | None,
+    weights: npt.NDArray[Any] | None,
     n_nodes: int,
     name: str,
     source: str,
@@ -124,6 +126,11 @@ def from_edges(
     """
     if weights is None:
         weights = np.ones(len(sender), dtype=np.float32)
+    real_dtype(weights.dtype)
+    if weights.shape != (len(sender),):
+        problem = f"shape {weights.shape} for {len(sender)} edges"
+        raise GraphError("weights", problem, "one for each edge")
+    weights = weights.astype(_wide(weights.dtype), copy=False)
     csr = sparse.coo_array((weights, (receiver, sender)), shape=(n_nodes, n_nodes)).tocsr()
     if symmetric and csr.data.min(initial=1) > 0:
         csr = csr.maximum(csr.T)
@@ -153,17 +160,17 @@ def check_stated_size(rows: int, entries: int) -> None:
         raise GraphError("shape", f"{rows} rows for {entries} entries", expected)
 
 
-def from_networkx(graph: Any, name: str, source: str) -> Graph:
+def from_networkx(graph: Any, name: str, source: str, weight: str | None = "weight") -> Graph:
     """Make a square graph of a NetworkX one; rows in node order, weights from `weight` (else 1).
 
-    A directed edge becomes a nonzero in its receiver's row.
+    A directed edge becomes a nonzero in its receiver's row. Parallel edges add up.
     """
     import networkx
 
     if graph.number_of_nodes() == 0:
         return from_edge_index(np.empty((2, 0), dtype=np.int64), name, source)
     try:
-        matrix = networkx.to_scipy_sparse_array(graph, dtype=np.float64)
+        matrix = networkx.to_scipy_sparse_array(graph, dtype=np.float64, weight=weight)
     except (networkx.NetworkXError, TypeError, ValueError) as error:
         raise GraphError("graph", f"NetworkX says: {error}", "numeric edge weights") from error
     return from_scipy(matrix.T, name, source)
@@ -174,3 +181,8 @@ def real_dtype(dtype: npt.DTypeLike) -> None:
     dtype = np.dtype(dtype)
     if dtype.kind not in "biuf":
         raise GraphError("values", f"dtype {dtype}", "boolean, integer or real floating point")
+
+
+def _wide(dtype: np.dtype[Any]) -> Any:
+    """Return what duplicates are summed in: small integers would overflow, booleans stay True."""
+    return np.float64 if dtype.kind in "biu" or dtype.itemsize < 4 else dtype

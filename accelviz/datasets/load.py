@@ -101,6 +101,8 @@ def _load(graph: Any, options: dict[str, Any]) -> Graph:
         return from_scipy(graph, "matrix", "SciPy matrix")
     if type(graph).__module__.partition(".")[0] == "networkx":
         return from_networkx(graph, str(graph.name) or "graph", "NetworkX graph")
+    if isinstance(graph, np.ma.MaskedArray):
+        raise GraphError("graph", "a masked array, whose mask would be ignored", "graph.filled(0)")
     try:
         array = np.asarray(graph)
     except (TypeError, ValueError, RuntimeError) as error:

@@ -135,7 +135,28 @@ def is_device_array(array: Any) -> bool:
         return False
     cupy = sys.modules.get("cupy")  # whose interface takes microseconds to ask for
     known = cupy is not None and type(array) is getattr(cupy, "ndarray", None)
-    return known or hasattr(array, "__cuda_array_interface__")
+    try:
+        return known or hasattr(array, "__cuda_array_interface__")
+    except RuntimeError as error:  # PyTorch's, of a tensor on the GPU that requires gradients
+        raise ArgumentError("array", str(error), "a tensor without gradients: X.detach()") from None
+
+
+def on_host(name: str, array: Any) -> npt.NDArray[Any]:
+    """Return what a caller gives as a NumPy array.
+
+    Raises
+    ------
+    ArgumentError
+        If it is none and cannot be one, or is a masked array.
+    """
+    if isinstance(array, np.ma.MaskedArray):
+        right = f"an array without one, such as {name}.filled(0)"
+        raise ArgumentError(name, "a masked array, whose mask would be ignored", right)
+    try:
+        return np.asarray(array)
+    except (TypeError, ValueError, RuntimeError) as error:
+        right = f"an array of numbers; of a tensor {name}.detach().float()"
+        raise ArgumentError(name, f"a {type(array).__name__}: {error}", right) from error
 
 
 class Operands:
@@ -193,7 +214,7 @@ class Operands:
         there = is_device_array(array)
         if there and xp is np:
             raise ArgumentError(name, "it lies on the GPU", "an array on the host, as from X.get()")
-        array = xp.asarray(array) if there else np.asarray(array)
+        array = xp.asarray(array) if there else on_host(name, array)
         if array.dtype.kind not in "biuf":
             right = "boolean, integer or real floating point"
             raise ArgumentError(name, f"dtype {array.dtype}", right)
@@ -250,6 +271,7 @@ class Operands:
             found_shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
             readonly = not getattr(getattr(array, "flags", None), "writeable", True)
             fits = found_shape == shape and dtype == np.float32 and not readonly
+            fits = fits and not isinstance(array, np.ma.MaskedArray)
             if not (isinstance(array, xp.ndarray) and fits and array.flags.c_contiguous):
                 what = f"a {'read-only ' * readonly}{type(array).__name__} of shape {found_shape}"
                 right = f"a writable, C-contiguous float32 {xp.__name__} array of shape {shape}"

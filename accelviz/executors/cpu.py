@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import DeviceUnavailable
-from accelviz.executors.base import Arrays, HostExecutor, HostPlan
+from accelviz.executors.base import Arrays, HostExecutor, HostPlan, no_kernel
 from accelviz.plans import Plan
 
 
@@ -36,7 +36,8 @@ class CpuExecutor(HostExecutor):
         """Read the workload once and group its records by row; see `Executor`."""
         problem = self.why_not(plan)
         if problem is not None:
-            raise DeviceUnavailable("device 'cpu'", problem, "device='cuda', on a GPU")
+            emulated = "" if no_kernel(plan) else "device='emulator', which runs its kernel, or "
+            raise DeviceUnavailable("device 'cpu'", problem, f"{emulated}device='cuda', on a GPU")
         return CpuPlan(plan)
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
-from accelviz.executors.base import Executor, is_device_array, ready
+from accelviz.executors.base import Executor, is_device_array, on_host, ready
 from accelviz.executors.cpu import CpuExecutor
 from accelviz.executors.cuda import CudaExecutor, device_pattern, device_plan
 from accelviz.executors.emulator import EmulatorExecutor
@@ -153,7 +151,7 @@ def sddmm(
     >>> accelviz.sddmm(graph, U, U, device="cpu")[:3]
     array([16., 16., 16.], dtype=float32)
     """
-    U, V = _array(U), _array(V)
+    U, V = _array("U", U), _array("V", V)
     flat = len(U.shape) == len(V.shape) == 2
     if flat:
         U, V = U[:, None, :], V[:, None, :]
@@ -176,7 +174,7 @@ def _run(
     parameters: dict[str, Any],
 ) -> dict[str, Any]:
     """Plan unless it is done, choose a device, run; return the outputs by name."""
-    operands |= {each.name: _array(operands[each.name]) for each in operation.dense}
+    operands |= {each.name: _array(each.name, operands[each.name]) for each in operation.dense}
     given = [operands[each.name] for each in operation.dense]
     if isinstance(graph, Plan):
         if graph.operation != operation:
@@ -206,8 +204,8 @@ def _run(
     return ready(planned, _choose(device, given, planned)).run(operands, out)
 
 
-def _array(array: Any) -> Any:
-    return array if hasattr(array, "shape") else np.asarray(array)
+def _array(name: str, array: Any) -> Any:
+    return array if hasattr(array, "shape") else on_host(name, array)
 
 
 def _planned(graph: Any, strategy: Strategy, settings: dict[str, Any]) -> Plan:

@@ -21,10 +21,13 @@ from accelviz.errors import ArgumentError
 Cases = str | Iterable[str] | Mapping[str, str]
 
 #: What two times must have in common to be divided by each other.
-CELL = ["run", "hardware", "device", "graph", "fingerprint", "columns", "dtype", "state"]
+CELL = [
+    *("run", "hardware", "device", "operation", "graph", "fingerprint"),
+    *("columns", "dtype", "state"),
+]
 _NEEDED = [*CELL, "graph_kind", "strategy", "parameters", "median_us"]
 #: What is the same in everything that is averaged into a number.
-_ONE = ("hardware", "device", "state")
+_ONE = ("hardware", "device", "operation", "state")
 #: Table II's ranges of column counts: above the first and up to the second, 16 included.
 RANGES = ((15, 32), (32, 64), (64, 96), (96, 128))
 RANGE_NAMES = ("[16, 32]", "(32, 64]", "(64, 96]", "(96, 128]")

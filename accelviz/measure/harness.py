@@ -16,6 +16,7 @@ import os
 import time
 import zlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ from accelviz.measure.records import (
 )
 from accelviz.plans import Operation, Plan, Strategy
 from accelviz.plans.storage import STORAGE_BYTES
-from accelviz.strategies import find_operation, find_strategy, strategies
+from accelviz.strategies import find_strategy, operation_of, strategies
 
 #: The column counts that the papers compare at.
 COLUMNS = (16, 32, 64, 96, 128)
@@ -86,7 +87,7 @@ def benchmark(
     n_cols: int | Iterable[int] = COLUMNS,
     device: str = "auto",
     *,
-    operation: str | Operation = "spmm",
+    operation: str | Operation | None = None,
     repeats: int = 20,
     states: Sequence[str] = STATES,
     path: str | os.PathLike[str] | None = None,
@@ -100,7 +101,8 @@ def benchmark(
     ----------
     graphs : Graph, anything `load_graph` takes, or an iterable of them
         Their weights are replaced by random signed ones, the same for every strategy; a generator
-        is read one graph at a time.
+        is read one graph at a time. Of different graphs of one name, such as two matrices, the
+        second is called "matrix 2" in the table.
     strategies : str, Strategy, (strategy, parameters), or an iterable of them, optional
         Such as `["cusparse", ("gnnadvisor", {"ngs": 32}), MyStrategy()]`. All that the device can
         run if not given.
@@ -109,7 +111,8 @@ def benchmark(
     device : {"auto", "cuda", "cpu"}
         "auto" takes the GPU, or without one the CPU; the CPU's times are those of a replay and say
         nothing about a GPU. The columns `device` and `hardware` say which it was.
-    operation : {"spmm", "sddmm"}
+    operation : {"spmm", "sddmm"}, optional
+        If not given, what the first strategy object computes, or "spmm".
     repeats : int
         Timed runs of each case, at least 1.
     states : sequence of {"warm", "cold"}
@@ -152,25 +155,27 @@ def benchmark(
     [['cora', 'graphblast', 32, 'warm'], ['cora', 'graphblast', 32, 'cold']]
     """
     executor = executor_for(device)
-    operation = find_operation(operation)
+    asked = _asked(strategies)
+    operation = operation_of([each for each, _ in asked or ()], operation)
     columns = _columns(n_cols)
     _check_options(repeats, states, on_error)
-    chosen = _chosen(strategies, executor, operation)
+    chosen = _chosen(asked, executor, operation)
     run = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     known = _known(path)
+    names = {key[KEY.index("graph")]: key[KEY.index("fingerprint")] for key in known}
     rows: list[dict[str, Any]] = []
     machine: Limits | None = None
     bar = tqdm(disable=not progress, unit="case", desc=_description(executor))
     bar.total = 0
     for given in _each(graphs):
-        graph = random_weights(load_graph(given))
+        graph = _named_apart(random_weights(load_graph(given)), names)
         bar.total += len(columns) * len(chosen)
         identity = {
             **hardware(executor.name),
             "commit": source_commit(),
             "device": executor.name,
             "graph": graph.name,
-            "fingerprint": fingerprint(graph),
+            "fingerprint": names[graph.name],
             "operation": operation.name,
             "repeats": repeats,
         }
@@ -348,21 +353,38 @@ def _each(graphs: Any) -> Iterable[Any]:
     return graphs if several else [graphs]
 
 
-def _chosen(wanted: Any, executor: Executor, operation: Operation) -> list[Chosen]:
+def _named_apart(graph: Graph, names: dict[str, str]) -> Graph:
+    """Return a graph under a name that stands for no other pattern in `names`."""
+    found, name = fingerprint(graph), graph.name
+    for number in itertools.count(2):
+        if names.setdefault(name, found) == found:
+            break
+        name = f"{graph.name} {number}"
+    return graph if name == graph.name else replace(graph, name=name)
+
+
+def _asked(wanted: Any) -> list[tuple[Any, dict[str, Any]]] | None:
+    """Return strategies with their parameters as the caller named them; None for all there are."""
+    if wanted is None:
+        return None
+    one = isinstance(wanted, str | Strategy) or (
+        isinstance(wanted, tuple) and len(wanted) == 2 and isinstance(wanted[1], dict)
+    )
+    several = [wanted] if one else wanted
+    return [each if isinstance(each, tuple) else (each, {}) for each in several]
+
+
+def _chosen(asked: Any, executor: Executor, operation: Operation) -> list[Chosen]:
     """Return strategy objects with their parameters, refusing what the device cannot run."""
     tiny = Graph(
         np.array([0, 1]), np.zeros(1, np.int32), np.ones(1, np.float32), (1, 1), "one nonzero"
     )
-    if wanted is None:
+    if asked is None:
         names = strategies(operation.name)
         every = [(find_strategy(name, operation), dict[str, Any]()) for name in names]
         return [each for each in every if executor.why_not(each[0].plan(tiny, 1)) is None]
-    one = isinstance(wanted, str | Strategy) or (
-        isinstance(wanted, tuple) and len(wanted) == 2 and isinstance(wanted[1], dict)
-    )
     chosen = []
-    for each in [wanted] if one else wanted:
-        name, parameters = each if isinstance(each, tuple) else (each, {})
+    for name, parameters in asked:
         strategy = find_strategy(name, operation)
         problem = executor.why_not(strategy.plan(tiny, 1, **parameters))
         if problem is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from accelviz import files
-from accelviz.errors import KernelError, PartitionError
+from accelviz.errors import KernelError, PartitionError, checked_integer
 
 WARP_SIZE = 32
 #: Most warps of a block.
@@ -37,7 +37,8 @@ class LaunchConfig:
     Raises
     ------
     PartitionError
-        If no GPU launches a grid of that size.
+        If no GPU launches a grid or a block of that size. Only a launch of no block at all may
+        have 0 warps.
     """
 
     grid: tuple[int, int, int]
@@ -53,6 +54,9 @@ class LaunchConfig:
                     f"{blocks:,} blocks in {axis}",
                     f"at most {limit:,}; a smaller graph or fewer columns",
                 )
+            checked_integer("grid", blocks, least=0)
+        least = 1 if any(self.grid) else 0
+        checked_integer("warps_per_block", self.warps_per_block, MOST_BLOCK_WARPS, least=least)
 
     @property
     def block(self) -> tuple[int, int, int]:

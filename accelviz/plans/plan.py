@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import PartitionError
-from accelviz.graph import Pattern
+from accelviz.graph import Pattern, taken_over
 from accelviz.ordering import Permutation
 from accelviz.partition.summary import PartitionSummary, statistics
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
@@ -30,7 +31,8 @@ SLICE_BLOCKS = 1 << 15
 class Plan:
     """What a strategy makes of a pattern; nothing in it is device-specific.
 
-    A plan knows no weights: the values of the nonzeros are an operand of each run.
+    A plan knows no weights: the values of the nonzeros are an operand of each run. It never
+    changes: its mappings are read-only, and of arrays that others could write to it has copies.
 
     Parameters
     ----------
@@ -96,8 +98,24 @@ class Plan:
     def __post_init__(self) -> None:
         if self.walked is None:
             object.__setattr__(self, "walked", self.pattern)
+        for name in ("arrays", "scratch", "setup_seconds", "parameters", "widths"):
+            given = getattr(self, name).items()
+            kept = {key: _kept(value) for key, value in given}
+            object.__setattr__(self, name, MappingProxyType(kept))
+        for name in ("metadata", "nonzero_order"):
+            object.__setattr__(self, name, _kept(getattr(self, name)))
         if not self.workers_per_block:
             object.__setattr__(self, "workers_per_block", self.launch.warps_per_block)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            name: dict(value) if isinstance(value, MappingProxyType) else value
+            for name, value in self.__dict__.items()
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
 
     @property
     def name(self) -> str:
@@ -219,3 +237,9 @@ class Plan:
         if isinstance(self.calls[0], LibraryCall):
             work = f"a call of {self.calls[0].library}"
         return f"Plan({self.name!r}, {self.pattern.name!r}{settings}: {work})"
+
+
+def _kept(value: Any) -> Any:
+    """Return an array that others could write to as a copy, anything else as it is."""
+    writable = isinstance(value, np.ndarray) and value.flags.writeable
+    return taken_over(value.copy()) if writable else value

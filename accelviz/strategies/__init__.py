@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from accelviz.datasets import load_graph
@@ -108,6 +109,18 @@ def find_strategy(strategy: str | Strategy, operation: str | Operation = SPMM) -
     raise ArgumentError("strategy", f"there is no {strategy!r}", f"one of {names}")
 
 
+def operation_of(strategies: Iterable[Any], operation: str | Operation | None) -> Operation:
+    """Return the operation that is asked for, or else that of the first strategy object, or SpMM.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none of that name.
+    """
+    own = (getattr(each, "operation", None) for each in strategies)
+    return find_operation(operation or next(filter(None, own), SPMM))
+
+
 def plan(
     graph: Any,
     strategy: str | Strategy | None = None,
@@ -154,9 +167,7 @@ def plan(
     >>> plan.metadata.shape
     (252, 4)
     """
-    if operation is None:
-        operation = getattr(strategy, "operation", SPMM)
-    operation = find_operation(operation)
+    operation = operation_of([strategy], operation)
     if strategy is None:
         strategy = AccelGCN.name if operation == SPMM else operation.fastest
     return find_strategy(strategy, operation).plan(load_graph(graph), n_cols, **parameters)

@@ -1,9 +1,10 @@
 """The lines of an edge list: what they may look like, and the numbers in them.
 
-A line is `sender receiver` or `sender receiver weight`. The delimiter is the same in the whole
-file: a comma, a semicolon, a bar, a tab, or a run of blanks. Blanks around the other delimiters,
-blank lines, and lines that start with `#`, `%` or `//` mean nothing. A node is decimal digits; a
-weight is a number in decimal or scientific notation, finite in float32.
+A line has a sender, a receiver and perhaps a weight, in this order or another, among other fields.
+The delimiter is the same in the whole file: a comma, a semicolon, a bar, a tab, or a run of blanks.
+Blanks around the other delimiters, blank lines, and lines that start with `#`, `%` or `//` mean
+nothing. A node is decimal digits; a weight is a number in decimal or scientific notation, finite in
+float32; both may stand in double quotes.
 
 One regular expression says all of this and checks a whole block of lines at once. NumPy then reads
 the numbers. Only a block with a mistake is looked at line by line, to say where the mistake is.
@@ -11,6 +12,8 @@ the numbers. Only a block with a mistake is looked at line by line, to say where
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,9 +34,13 @@ _NODE = rb"[0-9]++"
 #: A finite number in decimal or scientific notation.
 NUMBER = rb"[-+]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][-+]?+[0-9]++)?+"
 _COMMENTS = re.compile(rb"(?m)^[ \t]*+(?:#|%|//)[^\n]*+")
-_NAME = re.compile(rb"(?!nan\b)[\"']?[^\W\d]", re.IGNORECASE)
+_NAME = re.compile(rb"(?!nan\b)[\"':]?[^\W\d]", re.IGNORECASE)
+#: A number in quotes, alone between delimiters.
+_QUOTED = re.compile(rb'(?<![^,;| \t\n])"(' + NUMBER + rb')"(?![^,;| \t\n])')
 #: Up to here, float64 holds every whole number.
 _EXACT = 2**53
+#: And float32.
+_EXACT32 = 2**24
 
 
 def is_comment(line: bytes) -> bool:
@@ -41,10 +48,14 @@ def is_comment(line: bytes) -> bool:
     return _COMMENTS.match(line) is not None
 
 
-def is_header(line: bytes) -> bool:
-    """Say whether a line holds names of columns: the first two fields start with a letter."""
+def names_of(line: bytes) -> list[str] | None:
+    """Return the names of columns that a line holds, or None: then it has a number, or no name."""
     fields = split(line, delimiter_of(line))
-    return len(fields) > 1 and all(_NAME.match(field) for field in fields[:2])
+    if len(fields) < 2 or not any(map(_NAME.match, fields)):
+        return None
+    if any(re.fullmatch(NUMBER, field) for field in fields):
+        return None
+    return [field.strip(b"\"'").decode("utf-8", "backslashreplace") for field in fields]
 
 
 def delimiter_of(line: bytes) -> bytes:
@@ -54,10 +65,21 @@ def delimiter_of(line: bytes) -> bytes:
 
 
 def split(line: bytes, delimiter: bytes) -> list[bytes]:
-    """Return the fields of a line without the blanks around them."""
+    """Return the fields of a line without the blanks around them, and numbers without quotes."""
+    line = _unquoted(line)
     if delimiter == b" ":
-        return [field for field in line.strip(b" \t").split(b" ") if field]
-    return [field.strip(b" " if delimiter == b"\t" else b" \t") for field in line.split(delimiter)]
+        return [field for field in line.strip(b" \t\n").split(b" ") if field]
+    fields = line.split(delimiter)
+    if b'"' in line:  # a delimiter in quotes is none
+        text, own = line.decode("latin-1"), delimiter.decode()
+        with contextlib.suppress(csv.Error):
+            rows = csv.reader([text], delimiter=own, skipinitialspace=True)
+            fields = [field.encode("latin-1") for field in next(rows)]
+    return [field.strip(b" \n" if delimiter == b"\t" else b" \t\n") for field in fields]
+
+
+def _unquoted(text: bytes) -> bytes:
+    return _QUOTED.sub(rb"\1", text) if b'"' in text else text
 
 
 @dataclass(frozen=True)
@@ -74,27 +96,40 @@ class NodeRange:
 class Layout:
     """What all lines of a file have in common, taken from the first one with an edge.
 
-    `line` is the number of that line, `columns` how many fields are read: 2, or 3 with a weight.
-    With `more`, further fields may follow, which mean nothing.
+    `line` is the number of that line, `take` the positions of sender, receiver and, if it is read,
+    weight. With `more`, further fields may follow, which mean nothing. With `doubtful`, nobody has
+    said that the last column holds weights.
     """
 
     path: Path
     line: int
     delimiter: bytes
-    columns: int
+    take: tuple[int, ...]
     more: bool
     allowed: NodeRange
+    doubtful: bool = False
+
+    @cached_property
+    def _roles(self) -> list[str]:
+        """What each field is, up to the last one that is read."""
+        roles = [""] * (max(self.take) + 1)
+        for place, role in zip(self.take, ("sender", "receiver", "weight"), strict=False):
+            roles[place] = role
+        return roles
 
     @cached_property
     def _patterns(self) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-        """A line without its end, its fields as groups; and any number of lines."""
+        """A line without its end, what is read of it as groups; and any number of lines."""
         outer = rb"[ ]*+" if self.delimiter == b"\t" else rb"[ \t]*+"
         gap = rb"[ ]++" if self.delimiter == b" " else outer + re.escape(self.delimiter) + outer
-        fields = [_NODE, _NODE, NUMBER][: self.columns]
+        skipped = rb'(?:"(?:[^"\n]|"")*+"' + outer + rb'|[^"\n' + self.delimiter + rb"]%b)"
+        skipped %= b"++" if self.delimiter == b" " else b"*+"
         rest = b"(?:" + gap + rb"[^\n]*+)?+" if self.more else b""
 
         def line(form: bytes) -> bytes:
-            return outer + gap.join(form % field for field in fields) + rest + outer
+            forms = {"": skipped, "weight": form % NUMBER}
+            fields = gap.join(forms.get(role, form % _NODE) for role in self._roles)
+            return outer + fields + rest + outer
 
         lines = b"(?:(?:" + line(b"%b") + rb"|[ \t]*+)\n)*+"
         return re.compile(line(b"(%b)")), re.compile(lines)
@@ -105,22 +140,24 @@ class Layout:
         Returns the nodes (int32, or int64 if larger ones are allowed; shape (edges, 2)) and the
         weights (float32, shape (edges,)) or None; or None alone, if there is a mistake.
         """
-        text = block
+        text = _unquoted(block)
         if b"#" in text or b"%" in text or b"//" in text:
             text = _COMMENTS.sub(b"", text)
         one, many = self._patterns
         if not many.fullmatch(text):
             return None
-        if self.more:
+        if self.more or "" in self._roles:
             text = b"".join(b"%b\n" % b" ".join(found) for found in one.findall(text))
-        dtype = np.float64 if self.columns == 3 else np.int64
+        weighted = len(self.take) > 2
+        dtype = np.float64 if weighted else np.int64
         numbers = np.empty(0, dtype)
         if text and not text.isspace():  # NumPy makes a number of no text
             numbers = np.fromstring(text.replace(self.delimiter, b" "), dtype, sep=" ")
-        table = numbers.reshape(-1, self.columns)
+        order = [sorted(self.take).index(place) for place in self.take]
+        table = numbers.reshape(-1, len(order))[:, order]
         nodes = table[:, :2]
-        if self.columns == 3 and nodes.max(initial=0) >= _EXACT:
-            alone = replace(self, columns=2, more=True).read(block)
+        if weighted and nodes.max(initial=0) >= _EXACT:
+            alone = replace(self, take=self.take[:2], more=True).read(block)
             if alone is None:
                 return None
             nodes = alone[0]
@@ -129,8 +166,10 @@ class Layout:
         if nodes.min(initial=low) < low or nodes.max(initial=low) > high:
             return None
         nodes = nodes.astype(np.int32 if high <= np.iinfo(np.int32).max else np.int64)
-        if self.columns == 2:
+        if not weighted:
             return nodes, None
+        if self.doubtful and _too_large(table[:, 2]).any():
+            return None
         with np.errstate(over="ignore", under="ignore"):
             weights = table[:, 2].astype(np.float32)
         return (nodes, weights) if np.isfinite(weights).all() else None
@@ -147,22 +186,27 @@ class Layout:
     def _problem(self, number: int, line: bytes) -> tuple[str, str] | None:
         """Say what is wrong with a line and what is expected, or return None for a good line."""
         fields = split(line, self.delimiter)
-        names = ("sender", "receiver", "weight")[: self.columns]
-        expected = f"{' '.join(names)}, separated by {DELIMITERS[self.delimiter]}"
+        roles = self._roles
+        expected = " ".join(role or "(ignored)" for role in roles)
+        expected += f", separated by {DELIMITERS[self.delimiter]}"
         expected += f" as in line {self.line}" if number != self.line else ""
-        head = fields[: self.columns]
-        if any(delimiter in field for field in head for delimiter in DELIMITERS):
+        head = fields[: len(roles)]
+        read = [field for role, field in zip(roles, head, strict=False) if role]
+        if any(delimiter in field for field in read for delimiter in DELIMITERS):
             return f"mixed delimiters in {shown(line)}", expected
-        if len(fields) < self.columns or (len(fields) > self.columns and not self.more):
+        if len(fields) < len(roles) or (len(fields) > len(roles) and not self.more):
             count = f"{len(fields)} field{'s' if len(fields) > 1 else ''}"
+            if number <= self.line + 1 and all(re.fullmatch(NUMBER, f) for f in fields):
+                expected += f"; sizes=True if line {self.line} states sizes and is no edge"
             return f"{count} in {shown(line)}", expected
-        for name, field in zip(names, head, strict=True):
-            if not field:
-                return f"the {name} is empty", expected
-            found = self._weight_problem(field) if name == "weight" else self._node_problem(field)
+        for role, field in zip(roles, head, strict=True):
+            if role and not field:
+                return f"the {role} is empty", expected
+            check = {"": _nothing, "weight": self._weight_problem}.get(role, self._node_problem)
+            found = check(field)
             if found is not None:
                 return found
-        return None if self._patterns[0].fullmatch(line) else (shown(line), expected)
+        return None if self._patterns[0].fullmatch(_unquoted(line)) else (shown(line), expected)
 
     def _node_problem(self, text: bytes) -> tuple[str, str] | None:
         if re.fullmatch(rb"-[0-9]+", text):
@@ -182,5 +226,18 @@ class Layout:
             return f"the weight {shown(text)}", "a finite decimal number"
         with np.errstate(over="ignore", under="ignore"):
             finite = np.isfinite(np.float32(float(text)))
-        problem = f"the weight {shown(text)} is infinite in float32"
-        return None if finite else (problem, "below 3e38")
+        if not finite:
+            return f"the weight {shown(text)} is infinite in float32", "below 3e38"
+        if self.doubtful and _too_large(np.float64(text)):
+            problem = f"{shown(text)} in the third column is a time or an id rather than a weight"
+            return problem, "weights=False to ignore that column, or weights=True to take it"
+        return None
+
+
+def _too_large(weights: Any) -> Any:
+    """Say which numbers are whole, and too large for float32 to tell them from their neighbors."""
+    return (np.abs(weights) > _EXACT32) & (weights == np.trunc(weights))
+
+
+def _nothing(field: bytes) -> None:
+    return None

@@ -1,9 +1,11 @@
-"""Edge lists, one edge on each line, as SNAP, OGB, TU and most others publish graphs."""
+"""Edge lists, one edge on each line, as SNAP, KONECT and most others publish graphs."""
 
 from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -13,23 +15,25 @@ import numpy.typing as npt
 import pandas as pd
 
 from accelviz.arrays import Floats
-from accelviz.datasets.convert import check_stated_size, from_edges, plausible_nodes
+from accelviz.datasets.convert import from_edges, plausible_nodes
+from accelviz.datasets.readers import columns as columns_of
 from accelviz.datasets.readers import edge_lines
+from accelviz.datasets.readers.columns import Columns
 from accelviz.datasets.readers.edge_lines import Layout, NodeRange, is_comment
-from accelviz.datasets.readers.registry import reader
+from accelviz.datasets.readers.registry import packed, reader
 from accelviz.datasets.readers.text import blocks, malformed, shown
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import MAX_SIDE, Graph
 
 _UNDIRECTED = re.compile(rb"#\s*undirected graph", re.IGNORECASE)
-_ENDINGS = [
-    f".{kind}{packed}"
-    for kind in ("txt", "csv", "tsv", "edges", "edgelist")
-    for packed in ("", ".gz", ".bz2")
-]
+#: KONECT's first line: whether edges have a direction, and what the third column holds.
+_KONECT = re.compile(rb"%\s*(sym|asym|bip)\s+[a-z]+\s*", re.IGNORECASE)
+#: What NetworkX writes behind an edge: its attributes.
+_ATTRIBUTES = re.compile(rb"(?m)[ \t]\{([^\n]*)\}[ \t]*$")
+_WEIGHT = re.compile(rb"'weight': (%b)" % edge_lines.NUMBER)
 
 
-@reader(*_ENDINGS)
+@reader(*packed(".txt", ".csv", ".tsv", ".edges", ".edgelist"))
 def read_edge_list(
     path: Path,
     *,
@@ -40,6 +44,8 @@ def read_edge_list(
     symmetric: bool | None = None,
     relabel: bool = False,
     weights: bool | None = None,
+    columns: Columns = None,
+    sizes: bool | None = None,
     progress: bool | None = None,
 ) -> Graph:
     """Read a file of edges `sender receiver [weight]`, plain or packed with gzip or bzip2.
@@ -47,7 +53,8 @@ def read_edge_list(
     The edge `u v` becomes a nonzero in row `v`, column `u`, so that `A @ X` sums over in-neighbors.
     A repeated edge adds up. Fields are separated by commas, semicolons, bars, tabs or blanks, the
     same in all lines. Lines that start with `#`, `%` or `//` are comments; the first other line
-    may hold the names of the columns.
+    may hold the names of the columns, which then count (`source`, `dst`, `from`, `:END_ID`,
+    `weight`, ...), in any order. A name that does not say what it is, is asked about.
 
     Parameters
     ----------
@@ -57,14 +64,19 @@ def read_edge_list(
         Number of nodes; by default the largest one that occurs decides.
     symmetric : bool, optional
         Whether each line stands for both directions; the matrix becomes max(A, A^T), so a file that
-        lists both is not doubled. By default only if a comment says `# Undirected graph`, as SNAP
-        writes it.
+        lists both is not doubled. By default only if a comment says so: `# Undirected graph`, as
+        SNAP writes it, or `% sym` of KONECT.
     relabel : bool
         Number the nodes that occur anew, keeping their order: for sparse node numbers.
     weights : bool, optional
-        Whether there is a weight in the third column. By default there is one if there are three
-        columns; more columns need a decision: True takes the third, False ignores all after the
-        second (so do it for timestamps).
+        Whether there are weights. By default there are if a column's name says so or, without
+        names, if there are three columns; more columns need a decision: True takes the third,
+        False ignores all but sender and receiver (so do it for timestamps).
+    columns : sequence of str or int, optional
+        Where sender, receiver and perhaps weight stand: two or three names, or positions from 0.
+    sizes : bool, optional
+        Whether the first line states sizes, such as nodes and edges, and is no edge. A file whose
+        first line may be either is refused without it.
 
     Raises
     ------
@@ -72,96 +84,100 @@ def read_edge_list(
         Also if there is no edge, or if the largest node is out of proportion to the number of edges
         (see `plausible_nodes`) and neither `n_nodes` nor `relabel` is given.
     ArgumentError
-        If `base` or `n_nodes` has another value than the above.
+        If `base`, `n_nodes` or `columns` has another value than the above.
     """
-    if base not in (0, 1, "auto"):
-        raise ArgumentError("base", f"got {base!r}", '0, 1 or "auto"')
-    if n_nodes is not None and not (isinstance(n_nodes, Integral) and 0 < n_nodes <= MAX_SIDE):
-        raise ArgumentError("n_nodes", f"got {n_nodes!r}", f"1 to {MAX_SIDE}")
-    parts, values, undirected = _collect(path, _allowed(base, n_nodes, relabel), weights, progress)
-    if not parts:
+    _check_numbering(base, n_nodes)
+    asked = _Asked(path, weights, columns, sizes)
+    found = _collect(asked, _allowed(base, n_nodes, relabel), progress)
+    if not found.nodes:
         raise GraphError(str(path), "there is no edge in it", "lines like `0 1`")
-    nodes = np.concatenate(parts)
-    parts.clear()
+    nodes = np.concatenate(found.nodes)
+    found.nodes.clear()
+    numbers = np.concatenate(found.weights) if found.weights else None
+    if sizes is None and not found.described:
+        _ask_about_sizes(path, nodes, numbers)
+    if found.konect and base == "auto":
+        base = 1
+
+    def locate(least: int, most: int) -> None:  # reading once more, now that `most` is known
+        _collect(asked, _allowed(least, n_nodes, relabel, most), progress=False)
+
+    return numbered(
+        nodes,
+        numbers,
+        name,
+        source,
+        base=base,
+        n_nodes=n_nodes,
+        symmetric=found.undirected if symmetric is None else symmetric,
+        relabel=relabel,
+        locate=locate,
+        weights_in=found.weights_in,
+    )
+
+
+def numbered(
+    nodes: npt.NDArray[Any],
+    weights: Floats | None,
+    name: str,
+    source: str,
+    *,
+    base: int | str = "auto",
+    n_nodes: int | None = None,
+    symmetric: bool | None = None,
+    relabel: bool = False,
+    locate: Callable[[int, int], None] | None = None,
+    weights_in: str = "",
+) -> Graph:
+    """Make a graph of edges whose nodes are numbered as `base` and `relabel` say.
+
+    `nodes` has the shape (edges, 2), sender first; the options are those of `read_edge_list`.
+    `locate(least, most)` raises an error that says where a node above `most` is.
+    """
+    _check_numbering(base, n_nodes)
     if relabel:
         codes, labels = pd.factorize(nodes.ravel(), sort=True)
         nodes = codes.astype(np.int32).reshape(-1, 2)
         least, count = 0, len(labels)
         if count > (n_nodes or MAX_SIDE):
-            raise GraphError(str(path), f"{count} different nodes", f"{n_nodes or MAX_SIDE}")
+            raise GraphError("nodes", f"{count} different nodes", f"{n_nodes or MAX_SIDE}")
         notes = ["numbered anew"]
     else:
         least = int(base) if base != "auto" else int(nodes.min() > 0)
         count = int(nodes.max()) + 1 - least
         most = n_nodes or min(MAX_SIDE, plausible_nodes(len(nodes)))
-        if count > most:  # reading once more, now that `most` is known, finds the line
-            _collect(path, _allowed(least, n_nodes, relabel, most), weights, progress=False)
+        if count > most or nodes.min() < least:
+            if locate is not None:
+                locate(least, most)
+            allowed = _allowed(least, n_nodes, relabel, most)
+            node = int(nodes.min() if nodes.min() < least else nodes.max())
+            problem = f"node {node} " + (allowed.reason if node >= least else "is too small")
+            raise GraphError("nodes", problem, allowed.advice if node >= least else "base=0")
         notes = [f"counted from {least}"]
-    symmetric = undirected if symmetric is None else symmetric
     if symmetric:
         notes.append("in both directions")
-    if values:
-        notes.append("weights in column 3")
+    if weights is not None:
+        notes.append(f"weights in {weights_in}")
     sender, receiver = (nodes - np.int32(least) if least else nodes).T
-    numbers = np.concatenate(values) if values else None
     source = f"{source}, {', '.join(notes)}"
     count = n_nodes or count
-    return from_edges(sender, receiver, numbers, count, name, source, symmetric=symmetric)
+    return from_edges(sender, receiver, weights, count, name, source, symmetric=bool(symmetric))
 
 
-@reader("edge.csv.gz")
-def read_ogb(
-    path: Path,
-    *,
-    name: str,
-    source: str,
-    symmetric: bool | None = None,
-    progress: bool | None = None,
-) -> Graph:
-    """Read the `edge.csv.gz` of a data set of one graph, as in `ogbn_arxiv/raw/edge.csv.gz`.
-
-    Each line is `sender,receiver`, counted from 0. If `num-node-list.csv.gz` is in the same
-    folder, it gives the number of nodes. The graph has the data set's name, from its folder. Its
-    option `symmetric` is that of `read_edge_list`; OGB lists undirected edges once.
-    """
-    folder = path.absolute().parent
-    name = (folder.parent if folder.name == "raw" else folder).name or name
-    counts, n_nodes = path.with_name("num-node-list.csv.gz"), None
-    if counts.is_file():
-        lines = _lines(counts)
-        if len(lines) != 1:
-            problem = f"it counts the nodes of {len(lines)} graphs"
-            raise GraphError(str(counts), problem, "one graph")
-        if not lines[0].isdigit() or len(lines[0]) > 10 or not 0 < int(lines[0]) <= MAX_SIDE:
-            raise malformed(counts, 1, f"{shown(lines[0])} nodes", f"1 to {MAX_SIDE}")
-        n_nodes = int(lines[0])
-        # An edge takes at least a byte, even packed.
-        check_stated_size(n_nodes, path.stat().st_size)
-    options = {"symmetric": symmetric, "progress": progress}
-    return read_edge_list(path, name=name, source=source, base=0, n_nodes=n_nodes, **options)
+def _check_numbering(base: int | str, n_nodes: int | None) -> None:
+    if base not in (0, 1, "auto"):
+        raise ArgumentError("base", f"got {base!r}", '0, 1 or "auto"')
+    if n_nodes is not None and not (isinstance(n_nodes, Integral) and 0 < n_nodes <= MAX_SIDE):
+        raise ArgumentError("n_nodes", f"got {n_nodes!r}", f"1 to {MAX_SIDE}")
 
 
-@reader("_a.txt")
-def read_tu(path: Path, *, name: str, source: str, progress: bool | None = None) -> Graph:
-    """Read `NAME_A.txt`: all graphs of a data set in one block-diagonal matrix.
-
-    Each line is `sender, receiver`, counted from 1 (the data sets list both directions). If
-    `NAME_graph_indicator.txt`, with one line for each node, is in the same folder, it gives the
-    number of nodes.
-    """
-    indicator = path.with_name(f"{name}_graph_indicator.txt")
-    n_nodes = len(_lines(indicator)) if indicator.is_file() else None
-    if n_nodes == 0:
-        raise GraphError(str(indicator), "there is no node in it", "a line for each node")
-    return read_edge_list(
-        path, name=name, source=source, base=1, n_nodes=n_nodes, symmetric=False, progress=progress
-    )
-
-
-def _lines(path: Path) -> list[bytes]:
-    """Return the lines of a file that are not empty, without the blanks around them."""
-    lines = (line.strip() for _, block in blocks(path) for line in block.split(b"\n"))
-    return [line for line in lines if line]
+def _ask_about_sizes(path: Path, nodes: npt.NDArray[Any], weights: Floats | None) -> None:
+    """Refuse a first line that may be an edge, or the numbers of nodes and edges behind it."""
+    edges = len(nodes) - 1
+    first = [int(node) for node in nodes[0]] + ([] if weights is None else [float(weights[0])])
+    if edges and first[-1] in (edges, edges / 2) and min(first[:-1]) >= nodes[1:].max():
+        problem = f"the first line may be an edge, or state that {first[-1]:g} edges follow"
+        raise GraphError(str(path), problem, "sizes=True if it states sizes, sizes=False if not")
 
 
 def _allowed(
@@ -184,47 +200,118 @@ def _allowed(
     return NodeRange(low, high, "does not fit in 32 bits", advice)
 
 
-def _collect(
-    path: Path, allowed: NodeRange, weights: bool | None, progress: bool | None
-) -> tuple[list[npt.NDArray[Any]], list[Floats], bool]:
-    """Return the nodes and the weights, in parts, and whether a comment says "undirected"."""
-    nodes, values, undirected = [], [], False
-    layout, header = None, False
-    for first_line, block in blocks(path, progress):
+@dataclass(frozen=True)
+class _Asked:
+    """A file, and the options that say what is in it."""
+
+    path: Path
+    weights: bool | None
+    columns: Columns
+    sizes: bool | None
+
+
+@dataclass
+class _Found:
+    """Nodes and weights, in parts, and what the lines before the first edge say.
+
+    `undirected` and `konect`: whether a comment says so. `described`: whether columns have names.
+    """
+
+    nodes: list[npt.NDArray[Any]] = field(default_factory=list)
+    weights: list[Floats] = field(default_factory=list)
+    undirected: bool = False
+    konect: bool = False
+    described: bool = False
+    weights_in: str = ""
+
+
+def _collect(asked: _Asked, allowed: NodeRange, progress: bool | None) -> _Found:
+    found, layout, names, comment, skipped = _Found(), None, None, b"", False
+    for first_line, block in blocks(asked.path, progress):
         start = 0
         if layout is None:
             for number, line in enumerate(io.BytesIO(block), first_line):
-                if number == 1 and line.startswith(b"%%MatrixMarket"):
-                    raise GraphError(str(path), "it is a MatrixMarket file", "the ending .mtx")
+                if number == 1:
+                    _check_kind(asked.path, line, found)
                 if line.strip(b" \t\n") and not is_comment(line):
-                    if header or not edge_lines.is_header(line):
-                        layout = _layout(path, number, line.rstrip(b"\n"), weights, allowed)
+                    if asked.sizes and not skipped:
+                        skipped = True
+                    elif names is None and b"{" not in line and edge_lines.names_of(line):
+                        names = edge_lines.names_of(line)
+                    else:
+                        layout = _layout(asked, number, line, names, comment, allowed, found)
                         first_line = number
                         break
-                    header = True
-                undirected |= _UNDIRECTED.match(line) is not None
+                elif line.strip(b" \t\n"):
+                    comment = line
+                found.undirected |= _UNDIRECTED.match(line) is not None
                 start += len(line)
             else:
                 continue
-        found = layout.read(block[start:])
-        if found is None:
-            raise layout.mistake(first_line, block[start:])
-        nodes.append(found[0])
-        if found[1] is not None:
-            values.append(found[1])
-    return nodes, values, undirected
+        block = block[start:]
+        if b"{" in block:
+            block = _ATTRIBUTES.sub(lambda match: _without(match, asked.weights), block)
+        part = layout.read(block)
+        if part is None:
+            raise layout.mistake(first_line, block)
+        found.nodes.append(part[0])
+        if part[1] is not None:
+            found.weights.append(part[1])
+    return found
+
+
+def _check_kind(path: Path, line: bytes, found: _Found) -> None:
+    """Look at the first line of a file for what other formats, and KONECT, write there."""
+    if line.lower().startswith(b"%%matrixmarket"):
+        raise GraphError(str(path), "it is a MatrixMarket file", "the ending .mtx")
+    konect = _KONECT.fullmatch(line)
+    kind = konect[1].lower() if konect else b""
+    if kind == b"bip":
+        expected = "a SciPy matrix made of it, as its two sides are both counted from 1"
+        raise GraphError(str(path), "it is a bipartite graph of KONECT", expected)
+    found.konect, found.undirected = bool(kind), kind == b"sym"
+
+
+def _without(match: re.Match[bytes], weights: bool | None) -> bytes:
+    """Return what the attributes of an edge say as a further field: the weight or nothing."""
+    attributes = match[1].strip()
+    weight = _WEIGHT.fullmatch(attributes)
+    if not attributes or weights is False:
+        return b""
+    return b" " + weight[1] if weight else match[0]
 
 
 def _layout(
-    path: Path, number: int, line: bytes, weights: bool | None, allowed: NodeRange
+    asked: _Asked,
+    number: int,
+    line: bytes,
+    names: list[str] | None,
+    comment: bytes,
+    allowed: NodeRange,
+    found: _Found,
 ) -> Layout:
-    """Return the layout that the first line with an edge shows."""
+    """Return the layout that the first line with an edge, and the names before it, show."""
+    given = line.rstrip(b"\n")
+    line = _ATTRIBUTES.sub(lambda match: _without(match, asked.weights), given)
+    if b"{" in line and line == given:
+        expected = "{} or {'weight': 1.5}, or weights=False to ignore the attributes"
+        raise malformed(asked.path, number, f"{shown(line)} has other attributes", expected)
     delimiter = edge_lines.delimiter_of(line)
-    fields = edge_lines.split(line, delimiter)
-    count = len(fields)
-    if count > 3 and weights is None and fields[0].isdigit() and fields[1].isdigit():
-        expected = "weights=True for weights in the third, or weights=False to ignore all but two"
-        raise malformed(path, number, f"{count} columns in {shown(line)}", expected)
-    columns = 3 if weights or (weights is None and count == 3) else 2
-    more = weights is not None and count > columns
-    return Layout(path, number, delimiter, columns, more, allowed)
+    count = len(edge_lines.split(line, delimiter))
+    if names is None:  # as `numpy.savetxt(..., header=...)` writes them
+        words = comment.strip(b"#%/ \t\n").decode("utf-8", "replace")
+        said = re.split(r"[\s,;|]+", words)
+        if len(said) == count and {"sender", "receiver"} <= {*map(columns_of.role, said)}:
+            names = said
+    if names is not None and count != len(names):
+        problem = f"{count} field{'s' * (count > 1)} in {shown(line)}"
+        raise malformed(asked.path, number, problem, f"{len(names)}, as there are names")
+    weights = asked.weights
+    if found.konect and weights is None and asked.columns is None:
+        weights = count > 2
+    take = columns_of.chosen(names, count, asked.columns, weights)
+    found.described = names is not None or found.konect
+    if len(take) > 2:
+        found.weights_in = f"column {take[2] + 1}" if names is None else repr(names[take[2]])
+    doubtful = not found.described and asked.weights is None and asked.columns is None
+    return Layout(asked.path, number, delimiter, take, count > max(take) + 1, allowed, doubtful)

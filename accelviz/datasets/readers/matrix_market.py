@@ -28,8 +28,13 @@ _ENTRIES = re.compile(_LINES % (rb"[0-9]++[ \t]++[0-9]++[ \t]++" + NUMBER))
 #: What the lines of data may be, by the kind of file; `_ENTRIES` in all others.
 _FORMS = {
     "array": (re.compile(_LINES % NUMBER), "a finite number"),
+    "integer": (
+        re.compile(_LINES % rb"[0-9]++[ \t]++[0-9]++[ \t]++[-+]?+[0-9]++"),
+        "row column integer",
+    ),
     "pattern": (re.compile(_LINES % rb"[0-9]++[ \t]++[0-9]++"), "row column"),
 }
+_BANNER = re.compile(rb"\A%%?matrixmarket", re.IGNORECASE)
 _LINE = re.compile(rb"(?m)^[ \t]*+[^ \t\n]")
 
 
@@ -46,7 +51,7 @@ def read_matrix_market(
     # SciPy and tarfile raise many kinds of errors for malformed text.
     with explained(path, "a valid MatrixMarket file"):
         with _opened(path, name, progress=False) as lines:
-            facts = scipy.io.mminfo(_Stream(block for _, block in lines))
+            facts = scipy.io.mminfo(_Stream(_bannered(block for _, block in lines)))
         rows, columns, entries, form, field, symmetry = facts
         if field == "complex":
             raise GraphError(str(path), "its values are complex", "real ones")
@@ -67,9 +72,30 @@ def read_matrix_market(
         else:
             check_stated_size(rows, entries)
         with _opened(path, name, progress) as lines:
-            checked = (block for block, _ in _checked(path, lines, kind))
+            checked = _bannered(block for block, _ in _checked(path, lines, kind))
             matrix = scipy.io.mmread(_Stream(checked), spmatrix=False)
-    return from_scipy(sparse.coo_array(matrix), name, source)
+        found = sparse.coo_array(matrix)
+        if form != "array" and symmetry != "general":
+            _check_half(path, found, symmetry)
+    return from_scipy(found, name, source)
+
+
+def _check_half(path: Path, found: sparse.coo_array, symmetry: str) -> None:
+    """Refuse a symmetric file with entries in both triangles, which SciPy would add up."""
+    if symmetry == "skew-symmetric" and found.diagonal().any():
+        raise GraphError(str(path), "its diagonal is not zero", f"zeros, as it is {symmetry}")
+    stored = found.nnz
+    found = found.copy()
+    found.sum_duplicates()
+    if found.nnz != stored:
+        problem = f"it is {symmetry}, and lists an entry twice or in both triangles"
+        raise GraphError(str(path), problem, "each entry once, in the lower triangle, or `general`")
+
+
+def _bannered(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Write the banner as SciPy wants it; the format leaves its case open."""
+    for number, block in enumerate(blocks):
+        yield _BANNER.sub(rb"%%MatrixMarket", block, count=1) if not number else block
 
 
 class _Stream:

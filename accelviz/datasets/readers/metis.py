@@ -12,7 +12,7 @@ import numpy as np
 
 from accelviz.arrays import Floats, Ints, Longs
 from accelviz.datasets.convert import from_csr_arrays
-from accelviz.datasets.readers.registry import reader
+from accelviz.datasets.readers.registry import packed, reader
 from accelviz.datasets.readers.text import blocks, malformed, shown
 from accelviz.errors import GraphError
 from accelviz.graph import MAX_SIDE, Graph
@@ -24,7 +24,7 @@ _LARGEST_WEIGHT = 1e38
 Rows = tuple[Longs, Ints, Floats | None]
 
 
-@reader(".graph", ".graph.gz", ".graph.bz2")
+@reader(*packed(".graph"))
 def read_metis(path: Path, *, name: str, source: str, progress: bool | None = None) -> Graph:
     """Read a METIS or Chaco `.graph` file: an undirected graph, each edge listed at both ends.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,26 +14,28 @@ from scipy import sparse
 
 from accelviz.datasets import convert
 from accelviz.datasets.readers.registry import reader
-from accelviz.datasets.readers.text import explained
-from accelviz.errors import GraphError
+from accelviz.datasets.readers.text import check_unpacked, explained
+from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import Graph
 
-#: An archive that unpacks to more than this and to more than this many times its size is refused.
-MOST_BYTES = 2**30
-MOST_RATIO = 100
 #: Ending of a file of raw row pointers to that of the column indices.
 _PARTNERS = {".graph.ptrdump": ".graph.edgedump", ".new_indptr": ".new_indices"}
 _MEMBERS = {"indptr", "indices", "data", "shape", "edge_index", "num_nodes", "src_li", "dst_li"}
+#: Names that weights have beside an `edge_index`.
+_WEIGHTS = ("edge_weight", "edge_weights", "weight", "weights")
+_MEMBERS.update(_WEIGHTS)
 
 
 @reader(".npz")
-def read_npz(path: Path, *, name: str, source: str) -> Graph:
+def read_npz(path: Path, *, name: str, source: str, weights: bool | str | None = None) -> Graph:
     """Read an archive of arrays; the names of its members say what it is.
 
     - `indptr`, `indices`, `shape` and perhaps `data`: what `scipy.sparse.save_npz` writes, in any
       of its formats.
     - `edge_index` of shape 2 x E and perhaps `num_nodes`: as PyTorch Geometric has it; column `e`
-      is an edge from `edge_index[0, e]` to `edge_index[1, e]`, which is its row.
+      is an edge from `edge_index[0, e]` to `edge_index[1, e]`, which is its row. Its weight is in
+      `edge_weight`, or in `edge_attr` if that has one column. `weights` names another member, or
+      says that there are none (False).
     - `src_li`, `dst_li` and `num_nodes`: GNNAdvisor's. Its rows are `src_li` and its columns
       `dst_li`, as GNNAdvisor builds its CSR.
 
@@ -44,21 +47,22 @@ def read_npz(path: Path, *, name: str, source: str) -> Graph:
                 raise GraphError(str(path), "a single array, not an archive", "the ending .npy")
         with zipfile.ZipFile(path) as archive:
             # A member may claim more than it can hold: this is before NumPy believes it.
-            members, packed = archive.infolist(), path.stat().st_size
-            size = sum(member.file_size for member in members)
-            if size > max(MOST_BYTES, MOST_RATIO * packed):
-                problem = f"it unpacks from {packed} to {size} bytes"
-                raise GraphError(str(path), problem, f"at most {MOST_RATIO} times its size")
+            members = archive.infolist()
+            check_unpacked(path, sum(member.file_size for member in members))
             for member in members:
                 if member.filename.endswith(".npy"):
                     with archive.open(member) as file:
                         _check_array(file, member.file_size)
         with np.load(path, allow_pickle=False) as found:
-            if "format" in found and found["format"].item() not in (b"csr", "csr"):
+            edges = {"edge_index", "src_li"} & set(found)
+            if weights is not None and not edges:
+                raise ArgumentError("weights", "it chooses those of an edge_index", "no options")
+            if "format" in found and not edges and found["format"].item() not in (b"csr", "csr"):
                 rows, _ = _integers("shape", found["shape"], 2)
                 convert.check_stated_size(rows, found["data"].size)
                 return convert.from_scipy(sparse.load_npz(path), name, source)
-            fields = {key: found[key] for key in _MEMBERS & set(found)}
+            wanted = {key for key in found if key.startswith("edge_") or key == weights}
+            fields = {key: found[key] for key in (_MEMBERS & set(found)) | wanted}
     if {"src_li", "dst_li", "num_nodes"} <= fields.keys() and "edge_index" not in fields:
         rows, columns = fields["src_li"], fields["dst_li"]
         if rows.ndim != 1 or rows.shape != columns.shape:
@@ -66,9 +70,7 @@ def read_npz(path: Path, *, name: str, source: str) -> Graph:
             raise GraphError("src_li, dst_li", shapes, "equal lengths")
         fields["edge_index"] = np.stack([columns, rows])
     if "edge_index" in fields:
-        nodes = fields.get("num_nodes")
-        n_nodes = None if nodes is None else _integers("num_nodes", nodes, 1)[0]
-        return _from_edge_index(fields["edge_index"], n_nodes, name, source)
+        return from_arrays(fields, weights, name, source)
     missing = {"indptr", "indices", "shape"} - fields.keys()
     if missing:
         expected = "what scipy.sparse.save_npz writes (indptr, indices, data, shape, format), or "
@@ -86,7 +88,7 @@ def read_npy(path: Path, *, name: str, source: str) -> Graph:
         with path.open("rb") as file:
             _check_array(file, path.stat().st_size)
         edges = np.load(path, allow_pickle=False)
-    return _from_edge_index(edges, None, name, source)
+    return from_arrays({"edge_index": edges}, None, name, source)
 
 
 @reader(*_PARTNERS, *_PARTNERS.values())
@@ -123,10 +125,48 @@ def _integers(name: str, array: npt.NDArray[Any], count: int) -> list[int]:
     return [int(number) for number in array.ravel()]
 
 
-def _from_edge_index(edges: npt.NDArray[Any], n_nodes: int | None, name: str, source: str) -> Graph:
+def from_arrays(
+    fields: Mapping[str, npt.NDArray[Any]], weights: bool | str | None, name: str, source: str
+) -> Graph:
+    """Make a graph of `edge_index` and what is beside it; see `read_npz`."""
+    nodes, edges = fields.get("num_nodes"), fields["edge_index"]
+    n_nodes = None if nodes is None else _integers("num_nodes", nodes, 1)[0]
     if edges.ndim == 2 and edges.dtype.kind in "iu":
         convert.check_stated_size(n_nodes or int(edges.max(initial=0)) + 1, edges.shape[1])
-    return convert.from_edge_index(edges, name, source, n_nodes)
+    found, chosen = None, _weights_of(fields, math.prod(edges.shape[-1:]), weights)
+    if chosen:
+        found = fields[chosen]
+        found = found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+        source = f"{source}, weights in {chosen}"
+    return convert.from_edge_index(edges, name, source, n_nodes, found)
+
+
+def _weights_of(
+    fields: Mapping[str, npt.NDArray[Any]], count: int, weights: bool | str | None
+) -> str:
+    """Return the name of the member that holds the weights, "" if there are none."""
+    if isinstance(weights, str):
+        if weights not in fields:
+            raise ArgumentError("weights", f"there is no {weights!r}", ", ".join(sorted(fields)))
+        return weights
+    if weights is False:
+        return ""
+    found = [key for key in _WEIGHTS if key in fields]
+    # Whatever else has an entry for each edge may be a weight, a time or a type.
+    others = [
+        key
+        for key, each in fields.items()
+        if key.startswith("edge_")
+        and key not in ("edge_index", *found)
+        and each.shape[:1] == (count,)
+    ]
+    if not found and others == ["edge_attr"] and fields["edge_attr"].size == count:
+        found = others
+    if len(found) > 1 or (not found and (others or weights)):
+        named = " or ".join(f"weights={key!r}" for key in found or others) or "an edge_weight"
+        problem = f"{len(found) or 'none'} of {', '.join(sorted(fields))} is called edge_weight"
+        raise GraphError("weights", problem, f"{named}, or weights=False for none")
+    return found[0] if found else ""
 
 
 def _check_array(file: IO[bytes], size: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,11 +33,26 @@ def reader(*endings: str) -> Callable[[Reader], Reader]:
     return register
 
 
+def packed(*endings: str) -> list[str]:
+    """Return endings of text files, plain and packed with gzip and bzip2."""
+    return [ending + pack for ending in endings for pack in ("", ".gz", ".bz2")]
+
+
+def library(path: Path, module: str) -> Any:
+    """Import what reads a format, or say what to install; the package is called as its module."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        what = f"reading it needs {package}, which is not installed ({error})"
+        raise GraphError(str(path), what, f"pip install {package}") from error
+
+
 def known_endings() -> str:
     """Return the endings that have a reader, as a text for an error message."""
-    packed = [ending for ending in READERS if ending.endswith((".gz", ".bz2"))]
-    plain = [ending for ending in READERS if ending not in packed]
-    own = [name for name in packed if name.rpartition(".")[0] not in plain]
+    those = [ending for ending in READERS if ending.endswith((".gz", ".bz2"))]
+    plain = [ending for ending in READERS if ending not in those]
+    own = [name for name in those if name.rpartition(".")[0] not in plain]
     return f"{', '.join(sorted(plain + own))}; text may be packed, as in .txt.gz or .mtx.bz2"
 
 

@@ -14,12 +14,15 @@ from typing import Any
 from tqdm import tqdm
 from tqdm.utils import CallbackIOWrapper
 
-from accelviz.errors import GraphError
+from accelviz.errors import AccelvizError, GraphError
 
 #: Text is read in blocks of about this size, which bounds the memory beside the result.
 BLOCK_BYTES = 16 * 2**20
 #: A longer line is refused. METIS writes all neighbors of a vertex in one: this is millions.
 LONGEST_LINE = 64 * 2**20
+#: What unpacks to more than this and to more than this many times its size is refused.
+MOST_BYTES = 2**30
+MOST_RATIO = 100
 #: Files below this size open too soon for a progress bar.
 BAR_FROM_BYTES = 20_000_000
 
@@ -43,12 +46,41 @@ def unpacked(path: Path, progress: bool | None = None) -> Iterator[Any]:
         counted = CallbackIOWrapper(bar.update, file, "read")
         try:
             if magic.startswith(b"\x1f\x8b"):
-                yield gzip.GzipFile(fileobj=counted)
+                yield _Bounded(path, gzip.GzipFile(fileobj=counted))
+            elif magic == b"BZh":
+                yield _Bounded(path, bz2.BZ2File(counted))
             else:
-                yield bz2.BZ2File(counted) if magic == b"BZh" else counted
+                yield counted
         except (EOFError, OSError, zlib.error) as error:
             expected = "a complete file; it may be truncated, so copy or download it again"
             raise GraphError(str(path), f"it cannot be unpacked: {error}", expected) from error
+
+
+class _Bounded:
+    """A file that refuses to go on unpacking beyond all measure."""
+
+    def __init__(self, path: Path, file: Any) -> None:
+        self._path, self._file, self._size = path, file, 0
+
+    def read(self, size: int = -1) -> bytes:
+        parts = []
+        while size and (
+            part := self._file.read(min(size, BLOCK_BYTES) if size > 0 else BLOCK_BYTES)
+        ):
+            self._size += len(part)
+            check_unpacked(self._path, self._size)
+            parts.append(part)
+            size -= len(part) if size > 0 else 0
+        return b"".join(parts)
+
+
+def check_unpacked(path: Path, size: int) -> None:
+    """Raise a GraphError if what a file unpacks to, in bytes, is out of proportion to it."""
+    packed = path.stat().st_size
+    if size > max(MOST_BYTES, MOST_RATIO * packed):
+        problem = f"it unpacks from {packed} to {size} bytes or more"
+        expected = f"at most {MOST_RATIO} times its size; if it is right, unpack it first"
+        raise GraphError(str(path), problem, expected)
 
 
 def progress_bar(label: str, total: int, progress: bool | None) -> Any:
@@ -121,8 +153,8 @@ def explained(path: Path, expected: str) -> Iterator[None]:
     """Turn any error that a library raises for a damaged file into a GraphError."""
     try:
         yield
-    except GraphError:
+    except AccelvizError:
         raise
     except Exception as error:
-        problem = str(error)[:200] or type(error).__name__
+        problem = " ".join(str(error).split())[:200] or type(error).__name__
         raise GraphError(str(path), problem, expected) from error

@@ -64,6 +64,8 @@ def trace(
     kernels_of(plan, "emulator")
     blocks: list[Any] = list(block) if isinstance(block, Iterable) else [block]
     total = int(np.prod(plan.launch.grid))
+    if not total:
+        raise ArgumentError("plan", "it launches no block", "a plan of a graph with rows")
     for number in blocks:
         checked_integer("block", number, total - 1, least=0, error=ArgumentError)
     ready = EmulatorExecutor().prepare(plan)

@@ -1,0 +1,252 @@
+"""What a user of the public functions was told nothing about: each is refused now, or works."""
+
+import functools
+import multiprocessing
+import pickle
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import accelviz
+from accelviz.errors import ArgumentError, DeviceUnavailable, GraphError, PartitionError
+from accelviz.executors.emulator.build import why_not
+from accelviz.measure.comparison import by_graph, speedups
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.strategies import SDDMM, SPMM, find_strategy
+from tests.graphs import graph_of_degrees
+
+A = sparse.random_array((40, 40), density=0.1, rng=0, dtype=np.float32).tocsr()
+X = np.random.default_rng(0).standard_normal((40, 8)).astype(np.float32)
+
+
+def masked(array):
+    return np.ma.masked_array(array, mask=array > 0.5)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: accelviz.spmm(A, masked(X), device="cpu"), "X: a masked array.*X.filled"),
+        (lambda: accelviz.spmm(A, X, masked(A.data), device="cpu"), "values: a masked array"),
+        (lambda: accelviz.spmm(A, X, device="cpu", out=masked(X)), "out: a MaskedArray"),
+        (lambda: accelviz.sddmm(A, masked(X), X, device="cpu"), "U: a masked array"),
+        (lambda: accelviz.spmm(A, [[1], [1, 2]], device="cpu"), "X: a list: .*an array of numbers"),
+    ],
+)
+def test_arrays_that_mean_something_else_are_refused(call, says):
+    with pytest.raises(ArgumentError, match=says):
+        call()
+
+
+def test_a_masked_graph_is_refused():
+    with pytest.raises(GraphError, match="a masked array, whose mask would be ignored"):
+        accelviz.load_graph(masked(np.array([[0, 1], [1, 0]])))
+
+
+class Tensor:
+    """Like PyTorch's, it is no array before it is asked to forget its gradients."""
+
+    shape, dtype = X.shape, np.dtype(np.float32)
+
+    def __array__(self, *args, **options):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+
+class DeviceTensor(Tensor):
+    @property
+    def __cuda_array_interface__(self):
+        raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad.")
+
+
+@pytest.mark.parametrize("tensor", [Tensor, DeviceTensor])
+@pytest.mark.parametrize("device", ["cpu", "auto"])
+def test_tensors_with_gradients_are_refused_with_what_to_do(tensor, device):
+    with pytest.raises(ArgumentError, match="requires grad.*X.detach"):
+        accelviz.spmm(A, tensor(), device=device)
+
+
+def test_tensors_of_pytorch():
+    torch = pytest.importorskip("torch")
+    expected = accelviz.spmm(A, X, device="cpu")
+    tensor = torch.tensor(X)
+    np.testing.assert_array_equal(accelviz.spmm(A, tensor, device="cpu"), expected)
+    for wrong in (tensor.clone().requires_grad_(), tensor.bfloat16()):
+        with pytest.raises(ArgumentError, match=r"X: a Tensor: .*X.detach\(\).float\(\)"):
+            accelviz.spmm(A, wrong, device="cpu")
+        with pytest.raises(ArgumentError, match="V: a Tensor: "):
+            accelviz.sddmm(A, tensor, wrong, device="cpu")
+        accelviz.spmm(A, wrong.detach().float(), device="cpu")
+
+
+@pytest.mark.parametrize("function", [accelviz.trace, accelviz.tune])
+@pytest.mark.parametrize("given", ["cora", A, accelviz.load_graph(A)])
+def test_what_wants_a_plan_says_so(function, given):
+    with pytest.raises(ArgumentError, match="plan: got a .*what accelviz.plan returns"):
+        function(given)
+
+
+def test_a_trace_of_nothing_says_so():
+    empty = accelviz.plan(sparse.csr_array((0, 0), dtype=np.float32), "graphblast", 8)
+    with pytest.raises(ArgumentError, match="plan: it launches no block"):
+        accelviz.trace(empty, np.empty((0, 8), np.float32))
+    with pytest.raises(ArgumentError, match="block: got 1.0"):
+        accelviz.trace(accelviz.plan(A, "graphblast", 8), X, block=1.0)
+    with pytest.raises(DeviceUnavailable, match="whose kernels are closed"):
+        accelviz.trace(accelviz.plan(A, "cusparse", 8), X)
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_pool_of_forks_runs_after_a_product_on_all_cores():
+    graph, features = accelviz.load_graph("cora"), np.ones((2708, 512), np.float32)
+    expected = accelviz.spmm(graph, features, device="cpu")  # large enough for all cores
+    run = functools.partial(accelviz.spmm, graph, device="cpu")
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        for found in pool.map_async(run, [features, features]).get(60):
+            np.testing.assert_array_equal(found, expected)
+
+
+class KernelOnly(Strategy):
+    """A kernel of one's own, without a word about which warp does what."""
+
+    operation = SPMM
+    name = "kernel_only"
+    code = """
+#include "common.cuh"
+extern "C" __global__ void mine(const long long *row_pointers, const int *columns,
+                                const float *values, const float *X, float *Y, int n_cols) {
+    RECORD_WARP;
+    for (int c = threadIdx.x; c < n_cols; c += 32) {
+        float sum = 0.0f;
+        for (long long k = row_pointers[blockIdx.x]; k < row_pointers[blockIdx.x + 1]; k++)
+            sum += values[k] * X[(long long)columns[k] * n_cols + c];
+        Y[(long long)blockIdx.x * n_cols + c] = sum;
+    }
+}
+"""
+
+    def build(self, graph, n_cols):
+        names = ("row_pointers", "columns", "values", "X", "Y", "n_cols")
+        call = Call(
+            LaunchConfig((graph.n_rows, 1, 1), 1), KernelSpec("", "mine", {}, names, self.code)
+        )
+        self.pointers = graph.row_pointers.copy()
+        arrays = {
+            "row_pointers": self.pointers,
+            "columns": graph.column_indices,
+            "n_cols": np.int32(n_cols),
+        }
+        return Plan(graph.pattern, (call,), arrays=arrays, clears=())
+
+
+def test_a_kernel_without_a_workload_runs_where_it_can():
+    with pytest.raises(DeviceUnavailable, match="nothing to replay.*device='emulator'"):
+        accelviz.spmm(A, X, strategy=KernelOnly(), device="cpu")
+    with pytest.raises(DeviceUnavailable, match="What to do: device='cuda'"):
+        accelviz.spmm(A, X, strategy="cusparse", device="cpu")
+    if why_not() is None:
+        found = accelviz.spmm(A, X, strategy=KernelOnly(), device="emulator")
+        np.testing.assert_allclose(found, A @ X, rtol=1e-5, atol=1e-5)
+
+
+def test_a_plan_cannot_be_changed():
+    strategy = KernelOnly()
+    for plan in (accelviz.plan(A, strategy, 8), accelviz.plan(A, "accel_gcn", 8)):
+        for name in ("arrays", "scratch", "parameters", "widths", "setup_seconds"):
+            with pytest.raises(TypeError):
+                getattr(plan, name)["mine"] = 1
+        for name, array in plan.arrays.items():
+            if isinstance(array, np.ndarray):
+                with pytest.raises(ValueError, match="read-only"):
+                    array[0] = 0
+                assert plan.arrays[name] is array
+    strategy.pointers[:] = 0  # the strategy's own array is still its own
+    assert accelviz.plan(A, strategy, 8).arrays["row_pointers"][-1] == A.nnz
+    again = pickle.loads(pickle.dumps(plan))
+    assert (again.arrays.keys(), again.parameters) == (plan.arrays.keys(), plan.parameters)
+    with pytest.raises(TypeError):
+        again.arrays["mine"] = 1
+
+
+@pytest.mark.parametrize(
+    ("grid", "warps", "says"),
+    [
+        ((1, 1, 1), 0, "warps_per_block: got 0. Expected: 1 to 32"),
+        ((1, 1, 1), 33, "warps_per_block: got 33"),
+        ((1, 1, 1), -1, "warps_per_block: got -1"),
+        ((1, 1, 1), 1.5, "warps_per_block: got 1.5"),
+        ((0, 1, 1), 0, "warps_per_block: got 0"),
+        ((-1, 1, 1), 1, "grid: got -1"),
+        ((1, 1.5, 1), 1, "grid: got 1.5"),
+        ((1, 65536, 1), 1, "65,536 blocks in y"),
+    ],
+)
+def test_a_launch_that_no_gpu_makes_is_refused(grid, warps, says):
+    with pytest.raises(PartitionError, match=says):
+        LaunchConfig(grid, warps)
+
+
+def test_an_empty_launch_and_a_full_block_are_fine():
+    assert LaunchConfig((0, 1, 1), 32).n_blocks == 0
+    assert LaunchConfig((np.int64(3), 1, 1), np.int32(1)).n_blocks == 3
+
+
+class Scores(Strategy):
+    """SDDMM as `row_warp` has it, under another name."""
+
+    operation = SDDMM
+    name = "scores"
+    summary = ""
+    parameters: ClassVar = {"warps": Parameter(1, "", 4)}
+
+    def build(self, graph, n_cols, *, heads, warps):
+        return find_strategy("row_warp", SDDMM).build(graph, n_cols, heads=heads, block_warps=warps)
+
+
+def timed(strategies, graphs=A, **options):
+    return accelviz.benchmark(
+        graphs, strategies, 4, "cpu", repeats=1, states=("warm",), progress=False, **options
+    )
+
+
+def test_a_benchmark_of_an_object_is_of_its_operation():
+    for given in (Scores(), [Scores()], [("row_warp", {}), Scores()], (Scores(), {"warps": 2})):
+        assert set(timed(given)["operation"]) == {"sddmm"}
+    assert set(timed("graphblast")["operation"]) == {"spmm"}
+    with pytest.raises(ArgumentError, match="'scores' is of sddmm"):
+        timed(Scores(), operation="spmm")
+
+
+def test_two_matrices_have_two_names_in_a_benchmark(tmp_path):
+    path = tmp_path / "times.csv"
+    graphs = [A, A.T.tocsr(), A, graph_of_degrees([1, 2, 3])]
+    table = timed("graphblast", graphs, path=path)
+    assert table["graph"].tolist()[:2] == ["matrix", "matrix 2"]
+    assert table.groupby("graph")["fingerprint"].nunique().max() == 1
+    assert len(timed("graphblast", graphs[:2], path=path)) == len(table)  # known by its name
+    third = sparse.eye_array(3, dtype=np.float32).tocsr()
+    assert timed("graphblast", third, path=path)["graph"].iloc[-1] == "matrix 3"
+
+
+def test_a_parameter_may_not_have_the_name_of_a_statistic():
+    with pytest.raises(ArgumentError, match="warps: the table has a column of that name"):
+        accelviz.sweep(A, Scores(), warps=[1, 2])
+
+
+def test_operations_are_never_compared_with_each_other():
+    both = pd.concat([timed("graphblast"), timed("row_warp", operation="sddmm")])
+    both["run"] = "same"
+    found = speedups(both, "graphblast", "row_warp")
+    assert found.empty
+    assert found.attrs["dropped"] == 1
+    alone = [speedups(table, "x", "y") for table in map(twice, (both[:1], both[1:]))]
+    with pytest.raises(ArgumentError, match="more than one operation: spmm, sddmm"):
+        by_graph(pd.concat(alone))
+
+
+def twice(table):
+    """A table of two strategies x and y with the same times."""
+    return pd.concat([table.assign(strategy=name) for name in "xy"])

@@ -1,0 +1,251 @@
+"""Edge lists that could be misread: they are read by the names of their columns, or asked about."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from accelviz import load_graph
+from accelviz.errors import ArgumentError, GraphError
+
+EDGES = [(0, 1, 0.5), (2, 1, 4.0), (1, 3, 2.0)]
+ONES = [(0, 1, 1.0), (2, 1, 1.0), (1, 3, 1.0)]
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Write a file and return its path."""
+
+    def write(content, name="g.csv"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+def edges_of(graph):
+    """Return the edges `sender receiver weight` of a graph, by receiver."""
+    coo = graph.adjacency.tocoo()
+    return list(zip(coo.col.tolist(), coo.row.tolist(), coo.data.tolist(), strict=True))
+
+
+def written(header, order, separator=",", *, quoted=False):
+    """The edges as a table whose fields are `order`: s, r, w or another text."""
+    lines = [header] if header else []
+    for number, (sender, receiver, weight) in enumerate(EDGES):
+        known = {"s": sender, "r": receiver, "w": weight, "id": number + 70}
+        fields = [str(known.get(each, each)) for each in order]
+        lines.append(separator.join(f'"{each}"' if quoted else each for each in fields))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "order"),
+    [
+        ("source,target,weight", "srw"),
+        ("weight,source,target", "wsr"),
+        ("target,source,weight", "rsw"),
+        ("to,weight,from", "rws"),
+        ('"Dst","Src","W"', "rsw"),
+        ("receiver , Edge_Weight , sender", "rws"),
+        ("FromNodeId,ToNodeId,weights", "srw"),
+        ("node_1,node_2,weight", "srw"),
+        ("id1,id2,edge-weight", "srw"),
+        (":START_ID,weight:float,:END_ID", "swr"),
+        (":END_ID(Person),:START_ID(Person),weight:double", "rsw"),
+        ("\ufeffv,u,w", "rsw"),
+    ],
+)
+def test_names_count_and_not_positions(file, header, order):
+    for quoted in (False, True):
+        graph = load_graph(file(written(header, order, quoted=quoted)))
+        assert edges_of(graph) == EDGES
+        assert "weights in " in graph.source
+    assert edges_of(load_graph(file(written(header, order)), weights=False)) == ONES
+
+
+@pytest.mark.parametrize(
+    ("header", "order", "says", "options"),
+    [
+        ("id,source,target", ["id", *"sr"], "what 'id' means.*weights=False", {"weights": False}),
+        ("src,dst,timestamp", "srw", "what 'timestamp' means", {"weights": False}),
+        (",source,target", ["id", *"sr"], "what '' means", {"columns": (1, 2)}),
+        (":START_ID,:END_ID,:TYPE", ["s", "r", "KNOWS"], "what ':TYPE'", {"weights": False}),
+        ("a,b", "sr", r"'a', 'b', none may be the senders.*columns=\('a'", {"columns": ("a", "b")}),
+        ("uid,vid", "sr", "'uid', 'vid', none may be", {"columns": (0, 1)}),
+        ("head,tail", "rs", "none may be the senders", {"columns": ("tail", "head")}),
+        ("row,col", "rs", "none may be the senders", {"columns": [1, 0]}),
+        ("source,id,from", ["s", "id", "r"], "2 may be the senders", {"columns": (0, 2)}),
+        ("s,note,r", ["s", "a q, 5 ,b", "r"], "none may be", {"columns": ("s", "r")}),
+    ],
+)
+def test_what_names_do_not_say_is_asked(file, header, order, says, options):
+    quoted = "note" in header
+    path = file(written(header, order, quoted=quoted))
+    with pytest.raises(GraphError, match=says) as caught:
+        load_graph(path)
+    assert str(path) in str(caught.value)
+    assert edges_of(load_graph(path, **options)) == ONES
+
+
+def test_a_third_column_may_be_named_as_the_weight(file):
+    path = file(written("src,dst,cost,year", ["s", "r", "w", "1999"]))
+    with pytest.raises(GraphError, match="'cost', 'year'"):
+        load_graph(path)
+    with pytest.raises(GraphError, match="'cost', 'year'"):
+        load_graph(path, weights=True)
+    assert edges_of(load_graph(path, columns=("src", "dst", "cost"))) == EDGES
+    assert edges_of(load_graph(path, columns=(0, 1, 2))) == EDGES
+    path = file(written("src,dst,weight,year", ["s", "r", "w", "1999"]))
+    assert edges_of(load_graph(path, weights=True)) == EDGES
+    with pytest.raises(GraphError, match="hold no weight"):
+        load_graph(file(written("source,target", "sr")), weights=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"columns": "ab"}, "got 'ab'.*by name or position"),
+        ({"columns": 5}, "got 5"),
+        ({"columns": ("a",)}, "got"),
+        ({"columns": ("a", "a")}, "each column once"),
+        ({"columns": (0, "a")}, "each column once"),
+        ({"columns": ("a", "c")}, "there is no 'c'.*'a', 'b'"),
+        ({"columns": (0, 2)}, "there is no 2"),
+        ({"columns": (0, True)}, "there is no True"),
+        ({"columns": (0, 1), "weights": False}, "beside columns"),
+    ],
+)
+def test_columns_that_are_none(file, options, says):
+    with pytest.raises(ArgumentError, match=says):
+        load_graph(file("a,b\n0,1\n"), **options)
+
+
+def test_what_pandas_and_numpy_write_comes_back(tmp_path):
+    path = tmp_path / "g.csv"
+    table = pd.DataFrame(EDGES, columns=["source", "target", "weight"])
+    for each in (table, table[["weight", "target", "source"]]):
+        each.to_csv(path, index=False)
+        assert edges_of(load_graph(path)) == EDGES
+    table.to_csv(path, sep="\t", quoting=1, index=False)
+    assert edges_of(load_graph(path)) == EDGES
+    table.to_csv(path)
+    with pytest.raises(GraphError, match="what '' means"):
+        load_graph(path)
+    whole = np.array(EDGES)[:, ::-1]
+    np.savetxt(path, whole, fmt=("%g", "%d", "%d"), header="weight target source")
+    assert edges_of(load_graph(path)) == EDGES
+
+
+def test_konect(file):
+    body = "1 2\n3 2\n2 4\n"
+    graph = load_graph(file("% sym unweighted\n% 3 4 4\n" + body, "out.tsv"))
+    assert graph.nnz == 6
+    assert graph.source.endswith("counted from 1, in both directions")
+    assert edges_of(load_graph(file("% asym unweighted\n" + body, "g.txt"))) == ONES
+    timed = "% asym positive\n1 2 0.5 1082040961\n3 2 4 1082155839\n2 4 2 1082155840\n"
+    assert edges_of(load_graph(file(timed, "g.txt"))) == EDGES
+    with pytest.raises(GraphError, match="bipartite graph of KONECT.*SciPy"):
+        load_graph(file("% bip weighted\n1 1 3\n", "g.txt"))
+    with pytest.raises(GraphError, match="line 2: node 0"):
+        load_graph(file("% sym unweighted\n0 1\n", "g.txt"))
+
+
+def test_times_are_not_taken_for_weights(file):
+    path = file("0 1 1082040961\n2 1 1082155839\n1 3 1082155840\n", "CollegeMsg.txt")
+    with pytest.raises(GraphError, match="line 1: '1082040961' in the third column is a time or"):
+        load_graph(path)
+    assert edges_of(load_graph(path, weights=False)) == ONES
+    assert edges_of(load_graph(path, weights=True))[0][2] == np.float32(1082040961)
+    assert load_graph(file("0 1 16777216\n0 2 16777217.5\n", "g.txt")).nnz == 2
+
+
+@pytest.mark.parametrize("first", ["4 3", "5 3", "4 4 3", "4", "4 3 1 0"])
+def test_a_first_line_of_sizes_is_asked_about(file, first):
+    path = file(f"{first}\n0 1\n2 1\n1 3\n", "g.txt")
+    with pytest.raises(GraphError, match=r"sizes=True|columns"):
+        load_graph(path)
+    assert edges_of(load_graph(path, sizes=True)) == ONES
+    if first == "4 3":
+        assert load_graph(path, sizes=False).nnz == 4
+        weighted = file("4 3\n" + written("", "srw", " "), "g.txt")
+        with pytest.raises(GraphError, match="line 2: 3 fields in '0 1 0.5'.*sizes=True"):
+            load_graph(weighted)
+        assert edges_of(load_graph(weighted, sizes=True)) == EDGES
+    # a header or sizes that do not fit leave no doubt
+    assert load_graph(file("source target\n4 3\n0 1\n2 1\n1 3\n", "g.txt")).nnz == 4
+    assert load_graph(file("4 2\n0 1\n2 1\n1 3\n", "g.txt")).nnz == 4
+    assert load_graph(file("2 3\n0 1\n2 1\n1 3\n", "g.txt")).nnz == 4
+
+
+def test_networkx_s_attributes(file):
+    plain = "0 1 {}\n2 1 {}\n1 3 {}\n"
+    assert edges_of(load_graph(file(plain, "g.txt"))) == ONES
+    weighted = "0 1 {'weight': 0.5}\n2 1 {'weight': 4}\n1 3 {'weight': 2.0}\n"
+    assert edges_of(load_graph(file(weighted, "g.txt"))) == EDGES
+    assert edges_of(load_graph(file(weighted, "g.txt"), weights=False)) == ONES
+    for wrong in ("{'color': 'red'}", "{'weight': 'x'}", "{'weight': 1, 'color': 2}"):
+        path = file(weighted.replace("{'weight': 0.5}", wrong), "g.txt")
+        with pytest.raises(GraphError, match="line 1: .*other attributes.*weights=False"):
+            load_graph(path)
+        assert edges_of(load_graph(path, weights=False)) == ONES
+        path = file(weighted.replace("{'weight': 4}", wrong), "g.txt")
+        with pytest.raises(GraphError, match="line 2: "):
+            load_graph(path)
+    with pytest.raises(GraphError, match="line 2: 2 fields"):
+        load_graph(file(weighted.replace("{'weight': 4}", "{}"), "g.txt"))
+
+
+def test_names_of_nodes_are_no_header(file):
+    with pytest.raises(GraphError, match="'alice', 'bob', none may be the senders"):
+        load_graph(file("alice bob\nbob carol\n", "g.txt"))
+
+
+@pytest.mark.parametrize("name", ["edge_weight", "edge_attr", "weight"])
+def test_an_archive_keeps_its_weights(tmp_path, name):
+    path = tmp_path / "g.npz"
+    ends, weights = np.array(EDGES)[:, :2].T.astype(int), np.array(EDGES)[:, 2]
+    for each in (weights, weights[:, None], weights.astype(np.float16)):
+        np.savez(path, edge_index=ends, **{name: each})
+        assert edges_of(load_graph(path)) == EDGES
+        assert load_graph(path).source.endswith(f"weights in {name}")
+    assert edges_of(load_graph(path, weights=False)) == ONES
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"edge_attr": np.ones((3, 2))}, "weights='edge_attr', or weights=False"),
+        ({"edge_time": np.ones(3)}, "weights='edge_time', or weights=False"),
+        ({"edge_weight": np.ones(3), "weight": np.ones(3)}, "weights='edge_weight' or weights='w"),
+        ({"edge_weight": np.ones(2)}, r"shape \(2,\) for 3 edges"),
+        ({"edge_weight": np.array([1, np.nan, 1])}, "NaN"),
+        ({"edge_weight": np.ones(3, complex)}, "complex128"),
+    ],
+)
+def test_weights_of_an_archive_that_are_doubtful(tmp_path, more, says):
+    path = tmp_path / "g.npz"
+    np.savez(path, edge_index=np.array(EDGES)[:, :2].T.astype(int), **more)
+    with pytest.raises(GraphError, match=says):
+        load_graph(path)
+    assert edges_of(load_graph(path, weights=False)) == ONES
+    with pytest.raises(ArgumentError, match="weights: there is no 'cost'"):
+        load_graph(path, weights="cost")
+
+
+def test_an_archive_of_a_matrix_has_no_choice_of_weights(tmp_path):
+    sparse.save_npz(tmp_path / "g.npz", sparse.eye_array(3).tocsr())
+    with pytest.raises(ArgumentError, match="weights: it chooses"):
+        load_graph(tmp_path / "g.npz", weights=False)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "int16", "int64", "float32"])
+@pytest.mark.parametrize("form", ["coo", "csr", "csc", "bsr"])
+def test_duplicates_are_summed_in_a_wide_type(dtype, form):
+    ones, places = np.ones(300, dtype), np.zeros(300, int)
+    pointers = np.array([0, 300, 300])
+    arrays = (ones, (places, places)) if form == "coo" else (ones, places, pointers)
+    arrays = (ones.reshape(-1, 1, 1), *arrays[1:]) if form == "bsr" else arrays
+    matrix = getattr(sparse, f"{form}_array")(arrays, shape=(2, 2))
+    assert edges_of(load_graph(matrix)) == [(0, 0, 300.0)]
