@@ -213,7 +213,7 @@ def _placed(name: str, value: Any) -> Any:
 
 def _check(parameter: signature.Parameter, value: Any) -> None:
     """Refuse what the kernel does not take, before anything runs."""
-    if not isinstance(value, np.ndarray) or not parameter.pointer:
+    if not isinstance(value, np.ndarray) or parameter.by_parts:
         parameter.number(value)
         return
     parameter.check_array(value)
@@ -226,6 +226,6 @@ def _exact(parameter: signature.Parameter, value: Any) -> Any:
     """Return an argument as CuPy passes it on: arrays, and numbers of the very type."""
     if isinstance(value, np.ndarray) and parameter.pointer:
         return value
-    whole = parameter.kind in "fiub" and parameter.itemsize == parameter.size
-    dtype = np.uint64 if parameter.pointer else parameter.dtype if whole else f"V{parameter.size}"
+    parts = f"V{parameter.size}" if parameter.by_parts else parameter.dtype
+    dtype = np.uint64 if parameter.pointer else parts
     return np.frombuffer(parameter.number(value), dtype)[0]

@@ -35,7 +35,7 @@ def kernel_error(
     other = _thread(answer["other_thread"], answer["other_block"])
     place = _place(answer, known, parameters)
     access = f"{who} {_VERBS[answer['kind']]} {place}"
-    elsewhere = f", while {other} is elsewhere" if answer["bytes"] else ""
+    elsewhere = f", and {other} does not come" if answer["bytes"] else ""
     space = known[answer["array"]].space if 0 <= answer["array"] < len(known) else None
     constant = space is Space.CONSTANT
     waits = (
@@ -52,7 +52,7 @@ def kernel_error(
             "keep the index within the array's length",
         ),
         "index out of bounds": (
-            f"out of bounds: {who} uses index {words}",
+            f"out of bounds: {who} uses index {words}".replace("'", ""),
             "keep the index within the array's length",
         ),
         "local array overrun": (

@@ -43,6 +43,11 @@ class Parameter:
         bits = 8 * self.itemsize
         return "bool" if self.kind == "b" else f"{_NAMES.get(self.kind, 'V')}{bits}"
 
+    @property
+    def by_parts(self) -> bool:
+        """Whether it is a structure or a vector, given by value."""
+        return not self.pointer and (self.kind in "sp" or self.size != self.itemsize)
+
     def takes(self, dtype: np.dtype[Any]) -> bool:
         """Whether an array of this type holds what the kernel reads."""
         if self.kind == "v":
@@ -84,7 +89,7 @@ class Parameter:
             what = f"got {value!r}, a {type(value).__name__}"
             right = f"an array of {self.dtype}, for the parameter `{self}`"
             raise ArgumentError(self.name, what, right)
-        if self.kind in "sp" or self.size != self.itemsize:
+        if self.by_parts:
             return self._structure(value)
         wrong = ArgumentError(self.name, f"got {value!r} for the parameter `{self}`", self._right())
         if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, complex):

@@ -23,7 +23,7 @@
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
-#define __shared__ static __attribute__((aligned(16)))
+#define __shared__ static __attribute__((used, aligned(16)))
 
 // Two calls in two branches stay two calls: at a barrier it matters which one a thread is at.
 #ifdef __clang__
@@ -41,7 +41,8 @@
 
 namespace emulator {
 
-enum Kind : std::int32_t { LOAD, STORE, ATOMIC, VOLATILE_LOAD, VOLATILE_STORE };
+// COMPARE is an atomic that says what it expects to find, as atomicCAS does.
+enum Kind : std::int32_t { LOAD, STORE, ATOMIC, VOLATILE_LOAD, VOLATILE_STORE, COMPARE };
 enum Scope : std::int32_t { BLOCK, DEVICE };
 
 // Checks and traces an access of the running thread before it happens.
@@ -186,7 +187,7 @@ EMULATOR_ATOMIC(atomicOr, old | value)
 template <typename T>
 EMULATOR_INSTRUCTION T atomicCAS(T *address, emulator::as_is<T> expected,
                                  emulator::as_is<T> value) {
-    emulator::access(address, sizeof(T), emulator::ATOMIC, emulator::DEVICE, EMULATOR_HERE);
+    emulator::access(address, sizeof(T), emulator::COMPARE, emulator::DEVICE, EMULATOR_HERE);
     const T old = *address;
     if (old == expected) *address = value;
     return old;
@@ -254,6 +255,8 @@ inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(unsigned(x)); }
 inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline int __float_as_int(float x) { return emulator::bits<int>(x); }
+inline long long __double_as_longlong(double x) { return emulator::bits<long long>(x); }
+inline double __longlong_as_double(long long x) { return emulator::bits<double>(x); }
 inline float __int_as_float(int x) { return emulator::bits<float>(x); }
 
 template <typename T>

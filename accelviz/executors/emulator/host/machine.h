@@ -30,6 +30,23 @@ inline std::uint64_t address_of(const void *code) { return reinterpret_cast<std:
 
 enum class State { UNSTARTED, READY, AT_ACCESS, AT_BARRIER, AT_EXCHANGE, MEETING, DONE };
 
+struct Access {
+    const char *address;
+    unsigned bytes;
+    Kind kind;
+    Scope scope;
+    std::uint64_t code;
+};
+
+// A plain load that no barrier orders with an atomic. It is no race if an atomicCAS follows which
+// finds out whether the value still holds, as in loops that make atomics of it.
+struct Doubt {
+    Access access{};
+    int array = -1;  // none
+    unsigned age = 0, lane = 0;
+    Entry other{};
+};
+
 struct Thread {
     State state = State::UNSTARTED;
     std::uint32_t index = 0;  // in the block
@@ -48,14 +65,7 @@ struct Thread {
     std::uint64_t yields = 0;
     std::uint32_t known[lanes] = {};  // clocks of its warp's lanes up to which it knows; its own too
     const Order *order = nullptr;
-};
-
-struct Access {
-    const char *address;
-    unsigned bytes;
-    Kind kind;
-    Scope scope;
-    std::uint64_t code;
+    Doubt doubt;
 };
 
 inline dim3 place(unsigned number, const dim3 &size) {
@@ -94,6 +104,7 @@ class Machine {
 
     void run_current() {
         entry_(arguments_);
+        settle(*current_);
         current_->state = State::DONE;
         Thread *first = warp_of(*current_);
         for (unsigned i = 0; i < count_of(first); ++i) {  // the others may have waited for this one
@@ -125,8 +136,14 @@ class Machine {
         if (!array.writable && !loads) fail_at("read only", found, access);
         if (array.writable) {
             Access seen = access;
+            if (seen.kind == COMPARE) {
+                seen.kind = ATOMIC;
+                confirm(found, offset, access);
+            } else if (self.doubt.array >= 0 && ++self.doubt.age > 16) {
+                settle(self);
+            }
             // Threads may wait for each other by volatile accesses to global memory.
-            if (is_shared(array)) seen.kind = loads ? LOAD : access.kind == ATOMIC ? ATOMIC : STORE;
+            if (is_shared(array)) seen.kind = loads ? LOAD : seen.kind == ATOMIC ? ATOMIC : STORE;
             for (std::uint64_t word = offset / 4 * 4; word < end; word += 4) {
                 const std::uint64_t from = std::max(word, offset) - word, to = std::min(end - word, std::uint64_t(4));
                 touch(found, word, (1u << to) - (1u << from), seen);
@@ -167,7 +184,10 @@ class Machine {
         fences_ = true;
     }
 
-    void sync_threads(std::uint64_t code) { wait(State::AT_BARRIER, code); }
+    void sync_threads(std::uint64_t code) {
+        settle(*current_);
+        wait(State::AT_BARRIER, code);
+    }
 
     // How many threads of the block bring a true vote to a barrier; the second lets all read it.
     unsigned count_threads(bool vote, std::uint64_t code) {
@@ -187,6 +207,7 @@ class Machine {
     std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bool vote,
                            unsigned *votes, bool orders, std::uint64_t code) {
         Thread &self = *current_;
+        settle(self);
         self.mask = mask;
         self.value = value;
         self.source = source < 0 ? int(self.index % lanes) : source;
@@ -222,7 +243,7 @@ class Machine {
 
    private:
     static Kind plain(Kind kind) {
-        return kind == VOLATILE_LOAD ? LOAD : kind == VOLATILE_STORE ? STORE : kind;
+        return kind == VOLATILE_LOAD ? LOAD : kind == VOLATILE_STORE ? STORE : kind == COMPARE ? ATOMIC : kind;
     }
     static bool is_shared(const EmulatorArray &array) {
         return array.space == SHARED || array.space == DYNAMIC;
@@ -245,6 +266,7 @@ class Machine {
             std::fill(thread.known, thread.known + lanes, 0);
             thread.known[thread.index % lanes] = 1;
             thread.order = nullptr;
+            thread.doubt.array = -1;
             thread.last = thread.passed = thread.yields = 0;
         }
         for (;;) {
@@ -456,13 +478,22 @@ class Machine {
         const unsigned count = count_of(first), mask = self.mask;
         std::uint64_t values[lanes] = {};
         unsigned votes = 0, there = 0;
+        const Thread *gone = nullptr;
         for (unsigned lane = 0; lane < count; ++lane) {
             const Thread &thread = first[lane];
             values[lane] = thread.value;
-            if (!(mask >> lane & 1) || thread.state == State::DONE) continue;
+            if (!(mask >> lane & 1)) continue;
+            if (thread.state == State::DONE) {
+                if (went_past(thread, self.code)) gone = &thread;
+                continue;
+            }
             if (thread.state != State::AT_EXCHANGE || thread.mask != mask) return false;
             votes |= unsigned(thread.vote) << lane;
             there |= 1u << lane;
+        }
+        if (gone) {
+            report("lanes missing", self, gone, 0, 0);
+            current_->fiber->leave();
         }
         std::uint32_t known[lanes] = {}, clock = 0;
         const Order *order = nullptr;
@@ -523,7 +554,13 @@ class Machine {
             const bool mates = entry->warp == warp && entry->block == block_;
             if (conflict(*entry, now)) {
                 if (const unsigned unordered = unordered_lanes(*entry, self)) {
-                    race(number, access, *entry, __builtin_ctz(unordered));
+                    const unsigned other = __builtin_ctz(unordered);
+                    const bool reads = kind == LOAD && entry->kind == ATOMIC;
+                    const bool read = kind == ATOMIC && entry->kind == LOAD && launch_.traced;
+                    if (!reads && !read) race(number, access, *entry, other);
+                    if (reads && self.doubt.array < 0) {
+                        current_->doubt = {access, number, 0, other, *entry};
+                    }
                 }
                 if (kind == STORE && !(entry->bytes & ~bytes)) {  // whoever is after this is after that
                     entry = cell.remove(entry);
@@ -557,6 +594,28 @@ class Machine {
             fail_at("unwritten", number, access);
         }
         if (kind != LOAD && kind != VOLATILE_LOAD) cell.written |= bytes;
+    }
+
+    // The thread's plain loads at this address turn out to have been a first guess.
+    void confirm(int number, std::uint64_t offset, const Access &access) {
+        Thread &self = *current_;
+        if (self.doubt.array >= 0 && self.doubt.access.address == access.address) self.doubt.array = -1;
+        for (std::uint64_t at = offset / 4 * 4; at < offset + access.bytes; at += 4) {
+            Cell &cell = memory_.cell(number, at);
+            for (Entry *entry = cell.begin(); entry != cell.end();) {
+                const bool mine = entry->kind == LOAD && entry->warp == self.index / lanes &&
+                                  entry->block == block_ && entry->epoch == epoch_ &&
+                                  entry->clock == self.known[self.index % lanes];
+                if (mine) entry->lanes &= ~(1u << self.index % lanes);
+                entry = mine && !entry->lanes ? cell.remove(entry) : entry + 1;
+            }
+        }
+    }
+
+    void settle(Thread &self) {
+        if (self.doubt.array < 0) return;
+        const Doubt doubt = self.doubt;
+        race(doubt.array, doubt.access, doubt.other, doubt.lane);
     }
 
     // Without fences, no block comes to know of another, and two of them stand for all.
