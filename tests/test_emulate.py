@@ -1,4 +1,4 @@
-"""`accelviz.emulate`: any kernel, its arguments checked, and nothing that it does ends this process."""
+"""`accelviz.emulate` checks what any kernel is given, and survives whatever it does."""
 
 import os
 import re
@@ -198,8 +198,9 @@ TYPES = """
 #endif
 struct Three { float x, y, z; };
 struct Pair { double value; int key; };
-__global__ void k(float *Y, const float *X, const int *n, const long long *wide, const float4 *vectors,
-                  Pair *pairs, unsigned char small, float scale, double exact, bool flag, const void *any) {
+__global__ void k(float *Y, const float *X, const int *n, const long long *wide,
+                  const float4 *vectors, Pair *pairs, unsigned char small, float scale,
+                  double exact, bool flag, const void *any) {
     Y[0] = scale * X[0] + n[0] + wide[0] + small + flag + exact;
     Y[1] = vectors[1].w;
     if (any == nullptr) Y[2] = 7;
@@ -286,7 +287,7 @@ def test_an_output_must_be_writable_and_memory_of_its_own():
     room = np.ones(8, F)
     with pytest.raises(ArgumentError, match=r"X: it overlaps Y"):
         emulate(TYPES, 1, 1, *arguments(Y=room[:4], X=room[1:5]).values(), kernel="k")
-    emulate(TYPES, 1, 1, *arguments(Y=room[:4], X=room[:4]).values(), kernel="k")  # one, as on a GPU
+    emulate(TYPES, 1, 1, *arguments(Y=room[:4], X=room[:4]).values(), kernel="k")
     strided = np.zeros(8, F)
     emulate(TYPES, 1, 1, *arguments(Y=strided[::2]).values(), kernel="k")
     assert strided.tolist() == [205.5, 0, 7, 0, 7, 0, 0, 0]
@@ -294,7 +295,7 @@ def test_an_output_must_be_writable_and_memory_of_its_own():
 
 def test_arguments_are_counted():
     given = arguments()
-    with pytest.raises(ArgumentError, match=r"k: got 10 arguments, 'any' is missing.*11 arg.*float \*Y"):
+    with pytest.raises(ArgumentError, match=r"k: got 10 arguments, 'any' is missing.*float \*Y"):
         emulate(TYPES, 1, 1, *list(given.values())[:-1], kernel="k")
     with pytest.raises(ArgumentError, match=r"got 12 arguments"):
         emulate(TYPES, 1, 1, *given.values(), 1, kernel="k")
@@ -309,7 +310,7 @@ def test_blocks_and_grids_have_three_dimensions():
     emulate(TYPES, (2, 4, 3), (5, 2, 2), Y, 10, kernel="grid")
     z, y, x = np.indices(Y.shape)
     np.testing.assert_array_equal(Y, 100 * z + 10 * y + x)
-    with pytest.raises(KernelError, match=r"thread \(0, 1, 0\) of block \(0, 3, 2\) writes Y\[460\]"):
+    with pytest.raises(KernelError, match=r"\(0, 1, 0\) of block \(0, 3, 2\) writes Y\[460\]"):
         emulate(TYPES, (2, 4, 3), (5, 2, 1), Y.ravel()[:460].copy(), 20, kernel="grid")
 
 

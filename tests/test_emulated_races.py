@@ -11,7 +11,7 @@ from accelviz.executors.emulator.build import why_not
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
-#: Sums of one block's X in Y[0], each with one thing wrong, and other races; all in one compilation.
+#: Races, each a case of one kernel.
 RACES = """
 __global__ void k(const float *X, float *Y, int which) {
     __shared__ float s[1025];

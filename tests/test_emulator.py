@@ -211,7 +211,7 @@ PLANTED = {
     "output that was not cleared": (
         "    Y[i] += X[i];\n}",
         {},
-        r":4: thread 0 of block 0 reads Y\[0\] .*nothing has written before.*clear it before the launch",
+        r":4: thread 0 of block 0 reads Y\[0\] .*nothing has written before.*or clear it",
     ),
     "missing barrier": (
         "    __shared__ float tile[64];\n    tile[i] = X[i];\n    Y[i] = tile[63 - i];\n}",
@@ -329,7 +329,11 @@ def test_a_compilation_is_used_again(monkeypatch, tmp_path):
 
 def test_the_documentation_s_code_does_what_it_says():
     text = (Path(__file__).parents[1] / "docs" / "emulator.md").read_text("utf-8")
-    mistake, traffic = re.findall(r"```python\n(.*?)```", text, re.S)
+    own, mistake, traffic = re.findall(r"```python\n(.*?)```", text, re.S)
+    names = {}
+    exec(own, names)
+    assert names["sums"].tolist() == [*range(1, 101)]
+    assert own.rstrip().endswith(f"# {names['sums'][99]}")
     said = re.search(r"KernelError: (.*?)\n\n", text, re.S)[1]
     with pytest.raises(KernelError) as caught:
         exec(mistake, {})

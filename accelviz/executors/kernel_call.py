@@ -1,4 +1,4 @@
-"""One call of any CUDA kernel, of no strategy's: in the emulator or on a GPU, with the same checks."""
+"""A call of any CUDA kernel, of no strategy's: in the emulator or on a GPU, checked alike."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def emulate(
     *arguments: Any,
     kernel: str | None = None,
     shared_bytes: int = 0,
-    defines: Mapping[str, int | str] | None = None,
+    defines: Mapping[str, Any] | None = None,
     unwritten: Collection[str] = (),
     device: str = "emulator",
     seed: int = 0,
@@ -117,7 +117,7 @@ def emulate(
         exact = {each.name: _exact(each, given[each.name]) for each in made.parameters}
         run_kernel(spec, launch, exact, folder, outputs, same)
         return {name: given[name] for name in outputs}
-    memory = Memory.of(given, outputs, unwritten, same)
+    memory = Memory.of(given, outputs, [*unwritten], same)
     try:
         run_checked(made, launch, names, memory, seed=seed, timeout=float(timeout))
     finally:
@@ -197,7 +197,9 @@ def _by_name(
     if len(arguments) > len(names) or len(found) < len(names):
         missing = [name for name in names if name not in found]
         what = f"got {len(arguments) + len(named)} arguments"
-        raise ArgumentError(kernel, what + (f", {missing[0]!r} is missing" if missing else ""), right)
+        raise ArgumentError(
+            kernel, what + (f", {missing[0]!r} is missing" if missing else ""), right
+        )
     return {name: _placed(name, found[name]) for name in names}
 
 

@@ -55,7 +55,7 @@ def run_kernel(
     """
     gpu_state().require("device 'cuda'")
     cupy, same = import_cupy(), same or {}
-    given = {}
+    given: dict[str, Any] = {}
     for name, value in arguments.items():
         if isinstance(value, np.ndarray):
             given[name] = cupy.asarray(value) if name not in same else given[same[name]]

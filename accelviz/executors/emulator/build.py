@@ -145,7 +145,7 @@ def runtime() -> Path:
         libraries = ["-ldl"] if sys.platform == "linux" else []
         source = HOST_SOURCES / "runtime.cpp"
         with written_whole(path) as temporary:
-            command = [*options, exported, source, "-o", temporary, *libraries]
+            command: list[str | Path] = [*options, exported, source, "-o", temporary, *libraries]
             _run(compiler, command, "the emulator's runtime")
             temporary.chmod(0o755)
     return path

@@ -140,9 +140,7 @@ class Memory:
             end += -(-array.nbytes // _PAGE) * _PAGE
         made = cls(Common(end), same=same)
         for slot, ((name, array), place) in enumerate(zip(arrays.items(), places, strict=True)):
-            flat: npt.NDArray[Any] = np.frombuffer(
-                made.common.data, array.dtype, array.size, place
-            )
+            flat: npt.NDArray[Any] = np.frombuffer(made.common.data, array.dtype, array.size, place)
             data = flat.reshape(array.shape)
             data[...] = array
             names = {name, *(one for one, other in same.items() if other == name)}

@@ -70,8 +70,12 @@ def kernel_error(
         "unwritten": (
             f"{access}, which nothing has written before",
             "write it first"
-            + (", and put __syncthreads() in between if another thread does" if space in _SHARED else "")
-            + (", or clear it before the launch" if space is Space.ARGUMENT else ""),
+            + (
+                ", and put __syncthreads() in between if another thread does"
+                if space in _SHARED
+                else ""
+            )
+            + (", or clear it" if space is Space.ARGUMENT else ""),
         ),
         "race": (
             f"a race: {access}, and {other} touches it at {there} with no barrier in between",
@@ -103,8 +107,7 @@ def kernel_error(
         "asserted": (f"{who} finds that assert({words}) does not hold", ""),
         "converted": (
             f"{who} converts a floating-point number that the integer type cannot hold, NaN "
-            "perhaps: C++ says nothing of the result, and a GPU gives the nearest integer, or 0 for "
-            "NaN",
+            "perhaps: C++ says nothing of the result; a GPU gives the nearest integer, or 0",
             "say so with __float2int_rz, __float2uint_rz or their like, or clamp the number before",
         ),
         "trapped": (f"{who} stopped the kernel (__trap)", ""),
@@ -136,7 +139,9 @@ def kernel_error(
 _SHARED = (Space.SHARED, Space.DYNAMIC)
 
 
-def _differing(answer: Any, line_of: Callable[[int], Line | None], kernel: str) -> KernelError | None:
+def _differing(
+    answer: Any, line_of: Callable[[int], Line | None], kernel: str
+) -> KernelError | None:
     """Say of the threads that were together at two places whether these are on two lines."""
     for note in answer["notes"][: answer["n_notes"]]:
         here, there = line_of(int(note["code"])), line_of(int(note["other_code"]))

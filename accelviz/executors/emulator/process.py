@@ -54,7 +54,7 @@ class Worker:
         with theirs:
             self._process = subprocess.Popen(
                 [str(program)],
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C is for the caller, who then kills

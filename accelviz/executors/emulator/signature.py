@@ -14,8 +14,12 @@ from accelviz.errors import ArgumentError
 
 _NAMES = {"f": "float", "i": "int", "u": "uint"}
 #: What compilers add to functions, in the way of finding their names.
-_ATTRIBUTES = re.compile(r"__(?:launch_bounds|cluster_dims|attribute|maxnreg)__\s*\([^;{]*?\)(?=\s*\w)")
-_KERNEL = re.compile(r"(template\s*<[^;{}]*>\s*)?(?:[^\S\n]*extern\s*\"C\"\s*)?__global__\s[^;{}()]*?(\w+)\s*\(")
+_ATTRIBUTES = re.compile(
+    r"__(?:launch_bounds|cluster_dims|attribute|maxnreg)__\s*\([^;{]*?\)(?=\s*\w)"
+)
+_KERNEL = re.compile(
+    r"(template\s*<[^;{}]*>\s*)?(?:[^\S\n]*extern\s*\"C\"\s*)?__global__\s[^;{}()]*?(\w+)\s*\("
+)
 
 
 @dataclass(frozen=True)
