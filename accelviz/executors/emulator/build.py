@@ -41,6 +41,9 @@ _CHECKED_GCC = (
 )
 #: What a kernel may include from its own folder.
 _INCLUDED = (".cu", ".cuh", ".h", ".hpp")
+#: Loops that do nothing may be endless here, and what zig finds by itself would end the process.
+_NO_TRAPS = ("-fno-sanitize=undefined",)
+_CLANG = ("-fno-finite-loops", *_NO_TRAPS)
 #: Clang leaves out a load that a store to the same place follows, unless told not to.
 _CHECKED_CLANG = (
     *("-mllvm", "-tsan-instrument-read-before-write=1"),
@@ -119,6 +122,7 @@ def build(spec: KernelSpec, *, checked: bool, folder: Path | None = None) -> Pat
     )
     options = [*_COMMON, *_KERNEL, *([f"-I{folder}"] if folder else []), f"-I{kernel_directory()}"]
     options += [f"-D{name}={value}" for name, value in spec.defines.items()]
+    options += _CLANG if compiler.is_clang else ()
     if checked:
         options += [*_CHECKED, *(_CHECKED_CLANG if compiler.is_clang else _CHECKED_GCC)]
     name = re.sub(r"\W+", "_", spec.entry)
@@ -129,8 +133,10 @@ def build(spec: KernelSpec, *, checked: bool, folder: Path | None = None) -> Pat
             kernel.write_text(source, "utf-8")
             _run(compiler, [*options, "-c", kernel, "-o", made], spec.file)
             with written_whole(path) as temporary:
+                traps = _NO_TRAPS if compiler.is_clang else ()
                 undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
-                _run(compiler, ["-shared", *undefined, "-o", temporary, made], spec.file)
+                command = [*traps, "-shared", *undefined, "-o", temporary, made]
+                _run(compiler, command, spec.file)
     return path
 
 
@@ -138,7 +144,7 @@ def runtime() -> Path:
     """Compile the program that runs kernels, or take it from the cache; return its path."""
     if (compiler := find_compiler()) is None:
         raise DeviceUnavailable("device 'emulator'", "no C++ compiler", why_not() or "")
-    options = ["-std=c++17", "-g1", "-O2", "-DNDEBUG"]
+    options = ["-std=c++17", "-g1", "-O2", "-DNDEBUG", *(_NO_TRAPS if compiler.is_clang else ())]
     path = _folder() / f"emulator-{_digest(compiler, options, '')}"
     if not path.exists():
         exported = "-Wl,-export_dynamic" if sys.platform == "darwin" else "-Wl,-export-dynamic"

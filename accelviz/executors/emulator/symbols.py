@@ -44,11 +44,13 @@ def _elf_lines(library: Path) -> tuple[list[int], list[Line | None]]:
         for program in filter(None, programs):
             names = program["file_entry"]
             base = 0 if program["version"] >= 5 else 1
+            last = 0  # code that the compiler gives no line belongs to the line before
             for state in (entry.state for entry in program.get_entries() if entry.state):
                 line = None
                 if not state.end_sequence:
                     name = names[state.file - base].name.decode("utf-8", "replace")
-                    line = Line(Path(name).name, state.line)
+                    last = state.line or last
+                    line = Line(Path(name).name, last)
                 found.append((state.address, line))
     found.sort(key=lambda row: row[0])
     return [start for start, _ in found], [line for _, line in found]

@@ -29,14 +29,17 @@
 #ifdef __clang__
 #define EMULATOR_UNCOVERED __attribute__((no_sanitize("coverage")))
 #define EMULATOR_BARRIER __attribute__((noinline, nomerge)) EMULATOR_UNCOVERED
+#define EMULATOR_APART nomerge,
 #else
+#define EMULATOR_APART
 #define EMULATOR_UNCOVERED __attribute__((no_sanitize_coverage))
 #define EMULATOR_BARRIER __attribute__((noinline)) EMULATOR_UNCOVERED
 #endif
 
 // Functions that stand for one instruction: they report their access themselves, with the address
 // of the code that called them.
-#define EMULATOR_INSTRUCTION __attribute__((noinline, no_sanitize("thread"))) EMULATOR_UNCOVERED
+#define EMULATOR_INSTRUCTION \
+    __attribute__((EMULATOR_APART noinline, no_sanitize("thread"))) EMULATOR_UNCOVERED
 #define EMULATOR_HERE __builtin_return_address(0)
 
 namespace emulator {

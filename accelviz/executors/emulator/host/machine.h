@@ -64,6 +64,7 @@ struct Thread {
     unsigned polls = 0;
     std::uint64_t yields = 0;
     std::uint32_t known[lanes] = {};  // clocks of its warp's lanes up to which it knows; its own too
+    bool synced = false;  // whether they have changed in this block
     const Order *order = nullptr;
     Doubt doubt;
 };
@@ -107,7 +108,7 @@ class Machine {
         settle(*current_);
         current_->state = State::DONE;
         Thread *first = warp_of(*current_);
-        for (unsigned i = 0; i < count_of(first); ++i) {  // the others may have waited for this one
+        for (unsigned i = 0; exchanging_ && i < count_of(first); ++i) {  // the others may have waited for this one
             if (first[i].state == State::AT_EXCHANGE && complete_exchange(first[i])) break;
         }
         current_->fiber->leave();
@@ -181,6 +182,7 @@ class Machine {
         std::memcpy(release.clocks, self.known, sizeof(release.clocks));
         self.order = fenced(self.order, release);
         ++self.known[self.index % lanes];
+        self.synced = true;
         fences_ = true;
     }
 
@@ -215,6 +217,7 @@ class Machine {
         self.orders = orders;
         self.code = code;
         self.state = State::AT_EXCHANGE;
+        ++exchanging_;
         if (!(mask >> (self.index % lanes) & 1)) fail("not in mask", code);
         if (!complete_exchange(self)) self.fiber->leave();
         if (votes) *votes = self.votes;
@@ -261,10 +264,14 @@ class Machine {
         blockIdx = place(block, gridDim);
         epoch_ = 0;
         step_ = 0;
+        exchanging_ = 0;
         for (Thread &thread : threads_) {
             thread.state = State::UNSTARTED;
-            std::fill(thread.known, thread.known + lanes, 0);
-            thread.known[thread.index % lanes] = 1;
+            if (!thread.known[thread.index % lanes] || thread.synced) {
+                std::fill(thread.known, thread.known + lanes, 0);
+                thread.known[thread.index % lanes] = 1;
+                thread.synced = false;
+            }
             thread.order = nullptr;
             thread.doubt.array = -1;
             thread.last = thread.passed = thread.yields = 0;
@@ -516,6 +523,7 @@ class Machine {
             thread.value = mask >> source & 1 ? values[source] : undefined_value;
             thread.votes = votes;
             thread.state = State::READY;
+            --exchanging_;
             if (&thread != current_ && !launch_.traced) ready_.push_back(thread.index);
         }
         if (!orders) return true;
@@ -526,6 +534,7 @@ class Machine {
             if (!(there >> lane & 1)) continue;
             std::memcpy(first[lane].known, known, sizeof(known));
             first[lane].known[lane] = clock + 1;
+            first[lane].synced = true;
             first[lane].order = order;
         }
         return true;
@@ -750,6 +759,7 @@ class Machine {
     Thread *current_ = nullptr;
     std::uint32_t block_ = 0, epoch_ = 0, step_ = 0;
     unsigned votes_ = 0;  // of the threads at a __syncthreads_count
+    unsigned exchanging_ = 0;  // threads that wait for others of their warp
     bool fences_ = false;
 };
 

@@ -76,6 +76,9 @@ class Memory {
             void *cells = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
             if (cells == MAP_FAILED) std::abort();
+#ifdef MADV_HUGEPAGE
+            if (bytes >= 1 << 22) madvise(cells, bytes, MADV_HUGEPAGE);
+#endif
             cells_[i] = static_cast<Cell *>(cells);
         }
         std::sort(others_.begin(), others_.end(),
