@@ -197,7 +197,7 @@ class Machine {
         sync_threads(code);
         const unsigned all = votes_;
         sync_threads(code);
-        votes_ = 0;
+        votes_ -= vote;  // its own alone: others may vote for the next one already
         return all;
     }
 
