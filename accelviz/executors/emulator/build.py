@@ -41,9 +41,10 @@ _CHECKED_GCC = (
 )
 #: What a kernel may include from its own folder.
 _INCLUDED = (".cu", ".cuh", ".h", ".hpp")
-#: Loops that do nothing may be endless here, and what zig finds by itself would end the process.
-_NO_TRAPS = ("-fno-sanitize=undefined",)
-_CLANG = ("-fno-finite-loops", *_NO_TRAPS)
+#: Loops that do nothing may be endless here.
+_CLANG = ("-fno-finite-loops",)
+#: What zig looks for by itself would end the process.
+_ZIG = ("-fno-sanitize=undefined",)
 #: Clang leaves out a load that a store to the same place follows, unless told not to.
 _CHECKED_CLANG = (
     *("-mllvm", "-tsan-instrument-read-before-write=1"),
@@ -84,7 +85,8 @@ def find_compiler() -> Compiler | None:
             )
         except (OSError, subprocess.SubprocessError):
             continue
-        return Compiler(tuple(command), (answer.stdout or answer.stderr).partition("\n")[0])
+        more = _ZIG if "zig" in " ".join(command) else ()
+        return Compiler((*command, *more), (answer.stdout or answer.stderr).partition("\n")[0])
     return None
 
 
@@ -133,10 +135,9 @@ def build(spec: KernelSpec, *, checked: bool, folder: Path | None = None) -> Pat
             kernel.write_text(source, "utf-8")
             _run(compiler, [*options, "-c", kernel, "-o", made], spec.file)
             with written_whole(path) as temporary:
-                traps = _NO_TRAPS if compiler.is_clang else ()
                 undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
-                command = [*traps, "-shared", *undefined, "-o", temporary, made]
-                _run(compiler, command, spec.file)
+                link: list[str | Path] = ["-shared", *undefined, "-o", temporary, made]
+                _run(compiler, link, spec.file)
     return path
 
 
@@ -144,7 +145,7 @@ def runtime() -> Path:
     """Compile the program that runs kernels, or take it from the cache; return its path."""
     if (compiler := find_compiler()) is None:
         raise DeviceUnavailable("device 'emulator'", "no C++ compiler", why_not() or "")
-    options = ["-std=c++17", "-g1", "-O2", "-DNDEBUG", *(_NO_TRAPS if compiler.is_clang else ())]
+    options = ["-std=c++17", "-g1", "-O2", "-DNDEBUG"]
     path = _folder() / f"emulator-{_digest(compiler, options, '')}"
     if not path.exists():
         exported = "-Wl,-export_dynamic" if sys.platform == "darwin" else "-Wl,-export-dynamic"
