@@ -180,7 +180,7 @@ PLANTED = {
         "    __shared__ float tile[60];\n    tile[i] = X[i];\n    __syncthreads();\n"
         "    Y[i] = tile[i];\n}",
         {},
-        r":5: out of bounds: thread 60 of block 0 uses index 60 of float \[60\]",
+        r":5: out of bounds: thread 60 of block 0 uses index 60 of float\[60\]",
     ),
     "dynamic shared out of bounds": (
         "    DYNAMIC_SHARED(float, tile);\n    tile[i] = X[i];\n    Y[i] = tile[i];\n}",

@@ -30,6 +30,7 @@ def kernel_error(
     if not found:
         return _differing(answer, line_of, kernel)
     words = answer["text"].decode("utf-8", "replace")
+    indexed = words.replace("'", "").replace(" [", "[")  # as one would write it
     here, there = line_of(int(answer["code"])), line_of(int(answer["other_code"]))
     who = _thread(answer["thread"], answer["block"])
     other = _thread(answer["other_thread"], answer["other_block"])
@@ -52,7 +53,7 @@ def kernel_error(
             "keep the index within the array's length",
         ),
         "index out of bounds": (
-            f"out of bounds: {who} uses index {words}".replace("'", ""),
+            f"out of bounds: {who} uses index {indexed}",
             "keep the index within the array's length",
         ),
         "local array overrun": (
@@ -103,6 +104,10 @@ def kernel_error(
         "lane gone": (
             f"{who} reads from a lane of its warp that has left the kernel or is not there",
             "keep all lanes to the end, and let those without work bring a 0",
+        ),
+        "not to be reached": (  # clang's own check of pointers into arrays
+            f"out of bounds: {who} goes outside of an array, or to where nothing should get",
+            "keep the index within the array's length",
         ),
         "asserted": (f"{who} finds that assert({words}) does not hold", ""),
         "converted": (

@@ -64,7 +64,7 @@ inline void on_signal(int number, siginfo_t *info, void *context) {
     const char *problem = number == SIGALRM                             ? "too long"
                           : number == SIGFPE                            ? "divided by zero"
                           : number == SIGABRT                           ? "aborted"
-                          : number == SIGILL || number == SIGTRAP       ? "trapped"
+                          : number == SIGILL || number == SIGTRAP       ? "not to be reached"
                           : fault && machine && machine->on_stack(info->si_addr) ? "stack overflow"
                                                                         : "crashed";
     if (machine) {
