@@ -68,13 +68,17 @@ __global__ void k(const float *X, float *Y, int which) {
         if (t % 32 == 3) s[first] = 1;
         atomicAdd(&s[first], 1.0f);
         break;
+    case 10:  // who has not counted to the last one may not begin anew
+        atomicAdd(&s[first], 1.0f);
+        if (t % 32 == 5) s[first] = 0;
+        break;
     }
 }
 """
 
 
 @pytest.mark.parametrize("threads", [32, 64, 256])
-@pytest.mark.parametrize("which", range(10))
+@pytest.mark.parametrize("which", range(11))
 def test_a_race_is_found_whatever_the_order(which, threads):
     X, Y = np.ones(threads, np.float32), np.zeros(threads, np.float32)
     for seed in range(4):
@@ -139,6 +143,7 @@ __global__ void k(const float *X, float *Y, unsigned char *bytes, volatile float
         __syncthreads();
         if (last && t == 0) {
             for (int j = 0; j < gridDim.x; ++j) Y[0] += parts[j];
+            finished = 0;  // for the next launch
         }
         break;
     case 3:  // each thread fences what it has left, one counts

@@ -18,7 +18,7 @@ from accelviz.executors.emulator.symbols import line_of
 from accelviz.plans import Plan
 from accelviz.plans.storage import stored
 
-#: Elements of a result whose every access can be checked; each takes 64 bytes.
+#: Elements of a result whose every access can be checked; each takes 80 bytes.
 MAX_ELEMENTS = 1 << 25
 
 

@@ -547,6 +547,7 @@ class Machine {
         if (is_shared(array) && cell.block != block_ + 1) {
             cell.clear();
             cell.written = 0;
+            cell.counter = 0;
             cell.block = block_ + 1;
         }
         const Thread &self = *current_;
@@ -566,8 +567,9 @@ class Machine {
                     const unsigned other = __builtin_ctz(unordered);
                     const bool reads = kind == LOAD && entry->kind == ATOMIC;
                     const bool read = kind == ATOMIC && entry->kind == LOAD && launch_.traced;
-                    if (!reads && !read) race(number, access, *entry, other);
-                    if (reads && self.doubt.array < 0) {
+                    const bool counted = entry->kind == ATOMIC && was_last(cell);
+                    if (!reads && !read && !counted) race(number, access, *entry, other);
+                    if (reads && !counted && self.doubt.array < 0) {
                         current_->doubt = {access, number, 0, other, *entry};
                     }
                 }
@@ -593,6 +595,8 @@ class Machine {
             }
             ++entry;
         }
+        if (kind == ATOMIC) cell.epoch = epoch_;
+        if (kind == ATOMIC) cell.counter = block_ * std::uint32_t(threads_.size()) + self.index + 1;
         if (!merged) {
             if (cell.size() >= 8 && !fences_) forget_other_blocks(cell);
             cell.add(now);
@@ -603,6 +607,15 @@ class Machine {
             fail_at("unwritten", number, access);
         }
         if (kind != LOAD && kind != VOLATILE_LOAD) cell.written |= bytes;
+    }
+
+    // Whether the thread itself, or another that it waited for at a barrier, had the last atomic so far:
+    // then it found the results of the others, as whoever counts as the last one does.
+    bool was_last(const Cell &cell) const {
+        if (!cell.counter) return false;
+        const std::uint32_t size = threads_.size(), last = cell.counter - 1;
+        if (last / size != block_) return false;
+        return last % size == current_->index || cell.epoch < epoch_;
     }
 
     // The thread's plain loads at this address turn out to have been a first guess.

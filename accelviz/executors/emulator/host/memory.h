@@ -29,6 +29,8 @@ class Cell {
    public:
     std::uint32_t block = 0;   // of shared memory: whose it is, plus one
     std::uint8_t written = 0;  // a bit for each byte
+    // Who had the last atomic, thread of the launch from 1, and after how many barriers of its block.
+    std::uint32_t counter = 0, epoch = 0;
 
     Entry *begin() { return capacity_ ? heap_ : first_; }
     Entry *end() { return begin() + count_; }
