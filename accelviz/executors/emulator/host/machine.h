@@ -568,8 +568,10 @@ class Machine {
                     const bool reads = kind == LOAD && entry->kind == ATOMIC;
                     const bool read = kind == ATOMIC && entry->kind == LOAD && launch_.traced;
                     const bool counted = entry->kind == ATOMIC && was_last(cell);
-                    if (!reads && !read && !counted) race(number, access, *entry, other);
-                    if (reads && !counted && self.doubt.array < 0) {
+                    const bool guess = (reads && guesses(now.code)) ||
+                                       (kind == ATOMIC && entry->kind == LOAD && guesses(entry->code));
+                    if (!reads && !read && !counted && !guess) race(number, access, *entry, other);
+                    if (reads && !guess && !counted && self.doubt.array < 0) {
                         current_->doubt = {access, number, 0, other, *entry};
                     }
                 }
@@ -628,10 +630,16 @@ class Machine {
                 const bool mine = entry->kind == LOAD && entry->warp == self.index / lanes &&
                                   entry->block == block_ && entry->epoch == epoch_ &&
                                   entry->clock == self.known[self.index % lanes];
+                if (mine && !guesses(entry->code)) guesses_.push_back(entry->code);
                 if (mine) entry->lanes &= ~(1u << self.index % lanes);
                 entry = mine && !entry->lanes ? cell.remove(entry) : entry + 1;
             }
         }
+    }
+
+    // Whether loads at this place in the code are such: threads that find no need to go on are excused.
+    bool guesses(std::uint32_t code) const {
+        return std::find(guesses_.begin(), guesses_.end(), code) != guesses_.end();
     }
 
     void settle(Thread &self) {
@@ -768,6 +776,7 @@ class Machine {
     std::uint64_t base_, random_;
     std::vector<Thread> threads_;
     std::deque<std::uint32_t> ready_, polling_;
+    std::vector<std::uint32_t> guesses_;
     std::unordered_map<std::uint64_t, Log> logs_;
     Thread *current_ = nullptr;
     std::uint32_t block_ = 0, epoch_ = 0, step_ = 0;
