@@ -1,7 +1,8 @@
 """accelviz: learn, explore and measure how sparse operations are mapped onto a GPU.
 
 `load_graph` opens a graph, `plan` maps it onto blocks and warps the way a strategy does, `spmm`
-multiplies it with a dense matrix on a GPU or on the CPU, `trace` shows what each lane touches.
+multiplies it with a dense matrix on a GPU or on the CPU, `trace` shows what each lane touches, and
+`emulate` runs a CUDA kernel of your own, checked.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from accelviz.analysis.sweep import sweep
 from accelviz.card import describe
 from accelviz.datasets import load_graph
-from accelviz.executors import sddmm, spmm, trace, trace_gpu
+from accelviz.executors import emulate, sddmm, spmm, trace, trace_gpu
 from accelviz.measure import benchmark, tune
 from accelviz.ordering import degree_sort
 from accelviz.strategies import plan, strategies
@@ -24,6 +25,7 @@ __all__ = [
     "benchmark",
     "degree_sort",
     "describe",
+    "emulate",
     "explore",
     "load_graph",
     "plan",

@@ -9,7 +9,7 @@ import pytest
 
 import accelviz
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
-from accelviz.executors import find_executor
+from accelviz.executors import emulate, find_executor
 from accelviz.executors.cuda import compile_cubin
 from accelviz.executors.cuda.preprocessing import (
     BLOCK_THREADS,
@@ -21,11 +21,10 @@ from accelviz.executors.cuda.preprocessing import (
     spec,
 )
 from accelviz.executors.emulator import build
-from accelviz.executors.emulator.executor import emulate
+from accelviz.files import kernel_directory
 from accelviz.ordering import DegreeHistogram, degree_sort
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import in_place_order, lane_group_partition
-from accelviz.plans import LaunchConfig
 from tests.graphs import MADE, graph_of_degrees
 from tests.test_kernels import ARCHITECTURES
 
@@ -45,6 +44,12 @@ def test_degrees_take_several_passes_of_the_sort():
     rng = np.random.default_rng(3)
     degrees = [70_000, 66_000, 65_536, 65_535, 300, 256, *rng.integers(0, 5, 60), 65_536, 256]
     check_emulated(graph_of_degrees([int(degree) for degree in degrees]), SETTINGS[0], True)
+
+
+def emulated(kernel, grid, arrays, unwritten):
+    found = spec(kernel)
+    options = {"kernel": kernel, "defines": found.defines, "unwritten": unwritten}
+    return emulate(kernel_directory() / found.file, grid, BLOCK_THREADS, **options, **arrays)
 
 
 def check_emulated(graph, setting, in_place):
@@ -72,29 +77,24 @@ def check_emulated(graph, setting, in_place):
         "metadata": np.empty((most_blocks(n_rows, graph.nnz, groups), 4), np.int32),
         **{name: np.empty(size, np.uint32) for name, size in work.items()},
     }
+    arrays["spare_rows"] = np.empty(n_rows, np.int32)
     unwritten = {"output_rows", "metadata", *work}
-    launch = LaunchConfig((1, 1, 1), BLOCK_THREADS // 32)
-    made = emulate(
-        spec("partition"), launch, arrays, outputs={"state", *unwritten}, unwritten=unwritten
-    )
+    made = emulated("partition", 1, arrays, unwritten)
     blocks, cut = made["state"][BLOCKS].tolist()
     assert (blocks, cut) == (len(metadata), cut_blocks)
     np.testing.assert_array_equal(made["output_rows"], permutation.order)
     np.testing.assert_array_equal(made["metadata"][:blocks], metadata)
-    copied = emulate(
-        spec("copy_nonzeros"),
-        LaunchConfig((2, 1, 1), BLOCK_THREADS // 32),
-        {
-            **{name: made[name] for name in ("state", "metadata", "output_rows")},
-            "row_pointers": graph.row_pointers,
-            "column_indices": graph.column_indices,
-            "columns": np.empty(graph.nnz, np.int32),
-            "nonzero_order": np.empty(graph.nnz, np.uint32),
-            "deg_bound": np.int32(groups.deg_bound),
-        },
-        outputs={"columns", "nonzero_order"},
-        unwritten={"columns", "nonzero_order"},
-    )
+    made_here = {
+        "columns": np.empty(graph.nnz, np.int32),
+        "nonzero_order": np.empty(graph.nnz, np.uint32),
+    }
+    arrays = {
+        **{name: made[name] for name in ("state", "metadata", "output_rows")},
+        "row_pointers": graph.row_pointers,
+        "column_indices": graph.column_indices,
+        "deg_bound": groups.deg_bound,
+    }
+    copied = emulated("copy_nonzeros", 2, {**arrays, **made_here}, made_here)
     pattern, nonzero_order = permutation.apply_to_pattern(graph.pattern)
     np.testing.assert_array_equal(copied["columns"], pattern.column_indices)
     np.testing.assert_array_equal(copied["nonzero_order"], nonzero_order)

@@ -1,5 +1,6 @@
 """Traces show what each lane touches, and traffic counts it as a GPU does."""
 
+import dataclasses
 from collections import OrderedDict
 
 import numpy as np
@@ -91,6 +92,22 @@ def test_tracing_changes_no_result():
     atomics = total[(total["array"] == "Y") & (total["kind"] == "atomic")]
     assert len(atomics)  # the hub's parts add up in global memory
     assert traffic(total)["requests"].sum() == total.groupby("block")["step"].nunique().sum()
+
+
+def test_a_structure_is_copied_by_words():
+    plan = accelviz.plan(GRAPHS["hub"](), "row_thread", n_cols=3)
+    source = plan.kernel.source()
+    copy = "if (threadIdx.x < 32) reinterpret_cast<Three *>(Y)[threadIdx.x] = "
+    copy += "reinterpret_cast<const Three *>(X)[threadIdx.x]; return;"
+    code = "struct Three { float x, y, z; };\n" + source.replace("RECORD_WARP;", copy, 1)
+    call = dataclasses.replace(plan.calls[0], kernel=dataclasses.replace(plan.kernel, code=code))
+    plan = dataclasses.replace(plan, calls=(call,))
+    found = requests(trace(plan, measure.features(plan.pattern.shape[1], 3)))
+    found = found[found["warp"] == 0]
+    for array in ("X", "Y"):
+        assert (found[found["array"] == array]["lanes"] == 32).all()
+        assert (found[found["array"] == array]["sectors"] == 12).all()
+        assert len(found[found["array"] == array]) == 3
 
 
 def made_requests(offsets, size=4, *, space="global", kind="load"):

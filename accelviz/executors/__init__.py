@@ -2,7 +2,8 @@
 
 from accelviz.executors.base import Executor, ReadyPlan, ready
 from accelviz.executors.cuda import GpuState, gpu_state, trace_gpu
-from accelviz.executors.emulator import emulate, trace
+from accelviz.executors.emulator import trace
+from accelviz.executors.kernel_call import emulate
 from accelviz.executors.run import EXECUTORS, find_executor, sddmm, spmm
 
 __all__ = [

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.executors.emulator.signature import dynamic_shared
 from accelviz.files import cache_folder, kernel_directory, kernel_names, written_whole
 from accelviz.plans import KernelSpec
 
@@ -25,12 +27,29 @@ _COMMON = ("-std=c++17", "-g1", "-fPIC", "-fvisibility=hidden", f"-I{HOST_SOURCE
 _KERNEL = (
     *("-O1", "-fno-exceptions", "-fno-strict-aliasing", "-fno-omit-frame-pointer"),
     *("-Wno-unknown-pragmas", "-Wno-attributes"),
+    # A large local array touches the end of the stack before anything behind it.
+    *(("-fstack-clash-protection",) if sys.platform == "linux" else ()),
 )
-_CHECKED = ("-fsanitize=thread", "-fsanitize-coverage=trace-pc")
+_CHECKED = (
+    *("-fsanitize=thread", "-fsanitize-coverage=trace-pc"),
+    *("-fsanitize=bounds", "-fstack-protector-strong"),
+)
 #: Basic blocks that stay in the source's order let lanes of a traced warp meet at the right place.
-_CHECKED_GCC = ("-fno-reorder-blocks", "-fno-guess-branch-probability")
+_CHECKED_GCC = (
+    *("-fno-reorder-blocks", "-fno-guess-branch-probability"),
+    *("--param", "tsan-distinguish-volatile=1"),
+)
+#: What a kernel may include from its own folder.
+_INCLUDED = (".cu", ".cuh", ".h", ".hpp")
+#: Loops that do nothing may be endless here.
+_CLANG = ("-fno-finite-loops",)
+#: What zig looks for by itself would end the process.
+_ZIG = ("-fno-sanitize=undefined",)
 #: Clang leaves out a load that a store to the same place follows, unless told not to.
-_CHECKED_CLANG = ("-mllvm", "-tsan-instrument-read-before-write=1")
+_CHECKED_CLANG = (
+    *("-mllvm", "-tsan-instrument-read-before-write=1"),
+    *("-mllvm", "-tsan-distinguish-volatile=1"),
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +85,8 @@ def find_compiler() -> Compiler | None:
             )
         except (OSError, subprocess.SubprocessError):
             continue
-        return Compiler(tuple(command), (answer.stdout or answer.stderr).partition("\n")[0])
+        more = _ZIG if "zig" in " ".join(command) else ()
+        return Compiler((*command, *more), (answer.stdout or answer.stderr).partition("\n")[0])
     return None
 
 
@@ -81,10 +101,11 @@ def why_not() -> str | None:
     return missing if find_compiler() is None else None
 
 
-def build(spec: KernelSpec, *, checked: bool) -> Path:
-    """Compile a kernel with the emulator's runtime into a library, or take it from the cache.
+def build(spec: KernelSpec, *, checked: bool, folder: Path | None = None) -> Path:
+    """Compile a kernel into a library for the emulator's runtime, or take it from the cache.
 
-    Only with `checked` are loads and stores checked and traced. Returns the library's path.
+    Only with `checked` are loads and stores checked and traced. The source may include files of
+    `folder`, and of the kernels of this project. Returns the library's path.
 
     Raises
     ------
@@ -98,48 +119,53 @@ def build(spec: KernelSpec, *, checked: bool) -> Path:
     source = (
         '#include "cuda_on_host.h"\n'
         f'#line 1 "{spec.file}"\n'
-        f"{spec.source()}\n"
+        f"{dynamic_shared(spec.source())}\n"
         f'#line 1 "entry"\nEMULATED_KERNEL({spec.entry})\n'
     )
-    options = [*_COMMON, *_KERNEL, f"-I{kernel_directory()}"]
+    options = [*_COMMON, *_KERNEL, *([f"-I{folder}"] if folder else []), f"-I{kernel_directory()}"]
     options += [f"-D{name}={value}" for name, value in spec.defines.items()]
+    options += _CLANG if compiler.is_clang else ()
     if checked:
         options += [*_CHECKED, *(_CHECKED_CLANG if compiler.is_clang else _CHECKED_GCC)]
-    path = _folder() / f"{spec.entry}-{_digest(compiler, options, source)}.so"
+    name = re.sub(r"\W+", "_", spec.entry)
+    path = _folder() / f"{name}-{_digest(compiler, options, source, folder)}.so"
     if not path.exists():
         with tempfile.TemporaryDirectory() as scratch:
             kernel, made = Path(scratch) / "kernel.cpp", Path(scratch) / "kernel.o"
             kernel.write_text(source, "utf-8")
             _run(compiler, [*options, "-c", kernel, "-o", made], spec.file)
             with written_whole(path) as temporary:
-                loader = ["-ldl"] if sys.platform == "linux" else []
-                link: list[str | Path] = [
-                    "-shared",
-                    "-o",
-                    temporary,
-                    made,
-                    _runtime(compiler),
-                    *loader,
-                ]
+                undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
+                link: list[str | Path] = ["-shared", *undefined, "-o", temporary, made]
                 _run(compiler, link, spec.file)
     return path
 
 
-def _runtime(compiler: Compiler) -> Path:
-    """Compile the runtime, which all kernels share; return its object file."""
-    options = [*_COMMON, "-O2", "-DNDEBUG"]
-    path = _folder() / f"runtime-{_digest(compiler, options, '')}.o"
+def runtime() -> Path:
+    """Compile the program that runs kernels, or take it from the cache; return its path."""
+    if (compiler := find_compiler()) is None:
+        raise DeviceUnavailable("device 'emulator'", "no C++ compiler", why_not() or "")
+    options = ["-std=c++17", "-g1", "-O2", "-DNDEBUG"]
+    path = _folder() / f"emulator-{_digest(compiler, options, '')}"
     if not path.exists():
+        exported = "-Wl,-export_dynamic" if sys.platform == "darwin" else "-Wl,-export-dynamic"
+        libraries = ["-ldl"] if sys.platform == "linux" else []
         source = HOST_SOURCES / "runtime.cpp"
         with written_whole(path) as temporary:
-            _run(compiler, [*options, "-c", source, "-o", temporary], "the emulator's runtime")
+            command: list[str | Path] = [*options, exported, source, "-o", temporary, *libraries]
+            _run(compiler, command, "the emulator's runtime")
+            temporary.chmod(0o755)
     return path
 
 
-def _digest(compiler: Compiler, options: Sequence[str], source: str) -> str:
+def _digest(
+    compiler: Compiler, options: Sequence[str], source: str, folder: Path | None = None
+) -> str:
     """Name a compilation by all that goes into it, headers included."""
     digest = hashlib.sha256(repr((compiler, list(options), source)).encode())
     headers = [kernel_directory() / name for name in kernel_names("*.cuh")]
+    if folder:
+        headers += sorted(path for path in folder.iterdir() if path.suffix in _INCLUDED)
     for path in [*sorted(HOST_SOURCES.iterdir()), *headers]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:20]

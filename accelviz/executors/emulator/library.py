@@ -1,165 +1,320 @@
-"""A compiled kernel in this process, and the C structures it is called with."""
+"""A compiled kernel, and the C structures by which a process is told what to do with it."""
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.executors.emulator.symbols import shared_arrays
-from accelviz.plans import LaunchConfig
+from accelviz.errors import ArgumentError, KernelError
+from accelviz.executors.emulator import signature
+from accelviz.executors.emulator.process import Common, worker
+from accelviz.executors.emulator.symbols import Space, function_size, plain, variables
+from accelviz.plans.launch import GRID_LIMITS, STATIC_SHARED_BYTES
 
-#: Where arrays begin, as on a GPU.
-ALIGNMENT = 256
-#: Bytes around each array that belong to none, so that an index past its end meets no other.
-GUARD = 16 * 1024
+#: Where arguments lie: the first slot and the bytes of one, as in runtime.h. An array begins in the
+#: second quarter of its slot, so that negative indices stay in it too.
+_SLOTS, _SLOT_BYTES = 1 << 44, 1 << 38
+_PAGE = 1 << 14
+#: Where dynamic shared memory lies; EMULATOR_DYNAMIC_SHARED in cuda_on_host.h.
+_DYNAMIC = 0x0F80_0000_0000
+#: Bytes in front of the arrays, for the request and the values of arguments.
+_HEAD = 1 << 17
+#: Limits of every GPU since 2020: threads of a block in all, in x, y and z; its shared memory.
+BLOCK_THREADS, BLOCK_LIMITS, SHARED_BYTES = 1024, (1024, 1024, 64), 227 * 1024
 
 
-def _structure(members: str) -> np.dtype[np.void]:
+def _structure(members: str, *more: tuple[str, Any, int]) -> np.dtype[np.void]:
     """Return a structure of runtime.h: its members, each with NumPy's name of its type."""
-    pairs = [member.split(":") for member in members.split()]
-    return np.dtype([(name, kind) for name, kind in pairs], align=True)
+    pairs: list[Any] = [tuple(member.split(":")) for member in members.split()]
+    return np.dtype([*pairs, *more], align=True)
 
 
-_ARRAY = _structure("data:u8 bytes:u8 shared:i4 writable:i4 initialised:i4")
+_ARRAY = _structure("address:u8 bytes:u8 place:u8 space:i4 writable:i4 initialised:i4")
 _LAUNCH = _structure(
-    "grid:3u4 block:3u4 dynamic_shared_bytes:u4 n_arrays:i4 arrays:u8 arguments:u8 "
-    "dynamic_shared:u8 seed:u8 first_block:u4 n_blocks:u4 traced:i4 checked:i4"
+    "grid:3u4 block:3u4 dynamic_shared_bytes:u4 n_arrays:u4 n_arguments:u4 traced:i4 checked:i4 "
+    "first_block:u4 n_blocks:u4 seed:u8 arrays:u8 arguments:u8 kernel:2u8 seconds:f8"
 )
-_ERROR = _structure(
-    "problem:u8 code:u8 other_code:u8 block:3u4 thread:3u4 other_block:3u4 other_thread:3u4 "
-    "array:i4 bytes:i4 kind:i4 offset:i8 waiting:u4 left:u4"
+_NOTE = _structure("code:u8 other_code:u8 block:3u4 thread:3u4 other_thread:3u4 warp:i4")
+_ANSWER = _structure(
+    "problem:S32 text:S1024 code:u8 other_code:u8 block:3u4 thread:3u4 other_block:3u4 "
+    "other_thread:3u4 array:i4 bytes:i4 kind:i4 finished:i4 offset:i8 waiting:u4 left:u4 "
+    "records:u8 n_records:u8 n_notes:u4 in_kernel:u4",
+    ("notes", _NOTE, 16),
 )
+_REQUEST = np.dtype([("launch", _LAUNCH), ("answer", _ANSWER)], align=True)
 #: One lane's part in one step of a warp; `EmulatorRecord` in runtime.h.
 RECORD = _structure("block:u4 warp:u2 lane:u1 kind:u1 step:u4 array:i2 bytes:u2 code:u8 offset:u8")
 
 
+class Launch(NamedTuple):
+    """Blocks and threads of a launch in x, y and z, and its dynamic shared memory."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    dynamic_shared_bytes: int = 0
+
+    def check(self, kernel: str) -> None:
+        """Refuse what no GPU launches.
+
+        Raises
+        ------
+        ArgumentError
+        """
+        limits = zip("xyz", self.grid, GRID_LIMITS, self.block, BLOCK_LIMITS, strict=True)
+        for axis, blocks, most_blocks, threads, most_threads in limits:
+            if not 1 <= blocks <= most_blocks:
+                what = f"{blocks:,} blocks in {axis} for {kernel}"
+                raise ArgumentError("grid", what, f"1 to {most_blocks:,}")
+            if not 1 <= threads <= most_threads:
+                what = f"{threads:,} threads in {axis} for {kernel}"
+                raise ArgumentError("block", what, f"1 to {most_threads:,}")
+        threads = int(np.prod(self.block, dtype=object))
+        if threads > BLOCK_THREADS:
+            what = f"{threads:,} threads for {kernel}"
+            raise ArgumentError("block", what, f"at most {BLOCK_THREADS:,}")
+        if not 0 <= self.dynamic_shared_bytes <= SHARED_BYTES:
+            what = f"{self.dynamic_shared_bytes:,} bytes of dynamic shared memory for {kernel}"
+            raise ArgumentError("shared_bytes", what, f"at most {SHARED_BYTES:,}")
+
+
 @dataclass(frozen=True, eq=False)
 class Known:
-    """An array that a kernel may touch: its memory, where that lies, and its bytes.
+    """Memory that a kernel may touch; see `EmulatorArray` in runtime.h.
 
-    `data` is empty for static shared memory, and `itemsize` 0 where it is not known. See
-    `EmulatorArray` in runtime.h for the rest.
+    `data` is what it holds, None for the kernel's own variables.
     """
 
     name: str
-    data: npt.NDArray[Any]
-    address: int
     size: int
-    itemsize: int = 0
-    shared: bool = True
+    address: int
+    data: npt.NDArray[Any] | None = None
+    place: int = 0
+    space: Space = Space.ARGUMENT
     writable: bool = True
     initialised: bool = False
 
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element, 0 where it is not known."""
+        return 0 if self.data is None else self.data.itemsize
+
+    @property
+    def shared(self) -> bool:
+        """Whether each block has its own."""
+        return self.space in (Space.SHARED, Space.DYNAMIC)
+
+
+@dataclass
+class Memory:
+    """Arguments of kernels by name: arrays where kernels find them, and numbers."""
+
+    common: Common
+    known: dict[str, Known] = field(default_factory=dict)
+    numbers: dict[str, Any] = field(default_factory=dict)
+    same: Mapping[str, str] = field(default_factory=dict)
+
     @classmethod
-    def copied(
-        cls, name: str, array: npt.NDArray[Any], writable: bool = False, initialised: bool = True
-    ) -> Known:
-        """Copy an array to where a kernel finds it, `guarded`."""
-        data = guarded(array)
-        place = data.ctypes.data, data.nbytes, data.itemsize
-        return cls(name, data, *place, False, writable, initialised)
+    def of(
+        cls,
+        arguments: Mapping[str, Any],
+        writable: Sequence[str] = (),
+        unwritten: Sequence[str] = (),
+        same: Mapping[str, str] | None = None,
+    ) -> Memory:
+        """Copy arrays to where kernels find them; `same` names those that are another's memory."""
+        same = same or {}
+        arrays = {
+            name: array
+            for name, array in arguments.items()
+            if isinstance(array, np.ndarray) and name not in same
+        }
+        places, end = [], _HEAD
+        for array in arrays.values():
+            places.append(end)
+            end += -(-array.nbytes // _PAGE) * _PAGE
+        made = cls(Common(end), same=same)
+        for slot, ((name, array), place) in enumerate(zip(arrays.items(), places, strict=True)):
+            flat: npt.NDArray[Any] = np.frombuffer(made.common.data, array.dtype, array.size, place)
+            data = flat.reshape(array.shape)
+            data[...] = array
+            names = {name, *(one for one, other in same.items() if other == name)}
+            made.known[name] = Known(
+                *(name, array.nbytes, _address(slot), data, place),
+                writable=bool(names & {*writable}),
+                initialised=not names & {*unwritten},
+            )
+        made.numbers = {
+            name: value
+            for name, value in arguments.items()
+            if name not in made.known and name not in same
+        }
+        return made
+
+    def array(self, name: str) -> Known | None:
+        """Return the array that an argument is, if it is one."""
+        return self.known.get(self.same.get(name, name))
+
+    def written(self, names: Sequence[str]) -> None:
+        """Let later launches read what these hold."""
+        for name in {self.same.get(name, name) for name in names} & self.known.keys():
+            self.known[name] = replace(self.known[name], initialised=True)
 
 
-def guarded(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a copy that begins at a multiple of `ALIGNMENT`, with `GUARD` bytes on either side."""
-    room = np.empty(array.nbytes + 2 * GUARD + ALIGNMENT, dtype=np.uint8)
-    start = GUARD + -(room.ctypes.data + GUARD) % ALIGNMENT
-    copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
+def _address(slot: int) -> int:
+    # Not at a round distance, so that no round index of 64 bits leads from one into another either.
+    jitter = slot * 0x9E3779B9 % (1 << 16) * _PAGE
+    return _SLOTS + slot * _SLOT_BYTES + _SLOT_BYTES // 4 + jitter
 
 
-_NOTHING = np.empty(0, dtype=np.uint8)
-
-
-@functools.lru_cache(maxsize=128)
-def load(path: Path) -> Library:
-    """Load a library once."""
-    return Library(path)
+@functools.lru_cache(maxsize=256)
+def load(path: Path, program: Path, kernel: str, names: tuple[str, ...]) -> Library:
+    """Load a library once; `names` are those of the kernel's parameters."""
+    return Library(path, program, kernel, names)
 
 
 class Library:
-    """A kernel compiled for the host; `path` is for its debugging information."""
+    """A kernel compiled for the host; `path` is for its debugging information.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lock = threading.Lock()
-        self._library = ctypes.CDLL(str(path))
-        self._library.emulator_trace.restype = ctypes.c_uint64
-        begin, end = ctypes.c_void_p(), ctypes.c_void_p()
-        self._library.emulator_static_shared(ctypes.byref(begin), ctypes.byref(end))
-        self.static_shared = self._static_shared(begin.value or 0, end.value or 0)
+    Raises
+    ------
+    KernelError
+        If it cannot be loaded, as where a function that it calls is defined nowhere.
+    """
 
-    def _static_shared(self, begin: int, end: int) -> list[Known]:
-        found = shared_arrays(self.path)
-        if not found:  # one array of all, where the format does not tell them apart
-            return [Known("shared memory", _NOTHING, begin, end - begin)] if end > begin else []
-        # The first of them begins where the section does.
-        base = begin - min(array.offset for array in found)
-        return [Known(each.name, _NOTHING, base + each.offset, each.size) for each in found]
+    def __init__(self, path: Path, program: Path, kernel: str, names: tuple[str, ...]) -> None:
+        self.path, self.kernel, self._program = path, kernel, program
+        answer, _ = self._send(Memory(Common(_HEAD)), np.zeros((), _LAUNCH), 60.0)
+        if answer["problem"]:
+            raise KernelError(kernel, *_not_loaded(answer))
+        self.parameters = signature.parameters(answer["text"].decode(), names)
+        start = int(answer["code"])
+        self._code = start, start + function_size(path, start)
+        self.variables = [
+            Known(
+                *(each.name, each.size, each.offset),
+                space=each.space,
+                writable=each.space is not Space.CONSTANT,
+                initialised=each.space is not Space.SHARED,
+            )
+            for each in variables(path)
+        ]
+        shared = sum(-(-each.size // 16) * 16 for each in self.variables if each.shared)
+        if shared > STATIC_SHARED_BYTES:
+            what = f"it has {shared:,} bytes of static shared memory"
+            right = f"at most {STATIC_SHARED_BYTES:,}; more only as dynamic shared memory"
+            raise KernelError(kernel, what, right)
+        self._static_shared = shared
 
     def run(
         self,
-        launch: LaunchConfig,
-        arguments: Sequence[Known | np.generic],
+        launch: Any,
+        names: Sequence[str],
+        memory: Memory,
         *,
         seed: int = 0,
         first_block: int = 0,
         n_blocks: int | None = None,
         traced: bool = False,
         checked: bool = True,
-    ) -> tuple[str, Any, list[Known]]:
+        timeout: float = 60.0,
+    ) -> tuple[Any, list[Known], str]:
         """Run blocks of a launch, counted with x fastest; all of them if `n_blocks` is not given.
 
-        `EmulatorExecutor` says what `seed` and `checked` are. With `traced`, every access is
-        recorded for `trace`.
+        `launch` has `grid`, `block` and `dynamic_shared_bytes`; `names` are those of the arguments
+        in `memory`, in the order of the parameters. `EmulatorExecutor` says what `seed`, `checked`
+        and `timeout` are. With `traced`, every access is recorded for `trace`.
 
         Returns
         -------
-        str
-            What went wrong; empty if nothing did.
         structured scalar
-            More of it: `EmulatorError` in runtime.h.
+            What came of it: `EmulatorAnswer` in runtime.h.
         list of Known
-            The arrays that its `array` and the trace count, dynamic shared memory last.
+            The arrays that its `array` and the trace count.
+        str
+            What the kernel has printed.
         """
-        known = [argument for argument in arguments if isinstance(argument, Known)]
-        known += self.static_shared
-        dynamic = np.empty(launch.dynamic_shared_bytes, dtype=np.uint8)
-        if dynamic.size:
-            dynamic = guarded(dynamic)
-            place = dynamic.ctypes.data, dynamic.nbytes
-            known.append(Known("dynamic shared memory", dynamic, *place))
-        about = [(k.address, k.size, k.shared, k.writable, k.initialised) for k in known]
-        arrays = np.array(about, dtype=_ARRAY)
-        # The kernel finds each argument in a cell of its own.
-        cells = [np.array([a.address if isinstance(a, Known) else a]) for a in arguments]
-        pointers = np.array([cell.ctypes.data for cell in cells], dtype=np.uint64)
+        launch = Launch(launch.grid, launch.block, launch.dynamic_shared_bytes)
+        launch.check(self.kernel)
+        dynamic = launch.dynamic_shared_bytes
+        if dynamic + self._static_shared > SHARED_BYTES:
+            what = f"{dynamic:,} bytes beside {self._static_shared:,} static ones"
+            raise ArgumentError("shared_bytes", what, f"at most {SHARED_BYTES:,} together")
+        known = [*memory.known.values(), *self.variables]
+        if dynamic:
+            about = "dynamic shared memory", dynamic, _DYNAMIC
+            known.append(Known(*about, space=Space.DYNAMIC))
+        values = self._values(names, memory)
+        arrays = np.array(
+            [(k.address, k.size, k.place, k.space, k.writable, k.initialised) for k in known],
+            dtype=_ARRAY,
+        )
+        where = _REQUEST.itemsize
+        head = np.frombuffer(memory.common.data, np.uint8, _HEAD)
+        cells = where + arrays.nbytes
+        starts = cells + 8 * len(values) + np.cumsum([0, *(-(-len(v) // 16) * 16 for v in values)])
+        starts = -(-starts // 16) * 16
+        if starts[-1] > _HEAD:
+            raise KernelError(self.kernel, f"{len(known)} arrays are too many", "fewer")
+        head[where : where + arrays.nbytes] = arrays.view(np.uint8)
+        head[cells : cells + 8 * len(values)] = starts[:-1].astype(np.uint64).view(np.uint8)
+        for start, value in zip(starts, values, strict=False):
+            head[start : start + len(value)] = np.frombuffer(value, np.uint8)
         total = launch.grid[0] * launch.grid[1] * launch.grid[2]
         n_blocks = total - first_block if n_blocks is None else n_blocks
-        places = arrays.ctypes.data, pointers.ctypes.data, dynamic.ctypes.data
-        size = launch.dynamic_shared_bytes, len(known)
-        which = seed, first_block, n_blocks, traced, checked
-        request = np.array((launch.grid, launch.block, *size, *places, *which), dtype=_LAUNCH)
-        error = np.zeros((), dtype=_ERROR)
-        with self._lock:  # the runtime inside a library serves one launch at a time
-            self._library.emulator_run(request.ctypes, error.ctypes)
-        problem = ctypes.string_at(int(error["problem"])).decode() if error["problem"] else ""
-        return problem, error[()], known
+        size = dynamic, len(known), len(values), traced, checked, first_block, n_blocks
+        places = seed, where, cells, self._code, timeout
+        request = np.array((launch.grid, launch.block, *size, *places), dtype=_LAUNCH)
+        answer, printed = self._send(memory, request, timeout)
+        return answer, known, printed
 
-    def trace(self) -> npt.NDArray[np.void]:
-        """Return the records of the last traced run, dtype `RECORD`, in the order of the steps."""
-        records = ctypes.c_void_p()
-        count = self._library.emulator_trace(ctypes.byref(records))
+    def _values(self, names: Sequence[str], memory: Memory) -> list[bytes]:
+        """Return what each parameter gets, after checking that it is what the kernel takes."""
+        signature.check_count(self.parameters, names, self.kernel)
+        values = []
+        for parameter, name in zip(self.parameters, names, strict=True):
+            array = memory.array(name)
+            if array is not None:
+                parameter.check_array(array.data)
+                values.append(np.uint64(array.address).tobytes())
+            else:
+                values.append(parameter.number(memory.numbers[name]))
+        return values
+
+    def _send(self, memory: Memory, launch: Any, timeout: float) -> tuple[Any, str]:
+        common = memory.common
+        request = np.frombuffer(common.data, _REQUEST, 1)
+        answer = request["answer"]
+        answer[...] = np.zeros((), _ANSWER)
+        answer["records"] = common.size
+        request["launch"] = launch
+        with worker(self._program) as process:
+            status, printed = process.launch(self.path, common, timeout)
+        found = answer[0].copy()
+        if status is None:
+            found["problem"] = b"too long"
+        elif not found["finished"]:
+            found["problem"], found["text"] = b"died", str(status).encode()
+        return found, printed
+
+    def trace(self, memory: Memory, answer: Any) -> npt.NDArray[np.void]:
+        """Return the records of a traced run, dtype `RECORD`, in the order of the steps."""
+        count = int(answer["n_records"])
         if not count:
             return np.empty(0, dtype=RECORD)
-        memory = (ctypes.c_char * (count * RECORD.itemsize)).from_address(records.value or 0)
-        return np.frombuffer(memory, dtype=RECORD).copy()
+        return np.frombuffer(memory.common.behind(count * RECORD.itemsize), dtype=RECORD)
+
+
+def _not_loaded(answer: Any) -> tuple[str, str]:
+    """Say why a library could not be loaded: mostly a function that is declared and not defined."""
+    text = answer["text"].decode("utf-8", "replace")
+    missing = text.partition("undefined symbol: ")[2]
+    if missing:
+        name = plain(missing)
+        return f"it calls {name}, which is declared and defined nowhere", f"define {name}"
+    return f"it cannot be loaded: {text or answer['problem'].decode()}", ""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import bisect
+import enum
 import functools
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
-
-_SECTION = "emulator_shared"
+from typing import Any, NamedTuple
 
 
 class Line(NamedTuple):
@@ -45,11 +44,13 @@ def _elf_lines(library: Path) -> tuple[list[int], list[Line | None]]:
         for program in filter(None, programs):
             names = program["file_entry"]
             base = 0 if program["version"] >= 5 else 1
+            last = 0  # code that the compiler gives no line belongs to the line before
             for state in (entry.state for entry in program.get_entries() if entry.state):
                 line = None
                 if not state.end_sequence:
                     name = names[state.file - base].name.decode("utf-8", "replace")
-                    line = Line(Path(name).name, state.line)
+                    last = state.line or last
+                    line = Line(Path(name).name, last)
                 found.append((state.address, line))
     found.sort(key=lambda row: row[0])
     return [start for start, _ in found], [line for _, line in found]
@@ -63,37 +64,79 @@ def _ask_atos(library: Path, offset: int) -> Line | None:
     return Line(found[1], int(found[2])) if found else None
 
 
-class SharedArray(NamedTuple):
-    """A `__shared__` array: its name, where it lies in the library, its bytes."""
+class Space(enum.IntEnum):
+    """What kind of memory an array is in; `EmulatorSpace` in runtime.h."""
+
+    ARGUMENT, SHARED, DEVICE_VARIABLE, CONSTANT, DYNAMIC = range(5)
+
+
+class Variable(NamedTuple):
+    """A variable of the kernel's own: its name, where it lies in the library, its bytes."""
 
     name: str
     offset: int
     size: int
+    space: Space
 
 
-@functools.lru_cache(maxsize=64)
-def shared_arrays(library: Path) -> tuple[SharedArray, ...]:
-    """Return the static shared arrays of a kernel; none where the format does not tell sizes."""
+@functools.lru_cache(maxsize=256)
+def variables(library: Path) -> tuple[Variable, ...]:
+    """Return the shared, device and constant variables of a kernel; none of other formats than ELF.
+
+    Functions' own variables are shared, protected ones constant, and what is left the device's; so
+    cuda_on_host.h declares them.
+    """
+    found = []
+    for symbol, flags in _symbols(library):
+        size, name = symbol["st_size"], symbol.name
+        if symbol["st_info"]["type"] != "STT_OBJECT" or not size or not flags & _WRITE:
+            continue
+        if name.startswith(("_ZGV", "_ZTV", "__", "_DYNAMIC", "completed.")):  # the compiler's
+            continue
+        constant = symbol["st_other"]["visibility"] == "STV_PROTECTED"
+        local = name.startswith(("_ZZ", "_ZZN"))
+        space = Space.CONSTANT if constant else Space.SHARED if local else Space.DEVICE_VARIABLE
+        found.append(Variable(plain(name), symbol["st_value"], size, space))
+    return tuple(found)
+
+
+def function_size(library: Path, offset: int) -> int:
+    """Return the bytes of the function that begins at an offset in the library; 0 if unknown."""
+    for symbol, _ in _symbols(library):
+        if symbol["st_value"] == offset and symbol["st_info"]["type"] == "STT_FUNC":
+            return int(symbol["st_size"])
+    return 0
+
+
+#: The flag of a section that a program may write to.
+_WRITE = 1
+
+
+@functools.lru_cache(maxsize=4)
+def _symbols(library: Path) -> list[tuple[Any, int]]:
+    """Return what is defined in a library, each with the flags of its section."""
     if sys.platform == "darwin":
-        return ()
+        return []
     from elftools.elf.elffile import ELFFile
     from elftools.elf.sections import SymbolTableSection
 
     with library.open("rb") as file:
         elf = ELFFile(file)
-        section = elf.get_section_index(_SECTION)
         table = elf.get_section_by_name(".symtab")
-        if not section or not isinstance(table, SymbolTableSection):
-            return ()
-        return tuple(
-            SharedArray(_plain(symbol.name), symbol["st_value"], symbol["st_size"])
+        if not isinstance(table, SymbolTableSection):
+            return []
+        flags = [section["sh_flags"] for section in elf.iter_sections()]
+        return [
+            (symbol, flags[symbol["st_shndx"]])
             for symbol in table.iter_symbols()
-            if symbol["st_shndx"] == section and symbol["st_size"]
-        )
+            if isinstance(symbol["st_shndx"], int)
+        ]
 
 
-def _plain(mangled: str) -> str:
-    """Take a variable's own name out of a mangled local one: `_ZZ9accel_gcnE7partial`."""
-    local, anywhere = r"_ZZ.*E(\d+)(\w+?)(_\d+)?", r"_ZL?(\d+)(\w+)"
-    found = re.fullmatch(local, mangled) or re.fullmatch(anywhere, mangled)
-    return found[2][: int(found[1])] if found else mangled
+def plain(mangled: str) -> str:
+    """Take a name's own part out of a mangled one: `partial` of `_ZZ9accel_gcnE7partial`."""
+    patterns = r"_ZZ.*E(\d+)(\w+?)(_\d+)?", r"_ZL?(\d+)(\w+)", r"_ZN.*?(\d+)([a-zA-Z_]\w*)E\w*"
+    for pattern in patterns:
+        if found := re.fullmatch(pattern, mangled):
+            return found[2][: int(found[1])]
+    return mangled

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pandas as pd
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.executors.base import kernels_of
 from accelviz.executors.emulator.executor import EmulatorExecutor
-from accelviz.executors.emulator.library import RECORD
+from accelviz.executors.emulator.library import RECORD, Known
 from accelviz.executors.emulator.problems import KINDS
 from accelviz.executors.emulator.symbols import Line, line_of
 from accelviz.plans import Plan
@@ -73,17 +74,18 @@ def trace(
     memory = ready.memory(ready.placed(operands), ready.outputs())
     parts = []
     for number in blocks:
-        ready.launch(0, memory, first_block=int(number), n_blocks=1, traced=True)
-        parts.append(_table(ready.libraries[0].trace(), ready))
+        known, answer = ready.launch(0, memory, first_block=int(number), n_blocks=1, traced=True)
+        records = ready.libraries[0].trace(memory, answer)
+        parts.append(_table(records, ready.libraries[0].path, known))
     if not parts:
-        return _table(np.empty(0, dtype=RECORD), ready)
+        return _table(np.empty(0, dtype=RECORD), ready.libraries[0].path, [])
     return pd.concat(parts, ignore_index=True)
 
 
-def _table(records: npt.NDArray[Any], ready: Any) -> pd.DataFrame:
+def _table(records: npt.NDArray[Any], library: Path, known: Sequence[Known]) -> pd.DataFrame:
     codes, code_of = np.unique(records["code"], return_inverse=True)
-    places = [line_of(ready.libraries[0].path, int(code)) or Line("", 0) for code in codes]
-    which, known = records["array"], ready.known
+    places = [line_of(library, int(code)) or Line("", 0) for code in codes]
+    which = records["array"]
     sizes = np.array([each.itemsize for each in known], dtype=int)[which]
     sizes = np.where(sizes > 0, sizes, records["bytes"])
     shared = np.array([each.shared for each in known], dtype=bool)[which]

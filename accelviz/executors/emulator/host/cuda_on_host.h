@@ -16,49 +16,64 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__ static const
+// The debugging information tells memory apart: function's own variables are shared, protected ones
+// constant, all others the device's.
+#define __constant__ __attribute__((visibility("protected")))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
-#ifdef __APPLE__
-#define __shared__ static __attribute__((used, section("__DATA,emulator_shared"), aligned(16)))
-#else
-#define __shared__ static __attribute__((used, section("emulator_shared"), aligned(16)))
-#endif
+#define __shared__ static __attribute__((used, aligned(16)))
 
 // Two calls in two branches stay two calls: at a barrier it matters which one a thread is at.
 #ifdef __clang__
 #define EMULATOR_UNCOVERED __attribute__((no_sanitize("coverage")))
 #define EMULATOR_BARRIER __attribute__((noinline, nomerge)) EMULATOR_UNCOVERED
+#define EMULATOR_APART nomerge,
 #else
+#define EMULATOR_APART
 #define EMULATOR_UNCOVERED __attribute__((no_sanitize_coverage))
 #define EMULATOR_BARRIER __attribute__((noinline)) EMULATOR_UNCOVERED
 #endif
 
 // Functions that stand for one instruction: they report their access themselves, with the address
 // of the code that called them.
-#define EMULATOR_INSTRUCTION __attribute__((noinline, no_sanitize("thread"))) EMULATOR_UNCOVERED
+#define EMULATOR_INSTRUCTION \
+    __attribute__((EMULATOR_APART noinline, no_sanitize("thread"))) EMULATOR_UNCOVERED
 #define EMULATOR_HERE __builtin_return_address(0)
 
 namespace emulator {
 
-enum Kind : std::int32_t { LOAD, STORE, ATOMIC };
+// COMPARE is an atomic that says what it expects to find, as atomicCAS does.
+enum Kind : std::int32_t { LOAD, STORE, ATOMIC, VOLATILE_LOAD, VOLATILE_STORE, COMPARE };
 enum Scope : std::int32_t { BLOCK, DEVICE };
 
 // Checks and traces an access of the running thread before it happens.
 void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *code);
 
-// Waits until every lane of `mask` has come here, then gives the value that lane `source` brought;
-// with `source` < 0, the calling lane's own. `votes` gets the lanes whose `vote` was true.
+// What `source` of `exchange` has added if the lane may be one outside the mask, which on a GPU gives
+// a number without meaning: here this one, which is NaN if it is a float.
+constexpr int anywhere = 256;
+constexpr std::uint64_t undefined_value = 0x7fffffff7fffffff;
+
+// Waits until every lane of `mask` has come here or has left the kernel, then gives the value that
+// lane `source` brought; with `source` < 0, the calling lane's own. `votes` gets the lanes whose
+// `vote` was true.
 std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bool vote, unsigned *votes,
                        void *code);
 
-// `exchange` as __syncwarp, which also orders memory inside the warp.
+// `exchange` as __syncwarp, which also orders the memory of these lanes.
 void sync_warp(unsigned mask, void *code);
 void sync_threads(void *code);
-void *dynamic_shared();
-[[noreturn]] void trap(void *code);
+void fence(Scope scope);
+unsigned count_threads(bool vote, void *code);  // of the block, after a barrier
+// The lanes of the warp that wait here once none of its lanes can go on.
+unsigned active_lanes(void *code);
+// Ends the launch; `problem` is a key of problems.py, which may have ": " and more after it.
+[[noreturn]] void stop(const char *problem, void *code);
+// memmove and memset with every word of theirs checked.
+void *moved(void *to, const void *from, std::size_t bytes, void *code);
+void *filled(void *to, int byte, std::size_t bytes, void *code);
 unsigned lane();
 
 // T where it should not be deduced.
@@ -80,23 +95,18 @@ EMULATOR_INSTRUCTION inline T narrowed(std::uint64_t from) {
     return to;
 }
 
-template <typename... P, std::size_t... I>
-EMULATOR_INSTRUCTION inline void call(void (*kernel)(P...), void **arguments, std::index_sequence<I...>) {
-    kernel(*static_cast<std::remove_reference_t<P> *>(arguments[I])...);
-}
-
-template <typename... P>
-EMULATOR_INSTRUCTION inline void call(void (*kernel)(P...), void **arguments) {
-    call(kernel, arguments, std::index_sequence_for<P...>{});
-}
-
 }  // namespace emulator
 
 struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
+// Constant for a thread as long as it runs, so that the compiler may keep them.
+#ifdef EMULATOR_RUNTIME
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
+#else
+extern const dim3 threadIdx, blockIdx, blockDim, gridDim;
+#endif
 constexpr int warpSize = 32;
 
 // Vectors move as one access, as they do on a GPU.
@@ -180,7 +190,7 @@ EMULATOR_ATOMIC(atomicOr, old | value)
 template <typename T>
 EMULATOR_INSTRUCTION T atomicCAS(T *address, emulator::as_is<T> expected,
                                  emulator::as_is<T> value) {
-    emulator::access(address, sizeof(T), emulator::ATOMIC, emulator::DEVICE, EMULATOR_HERE);
+    emulator::access(address, sizeof(T), emulator::COMPARE, emulator::DEVICE, EMULATOR_HERE);
     const T old = *address;
     if (old == expected) *address = value;
     return old;
@@ -188,9 +198,10 @@ EMULATOR_INSTRUCTION T atomicCAS(T *address, emulator::as_is<T> expected,
 
 EMULATOR_BARRIER inline void __syncthreads() { emulator::sync_threads(EMULATOR_HERE); }
 EMULATOR_BARRIER inline void __syncwarp(unsigned m = ~0u) { emulator::sync_warp(m, EMULATOR_HERE); }
-inline void __threadfence() {}
-inline void __threadfence_block() {}
-[[noreturn]] EMULATOR_BARRIER inline void __trap() { emulator::trap(EMULATOR_HERE); }
+inline void __threadfence() { emulator::fence(emulator::DEVICE); }
+inline void __threadfence_system() { emulator::fence(emulator::DEVICE); }
+inline void __threadfence_block() { emulator::fence(emulator::BLOCK); }
+[[noreturn]] EMULATOR_BARRIER inline void __trap() { emulator::stop("trapped", EMULATOR_HERE); }
 
 namespace emulator {
 
@@ -216,17 +227,20 @@ EMULATOR_INSTRUCTION T __shfl_sync(unsigned mask, T value, int source, int width
 template <typename T>
 EMULATOR_INSTRUCTION T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
     const int lane = emulator::lane(), from = lane - int(delta);
-    return emulator::shuffle(mask, value, from, from < (lane & ~(width - 1)), EMULATOR_HERE);
+    return emulator::shuffle(mask, value, from | emulator::anywhere, from < (lane & ~(width - 1)),
+                             EMULATOR_HERE);
 }
 template <typename T>
 EMULATOR_INSTRUCTION T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
     const int lane = emulator::lane(), from = lane + int(delta);
-    return emulator::shuffle(mask, value, from, from > (lane | (width - 1)), EMULATOR_HERE);
+    return emulator::shuffle(mask, value, from | emulator::anywhere, from > (lane | (width - 1)),
+                             EMULATOR_HERE);
 }
 template <typename T>
 EMULATOR_INSTRUCTION T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32) {
     const int lane = emulator::lane(), from = lane ^ lane_mask;
-    return emulator::shuffle(mask, value, from, from > (lane | (width - 1)), EMULATOR_HERE);
+    return emulator::shuffle(mask, value, from | emulator::anywhere, from > (lane | (width - 1)),
+                             EMULATOR_HERE);
 }
 EMULATOR_BARRIER inline unsigned __ballot_sync(unsigned mask, int predicate) {
     return emulator::ballot(mask, predicate != 0, EMULATOR_HERE);
@@ -244,6 +258,8 @@ inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(unsigned(x)); }
 inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline int __float_as_int(float x) { return emulator::bits<int>(x); }
+inline long long __double_as_longlong(double x) { return emulator::bits<long long>(x); }
+inline double __longlong_as_double(long long x) { return emulator::bits<double>(x); }
 inline float __int_as_float(int x) { return emulator::bits<float>(x); }
 
 template <typename T>
@@ -255,9 +271,27 @@ constexpr T max(T a, T b) {
     return a < b ? b : a;
 }
 
-// Memory whose size the launch decides; `extern __shared__ T name[]` on a GPU.
-#define DYNAMIC_SHARED(T, NAME) T *NAME = static_cast<T *>(emulator::dynamic_shared())
+EMULATOR_BARRIER inline void *emulator_memcpy(void *to, const void *from, std::size_t bytes) {
+    return emulator::moved(to, from, bytes, EMULATOR_HERE);
+}
+EMULATOR_BARRIER inline void *emulator_memset(void *to, int byte, std::size_t bytes) {
+    return emulator::filled(to, byte, bytes, EMULATOR_HERE);
+}
+namespace std {
+using ::emulator_memcpy;
+using ::emulator_memset;
+}  // namespace std
 
-// Lets the runtime start a kernel of any signature.
-#define EMULATED_KERNEL(NAME) \
-    extern "C" void emulator_entry(void **arguments) { emulator::call(&NAME, arguments); }
+// Memory whose size the launch decides, which lies where nothing else does; `extern __shared__ T
+// name[]` on a GPU, and so it is translated.
+#define EMULATOR_DYNAMIC_SHARED 0x0f8000000000ull
+#define DYNAMIC_SHARED(T, NAME) T *const NAME = reinterpret_cast<T *>(EMULATOR_DYNAMIC_SHARED)
+
+#include "entry.h"
+
+// Last, as these are words of the headers above.
+#ifndef EMULATOR_RUNTIME
+#define memcpy emulator_memcpy
+#define memmove emulator_memcpy
+#define memset emulator_memset
+#endif

@@ -43,12 +43,13 @@ constexpr std::size_t return_word = 11, frame_words = 20;
 
 class Fiber {
    public:
-    static constexpr std::size_t stack_bytes = 256 * 1024;
+    // A thread of a GPU has at most 512 KB of local memory; code for the host needs more for the same.
+    static constexpr std::size_t stack_bytes = 1024 * 1024, guard_bytes = 64 * 1024;
 
     Fiber() {
         void *memory = mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (memory == MAP_FAILED) std::abort();
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED || mprotect(memory, guard_bytes, PROT_NONE)) std::abort();
         stack_ = static_cast<char *>(memory);
     }
     ~Fiber() { munmap(stack_, stack_bytes); }
@@ -64,6 +65,10 @@ class Fiber {
     }
     bool owns(const void *address) const {
         return address >= stack_ && address < stack_ + stack_bytes;
+    }
+    // Whether it is where a stack that has run over ends.
+    bool guards(const void *address) const {
+        return address >= stack_ - guard_bytes && address < stack_ + guard_bytes;
     }
     void enter() { emulator_switch(&outside_, place_); }
     void leave() { emulator_switch(&place_, outside_); }

@@ -1,75 +1,143 @@
-// What the emulator knows of each word that a kernel may write: who wrote it last, who read it.
+// What the emulator knows of memory: which array an address is in, and who touched it, by byte.
 #pragma once
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "runtime.h"
 
 namespace emulator {
 
-// When an access happened. Barriers of the block and of the warp count up; two accesses are ordered
-// if a barrier that both threads passed lies between them.
-struct Moment {
-    std::uint32_t thread = 0;  // of the whole launch, from 1; 0: nobody
-    std::uint32_t block_epoch = 0;
-    std::uint32_t warp_epoch = 0;
-    std::uint32_t code = 0;
+// Accesses of lanes of a warp, of one kind, to some bytes of a word, at one time on the warp's clock.
+struct Entry {
+    std::uint32_t block;
+    std::uint32_t epoch;  // how often the block had passed a barrier
+    std::uint32_t clock;
+    std::uint32_t lanes;
+    std::uint32_t code;
+    std::uint8_t warp, kind, bytes;
+    std::uint8_t scope;
 };
 
-struct Word {
-    Moment write;
-    Moment reads[2];  // of different warps where there were any
-    std::uint32_t block = ~0u;
+// A word of four bytes: which of them are written, and the accesses that later ones could race with.
+class Cell {
+   public:
+    std::uint32_t block = 0;   // of shared memory: whose it is, plus one
     std::uint8_t written = 0;  // a bit for each byte
-    std::uint8_t atomic = 0;   // the last write: 0 plain, 1 atomic, 2 atomics of several threads
-    bool block_scope = false;  // an atomic that is one for its own block only
+    // Who had the last atomic, thread of the launch from 1, and after how many barriers of its block.
+    std::uint32_t counter = 0, epoch = 0;
+
+    Entry *begin() { return capacity_ ? heap_ : first_; }
+    Entry *end() { return begin() + count_; }
+    void clear() { count_ = 0; }
+    Entry *remove(Entry *entry) {
+        *entry = begin()[--count_];
+        return entry;
+    }
+    void add(const Entry &entry) {
+        const std::uint16_t room = capacity_ ? capacity_ : 2;
+        if (count_ == room) {
+            auto *more = static_cast<Entry *>(std::malloc(2 * room * sizeof(Entry)));
+            if (!more) std::abort();
+            std::memcpy(more, begin(), count_ * sizeof(Entry));
+            if (capacity_) std::free(heap_);
+            heap_ = more;
+            capacity_ = 2 * room;
+        }
+        begin()[count_++] = entry;
+    }
+    std::uint16_t size() const { return count_; }
+
+   private:
+    std::uint16_t count_ = 0, capacity_ = 0;  // no capacity: the first two are here
+    Entry *heap_ = nullptr;
+    Entry first_[2];
 };
 
 class Memory {
    public:
-    Memory(const EmulatorLaunch &launch) : launch_(launch), words_(launch.n_arrays) {
-        for (int i = 0; i < launch.n_arrays; ++i) {
-            const EmulatorArray &array = launch.arrays[i];
-            if (array.writable) words_[i].resize(array.bytes / 4 + 1);
+    // `library` is where the kernel's library begins.
+    Memory(const EmulatorArray *arrays, std::uint32_t count, std::uint64_t library)
+        : arrays_(arrays, arrays + count), cells_(count) {
+        for (std::uint32_t i = 0; i < count; ++i) {
+            EmulatorArray &array = arrays_[i];
+            if (array.space == ARGUMENT) {
+                n_slots_ = i + 1;
+            } else {
+                if (array.space != DYNAMIC) array.address += library;
+                others_.push_back(i);
+            }
+            if (!array.writable) continue;
+            // Zero pages, which are all that the constructor of a cell would make.
+            const std::size_t bytes = (array.bytes / 4 + 1) * sizeof(Cell);
+            void *cells = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            if (cells == MAP_FAILED) std::abort();
+#ifdef MADV_HUGEPAGE
+            if (bytes >= 1 << 22) madvise(cells, bytes, MADV_HUGEPAGE);
+#endif
+            cells_[i] = static_cast<Cell *>(cells);
         }
+        std::sort(others_.begin(), others_.end(),
+                  [&](int a, int b) { return arrays_[a].address < arrays_[b].address; });
     }
 
     // Index of the array that holds an address, or -1.
-    int find(const char *address) {
-        if (inside(last_, address)) return last_;
-        for (int i = 0; i < launch_.n_arrays; ++i) {
-            if (inside(i, address)) return last_ = i;
+    int find(std::uint64_t address) const {
+        const std::uint64_t slot = (address - slots_begin) >> slot_bits;
+        if (slot < n_slots_) return address - arrays_[slot].address < arrays_[slot].bytes ? slot : -1;
+        const int other = before(address);
+        return other >= 0 && address - arrays_[other].address < arrays_[other].bytes ? other : -1;
+    }
+
+    // Index of the array that a wrong address was most likely meant for, or -1.
+    int nearest(std::uint64_t address) const {
+        const std::uint64_t slot = (address - slots_begin) >> slot_bits;
+        if (slot < n_slots_) return slot;
+        constexpr std::uint64_t far = 1 << 20;
+        const int other = before(address);
+        if (other >= 0 && address - arrays_[other].address < arrays_[other].bytes + far) return other;
+        for (int i : others_) {
+            if (arrays_[i].address > address && arrays_[i].address - address < far) return i;
         }
         return -1;
     }
 
-    // Index of the array that begins or ends nearest to an address, or -1.
-    int nearest(const char *address) const {
-        int best = -1;
-        for (int i = 0; i < launch_.n_arrays; ++i) {
-            if (best < 0 || distance(i, address) < distance(best, address)) best = i;
+    // Whether it lies among the kernel's own variables.
+    bool among_variables(std::uint64_t address) const {
+        int last = -1;
+        for (int i : others_) last = arrays_[i].space == DYNAMIC ? last : i;
+        for (int i : others_) {
+            if (arrays_[i].space == DYNAMIC) continue;
+            return last >= 0 && address >= arrays_[i].address &&
+                   address < arrays_[last].address + arrays_[last].bytes + 64;
         }
-        return best;
+        return false;
     }
 
-    const EmulatorArray &array(int i) const { return launch_.arrays[i]; }
-    Word &word(int i, std::uint64_t offset) { return words_[i][offset / 4]; }
+    const EmulatorArray &array(int i) const { return arrays_[i]; }
+    Cell &cell(int i, std::uint64_t offset) { return cells_[i][offset / 4]; }
 
    private:
-    std::int64_t distance(int i, const char *address) const {
-        const char *begin = launch_.arrays[i].data, *end = begin + launch_.arrays[i].bytes;
-        return begin > address ? begin - address : address - end;
-    }
-    bool inside(int i, const char *address) const {
-        if (i >= launch_.n_arrays) return false;
-        const EmulatorArray &array = launch_.arrays[i];
-        return address >= array.data && address < array.data + array.bytes;
+    // The last of those outside of slots that begins at or before an address, or -1.
+    int before(std::uint64_t address) const {
+        int found = -1;
+        for (int i : others_) {
+            if (arrays_[i].address > address) break;
+            found = i;
+        }
+        return found;
     }
 
-    const EmulatorLaunch &launch_;
-    std::vector<std::vector<Word>> words_;
-    int last_ = 0;
+    std::vector<EmulatorArray> arrays_;
+    std::vector<Cell *> cells_;
+    std::vector<int> others_;
+    std::uint64_t n_slots_ = 0;
 };
 
 }  // namespace emulator

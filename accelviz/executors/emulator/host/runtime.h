@@ -1,16 +1,26 @@
-// What the Python side and the runtime agree on. Plain C, read through ctypes.
+// What the Python side and the process that runs kernels agree on: the beginning of the memory that
+// both have mapped. `_structure` in library.py has the same members.
 #pragma once
 
 #include <cstdint>
 
 extern "C" {
 
-// An array that the kernel may touch.
+enum EmulatorSpace : std::int32_t {
+    ARGUMENT,
+    SHARED,  // one a block, with no content when a block begins
+    DEVICE_VARIABLE,
+    CONSTANT,
+    DYNAMIC,  // shared memory whose size the launch decides
+};
+
+// Memory that the kernel may touch. Each argument lies in a slot of its own, number by number.
 struct EmulatorArray {
-    char *data;
+    std::uint64_t address;  // of a variable: its offset in the library
     std::uint64_t bytes;
-    std::int32_t shared;       // one a block, with no content when a block begins
-    std::int32_t writable;     // shared ones are
+    std::uint64_t place;  // of an argument: the offset of its content in the common memory
+    EmulatorSpace space;
+    std::int32_t writable;
     std::int32_t initialised;  // whether all of it was written before the launch
 };
 
@@ -18,21 +28,32 @@ struct EmulatorLaunch {
     std::uint32_t grid[3];
     std::uint32_t block[3];
     std::uint32_t dynamic_shared_bytes;
-    std::int32_t n_arrays;
-    EmulatorArray *arrays;
-    void **arguments;
-    void *dynamic_shared;
-    std::uint64_t seed;         // 0: threads, warps and blocks in order
-    std::uint32_t first_block;  // linear numbers of the blocks to run: first, and how many
-    std::uint32_t n_blocks;
+    std::uint32_t n_arrays, n_arguments;
     std::int32_t traced;
     std::int32_t checked;  // whether accesses that report themselves are looked at
+    std::uint32_t first_block, n_blocks;  // linear numbers of the blocks to run
+    std::uint64_t seed;                   // 0: threads, warps and blocks in order
+    std::uint64_t arrays;                 // offset of `n_arrays` EmulatorArray
+    std::uint64_t arguments;              // offset of `n_arguments` offsets of the values
+    std::uint64_t kernel[2];              // where its code begins and ends in the library
+    double seconds;                       // it may take
 };
 
-// What went wrong; Python makes a sentence of it.
-struct EmulatorError {
-    const char *problem;  // null: nothing
-    std::uint64_t code;   // offset of the instruction in the library
+// Threads that were together at an instruction, and at two places in the library. Python knows
+// whether the two are on one line.
+struct EmulatorNote {
+    std::uint64_t code, other_code;
+    std::uint32_t block[3];
+    std::uint32_t thread[3];
+    std::uint32_t other_thread[3];
+    std::int32_t warp;  // whether lanes of a warp were, and not threads of the block
+};
+
+// What came of it; Python makes a sentence of it.
+struct EmulatorAnswer {
+    char problem[32];  // empty: nothing
+    char text[1024];   // the loader's, the signature, or what the kernel itself says
+    std::uint64_t code;  // offset of the instruction after the one in question
     std::uint64_t other_code;
     std::uint32_t block[3];
     std::uint32_t thread[3];
@@ -41,8 +62,12 @@ struct EmulatorError {
     std::int32_t array;  // the array it is in or nearest to, -1 if there is none
     std::int32_t bytes;
     std::int32_t kind;    // of the access: 0 load, 1 store, 2 atomic
+    std::int32_t finished;  // whether the process got as far as this
     std::int64_t offset;  // in bytes from the array's beginning
     std::uint32_t waiting, left;  // threads that wait, and that have left the kernel
+    std::uint64_t records, n_records;  // offset of the trace behind all else
+    std::uint32_t n_notes, in_kernel;
+    EmulatorNote notes[16];
 };
 
 // One lane's part in one step of a warp.
@@ -58,9 +83,16 @@ struct EmulatorRecord {
     std::uint64_t offset;
 };
 
-#define EMULATOR_API __attribute__((visibility("default")))
-EMULATOR_API void emulator_run(const EmulatorLaunch *launch, EmulatorError *error);
-EMULATOR_API std::uint64_t emulator_trace(const EmulatorRecord **records);
-// Where the kernel's static shared memory lies; both null where it has none.
-EMULATOR_API void emulator_static_shared(char **begin, char **end);
+struct EmulatorRequest {
+    EmulatorLaunch launch;
+    EmulatorAnswer answer;
+};
 }
+
+namespace emulator {
+
+// Arguments lie far apart, so that no wrong 32-bit index leads from one into another, in a part of
+// the address space that nothing else is in.
+constexpr std::uint64_t slots_begin = 1ull << 44, slot_bits = 38;
+
+}  // namespace emulator

@@ -1,0 +1,88 @@
+// How the runtime calls a kernel, and what Python is told of its parameters: from their types.
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <type_traits>
+#include <utility>
+
+namespace emulator {
+
+// What an array of T consists of, in NumPy's letters; of vectors, their components.
+template <typename T, typename = void>
+struct Element {
+    static constexpr char kind = std::is_void_v<T> ? 'v' : 's';
+    static constexpr std::size_t bytes() {
+        if constexpr (std::is_void_v<T> || std::is_function_v<T>) return 1;
+        else return sizeof(T);
+    }
+};
+template <typename T>
+struct Element<T, std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>>> {
+    static constexpr char kind = std::is_same_v<T, bool>      ? 'b'
+                                 : std::is_floating_point_v<T> ? 'f'
+                                 : std::is_signed_v<T>         ? 'i'
+                                                               : 'u';
+    static constexpr std::size_t bytes() { return sizeof(T); }
+};
+template <typename T>
+struct Element<T, std::enable_if_t<std::is_class_v<T>, std::void_t<decltype(std::declval<T>().x)>>>
+    : Element<decltype(std::declval<T>().x)> {};
+template <typename T>
+struct Element<T *> {
+    static constexpr char kind = 'p';
+    static constexpr std::size_t bytes() { return sizeof(T *); }
+};
+
+template <typename T>
+const char *name_of() {
+    return __PRETTY_FUNCTION__;
+}
+
+template <typename T>
+constexpr std::size_t size_of() {
+    if constexpr (std::is_void_v<T> || std::is_function_v<T>) return 1;
+    else return sizeof(T);
+}
+
+// A line for a parameter: pointer or value, constant or not, element, bytes of it, bytes of what is
+// pointed to or given, and the compiler's name of the type.
+template <typename P>
+int describe(char *text, std::size_t room) {
+    using Given = std::remove_cv_t<std::remove_reference_t<P>>;
+    using To = std::remove_pointer_t<Given>;
+    using Plain = std::remove_cv_t<To>;
+    return std::snprintf(text, room, "%c %d %c %zu %zu %s\n", std::is_pointer_v<Given> ? 'p' : 'v',
+                         int(std::is_const_v<To>), Element<Plain>::kind, Element<Plain>::bytes(),
+                         size_of<Plain>(), name_of<Given>());
+}
+
+template <typename... P>
+void describe(void (*)(P...), char *text, std::size_t room) {
+    std::size_t used = 0;
+    const auto add = [&](int more) { used += std::size_t(more) < room - used ? more : 0; };
+    (add(describe<P>(text + used, room - used)), ...);
+}
+
+template <typename... P, std::size_t... I>
+EMULATOR_INSTRUCTION inline void call(void (*kernel)(P...), void **arguments, std::index_sequence<I...>) {
+    kernel(*static_cast<std::remove_reference_t<P> *>(arguments[I])...);
+}
+
+template <typename... P>
+EMULATOR_INSTRUCTION inline void call(void (*kernel)(P...), void **arguments) {
+    call(kernel, arguments, std::index_sequence_for<P...>{});
+}
+
+}  // namespace emulator
+
+#define EMULATED_KERNEL(...)                                                          \
+    extern "C" __attribute__((visibility("default"))) EMULATOR_UNCOVERED void         \
+    emulator_entry(void **arguments) {                                                \
+        emulator::call(&__VA_ARGS__, arguments);                                      \
+    }                                                                                 \
+    extern "C" __attribute__((visibility("default"))) void *emulator_signature(       \
+        char *text, std::size_t room) {                                               \
+        emulator::describe(&__VA_ARGS__, text, room);                                 \
+        return reinterpret_cast<void *>(&__VA_ARGS__);                                \
+    }

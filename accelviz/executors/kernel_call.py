@@ -1,0 +1,233 @@
+"""A call of any CUDA kernel, of no strategy's: in the emulator or on a GPU, checked alike."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
+from accelviz.executors.base import is_device_array
+from accelviz.executors.cuda.launch import run_kernel
+from accelviz.executors.emulator import build, signature
+from accelviz.executors.emulator.executor import run_checked
+from accelviz.executors.emulator.library import Launch, Library, Memory, load
+from accelviz.plans import KernelSpec
+
+DEVICES = ("emulator", "cuda")
+
+
+def emulate(
+    source: str | Path,
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    *arguments: Any,
+    kernel: str | None = None,
+    shared_bytes: int = 0,
+    defines: Mapping[str, Any] | None = None,
+    unwritten: Collection[str] = (),
+    device: str = "emulator",
+    seed: int = 0,
+    timeout: float = 60.0,
+    **named: Any,
+) -> dict[str, npt.NDArray[Any]]:
+    """Run a CUDA kernel of your own on this machine's processor, and find its mistakes.
+
+    Parameters
+    ----------
+    source : str or Path
+        CUDA text, or the path of a `.cu` file.
+    grid, block : int or tuple of up to three int
+        Blocks, and threads of a block, in x, y and z.
+    *arguments : array, number or None
+        In the order of the kernel's parameters, or by name after them. Arrays behind pointers that
+        are not to `const` are written in place, as on a GPU. Numbers become the parameter's type,
+        if it can hold them; None is a null pointer.
+    kernel : str, optional
+        Which `__global__` function, if there are several; of a template the instance, `"k<32>"`.
+    shared_bytes : int
+        Dynamic shared memory, for `extern __shared__ T name[]`.
+    defines : mapping of str to int or str, optional
+        Compile-time constants.
+    unwritten : collection of str
+        Parameters whose content the kernel may not read before it has written it.
+    device : {"emulator", "cuda"}
+        On a GPU, the arguments are checked where there is a C++ compiler, and nothing else is.
+    seed : int
+        Other than 0, blocks, warps and lanes run in a random order.
+    timeout : float
+        Seconds that the kernel may take in the emulator.
+
+    Returns
+    -------
+    dict of str to array
+        The arrays that the kernel may write, by its parameters' names.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is not what the kernel takes, or no GPU launches such a grid or block.
+    KernelError
+        If the kernel does not compile, or does what is wrong on a GPU, with its line; see
+        docs/emulator.md for what is found.
+    DeviceUnavailable
+        If there is no C++ compiler, or no GPU.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> doubled = "__global__ void doubled(float *X) { X[threadIdx.x] *= 2.0f; }"
+    >>> X = np.arange(4, dtype=np.float32)
+    >>> emulate(doubled, 1, 4, X)
+    {'X': array([0., 2., 4., 6.], dtype=float32)}
+    """
+    if device not in DEVICES:
+        raise ArgumentError("device", f"got {device!r}", " or ".join(map(repr, DEVICES)))
+    if not isinstance(timeout, int | float) or not timeout > 0:
+        raise ArgumentError("timeout", f"got {timeout!r}", "seconds, more than 0")
+    text, file, folder = _read(source)
+    entry, names = _chosen(text, kernel)
+    launch = Launch(_three("grid", grid), _three("block", block), _bytes(shared_bytes))
+    launch.check(entry)
+    spec = KernelSpec(file, entry, dict(defines or {}), tuple(names), code=text)
+    try:
+        made = _library(spec, folder)
+        names = [parameter.name for parameter in made.parameters]
+    except (DeviceUnavailable, KernelError):
+        if device == "emulator":
+            raise
+        made = None  # what a GPU takes, this machine's compiler need not
+    given = _by_name(names, arguments, named, entry, made)
+    if made is None:
+        return run_kernel(spec, launch, given, folder)
+    for parameter in made.parameters:
+        _check(parameter, given[parameter.name])
+    pointers = {each.name for each in made.parameters if each.pointer and not each.const}
+    outputs = [name for name in names if name in pointers and isinstance(given[name], np.ndarray)]
+    if unknown := set(unwritten) - set(outputs):
+        right = ", ".join(outputs) or "none, as it has none"
+        raise ArgumentError("unwritten", f"{', '.join(sorted(unknown))}", f"outputs: {right}")
+    arrays = [(name, value) for name, value in given.items() if isinstance(value, np.ndarray)]
+    same = signature.shared_once(arrays)
+    if device == "cuda":
+        exact = {each.name: _exact(each, given[each.name]) for each in made.parameters}
+        run_kernel(spec, launch, exact, folder, outputs, same)
+        return {name: given[name] for name in outputs}
+    memory = Memory.of(given, outputs, [*unwritten], same)
+    try:
+        run_checked(made, launch, names, memory, seed=seed, timeout=float(timeout))
+    finally:
+        for name in outputs:
+            known = memory.array(name)
+            assert known is not None
+            given[name][...] = known.data
+    return {name: given[name] for name in outputs}
+
+
+def _read(source: str | Path) -> tuple[str, str, Path | None]:
+    """Return the text, the name that messages use, and the folder of other files."""
+    if isinstance(source, Path):
+        try:
+            return source.read_text(encoding="utf-8"), source.name, source.parent.resolve()
+        except OSError as error:
+            what = f"{source} cannot be read ({error.strerror})"
+            raise ArgumentError("source", what, "a .cu file") from error
+    if not isinstance(source, str) or "__global__" not in source:
+        what = "no __global__ function in it" if isinstance(source, str) else f"got {source!r}"
+        raise ArgumentError("source", what, "CUDA text, or a file as pathlib.Path('kernel.cu')")
+    return source, "kernel.cu", None
+
+
+def _chosen(text: str, kernel: str | None) -> tuple[str, list[str]]:
+    """Return the kernel's name and those of its parameters."""
+    found = signature.kernels_in(text)
+    if kernel is None:
+        if len(found) != 1:
+            right = " or ".join(f"kernel={name!r}" for name in found) or "kernel='its name'"
+            raise ArgumentError("kernel", f"the source has {len(found)} kernels", right)
+        (kernel,) = found
+    names, template = found.get(kernel.partition("<")[0].rpartition("::")[2].strip(), ([], False))
+    if template and "<" not in kernel:
+        raise ArgumentError("kernel", f"{kernel} is a template", f"an instance: '{kernel}<32>'")
+    return kernel, names
+
+
+def _library(spec: KernelSpec, folder: Path | None) -> Library:
+    problem = build.why_not()
+    if problem is not None:
+        raise DeviceUnavailable("device 'emulator'", problem, "device='cuda' needs none")
+    path = build.build(spec, checked=True, folder=folder)
+    return load(path, build.runtime(), spec.entry, spec.arguments)
+
+
+def _three(name: str, size: int | tuple[int, ...]) -> tuple[int, int, int]:
+    sizes = tuple(size) if isinstance(size, tuple | list) else (size,)
+    if not 1 <= len(sizes) <= 3:
+        raise ArgumentError(name, f"got {size!r}", "an int, or up to three of them: x, y, z")
+    checked = [checked_integer(name, each, least=0, error=ArgumentError) for each in sizes]
+    x, y, z = (*checked, 1, 1)[:3]
+    return x, y, z
+
+
+_bytes = partial(checked_integer, "shared_bytes", least=0, error=ArgumentError)
+
+
+def _by_name(
+    names: list[str],
+    arguments: tuple[Any, ...],
+    named: Mapping[str, Any],
+    kernel: str,
+    library: Library | None,
+) -> dict[str, Any]:
+    """Return all arguments by name, in the order of the parameters; arrays as NumPy's."""
+    if library is None and not names:
+        names = [f"argument {i + 1}" for i in range(len(arguments))]
+    takes = ", ".join(map(str, library.parameters if library else names))
+    right = f"{len(names)} arguments: {takes}" if names else "none"
+    first = dict(zip(names, arguments, strict=False))
+    if unknown := [name for name in named if name not in names]:
+        raise ArgumentError(kernel, f"it has no parameter {unknown[0]!r}", right)
+    if twice := first.keys() & named.keys():
+        raise ArgumentError(kernel, f"{min(twice)!r} is given twice", right)
+    found = {**first, **named}
+    if len(arguments) > len(names) or len(found) < len(names):
+        missing = [name for name in names if name not in found]
+        what = f"got {len(arguments) + len(named)} arguments"
+        raise ArgumentError(
+            kernel, what + (f", {missing[0]!r} is missing" if missing else ""), right
+        )
+    return {name: _placed(name, found[name]) for name in names}
+
+
+def _placed(name: str, value: Any) -> Any:
+    if is_device_array(value):
+        raise ArgumentError(name, "it lies on the GPU", "an array on the host, as from X.get()")
+    if isinstance(value, np.ndarray | np.generic | int | float | None):
+        return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
+    if hasattr(value, "__array_interface__"):  # no copy: what is written is written there
+        return np.asarray(value)
+    return value
+
+
+def _check(parameter: signature.Parameter, value: Any) -> None:
+    """Refuse what the kernel does not take, before anything runs."""
+    if not isinstance(value, np.ndarray) or parameter.by_parts:
+        parameter.number(value)
+        return
+    parameter.check_array(value)
+    if not parameter.const and not value.flags.writeable:
+        what = f"a read-only array for the parameter `{parameter}`"
+        raise ArgumentError(parameter.name, what, "a copy, or `const` in the kernel")
+
+
+def _exact(parameter: signature.Parameter, value: Any) -> Any:
+    """Return an argument as CuPy passes it on: arrays, and numbers of the very type."""
+    if isinstance(value, np.ndarray) and parameter.pointer:
+        return value
+    parts = f"V{parameter.size}" if parameter.by_parts else parameter.dtype
+    dtype = np.uint64 if parameter.pointer else parts
+    return np.frombuffer(parameter.number(value), dtype)[0]

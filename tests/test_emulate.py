@@ -1,0 +1,441 @@
+"""`accelviz.emulate` checks what any kernel is given, and survives whatever it does."""
+
+import os
+import re
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import accelviz
+from accelviz import emulate
+from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
+from accelviz.executors import find_executor
+from accelviz.executors.emulator import EmulatorExecutor, build
+from accelviz.executors.emulator.build import why_not
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+F = np.float32
+
+#: One kernel for what a launch may do to the process that runs it.
+CRASHES = """
+#include <cstdlib>
+#include <unistd.h>
+__constant__ float table[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+__device__ int counts[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+__device__ int after[64];
+
+__device__ __noinline__ int deep(int n, int *below) {
+    int here = n;
+    return n == 0 ? *below : deep(n - 1, &here) + here;
+}
+__device__ __noinline__ float large(int i) {
+    float array[300000];
+    array[i] = i;
+    array[2 * i] = i;
+    return array[i / 2];
+}
+template <int N>
+__device__ float turned(const float *X) {
+    __shared__ float s[N];
+    s[threadIdx.x] = X[threadIdx.x];
+    __syncthreads();
+    return s[N - 1 - threadIdx.x];
+}
+__device__ inline float halved(const float *X) {
+    __shared__ float s[32];
+    s[threadIdx.x] = X[threadIdx.x] / 2;
+    return s[threadIdx.x];
+}
+
+__global__ void k(const float *X, float *Y, int which, long long i) {
+    float four[4] = {};
+    float *pointer = four;
+    const int *counted = counts;
+    const float *constants = table;
+    switch (which) {
+    case 0: for (int j = 0; j < i; ++j) four[j] = X[j]; Y[0] = four[3]; break;
+    case 1: for (int j = 0; j < i; ++j) pointer[j] = X[j % 32]; Y[0] = four[3]; break;
+    case 2: Y[0] = large(int(i)); break;
+    case 3: { int zero = 0; Y[0] = deep(int(i), &zero); } break;
+    case 4: exit(3);
+    case 5: abort();
+    case 6: _exit(0);
+    case 7: Y[0] = *reinterpret_cast<const float *>(i); break;
+    case 8: while (Y[0] == 0) {} break;
+    case 9: while (*static_cast<volatile float *>(Y) == 0) {} break;
+    case 10: Y[0] = table[i]; break;
+    case 11: Y[0] = constants[i]; break;
+    case 12: table[i] = 1; break;
+    case 13: Y[0] = counts[i]; break;
+    case 14: Y[0] = counted[i]; break;
+    case 15: Y[threadIdx.x] = turned<32>(X) + halved(X); break;
+    case 16: memcpy(Y, X, i); break;
+    case 17: memset(Y, 0, i); break;
+    case 18: Y[i] = X[0]; break;
+    case 19: Y[0] = X[unsigned(i)]; break;
+    case 21: after[threadIdx.x] = counts[0]++; break;
+    case 22: reinterpret_cast<void (*)()>(i)(); break;
+    }
+}
+"""
+
+
+def crash(which, i=0, **options):
+    X, Y = np.arange(32, dtype=F), np.zeros(32, F)
+    emulate(CRASHES, 1, options.pop("threads", 1), X, Y, which, i, **options)
+    return Y
+
+
+@pytest.mark.parametrize(
+    ("which", "i", "says"),
+    [
+        (0, 64, r"out of bounds: thread 0 of block 0 uses index 4 of float\[4\]"),
+        (1, 12, r"(has written past the end of a local array|goes outside of an array)"),
+        (1, 1 << 20, r"out of bounds: thread 0 of block 0 (writes|goes outside of an array)"),
+        (2, 5, r"more local memory than the 512 KB"),
+        (3, 10**6, r"more local memory than the 512 KB"),
+        (4, 0, r"called exit\(\)"),
+        (5, 0, r"called abort\(\)"),
+        (6, 0, r"it ended the process that emulates it \(with exit status 0\)"),
+        (7, 64, r"out of bounds: thread 0 of block 0 reads 4 bytes at an address in no array"),
+        (10, 8, r"uses index 8 of float\[8\]"),
+        (10, -1, r"uses index -1 of float\[8\]"),
+        (11, 8, r"(reads table\[8\], 4 bytes past its end \(8 elements\)|outside of an array)"),
+        (12, 3, r"writes table\[3\] \(byte 12\), which is __constant__"),
+        (13, 8, r"uses index 8 of int\[8\]"),
+        (14, 400, r"out of bounds: thread 0 of block 0 (reads|goes)"),
+        (16, 132, r"out of bounds: .* reads X\[32\], 4 bytes past its end"),
+        (17, 132, r"out of bounds: .* writes Y\[32\], 4 bytes past its end"),
+        (21, 0, r"a race: .* counts\[0\]"),
+        (22, 64, r"it crashed in thread 0"),
+    ],
+)
+def test_what_goes_wrong_is_said_with_its_line(which, i, says):
+    with pytest.raises(KernelError, match=says) as caught:
+        crash(which, i, threads=2 if which == 21 else 1)
+    if which != 6:
+        assert re.match(r"k, kernel.cu:\d+: ", str(caught.value)), str(caught.value)
+
+
+def test_shared_memory_in_functions_and_templates_is_shared():
+    np.testing.assert_array_equal(crash(15, threads=32), 31 - np.arange(32) + np.arange(32) / 2)
+
+
+def test_memcpy_and_memset_write_what_they_say():
+    Y = crash(16, 64)
+    np.testing.assert_array_equal(Y[:16], np.arange(16))
+    assert (Y[16:] == 0).all()
+
+
+@pytest.mark.parametrize("exponent", range(5, 42, 3))
+def test_no_wrong_index_lands_in_another_array(exponent):
+    for i in (1 << exponent, -(1 << exponent), (1 << exponent) + 12345):
+        named = r"Y\[-?\d+\], \d+ bytes (past|before)" if exponent < 34 else ""
+        with pytest.raises(KernelError, match=f"out of bounds: thread 0 of block 0 writes {named}"):
+            crash(18, i)
+
+
+def test_an_index_that_wraps_round_is_said_to():
+    with pytest.raises(KernelError, match=r"X\[4294967295\].*the index is -1 in 32 bits"):
+        crash(19, -1)
+
+
+def test_an_endless_loop_ends_in_time():
+    start = time.perf_counter()
+    with pytest.raises(KernelError, match=r"kernel.cu:\d+: it did not end within 0.3 seconds"):
+        crash(8, timeout=0.3)
+    with pytest.raises(KernelError, match=r"waits, in a loop, for something that no thread does"):
+        crash(9, timeout=0.3)
+    assert time.perf_counter() - start < 5
+
+
+def test_ctrl_c_ends_an_endless_loop():
+    crash(18)  # compiled
+    main = threading.get_ident()
+    import signal
+
+    timer = threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT))
+    timer.start()
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        crash(8)
+    assert time.perf_counter() - start < 10
+    assert crash(18)[0] == 0  # and all goes on
+
+
+def test_two_threads_and_a_fork_emulate_at_once():
+    graph = accelviz.load_graph("cora")
+    X = accelviz.measure.features(graph.shape[1], 8)
+    right = accelviz.spmm(graph, X, device="emulator")
+    found = []
+    run = lambda: found.append(accelviz.spmm(graph, X, device="emulator"))  # noqa: E731
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    for each in found:
+        np.testing.assert_array_equal(each, right)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = int(not np.array_equal(accelviz.spmm(graph, X, device="emulator"), right))
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    np.testing.assert_array_equal(accelviz.spmm(graph, X, device="emulator"), right)
+
+
+#: Every kind of parameter.
+TYPES = """
+#ifndef LENGTH
+#define LENGTH 1
+#endif
+struct Three { float x, y, z; };
+struct Pair { double value; int key; };
+__global__ void k(float *Y, const float *X, const int *n, const long long *wide,
+                  const float4 *vectors, Pair *pairs, unsigned char small, float scale,
+                  double exact, bool flag, const void *any) {
+    Y[0] = scale * X[0] + n[0] + wide[0] + small + flag + exact;
+    Y[1] = vectors[1].w;
+    if (any == nullptr) Y[2] = 7;
+    pairs[0].key = 3;
+}
+__global__ void grid(int *Y, int stride) {
+    const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    const int z = blockIdx.z * blockDim.z + threadIdx.z;
+    Y[(z * gridDim.y * blockDim.y + y) * stride + x] = 100 * z + 10 * y + x;
+}
+template <typename T, int N>
+__global__ void __launch_bounds__(64) filled(T *Y /* out, see (1) */, T value = T(3)) {
+    extern __shared__ T room[];
+    room[threadIdx.x] = value;
+    __syncthreads();
+    Y[threadIdx.x] = room[N - 1 - threadIdx.x];
+}
+__global__ void copied(Three *Y, const Three *X) { Y[threadIdx.x] = X[threadIdx.x]; }
+__global__ void printing(int *Y) { Y[0] = LENGTH; }
+"""
+
+PAIR = np.dtype([("value", "f8"), ("key", "i4")], align=True)
+
+
+def arguments(**changed):
+    return {
+        "Y": np.zeros(4, F),
+        "X": np.ones(4, F),
+        "n": np.ones(1, np.int32),
+        "wide": np.ones(1, np.int64),
+        "vectors": np.arange(8, dtype=F),
+        "pairs": np.zeros(1, PAIR),
+        "small": 200,
+        "scale": 2,
+        "exact": 0.5,
+        "flag": True,
+        "any": None,
+        **changed,
+    }
+
+
+def test_arguments_become_what_the_kernel_takes():
+    for given in (arguments(), arguments(scale=np.float64(2), small=np.int64(200), flag=1)):
+        made = emulate(TYPES, 1, 1, *given.values(), kernel="k")
+        assert made.keys() == {"Y", "pairs"}
+        assert made["Y"] is given["Y"]
+        assert given["Y"].tolist() == [2 + 1 + 1 + 200 + 1 + 0.5, 7, 7, 0]
+        assert given["pairs"]["key"] == [3]
+    reordered = dict(reversed(arguments().items()))
+    assert emulate(TYPES, 1, 1, kernel="k", **reordered)["Y"][0] == 205.5
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"Y": np.zeros(4)}, r"Y: an array of float64 for the parameter `float \*Y`.*float32"),
+        ({"X": np.zeros(4, np.int32)}, r"X: an array of int32.*const float \*X"),
+        ({"n": np.zeros(1, np.int64)}, r"n: an array of int64 .*`const int \*n`.*of int32"),
+        ({"n": np.zeros(1, np.uint32)}, r"n: an array of uint32"),
+        ({"wide": np.zeros(1, np.int32)}, r"wide: an array of int32 .*long long \*wide"),
+        ({"vectors": np.zeros(8)}, r"vectors: an array of float64 .*float4 \*vectors"),
+        ({"pairs": np.zeros(1, "f4,f4,f4")}, r"pairs: .*elements of 16 bytes"),
+        ({"Y": 3.0}, r"Y: got 3.0, a float.*an array of float32"),
+        ({"scale": np.ones(2)}, r"scale: an array of shape \(2,\).*a number.*`float scale`"),
+        ({"scale": 1e300}, r"scale: got 1e\+300"),
+        ({"scale": "2"}, r"scale: got '2'"),
+        ({"small": 256}, r"small: got 256 .*from 0 to 255"),
+        ({"small": -1}, r"small: got -1"),
+        ({"small": 1.5}, r"small: got 1.5 .*a whole number"),
+        ({"flag": 2}, r"flag: got 2 .*True or False"),
+    ],
+)
+def test_other_arguments_are_refused_before_anything_runs(changed, says):
+    with pytest.raises(ArgumentError, match=says):
+        emulate(TYPES, 1, 1, *arguments(**changed).values(), kernel="k")
+
+
+def test_an_output_must_be_writable_and_memory_of_its_own():
+    fixed = np.zeros(4, F)
+    fixed.setflags(write=False)
+    with pytest.raises(ArgumentError, match=r"Y: a read-only array.*a copy, or `const`"):
+        emulate(TYPES, 1, 1, *arguments(Y=fixed).values(), kernel="k")
+    emulate(TYPES, 1, 1, *arguments(X=fixed).values(), kernel="k")
+    room = np.ones(8, F)
+    with pytest.raises(ArgumentError, match=r"X: it overlaps Y"):
+        emulate(TYPES, 1, 1, *arguments(Y=room[:4], X=room[1:5]).values(), kernel="k")
+    emulate(TYPES, 1, 1, *arguments(Y=room[:4], X=room[:4]).values(), kernel="k")
+    strided = np.zeros(8, F)
+    emulate(TYPES, 1, 1, *arguments(Y=strided[::2]).values(), kernel="k")
+    assert strided.tolist() == [205.5, 0, 7, 0, 7, 0, 0, 0]
+
+
+def test_arguments_are_counted():
+    given = arguments()
+    with pytest.raises(ArgumentError, match=r"k: got 10 arguments, 'any' is missing.*float \*Y"):
+        emulate(TYPES, 1, 1, *list(given.values())[:-1], kernel="k")
+    with pytest.raises(ArgumentError, match=r"got 12 arguments"):
+        emulate(TYPES, 1, 1, *given.values(), 1, kernel="k")
+    with pytest.raises(ArgumentError, match=r"no parameter 'Z'"):
+        emulate(TYPES, 1, 1, *given.values(), kernel="k", Z=1)
+    with pytest.raises(ArgumentError, match=r"'X' is given twice"):
+        emulate(TYPES, 1, 1, *given.values(), kernel="k", X=1)
+
+
+def test_blocks_and_grids_have_three_dimensions():
+    Y = np.zeros((6, 8, 10), np.int32)
+    emulate(TYPES, (2, 4, 3), (5, 2, 2), Y, 10, kernel="grid")
+    z, y, x = np.indices(Y.shape)
+    np.testing.assert_array_equal(Y, 100 * z + 10 * y + x)
+    with pytest.raises(KernelError, match=r"\(0, 1, 0\) of block \(0, 3, 2\) writes Y\[460\]"):
+        emulate(TYPES, (2, 4, 3), (5, 2, 1), Y.ravel()[:460].copy(), 20, kernel="grid")
+
+
+def test_templates_and_dynamic_shared_memory():
+    for dtype, name in ((F, "float"), (np.int32, "int")):
+        Y = np.zeros(64, dtype)
+        emulate(TYPES, 1, 64, Y, 5, kernel=f"filled<{name}, 64>", shared_bytes=256)
+        assert (Y == 5).all()
+    with pytest.raises(KernelError, match=r"writes dynamic shared memory\[48\], 4 bytes past"):
+        emulate(TYPES, 1, 64, Y, 5, kernel="filled<int, 64>", shared_bytes=192)
+    with pytest.raises(ArgumentError, match=r"filled is a template.*'filled<32>'"):
+        emulate(TYPES, 1, 64, Y, 5, kernel="filled")
+
+
+def test_a_structure_moves_by_words():
+    X, Y = np.arange(96, dtype=F), np.zeros(96, F)
+    emulate(TYPES, 1, 32, Y, X, kernel="copied", unwritten=("Y",))
+    np.testing.assert_array_equal(X, Y)
+
+
+def test_the_kernel_is_chosen_and_constants_are_defined():
+    Y = np.zeros(1, np.int32)
+    with pytest.raises(ArgumentError, match=r"5 kernels.*kernel='k' or kernel='grid'"):
+        emulate(TYPES, 1, 1, Y)
+    emulate(TYPES, 1, 1, Y, kernel="printing", defines={"LENGTH": 12})
+    assert Y == [12]
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "shared", "says"),
+    [
+        (1, 2048, 0, r"block: 2,048 threads in x.*1 to 1,024"),
+        (1, (32, 33), 0, r"block: 1,056 threads.*at most 1,024"),
+        (1, (1, 1, 65), 0, r"block: 65 threads in z"),
+        (1, 0, 0, r"block: 0 threads in x"),
+        (0, 1, 0, r"grid: 0 blocks in x"),
+        (-1, 1, 0, r"grid: got -1"),
+        ((1, 70000), 1, 0, r"grid: 70,000 blocks in y"),
+        ((1, 1, 1, 1), 1, 0, r"grid: got \(1, 1, 1, 1\).*up to three"),
+        (1.5, 1, 0, r"grid: got 1.5"),
+        (1, 1, 1 << 20, r"shared_bytes: 1,048,576 bytes"),
+        (1, 1, -1, r"shared_bytes: got -1"),
+    ],
+)
+def test_what_no_gpu_launches_is_refused(grid, block, shared, says):
+    with pytest.raises(ArgumentError, match=says):
+        emulate(TYPES, grid, block, np.zeros(4, np.int32), 1, kernel="grid", shared_bytes=shared)
+
+
+def test_static_shared_memory_is_bounded():
+    code = "__global__ void k(float *Y) { __shared__ float s[12289]; s[0] = 1; Y[0] = s[0]; }"
+    with pytest.raises(KernelError, match=r"k: it has 49,1\d\d bytes of static shared memory"):
+        emulate(code, 1, 1, np.zeros(1, F))
+
+
+def test_files_and_what_they_include(tmp_path):
+    (tmp_path / "three.cuh").write_text("#define THREE 3\n")
+    file = tmp_path / "mine.cu"
+    file.write_text('#include "three.cuh"\n__global__ void k(int *Y) { Y[threadIdx.x] = THREE; }\n')
+    assert emulate(file, 1, 2, np.zeros(2, np.int32))["Y"].tolist() == [3, 3]
+    (tmp_path / "three.cuh").write_text("#define THREE 4\n")
+    assert emulate(file, 1, 2, np.zeros(2, np.int32))["Y"].tolist() == [4, 4]
+    with pytest.raises(KernelError, match=r"k, mine.cu:2: out of bounds: thread 2"):
+        emulate(file, 1, 3, np.zeros(2, np.int32))
+    with pytest.raises(ArgumentError, match=r"source: .*cannot be read"):
+        emulate(tmp_path / "none.cu", 1, 1)
+    with pytest.raises(ArgumentError, match=r"source: no __global__ function.*Path\('kernel.cu'\)"):
+        emulate("mine.cu", 1, 1)
+
+
+def test_a_function_that_is_nowhere_defined_is_named():
+    code = "__device__ float wanted(float x);\n__global__ void k(float *Y) { Y[0] = wanted(1); }"
+    with pytest.raises(KernelError, match=r"k: it calls wanted, which is declared and defined now"):
+        emulate(code, 1, 1, np.zeros(1, F))
+
+
+def test_a_plan_s_kernel_has_to_take_what_the_plan_gives():
+    plan = accelviz.plan("cora", "row_thread", n_cols=4)
+    spec = plan.kernel
+    code = re.sub(r"const float \*(__restrict__ )?values", r"const double *\1values", spec.source())
+    assert code != spec.source()
+    import dataclasses
+
+    call = dataclasses.replace(plan.calls[0], kernel=dataclasses.replace(spec, code=code))
+    changed = dataclasses.replace(plan, calls=(call,))
+    X = np.ones((2708, 4), F)
+    with pytest.raises(ArgumentError, match=r"values: an array of float32.*const double \*"):
+        find_executor("emulator").prepare(changed).run({"X": X})
+
+
+def test_a_launch_of_a_plan_has_a_time_limit():
+    plan = accelviz.plan("cora", n_cols=64)
+    X = np.ones((2708, 64), F)
+    with pytest.raises(KernelError, match=r"did not end within 0.001 seconds"):
+        EmulatorExecutor(timeout=0.001).prepare(plan).run({"X": X})
+
+
+def test_a_gpu_is_asked_for_by_its_name(monkeypatch):
+    Y = np.zeros(4, np.int32)
+    with pytest.raises(ArgumentError, match=r"device: got 'gpu'"):
+        emulate(TYPES, 1, 1, Y, 1, kernel="grid", device="gpu")
+    if find_executor("cuda").why_not() is not None:
+        with pytest.raises(ArgumentError, match=r"Y: an array of float32 .*int \*Y"):
+            emulate(TYPES, 1, 1, Y.astype(F), 1, kernel="grid", device="cuda")
+        with pytest.raises(DeviceUnavailable):
+            emulate(TYPES, 1, 1, Y, 1, kernel="grid", device="cuda")
+
+
+@pytest.mark.gpu
+def test_a_gpu_runs_the_same():
+    Y = np.zeros((2, 4, 8), np.int32)
+    here = emulate(TYPES, (2, 2, 2), (4, 2), Y.copy(), 8, kernel="grid")["Y"]
+    there = emulate(TYPES, (2, 2, 2), (4, 2), Y, 8, kernel="grid", device="cuda")["Y"]
+    np.testing.assert_array_equal(here, there)
+    assert Y.any()
+    Y = np.zeros(64, F)
+    emulate(TYPES, 1, 64, Y, 5, kernel="filled<float, 64>", shared_bytes=256, device="cuda")
+    assert (Y == 5).all()
+
+
+def test_without_a_compiler_a_gpu_takes_numpy_s_numbers_only(monkeypatch):
+    monkeypatch.setattr(build, "_candidates", lambda: [["no-such-compiler"]])
+    build.find_compiler.cache_clear()
+    try:
+        with pytest.raises(DeviceUnavailable, match="no C\\+\\+ compiler was found"):
+            emulate(TYPES, 1, 1, np.zeros(4, np.int32), 1, kernel="grid")
+    finally:
+        build.find_compiler.cache_clear()
