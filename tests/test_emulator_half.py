@@ -155,7 +155,7 @@ ARITHMETIC = {
     "__low2NAME(__hadd2(p, q))": lambda a, b, c: a + b,
     "__high2NAME(__hmul2(p, q))": lambda a, b, c: b * c,
     "__high2NAME(__hfma2(p, q, q))": lambda a, b, c: b * c + c,
-    "(p * q - q).x": lambda a, b, c: None,
+    "(p / q).y": lambda a, b, c: b / c,
     "__lowhigh2highlow(p).x": lambda a, b, c: b,
     "__lows2NAME2(p, q).y": lambda a, b, c: b,
     "__highs2NAME2(p, q).y": lambda a, b, c: c,
@@ -219,11 +219,6 @@ def test_arithmetic_is_rounded_once(kind):
             continue
         for got, (name, right) in zip(row, ARITHMETIC.items(), strict=False):
             exact = right(*numbers)
-            if exact is None:
-                product = number(bits_of(numbers[0] * numbers[1], kind), kind)
-                if product is None:
-                    continue
-                exact = product - numbers[1]
             if exact == 0:
                 assert got & 0x7FFF == 0, (name, words)
             else:
@@ -299,9 +294,8 @@ def test_the_sources_are_cuda(kind, monkeypatch):
 
 
 def ambiguous(expression):
-    return (
-        head("half") + 'extern "C" __global__ void k(T *a0) { T a = *a0; *a0 = %s; }' % expression
-    )
+    body = f"T a = *a0; *a0 = {expression};"
+    return f'{head("half")}extern "C" __global__ void k(T *a0) {{ {body} }}'
 
 
 @pytest.mark.parametrize("expression", NO_CUDA)
@@ -314,8 +308,12 @@ def test_what_is_ambiguous_in_cuda_is_so_here(expression, monkeypatch):
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_gpu_finds_the_same(kind):
-    for results in (every, narrowed, arithmetic, memory):
+    for results in (every, memory):
         here, there = results(run, kind), results(run_on_gpu, kind)
-        if isinstance(here, tuple):
-            here, there = here[0], there[0]
         np.testing.assert_equal(there, here)
+    for results in (narrowed, arithmetic):
+        here, there = (
+            np.where((bits & 0x7FFF) > bits_of(Fraction(2) ** 200, kind), 0x7FFF, bits)  # any NaN
+            for bits in (results(on, kind)[0] for on in (run, run_on_gpu))
+        )
+        np.testing.assert_array_equal(there, here)

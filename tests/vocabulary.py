@@ -63,6 +63,11 @@ def compiles_for_a_gpu(code, monkeypatch):
     return True
 
 
+def kernel(body, parameters="int *out", head=""):
+    """A kernel `k` of one body."""
+    return f'{head}extern "C" __global__ void k({parameters}) {{\n{body}\n}}\n'
+
+
 def table(expressions, inputs, kind, head=""):
     """A kernel that works out each expression for each thread's inputs, in a table `out`.
 

@@ -86,7 +86,7 @@ EMULATOR_PURE double odd_sum(double a, double b) {
     X(__hgeu, __hgeu2, __hbgeu2, , !(x < y))
 
 EMULATOR_PURE double saturate(double x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
-EMULATOR_PURE double relu(double x) { return x < 0 ? 0 : x; }
+EMULATOR_PURE double relu(double x) { return x > 0 || x != x ? x : 0; }
 EMULATOR_PURE bool larger(double x, double y) {
     return x > y || (x == y && __builtin_signbit(y));  // of the zeros, +0
 }
