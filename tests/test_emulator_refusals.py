@@ -26,7 +26,7 @@ NO_CUDA = {
     "i[0] = __shfl_down(i[0], 1);": "__shfl_down_sync",
     "struct S { int a; } v{1}; v = __shfl_sync(0xffffffffu, v, 0);": "one by one",
     "float2 v = 1.0f; f[0] = v.x;": "conversion from",
-    "i[0] = frobnicate(i[0]);": "'frobnicate' was not declared",
+    "i[0] = frobnicate(i[0]);": "check how 'frobnicate' is spelt",
     "half x; i[0] = sizeof(x);": "#include <cuda_fp16.h>",
 }
 POINTERS = "int *i, unsigned long long *u, long long *l, float *f, double *d, short *s"

@@ -31,7 +31,7 @@ _COMMON = (
 #: -O1 keeps loads and stores as the source has them, in the source's order.
 _KERNEL = (
     *("-O1", "-fno-exceptions", "-fno-strict-aliasing", "-fno-omit-frame-pointer"),
-    *("-Wno-unknown-pragmas", "-Wno-attributes"),
+    *("-Wno-unknown-pragmas", "-Wno-attributes", "-UNDEBUG"),
     # A large local array touches the end of the stack before anything behind it.
     *(("-fstack-clash-protection",) if sys.platform == "linux" else ()),
 )
@@ -51,8 +51,10 @@ _INCLUDED = (".cu", ".cuh", ".h", ".hpp")
 _CLANG = ("-fno-finite-loops",)
 #: What zig looks for by itself would end the process.
 _ZIG = ("-fno-sanitize=undefined",)
-#: Clang leaves out a load that a store to the same place follows, unless told not to.
+#: Clang leaves out a load that a store to the same place follows, and joins neighboring accesses to
+#: wider ones, unless told not to.
 _CHECKED_CLANG = (
+    *("-fno-vectorize", "-fno-slp-vectorize"),
     *("-mllvm", "-tsan-instrument-read-before-write=1"),
     *("-mllvm", "-tsan-distinguish-volatile=1"),
 )

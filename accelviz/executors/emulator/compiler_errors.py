@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from accelviz.errors import KernelError
 
-_LINE = r"(?:^|[/ ]){file}:(\d+)"
+_LINE = r"^{file}:(\d+)"
 #: g++ says of a parameter of an unknown type, before it names the type, that it is no parameter.
 _ERROR = re.compile(r"(?:fatal )?error: (?!variable or field '\w+' declared void)(.*)")
 _LAUNCH = (
