@@ -64,6 +64,21 @@ def test_vectors_move_as_a_gpu_moves_them():
         run(code, **short)
 
 
+def test_indices_are_uint3_and_shared_classes_may_have_constructors():
+    head = """struct Count { Count() = default; __device__ Count(int x) : x(x) {} int x; };
+__device__ int linear(uint3 index, dim3 size) { return index.x + size.x * (index.y + index.z); }
+"""
+    body = """
+    __shared__ Count all[32];
+    const uint3 mine = threadIdx;
+    all[threadIdx.x] = Count(linear(mine, blockDim) + linear(blockIdx, dim3(mine)));
+    __syncthreads();
+    out[threadIdx.x] = all[31 - threadIdx.x].x;"""
+    np.testing.assert_array_equal(
+        run(kernel(body, head=head), out=np.zeros(32, np.int32))["out"], LANES[::-1]
+    )
+
+
 #: What 64 threads do to a number, what it is then, and of what type.
 ATOMICS = {
     "atomicAdd(p, t)": (0, 2016, "int"),
@@ -330,7 +345,9 @@ def test_an_assertion_names_its_thread_and_line(include):
 def test_a_conversion_without_a_meaning_is_found(value):
     code = kernel("    out[threadIdx.x] = X[threadIdx.x] * 2;", "int *out, const float *X")
     X = np.full(32, value, np.float32)
-    with pytest.raises(KernelError, match="kernel.cu:2: thread 0 .* that the integer type cannot hold"):
+    with pytest.raises(
+        KernelError, match="kernel.cu:2: thread 0 .* that the integer type cannot hold"
+    ):
         run(code, out=np.zeros(32, np.int32), X=X)
 
 

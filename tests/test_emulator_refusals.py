@@ -58,6 +58,7 @@ OUTSIDE = {
     "__global__ void child() {} __device__ void f() { child<<<1, 32>>>(); }": "launches another",
     "int main() { void *p; cudaMalloc(&p, 4); }": "the kernels alone",
     "__device__ void f() { std::vector<int> v; }": "in place of C++'s library",
+    "__device__ float f() { union { float4 v; float x; } u; return u.x; }": "reinterpret_cast",
     "#include <cooperative_groups.h>\n"
     "__device__ void f() { cooperative_groups::this_grid().sync(); }": "launch a second one",
     "#include <cooperative_groups.h>\n"

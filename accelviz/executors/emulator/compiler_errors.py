@@ -108,6 +108,8 @@ def _hint(text: str, line: str) -> tuple[str, str]:
     """Return the unknown name or header that an error is about, if any, and what to do."""
     if "<<<" in line or ">>>" in line:
         return "", _LAUNCH
+    if "union" in text and "deleted" in text:
+        return "", "vectors and half cannot be in a union here; use reinterpret_cast"
     unknown = next(filter(None, (pattern.search(text) for pattern in _UNKNOWN)), None)
     if unknown is None:
         return "", ""

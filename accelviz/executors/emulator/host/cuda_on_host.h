@@ -107,9 +107,12 @@ EMULATOR_INSTRUCTION inline T narrowed(std::uint64_t from) {
 
 }  // namespace emulator
 
+struct uint3;
 struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+    dim3(const uint3 &from);
+    operator uint3() const;
 };
 // Constant for a thread as long as it runs, so that the compiler may keep them.
 #ifdef EMULATOR_RUNTIME
@@ -120,6 +123,9 @@ extern const dim3 threadIdx, blockIdx, blockDim, gridDim;
 constexpr int warpSize = 32;
 
 #include "vectors.h"
+
+EMULATOR_PURE dim3::dim3(const uint3 &from) : x(from.x), y(from.y), z(from.z) {}
+EMULATOR_PURE dim3::operator uint3() const { return {x, y, z}; }
 
 #include "intrinsics.h"
 

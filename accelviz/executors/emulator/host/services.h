@@ -45,6 +45,13 @@ extern "C" __attribute__((used)) EMULATOR_INSTRUCTION inline void __ubsan_handle
     emulator::stop("converted", EMULATOR_HERE);
 }
 
+// Whether a variable of a function has been initialised, which g++ asks of arrays of a class with
+// constructors even if there is nothing to do. CUDA initialises no variable when a kernel runs.
+extern "C" __attribute__((used)) EMULATOR_INSTRUCTION inline unsigned char __tsan_atomic8_load(
+    const volatile unsigned char *, int) {
+    return 1;
+}
+
 // Inline PTX. The pragma is an error that says so, where the macro stands.
 #define asm \
     _Pragma("GCC error \"the emulator runs no PTX: use functions of docs/emulator.md\"") __asm__
