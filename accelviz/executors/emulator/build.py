@@ -130,7 +130,8 @@ def build(spec: KernelSpec, *, checked: bool, folder: Path | None = None) -> Pat
         f"{dynamic_shared(spec.source())}\n"
         f'#line 1 "entry"\nEMULATED_KERNEL({spec.entry})\n'
     )
-    options = [*_COMMON, *_KERNEL, *([f"-I{folder}"] if folder else []), f"-I{kernel_directory()}"]
+    # The kernel's own folder first, as its headers may be called as ours are.
+    options = [*([f"-I{folder}"] if folder else []), *_COMMON, *_KERNEL, f"-I{kernel_directory()}"]
     options += [f"-D{name}={value}" for name, value in spec.defines.items()]
     options += _CLANG if compiler.is_clang else ()
     if checked:

@@ -27,23 +27,24 @@ EMULATOR_PURE float4 sum_of(const float4 &a, const float4 &b) {
 
 // Threads of a traced block switch where instrumented code runs, so none may between the access and
 // the update: the expressions are of functions without instrumentation.
-#define EMULATOR_ATOMIC_AT(NAME, KIND, SCOPE, ALLOWED, SAYS, PARAMETERS, EXPRESSION)                 \
-    template <typename T>                                                                      \
-    EMULATOR_INSTRUCTION T NAME PARAMETERS {                                                   \
-        static_assert(ALLOWED, #NAME " takes the address of " SAYS);                           \
+#define EMULATOR_ATOMIC_AT(NAME, KIND, SCOPE, ALLOWED, SAYS, PARAMETERS, EXPRESSION)          \
+    template <typename T>                                                                     \
+    EMULATOR_INSTRUCTION T NAME PARAMETERS {                                                  \
+        static_assert(ALLOWED, #NAME " takes the address of " SAYS);                          \
         emulator::access(address, sizeof(T), emulator::KIND, emulator::SCOPE, EMULATOR_HERE); \
-        T old;                                                                                 \
-        std::memcpy(static_cast<void *>(&old), address, sizeof(T));                            \
-        const T now = EXPRESSION;                                                              \
-        std::memcpy(static_cast<void *>(address), &now, sizeof(T));                            \
-        return old;                                                                            \
+        T old;                                                                                \
+        std::memcpy(static_cast<void *>(&old), address, sizeof(T));                           \
+        const T now = EXPRESSION;                                                             \
+        std::memcpy(static_cast<void *>(address), &now, sizeof(T));                           \
+        return old;                                                                           \
     }
-#define EMULATOR_ATOMICS(NAME, KIND, ALLOWED, SAYS, PARAMETERS, EXPRESSION)                     \
-    EMULATOR_ATOMIC_AT(NAME, KIND, DEVICE, ALLOWED, SAYS, PARAMETERS, EXPRESSION)               \
-    EMULATOR_ATOMIC_AT(NAME##_block, KIND, BLOCK, ALLOWED, SAYS, PARAMETERS, EXPRESSION)        \
+#define EMULATOR_ATOMICS(NAME, KIND, ALLOWED, SAYS, PARAMETERS, EXPRESSION)              \
+    EMULATOR_ATOMIC_AT(NAME, KIND, DEVICE, ALLOWED, SAYS, PARAMETERS, EXPRESSION)        \
+    EMULATOR_ATOMIC_AT(NAME##_block, KIND, BLOCK, ALLOWED, SAYS, PARAMETERS, EXPRESSION) \
     EMULATOR_ATOMIC_AT(NAME##_system, KIND, DEVICE, ALLOWED, SAYS, PARAMETERS, EXPRESSION)
-#define EMULATOR_ATOMIC(NAME, ALLOWED, SAYS, EXPRESSION) \
-    EMULATOR_ATOMICS(NAME, ATOMIC, ALLOWED, SAYS, (T * address, emulator::as_is<T> value), EXPRESSION)
+#define EMULATOR_ATOMIC(NAME, ALLOWED, SAYS, EXPRESSION)                                           \
+    EMULATOR_ATOMICS(NAME, ATOMIC, ALLOWED, SAYS, (T * address, emulator::as_is<T> value), \
+                     EXPRESSION)
 #define EMULATOR_OF(...) (emulator::is_one_of<T, __VA_ARGS__>)
 
 EMULATOR_ATOMIC(atomicAdd, emulator::adds<T>,

@@ -31,58 +31,58 @@ EMULATOR_PURE double odd_sum(double a, double b) {
 }
 
 // One function of numbers x (and y, z), for one number and for each of a pair.
-#define EMULATOR_UNARY_FUNCTIONS(X)                                                           \
-    X(__hneg, __hneg2, -x)                                                                    \
-    X(__habs, __habs2, __builtin_fabs(x))                                                     \
-    X(hsqrt, h2sqrt, __builtin_sqrt(x))                                                       \
-    X(hrsqrt, h2rsqrt, 1 / __builtin_sqrt(x))                                                 \
-    X(hrcp, h2rcp, 1 / x)                                                                     \
-    X(hexp, h2exp, __builtin_exp(x))                                                          \
-    X(hexp2, h2exp2, __builtin_exp2(x))                                                       \
-    X(hexp10, h2exp10, __builtin_pow(10, x))                                                  \
-    X(hlog, h2log, __builtin_log(x))                                                          \
-    X(hlog2, h2log2, __builtin_log2(x))                                                       \
-    X(hlog10, h2log10, __builtin_log10(x))                                                    \
-    X(hsin, h2sin, __builtin_sin(x))                                                          \
-    X(hcos, h2cos, __builtin_cos(x))                                                          \
-    X(htanh, h2tanh, __builtin_tanh(x))                                                       \
-    X(hfloor, h2floor, __builtin_floor(x))                                                    \
-    X(hceil, h2ceil, __builtin_ceil(x))                                                       \
-    X(htrunc, h2trunc, __builtin_trunc(x))                                                    \
+#define EMULATOR_UNARY_FUNCTIONS(X)           \
+    X(__hneg, __hneg2, -x)                    \
+    X(__habs, __habs2, __builtin_fabs(x))     \
+    X(hsqrt, h2sqrt, __builtin_sqrt(x))       \
+    X(hrsqrt, h2rsqrt, 1 / __builtin_sqrt(x)) \
+    X(hrcp, h2rcp, 1 / x)                     \
+    X(hexp, h2exp, __builtin_exp(x))          \
+    X(hexp2, h2exp2, __builtin_exp2(x))       \
+    X(hexp10, h2exp10, __builtin_pow(10, x))  \
+    X(hlog, h2log, __builtin_log(x))          \
+    X(hlog2, h2log2, __builtin_log2(x))       \
+    X(hlog10, h2log10, __builtin_log10(x))    \
+    X(hsin, h2sin, __builtin_sin(x))          \
+    X(hcos, h2cos, __builtin_cos(x))          \
+    X(htanh, h2tanh, __builtin_tanh(x))       \
+    X(hfloor, h2floor, __builtin_floor(x))    \
+    X(hceil, h2ceil, __builtin_ceil(x))       \
+    X(htrunc, h2trunc, __builtin_trunc(x))    \
     X(hrint, h2rint, __builtin_nearbyint(x))
-#define EMULATOR_BINARY_FUNCTIONS(X)                                                          \
-    X(__hadd, __hadd2, x + y)                                                                 \
-    X(__hsub, __hsub2, x - y)                                                                 \
-    X(__hmul, __hmul2, x *y)                                                                  \
-    X(__hadd_rn, __hadd2_rn, x + y)                                                           \
-    X(__hsub_rn, __hsub2_rn, x - y)                                                           \
-    X(__hmul_rn, __hmul2_rn, x *y)                                                            \
-    X(__hdiv, __h2div, x / y)                                                                 \
-    X(__hadd_sat, __hadd2_sat, saturate(x + y))                                               \
-    X(__hsub_sat, __hsub2_sat, saturate(x - y))                                               \
-    X(__hmul_sat, __hmul2_sat, saturate(x *y))                                                \
-    X(__hmax, __hmax2, y != y || larger(x, y) ? x : y)                                        \
-    X(__hmin, __hmin2, y != y || larger(y, x) ? x : y)                                        \
-    X(__hmax_nan, __hmax2_nan, x != x || larger(x, y) ? x : y)                                \
+#define EMULATOR_BINARY_FUNCTIONS(X)                           \
+    X(__hadd, __hadd2, x + y)                                  \
+    X(__hsub, __hsub2, x - y)                                  \
+    X(__hmul, __hmul2, x *y)                                   \
+    X(__hadd_rn, __hadd2_rn, x + y)                            \
+    X(__hsub_rn, __hsub2_rn, x - y)                            \
+    X(__hmul_rn, __hmul2_rn, x *y)                             \
+    X(__hdiv, __h2div, x / y)                                  \
+    X(__hadd_sat, __hadd2_sat, saturate(x + y))                \
+    X(__hsub_sat, __hsub2_sat, saturate(x - y))                \
+    X(__hmul_sat, __hmul2_sat, saturate(x *y))                 \
+    X(__hmax, __hmax2, y != y || larger(x, y) ? x : y)         \
+    X(__hmin, __hmin2, y != y || larger(y, x) ? x : y)         \
+    X(__hmax_nan, __hmax2_nan, x != x || larger(x, y) ? x : y) \
     X(__hmin_nan, __hmin2_nan, x != x || larger(y, x) ? x : y)
-#define EMULATOR_TERNARY_FUNCTIONS(X)                                                         \
-    X(__hfma, __hfma2, odd_sum(x *y, z))                                                      \
-    X(__hfma_sat, __hfma2_sat, saturate(odd_sum(x *y, z)))                                    \
+#define EMULATOR_TERNARY_FUNCTIONS(X)                      \
+    X(__hfma, __hfma2, odd_sum(x *y, z))                   \
+    X(__hfma_sat, __hfma2_sat, saturate(odd_sum(x *y, z))) \
     X(__hfma_relu, __hfma2_relu, relu(odd_sum(x *y, z)))
 // Each also in a form that is true if one of the two is NaN, with a `u` in its name.
-#define EMULATOR_COMPARISONS(X)                                                               \
-    X(__heq, __heq2, __hbeq2, ==, x == y)                                                     \
-    X(__hlt, __hlt2, __hblt2, <, x < y)                                                       \
-    X(__hle, __hle2, __hble2, <=, x <= y)                                                     \
-    X(__hgt, __hgt2, __hbgt2, >, x > y)                                                       \
-    X(__hge, __hge2, __hbge2, >=, x >= y)                                                     \
+#define EMULATOR_COMPARISONS(X)           \
+    X(__heq, __heq2, __hbeq2, ==, x == y) \
+    X(__hlt, __hlt2, __hblt2, <, x < y)   \
+    X(__hle, __hle2, __hble2, <=, x <= y) \
+    X(__hgt, __hgt2, __hbgt2, >, x > y)   \
+    X(__hge, __hge2, __hbge2, >=, x >= y) \
     X(__hneu, __hneu2, __hbneu2, !=, !(x == y))
-#define EMULATOR_NAMED_COMPARISONS(X)                                                         \
-    X(__hne, __hne2, __hbne2, , x < y || x > y)                                               \
-    X(__hequ, __hequ2, __hbequ2, , !(x < y || x > y))                                         \
-    X(__hltu, __hltu2, __hbltu2, , !(x >= y))                                                 \
-    X(__hleu, __hleu2, __hbleu2, , !(x > y))                                                  \
-    X(__hgtu, __hgtu2, __hbgtu2, , !(x <= y))                                                 \
+#define EMULATOR_NAMED_COMPARISONS(X)                 \
+    X(__hne, __hne2, __hbne2, , x < y || x > y)       \
+    X(__hequ, __hequ2, __hbequ2, , !(x < y || x > y)) \
+    X(__hltu, __hltu2, __hbltu2, , !(x >= y))         \
+    X(__hleu, __hleu2, __hbleu2, , !(x > y))          \
+    X(__hgtu, __hgtu2, __hbgtu2, , !(x <= y))         \
     X(__hgeu, __hgeu2, __hbgeu2, , !(x < y))
 
 EMULATOR_PURE double saturate(double x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
@@ -146,15 +146,15 @@ struct Narrow {
         }
     }
 
-#define EMULATOR_UNARY(NAME, PAIRED, EXPRESSION)      \
+#define EMULATOR_UNARY(NAME, PAIRED, EXPRESSION)        \
     EMULATOR_PURE friend Narrow NAME(const Narrow &a) { \
-        const double x = a.number();                  \
-        return EXPRESSION;                            \
+        const double x = a.number();                    \
+        return EXPRESSION;                              \
     }
-#define EMULATOR_BINARY(NAME, PAIRED, EXPRESSION)                      \
+#define EMULATOR_BINARY(NAME, PAIRED, EXPRESSION)                        \
     EMULATOR_PURE friend Narrow NAME(const Narrow &a, const Narrow &b) { \
-        const double x = a.number(), y = b.number();                   \
-        return EXPRESSION;                                             \
+        const double x = a.number(), y = b.number();                     \
+        return EXPRESSION;                                               \
     }
 #define EMULATOR_TERNARY(NAME, PAIRED, EXPRESSION)                                        \
     EMULATOR_PURE friend Narrow NAME(const Narrow &a, const Narrow &b, const Narrow &c) { \
@@ -185,28 +185,28 @@ struct Narrow {
     EMULATOR_PURE friend int __hisinf(const Narrow &a) {
         return (a.storage & 0x7fffu) == infinity ? (a.storage & 0x8000u ? -1 : 1) : 0;
     }
-#define EMULATOR_OPERATORS(T, SUM, DIFFERENCE, PRODUCT, QUOTIENT, NEGATIVE)                       \
-    EMULATOR_PURE friend T operator+(const T &a) { return a; }                                    \
-    EMULATOR_PURE friend T operator-(const T &a) { return NEGATIVE(a); }                          \
-    EMULATOR_PURE friend T operator+(const T &a, const T &b) { return SUM(a, b); }                \
-    EMULATOR_PURE friend T operator-(const T &a, const T &b) { return DIFFERENCE(a, b); }         \
-    EMULATOR_PURE friend T operator*(const T &a, const T &b) { return PRODUCT(a, b); }            \
-    EMULATOR_PURE friend T operator/(const T &a, const T &b) { return QUOTIENT(a, b); }           \
-    friend T &operator+=(T &a, const T &b) { return a = a + b; }                                  \
-    friend T &operator-=(T &a, const T &b) { return a = a - b; }                                  \
-    friend T &operator*=(T &a, const T &b) { return a = a * b; }                                  \
-    friend T &operator/=(T &a, const T &b) { return a = a / b; }                                  \
-    friend T &operator++(T &a) { return a = a + T(1); }                                           \
-    friend T &operator--(T &a) { return a = a - T(1); }                                           \
-    friend T operator++(T &a, int) {                                                              \
-        const T before = a;                                                                       \
-        a = a + T(1);                                                                             \
-        return before;                                                                            \
-    }                                                                                             \
-    friend T operator--(T &a, int) {                                                              \
-        const T before = a;                                                                       \
-        a = a - T(1);                                                                             \
-        return before;                                                                            \
+#define EMULATOR_OPERATORS(T, SUM, DIFFERENCE, PRODUCT, QUOTIENT, NEGATIVE)               \
+    EMULATOR_PURE friend T operator+(const T &a) { return a; }                            \
+    EMULATOR_PURE friend T operator-(const T &a) { return NEGATIVE(a); }                  \
+    EMULATOR_PURE friend T operator+(const T &a, const T &b) { return SUM(a, b); }        \
+    EMULATOR_PURE friend T operator-(const T &a, const T &b) { return DIFFERENCE(a, b); } \
+    EMULATOR_PURE friend T operator*(const T &a, const T &b) { return PRODUCT(a, b); }    \
+    EMULATOR_PURE friend T operator/(const T &a, const T &b) { return QUOTIENT(a, b); }   \
+    friend T &operator+=(T &a, const T &b) { return a = a + b; }                          \
+    friend T &operator-=(T &a, const T &b) { return a = a - b; }                          \
+    friend T &operator*=(T &a, const T &b) { return a = a * b; }                          \
+    friend T &operator/=(T &a, const T &b) { return a = a / b; }                          \
+    friend T &operator++(T &a) { return a = a + T(1); }                                   \
+    friend T &operator--(T &a) { return a = a - T(1); }                                   \
+    friend T operator++(T &a, int) {                                                      \
+        const T before = a;                                                               \
+        a = a + T(1);                                                                     \
+        return before;                                                                    \
+    }                                                                                     \
+    friend T operator--(T &a, int) {                                                      \
+        const T before = a;                                                               \
+        a = a - T(1);                                                                     \
+        return before;                                                                    \
     }
     EMULATOR_OPERATORS(Narrow, __hadd, __hsub, __hmul, __hdiv, __hneg)
 };
@@ -222,13 +222,13 @@ struct alignas(4) Pair {
 
 #define EMULATOR_UNARY(NAME, PAIRED, EXPRESSION) \
     EMULATOR_PURE friend Pair PAIRED(const Pair &a) { return {NAME(a.x), NAME(a.y)}; }
-#define EMULATOR_BINARY(NAME, PAIRED, EXPRESSION)                        \
-    EMULATOR_PURE friend Pair PAIRED(const Pair &a, const Pair &b) {     \
-        return {NAME(a.x, b.x), NAME(a.y, b.y)};                         \
+#define EMULATOR_BINARY(NAME, PAIRED, EXPRESSION)                    \
+    EMULATOR_PURE friend Pair PAIRED(const Pair &a, const Pair &b) { \
+        return {NAME(a.x, b.x), NAME(a.y, b.y)};                     \
     }
-#define EMULATOR_TERNARY(NAME, PAIRED, EXPRESSION)                                     \
-    EMULATOR_PURE friend Pair PAIRED(const Pair &a, const Pair &b, const Pair &c) {    \
-        return {NAME(a.x, b.x, c.x), NAME(a.y, b.y, c.y)};                             \
+#define EMULATOR_TERNARY(NAME, PAIRED, EXPRESSION)                                  \
+    EMULATOR_PURE friend Pair PAIRED(const Pair &a, const Pair &b, const Pair &c) { \
+        return {NAME(a.x, b.x, c.x), NAME(a.y, b.y, c.y)};                          \
     }
 #define EMULATOR_NAMED_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION) \
     EMULATOR_BINARY(NAME, PAIRED, EXPRESSION)                               \
@@ -273,51 +273,51 @@ constexpr bool is_exchanged<Pair<N>> = true;
 
 }  // namespace emulator
 
-#define EMULATOR_NARROW_ROUNDED(TYPE, NAME, SUFFIX, DIRECTION, FROM, NUMBER)              \
-    EMULATOR_PURE TYPE __##FROM##2##NAME##SUFFIX(NUMBER x) {                              \
-        return TYPE::rounded(double(x), emulator::Toward::DIRECTION);                     \
-    }                                                                                     \
-    EMULATOR_PURE NUMBER __##NAME##2##FROM##SUFFIX(TYPE x) {                              \
-        return emulator::saturated<NUMBER>(                                               \
-            float(emulator::whole(x.number(), emulator::Toward::DIRECTION)));             \
+#define EMULATOR_NARROW_ROUNDED(TYPE, NAME, SUFFIX, DIRECTION, FROM, NUMBER)  \
+    EMULATOR_PURE TYPE __##FROM##2##NAME##SUFFIX(NUMBER x) {                  \
+        return TYPE::rounded(double(x), emulator::Toward::DIRECTION);         \
+    }                                                                         \
+    EMULATOR_PURE NUMBER __##NAME##2##FROM##SUFFIX(TYPE x) {                  \
+        return emulator::saturated<NUMBER>(                                   \
+            float(emulator::whole(x.number(), emulator::Toward::DIRECTION))); \
     }
-#define EMULATOR_NARROW_INTEGER(TYPE, NAME, FROM, NUMBER)                   \
-    EMULATOR_NARROW_ROUNDED(TYPE, NAME, _rn, NEAREST, FROM, NUMBER)         \
-    EMULATOR_NARROW_ROUNDED(TYPE, NAME, _rz, ZERO, FROM, NUMBER)            \
-    EMULATOR_NARROW_ROUNDED(TYPE, NAME, _ru, UP, FROM, NUMBER)              \
+#define EMULATOR_NARROW_INTEGER(TYPE, NAME, FROM, NUMBER)           \
+    EMULATOR_NARROW_ROUNDED(TYPE, NAME, _rn, NEAREST, FROM, NUMBER) \
+    EMULATOR_NARROW_ROUNDED(TYPE, NAME, _rz, ZERO, FROM, NUMBER)    \
+    EMULATOR_NARROW_ROUNDED(TYPE, NAME, _ru, UP, FROM, NUMBER)      \
     EMULATOR_NARROW_ROUNDED(TYPE, NAME, _rd, DOWN, FROM, NUMBER)
-#define EMULATOR_NARROW_FLOAT(TYPE, NAME, SUFFIX, DIRECTION)                \
-    EMULATOR_PURE TYPE __float2##NAME##SUFFIX(float x) {                    \
-        return TYPE::rounded(x, emulator::Toward::DIRECTION);               \
+#define EMULATOR_NARROW_FLOAT(TYPE, NAME, SUFFIX, DIRECTION)  \
+    EMULATOR_PURE TYPE __float2##NAME##SUFFIX(float x) {      \
+        return TYPE::rounded(x, emulator::Toward::DIRECTION); \
     }
-#define EMULATOR_NARROW(TYPE, NAME)                                                              \
-    EMULATOR_NARROW_FLOAT(TYPE, NAME, , NEAREST)                                                 \
-    EMULATOR_NARROW_FLOAT(TYPE, NAME, _rn, NEAREST)                                              \
-    EMULATOR_NARROW_FLOAT(TYPE, NAME, _rz, ZERO)                                                 \
-    EMULATOR_NARROW_FLOAT(TYPE, NAME, _ru, UP)                                                   \
-    EMULATOR_NARROW_FLOAT(TYPE, NAME, _rd, DOWN)                                                 \
-    EMULATOR_NARROW_INTEGER(TYPE, NAME, short, short)                                            \
-    EMULATOR_NARROW_INTEGER(TYPE, NAME, ushort, unsigned short)                                  \
-    EMULATOR_NARROW_INTEGER(TYPE, NAME, int, int)                                                \
-    EMULATOR_NARROW_INTEGER(TYPE, NAME, uint, unsigned)                                          \
-    EMULATOR_NARROW_INTEGER(TYPE, NAME, ll, long long)                                           \
-    EMULATOR_NARROW_INTEGER(TYPE, NAME, ull, unsigned long long)                                 \
-    EMULATOR_PURE TYPE __double2##NAME(double x) { return x; }                                   \
-    EMULATOR_PURE float __##NAME##2float(TYPE x) { return x.number(); }                          \
-    EMULATOR_PURE short __##NAME##_as_short(TYPE x) { return short(x.storage); }                 \
-    EMULATOR_PURE unsigned short __##NAME##_as_ushort(TYPE x) { return x.storage; }              \
-    EMULATOR_PURE TYPE __short_as_##NAME(short x) { return TYPE::of_bits(unsigned(x)); }         \
-    EMULATOR_PURE TYPE __ushort_as_##NAME(unsigned short x) { return TYPE::of_bits(x); }         \
-    EMULATOR_PURE TYPE##2 make_##NAME##2(TYPE x, TYPE y) { return {x, y}; }                      \
-    EMULATOR_PURE TYPE##2 __halves2##NAME##2(TYPE x, TYPE y) { return {x, y}; }                  \
-    EMULATOR_PURE TYPE##2 __##NAME##2##NAME##2(TYPE x) { return {x, x}; }                        \
-    EMULATOR_PURE TYPE##2 __float2##NAME##2_rn(float x) { return {x, x}; }                       \
-    EMULATOR_PURE TYPE##2 __floats2##NAME##2_rn(float x, float y) { return {x, y}; }             \
-    EMULATOR_PURE TYPE##2 __float22##NAME##2_rn(float2 a) { return {a.x, a.y}; }                 \
-    EMULATOR_PURE float2 __##NAME##22float2(TYPE##2 a) { return {a.x.number(), a.y.number()}; }  \
-    EMULATOR_PURE TYPE __low2##NAME(TYPE##2 a) { return a.x; }                                   \
-    EMULATOR_PURE TYPE __high2##NAME(TYPE##2 a) { return a.y; }                                  \
-    EMULATOR_PURE TYPE##2 __low2##NAME##2(TYPE##2 a) { return {a.x, a.x}; }                      \
-    EMULATOR_PURE TYPE##2 __high2##NAME##2(TYPE##2 a) { return {a.y, a.y}; }                     \
-    EMULATOR_PURE TYPE##2 __lows2##NAME##2(TYPE##2 a, TYPE##2 b) { return {a.x, b.x}; }          \
+#define EMULATOR_NARROW(TYPE, NAME)                                                             \
+    EMULATOR_NARROW_FLOAT(TYPE, NAME, , NEAREST)                                                \
+    EMULATOR_NARROW_FLOAT(TYPE, NAME, _rn, NEAREST)                                             \
+    EMULATOR_NARROW_FLOAT(TYPE, NAME, _rz, ZERO)                                                \
+    EMULATOR_NARROW_FLOAT(TYPE, NAME, _ru, UP)                                                  \
+    EMULATOR_NARROW_FLOAT(TYPE, NAME, _rd, DOWN)                                                \
+    EMULATOR_NARROW_INTEGER(TYPE, NAME, short, short)                                           \
+    EMULATOR_NARROW_INTEGER(TYPE, NAME, ushort, unsigned short)                                 \
+    EMULATOR_NARROW_INTEGER(TYPE, NAME, int, int)                                               \
+    EMULATOR_NARROW_INTEGER(TYPE, NAME, uint, unsigned)                                         \
+    EMULATOR_NARROW_INTEGER(TYPE, NAME, ll, long long)                                          \
+    EMULATOR_NARROW_INTEGER(TYPE, NAME, ull, unsigned long long)                                \
+    EMULATOR_PURE TYPE __double2##NAME(double x) { return x; }                                  \
+    EMULATOR_PURE float __##NAME##2float(TYPE x) { return x.number(); }                         \
+    EMULATOR_PURE short __##NAME##_as_short(TYPE x) { return short(x.storage); }                \
+    EMULATOR_PURE unsigned short __##NAME##_as_ushort(TYPE x) { return x.storage; }             \
+    EMULATOR_PURE TYPE __short_as_##NAME(short x) { return TYPE::of_bits(unsigned(x)); }        \
+    EMULATOR_PURE TYPE __ushort_as_##NAME(unsigned short x) { return TYPE::of_bits(x); }        \
+    EMULATOR_PURE TYPE##2 make_##NAME##2(TYPE x, TYPE y) { return {x, y}; }                     \
+    EMULATOR_PURE TYPE##2 __halves2##NAME##2(TYPE x, TYPE y) { return {x, y}; }                 \
+    EMULATOR_PURE TYPE##2 __##NAME##2##NAME##2(TYPE x) { return {x, x}; }                       \
+    EMULATOR_PURE TYPE##2 __float2##NAME##2_rn(float x) { return {x, x}; }                      \
+    EMULATOR_PURE TYPE##2 __floats2##NAME##2_rn(float x, float y) { return {x, y}; }            \
+    EMULATOR_PURE TYPE##2 __float22##NAME##2_rn(float2 a) { return {a.x, a.y}; }                \
+    EMULATOR_PURE float2 __##NAME##22float2(TYPE##2 a) { return {a.x.number(), a.y.number()}; } \
+    EMULATOR_PURE TYPE __low2##NAME(TYPE##2 a) { return a.x; }                                  \
+    EMULATOR_PURE TYPE __high2##NAME(TYPE##2 a) { return a.y; }                                 \
+    EMULATOR_PURE TYPE##2 __low2##NAME##2(TYPE##2 a) { return {a.x, a.x}; }                     \
+    EMULATOR_PURE TYPE##2 __high2##NAME##2(TYPE##2 a) { return {a.y, a.y}; }                    \
+    EMULATOR_PURE TYPE##2 __lows2##NAME##2(TYPE##2 a, TYPE##2 b) { return {a.x, b.x}; }         \
     EMULATOR_PURE TYPE##2 __highs2##NAME##2(TYPE##2 a, TYPE##2 b) { return {a.y, b.y}; }

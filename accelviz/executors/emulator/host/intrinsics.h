@@ -8,27 +8,27 @@
 
 // ---- smaller and larger: the overloads of CUDA, so that what is ambiguous there is so here ----
 
-#define EMULATOR_LESSER(R, A, B)        \
-    constexpr R min(A one, B other) {   \
-        const R a = one, b = other;     \
-        return b < a ? b : a;           \
-    }                                   \
-    constexpr R max(A one, B other) {   \
-        const R a = one, b = other;     \
-        return a < b ? b : a;           \
+#define EMULATOR_LESSER(R, A, B)      \
+    constexpr R min(A one, B other) { \
+        const R a = one, b = other;   \
+        return b < a ? b : a;         \
+    }                                 \
+    constexpr R max(A one, B other) { \
+        const R a = one, b = other;   \
+        return a < b ? b : a;         \
     }
-#define EMULATOR_LESSERS(SIGNED, UNSIGNED)         \
-    EMULATOR_LESSER(SIGNED, SIGNED, SIGNED)        \
-    EMULATOR_LESSER(UNSIGNED, UNSIGNED, UNSIGNED)  \
-    EMULATOR_LESSER(UNSIGNED, SIGNED, UNSIGNED)    \
+#define EMULATOR_LESSERS(SIGNED, UNSIGNED)        \
+    EMULATOR_LESSER(SIGNED, SIGNED, SIGNED)       \
+    EMULATOR_LESSER(UNSIGNED, UNSIGNED, UNSIGNED) \
+    EMULATOR_LESSER(UNSIGNED, SIGNED, UNSIGNED)   \
     EMULATOR_LESSER(UNSIGNED, UNSIGNED, SIGNED)
 EMULATOR_LESSERS(int, unsigned)
 EMULATOR_LESSERS(long, unsigned long)
 EMULATOR_LESSERS(long long, unsigned long long)
 
 // The number where the other is NaN.
-#define EMULATOR_LESSER_FLOAT(R, A, B)                        \
-    inline R min(A a, B b) { return std::fmin(R(a), R(b)); }  \
+#define EMULATOR_LESSER_FLOAT(R, A, B)                       \
+    inline R min(A a, B b) { return std::fmin(R(a), R(b)); } \
     inline R max(A a, B b) { return std::fmax(R(a), R(b)); }
 EMULATOR_LESSER_FLOAT(float, float, float)
 EMULATOR_LESSER_FLOAT(double, double, double)
@@ -82,7 +82,9 @@ inline unsigned __sad(int a, int b, unsigned sum) {
 }
 inline int __hadd(int a, int b) { return int(((long long)(a) + b) >> 1); }
 inline int __rhadd(int a, int b) { return int(((long long)(a) + b + 1) >> 1); }
-inline unsigned __uhadd(unsigned a, unsigned b) { return unsigned(((unsigned long long)(a) + b) >> 1); }
+inline unsigned __uhadd(unsigned a, unsigned b) {
+    return unsigned(((unsigned long long)(a) + b) >> 1);
+}
 inline unsigned __urhadd(unsigned a, unsigned b) {
     return unsigned(((unsigned long long)(a) + b + 1) >> 1);
 }
@@ -161,15 +163,17 @@ EMULATOR_PURE To saturated(From x) {
 
 }  // namespace emulator
 
-#define EMULATOR_TO_INTEGER(FROM, NAME, TO, TYPE)                                                   \
-    inline TYPE __##NAME##2##TO##_rn(FROM x) { return emulator::saturated<TYPE>(std::nearbyint(x)); } \
-    inline TYPE __##NAME##2##TO##_rz(FROM x) { return emulator::saturated<TYPE>(std::trunc(x)); }   \
-    inline TYPE __##NAME##2##TO##_ru(FROM x) { return emulator::saturated<TYPE>(std::ceil(x)); }    \
-    inline TYPE __##NAME##2##TO##_rd(FROM x) { return emulator::saturated<TYPE>(std::floor(x)); }
-#define EMULATOR_TO_INTEGERS(FROM, NAME)                  \
-    EMULATOR_TO_INTEGER(FROM, NAME, int, int)             \
-    EMULATOR_TO_INTEGER(FROM, NAME, uint, unsigned)       \
-    EMULATOR_TO_INTEGER(FROM, NAME, ll, long long)        \
+#define EMULATOR_TO_INTEGER_AS(FROM, NAME, TYPE, WHOLE) \
+    inline TYPE NAME(FROM x) { return emulator::saturated<TYPE>(WHOLE(x)); }
+#define EMULATOR_TO_INTEGER(FROM, NAME, TO, TYPE)                                  \
+    EMULATOR_TO_INTEGER_AS(FROM, __##NAME##2##TO##_rn, TYPE, std::nearbyint)       \
+    EMULATOR_TO_INTEGER_AS(FROM, __##NAME##2##TO##_rz, TYPE, std::trunc)           \
+    EMULATOR_TO_INTEGER_AS(FROM, __##NAME##2##TO##_ru, TYPE, std::ceil)            \
+    EMULATOR_TO_INTEGER_AS(FROM, __##NAME##2##TO##_rd, TYPE, std::floor)
+#define EMULATOR_TO_INTEGERS(FROM, NAME)            \
+    EMULATOR_TO_INTEGER(FROM, NAME, int, int)       \
+    EMULATOR_TO_INTEGER(FROM, NAME, uint, unsigned) \
+    EMULATOR_TO_INTEGER(FROM, NAME, ll, long long)  \
     EMULATOR_TO_INTEGER(FROM, NAME, ull, unsigned long long)
 EMULATOR_TO_INTEGERS(float, float)
 EMULATOR_TO_INTEGERS(double, double)
@@ -183,12 +187,12 @@ EMULATOR_TO_INTEGERS(double, double)
         std::fesetround(FE_TONEAREST);                                          \
         return result;                                                          \
     }
-#define EMULATOR_ROUNDED(R, NAME, PARAMETERS, EXPRESSION)                       \
-    EMULATOR_ROUNDED_AS(_rn, FE_TONEAREST, R, NAME, PARAMETERS, EXPRESSION)     \
-    EMULATOR_ROUNDED_AS(_rz, FE_TOWARDZERO, R, NAME, PARAMETERS, EXPRESSION)    \
-    EMULATOR_ROUNDED_AS(_ru, FE_UPWARD, R, NAME, PARAMETERS, EXPRESSION)        \
+#define EMULATOR_ROUNDED(R, NAME, PARAMETERS, EXPRESSION)                    \
+    EMULATOR_ROUNDED_AS(_rn, FE_TONEAREST, R, NAME, PARAMETERS, EXPRESSION)  \
+    EMULATOR_ROUNDED_AS(_rz, FE_TOWARDZERO, R, NAME, PARAMETERS, EXPRESSION) \
+    EMULATOR_ROUNDED_AS(_ru, FE_UPWARD, R, NAME, PARAMETERS, EXPRESSION)     \
     EMULATOR_ROUNDED_AS(_rd, FE_DOWNWARD, R, NAME, PARAMETERS, EXPRESSION)
-#define EMULATOR_FROM_INTEGER(NAME, TYPE)                                       \
+#define EMULATOR_FROM_INTEGER(NAME, TYPE) \
     EMULATOR_ROUNDED(float, __##NAME##2float, (volatile TYPE x), float(x))
 EMULATOR_FROM_INTEGER(int, int)
 EMULATOR_FROM_INTEGER(uint, unsigned)
@@ -202,13 +206,13 @@ inline double __uint2double_rn(unsigned x) { return x; }
 
 // ---- floating point ----
 
-#define EMULATOR_ARITHMETIC(T, PREFIX, FUSED)                                                     \
-    EMULATOR_ROUNDED(T, PREFIX##add, (volatile T a, volatile T b), a + b)                         \
-    EMULATOR_ROUNDED(T, PREFIX##sub, (volatile T a, volatile T b), a - b)                         \
-    EMULATOR_ROUNDED(T, PREFIX##mul, (volatile T a, volatile T b), a *b)                          \
-    EMULATOR_ROUNDED(T, PREFIX##div, (volatile T a, volatile T b), a / b)                         \
-    EMULATOR_ROUNDED(T, PREFIX##rcp, (volatile T x), 1 / x)                                       \
-    EMULATOR_ROUNDED(T, PREFIX##sqrt, (volatile T x), std::sqrt(x))                               \
+#define EMULATOR_ARITHMETIC(T, PREFIX, FUSED)                             \
+    EMULATOR_ROUNDED(T, PREFIX##add, (volatile T a, volatile T b), a + b) \
+    EMULATOR_ROUNDED(T, PREFIX##sub, (volatile T a, volatile T b), a - b) \
+    EMULATOR_ROUNDED(T, PREFIX##mul, (volatile T a, volatile T b), a *b)  \
+    EMULATOR_ROUNDED(T, PREFIX##div, (volatile T a, volatile T b), a / b) \
+    EMULATOR_ROUNDED(T, PREFIX##rcp, (volatile T x), 1 / x)               \
+    EMULATOR_ROUNDED(T, PREFIX##sqrt, (volatile T x), std::sqrt(x))       \
     EMULATOR_ROUNDED(T, FUSED, (volatile T a, volatile T b, volatile T c), std::fma(a, b, c))
 EMULATOR_ARITHMETIC(float, __f, __fmaf)
 EMULATOR_ARITHMETIC(double, __d, __fma)

@@ -29,13 +29,17 @@ constexpr T item(std::initializer_list<T> items, unsigned i) {
 
 }  // namespace emulator
 
-#define EMULATOR_VECTOR_COPIES(NAME, T, N)                       \
-    EMULATOR_INSTRUCTION NAME(const NAME &from) {                \
-        emulator::move(&from, this, sizeof(NAME), emulator::access_bytes(sizeof(T), N), EMULATOR_HERE); \
-    }                                                            \
-    EMULATOR_INSTRUCTION NAME &operator=(const NAME &from) {     \
-        emulator::move(&from, this, sizeof(NAME), emulator::access_bytes(sizeof(T), N), EMULATOR_HERE); \
-        return *this;                                            \
+#define EMULATOR_VECTOR_COPIES(NAME, T, N)                        \
+    EMULATOR_INSTRUCTION NAME(const NAME &from) {                 \
+        emulator::move(&from, this, sizeof(NAME),                 \
+                       emulator::access_bytes(sizeof(T), N),      \
+                       EMULATOR_HERE);                            \
+    }                                                             \
+    EMULATOR_INSTRUCTION NAME &operator=(const NAME &from) {      \
+        emulator::move(&from, this, sizeof(NAME),                 \
+                       emulator::access_bytes(sizeof(T), N),      \
+                       EMULATOR_HERE);                            \
+        return *this;                                             \
     }
 // Constant default constructors: g++ would initialise a shared array of anything else at run time,
 // under a guard at which the threads of a block, all of them one of the host's, wait for ever.
@@ -44,28 +48,28 @@ constexpr T item(std::initializer_list<T> items, unsigned i) {
     constexpr NAME(std::initializer_list<T> items) : __VA_ARGS__ {} \
     EMULATOR_VECTOR_COPIES(NAME, T, N)
 #define EMULATOR_ITEM(MEMBER, I) MEMBER(emulator::item(items, I))
-#define EMULATOR_VECTORS(T, PREFIX)                                                              \
-    struct PREFIX##1 {                                                                           \
-        T x{};                                                                                   \
-        EMULATOR_VECTOR(PREFIX##1, T, 1, EMULATOR_ITEM(x, 0))                                    \
-    };                                                                                           \
-    struct alignas(emulator::access_bytes(sizeof(T), 2)) PREFIX##2 {                         \
-        T x{}, y{};                                                                              \
-        EMULATOR_VECTOR(PREFIX##2, T, 2, EMULATOR_ITEM(x, 0), EMULATOR_ITEM(y, 1))               \
-    };                                                                                           \
-    struct PREFIX##3 {                                                                           \
-        T x{}, y{}, z{};                                                                         \
-        EMULATOR_VECTOR(PREFIX##3, T, 3, EMULATOR_ITEM(x, 0), EMULATOR_ITEM(y, 1),               \
-                        EMULATOR_ITEM(z, 2))                                                     \
-    };                                                                                           \
-    struct alignas(emulator::access_bytes(sizeof(T), 4)) PREFIX##4 {                         \
-        T x{}, y{}, z{}, w{};                                                                    \
-        EMULATOR_VECTOR(PREFIX##4, T, 4, EMULATOR_ITEM(x, 0), EMULATOR_ITEM(y, 1),               \
-                        EMULATOR_ITEM(z, 2), EMULATOR_ITEM(w, 3))                                \
-    };                                                                                           \
-    inline PREFIX##1 make_##PREFIX##1(T x) { return {x}; }                                       \
-    inline PREFIX##2 make_##PREFIX##2(T x, T y) { return {x, y}; }                               \
-    inline PREFIX##3 make_##PREFIX##3(T x, T y, T z) { return {x, y, z}; }                       \
+#define EMULATOR_VECTORS(T, PREFIX)                                                \
+    struct PREFIX##1 {                                                             \
+        T x{};                                                                     \
+        EMULATOR_VECTOR(PREFIX##1, T, 1, EMULATOR_ITEM(x, 0))                      \
+    };                                                                             \
+    struct alignas(emulator::access_bytes(sizeof(T), 2)) PREFIX##2 {               \
+        T x{}, y{};                                                                \
+        EMULATOR_VECTOR(PREFIX##2, T, 2, EMULATOR_ITEM(x, 0), EMULATOR_ITEM(y, 1)) \
+    };                                                                             \
+    struct PREFIX##3 {                                                             \
+        T x{}, y{}, z{};                                                           \
+        EMULATOR_VECTOR(PREFIX##3, T, 3, EMULATOR_ITEM(x, 0), EMULATOR_ITEM(y, 1), \
+                        EMULATOR_ITEM(z, 2))                                       \
+    };                                                                             \
+    struct alignas(emulator::access_bytes(sizeof(T), 4)) PREFIX##4 {               \
+        T x{}, y{}, z{}, w{};                                                      \
+        EMULATOR_VECTOR(PREFIX##4, T, 4, EMULATOR_ITEM(x, 0), EMULATOR_ITEM(y, 1), \
+                        EMULATOR_ITEM(z, 2), EMULATOR_ITEM(w, 3))                  \
+    };                                                                             \
+    inline PREFIX##1 make_##PREFIX##1(T x) { return {x}; }                         \
+    inline PREFIX##2 make_##PREFIX##2(T x, T y) { return {x, y}; }                 \
+    inline PREFIX##3 make_##PREFIX##3(T x, T y, T z) { return {x, y, z}; }         \
     inline PREFIX##4 make_##PREFIX##4(T x, T y, T z, T w) { return {x, y, z, w}; }
 
 EMULATOR_VECTORS(signed char, char)

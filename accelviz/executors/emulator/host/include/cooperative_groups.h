@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "cuda_on_host.h"
+#include "../cuda_on_host.h"
 
 namespace cooperative_groups {
 
@@ -127,7 +127,9 @@ class lane_group : public thread_group {
     // For reduce, the scans and partitions: what all members bring, by rank; the lanes themselves.
     template <typename T>
     EMULATOR_PURE void gather(const T &value, T (&by_rank)[32], void *code) const {
-        for (unsigned rank = 0; rank < num_threads(); ++rank) by_rank[rank] = from(value, rank, code);
+        for (unsigned rank = 0; rank < num_threads(); ++rank) {
+            by_rank[rank] = from(value, rank, code);
+        }
     }
     EMULATOR_PURE unsigned lanes() const { return lanes_; }
 
@@ -151,7 +153,8 @@ class lane_group : public thread_group {
 
 template <unsigned SIZE, typename Parent = void>
 class thread_block_tile : public lane_group {
-    static_assert(SIZE && SIZE <= 32 && !(SIZE & (SIZE - 1)), "a tile has 1, 2, 4, 8, 16 or 32 threads");
+    static_assert(SIZE && SIZE <= 32 && !(SIZE & (SIZE - 1)),
+                  "a tile has 1, 2, 4, 8, 16 or 32 threads");
 
    public:
     EMULATOR_PURE thread_block_tile(unsigned rank, unsigned count)

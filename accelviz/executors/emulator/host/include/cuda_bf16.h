@@ -1,7 +1,7 @@
 // bfloat16, and pairs of it.
 #pragma once
 
-#include "half.h"
+#include "../half.h"
 
 using __nv_bfloat16 = emulator::Narrow<8, 7>;
 using __nv_bfloat162 = emulator::Pair<__nv_bfloat16>;

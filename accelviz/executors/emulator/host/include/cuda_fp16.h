@@ -1,7 +1,7 @@
 // half and half2.
 #pragma once
 
-#include "half.h"
+#include "../half.h"
 
 using __half = emulator::Narrow<5, 10>;
 using __half2 = emulator::Pair<__half>;

@@ -19,7 +19,8 @@ EMULATOR_INSTRUCTION void memcpy_async(const Group &group, T *to, const T *from,
 }
 // So many of `n_from` elements as there is room for.
 template <typename Group, typename T>
-EMULATOR_PURE void memcpy_async(const Group &group, T *to, std::size_t n_to, const T *from, std::size_t n_from) {
+__forceinline__ void memcpy_async(const Group &group, T *to, std::size_t n_to, const T *from,
+                                  std::size_t n_from) {
     memcpy_async(group, to, from, (n_to < n_from ? n_to : n_from) * sizeof(T));
 }
 template <typename Group>
