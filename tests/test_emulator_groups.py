@@ -324,6 +324,16 @@ def test_a_missing_sync_of_a_group_is_found():
         run(bad, warps=2, X=np.zeros(64, np.float32), out=np.zeros(1536, np.int32))
 
 
+@pytest.mark.parametrize("size", ["sizeof(float) * 64", None])
+def test_a_copy_beyond_the_end_is_found_at_its_line(size):
+    call = f"tile, X, {size}" if size else "tile, 64, X, 64"
+    bad = GROUPS.replace("tile, X, sizeof(float) * 64", call)
+    line = 1 + bad[: bad.index(call)].count("\n")
+    found = rf"kernel.cu:{line}: out of bounds: .* reads X\[6[0-3]\]"
+    with pytest.raises(KernelError, match=found):
+        run(bad, warps=2, X=np.zeros(60, np.float32), out=np.zeros(1536, np.int32))
+
+
 def test_printf_shows_lines_in_order(capfd):
     body = '    if (threadIdx.x < 3) out[threadIdx.x] = printf("%d is %.1f\\n", threadIdx.x, 0.5f);'
     found = run(kernel(body), out=np.zeros(32, np.int32))["out"]
