@@ -17,22 +17,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.executors.emulator.compiler_errors import compile_error
 from accelviz.executors.emulator.signature import dynamic_shared
 from accelviz.files import cache_folder, kernel_directory, kernel_names, written_whole
 from accelviz.plans import KernelSpec
 
 HOST_SOURCES = Path(__file__).resolve().parent / "host"
-_COMMON = ("-std=c++17", "-g1", "-fPIC", "-fvisibility=hidden", f"-I{HOST_SOURCES}")
+_COMMON = (
+    *("-std=c++17", "-g1", "-fPIC", "-fvisibility=hidden"),
+    # `include` has the headers that kernels name: cooperative_groups.h, cuda_fp16.h ...
+    *(f"-I{HOST_SOURCES}", f"-I{HOST_SOURCES / 'include'}"),
+)
 #: -O1 keeps loads and stores as the source has them, in the source's order.
 _KERNEL = (
     *("-O1", "-fno-exceptions", "-fno-strict-aliasing", "-fno-omit-frame-pointer"),
-    *("-Wno-unknown-pragmas", "-Wno-attributes"),
+    *("-Wno-unknown-pragmas", "-Wno-attributes", "-UNDEBUG"),
     # A large local array touches the end of the stack before anything behind it.
     *(("-fstack-clash-protection",) if sys.platform == "linux" else ()),
 )
 _CHECKED = (
     *("-fsanitize=thread", "-fsanitize-coverage=trace-pc"),
     *("-fsanitize=bounds", "-fstack-protector-strong"),
+    "-fsanitize=float-cast-overflow",  # calls `__ubsan_handle_float_cast_overflow` of services.h
 )
 #: Basic blocks that stay in the source's order let lanes of a traced warp meet at the right place.
 _CHECKED_GCC = (
@@ -45,8 +51,10 @@ _INCLUDED = (".cu", ".cuh", ".h", ".hpp")
 _CLANG = ("-fno-finite-loops",)
 #: What zig looks for by itself would end the process.
 _ZIG = ("-fno-sanitize=undefined",)
-#: Clang leaves out a load that a store to the same place follows, unless told not to.
+#: Clang leaves out a load that a store to the same place follows, and joins neighboring accesses to
+#: wider ones, unless told not to.
 _CHECKED_CLANG = (
+    *("-fno-vectorize", "-fno-slp-vectorize"),
     *("-mllvm", "-tsan-instrument-read-before-write=1"),
     *("-mllvm", "-tsan-distinguish-volatile=1"),
 )
@@ -122,7 +130,8 @@ def build(spec: KernelSpec, *, checked: bool, folder: Path | None = None) -> Pat
         f"{dynamic_shared(spec.source())}\n"
         f'#line 1 "entry"\nEMULATED_KERNEL({spec.entry})\n'
     )
-    options = [*_COMMON, *_KERNEL, *([f"-I{folder}"] if folder else []), f"-I{kernel_directory()}"]
+    # The kernel's own folder first, as its headers may be called as ours are.
+    options = [*([f"-I{folder}"] if folder else []), *_COMMON, *_KERNEL, f"-I{kernel_directory()}"]
     options += [f"-D{name}={value}" for name, value in spec.defines.items()]
     options += _CLANG if compiler.is_clang else ()
     if checked:
@@ -133,11 +142,11 @@ def build(spec: KernelSpec, *, checked: bool, folder: Path | None = None) -> Pat
         with tempfile.TemporaryDirectory() as scratch:
             kernel, made = Path(scratch) / "kernel.cpp", Path(scratch) / "kernel.o"
             kernel.write_text(source, "utf-8")
-            _run(compiler, [*options, "-c", kernel, "-o", made], spec.file)
+            _run(compiler, [*options, "-c", kernel, "-o", made], spec.file, spec.source())
             with written_whole(path) as temporary:
                 undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
                 link: list[str | Path] = ["-shared", *undefined, "-o", temporary, made]
-                _run(compiler, link, spec.file)
+                _run(compiler, link, spec.file, spec.source())
     return path
 
 
@@ -145,7 +154,7 @@ def runtime() -> Path:
     """Compile the program that runs kernels, or take it from the cache; return its path."""
     if (compiler := find_compiler()) is None:
         raise DeviceUnavailable("device 'emulator'", "no C++ compiler", why_not() or "")
-    options = ["-std=c++17", "-g1", "-O2", "-DNDEBUG"]
+    options = ["-std=c++17", "-g1", "-O2", "-DNDEBUG", f"-I{HOST_SOURCES / 'include'}"]
     path = _folder() / f"emulator-{_digest(compiler, options, '')}"
     if not path.exists():
         exported = "-Wl,-export_dynamic" if sys.platform == "darwin" else "-Wl,-export-dynamic"
@@ -166,8 +175,8 @@ def _digest(
     headers = [kernel_directory() / name for name in kernel_names("*.cuh")]
     if folder:
         headers += sorted(path for path in folder.iterdir() if path.suffix in _INCLUDED)
-    for path in [*sorted(HOST_SOURCES.iterdir()), *headers]:
-        digest.update(path.read_bytes())
+    for path in [*sorted(HOST_SOURCES.rglob("*")), *headers]:
+        digest.update(path.read_bytes() if path.is_file() else b"")
     return digest.hexdigest()[:20]
 
 
@@ -181,9 +190,17 @@ def _folder() -> Path:
     return folder
 
 
-def _run(compiler: Compiler, options: Sequence[str | Path], what: str) -> None:
-    command = [*compiler.command, *options]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+def _run(compiler: Compiler, options: Sequence[str | Path], file: str, source: str = "") -> None:
+    """Call the compiler; `file` and `source` are the kernel's, for what it says about them."""
+    answer = subprocess.run(
+        [*compiler.command, *options],
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+        env={**os.environ, "LC_ALL": "C"},  # in English
+    )
     if answer.returncode:
-        log = answer.stderr.strip()[-4000:]
-        raise KernelError(what, f"it does not compile for the emulator:\n{log}")
+        log = answer.stderr.strip()
+        unread = KernelError(file, f"it does not compile for the emulator:\n{log[-4000:]}")
+        raise compile_error(file, source, log) or unread

@@ -7,8 +7,14 @@
 // traced like plain loads and stores.
 #pragma once
 
+#include <math.h>
+#include <stdlib.h>
+
+#include <cfloat>
+#include <climits>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -22,6 +28,8 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __grid_constant__
 #define __align__(n) alignas(n)
 #define __shared__ static __attribute__((used, aligned(16)))
 
@@ -41,6 +49,8 @@
 #define EMULATOR_INSTRUCTION \
     __attribute__((EMULATOR_APART noinline, no_sanitize("thread"))) EMULATOR_UNCOVERED
 #define EMULATOR_HERE __builtin_return_address(0)
+// Functions of numbers alone: a thread neither stops nor is watched in them.
+#define EMULATOR_PURE inline __attribute__((no_sanitize("thread"))) EMULATOR_UNCOVERED
 
 namespace emulator {
 
@@ -97,9 +107,12 @@ EMULATOR_INSTRUCTION inline T narrowed(std::uint64_t from) {
 
 }  // namespace emulator
 
+struct uint3;
 struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+    dim3(const uint3 &from);
+    operator uint3() const;
 };
 // Constant for a thread as long as it runs, so that the compiler may keep them.
 #ifdef EMULATOR_RUNTIME
@@ -109,167 +122,34 @@ extern const dim3 threadIdx, blockIdx, blockDim, gridDim;
 #endif
 constexpr int warpSize = 32;
 
-// Vectors move as one access, as they do on a GPU.
-#define EMULATOR_MOVE(FROM, TO, BYTES)                                             \
-    emulator::access(FROM, BYTES, emulator::LOAD, emulator::DEVICE, EMULATOR_HERE); \
-    emulator::access(TO, BYTES, emulator::STORE, emulator::DEVICE, EMULATOR_HERE);  \
-    std::memcpy(static_cast<void *>(TO), FROM, BYTES)
-// Constant default constructors: g++ would initialise a shared array of anything else at run time,
-// under a guard at which the threads of a block, all of them one of the host's, wait for ever.
-#define EMULATOR_VECTOR_COPIES(NAME)                  \
-    EMULATOR_INSTRUCTION NAME(const NAME &from) {     \
-        EMULATOR_MOVE(&from, this, sizeof(NAME));     \
-    }                                                 \
-    EMULATOR_INSTRUCTION NAME &operator=(const NAME &from) { \
-        EMULATOR_MOVE(&from, this, sizeof(NAME));     \
-        return *this;                                 \
-    }
-#define EMULATOR_VECTORS(T, PREFIX)                                                        \
-    struct alignas(2 * sizeof(T)) PREFIX##2 {                                              \
-        T x, y;                                                                            \
-        constexpr PREFIX##2() : x(), y() {}                                                \
-        PREFIX##2(T x, T y) : x(x), y(y) {}                                                \
-        EMULATOR_VECTOR_COPIES(PREFIX##2)                                                  \
-    };                                                                                     \
-    struct alignas(4 * sizeof(T) < 16 ? 4 * sizeof(T) : 16) PREFIX##4 {                    \
-        T x, y, z, w;                                                                      \
-        constexpr PREFIX##4() : x(), y(), z(), w() {}                                      \
-        PREFIX##4(T x, T y, T z, T w) : x(x), y(y), z(z), w(w) {}                          \
-        EMULATOR_VECTOR_COPIES(PREFIX##4)                                                  \
-    };                                                                                     \
-    inline PREFIX##2 make_##PREFIX##2(T x, T y) { return {x, y}; }                         \
-    inline PREFIX##4 make_##PREFIX##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+#include "vectors.h"
 
-EMULATOR_VECTORS(float, float)
-EMULATOR_VECTORS(int, int)
-EMULATOR_VECTORS(unsigned, uint)
+EMULATOR_PURE dim3::dim3(const uint3 &from) : x(from.x), y(from.y), z(from.z) {}
+EMULATOR_PURE dim3::operator uint3() const { return {x, y, z}; }
 
-// Loads and stores with a word on caching, which changes nothing here.
-#define EMULATOR_LOAD(NAME)                                                                    \
-    template <typename T>                                                                      \
-    EMULATOR_INSTRUCTION T NAME(const T *address) {                                            \
-        emulator::access(address, sizeof(T), emulator::LOAD, emulator::DEVICE, EMULATOR_HERE); \
-        T value;                                                                               \
-        std::memcpy(static_cast<void *>(&value), address, sizeof(T));                          \
-        return value;                                                                          \
-    }
-#define EMULATOR_STORE(NAME)                                                                    \
-    template <typename T>                                                                       \
-    EMULATOR_INSTRUCTION void NAME(T *address, const emulator::as_is<T> &value) {               \
-        emulator::access(address, sizeof(T), emulator::STORE, emulator::DEVICE, EMULATOR_HERE); \
-        std::memcpy(static_cast<void *>(address), &value, sizeof(T));                           \
-    }
+#include "intrinsics.h"
 
-EMULATOR_LOAD(__ldg)
-EMULATOR_LOAD(__ldcs)
-EMULATOR_LOAD(__ldcg)
-EMULATOR_STORE(__stcs)
-EMULATOR_STORE(__stcg)
-
-// Read-modify-write, at the scope of a block or of the device.
-#define EMULATOR_ATOMIC_AT(NAME, SCOPE, EXPRESSION)                                               \
-    template <typename T>                                                                         \
-    EMULATOR_INSTRUCTION T NAME(T *address, emulator::as_is<T> value) {                           \
-        emulator::access(address, sizeof(T), emulator::ATOMIC, emulator::SCOPE, EMULATOR_HERE);   \
-        const T old = *address;                                                                   \
-        *address = EXPRESSION;                                                                    \
-        return old;                                                                               \
-    }
-#define EMULATOR_ATOMIC(NAME, EXPRESSION)        \
-    EMULATOR_ATOMIC_AT(NAME, DEVICE, EXPRESSION) \
-    EMULATOR_ATOMIC_AT(NAME##_block, BLOCK, EXPRESSION)
-
-EMULATOR_ATOMIC(atomicAdd, old + value)
-EMULATOR_ATOMIC(atomicSub, old - value)
-EMULATOR_ATOMIC(atomicExch, value)
-EMULATOR_ATOMIC(atomicMin, value < old ? value : old)
-EMULATOR_ATOMIC(atomicMax, value > old ? value : old)
-EMULATOR_ATOMIC(atomicAnd, old &value)
-EMULATOR_ATOMIC(atomicOr, old | value)
-
-template <typename T>
-EMULATOR_INSTRUCTION T atomicCAS(T *address, emulator::as_is<T> expected,
-                                 emulator::as_is<T> value) {
-    emulator::access(address, sizeof(T), emulator::COMPARE, emulator::DEVICE, EMULATOR_HERE);
-    const T old = *address;
-    if (old == expected) *address = value;
-    return old;
-}
+#include "atomics.h"
 
 EMULATOR_BARRIER inline void __syncthreads() { emulator::sync_threads(EMULATOR_HERE); }
 EMULATOR_BARRIER inline void __syncwarp(unsigned m = ~0u) { emulator::sync_warp(m, EMULATOR_HERE); }
+EMULATOR_BARRIER inline int __syncthreads_count(int predicate) {
+    return int(emulator::count_threads(predicate != 0, EMULATOR_HERE));
+}
+EMULATOR_BARRIER inline int __syncthreads_or(int predicate) {
+    return emulator::count_threads(predicate != 0, EMULATOR_HERE) != 0;
+}
+EMULATOR_BARRIER inline int __syncthreads_and(int predicate) {
+    return emulator::count_threads(predicate == 0, EMULATOR_HERE) == 0;
+}
 inline void __threadfence() { emulator::fence(emulator::DEVICE); }
 inline void __threadfence_system() { emulator::fence(emulator::DEVICE); }
 inline void __threadfence_block() { emulator::fence(emulator::BLOCK); }
 [[noreturn]] EMULATOR_BARRIER inline void __trap() { emulator::stop("trapped", EMULATOR_HERE); }
 
-namespace emulator {
+#include "warp.h"
 
-// Shuffles give the lane's own value where the source would lie outside its segment of lanes.
-template <typename T>
-EMULATOR_INSTRUCTION T shuffle(unsigned mask, T value, int source, bool outside, void *code) {
-    return narrowed<T>(exchange(mask, bits<std::uint64_t>(value), outside ? int(lane()) : source,
-                                false, nullptr, code));
-}
-EMULATOR_UNCOVERED inline unsigned ballot(unsigned mask, bool vote, void *code) {
-    unsigned votes = 0;
-    exchange(mask, 0, -1, vote, &votes, code);
-    return votes;
-}
-
-}  // namespace emulator
-
-template <typename T>
-EMULATOR_INSTRUCTION T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
-    const int first = int(emulator::lane()) & ~(width - 1), from = first + (source & (width - 1));
-    return emulator::shuffle(mask, value, from, false, EMULATOR_HERE);
-}
-template <typename T>
-EMULATOR_INSTRUCTION T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
-    const int lane = emulator::lane(), from = lane - int(delta);
-    return emulator::shuffle(mask, value, from | emulator::anywhere, from < (lane & ~(width - 1)),
-                             EMULATOR_HERE);
-}
-template <typename T>
-EMULATOR_INSTRUCTION T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
-    const int lane = emulator::lane(), from = lane + int(delta);
-    return emulator::shuffle(mask, value, from | emulator::anywhere, from > (lane | (width - 1)),
-                             EMULATOR_HERE);
-}
-template <typename T>
-EMULATOR_INSTRUCTION T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32) {
-    const int lane = emulator::lane(), from = lane ^ lane_mask;
-    return emulator::shuffle(mask, value, from | emulator::anywhere, from > (lane | (width - 1)),
-                             EMULATOR_HERE);
-}
-EMULATOR_BARRIER inline unsigned __ballot_sync(unsigned mask, int predicate) {
-    return emulator::ballot(mask, predicate != 0, EMULATOR_HERE);
-}
-EMULATOR_BARRIER inline int __any_sync(unsigned mask, int predicate) {
-    return emulator::ballot(mask, predicate != 0, EMULATOR_HERE) != 0;
-}
-EMULATOR_BARRIER inline int __all_sync(unsigned mask, int predicate) {
-    return emulator::ballot(mask, predicate == 0, EMULATOR_HERE) == 0;
-}
-
-inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(unsigned(x)); }
-inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
-inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
-inline int __float_as_int(float x) { return emulator::bits<int>(x); }
-inline long long __double_as_longlong(double x) { return emulator::bits<long long>(x); }
-inline double __longlong_as_double(long long x) { return emulator::bits<double>(x); }
-inline float __int_as_float(int x) { return emulator::bits<float>(x); }
-
-template <typename T>
-constexpr T min(T a, T b) {
-    return b < a ? b : a;
-}
-template <typename T>
-constexpr T max(T a, T b) {
-    return a < b ? b : a;
-}
+#include "services.h"
 
 EMULATOR_BARRIER inline void *emulator_memcpy(void *to, const void *from, std::size_t bytes) {
     return emulator::moved(to, from, bytes, EMULATOR_HERE);

@@ -19,13 +19,13 @@ extern "C" void emulator_begin();
 #endif
 
 #if defined(__x86_64__)
-asm(".text\n.globl " EMULATOR_SYMBOL("emulator_switch") "\n" EMULATOR_SYMBOL("emulator_switch") ":\n"
+__asm__(".text\n.globl " EMULATOR_SYMBOL("emulator_switch") "\n" EMULATOR_SYMBOL("emulator_switch") ":\n"
     "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
     "movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
     "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n");
 constexpr std::size_t return_word = 6, frame_words = 8;
 #elif defined(__aarch64__)
-asm(".text\n.globl " EMULATOR_SYMBOL("emulator_switch") "\n" EMULATOR_SYMBOL("emulator_switch") ":\n"
+__asm__(".text\n.globl " EMULATOR_SYMBOL("emulator_switch") "\n" EMULATOR_SYMBOL("emulator_switch") ":\n"
     "sub sp, sp, #160\n"
     "stp x19, x20, [sp, #0]\nstp x21, x22, [sp, #16]\nstp x23, x24, [sp, #32]\n"
     "stp x25, x26, [sp, #48]\nstp x27, x28, [sp, #64]\nstp x29, x30, [sp, #80]\n"

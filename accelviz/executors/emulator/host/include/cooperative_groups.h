@@ -1,0 +1,270 @@
+// Cooperative groups: the block, tiles of a warp, and the lanes that came together.
+#pragma once
+
+#include <cstddef>
+
+#include "../cuda_on_host.h"
+
+namespace cooperative_groups {
+
+// A block, or some lanes of a warp. Lanes' groups count their members in the order of the lanes.
+class thread_group {
+   public:
+    EMULATOR_BARRIER void sync() const {
+        lanes_ ? emulator::sync_warp(lanes_, EMULATOR_HERE) : emulator::sync_threads(EMULATOR_HERE);
+    }
+    EMULATOR_PURE unsigned long long num_threads() const {
+        return lanes_ ? __popc(lanes_) : blockDim.x * blockDim.y * blockDim.z;
+    }
+    EMULATOR_PURE unsigned long long size() const { return num_threads(); }
+    EMULATOR_PURE unsigned long long thread_rank() const {
+        return lanes_ ? __popc(lanes_ & ((1u << emulator::lane()) - 1))
+                      : threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    }
+
+   protected:
+    EMULATOR_PURE explicit thread_group(unsigned lanes) : lanes_(lanes) {}
+    // The lane of the member of that rank; -1 if there is none.
+    EMULATOR_PURE int lane_of(long long rank) const {
+        for (int lane = 0; lane < 32; ++lane) {
+            if (lanes_ >> lane & 1u && rank-- == 0) return lane;
+        }
+        return -1;
+    }
+    // Bits by rank from bits by lane.
+    EMULATOR_PURE unsigned by_rank(unsigned votes) const {
+        unsigned found = 0, rank = 0;
+        for (int lane = 0; lane < 32; ++lane) {
+            if (lanes_ >> lane & 1u) found |= (votes >> lane & 1u) << rank++;
+        }
+        return found;
+    }
+
+    unsigned lanes_;  // 0: the whole block
+
+    friend thread_group tiled_partition(const thread_group &group, unsigned size);
+};
+
+class thread_block : public thread_group {
+   public:
+    static unsigned thread_rank() { return unsigned(thread_block().thread_group::thread_rank()); }
+    static unsigned num_threads() { return unsigned(thread_block().thread_group::num_threads()); }
+    static unsigned size() { return num_threads(); }
+    static dim3 group_index() { return blockIdx; }
+    static dim3 thread_index() { return threadIdx; }
+    static dim3 group_dim() { return blockDim; }
+    static dim3 dim_threads() { return blockDim; }
+
+   private:
+    EMULATOR_PURE thread_block() : thread_group(0) {}
+    friend thread_block this_thread_block();
+};
+inline thread_block this_thread_block() { return {}; }
+
+// The grid can be asked about itself. Its barrier needs all blocks at once, and here they run one
+// after another.
+class grid_group {
+   public:
+    template <int never = 0>
+    void sync() const {
+        static_assert(never, "the emulator has no barrier of the whole grid, as its blocks run one "
+                             "after another: end the kernel there, and launch a second one");
+    }
+    static bool is_valid() { return false; }
+    static unsigned long long block_rank() {
+        return blockIdx.x + 1ull * gridDim.x * (blockIdx.y + 1ull * gridDim.y * blockIdx.z);
+    }
+    static unsigned long long num_blocks() { return 1ull * gridDim.x * gridDim.y * gridDim.z; }
+    static unsigned long long thread_rank() {
+        return block_rank() * thread_block::num_threads() + thread_block::thread_rank();
+    }
+    static unsigned long long num_threads() { return num_blocks() * thread_block::num_threads(); }
+    static unsigned long long size() { return num_threads(); }
+    static dim3 group_dim() { return gridDim; }
+    static dim3 dim_blocks() { return gridDim; }
+    static dim3 block_index() { return blockIdx; }
+};
+inline grid_group this_grid() { return {}; }
+
+// Lanes of a warp, which can pass values to each other.
+class lane_group : public thread_group {
+   public:
+    EMULATOR_PURE unsigned num_threads() const { return __popc(lanes_); }
+    EMULATOR_PURE unsigned size() const { return num_threads(); }
+    EMULATOR_PURE unsigned thread_rank() const { return unsigned(thread_group::thread_rank()); }
+
+    template <typename T>
+    EMULATOR_BARRIER T shfl(T value, int rank) const {
+        return from(value, rank & 31, EMULATOR_HERE);
+    }
+    template <typename T>
+    EMULATOR_BARRIER T shfl_down(T value, unsigned delta) const {
+        return from(value, (long long)(thread_rank()) + delta, EMULATOR_HERE);
+    }
+    template <typename T>
+    EMULATOR_BARRIER T shfl_up(T value, int delta) const {
+        return from(value, (long long)(thread_rank()) - delta, EMULATOR_HERE);
+    }
+    EMULATOR_BARRIER int any(int predicate) const {
+        return emulator::ballot(lanes_, predicate != 0, EMULATOR_HERE) != 0;
+    }
+    EMULATOR_BARRIER int all(int predicate) const {
+        return emulator::ballot(lanes_, predicate == 0, EMULATOR_HERE) == 0;
+    }
+    EMULATOR_BARRIER unsigned ballot(int predicate) const {
+        return by_rank(emulator::ballot(lanes_, predicate != 0, EMULATOR_HERE));
+    }
+    template <typename T>
+    EMULATOR_BARRIER unsigned match_any(T value) const {
+        return by_rank(emulator::lanes_with(lanes_, value, EMULATOR_HERE));
+    }
+    template <typename T>
+    EMULATOR_BARRIER unsigned match_all(T value, int &all) const {
+        all = emulator::lanes_with(lanes_, value, EMULATOR_HERE) == lanes_;
+        return all ? by_rank(lanes_) : 0;
+    }
+
+    // For reduce, the scans and partitions: what all members bring, by rank; the lanes themselves.
+    template <typename T>
+    EMULATOR_PURE void gather(const T &value, T (&by_rank)[32], void *code) const {
+        for (unsigned rank = 0; rank < num_threads(); ++rank) {
+            by_rank[rank] = from(value, rank, code);
+        }
+    }
+    EMULATOR_PURE unsigned lanes() const { return lanes_; }
+
+   protected:
+    using thread_group::thread_group;
+
+    // In pieces of 8 bytes, as a group moves any type. The own value where there is no such member.
+    template <typename T>
+    EMULATOR_INSTRUCTION T from(T value, long long rank, void *code) const {
+        static_assert(sizeof(T) <= 32, "the lanes of a group exchange at most 32 bytes");
+        const int lane = lane_of(rank);
+        std::uint64_t pieces[(sizeof(T) + 7) / 8] = {};
+        __builtin_memcpy(pieces, static_cast<const void *>(&value), sizeof(T));
+        for (std::uint64_t &piece : pieces) {
+            piece = emulator::exchange(lanes_, piece, lane, false, nullptr, code);
+        }
+        __builtin_memcpy(static_cast<void *>(&value), pieces, sizeof(T));
+        return value;
+    }
+};
+
+template <unsigned SIZE, typename Parent = void>
+class thread_block_tile : public lane_group {
+    static_assert(SIZE && SIZE <= 32 && !(SIZE & (SIZE - 1)),
+                  "a tile has 1, 2, 4, 8, 16 or 32 threads");
+
+   public:
+    EMULATOR_PURE thread_block_tile(unsigned rank, unsigned count)
+        : lane_group((~0u >> (32 - SIZE)) << (emulator::lane() / SIZE * SIZE)),
+          meta_rank_(rank),
+          meta_size_(count) {}
+    // A tile whose parent is not told.
+    template <typename Other>
+    EMULATOR_PURE thread_block_tile(const thread_block_tile<SIZE, Other> &tile)
+        : thread_block_tile(tile.meta_group_rank(), tile.meta_group_size()) {}
+
+    static constexpr unsigned num_threads() { return SIZE; }
+    static constexpr unsigned size() { return SIZE; }
+    EMULATOR_PURE unsigned meta_group_rank() const { return meta_rank_; }
+    EMULATOR_PURE unsigned meta_group_size() const { return meta_size_; }
+    template <typename T>
+    EMULATOR_BARRIER T shfl(T value, int rank) const {
+        return this->from(value, rank & int(SIZE - 1), EMULATOR_HERE);
+    }
+    template <typename T>
+    EMULATOR_BARRIER T shfl_xor(T value, int mask) const {
+        return this->from(value, this->thread_rank() ^ unsigned(mask), EMULATOR_HERE);
+    }
+
+   private:
+    unsigned meta_rank_, meta_size_;
+};
+
+template <unsigned SIZE, typename Parent>
+EMULATOR_PURE thread_block_tile<SIZE, Parent> tiled_partition(const Parent &parent) {
+    return {unsigned(parent.thread_rank()) / SIZE, (unsigned(parent.size()) + SIZE - 1) / SIZE};
+}
+EMULATOR_PURE thread_block_tile<1> this_thread() { return {0, 1}; }
+
+class coalesced_group : public lane_group {
+   public:
+    EMULATOR_PURE explicit coalesced_group(unsigned lanes, unsigned rank = 0, unsigned count = 1)
+        : lane_group(lanes), meta_rank_(rank), meta_size_(count) {}
+    EMULATOR_PURE unsigned meta_group_rank() const { return meta_rank_; }
+    EMULATOR_PURE unsigned meta_group_size() const { return meta_size_; }
+
+   private:
+    unsigned meta_rank_, meta_size_;
+};
+EMULATOR_BARRIER inline coalesced_group coalesced_threads() {
+    return coalesced_group(emulator::active_lanes(EMULATOR_HERE));
+}
+// Groups of the members that bring the same label, in the order of the labels.
+template <typename Group>
+EMULATOR_BARRIER coalesced_group labeled_partition(const Group &group, int label) {
+    int labels[32];
+    group.gather(label, labels, EMULATOR_HERE);
+    unsigned mine = 0, lower = 0, count = 0;
+    for (unsigned rank = 0, left = group.lanes(); left; left &= left - 1, ++rank) {
+        bool first = true;
+        for (unsigned i = 0; i < rank; ++i) first &= labels[i] != labels[rank];
+        count += first;
+        lower += first && labels[rank] < label;
+        if (labels[rank] == label) mine |= left & -left;
+    }
+    return coalesced_group(mine, lower, count);
+}
+template <typename Group>
+EMULATOR_BARRIER coalesced_group binary_partition(const Group &group, bool label) {
+    return labeled_partition(group, int(label));
+}
+
+// A partition of a size that is not known to the compiler.
+EMULATOR_PURE thread_group tiled_partition(const thread_group &group, unsigned size) {
+    const unsigned first = unsigned(group.thread_rank()) / size * size;
+    unsigned lanes = 0;
+    if (!group.lanes_) {
+        lanes = (~0u >> (32 - size)) << (emulator::lane() / size * size);
+    } else {
+        for (unsigned rank = first; rank < first + size; ++rank) {
+            const int lane = group.lane_of(rank);
+            if (lane >= 0) lanes |= 1u << lane;
+        }
+    }
+    return thread_group(lanes);
+}
+
+template <typename Group>
+EMULATOR_BARRIER void sync(const Group &group) {
+    group.sync();
+}
+
+template <typename T>
+struct plus {
+    T operator()(T a, T b) const { return a + b; }
+};
+template <typename T>
+struct less {
+    T operator()(T a, T b) const { return b < a ? b : a; }
+};
+template <typename T>
+struct greater {
+    T operator()(T a, T b) const { return a < b ? b : a; }
+};
+template <typename T>
+struct bit_and {
+    T operator()(T a, T b) const { return a & b; }
+};
+template <typename T>
+struct bit_or {
+    T operator()(T a, T b) const { return a | b; }
+};
+template <typename T>
+struct bit_xor {
+    T operator()(T a, T b) const { return a ^ b; }
+};
+
+}  // namespace cooperative_groups

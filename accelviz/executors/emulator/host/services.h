@@ -1,0 +1,59 @@
+// What a kernel asks of the machine around it: printf, assert, clocks.
+//
+// Included by cuda_on_host.h.
+#pragma once
+
+namespace emulator {
+
+// Shown at once, in the order in which threads print; returns the number of arguments, as on a GPU.
+template <typename... A>
+EMULATOR_INSTRUCTION int print(const char *format, A... arguments) {
+    std::printf(format, arguments...);
+    std::fflush(stdout);
+    return sizeof...(A);
+}
+
+// A clock that counts its readings, 64 cycles each, so that runs repeat and waiting loops end.
+EMULATOR_PURE long long cycles() {
+    static long long now = 0;
+    return now += 64;
+}
+
+EMULATOR_BARRIER inline void require(bool holds, const char *problem) {
+    if (!holds) stop(problem, EMULATOR_HERE);
+}
+
+}  // namespace emulator
+
+#define printf(...) emulator::print(__VA_ARGS__)
+#define clock() clock_t(emulator::cycles())
+inline long long clock64() { return emulator::cycles(); }
+inline void __nanosleep(unsigned) {}
+inline void __prof_trigger(int) {}
+inline void __brkpt() {}
+
+// A promise to the compiler, which is not held to it here.
+#ifndef __clang__
+#define __builtin_assume(...) static_cast<void>(0)
+#endif
+#define __assume(...) __builtin_assume(__VA_ARGS__)
+
+// A conversion of a floating-point number that the integer cannot hold. Here C++ promises nothing,
+// and a GPU gives the nearest integer, or 0 for NaN. The compiler calls it in checked builds.
+extern "C" __attribute__((used)) EMULATOR_INSTRUCTION inline void __ubsan_handle_float_cast_overflow(
+    void *, std::uintptr_t) {
+    emulator::stop("converted", EMULATOR_HERE);
+}
+
+// Whether a variable of a function has been initialised, which g++ asks of arrays of a class with
+// constructors even if there is nothing to do. CUDA initialises no variable when a kernel runs.
+extern "C" __attribute__((used)) EMULATOR_INSTRUCTION inline unsigned char __tsan_atomic8_load(
+    const volatile unsigned char *, int) {
+    return 1;
+}
+
+// Inline PTX. The pragma is an error that says so, where the macro stands.
+#define asm \
+    _Pragma("GCC error \"the emulator runs no PTX: use functions of docs/emulator.md\"") __asm__
+
+#include <assert.h>

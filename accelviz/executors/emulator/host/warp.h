@@ -1,0 +1,145 @@
+// What the lanes of a warp do together, and loads and stores with a word on caching.
+//
+// Included by cuda_on_host.h; everything here waits in `emulator::exchange` of the runtime.
+#pragma once
+
+namespace emulator {
+
+// What a warp can move or compare; half.h adds its types.
+template <typename T>
+constexpr bool is_exchanged = std::is_arithmetic_v<T>;
+
+// Shuffles give the lane's own value where the source would lie outside its segment of lanes.
+template <typename T>
+EMULATOR_INSTRUCTION T shuffle(unsigned mask, T value, int source, bool outside, void *code) {
+    static_assert(is_exchanged<T>,
+                  "warp-wide functions exchange numbers (int to double, half, half2): move the "
+                  "members of a struct one by one");
+    return narrowed<T>(exchange(mask, bits<std::uint64_t>(value), outside ? int(lane()) : source,
+                                false, nullptr, code));
+}
+EMULATOR_UNCOVERED inline unsigned ballot(unsigned mask, bool vote, void *code) {
+    unsigned votes = 0;
+    exchange(mask, 0, -1, vote, &votes, code);
+    return votes;
+}
+
+// The values of all lanes of the mask; the others' places are left as they are.
+template <typename T>
+EMULATOR_INSTRUCTION void gather(unsigned mask, const T &value, void *code, T (&values)[32]) {
+    for (int from = 0; from < 32; ++from) {
+        if (mask >> from & 1u) values[from] = shuffle(mask, value, from, false, code);
+    }
+}
+template <typename T>
+EMULATOR_INSTRUCTION unsigned lanes_with(unsigned mask, T value, void *code) {
+    T values[32];
+    gather(mask, value, code, values);
+    unsigned same = 0;
+    for (unsigned from = 0; from < 32; ++from) {
+        const bool equal = mask >> from & 1u && std::memcmp(&values[from], &value, sizeof(T)) == 0;
+        same |= unsigned(equal) << from;
+    }
+    return same;
+}
+
+}  // namespace emulator
+
+template <typename T>
+EMULATOR_INSTRUCTION T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
+    const int first = int(emulator::lane()) & ~(width - 1), from = first + (source & (width - 1));
+    return emulator::shuffle(mask, value, from, false, EMULATOR_HERE);
+}
+template <typename T>
+EMULATOR_INSTRUCTION T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+    const int lane = emulator::lane(), from = lane - int(delta);
+    return emulator::shuffle(mask, value, from | emulator::anywhere, from < (lane & ~(width - 1)),
+                             EMULATOR_HERE);
+}
+template <typename T>
+EMULATOR_INSTRUCTION T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+    const int lane = emulator::lane(), from = lane + int(delta);
+    return emulator::shuffle(mask, value, from | emulator::anywhere, from > (lane | (width - 1)),
+                             EMULATOR_HERE);
+}
+template <typename T>
+EMULATOR_INSTRUCTION T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32) {
+    const int lane = emulator::lane(), from = lane ^ lane_mask;
+    return emulator::shuffle(mask, value, from | emulator::anywhere, from > (lane | (width - 1)),
+                             EMULATOR_HERE);
+}
+
+EMULATOR_BARRIER inline unsigned __ballot_sync(unsigned mask, int predicate) {
+    return emulator::ballot(mask, predicate != 0, EMULATOR_HERE);
+}
+EMULATOR_BARRIER inline int __any_sync(unsigned mask, int predicate) {
+    return emulator::ballot(mask, predicate != 0, EMULATOR_HERE) != 0;
+}
+EMULATOR_BARRIER inline int __all_sync(unsigned mask, int predicate) {
+    return emulator::ballot(mask, predicate == 0, EMULATOR_HERE) == 0;
+}
+template <typename T>
+EMULATOR_BARRIER unsigned __match_any_sync(unsigned mask, T value) {
+    return emulator::lanes_with(mask, value, EMULATOR_HERE);
+}
+template <typename T>
+EMULATOR_BARRIER unsigned __match_all_sync(unsigned mask, T value, int *all) {
+    *all = emulator::lanes_with(mask, value, EMULATOR_HERE) == mask;
+    return *all ? mask : 0;
+}
+// The lanes of the warp that have come here together, as far as a GPU would let them.
+EMULATOR_BARRIER inline unsigned __activemask() { return emulator::active_lanes(EMULATOR_HERE); }
+
+#define EMULATOR_REDUCE(NAME, T, EXPRESSION)                                   \
+    EMULATOR_BARRIER inline T __reduce_##NAME##_sync(unsigned mask, T value) { \
+        T values[32];                                                          \
+        emulator::gather(mask, value, EMULATOR_HERE, values);                  \
+        T a = values[__ffs(int(mask)) - 1];                                    \
+        for (unsigned from = __ffs(int(mask)); from < 32; ++from) {            \
+            const T b = values[from];                                          \
+            if (mask >> from & 1u) a = EXPRESSION;                             \
+        }                                                                      \
+        return a;                                                              \
+    }
+#define EMULATOR_REDUCES(T)                               \
+    EMULATOR_REDUCE(add, T, T(unsigned(a) + unsigned(b))) \
+    EMULATOR_REDUCE(min, T, min(a, b))                    \
+    EMULATOR_REDUCE(max, T, max(a, b))
+EMULATOR_REDUCES(int)
+EMULATOR_REDUCES(unsigned)
+EMULATOR_REDUCE(and, unsigned, a &b)
+EMULATOR_REDUCE(or, unsigned, a | b)
+EMULATOR_REDUCE(xor, unsigned, a ^ b)
+
+// Loads and stores with a word on caching, which changes nothing here.
+#define EMULATOR_LOAD(NAME)                                                                    \
+    template <typename T>                                                                      \
+    EMULATOR_INSTRUCTION T NAME(const T *address) {                                            \
+        static_assert(emulator::is_one_access<T>, #NAME " loads a number or a vector");        \
+        emulator::access(address, sizeof(T), emulator::LOAD, emulator::DEVICE, EMULATOR_HERE); \
+        T value;                                                                               \
+        std::memcpy(static_cast<void *>(&value), address, sizeof(T));                          \
+        return value;                                                                          \
+    }
+#define EMULATOR_STORE(NAME)                                                                    \
+    template <typename T>                                                                       \
+    EMULATOR_INSTRUCTION void NAME(T *address, const emulator::as_is<T> &value) {               \
+        static_assert(emulator::is_one_access<T>, #NAME " stores a number or a vector");        \
+        emulator::access(address, sizeof(T), emulator::STORE, emulator::DEVICE, EMULATOR_HERE); \
+        std::memcpy(static_cast<void *>(address), &value, sizeof(T));                           \
+    }
+
+namespace emulator {
+template <typename T>
+constexpr bool is_one_access = sizeof(T) <= 16 && (sizeof(T) & (sizeof(T) - 1)) == 0;
+}
+EMULATOR_LOAD(__ldg)
+EMULATOR_LOAD(__ldca)
+EMULATOR_LOAD(__ldcg)
+EMULATOR_LOAD(__ldcs)
+EMULATOR_LOAD(__ldcv)
+EMULATOR_LOAD(__ldlu)
+EMULATOR_STORE(__stcg)
+EMULATOR_STORE(__stcs)
+EMULATOR_STORE(__stwb)
+EMULATOR_STORE(__stwt)
