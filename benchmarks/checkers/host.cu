@@ -1,0 +1,64 @@
+// Runs one kernel of the corpus: PROGRAM KERNEL INPUT SECONDS [OUTPUT].
+//
+// The generated part before this one has the kernels and `entries`. INPUT holds 64-bit numbers
+// (grid, block, bytes of shared memory, count of arguments; then bytes and kind of each), then the
+// arguments' bytes. Each array is an allocation of its own. With OUTPUT, arrays that nothing has
+// written hold 0xff before the launch, and all arrays are written to that file after it; without,
+// nothing touches them but the kernel, so that a checker sees what it leaves out.
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+enum Kind : std::int64_t { SCALAR, ARRAY, UNWRITTEN };
+
+static void check(cudaError_t status, const char *what) {
+    if (status == cudaSuccess) return;
+    std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(status));
+    std::fflush(stderr);
+    _exit(3);
+}
+
+int main(int count, char **words) {
+    if (count < 4) return 2;
+    alarm(std::atoi(words[3]));  // a kernel may never end
+    const void *kernel = nullptr;
+    for (const Entry &entry : entries) {
+        if (std::strcmp(entry.name, words[1]) == 0) kernel = entry.kernel;
+    }
+    std::ifstream input(words[2], std::ios::binary);
+    std::int64_t head[8];
+    if (!kernel || !input.read(reinterpret_cast<char *>(head), sizeof head)) return 2;
+    std::vector<std::int64_t> about(2 * head[7]);
+    input.read(reinterpret_cast<char *>(about.data()), about.size() * sizeof about[0]);
+    std::vector<std::vector<char>> bytes(head[7]);
+    std::vector<void *> arrays(head[7]), arguments(head[7]);
+    for (std::int64_t i = 0; i < head[7]; ++i) {
+        const std::int64_t size = about[2 * i], kind = about[2 * i + 1];
+        bytes[i].resize(size);
+        if (!input.read(bytes[i].data(), size)) return 2;
+        arguments[i] = bytes[i].data();
+        if (kind == SCALAR) continue;
+        check(cudaMalloc(&arrays[i], size), "cudaMalloc");
+        if (kind == ARRAY) {
+            check(cudaMemcpy(arrays[i], bytes[i].data(), size, cudaMemcpyHostToDevice), "copy");
+        } else if (count > 4) {
+            check(cudaMemset(arrays[i], 0xff, size), "cudaMemset");
+        }
+        arguments[i] = &arrays[i];
+    }
+    const dim3 grid(head[0], head[1], head[2]), block(head[3], head[4], head[5]);
+    check(cudaLaunchKernel(kernel, grid, block, arguments.data(), head[6], nullptr), "launch");
+    check(cudaDeviceSynchronize(), "kernel");
+    if (count < 5) return 0;
+    std::ofstream output(words[4], std::ios::binary);
+    for (std::int64_t i = 0; i < head[7]; ++i) {
+        if (about[2 * i + 1] == SCALAR) continue;
+        check(cudaMemcpy(bytes[i].data(), arrays[i], bytes[i].size(), cudaMemcpyDeviceToHost), "copy");
+        output.write(bytes[i].data(), bytes[i].size());
+    }
+    return output ? 0 : 2;
+}

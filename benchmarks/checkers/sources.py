@@ -1,0 +1,66 @@
+"""Makes the programs that run the corpus on a GPU: one a kernel, with all its mistakes in it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+from corpus import Case, Kernel, Launch
+
+HERE = Path(__file__).resolve().parent
+_INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
+_DEFINED = re.compile(r"^#define (\w+)", re.MULTILINE)
+
+
+def program(cases: list[Case]) -> str:
+    """Write one source for cases of a kernel, each in a namespace of its own."""
+    includes = sorted({each for case in cases for each in _INCLUDE.findall(case.code)})
+    parts = ["#include <cstdlib>\n", *includes]
+    entries = []
+    for number, case in enumerate(cases):
+        space = f"case_{number}"
+        parts.append(f"namespace {space} {{\n{_INCLUDE.sub('', case.code)}}}\n")
+        parts += [f"#undef {name}\n" for name in _DEFINED.findall(case.code)]
+        called = f"reinterpret_cast<const void *>(&{space}::{case.kernel.entry})"
+        entries.append(f'    {{"{case.name}", {called}}},\n')
+    parts.append("struct Entry {\n    const char *name;\n    const void *kernel;\n};\n")
+    parts.append(f"static const Entry entries[] = {{\n{''.join(entries)}}};\n")
+    return "".join([*parts, (HERE / "host.cu").read_text("utf-8")])
+
+
+def compiled(kernel: Kernel, cases: list[Case], folder: Path, *options: str) -> Path:
+    """Compile the program of a kernel for an H200; return its path."""
+    source, made = folder / f"{kernel.name}.cu", folder / kernel.name
+    source.write_text(program(cases), "utf-8")
+    command = ["nvcc", "-std=c++17", "-arch=sm_90", "-lineinfo", "-w", *options]
+    done = subprocess.run([*command, "-o", made, source], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{kernel.name} does not compile:\n{done.stderr[-3000:]}")
+    return made
+
+
+def triple(size: tuple[int, ...] | int) -> tuple[int, ...]:
+    """Return three sizes for one, two or three."""
+    return (*((size,) if isinstance(size, int) else size), 1, 1)[:3]
+
+
+def packed(launch: Launch) -> bytes:
+    """Write a launch as host.cu reads it."""
+    given = {name: np.asarray(value) for name, value in launch.arguments.items()}
+    head = [*triple(launch.grid), *triple(launch.block), launch.shared_bytes, len(given)]
+    for name, value in given.items():
+        head += [value.nbytes, (2 if name in launch.unwritten else 1) if value.ndim else 0]
+    content = [np.ascontiguousarray(value).tobytes() for value in given.values()]
+    return b"".join([np.array(head, np.int64).tobytes(), *content])
+
+
+def unpacked(launch: Launch, content: bytes) -> dict[str, np.ndarray]:
+    """Read the arrays that host.cu wrote."""
+    found, start = {}, 0
+    for name, value in launch.arguments.items():
+        if isinstance(value, np.ndarray):
+            found[name] = np.frombuffer(content, value.dtype, value.size, start)
+            start += value.nbytes
+    return found
