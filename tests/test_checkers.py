@@ -11,9 +11,8 @@ from tests.pages import needs_compiler
 
 RIGHT = [case for case in CASES if not case.mistake]
 MISTAKES = [case for case in CASES if case.mistake]
-#: What the emulator alarms falsely, and what it misses; each that is mended fails here, to be taken
+#: What the emulator misses; each that is mended fails here, to be taken
 #: out and measured again (benchmarks/checkers/run.py).
-FALSE_ALARMS = ("max_of_groups", "reduce_ticket")
 MISSES = (
     *("axpy_half2: misaligned access", "axpy_half2: output not cleared"),
     *("scan_single_pass: missing fence", "segmented_sum: wrong mask"),
@@ -80,7 +79,7 @@ def test_launches_are_the_same_each_time_and_can_fail(case):
 
 
 @needs_compiler
-@each_of(RIGHT, FALSE_ALARMS)
+@each_of(RIGHT)
 def test_correct_kernels_are_right_and_not_alarmed(case):
     for warps in case.warps:
         seen = look(case, warps)

@@ -68,7 +68,8 @@ inline void on_signal(int number, siginfo_t *info, void *context) {
                           : fault && machine && machine->on_stack(info->si_addr) ? "stack overflow"
                                                                         : "crashed";
     if (machine) {
-        machine->note_here(problem, code_of(context));
+        // What is out of time may be anywhere, between two functions too.
+        machine->note_here(problem, number == SIGALRM ? 0 : code_of(context));
     } else {
         std::strncpy(request->answer.problem, problem, sizeof(request->answer.problem) - 1);
     }
