@@ -67,13 +67,13 @@ check: $(READY)dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb notebooks/assignments/*/*.ipynb
+	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb accelviz/course/assignments/*/*.ipynb
 	$(BIN)/clang-format --dry-run --Werror kernels/*.cuh kernels/*/*.cu*
 
 format: $(READY)dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/nbstripout --keep-id notebooks/*.ipynb notebooks/assignments/*/*.ipynb
+	$(BIN)/nbstripout --keep-id notebooks/*.ipynb accelviz/course/assignments/*/*.ipynb
 	$(BIN)/clang-format -i kernels/*.cuh kernels/*/*.cu*
 
 # Renews the exact versions; run it after changing the dependencies in pyproject.toml.

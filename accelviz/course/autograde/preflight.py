@@ -24,7 +24,9 @@ from accelviz.errors import AccelvizError
 
 _FRESH = "Open it in Jupyter and save it again; if that fails, start from a fresh copy."
 #: A notebook with larger outputs than these is held to be an accident.
-_MOST_BYTES = 100_000_000
+_MOST_BYTES = 50_000_000
+#: Cells of a notebook, letters of a cell: more would take long to compare and to parse.
+_MOST_CELLS, _MOST_LETTERS = 500, 100_000
 
 
 def examine(path: Path, known: Iterable[Assignment]) -> Checked:
@@ -59,7 +61,7 @@ def _examined(path: Path, known: list[Assignment]) -> Checked:
         return Checked(path, None, (*problems, _unknown(known)))
     original = assignment.released
     problems += _name(path, assignment) + _kernel(notebook, original)
-    problems += repair(original.cells, notebook)
+    problems += _sizes(notebook) + repair(original.cells, notebook)
     notebook.metadata["kernelspec"] = copy.deepcopy(original.metadata.get("kernelspec", {}))
     notebook.nbformat_minor = max(notebook.nbformat_minor, 5)
     nbformat.writes(notebook).encode("utf-8")  # as it will have to be
@@ -114,9 +116,23 @@ def _read(path: Path) -> tuple[Any, Problem | None]:
             notebook.nbformat_minor = minor
     except Exception as error:  # whatever a damaged file makes nbformat raise
         return None, _damaged(path, error)
+    if len(notebook.cells) > _MOST_CELLS:
+        what = f"{path.name} has {len(notebook.cells):,} cells, and at most {_MOST_CELLS} are read."
+        return None, Problem("unreadable", what, "Delete what is not needed.")
     for cell in notebook.cells:  # editors on Windows may have ended its lines their way
         cell.source = cell.source.replace("\r\n", "\n")
     return notebook, None
+
+
+def _sizes(notebook: Any) -> list[Problem]:
+    """Empty cells that are too long to be looked at."""
+    problems = []
+    for k, cell in enumerate(notebook.cells):
+        if len(cell.source) > _MOST_LETTERS:
+            what = f"Cell {k + 1} has {len(cell.source):,} letters; it is taken for an empty one."
+            problems.append(Problem("size", what, f"At most {_MOST_LETTERS:,} are read."))
+            cell.source = "" if cell.cell_type != "code" else "raise ValueError('too long')"
+    return problems
 
 
 def _damaged(path: Path, error: Exception) -> Problem:

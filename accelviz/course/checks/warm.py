@@ -1,0 +1,31 @@
+"""Runs what checks run, on a tiny graph, so that forks find it compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from accelviz.course.checks import hidden, kernels, metrics
+from accelviz.executors import find_executor
+from accelviz.graph import Graph
+from accelviz.measure import features
+from accelviz.ordering import Permutation
+from accelviz.partition.block_level import BlockSetting, block_workload
+from accelviz.strategies import plan
+
+
+def run_once() -> None:
+    """Plan and multiply with arrays that may be written and that may not."""
+    made = hidden.graph_of([3, 0, 40, 700, 1, 3], 1_000, np.random.default_rng(0), "tiny")
+    arrays = made.row_pointers.copy(), made.column_indices.copy(), made.values.copy()
+    for graph in (made, Graph(*arrays, made.shape, "tiny")):
+        metrics.bounds(graph)
+        for name in ("accel_gcn", "graphblast"):
+            planned = plan(graph, name, 2)
+            planned.check()
+            X = features(graph.shape[1], 2)
+            find_executor("cpu").prepare(planned).run({"X": X})
+        kernels.runs_plan("", graph, 2).check()
+        Permutation(np.arange(graph.n_rows)).apply_to_pattern(graph.pattern)
+    metadata = plan(made).metadata
+    for blocks in (metadata, metadata.copy()):
+        block_workload(blocks, BlockSetting())
