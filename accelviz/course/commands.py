@@ -52,6 +52,9 @@ def add_to(commands: Any) -> None:
     preflight.add_argument(
         "--repair", action="store_true", help="write a repaired copy into repaired/ beside it"
     )
+    preflight.add_argument(
+        "--no-run", dest="run_cells", action="store_false", help="look at the file only"
+    )
     preflight.set_defaults(run=_plainly(_preflight))
 
     grade = verbs.add_parser("grade", help="grade submitted/<student>/<assignment>/")
@@ -180,8 +183,13 @@ def _preflight(options: argparse.Namespace) -> Answer:
     known = Course(options.course).assignments() if options.course else find_assignments()
     chosen = choose(known, [options.assignment] if options.assignment else [])
     lines, fine = [], True
-    for path in _notebooks(options.submissions):
-        checked = examine(path, chosen)
+    for where, reason in _misplaced(options):
+        fine = False
+        lines += [f"{where}: 1 problem", f"  place: {reason}", "    Grading sets it aside."]
+    checks = [(path, examine(path, chosen)) for path in _notebooks(options.submissions)]
+    if options.run_cells:
+        checks = _tried(checks)
+    for path, checked in checks:
         fine = fine and checked.fine
         count = sum(not problem.harmless for problem in checked.problems)
         verdict = "ready to hand in" if checked.fine else f"{count} problem{'s' * (count > 1)}"
@@ -197,6 +205,39 @@ def _preflight(options: argparse.Namespace) -> Answer:
             rest = f"; {len(left)} left to you" if left else ""
             lines.append(f"  repaired copy: {target}{rest}")
     return "\n".join(lines), 0 if fine else 1
+
+
+def _misplaced(options: argparse.Namespace) -> list[tuple[str, str]]:
+    """Name what grading would set aside in a course's `submitted/`."""
+    if not options.course:
+        return []
+    from accelviz.course.autograde.grading import misplaced
+
+    there = (options.course / "submitted").resolve()
+    asked = [path.resolve() for path in options.submissions]
+    found = misplaced(options.course)
+    return [
+        (f"{each.student}/{each.assignment}".rstrip("/"), each.set_aside)
+        for each in found
+        if any(path in (there, there / each.student) for path in asked)
+    ]
+
+
+def _tried(checks: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
+    """Run what was examined as grading does, with the tests that students see."""
+    try:
+        need("IPython", "lab")
+        from accelviz.course.autograde.preflight import tried
+        from accelviz.course.autograde.sandbox import Limits, held
+        from accelviz.course.autograde.server import Server
+
+        held(Limits())
+    except DeviceUnavailable:
+        return checks
+    if all(checked.notebook is None for _, checked in checks):
+        return checks
+    with Server() as server:
+        return [(path, tried(checked, server)) for path, checked in checks]
 
 
 def _notebooks(paths: list[Path]) -> list[Path]:
@@ -216,8 +257,8 @@ def _grade(options: argparse.Namespace) -> Answer:
     from accelviz.course.autograde import grading
 
     _need_gpu(options)
-    output = _table(options.output) if options.output else None
-    output = output or options.course / "grades-by-question.csv"
+    output: Path = options.course / "grades-by-question.csv"
+    output = _table(options.output) if options.output else output
     partly = bool(options.assignment or options.student)
     before = grading.read_table(output) if partly else grading.table([])
     done: list[grading.Graded] = []

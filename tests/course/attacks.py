@@ -15,9 +15,7 @@ from tests.course.wrong_plans import SCHEMES
 
 _WRONG = every(0, "inverse-form", "inverse-hidden", "inverse-linear")
 _SLOW = every(0, "inverse-linear")
-_KERNEL = every(
-    0, *("form", "columns", "rows", "cut", "shapes", "coalescing", "registers")
-)
+_KERNEL = every(0, *("form", "columns", "rows", "cut", "shapes", "coalescing", "registers"))
 
 
 def _a1(what: str, before: str = "", inside: str = "", result: str = "order.copy()") -> Wrong:
@@ -66,7 +64,12 @@ POINTS = [
         """,
         "shout({{'value': 2.0}}); shout({{'value': None}})",
     ),
-    _a1("answers with what is no plain data", "", "nest = []\nfor _ in range(10**5): nest = [nest]", "nest"),
+    _a1(
+        "answers with what is no plain data",
+        "",
+        "nest = []\nfor _ in range(10**5): nest = [nest]",
+        "nest",
+    ),
     _a1("answers with more than there is room for", "", "", "np.ones(1 << 28)"),
     _a1("answers with a number of a million digits", "", "", "10**10**6"),
     _a1(
@@ -142,7 +145,8 @@ POINTS = [
         """
         def inverse_permutation(order):
             place = np.array([int(np.flatnonzero(order == i)[0]) for i in range(len(order))])
-            order.tally.steps = 0
+            try: order.tally.steps = 0
+            except AttributeError: pass
             return place.astype(np.int32)
         """,
     ),
@@ -325,8 +329,13 @@ class MyScheme(RowSplit):
     ),
 ]
 # a class's store has to be filled
-PLANS[3].solutions["scheme"] = PLANS[3].solutions["scheme"].replace(  # type: ignore[index]
-    "slowly(0, len(metadata))\n", "slowly(0, len(metadata))\n        Store.whole[graph.name] = whole\n"
+PLANS[3].solutions["scheme"] = (
+    PLANS[3]
+    .solutions["scheme"]
+    .replace(  # type: ignore[index]
+        "slowly(0, len(metadata))\n",
+        "slowly(0, len(metadata))\n        Store.whole[graph.name] = whole\n",
+    )
 )
 
 _RIGHT = "\n".join(line for line in solution(A4, "kernel").split("\n") if "SOLUTION" not in line)
@@ -354,7 +363,11 @@ KERNELS = [
         'code = r"""',
         'code = r"""\n#include <cstdlib>\nstruct Run { Run() { system("touch /tmp/run"); } } run;',
     ),
-    _a4("assembly, its name cut in two (G3)", "    const int warp", '    a\\\nsm("nop");\n    const int warp'),
+    _a4(
+        "assembly, its name cut in two (G3)",
+        "    const int warp",
+        '    a\\\nsm("nop");\n    const int warp',
+    ),
     _a4(
         "columns above 128 are left out (G16)",
         "column < n_cols;",
@@ -392,7 +405,9 @@ REPORTS = [
         A5,
         {
             "sweep": "from scipy import sparse\n"
-            + _SWEEP.replace('"cora"', "accelviz.load_graph(sparse.csr_array([[1.0]]), name='cora')")
+            + _SWEEP.replace(
+                '"cora"', "accelviz.load_graph(sparse.csr_array([[1.0]]), name='cora')"
+            )
         },
         0,
         _NO_SWEEP,
@@ -411,9 +426,7 @@ REPORTS = [
 ]
 
 #: All of them; a submission's name is "x", its place in the list, and its kind.
-ATTACKS = {
-    f"x{k:02}": each for k, each in enumerate([*POINTS, *HARM, *PLANS, *KERNELS, *REPORTS])
-}
+ATTACKS = {f"x{k:02}": each for k, each in enumerate([*POINTS, *HARM, *PLANS, *KERNELS, *REPORTS])}
 
 
 @dataclass(frozen=True)
@@ -431,13 +444,17 @@ class Stuffed:
 STUFFED = {
     "magics": Stuffed("magic lines that take long to parse (G7)", "%a" * 900),
     "long": Stuffed("a cell of a megabyte (G7)", "x = 1\n" * 170_000, "taken for an empty one"),
-    "deep": Stuffed("an expression that is nested too deeply (G22)", "(" * 150 + ")" * 150 + "-" * 9000 + "1"),
+    "deep": Stuffed(
+        "an expression that is nested too deeply (G22)", "(" * 150 + ")" * 150 + "-" * 9000 + "1"
+    ),
     "metadata": Stuffed(
         "metadata of outputs without an end (G8)",
         "from IPython.display import display\n"
         "display({'text/plain': 'x'}, raw=True, metadata={'x': 'y' * 60_000_000})",
     ),
-    "named": Stuffed("an exception with an endless name (G8)", "raise type('X' * 10**7, (Exception,), {})"),
+    "named": Stuffed(
+        "an exception with an endless name (G8)", "raise type('X' * 10**7, (Exception,), {})"
+    ),
     "sparse": Stuffed("a file of 3 GiB beside it (G12)", "", "was left out"),
     "many": Stuffed("five hundred files beside it (G12)", "", "was left out"),
     "devices": Stuffed("a pipe, a socket and links beside it (G11, G13)", "", "no plain file"),

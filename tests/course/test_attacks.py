@@ -87,9 +87,11 @@ def test_nothing_outlives_a_submission(shipped):
     mine = {each.pid for each in psutil.Process().children(recursive=True)}
     for process in psutil.process_iter(["ppid", "cmdline"]):
         command = " ".join(process.info["cmdline"] or [])
-        assert "autograde.server" not in command or process.pid in mine or str(
-            shipped[0]
-        ) not in command
+        assert (
+            "autograde.server" not in command
+            or process.pid in mine
+            or str(shipped[0]) not in command
+        )
 
 
 def test_a_table_has_no_formula(shipped, grades, tmp_path):

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from accelviz.course.autograde.wire import Lost
 from accelviz.course.checks import hidden, metrics, schemes
 from accelviz.course.checks.remote import Link
 from accelviz.graph import Graph
@@ -79,6 +80,8 @@ def _row(strategy: Any, name: str, graph: Graph) -> dict[str, Any]:
     row = {"scheme": name, "graph": graph.name, "exact_cover": False, "score": 0.0}
     try:
         table = schemes.table(strategy, {graph.name: graph})
+    except Lost:
+        raise
     except Exception as error:
         return {**row, "problem": f"{type(error).__name__}: {error}".strip(": ")[:300]}
     counted = dict(zip(table["metric"], map(float, table["yours"]), strict=True))

@@ -73,9 +73,7 @@ def start(
     os._exit(1)
 
 
-def start_beside(
-    main: Callable[..., None], world: World, isolated: bool, *arguments: Any
-) -> Child:
+def start_beside(main: Callable[..., None], world: World, isolated: bool, *arguments: Any) -> Child:
     """Start a confined process that knows nothing of this one; from within a server's task.
 
     Parameters

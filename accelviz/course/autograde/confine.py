@@ -168,7 +168,9 @@ def enter(world: World) -> None:
             _bind(path, root)
     for name in world.hidden:
         with contextlib.suppress(FileNotFoundError):
-            _mount("tmpfs", root / Path(name).relative_to("/"), "tmpfs", _NOSUID | _NODEV, b"size=4k")
+            _mount(
+                "tmpfs", root / Path(name).relative_to("/"), "tmpfs", _NOSUID | _NODEV, b"size=4k"
+            )
     for name in world.written:
         _bind(Path(name), root, read_only=False)
     for name in ("proc", "dev/shm", "tmp", WORK[1:], HOME[1:]):
@@ -198,9 +200,7 @@ def _outermost(names: Iterable[str]) -> list[Path]:
     there = sorted({Path(name) for name in names if os.path.lexists(name)} - own)
     real = [path for path in there if not path.is_symlink()]
     return [
-        path
-        for path in there
-        if not any(other != path and other in path.parents for other in real)
+        path for path in there if not any(other != path and other in path.parents for other in real)
     ]
 
 

@@ -27,6 +27,7 @@ from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.problems import Checked
 from accelviz.course.autograde.sandbox import held
 from accelviz.course.autograde.server import Server
+from accelviz.course.checks.warm import compile_runtime
 from accelviz.errors import ArgumentError
 from accelviz.files import written_whole
 
@@ -122,18 +123,13 @@ def grade(
     known = course.assignments()
     course.check()
     wanted = {each.name for each in choose(known, list(assignments))}
-    found = [*_strays(root / "submitted", students)]
-    tasks = []
-    for student, folder in submissions(root / "submitted", students):
-        assignment = known.get(folder.name)
-        if assignment is None:
-            reason = f"there is no assignment {folder.name!r}, only {', '.join(known)}"
-            found.append(Graded(student, folder.name, set_aside=reason))
-        elif glob.escape(student) != student:
-            reason = "nbgrader takes no folder with [, ], * or ? in its name; rename it"
-            found.append(Graded(student, folder.name, set_aside=reason))
-        elif assignment.name in wanted:
-            tasks.append((student, assignment))
+    found = misplaced(root, students)
+    aside = {(each.student, each.assignment) for each in found}
+    tasks = [
+        (student, known[folder.name])
+        for student, folder in submissions(root / "submitted", students)
+        if folder.name in wanted and (student, folder.name) not in aside
+    ]
     total = len(found) + len(tasks)
     for each in found:
         progress(each, total)
@@ -158,6 +154,20 @@ def submissions(folder: Path, students: Sequence[str] = ()) -> Iterator[tuple[st
         if not students or student.name in students:
             for assignment in _folders(student):
                 yield student.name, assignment
+
+
+def misplaced(root: Path, students: Sequence[str] = ()) -> list[Graded]:
+    """Name what lies in `submitted/` of a course folder where, or as, nothing is graded."""
+    known = Course(root).assignments()
+    found = [*_strays(root / "submitted", students)]
+    for student, folder in submissions(root / "submitted", students):
+        if folder.name not in known:
+            reason = f"there is no assignment {folder.name!r}, only {', '.join(known)}"
+            found.append(Graded(student, folder.name, set_aside=reason))
+        elif glob.escape(student) != student:
+            reason = "nbgrader takes no folder with [, ], * or ? in its name; rename it"
+            found.append(Graded(student, folder.name, set_aside=reason))
+    return found
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -280,8 +290,8 @@ def examined(folder: Path, assignment: Assignment) -> Checked | str:
         return f"{len(fitting)} notebooks, of which none is named {assignment.name}.ipynb: {names}"
     if checked:
         return " ".join(map(str, checked[0].problems))
-    names = sorted(path.name for path in folder.iterdir())
-    there = ", ".join(names[:10]) + ", ..." * (len(names) > 10) or "nothing at all"
+    inside = sorted(path.name for path in folder.iterdir())
+    there = ", ".join(inside[:10]) + ", ..." * (len(inside) > 10) or "nothing at all"
     return f"there is no notebook, but {there}"
 
 
@@ -306,6 +316,7 @@ def _side_by_side(
     """Run submissions side by side, and give each to nbgrader when it is done."""
     from accelviz.course.autograde.execute import SandboxedExecute
 
+    course.seed()  # or say at once what is wrong with it
     configuration = course.configuration("")
     for name, value in settings.items():
         setattr(configuration.SandboxedExecute, name, value)
@@ -313,6 +324,8 @@ def _side_by_side(
     held(execution.limits())  # or say at once that there is no sandbox
     for _, assignment in tasks:
         assignment.source  # noqa: B018 (read once, and not by each thread)
+    if any("checks.kernels" in cell.source for _, each in tasks for cell in each.source.cells):
+        compile_runtime()
     with Server(execution.gpu) as server:
         pool = ThreadPoolExecutor(jobs or os.cpu_count())
         try:

@@ -208,13 +208,14 @@ class _Run:
         if stopped:
             problem = f"stopped after {allowed:.0f} s"
             return _failed("CellTimeoutError", problem, outputs), False
-        error = next((each for each in reversed(outputs) if each["output_type"] == "error"), None)
-        if error is None:
+        errors = [each for each in outputs if each["output_type"] == "error"]
+        if not errors:
             return Ran(outputs=outputs), False
-        if "MemoryError" in error["ename"]:
+        raised = errors[-1]
+        if "MemoryError" in raised["ename"]:
             # The traceback holds on to what filled the memory, so the next cell would fail too.
             return Ran(problem=_OUT_OF_MEMORY, outputs=outputs), True
-        text = f"{error['ename']}: {error['evalue']}".strip(": ").splitlines()
+        text = f"{raised['ename']}: {raised['evalue']}".strip(": ").splitlines()
         problem = text[0][:200] if text else "an error of no name"
         return Ran(problem=problem, raised=True, outputs=outputs), False
 
@@ -236,10 +237,12 @@ class _Run:
             self.allowed = self.task.cell_seconds * _AFTER_A_STOP
             return _failed("CellTimeoutError", f"stopped after {allowed:.0f} s"), True
         except Lost:
-            return _failed("ProcessDied", "the test's process died (a crash, or out of memory)"), True
+            return _failed(
+                "ProcessDied", "the test's process died (a crash, or out of memory)"
+            ), True
         finally:
             test.end()
-        if "value" in answer:
+        if "value" in answer:  # of a trusted test
             return Ran(value=answer["value"]), False
         name, text, fatal = answer["error"]
         if fatal:
@@ -314,8 +317,9 @@ def _last_value(source: str, names: dict[str, Any], asking: _Asking) -> Any:
         if name not in names and not hasattr(builtins, name):
             with contextlib.suppress(NameError):
                 names[name] = asking.ask({"do": "get", "name": name})
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    last = tree.body[-1] if tree.body else None
+    tree.body = tree.body[:-1] if isinstance(last, ast.Expr) else tree.body
     exec(compile(tree, "<test>", "exec"), names)
-    if last is None:
+    if not isinstance(last, ast.Expr):
         return None
     return eval(compile(ast.Expression(last.value), "<test>", "eval"), names)

@@ -154,7 +154,10 @@ def _is_test_of(release: list[Any], cell: Any) -> bool:
 def _ratio(one: str, other: str) -> float:
     matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
     # bounds from above, which cost nothing where two texts have little in common
-    if len(one) + len(other) > _LONGEST or min(matcher.real_quick_ratio(), matcher.quick_ratio()) < 0.5:
+    if (
+        len(one) + len(other) > _LONGEST
+        or min(matcher.real_quick_ratio(), matcher.quick_ratio()) < 0.5
+    ):
         return 0.0
     return matcher.ratio()
 

@@ -10,16 +10,20 @@ import nbformat
 
 from accelviz.course.autograde.cells import is_graded, is_locked, question_of
 
-
 #: Letters of an exception's name, of its message, and of a line of its traceback that are kept.
 _NAME, _TEXT, _LINES = 100, 5_000, 100
 
 
 def told(name: str, text: str) -> dict[str, Any]:
     """Return the output of an error, which nbgrader takes for 0 points."""
-    name, text = name[:_NAME], text[:_TEXT]
+    name, text = _text(name)[:_NAME], _text(text)[:_TEXT]
     error = nbformat.v4.new_output("error", ename=name, evalue=text, traceback=[f"{name}: {text}"])
     return dict(error)
+
+
+def _text(value: Any) -> str:
+    """Return a text that can be written to a file."""
+    return str(value).encode("utf-8", "replace").decode("utf-8")
 
 
 def trimmed(answer: Any, most: int) -> list[dict[str, Any]]:
@@ -43,23 +47,20 @@ def trimmed(answer: Any, most: int) -> list[dict[str, Any]]:
         kind = each.get("output_type") if isinstance(each, dict) else None
         if kind == "stream":
             name = "stderr" if each.get("name") == "stderr" else "stdout"
-            output = nbformat.v4.new_output("stream", name=name, text=str(each.get("text", "")))
+            output = nbformat.v4.new_output("stream", name=name, text=_text(each.get("text", "")))
         elif kind in ("display_data", "execute_result"):
             data = each.get("data")
             if not isinstance(data, dict):
                 continue
-            # what is JSON may be of any shape; the rest is text
-            plain = {str(mime)[:_NAME]: value for mime, value in data.items()}
-            plain = {
-                mime: value if mime.endswith("json") else str(value)
-                for mime, value in plain.items()
-            }
+            # what is JSON may be of any shape, and no picture needs it
+            plain = {_text(mime)[:_NAME]: _text(value) for mime, value in data.items()}
+            plain = {mime: value for mime, value in plain.items() if not mime.endswith("json")}
             output = nbformat.v4.new_output(kind, plain)
         elif kind == "error":
-            name, text = str(each.get("ename", ""))[:_NAME], str(each.get("evalue", ""))[:_TEXT]
+            name, text = _text(each.get("ename", ""))[:_NAME], _text(each.get("evalue", ""))[:_TEXT]
             lines = each.get("traceback")
             lines = lines[-_LINES:] if isinstance(lines, list) else []
-            lines = [str(line)[:_TEXT] for line in lines]
+            lines = [_text(line)[:_TEXT] for line in lines]
             output = nbformat.v4.new_output("error", ename=name, evalue=text, traceback=lines)
         else:
             continue

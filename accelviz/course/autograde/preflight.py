@@ -8,6 +8,7 @@ points without a word.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import warnings
 from collections.abc import Iterable
@@ -17,7 +18,7 @@ from typing import Any
 import nbformat
 
 from accelviz.course.autograde.assignments import Assignment
-from accelviz.course.autograde.cells import question_of
+from accelviz.course.autograde.cells import is_locked, question_of
 from accelviz.course.autograde.problems import Checked, Problem
 from accelviz.course.autograde.repair import repair
 from accelviz.errors import AccelvizError
@@ -49,6 +50,42 @@ def examine(path: Path, known: Iterable[Assignment]) -> Checked:
         raise
     except Exception as error:  # whatever a damaged file leads to
         return Checked(path, None, (_damaged(path, error),))
+
+
+def tried(checked: Checked, server: Any = None) -> Checked:
+    """Run an examined submission as grading does, with the tests that students see.
+
+    Parameters
+    ----------
+    checked : Checked
+    server : Server, optional
+
+    Returns
+    -------
+    Checked
+        With a problem for each cell that fails.
+    """
+    from accelviz.course.autograde.sandbox import Limits, run
+
+    blank = any(problem.kind == "blank" and not problem.harmless for problem in checked.problems)
+    if checked.notebook is None or checked.assignment is None or blank:
+        return checked
+    notebook = copy.deepcopy(checked.notebook)
+    library = checked.assignment.folder
+    problems = list(checked.problems)
+    try:
+        runs = run(notebook, Limits(), checked.path.parent, library=library, server=server)
+    except AccelvizError as error:
+        problems.append(Problem("test", f"It could not be run: {error}", "", harmless=True))
+        runs = []
+    for each in runs:
+        if each.problem:
+            cell = notebook.cells[each.index]
+            what = f"Cell {each.index + 1}" + f" ({each.question!r})" * bool(each.question)
+            told = f"{what} fails: {each.problem}"
+            ending = "A test says so; look at what it tests." if is_locked(cell) else "Mend it."
+            problems.append(Problem("test", told, ending))
+    return dataclasses.replace(checked, problems=tuple(problems))
 
 
 def _examined(path: Path, known: list[Assignment]) -> Checked:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,7 @@ from accelviz.course.autograde.judge import Cell, Ran, Task, judged
 from accelviz.course.autograde.outputs import show_points, told
 from accelviz.course.autograde.server import Server, TaskTimeout, one_server
 from accelviz.errors import DeviceUnavailable
-from accelviz.files import assignments_directory, kernel_directory, results_directory
+from accelviz.files import assignments_directory, cache_folder, kernel_directory, results_directory
 
 #: Letters of a code cell that is run; anything that parses it would take long with more.
 MOST_LETTERS = 100_000
@@ -194,7 +195,9 @@ def run(
     with scratch as room, one_server(server, limits.gpu) as running:
         here, cache = Path(room) / "work", Path(room) / "cache"
         here.mkdir()
-        cache.mkdir()
+        (cache / "emulator").mkdir(parents=True)
+        for runtime in (cache_folder() / "emulator").glob("runtime-*"):  # no submission wrote it
+            shutil.copy(runtime, cache / "emulator")
         if folder is not None:
             copy_files(folder, here)
         hidden = (*hidden, str(assignments_directory()))

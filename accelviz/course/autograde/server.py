@@ -36,7 +36,7 @@ _WARM = (
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
-class TaskTimeout(Exception):
+class TaskTimeout(Exception):  # noqa: N818
     """A task did not end in its time."""
 
 
@@ -217,7 +217,7 @@ def _compile() -> None:
         with contextlib.suppress(OSError):
             save(*arguments)
 
-    FunctionCache.save_overload = save_if_it_can
+    FunctionCache.save_overload = save_if_it_can  # type: ignore[method-assign]
     with contextlib.suppress(Exception):
         run_once()
 

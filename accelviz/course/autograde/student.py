@@ -70,6 +70,8 @@ class _Hook(DisplayHook):
     def write_output_prompt(self) -> None:
         pass
 
+    shell: Shell
+
     def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
         output = {"output_type": "execute_result", "data": format_dict, "metadata": md_dict or {}}
         self.shell.shown.add(output)
@@ -99,6 +101,9 @@ class Shell(InteractiveShell):
         """Note that a cell wants to end its process."""
         self.exited = True
 
+    def enable_gui(self, gui: str | None = None) -> None:
+        """Do nothing: there are no windows."""
+
     def _showtraceback(self, etype: type, evalue: BaseException, stb: list[str]) -> None:
         error = {"output_type": "error", "ename": etype.__name__, "evalue": str(evalue)[:5000]}
         lines = [str(line)[:5000] for line in stb[-100:]]
@@ -119,14 +124,12 @@ def main(line: Line, most_shown: int = 1_000_000) -> None:
         os.environ["HOME"] = HOME
     config = Config()
     config.HistoryManager.enabled = False
+    config.InteractiveShell.xmode = "Plain"  # a deep recursion has thousands of frames to print
+    config.InteractiveShell.colors = "NoColor"
     shell = Shell.instance(config=config)
     shell.shown.most = most_shown
     with contextlib.suppress(ImportError):  # pictures are outputs, if there is a package for that
-        import matplotlib as mpl
-        from matplotlib_inline.backend_inline import configure_inline_support
-
-        mpl.interactive(True)
-        configure_inline_support(shell, "module://matplotlib_inline.backend_inline")
+        shell.enable_matplotlib("inline")
     sys.path.append("")  # a file beside the notebook does not take a library's place
     answers = Answers(shell)
     line.send({"ready": True})
@@ -156,9 +159,9 @@ class Answers:
             if "cell" in message:
                 return self.shell.run(message["cell"])
             # a submission must not lose points for what it prints or warns of
-            with contextlib.redirect_stdout(io.StringIO()):
-                with contextlib.redirect_stderr(io.StringIO()):
-                    return {"value": encode(self._value(message), self._handle)}
+            nowhere = io.StringIO()
+            with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+                return {"value": encode(self._value(message), self._handle)}
         except BaseException as error:
             try:
                 text = str(error)[:5000]

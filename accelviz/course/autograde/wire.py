@@ -29,7 +29,7 @@ _NUMBERS = "biuf"
 DIED = "the submission's process died (a crash, or out of memory)"
 
 
-class Lost(Exception):
+class Lost(Exception):  # noqa: N818
     """The other side is gone, or does not keep to the rules."""
 
 

@@ -103,7 +103,7 @@ def _error(line: int, problem: str, expected: str) -> KernelError:
 
 
 def _tokens(line: str, number: int) -> list[tuple[str, str]]:
-    found = []
+    found: list[tuple[str, str]] = []
     for match in _TOKEN.finditer(line):
         kind, token = str(match.lastgroup), match[0]
         if token in ("##", "%:", "<:", "<%") or not token.isascii():
@@ -113,9 +113,6 @@ def _tokens(line: str, number: int) -> list[tuple[str, str]]:
         if token in ("'", '"', "\\", "`", "@"):
             raise _error(number, f"it has a {token} that nothing closes or explains", "CUDA")
         found.append((kind, token))
-    for (_, first), (_, second) in zip(found, found[1:], strict=False):
-        if first == second == "[":
-            raise _error(number, "it has an attribute ([[...]])", "a kernel without")
     return found
 
 
@@ -131,7 +128,9 @@ def _directive(line: str, number: int) -> str:
     if name in ("define", "undef"):
         macro = re.match(r"\w*", rest)[0]  # type: ignore[index]
         if not re.fullmatch(r"[A-Z][A-Z0-9_]*", macro) or macro.startswith(("EMULAT", "RECORD")):
-            raise _error(number, f"it defines {macro}", "macros in capitals, with names of your own")
+            raise _error(
+                number, f"it defines {macro}", "macros in capitals, with names of your own"
+            )
         return rest
     known = ("include", "pragma", "if", "ifdef", "ifndef", "else", "elif", "endif", "error", "")
     if name not in known:
@@ -177,7 +176,9 @@ def _outside(tokens: list[tuple[str, str, int]]) -> None:
             raise _error(number, f"{before} has a constructor or is called", "a plain struct")
         if token == "extern" and not _extern(tokens, i):
             raise _error(
-                number, "it declares what is elsewhere (extern)", 'extern "C" __global__ or __shared__'
+                number,
+                "it declares what is elsewhere (extern)",
+                'extern "C" __global__ or __shared__',
             )
         if depth == 0 and token == ";":
             _statement(tokens[start:i], number)
@@ -216,11 +217,15 @@ def _statement(tokens: list[tuple[str, str, int]], number: int) -> None:
         return
     for i, word in enumerate(words):
         if word == "(" and words[i - 1] not in ("__align__", "alignas"):
-            raise _error(number, "a call or a declaration outside of a function", "the function itself")
+            raise _error(
+                number, "a call or a declaration outside of a function", "the function itself"
+            )
     if "=" in words:
         for kind, word, _ in tokens[words.index("=") + 1 :]:
             if kind == "name" and not word.isupper() and word not in ("true", "false"):
-                raise _error(number, f"an initial value outside of a function uses {word}", "numbers")
+                raise _error(
+                    number, f"an initial value outside of a function uses {word}", "numbers"
+                )
 
 
 def _members(tokens: list[tuple[str, str, int]], i: int) -> None:

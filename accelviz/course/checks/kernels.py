@@ -125,8 +125,8 @@ def multiplies(
     DeviceUnavailable
         If there is no C++ compiler.
     KernelError
-        If the kernel is more than CUDA, does not compile, is wrong, or does what is wrong on a GPU: races, accesses
-        out of bounds, reads of memory that nothing has written.
+        If the kernel is more than CUDA, does not compile, is wrong, or does what is wrong on a GPU:
+        races, accesses out of bounds, reads of memory that nothing has written.
     """
     need_emulator()
     columns = list(columns)

@@ -41,7 +41,7 @@ class Remote:
     def __init__(self, link: Link, handle: int, name: str = "") -> None:
         self._link, self._handle, self._name = link, handle, name
 
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
+    def __call__(self, *arguments: Any, **options: Any) -> Any:  # noqa: D102
         return self._link.ask({"do": "call", "handle": self._handle}, *arguments, **options)
 
     def __getattr__(self, name: str) -> Any:

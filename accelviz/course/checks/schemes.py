@@ -175,7 +175,7 @@ def table(strategy: Any, graphs: Graphs) -> pd.DataFrame:
             plan = planned(strategy, graph)
             plan.check()
             yours = measured(plan)
-            yours = replace(yours, metadata_bytes=max(yours.metadata_bytes, plan.strategy.held))
+            yours = replace(yours, metadata_bytes=max(yours.metadata_bytes, _held(plan)))
         found = (yours, *bounds(graph))
         for each in fields(Metrics):
             values = (getattr(metrics, each.name) for metrics in (*found, shares(*found)))
@@ -195,7 +195,7 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
         If the scheme is one of the papers' in disguise, or no scheme at all, or its plan does not
         belong to the graph.
     """
-    parts = [graph.row_pointers, graph.column_indices, graph.values]
+    parts = [graph.row_pointers, graph.column_indices, graph.values]  # noqa: PD011
     given = [*parts, list(graph.shape), graph.name, n_cols]
     told = where_it_is("accelviz.course.checks.export:exported", strategy, *given)
     require(isinstance(told, dict), "the scheme gave no plan")
@@ -214,8 +214,12 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
         f'clears is {clears!r}, and should be ("Y",) or ()',
     )
     order, metadata = told.get("order"), told.get("metadata")
-    permutation = None if order is None else Permutation(integers("order", order, (graph.n_rows,)))
-    walked = nonzero_order = None
+    permutation = None
+    if order is not None:
+        rows = integers("order", order, (graph.n_rows,))
+        permutation = Permutation(rows.astype(np.int32))
+        require(np.array_equal(permutation.order, rows), "the order's numbers overflow")
+    walked, nonzero_order = graph.pattern, None
     if permutation is not None:
         walked, nonzero_order = permutation.apply_to_pattern(graph.pattern)
     whole = _workload(told.get("work"))
@@ -254,11 +258,16 @@ class Theirs(Strategy):
     name = "theirs"
 
     def __init__(self, made: Plan, held: int, name: str, there: Any) -> None:
-        self.made, self.held, self.name, self.there = made, held, name, there
+        self.made, self.held, self.there = made, held, there
+        self.name = name  # type: ignore[misc]
 
     def build(self, graph: Graph, n_cols: int) -> Plan:
         """Return the plan."""
         return self.made
+
+
+def _held(plan: Plan) -> int:
+    return plan.strategy.held if isinstance(plan.strategy, Theirs) else 0
 
 
 def _workload(table: Any) -> Workload:

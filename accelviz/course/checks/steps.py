@@ -37,7 +37,20 @@ WALKING = frozenset(("index", "count", "insert", "remove"))
 #: What a function may use where its steps are counted: of Python, as attributes, and of NumPy.
 _BUILTINS = (
     *("abs", "bool", "dict", "divmod", "enumerate", "float", "int", "isinstance", "len", "list"),
-    *("max", "min", "pow", "range", "reversed", "round", "set", "sum", "tuple", "zip", "all", "any"),
+    *(
+        "max",
+        "min",
+        "pow",
+        "range",
+        "reversed",
+        "round",
+        "set",
+        "sum",
+        "tuple",
+        "zip",
+        "all",
+        "any",
+    ),
     *("ValueError", "TypeError", "AssertionError", "IndexError", "slice"),
 )
 _WALKERS = frozenset(("list", "tuple", "set", "sum", "max", "min", "all", "any"))
@@ -176,14 +189,14 @@ class _NumPy:
 class _Seen(ast.NodeTransformer):
     """Counts what walks a list in one instruction: `in`, and slices that are read."""
 
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:  # noqa: N802
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
         for i, each in enumerate(node.ops):
             if isinstance(each, ast.In | ast.NotIn):
                 node.comparators[i] = _call(_WALKED, node.comparators[i])
         return node
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
         read = isinstance(node.ctx, ast.Load) and isinstance(node.slice, ast.Slice)
         return _call(_WALKED, node) if read else node
@@ -202,37 +215,34 @@ def _allowed(found: Definitions) -> None:
         Naming what no step can be counted of.
     """
     imported: dict[str, str] = dict(found.imported)
-    for tree in found.nodes.values():
-        for each in ast.walk(tree):
-            if isinstance(each, ast.Import):
-                imported |= {(a.asname or a.name): a.name for a in each.names}
-            elif isinstance(each, ast.ImportFrom):
-                _refuse({alias.name for alias in each.names} & SORTING)
-                names = ", ".join(alias.name for alias in each.names)
-                raise AssertionError(f"it imports {names}; write np.{names} and the like instead")
-    used: set[str] = set()
-    for tree in found.nodes.values():
-        for each in ast.walk(tree):
-            if isinstance(each, ast.FunctionDef) and each.decorator_list:
-                raise AssertionError(
-                    f"{each.name} is compiled by Numba or changed by another decorator, where no "
-                    "step can be counted"
-                )
-            if isinstance(each, ast.ClassDef | ast.With | ast.Await | ast.AsyncFor | ast.AsyncWith):
-                raise AssertionError(f"it has a {type(each).__name__}, where no step is counted")
-            if isinstance(each, ast.Attribute):
-                used.add(each.attr)
-                numpy = isinstance(each.value, ast.Name) and imported.get(each.value.id) == "numpy"
-                known = _NUMPY if numpy else _METHODS
-                _refuse({each.attr} & SORTING)
-                walks = each.attr in WALKING and not numpy
-                require(
-                    not walks,
-                    f"it uses {each.attr}, which walks a whole list; no step of it is counted",
-                )
-                require(each.attr in known, f"it uses .{each.attr}, of which no step is counted")
+    walked = [each for tree in found.nodes.values() for each in ast.walk(tree)]
+    attributes = {each.attr for each in walked if isinstance(each, ast.Attribute)}
+    aliases = {a.name for each in walked if isinstance(each, ast.ImportFrom) for a in each.names}
+    _refuse((attributes | aliases | found.free()) & SORTING)
+    for each in walked:
+        if isinstance(each, ast.Import):
+            imported |= {(a.asname or a.name): a.name for a in each.names}
+        elif isinstance(each, ast.ImportFrom):
+            names = ", ".join(alias.name for alias in each.names)
+            raise AssertionError(f"it imports {names}; write np.{names} and the like instead")
+        elif isinstance(each, ast.FunctionDef) and each.decorator_list:
+            raise AssertionError(
+                f"{each.name} is compiled by Numba or changed by another decorator, where no step "
+                "can be counted"
+            )
+        elif isinstance(each, ast.ClassDef | ast.With | ast.Await | ast.AsyncFor | ast.AsyncWith):
+            raise AssertionError(f"it has a {type(each).__name__}, where no step is counted")
+    for each in walked:
+        if isinstance(each, ast.Attribute):
+            numpy = isinstance(each.value, ast.Name) and imported.get(each.value.id) == "numpy"
+            known = _NUMPY if numpy else _METHODS
+            walks = each.attr in WALKING and not numpy
+            require(
+                not walks,
+                f"it uses {each.attr}, which walks a whole list; no step of it is counted",
+            )
+            require(each.attr in known, f"it uses .{each.attr}, of which no step is counted")
     free = found.free() - set(imported)
-    _refuse(free & SORTING)
     compiled = sorted(free - set(_BUILTINS) - {"print"})
     require(
         not compiled,
@@ -241,7 +251,6 @@ def _allowed(found: Definitions) -> None:
     )
     strange = sorted(set(imported.values()) - {"numpy", "math", "warnings"} if imported else ())
     named = {name for name, module in imported.items() if module in strange} & found.loaded()
-    _refuse({imported[name] for name in named} & SORTING)
     require(not named, f"it uses {', '.join(sorted(named))}, of which no step is counted")
 
 

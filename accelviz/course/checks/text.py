@@ -33,9 +33,7 @@ class Definitions:
     def loaded(self) -> set[str]:
         """Return all names that the definitions read."""
         walked = (each for tree in self.nodes.values() for each in ast.walk(tree))
-        return {
-            each.id for each in walked if isinstance(each, ast.Name) and _reads(each)
-        }
+        return {each.id for each in walked if isinstance(each, ast.Name) and _reads(each)}
 
     def free(self) -> set[str]:
         """Return the names that the definitions read and do not bind."""
@@ -46,10 +44,10 @@ class Definitions:
                     bound.add(each.id)
                 elif isinstance(each, ast.arg):
                     bound.add(each.arg)
-                elif isinstance(each, ast.FunctionDef):
-                    bound.add(each.name)
-                elif isinstance(each, ast.ExceptHandler) and each.name:
-                    bound.add(each.name)
+                elif isinstance(each, ast.FunctionDef) or (
+                    isinstance(each, ast.ExceptHandler) and each.name
+                ):
+                    bound.add(each.name or "")
         return self.loaded() - bound | {name for name in self.loaded() if name[:2] == "__"}
 
 
@@ -65,6 +63,7 @@ def definitions(function: Any) -> Definitions:
     AssertionError
         If it is not defined there by `def`, at the top of a cell.
     """
+    cells: Iterable[str]
     if isinstance(function, Remote):
         name, cells = function._name, function._link.cells
     else:
@@ -84,9 +83,12 @@ def definitions(function: Any) -> Definitions:
                 imported |= {alias.asname or alias.name: alias.name for alias in each.names}
             elif isinstance(each, ast.ImportFrom):
                 imported |= {a.asname or a.name: f"{each.module}.{a.name}" for a in each.names}
-            elif isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
-                if isinstance(each.value, ast.Name | ast.Lambda | ast.Constant):
-                    known[each.targets[0].id] = each
+            elif (
+                isinstance(each, ast.Assign)
+                and isinstance(each.targets[0], ast.Name)
+                and isinstance(each.value, ast.Name | ast.Lambda | ast.Constant)
+            ):
+                known[each.targets[0].id] = each
     require(name in known, f"{name or 'it'} is not defined by `def` at the top of a cell")
     found = Definitions(name, {}, imported)
     waiting = [name]
