@@ -4,6 +4,7 @@
 #   make test         install, then run the tests (no GPU needed)
 #   make lab          install, then open JupyterLab on notebooks/
 #   make html         install, then run the lessons and write web pages of them to build/course/
+#   make course       install with what releases and grades assignments
 #   make install      install only
 #
 # With an NVIDIA GPU, say CUDA=13 (or CUDA=12) once, as in `make demo CUDA=13`: it adds CuPy.
@@ -31,6 +32,7 @@ GPU := $(addprefix cuda,$(CUDA))
 EXTRAS_base := $(GPU)
 EXTRAS_test := test $(or $(GPU),nvrtc)
 EXTRAS_lab := lab $(GPU)
+EXTRAS_course := lab course $(GPU)
 EXTRAS_dev := dev
 
 empty :=
@@ -43,10 +45,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 READY := $(VENV)/.ready$(CUDA)-
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab html install check format lock clean
+.PHONY: help demo test lab course html install check format lock clean
 
 help:
-	@sed -n '3,9s/^# \{0,1\}//p' Makefile
+	@sed -n '3,10s/^# \{0,1\}//p' Makefile
 
 demo: $(READY)base
 	@$(BIN)/accelviz demo $(ARGS)
@@ -57,23 +59,28 @@ test: $(READY)test
 lab: $(READY)lab
 	@$(BIN)/jupyter lab --notebook-dir=notebooks $(ARGS)
 
+course: $(READY)course
+	@echo "'$(BIN)/accelviz assignments' can release and grade. docs/instructors.md says how."
+
 html: $(READY)lab
 	@$(BIN)/accelviz html $(ARGS)
 
 install: $(READY)base
 	@echo "accelviz is installed in $(VENV). 'make demo' shows it at work."
 
+NOTEBOOKS = notebooks/*.ipynb notebooks/assignments/*/*.ipynb accelviz/course/assignments/*/*.ipynb
+
 check: $(READY)dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb notebooks/assignments/*/*.ipynb
+	$(BIN)/nbstripout --keep-id --verify $(NOTEBOOKS)
 	$(BIN)/clang-format --dry-run --Werror kernels/*.cuh kernels/*/*.cu*
 
 format: $(READY)dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/nbstripout --keep-id notebooks/*.ipynb notebooks/assignments/*/*.ipynb
+	$(BIN)/nbstripout --keep-id $(NOTEBOOKS)
 	$(BIN)/clang-format -i kernels/*.cuh kernels/*/*.cu*
 
 # Renews the exact versions; run it after changing the dependencies in pyproject.toml.

@@ -76,6 +76,7 @@ def _doctor(_: argparse.Namespace) -> str:
         "gpu": f"{state.state}: {state.detail}",
         "what to do": state.fix,
         "emulator": emulator.why_not() or f"ready, {emulator.hardware()['hardware']}",
+        "grading": course_commands.sandbox_line(),
         "kernels": ", ".join(kernel_names()),
     }
     return "\n".join(f"{label:<12}{text}" for label, text in lines.items() if text)

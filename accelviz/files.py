@@ -30,8 +30,8 @@ def results_directory() -> Path:
 
 
 def assignments_directory() -> Path:
-    """Return the folder of the course's assignments: inside the package, or in a checkout."""
-    return _shipped("assignments", "notebooks/assignments")
+    """Return the folder of the course's assignments, with their solutions and hidden tests."""
+    return _PACKAGE / "course" / "assignments"
 
 
 def _shipped(installed: str, checkout: str) -> Path:

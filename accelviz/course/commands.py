@@ -6,6 +6,8 @@ import argparse
 import contextlib
 import functools
 import math
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,9 @@ def add_to(commands: Any) -> None:
     preflight.add_argument(
         "--repair", action="store_true", help="write a repaired copy into repaired/ beside it"
     )
+    preflight.add_argument(
+        "--no-run", dest="run_cells", action="store_false", help="look at the file only"
+    )
     preflight.set_defaults(run=_plainly(_preflight))
 
     grade = verbs.add_parser("grade", help="grade submitted/<student>/<assignment>/")
@@ -74,6 +79,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cell-seconds", type=_positive, metavar="S", help="time of a cell (60)")
     parser.add_argument("--seconds", type=_positive, metavar="S", help="time of a submission (600)")
     parser.add_argument("--memory", type=_positive, metavar="GIB", help="address space (4)")
+    parser.add_argument("--jobs", type=_jobs, metavar="N", help="submissions at a time (all cores)")
     parser.add_argument("--network", action="store_true", default=None, help="leave it the network")
     parser.add_argument("--gpu", action="store_true", default=None, help="leave it the GPU")
 
@@ -83,6 +89,12 @@ def _positive(text: str) -> float:
         if 0.0 < float(text) < math.inf:
             return float(text)
     raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text} is not an integer of at least 1")
+    return int(text)
 
 
 def _seed(text: str) -> int:
@@ -126,7 +138,7 @@ def _html(options: argparse.Namespace) -> Answer:
     need("nbconvert", "lab")
     from accelviz.course.site.pages import write
 
-    with _told(" notebooks") as progress:
+    with _bar(" notebooks") as progress:
         done = write(
             options.folder,
             options.output,
@@ -171,8 +183,13 @@ def _preflight(options: argparse.Namespace) -> Answer:
     known = Course(options.course).assignments() if options.course else find_assignments()
     chosen = choose(known, [options.assignment] if options.assignment else [])
     lines, fine = [], True
-    for path in _notebooks(options.submissions):
-        checked = examine(path, chosen)
+    for where, reason in _misplaced(options):
+        fine = False
+        lines += [f"{where}: 1 problem", f"  place: {reason}", "    Grading sets it aside."]
+    checks = [(path, examine(path, chosen)) for path in _notebooks(options.submissions)]
+    if options.run_cells:
+        checks = _tried(checks)
+    for path, checked in checks:
         fine = fine and checked.fine
         count = sum(not problem.harmless for problem in checked.problems)
         verdict = "ready to hand in" if checked.fine else f"{count} problem{'s' * (count > 1)}"
@@ -190,6 +207,39 @@ def _preflight(options: argparse.Namespace) -> Answer:
     return "\n".join(lines), 0 if fine else 1
 
 
+def _misplaced(options: argparse.Namespace) -> list[tuple[str, str]]:
+    """Name what grading would set aside in a course's `submitted/`."""
+    if not options.course:
+        return []
+    from accelviz.course.autograde.grading import misplaced
+
+    there = (options.course / "submitted").resolve()
+    asked = [path.resolve() for path in options.submissions]
+    found = misplaced(options.course)
+    return [
+        (f"{each.student}/{each.assignment}".rstrip("/"), each.set_aside)
+        for each in found
+        if any(path in (there, there / each.student) for path in asked)
+    ]
+
+
+def _tried(checks: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
+    """Run what was examined as grading does, with the tests that students see."""
+    try:
+        need("IPython", "lab")
+        from accelviz.course.autograde.preflight import tried
+        from accelviz.course.autograde.sandbox import Limits, held
+        from accelviz.course.autograde.server import Server
+
+        held(Limits())
+    except DeviceUnavailable:
+        return checks
+    if all(checked.notebook is None for _, checked in checks):
+        return checks
+    with Server() as server:
+        return [(path, tried(checked, server)) for path, checked in checks]
+
+
 def _notebooks(paths: list[Path]) -> list[Path]:
     found = []
     for path in paths:
@@ -204,53 +254,71 @@ def _notebooks(paths: list[Path]) -> list[Path]:
 
 def _grade(options: argparse.Namespace) -> Answer:
     need("nbgrader", "course")
-    from accelviz.course.autograde.grading import BY_HAND, grade, merged, read_table, table
+    from accelviz.course.autograde import grading
 
     _need_gpu(options)
-    output = _table(options.output) if options.output else None
-    with _told() as progress:
-        found = grade(
-            options.course,
-            options.assignment,
-            options.student,
-            settings=_limits(options),
-            force=options.force,
-            progress=progress,
-        )
-    output = output or options.course / "grades-by-question.csv"
-    frame = table(found)
+    output: Path = options.course / "grades-by-question.csv"
+    output = _table(options.output) if options.output else output
     partly = bool(options.assignment or options.student)
-    whole = merged(read_table(output), frame) if partly else frame
-    whole.to_csv(output, index=False)
+    before = grading.read_table(output) if partly else grading.table([])
+    done: list[grading.Graded] = []
+    told = _Told()
+
+    def progress(each: grading.Graded, total: int) -> None:
+        done.append(each)
+        grading.write_table(grading.merged(before, grading.table(done)), output)
+        told.line(f"{len(done)} of {total}", f"{each.student} {each.assignment}", _points(each))
+
+    found = grading.grade(
+        options.course,
+        options.assignment,
+        options.student,
+        settings=_limits(options),
+        force=options.force,
+        jobs=options.jobs,
+        progress=progress,
+    )
+    whole = grading.merged(before, grading.table(found))
+    grading.write_table(whole, output)
+    sums = output.with_name("totals.csv")
+    grading.write_table(grading.totals(whole), sums)
     width = max((len(f"{each.student} {each.assignment}") for each in found), default=0)
     lines = []
     for each in found:
-        own = frame[(frame["student"] == each.student) & (frame["assignment"] == each.assignment)]
-        who = f"{each.student} {each.assignment}".ljust(width)
-        open_ = own.loc[own["problem"] == BY_HAND, "max"].sum()
-        points = f"{own['points'].sum():g} of {own['max'].sum() - open_:g}"
-        points += f", {open_:g} more by hand" if open_ else ""
-        lines.append(f"{who}  {f'set aside: {each.set_aside}' if each.set_aside else points}")
+        lines.append(f"{f'{each.student} {each.assignment}'.ljust(width)}  {_points(each)}")
         lines += [f"    {remark}" for remark in each.remarks]
-    lines.append(f"{_sandbox(options)}\n{len(found)} submissions, grades in {output}")
+    lines.append(f"{_sandbox(options)}\n{len(found)} submissions, grades in {output} and {sums}")
     return "\n".join(lines), 1 if any(each.set_aside for each in found) else 0
 
 
+def _points(graded: Any) -> str:
+    """Say a submission's points, or why it has none."""
+    from accelviz.course.autograde.grading import BY_HAND, table
+
+    if graded.set_aside:
+        return f"set aside: {graded.set_aside}"
+    own = table([graded])
+    open_ = own.loc[own["problem"] == BY_HAND, "max"].sum()
+    points = f"{own['points'].sum():g} of {own['max'].sum() - open_:g}"
+    return points + (f", {open_:g} more by hand" if open_ else "")
+
+
 def _leaderboard(options: argparse.Namespace) -> Answer:
-    need("nbclient", "lab")
+    need("IPython", "lab")
     from accelviz.course.autograde.leaderboard import leaderboard, markdown
     from accelviz.course.autograde.sandbox import Limits
 
     _need_gpu(options)
     output = _table(options.output) if options.output else None
-    with _told() as progress:
-        frame = leaderboard(
-            options.folder,
-            options.assignment,
-            seed=options.seed,
-            limits=Limits(**_limits(options)),
-            progress=progress,
-        )
+    told = _Told()
+    frame = leaderboard(
+        options.folder,
+        options.assignment,
+        seed=options.seed,
+        limits=Limits(**_limits(options)),
+        jobs=options.jobs,
+        progress=lambda student: told.line(student),
+    )
     output = output or options.folder / "leaderboard.csv"
     frame.to_csv(output, index=False)
     text = markdown(frame)
@@ -259,8 +327,20 @@ def _leaderboard(options: argparse.Namespace) -> Answer:
     return f"{text}\n\n{_sandbox(options)}\nwritten to {where}", 0
 
 
+class _Told:
+    """Says on stderr what is done, a line each, also where that is a file."""
+
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+
+    def line(self, *words: str) -> None:
+        """Write a line, with the seconds since the beginning in front."""
+        seconds = f"{time.monotonic() - self._begin:6.1f} s"
+        print("  ".join((seconds, *words)), file=sys.stderr, flush=True)
+
+
 @contextlib.contextmanager
-def _told(unit: str = " submissions") -> Iterator[Callable[[str], object]]:
+def _bar(unit: str) -> Iterator[Callable[[str], object]]:
     """Show on a terminal which one is being run."""
     with tqdm(unit=unit, leave=False, disable=None) as bar:
 
@@ -272,16 +352,19 @@ def _told(unit: str = " submissions") -> Iterator[Callable[[str], object]]:
 
 
 def _sandbox(options: argparse.Namespace) -> str:
-    """Say which limits this machine holds, and which it does not."""
-    from accelviz.course.autograde.sandbox import Limits, held
+    """Say whether submissions are confined here, and what is open."""
+    from accelviz.course.autograde.sandbox import Limits, open_doors
 
-    found = held(Limits(**_limits(options)))
-    memory = "limited" if found["memory"] else "not limited"
-    network = (
-        "none"
-        if found["network"]
-        else "open"
-        if options.network
-        else "open (it cannot be cut here)"
-    )
-    return f"sandbox: memory {memory}, network {network}"
+    doors = open_doors(Limits(**_limits(options)))
+    return f"sandbox: {'; '.join(doors) or 'closed'}"
+
+
+def sandbox_line() -> str:
+    """Say for `accelviz doctor` how submissions are confined on this machine."""
+    from accelviz.course.autograde.sandbox import Limits, open_doors
+
+    try:
+        doors = open_doors(Limits())
+    except DeviceUnavailable as error:
+        return str(error)
+    return "open: " + "; ".join(doors) if doors else "closed: files, processes, network, memory"

@@ -1,4 +1,8 @@
-"""Lets pytest-xdist keep a class that is graded once with one worker."""
+"""Grades a class once for all who ask; lets pytest-xdist keep them with one worker."""
+
+import os
+import shutil
+import socket
 
 import pytest
 
@@ -15,3 +19,36 @@ def pytest_collection_modifyitems(config, items):
             from _pytest.nodeid import coerce_node_id
 
             item._id = coerce_node_id(grouped)
+
+
+@pytest.fixture(scope="session")
+def shipped(tmp_path_factory):
+    """The folder of a course, and all that its class handed in, graded side by side."""
+    import nbformat
+
+    from accelviz.course.autograde import grading
+    from accelviz.course.autograde.release import release
+    from accelviz.files import assignments_directory
+    from tests.course import shipped as handed_in
+
+    root = tmp_path_factory.mktemp("course")
+    sources = tmp_path_factory.mktemp("sources") / "all"
+    shutil.copytree(assignments_directory(), sources)
+    home = sources / "T1"
+    home.mkdir()
+    nbformat.write(handed_in.with_extra_points(), home / "T1.ipynb")
+    release(root, shipped=sources)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        handed_in.hand_in_all(root, server.getsockname()[1])
+        out = nbformat.read(root / "release" / "T1" / "T1.ipynb", as_version=4)
+        from tests.course import tiny
+
+        handed_in.hand_in(root, "extra", "T1", tiny.answered(out))
+        os.environ["ACCELVIZ_TEST_SECRET"] = "secret of the course"
+        try:
+            # what a wrong answer costs depends on the hidden graphs; what a right one is worth
+            # does not
+            found = grading.grade(root, settings={"seed": 0, "cell_seconds": 20.0})
+        finally:
+            del os.environ["ACCELVIZ_TEST_SECRET"]
+    return root, found

@@ -1,5 +1,6 @@
 """The parts that the assignments' grading is made of: steps, metrics, traffic, hidden inputs."""
 
+import collections
 import dataclasses
 import functools
 import sys
@@ -14,7 +15,7 @@ pytest.importorskip("nbformat")
 
 import accelviz
 from accelviz.course import checks
-from accelviz.course.checks import common, hidden, metrics, names, steps
+from accelviz.course.checks import common, hidden, metrics, names, steps, text
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, PartitionError
 from accelviz.executors import find_executor
 from accelviz.executors.emulator import build
@@ -23,11 +24,18 @@ from accelviz.ordering import Permutation
 from accelviz.plans import Call, LaunchConfig, Plan, Strategy
 from accelviz.strategies import SPMM
 from accelviz.workload import Workload
-from tests.course.assignments import graded, marked, read, run
+from tests.course.wrong import A4, solution
 
 needs_compiler = pytest.mark.skipif(
     find_executor("emulator").why_not() is not None, reason="no C++ compiler"
 )
+
+
+def right_kernel():
+    """The model solution of A4."""
+    names = {}
+    exec(solution(A4, "kernel"), names)
+    return names["code"]
 
 
 @pytest.fixture(autouse=True)
@@ -62,30 +70,64 @@ def test_points_are_plain_floats(share, text):
     assert repr(common.share_of(5, np.float64(share))) == text
 
 
+def defined(text, name):
+    """A function of a notebook that has one cell."""
+    space = {"In": [text], "np": np}
+    exec(text, space)
+    return space[name]
+
+
+def sorting(body, before=""):
+    return defined(f"{before}\ndef counting_sort(degrees):\n    {body}", "counting_sort")
+
+
 @pytest.mark.parametrize(
-    "function",
+    "body",
     [
-        lambda degrees: np.asarray(degrees).argsort(kind="stable"),
-        lambda degrees: np.array(sorted(range(len(degrees)), key=list(degrees).__getitem__)),
-        lambda degrees: getattr(np, "arg" + "sort")(degrees, kind="stable"),
-        lambda degrees: accelviz.degree_sort(degrees),
+        "return np.asarray(degrees).argsort(kind='stable')",
+        "return np.array(sorted(range(len(degrees)), key=list(degrees).__getitem__))",
+        "import accelviz; return accelviz.degree_sort(degrees)",
+        "from numpy import argsort as f; return f(degrees)",
     ],
 )
-def test_sorting_by_comparison_is_seen(function):
+def test_sorting_by_comparison_is_seen(body):
     with pytest.raises(AssertionError, match="count instead"):
-        checks.sorting.linear_sort(function, seed=1)
+        checks.sorting.linear_sort(sorting(body), seed=1)
 
 
-def test_walking_a_list_is_seen():
-    with pytest.raises(AssertionError, match="uses index, which walks a whole list"):
-        checks.sorting.linear_sort(
-            lambda degrees: np.array([degrees.tolist().index(d) for d in degrees]), seed=1
-        )
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("return np.array([degrees.tolist().index(d) for d in degrees])", "index, which walks"),
+        ("return getattr(np, 'arg' + 'sort')(degrees, kind='stable')", "uses getattr, of which"),
+        ("degrees.tally.steps = 0; return degrees", "uses .tally|uses .steps"),
+        ("return degrees.view(np.ndarray)", "uses .view, of which no step is counted"),
+        ("return np.ctypeslib.as_array(degrees)", "uses ..*, of which no step is counted"),
+        ("import sys; return sys.settrace(None)", "uses .settrace, of which|uses sys"),
+        ("return ().__class__.__mro__", "uses .__"),
+        ("return (lambda: 0).__globals__", "uses .__globals__"),
+        ("return __import__('sys')", "uses __import__"),
+        ("return compiled(degrees)", "uses compiled, of which no step can be counted"),
+        ("exec('order = 0'); return order", "uses exec"),
+        ("class A: pass\n    return A", "ClassDef, where no step is counted"),
+    ],
+)
+def test_what_could_hide_a_step_is_refused(body, says):
+    with pytest.raises(AssertionError, match=says):
+        checks.sorting.linear_sort(sorting(body), seed=1)
+
+
+def test_a_decorator_is_refused():
+    text = "def same(f): return f\n@same\ndef counting_sort(degrees):\n    return degrees"
+    with pytest.raises(AssertionError, match="Numba or changed by another decorator"):
+        checks.sorting.linear_sort(defined(text, "counting_sort"), seed=1)
 
 
 COUNTING = """
+LEAST = 1
+
 def count(degrees):
-    return np.bincount(degrees, minlength=1)
+    return np.bincount(degrees, minlength=LEAST)
 
 def sort(degrees, places):
     order = [0] * len(degrees)
@@ -101,41 +143,63 @@ def counting_sort(degrees):
 
 
 def test_helpers_and_variables_may_have_any_name():
-    namespace = {"np": np}
-    exec(COUNTING, namespace)
-    checks.sorting.linear_sort(namespace["counting_sort"], seed=1)
+    checks.sorting.linear_sort(defined(COUNTING, "counting_sort"), seed=1)
 
 
 def test_a_helper_named_sort_may_not_sort():
-    namespace = {"np": np}
     cheat = COUNTING.replace(
         "    return np.array(order", "    order.sort()\n    return np.array(order"
     )
-    exec(cheat, namespace)
     with pytest.raises(AssertionError, match="uses sort; count instead"):
-        checks.sorting.linear_sort(namespace["counting_sort"], seed=1)
+        checks.sorting.linear_sort(defined(cheat, "counting_sort"), seed=1)
 
 
-def test_steps_are_counted():
+@pytest.mark.parametrize(
+    ("body", "right"),
+    [
+        ("return np.bincount(x)", 2_000),  # read, and made
+        ("return (x == 3) | (x == 4)", 4_000),
+        ("return np.asarray(x) + 1", 3_000),
+        ("return x[:500]", 1_000),
+        ("y = x.tolist()\n    return 3 in y", 2_000),
+        ("y = x.tolist()\n    return sum(y)", 2_000),
+    ],
+)
+def test_steps_are_counted(body, right):
     array = np.arange(1_000)
-    assert steps.steps(lambda x: np.bincount(x), array) == pytest.approx(1_000, abs=150)
-    assert steps.steps(lambda x: (x == 3) | (x == 4), array) == pytest.approx(2_000, abs=150)
-    assert steps.steps(lambda x: np.asarray(x) + 1, array) == pytest.approx(1_000, abs=150)
-    loop = steps.steps(lambda x: [each for each in x], array)  # noqa: C416 (a step for each)
-    assert 2_000 < loop < 20_000
+    found = text.definitions(defined(f"def f(x):\n    {body}", "f"))
+    assert steps.steps(found, array) == pytest.approx(right, abs=150)
     assert sys.gettrace() is None or "pydevd" in sys.modules
 
 
-def test_code_that_numba_compiled_is_not_counted_but_refused():
+def test_functions_that_are_no_plain_ones_are_refused():
     import numba
 
     compiled = numba.njit(lambda x: x)
-    namespace = {"compiled": compiled}
-    exec("def function(degrees):\n    return compiled(degrees)", namespace)
-    with pytest.raises(AssertionError, match="Numba"):
-        checks.sorting.linear_sort(namespace["function"], seed=1)
-    with pytest.raises(AssertionError, match="no plain function"):
-        names.looked_up([compiled])
+    for look in (text.definitions, lambda function: names.looked_up([function])):
+        with pytest.raises(AssertionError, match="no plain function"):
+            look(compiled)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "from accelviz.course.checks import export",
+        "import accelviz.course.checks.metrics as m",
+        "import sys",
+        "exec('x')",
+        "accelviz.x = 1",
+        "a.b.c = 1",
+        "().__class__",
+        "getattr(a, 'b')",
+        "%run x",
+        "get_ipython().user_ns",
+    ],
+)
+def test_cells_that_reach_further_have_no_metadata_counted(cell):
+    with pytest.raises(AssertionError, match="a cell"):
+        text.plain_cells(["x = 1", cell])
+    text.plain_cells(["class A:\n    def f(self): self.x = accelviz.plan(1)", "a syntax error"])
 
 
 def test_metrics_of_a_toy_by_hand():
@@ -210,6 +274,11 @@ def looks_up(a, b):
         (accelviz.load_graph("cora"), 0),
         (accelviz.degree_sort("cora"), 0),
         (looks_up, 80),
+        (b"x" * 100, 100),
+        (collections.deque([1, 2]), 16),
+        (10**300, 125),
+        (TABLE.tolist().index, 80),
+        (type("Store", (), {"__module__": "__main__", "table": TABLE}), 80),
     ],
 )
 def test_arrays_that_a_workload_holds_are_metadata(held, size):
@@ -265,7 +334,7 @@ def test_a_machine_without_a_compiler_says_so(monkeypatch):
 
 @needs_compiler
 def test_traffic_is_counted():
-    good = graded("A4-cuda-kernel").names["code"]
+    good = right_kernel()
     graph = hidden.small_graphs(9, "long rows")["long rows"]
     assert checks.kernels.sectors(good, graph) == 4
     assert checks.kernels.updates(good, graph) == 1
@@ -276,7 +345,7 @@ def test_traffic_is_counted():
 
 @needs_compiler
 def test_a_wrong_result_names_its_case():
-    code = graded("A4-cuda-kernel").names["code"]
+    code = right_kernel()
     graphs = hidden.small_graphs(1, "wide")
     checks.kernels.multiplies(code, graphs, [32], seed=3)
     wrong = code.replace("sum += ", "sum = ")
@@ -286,7 +355,7 @@ def test_a_wrong_result_names_its_case():
 
 @needs_compiler
 def test_a_wrong_result_names_an_element():
-    code = graded("A4-cuda-kernel").names["code"]
+    code = right_kernel()
     graph = hidden.graph_of([2, 1], 5, np.random.default_rng(0), "toy")
     wrong = code.replace("column < n_cols", "column < n_cols && column != 1")
     X = features(5, 3, seed=graph.nnz)
@@ -299,7 +368,7 @@ def test_a_wrong_result_names_an_element():
 
 @needs_compiler
 def test_the_compiler_s_first_error_is_in_the_first_line():
-    code = graded("A4-cuda-kernel").names["code"]
+    code = right_kernel()
     with pytest.raises(KernelError) as caught:
         checks.kernels.multiplies(code + "planted", hidden.small_graphs(1, "wide"), [32])
     first, *rest = str(caught.value).splitlines()
@@ -314,8 +383,6 @@ def test_without_a_gpu_the_bonus_is_nothing_and_no_error(monkeypatch):
         checks.kernels, "gpu_state", lambda: dataclasses.replace(state, state="no package")
     )
     assert checks.kernels.gpu_bonus("not even code", 4) == 0.0
-    cell = next(cell for cell, known in marked(read("A4-cuda-kernel")) if cell.id == "A4-bonus")
-    assert run(cell.source, {"code": ""}) == (0.0, None, "")
 
 
 @pytest.mark.parametrize(("ratio", "points"), [(0.5, 4), (0.9, 4), (1.075, 2), (1.25, 0), (9, 0)])
@@ -332,11 +399,9 @@ def test_the_bonus_goes_by_the_time_of_the_reference(monkeypatch, ratio, points)
 
 @pytest.mark.gpu
 def test_the_bonus_of_the_model_solution_on_a_gpu():
-    source = next(cell for cell, _ in marked(read("A4-cuda-kernel")) if cell.id == "A4-kernel")
-    names = {}
-    exec(source.source, names)
-    assert 0 < checks.kernels.gpu_bonus(names["code"], 4) <= 4
-    assert checks.kernels.gpu_bonus(names["code"].replace("atomicAdd(&", "f("), 4) == 0
+    code = right_kernel()
+    assert 0 < checks.kernels.gpu_bonus(code, 4) <= 4
+    assert checks.kernels.gpu_bonus(code.replace("atomicAdd(&", "f("), 4) == 0
 
 
 UNCLEARED = """
@@ -419,7 +484,7 @@ class Sorted(Strategy):
         ({"nonzero_order": np.arange(6)}, "nonzero_order is not the one"),
         ({"permutation": None}, "walked and nonzero_order are not to be given"),
         ({"permutation": Permutation(np.array([2, 1, 0]))}, "row_pointers of walked are not"),
-        ({"workers_per_block": 8}, "blocks have 8 warps"),
+        ({"workers_per_block": 8}, "blocks have 8 warps, and should have 4"),
     ],
 )
 def test_rows_and_nonzeros_have_to_follow_the_permutation(wrong, message):
@@ -437,6 +502,10 @@ def test_a_sweep_of_another_graph_is_named():
         checks.reports.sweep_numbers(table, "cora", 5)
     table.loc[:8] = accelviz.sweep("cora", max_block_warps=range(2, 5), max_warp_nzs=[8, 16, 32])
     assert checks.reports.sweep_numbers(table, "cora", 5) == 2.5
+    with pytest.raises(AssertionError, match="it has 17 settings of 18 combinations"):
+        checks.reports.sweep_numbers(table[1:], "cora", 5)
+    with pytest.raises(AssertionError, match="graph is none of"):
+        checks.reports.sweep_numbers(table, accelviz.load_graph("cora"), 5)
 
 
 # The hidden inputs

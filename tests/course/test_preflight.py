@@ -3,6 +3,7 @@
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 
 import copy
+import sys
 
 import pytest
 
@@ -11,7 +12,7 @@ nbformat = pytest.importorskip("nbformat", reason="examining submissions needs n
 from accelviz import cli
 from accelviz.course.autograde.assignments import Assignment, choose, find_assignments
 from accelviz.course.autograde.cells import checksum, is_test, question_of
-from accelviz.course.autograde.preflight import examine
+from accelviz.course.autograde.preflight import examine, tried
 from accelviz.errors import ArgumentError
 from tests.course import tiny
 
@@ -71,11 +72,28 @@ def test_a_right_submission_has_no_problem(assignment, check):
 
 
 def test_unanswered_cells_are_only_noted(assignment, check):
-    checked = check(assignment.released)
+    checked = check(tiny.answered(assignment.released, total=None, why=None))
     assert kinds(checked) == ["blank"]
     assert checked.fine
-    asked = "No answer yet in cell 4 ('double'), cell 7 ('total'), cell 9 ('why')."
-    assert told(checked, "blank").what == asked
+    assert told(checked, "blank").what == "No answer yet in cell 7 ('total'), cell 9 ('why')."
+
+
+def test_a_notebook_without_any_answer_is_not_ready(assignment, check):
+    checked = check(assignment.released)
+    assert kinds(checked) == ["blank"]
+    assert not checked.fine
+    assert told(checked, "blank").what == "There is no answer in it."
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="submissions are not confined on Windows")
+def test_what_fails_when_it_runs_is_told(assignment, check):
+    wrong = tiny.answered(assignment.released, double="def double(x): return x")
+    wrong.cells.append(nbformat.v4.new_code_cell("1 / 0"))
+    checked = tried(check(wrong))
+    found = [problem.what for problem in checked.problems]
+    assert found[0].startswith("Cell 5 ('test-double') fails: AssertionError")
+    assert found[1].startswith("Cell 10 fails: ")
+    assert not checked.fine
 
 
 def test_a_test_cell_pasted_twice(assignment, check):

@@ -1,18 +1,18 @@
-"""What a submission's own scheme is worth on hidden graphs; runs in the submission's kernel."""
+"""What a submission's own scheme is worth on hidden graphs; runs as a test does, apart from it."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from accelviz.course.autograde.wire import Lost
 from accelviz.course.checks import hidden, metrics, schemes
+from accelviz.course.checks.remote import Link
 from accelviz.graph import Graph
 from accelviz.plans import Strategy
 from accelviz.strategies import plan as make_plan
 
-#: The kind of output that carries the result out of the kernel.
-JSON = "application/json"
 #: The papers' schemes that a board shows beside the students'.
 REFERENCES = ("accel_gcn", "gnnadvisor", "graphblast", "merge_path")
 
@@ -39,12 +39,21 @@ def find_scheme(namespace: Mapping[str, Any], names: Collection[str] = ()) -> St
     return chosen[-1]() if chosen else None
 
 
-def rows(strategy: Strategy, seed: int) -> list[dict[str, Any]]:
+def own_scheme(names: Sequence[str]) -> Strategy | None:
+    """Return the scheme of the notebook that this process runs."""
+    from IPython import get_ipython
+
+    return find_scheme(get_ipython().user_ns, names)
+
+
+def rows(submission: Link, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
     """Measure a student's scheme on each hidden graph.
 
     Parameters
     ----------
-    strategy : Strategy
+    submission : Link
+    names : sequence of str
+        What the scheme's class should be called.
     seed : int
         Of the hidden graphs.
 
@@ -52,21 +61,32 @@ def rows(strategy: Strategy, seed: int) -> list[dict[str, Any]]:
     -------
     list of dict
         For each graph: `scheme`, `graph`, `exact_cover`, the metrics of `metrics.Metrics`, `score`
-        (mean share of the points, 0 to 1; 0 without an exact cover) and `problem`.
+        (mean share of the points, 0 to 1; 0 without an exact cover) and `problem`. None without a
+        scheme.
     """
-    return [_row(strategy, name, graph) for name, graph in hidden.graphs(seed).items()]
-
-
-def _row(strategy: Strategy, name: str, graph: Graph) -> dict[str, Any]:
-    row = {"scheme": str(strategy.name), "graph": name, "exact_cover": False, "score": 0.0}
+    place = {"do": "run", "function": f"{__name__}:{own_scheme.__name__}"}
+    strategy = submission.ask(place, list(names))
+    if strategy is None:
+        return []
     try:
-        schemes.covers(strategy, {name: graph})
-        row["exact_cover"] = True
-        table = schemes.table(strategy, {name: graph})
+        name = str(strategy.name)
+    except Exception:  # of a student's code
+        name = ""
+    name = "".join(letter if letter.isprintable() else " " for letter in name[:60])
+    return [_row(strategy, name, graph) for graph in hidden.graphs(seed).values()]
+
+
+def _row(strategy: Any, name: str, graph: Graph) -> dict[str, Any]:
+    row = {"scheme": name, "graph": graph.name, "exact_cover": False, "score": 0.0}
+    try:
+        table = schemes.table(strategy, {graph.name: graph})
+    except Lost:
+        raise
     except Exception as error:
         return {**row, "problem": f"{type(error).__name__}: {error}".strip(": ")[:300]}
     counted = dict(zip(table["metric"], map(float, table["yours"]), strict=True))
-    return {**row, **counted, "score": float(table["share"].mean()), "problem": ""}
+    score = float(table["share"].mean())
+    return {**row, **counted, "exact_cover": True, "score": score, "problem": ""}
 
 
 def references(seed: int) -> list[dict[str, Any]]:
@@ -83,12 +103,3 @@ def references(seed: int) -> list[dict[str, Any]]:
             score = sum(earned) / len(earned)
             found.append({**row, **dataclasses.asdict(counted), "score": score})
     return found
-
-
-def show(namespace: Mapping[str, Any], names: Collection[str], seed: int) -> None:
-    """Show the rows of a notebook's scheme as JSON."""
-    from IPython.display import display
-
-    strategy = find_scheme(namespace, names)
-    content = [] if strategy is None else rows(strategy, seed)
-    display({JSON: content}, raw=True)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import copy
 import glob
 import hashlib
+import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,13 +18,18 @@ import nbformat
 import pandas as pd
 
 from accelviz.course.autograde.assignments import Assignment, choose, read_notebook
+from accelviz.course.autograde.cells import is_locked, question_of
+from accelviz.course.autograde.files import companions, copy_files
 from accelviz.course.autograde.folder import Course, first_line
 from accelviz.course.autograde.needs import need
 from accelviz.course.autograde.outputs import extra_points
 from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.problems import Checked
-from accelviz.course.autograde.sandbox import copy_files
-from accelviz.errors import AccelvizError, ArgumentError
+from accelviz.course.autograde.sandbox import held
+from accelviz.course.autograde.server import Server
+from accelviz.course.checks.warm import compile_runtime
+from accelviz.errors import ArgumentError
+from accelviz.files import written_whole
 
 
 class Row(NamedTuple):
@@ -36,6 +44,10 @@ class Row(NamedTuple):
 
 #: Columns of the table of grades.
 COLUMNS = ("student", "assignment", *Row._fields)
+_WORDS = frozenset(("student", "assignment", "question", "problem"))
+_FORMULA = re.compile(r"^[=+\-@\t\r]")
+#: What examining a notebook may take; an ordinary one takes a tenth of a second.
+_SECONDS_TO_EXAMINE = 60.0
 #: The problem of a question that nobody has graded yet.
 BY_HAND = "to be graded by hand"
 
@@ -68,12 +80,14 @@ def grade(
     *,
     settings: dict[str, Any] | None = None,
     force: bool = False,
-    progress: Callable[[str], object] = lambda _: None,
+    jobs: int | None = None,
+    progress: Callable[[Graded, int], object] = lambda *_: None,
 ) -> list[Graded]:
     """Grade what is in `submitted/<student>/<assignment>/` of a course folder.
 
-    Each submission is examined first (`examine`), repaired into `checked/` where that is safe, and
-    graded by nbgrader alone, its cells in the sandbox. One that cannot be graded is set aside. What
+    Each submission is examined first (`examine`), repaired into `checked/` where that is safe, run
+    in the sandbox, several side by side, and then given to nbgrader, one by one. One that cannot be
+    graded is set aside. What
     was graded before and has not changed since is not run again, unless now it may have the GPU for
     the first time; its points, those given by hand included, are read from the gradebook.
 
@@ -87,8 +101,10 @@ def grade(
         Limits that replace those of `nbgrader_config.py`, by the names of `SandboxedExecute`.
     force : bool
         Run again also what has not changed.
+    jobs : int, optional
+        Submissions at a time; as many as there are processors, if not given.
     progress : callable
-        Is told which submission is being graded.
+        Is told each submission as soon as it is graded, and how many there are.
 
     Returns
     -------
@@ -107,18 +123,20 @@ def grade(
     known = course.assignments()
     course.check()
     wanted = {each.name for each in choose(known, list(assignments))}
-    found = [*_strays(root / "submitted", students)]
-    for student, folder in submissions(root / "submitted", students):
-        assignment = known.get(folder.name)
-        if assignment is None:
-            reason = f"there is no assignment {folder.name!r}, only {', '.join(known)}"
-            found.append(Graded(student, folder.name, set_aside=reason))
-        elif glob.escape(student) != student:
-            reason = "nbgrader takes no folder with [, ], * or ? in its name; rename it"
-            found.append(Graded(student, folder.name, set_aside=reason))
-        elif assignment.name in wanted:
-            progress(f"{student} {assignment.name}")
-            found.append(_graded(course, student, assignment, settings or {}, force))
+    found = misplaced(root, students)
+    aside = {(each.student, each.assignment) for each in found}
+    tasks = [
+        (student, known[folder.name])
+        for student, folder in submissions(root / "submitted", students)
+        if folder.name in wanted and (student, folder.name) not in aside
+    ]
+    total = len(found) + len(tasks)
+    for each in found:
+        progress(each, total)
+    if tasks:
+        for each in _side_by_side(course, tasks, settings or {}, force, jobs):
+            found.append(each)
+            progress(each, total)
     found.sort(key=lambda each: (each.student, each.assignment))
     if not found:
         whom = f" of {', '.join([*students, *assignments])}" if students or assignments else ""
@@ -132,11 +150,33 @@ def grade(
 
 def submissions(folder: Path, students: Sequence[str] = ()) -> Iterator[tuple[str, Path]]:
     """Give each `<student>/<assignment>/` of a folder."""
-    for student in sorted(folder.glob("*/")):
-        if (not students or student.name in students) and not student.name.startswith("."):
-            for assignment in sorted(student.glob("*/")):
-                if not assignment.name.startswith("."):
-                    yield student.name, assignment
+    for student in _folders(folder):
+        if not students or student.name in students:
+            for assignment in _folders(student):
+                yield student.name, assignment
+
+
+def misplaced(root: Path, students: Sequence[str] = ()) -> list[Graded]:
+    """Name what lies in `submitted/` of a course folder where, or as, nothing is graded."""
+    known = Course(root).assignments()
+    found = [*_strays(root / "submitted", students)]
+    for student, folder in submissions(root / "submitted", students):
+        if folder.name not in known:
+            reason = f"there is no assignment {folder.name!r}, only {', '.join(known)}"
+            found.append(Graded(student, folder.name, set_aside=reason))
+        elif glob.escape(student) != student:
+            reason = "nbgrader takes no folder with [, ], * or ? in its name; rename it"
+            found.append(Graded(student, folder.name, set_aside=reason))
+    return found
+
+
+def _folders(folder: Path) -> list[Path]:
+    """Return the folders in a folder; links are not followed."""
+    return sorted(
+        path
+        for path in folder.glob("*/")
+        if not path.is_symlink() and not path.name.startswith(".")
+    )
 
 
 def _strays(folder: Path, students: Sequence[str]) -> Iterator[Graded]:
@@ -148,6 +188,12 @@ def _strays(folder: Path, students: Sequence[str]) -> Iterator[Graded]:
             right = f"{student if inside else 'STUDENT'}/ASSIGNMENT/ASSIGNMENT.ipynb"
             reason = f"{path.name} does not lie in {right}; move it there"
             yield Graded(student, path.stem if inside else "", set_aside=reason)
+    for path in sorted([*folder.glob("*"), *folder.glob("*/*")]):
+        inside = path.parent != folder
+        student = path.parent.name if inside else path.name
+        if path.is_symlink() and path.is_dir() and (not students or student in students):
+            reason = f"{path.name} is a link, and links are not followed; hand in a folder"
+            yield Graded(student, path.name if inside else "", set_aside=reason)
 
 
 def table(found: Sequence[Graded]) -> pd.DataFrame:
@@ -165,6 +211,40 @@ def table(found: Sequence[Graded]) -> pd.DataFrame:
     return frame.astype(numbers).round({"seconds": 2})
 
 
+def write_table(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table of grades whole, with no text in it that a spreadsheet takes for a formula."""
+    safe = frame.copy()
+    for name in _WORDS.intersection(frame.columns):
+        safe[name] = [_FORMULA.sub(r"'\g<0>", str(text)) for text in frame[name]]
+    with written_whole(path) as temporary:
+        safe.to_csv(temporary, index=False)
+
+
+def totals(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each submission, those set aside included.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        With the columns `COLUMNS`.
+
+    Returns
+    -------
+    DataFrame
+        `student`, `assignment`, `points`, `max`, `by_hand` (points that nobody has given yet, which
+        are not among the points) and `problem`.
+    """
+    rows = []
+    for (student, assignment), own in frame.groupby(["student", "assignment"], sort=False):
+        graded, pending = own["max"].notna(), own["problem"] == BY_HAND
+        told = own.loc[own["question"] == "", "problem"]
+        numbers = (own["points"].sum() if graded.any() else None, own["max"].sum())
+        by_hand = own.loc[pending, "max"].sum()
+        rows.append((student, assignment, *numbers, by_hand, "; ".join(told)))
+    names = ["student", "assignment", "points", "max", "by_hand", "problem"]
+    return pd.DataFrame(rows, columns=names)
+
+
 def read_table(path: Path) -> pd.DataFrame:
     """Read a table of grades back; an empty one if there is none."""
     words = dict.fromkeys(("student", "assignment", "question", "problem"), str)
@@ -173,7 +253,11 @@ def read_table(path: Path) -> pd.DataFrame:
         found = pd.read_csv(path, dtype=words, keep_default_na=False, na_values=missing)
     except (OSError, ValueError):
         return table([])
-    return found if list(found.columns) == list(COLUMNS) else table([])
+    if list(found.columns) != list(COLUMNS):
+        return table([])
+    for name in _WORDS:
+        found[name] = [re.sub(r"^'(?=[=+\-@\t\r])", "", text) for text in found[name]]
+    return found
 
 
 def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
@@ -206,35 +290,82 @@ def examined(folder: Path, assignment: Assignment) -> Checked | str:
         return f"{len(fitting)} notebooks, of which none is named {assignment.name}.ipynb: {names}"
     if checked:
         return " ".join(map(str, checked[0].problems))
-    there = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing at all"
+    inside = sorted(path.name for path in folder.iterdir())
+    there = ", ".join(inside[:10]) + ", ..." * (len(inside) > 10) or "nothing at all"
     return f"there is no notebook, but {there}"
 
 
-def _graded(
-    course: Course, student: str, assignment: Assignment, settings: dict[str, Any], force: bool
-) -> Graded:
-    """Grade a submission, or set it aside if anything at all goes wrong with it."""
-    result = Graded(student, assignment.name)
-    try:
-        _grade(course, student, assignment, settings, force, result)
-    except AccelvizError:  # of the course or of this machine
-        raise
-    except Exception as error:  # such as a folder that cannot be read
-        result.rows.clear()
-        result.set_aside = f"{type(error).__name__}: {first_line(error)}"
-    return result
+@dataclass
+class _Prepared:
+    """A submission that was run, or need not be, and is ready for nbgrader."""
+
+    result: Graded
+    assignment: Assignment
+    notebook: Any = None
+    ready: Any = None
+    key: str = ""
 
 
-def _grade(
+def _side_by_side(
+    course: Course,
+    tasks: Sequence[tuple[str, Assignment]],
+    settings: dict[str, Any],
+    force: bool,
+    jobs: int | None,
+) -> Iterator[Graded]:
+    """Run submissions side by side, and give each to nbgrader when it is done."""
+    from accelviz.course.autograde.execute import SandboxedExecute
+
+    course.seed()  # or say at once what is wrong with it
+    configuration = course.configuration("")
+    for name, value in settings.items():
+        setattr(configuration.SandboxedExecute, name, value)
+    execution = SandboxedExecute(config=configuration)
+    held(execution.limits())  # or say at once that there is no sandbox
+    for _, assignment in tasks:
+        assignment.source  # noqa: B018 (read once, and not by each thread)
+    if any("checks.kernels" in cell.source for _, each in tasks for cell in each.source.cells):
+        compile_runtime()
+    with Server(execution.gpu) as server:
+        pool = ThreadPoolExecutor(jobs or os.cpu_count())
+        try:
+            waiting = [
+                pool.submit(_prepared, course, student, assignment, execution, force, server)
+                for student, assignment in tasks
+            ]
+            for future in as_completed(waiting):
+                yield _recorded(course, future.result(), settings)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _prepared(
     course: Course,
     student: str,
     assignment: Assignment,
-    settings: dict[str, Any],
+    execution: Any,
     force: bool,
-    result: Graded,
+    server: Server,
+) -> _Prepared:
+    """Examine and run a submission, or set it aside if anything at all goes wrong with it."""
+    prepared = _Prepared(Graded(student, assignment.name), assignment)
+    try:
+        _prepare(course, prepared, execution, force, server)
+    except Exception as error:  # such as a folder that cannot be read
+        prepared.result.rows.clear()
+        prepared.result.set_aside = f"{type(error).__name__}: {first_line(error)}"
+    return prepared
+
+
+def _prepare(
+    course: Course, prepared: _Prepared, execution: Any, force: bool, server: Server
 ) -> None:
-    submitted = course.step("submitted", student, assignment.name)
-    checked = examined(submitted, assignment)
+    from accelviz.course.autograde.execute import execute
+
+    result, assignment = prepared.result, prepared.assignment
+    submitted = course.step("submitted", result.student, assignment.name)
+    bare = Assignment(assignment.folder)
+    checked = server.run(examined, submitted, bare, seconds=_SECONDS_TO_EXAMINE)
     if isinstance(checked, str):
         result.set_aside = checked
         return
@@ -243,25 +374,58 @@ def _grade(
             what = f"repaired: {problem.what}" if problem.mended else problem.what
             result.rows.append(Row("", problem=what))
             result.remarks.append(what)
-    key = _key(checked.notebook, submitted, assignment, course.seed())
-    last = _autograded(course, student, assignment).metadata.get("accelviz", {})
-    first_on_gpu = bool(settings.get("gpu")) and not last.get("gpu")
-    if force or last.get("key") != key or first_on_gpu:
-        _write(course, student, assignment, checked.notebook, submitted, key)
-        reason = _autograde(course, student, assignment, settings)
-        if reason:
-            result.set_aside = reason
-            return
-    _read_grades(course, assignment, result)
+    for what in companions(submitted)[1]:
+        result.rows.append(Row("", problem=what))
+        result.remarks.append(what)
+    notebook = checked.notebook
+    prepared.key = _key(notebook, submitted, assignment, execution.seed)
+    last = _autograded(course, result.student, assignment).metadata.get("accelviz", {})
+    first_on_gpu = execution.gpu and not last.get("gpu")
+    if not (force or last.get("key") != prepared.key or first_on_gpu):
+        return
+    notebook.metadata["accelviz"] = {"key": prepared.key}
+    prepared.notebook, ready = notebook, copy.deepcopy(notebook)
+    tests = {question_of(cell): cell.source for cell in assignment.source.cells}
+    for cell in ready.cells:
+        if is_locked(cell):
+            cell.source = tests.get(question_of(cell), cell.source)
+    execute(
+        ready,
+        execution.limits(),
+        submitted,
+        seed=execution.seed,
+        library=assignment.folder,
+        hidden=(str(course.root.resolve()),),
+        server=server,
+    )
+    prepared.ready = ready
+
+
+def _recorded(course: Course, prepared: _Prepared, settings: dict[str, Any]) -> Graded:
+    """Give a submission that was run to nbgrader, and read what it then has."""
+    result = prepared.result
+    if result.set_aside:
+        return result
+    try:
+        if prepared.ready is not None:
+            _write(course, prepared)
+            result.set_aside = _autograde(course, prepared, settings)
+        if not result.set_aside:
+            _read_grades(course, prepared.assignment, result)
+    except Exception as error:
+        result.set_aside = f"{type(error).__name__}: {first_line(error)}"
+    if result.set_aside:
+        result.rows.clear()
+    return result
 
 
 def _key(notebook: Any, folder: Path, assignment: Assignment, seed: int) -> str:
     """Return what changes when the submission, the assignment's source or the seed does."""
     digest = hashlib.sha256(f"{seed} {nbformat.writes(_bare(notebook))}".encode())
-    for home in (folder, assignment.folder):
-        for path in sorted(home.rglob("*")):
-            if path.is_file() and (path.suffix != ".ipynb" or home != folder):
-                digest.update(path.name.encode() + path.read_bytes())
+    files = [folder / own for own in companions(folder)[0]]
+    files += sorted(path for path in assignment.folder.rglob("*") if path.is_file())
+    for path in files:
+        digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()
 
 
@@ -286,31 +450,27 @@ def _autograded(course: Course, student: str, assignment: Assignment) -> Any:
         return nbformat.v4.new_notebook()
 
 
-def _write(
-    course: Course, student: str, assignment: Assignment, notebook: Any, submitted: Path, key: str
-) -> None:
+def _write(course: Course, prepared: _Prepared) -> None:
     """Write what is to be graded into `checked/`."""
-    target = course.step("checked", student, assignment.name)
+    who = prepared.result.student, prepared.assignment.name
+    target = course.step("checked", *who)
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    copy_files(submitted, target)
-    notebook.metadata["accelviz"] = {**notebook.metadata.get("accelviz", {}), "key": key}
-    nbformat.write(notebook, target / f"{assignment.name}.ipynb")
+    copy_files(course.step("submitted", *who), target)
+    nbformat.write(prepared.notebook, target / f"{prepared.assignment.name}.ipynb")
 
 
-def _autograde(
-    course: Course, student: str, assignment: Assignment, settings: dict[str, Any]
-) -> str:
+def _autograde(course: Course, prepared: _Prepared, settings: dict[str, Any]) -> str:
     from nbgrader.converters import Autograde
 
     from accelviz.course.autograde.execute import PREPROCESSORS
 
-    configuration = course.configuration(assignment.name)
-    configuration.CourseDirectory.student_id = student
+    configuration = course.configuration(prepared.assignment.name)
+    configuration.CourseDirectory.student_id = prepared.result.student
     configuration.CourseDirectory.submitted_directory = "checked"
     configuration.Autograde.force = True
     configuration.Autograde.autograde_preprocessors = PREPROCESSORS
-    for name, value in settings.items():
+    for name, value in {**settings, "ready": prepared.ready}.items():
         setattr(configuration.SandboxedExecute, name, value)
     return course.run(Autograde, configuration)
 

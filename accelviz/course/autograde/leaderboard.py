@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import html
 import math
+import os
+import re
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pandas as pd
 
 from accelviz.course.autograde.assignments import Assignment, choose, find_assignments
-from accelviz.course.autograde.board import JSON, references
-from accelviz.course.autograde.cells import is_solution, is_test
+from accelviz.course.autograde.board import references
+from accelviz.course.autograde.cells import is_locked, is_solution, is_test
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.grading import examined, submissions
 from accelviz.course.autograde.matching import defined
 from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.problems import Checked
-from accelviz.course.autograde.sandbox import Limits, Run
+from accelviz.course.autograde.sandbox import Limits, held, run
+from accelviz.course.autograde.server import Server
 from accelviz.errors import ArgumentError
 
 #: Who stands beside the papers' schemes.
@@ -33,6 +37,7 @@ def leaderboard(
     *,
     seed: int | None = None,
     limits: Limits | None = None,
+    jobs: int | None = None,
     progress: Callable[[str], object] = lambda _: None,
 ) -> pd.DataFrame:
     """Run each submission's scheme on hidden graphs.
@@ -48,8 +53,10 @@ def leaderboard(
         Of the hidden graphs (`hidden.graphs`); the course's, if not given.
     limits : Limits, optional
         For each submission.
+    jobs : int, optional
+        Submissions at a time; as many as there are processors, if not given.
     progress : callable
-        Is told whose submission is being run.
+        Is told whose submission was run.
 
     Returns
     -------
@@ -78,9 +85,17 @@ def leaderboard(
             f"there is no submission of {assignment} in it",
             f"<student>/{assignment}/{assignment}.ipynb",
         )
-    for student, checked in there:
-        progress(student)
-        lines += [{"student": student, **row} for row in _run(checked, seed, limits or Limits())]
+    limits = limits or Limits()
+    held(limits)
+    with Server() as server, ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+
+        def run(student: str, checked: Checked | str) -> list[dict[str, Any]]:
+            found = _run(checked, seed, limits, folder, server)
+            progress(student)
+            return [{"student": student, **row} for row in found]
+
+        for found in pool.map(run, *zip(*there, strict=True)):
+            lines += found
     lines += [{"student": PAPERS, **row} for row in references(seed)]
     return _ranked(pd.DataFrame(lines))
 
@@ -98,23 +113,27 @@ def _found(folder: Path, wanted: Assignment) -> list[tuple[str, Checked | str]]:
     return sorted(found.items())
 
 
-def _run(checked: Checked | str, seed: int, limits: Limits) -> list[dict[str, Any]]:
+def _run(
+    checked: Checked | str, seed: int, limits: Limits, root: Path, server: Server
+) -> list[dict[str, Any]]:
     blank: dict[str, Any] = {"scheme": "", "graph": "", "exact_cover": False, "score": 0.0}
     if isinstance(checked, str) or checked.notebook is None:
         reason = checked if isinstance(checked, str) else " ".join(map(str, checked.problems))
         return [{**blank, "problem": reason}]
     notebook = checked.notebook
     names = _asked_for(checked.assignment)
-    notebook.cells = [cell for cell in notebook.cells if not is_test(cell)]
-    asking = "from accelviz.course.autograde.board import show as _show\n"
-    asking += f"_show(globals(), {names!r}, {seed})"
-    notebook.cells.append(nbformat.v4.new_code_cell(asking))
-    runs = Run(notebook, limits, checked.path.parent).run()
-    for output in notebook.cells[-1].outputs:
-        if JSON in output.get("data", {}):
-            rows: list[dict[str, Any]] = output["data"][JSON]
-            return rows or [{**blank, "problem": "no class derived from Strategy was found"}]
-    return [{**blank, "problem": runs[-1].problem or "it showed no result"}]
+    notebook.cells = [cell for cell in notebook.cells if not is_locked(cell) or not is_test(cell)]
+    ask = "from accelviz.course.autograde.board import rows\n"
+    ask += f"rows(_submission, {names!r}, {seed})"
+    hidden = (str(root.resolve()),)
+    try:
+        run(notebook, limits, checked.path.parent, hidden=hidden, ask=ask, server=server)
+    except Exception as error:  # whatever a submission leads to
+        return [{**blank, "problem": f"{type(error).__name__}: {error}"[:300]}]
+    answer = notebook.metadata["accelviz"]["answer"]
+    if not isinstance(answer["value"], list):
+        return [{**blank, "problem": answer["problem"] or "it showed no result"}]
+    return answer["value"] or [{**blank, "problem": "no class derived from Strategy was found"}]
 
 
 def _asked_for(assignment: Assignment | None) -> list[str]:
@@ -152,8 +171,8 @@ def markdown(frame: pd.DataFrame) -> str:
         lines.append(
             [
                 str(rank) if student != PAPERS else "",
-                str(student),
-                str(scheme),
+                _plain(student),
+                _plain(scheme),
                 f"{int(own['exact_cover'].sum())} of {len(graphs)}",
                 *(_number(own[name].mean()) for name in metrics),
                 *(_number(100 * scores.get(graph, math.nan)) for graph in graphs),
@@ -163,10 +182,15 @@ def markdown(frame: pd.DataFrame) -> str:
     text = _lined(lines)
     problems = frame[frame["problem"].fillna("") != ""]
     told = [
-        f"- {row.student}{f', {row.graph}' if row.graph else ''}: {row.problem}"
+        f"- {_plain(row.student)}{f', {row.graph}' if row.graph else ''}: {_plain(row.problem)}"
         for row in problems.itertuples()
     ]
     return "\n".join([text, *([""] if told else []), *told])
+
+
+def _plain(text: object) -> str:
+    """Return a text that is no Markdown and no HTML, in one line."""
+    return re.sub(r"([\\`\[\]|])", r"\\\1", html.escape(" ".join(str(text).split()), quote=False))
 
 
 def _number(value: float) -> str:
@@ -176,8 +200,7 @@ def _number(value: float) -> str:
 
 
 def _lined(lines: Sequence[Sequence[str]]) -> str:
-    cells = [[cell.replace("|", "\\|") for cell in line] for line in lines]
-    widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
+    widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
     return "\n".join(
         "| "
         + " | ".join(
@@ -185,5 +208,5 @@ def _lined(lines: Sequence[Sequence[str]]) -> str:
             for cell, width in zip(line, widths, strict=True)
         )
         + " |"
-        for line in cells
+        for line in lines
     )

@@ -12,6 +12,8 @@ from accelviz.course.autograde.cells import STUB, details, is_locked, is_solutio
 
 #: Shares of equal text from which on a cell is taken for an edited copy of another.
 _SAME_TEST, _SAME_FRAME = 0.8, 0.6
+#: Letters of two texts that are compared letter by letter.
+_LONGEST = 20_000
 
 
 @dataclass
@@ -150,7 +152,14 @@ def _is_test_of(release: list[Any], cell: Any) -> bool:
 
 
 def _ratio(one: str, other: str) -> float:
-    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
+    matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
+    # bounds from above, which cost nothing where two texts have little in common
+    if (
+        len(one) + len(other) > _LONGEST
+        or min(matcher.real_quick_ratio(), matcher.quick_ratio()) < 0.5
+    ):
+        return 0.0
+    return matcher.ratio()
 
 
 def _frame(cell: Any) -> list[str]:
@@ -169,7 +178,7 @@ def defined(text: str) -> set[str]:
     """Return the functions and classes that a cell defines at its top level."""
     try:
         body = ast.parse(text).body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return {node.name for node in body if isinstance(node, kinds)}

@@ -19,5 +19,7 @@ def need(package: str, extra: str) -> None:
         importlib.import_module(package)
     except ImportError as error:
         raise DeviceUnavailable(
-            package, f"it is not installed ({error})", f"pip install 'accelviz[{extra}]'"
+            package,
+            f"it is not installed ({error})",
+            f"`make {extra}` in a checkout, else pip install 'accelviz[{extra}]'",
         ) from error

@@ -10,60 +10,90 @@ import nbformat
 
 from accelviz.course.autograde.cells import is_graded, is_locked, question_of
 
-
-def raised_by(cell: Any) -> str:
-    """Return the exception that a cell ended in, "" if it did not."""
-    for output in cell.get("outputs", []):
-        if output.output_type == "error":
-            lines = f"{output.ename}: {output.evalue}".strip(": ").splitlines()
-            return lines[0][:200] if lines else "an error of no name"
-    return ""
+#: Letters of an exception's name, of its message, and of a line of its traceback that are kept.
+_NAME, _TEXT, _LINES = 100, 5_000, 100
 
 
-def fail(cell: Any, name: str, problem: str) -> str:
-    """Let a cell end in an error, which nbgrader takes for 0 points."""
-    cell.setdefault("outputs", []).append(
-        nbformat.v4.new_output(
-            "error", ename=name, evalue=problem, traceback=[f"{name}: {problem}"]
-        )
-    )
-    return problem
+def told(name: str, text: str) -> dict[str, Any]:
+    """Return the output of an error, which nbgrader takes for 0 points."""
+    name, text = _text(name)[:_NAME], _text(text)[:_TEXT]
+    error = nbformat.v4.new_output("error", ename=name, evalue=text, traceback=[f"{name}: {text}"])
+    return dict(error)
 
 
-def settle(cell: Any) -> str:
-    """Make a test cell's outputs say what nbgrader should read from them.
+def _text(value: Any) -> str:
+    """Return a text that can be written to a file."""
+    return str(value).encode("utf-8", "replace").decode("utf-8")
 
-    nbgrader takes any text on stderr for a failure, so that a warning in a student's function costs
-    all points; the first value shown for the points; and a value that is no number, not a number
-    or negative for full points. Here stderr becomes stdout, the last value counts, and a value that
-    cannot be points is an error.
+
+def trimmed(answer: Any, most: int) -> list[dict[str, Any]]:
+    """Return what a submission's process says a cell has shown, as far as it is outputs.
+
+    Parameters
+    ----------
+    answer : object
+        Of any shape: a submission may have made it.
+    most : int
+        Letters in all.
+
+    Returns
+    -------
+    list of dict
+        Without metadata.
+    """
+    found: list[dict[str, Any]] = []
+    given = answer.get("outputs") if isinstance(answer, dict) else None
+    for each in given[:10_000] if isinstance(given, list) else []:
+        kind = each.get("output_type") if isinstance(each, dict) else None
+        if kind == "stream":
+            name = "stderr" if each.get("name") == "stderr" else "stdout"
+            output = nbformat.v4.new_output("stream", name=name, text=_text(each.get("text", "")))
+        elif kind in ("display_data", "execute_result"):
+            data = each.get("data")
+            if not isinstance(data, dict):
+                continue
+            # what is JSON may be of any shape, and no picture needs it
+            plain = {_text(mime)[:_NAME]: _text(value) for mime, value in data.items()}
+            plain = {mime: value for mime, value in plain.items() if not mime.endswith("json")}
+            output = nbformat.v4.new_output(kind, plain)
+        elif kind == "error":
+            name, text = _text(each.get("ename", ""))[:_NAME], _text(each.get("evalue", ""))[:_TEXT]
+            lines = each.get("traceback")
+            lines = lines[-_LINES:] if isinstance(lines, list) else []
+            lines = [_text(line)[:_TEXT] for line in lines]
+            output = nbformat.v4.new_output("error", ename=name, evalue=text, traceback=lines)
+        else:
+            continue
+        most -= len(str(output)) if kind != "error" else 0
+        if most >= 0:
+            found.append(dict(output))
+    return found
+
+
+def show_points(cell: Any, value: Any) -> str:
+    """Make a test cell's outputs say the points that its last value is; none says all of them.
+
+    nbgrader takes a value that is no number, not a number or negative for full points, and lets
+    more than there are pass. Here such a value is an error.
 
     Returns
     -------
     str
         What was wrong with the value, "" if nothing.
     """
-    values = [output for output in cell.outputs if output.output_type == "execute_result"]
-    cell.outputs = [
-        output
-        for output in cell.outputs
-        if output.output_type != "execute_result" or output is values[-1]
-    ]
-    for output in cell.outputs:
-        if output.output_type == "stream":
-            output["name"] = "stdout"
-    if not values:
+    cell.outputs = []
+    if value is None:
         return ""
-    text = "".join(values[-1]["data"].get("text/plain", ""))
-    most = float(cell.metadata["nbgrader"]["points"])
-    try:
-        fine = 0.0 <= float(text) <= most
-    except ValueError:
-        fine = False
-    if fine:
-        return ""
-    problem = f"the test ended in {text[:60]!r}, which is not a number from 0 to {most:g}"
-    return fail(cell, "NotPoints", problem)
+    most = float(cell.metadata["nbgrader"].get("points", math.inf))
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0.0 <= value <= most or value == math.inf:
+        span = "at least 0" if most == math.inf else f"0 to {most:g}"
+        problem = f"the test ended in {str(value)[:60]!r}, which is not a number from {span}"
+        cell.outputs = [nbformat.from_dict(told("NotPoints", problem))]
+        return problem
+    shown = nbformat.v4.new_output("execute_result", {"text/plain": repr(float(value))})
+    cell.outputs = [shown]
+    return ""
 
 
 class Extra(NamedTuple):

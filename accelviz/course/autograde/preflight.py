@@ -8,6 +8,7 @@ points without a word.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import warnings
 from collections.abc import Iterable
@@ -17,14 +18,16 @@ from typing import Any
 import nbformat
 
 from accelviz.course.autograde.assignments import Assignment
-from accelviz.course.autograde.cells import question_of
+from accelviz.course.autograde.cells import is_locked, question_of
 from accelviz.course.autograde.problems import Checked, Problem
 from accelviz.course.autograde.repair import repair
 from accelviz.errors import AccelvizError
 
 _FRESH = "Open it in Jupyter and save it again; if that fails, start from a fresh copy."
 #: A notebook with larger outputs than these is held to be an accident.
-_MOST_BYTES = 100_000_000
+_MOST_BYTES = 50_000_000
+#: Cells of a notebook, letters of a cell: more would take long to compare and to parse.
+_MOST_CELLS, _MOST_LETTERS = 500, 100_000
 
 
 def examine(path: Path, known: Iterable[Assignment]) -> Checked:
@@ -49,6 +52,42 @@ def examine(path: Path, known: Iterable[Assignment]) -> Checked:
         return Checked(path, None, (_damaged(path, error),))
 
 
+def tried(checked: Checked, server: Any = None) -> Checked:
+    """Run an examined submission as grading does, with the tests that students see.
+
+    Parameters
+    ----------
+    checked : Checked
+    server : Server, optional
+
+    Returns
+    -------
+    Checked
+        With a problem for each cell that fails.
+    """
+    from accelviz.course.autograde.sandbox import Limits, run
+
+    blank = any(problem.kind == "blank" and not problem.harmless for problem in checked.problems)
+    if checked.notebook is None or checked.assignment is None or blank:
+        return checked
+    notebook = copy.deepcopy(checked.notebook)
+    library = checked.assignment.folder
+    problems = list(checked.problems)
+    try:
+        runs = run(notebook, Limits(), checked.path.parent, library=library, server=server)
+    except AccelvizError as error:
+        problems.append(Problem("test", f"It could not be run: {error}", "", harmless=True))
+        runs = []
+    for each in runs:
+        if each.problem:
+            cell = notebook.cells[each.index]
+            what = f"Cell {each.index + 1}" + f" ({each.question!r})" * bool(each.question)
+            told = f"{what} fails: {each.problem}"
+            ending = "A test says so; look at what it tests." if is_locked(cell) else "Mend it."
+            problems.append(Problem("test", told, ending))
+    return dataclasses.replace(checked, problems=tuple(problems))
+
+
 def _examined(path: Path, known: list[Assignment]) -> Checked:
     notebook, problem = _read(path)
     if problem is not None:
@@ -59,7 +98,7 @@ def _examined(path: Path, known: list[Assignment]) -> Checked:
         return Checked(path, None, (*problems, _unknown(known)))
     original = assignment.released
     problems += _name(path, assignment) + _kernel(notebook, original)
-    problems += repair(original.cells, notebook)
+    problems += _sizes(notebook) + repair(original.cells, notebook)
     notebook.metadata["kernelspec"] = copy.deepcopy(original.metadata.get("kernelspec", {}))
     notebook.nbformat_minor = max(notebook.nbformat_minor, 5)
     nbformat.writes(notebook).encode("utf-8")  # as it will have to be
@@ -114,9 +153,23 @@ def _read(path: Path) -> tuple[Any, Problem | None]:
             notebook.nbformat_minor = minor
     except Exception as error:  # whatever a damaged file makes nbformat raise
         return None, _damaged(path, error)
+    if len(notebook.cells) > _MOST_CELLS:
+        what = f"{path.name} has {len(notebook.cells):,} cells, and at most {_MOST_CELLS} are read."
+        return None, Problem("unreadable", what, "Delete what is not needed.")
     for cell in notebook.cells:  # editors on Windows may have ended its lines their way
         cell.source = cell.source.replace("\r\n", "\n")
     return notebook, None
+
+
+def _sizes(notebook: Any) -> list[Problem]:
+    """Empty cells that are too long to be looked at."""
+    problems = []
+    for k, cell in enumerate(notebook.cells):
+        if len(cell.source) > _MOST_LETTERS:
+            what = f"Cell {k + 1} has {len(cell.source):,} letters; it is taken for an empty one."
+            problems.append(Problem("size", what, f"At most {_MOST_LETTERS:,} are read."))
+            cell.source = "" if cell.cell_type != "code" else "raise ValueError('too long')"
+    return problems
 
 
 def _damaged(path: Path, error: Exception) -> Problem:

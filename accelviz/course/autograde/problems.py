@@ -17,7 +17,7 @@ class Problem:
     ----------
     kind : str
         `unreadable`, `unknown`, `name`, `format`, `kernel`, `duplicate`, `metadata`, `missing`,
-        `changed`, `order`, `syntax` or `blank`.
+        `changed`, `order`, `size`, `syntax`, `blank`, `place` or `test`.
     what : str
         What was found, in one or two sentences.
     repair : str

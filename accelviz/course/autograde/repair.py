@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import itertools
+import re
 import warnings
 from typing import Any
 
@@ -22,6 +23,8 @@ from accelviz.course.autograde.matching import Match, match
 from accelviz.course.autograde.problems import Problem
 
 #: What a student without the repaired copy can do when metadata is gone.
+_MAGIC_LINE = re.compile(r"^([ \t]*)(?:[%!?].*|\??[\w.%]+\?{1,2}[ \t]*)$", re.M)
+_MAGIC_VALUE = re.compile(r"^([ \t]*[\w, \t]+=[ \t]*)[%!].*$", re.M)
 _AFRESH = "or copy your answers, cell by cell, into a fresh copy of the assignment"
 
 
@@ -231,30 +234,46 @@ def _answers(original: list[Any], cells: list[Any], found: Match) -> list[Proble
                     "Run the cell and mend it.",
                 )
             )
+    answers = sum(is_solution(original[i]) for i in found.place)
     if blank:
         what = f"No answer yet in {', '.join(blank)}."
-        problems.append(Problem("blank", what, "Nothing to do, if you meant it.", harmless=True))
+        ending = "Nothing to do, if you meant it."
+        nothing = len(blank) == answers
+        what, ending = ("There is no answer in it.", "Fill it in.") if nothing else (what, ending)
+        problems.append(Problem("blank", what, ending, harmless=not nothing))
     return problems
 
 
 def _syntax_error(source: str) -> SyntaxError | None:
+    if source.lstrip().startswith("%%"):
+        return None  # another language, or Python that a magic runs
     try:
-        from IPython.core.inputtransformer2 import TransformerManager
+        return _python_error(source)
+    except (RecursionError, MemoryError):
+        return SyntaxError("an expression is nested too deeply", ("", 1, 1, ""))
 
-        source = TransformerManager().transform_cell(source)  # magics and ! lines are no errors
-    except ImportError:
-        pass
-    except SyntaxError as error:
-        return error
+
+def _python_error(source: str) -> SyntaxError | None:
+    # magics and ! lines are no errors
+    plain = _MAGIC_VALUE.sub(r"\1None", source)
+    plain = _MAGIC_LINE.sub(r"\1pass", plain)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as of "\d"
-            ast.parse(source)
+            ast.parse(source if _is_python(source) else plain)
     except SyntaxError as error:
         return error
     except ValueError as error:  # null bytes
         return SyntaxError(str(error), ("", 1, 1, ""))
     return None
+
+
+def _is_python(source: str) -> bool:
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 def _missing(original: list[Any], found: Match) -> tuple[list[Problem], dict[int, list[Any]]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from accelviz.analysis.traffic import launch_traffic
 from accelviz.course.checks.common import case, multiplied, quietly, require, share_of
+from accelviz.course.checks.cuda_text import only_cuda
 from accelviz.datasets import load_graph
 from accelviz.errors import AccelvizError, DeviceUnavailable, KernelError
 from accelviz.executors import find_executor, gpu_state
@@ -45,6 +46,7 @@ class Runs(Strategy):
     name = "yours"
 
     def __init__(self, code: str) -> None:
+        only_cuda(code)
         self.code = code
 
     def build(self, graph: Graph, n_cols: int) -> Plan:
@@ -123,8 +125,8 @@ def multiplies(
     DeviceUnavailable
         If there is no C++ compiler.
     KernelError
-        If the kernel does not compile, is wrong, or does what is wrong on a GPU: races, accesses
-        out of bounds, reads of memory that nothing has written.
+        If the kernel is more than CUDA, does not compile, is wrong, or does what is wrong on a GPU:
+        races, accesses out of bounds, reads of memory that nothing has written.
     """
     need_emulator()
     columns = list(columns)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
+from array import array
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import FunctionType, MethodType, ModuleType
+from types import BuiltinMethodType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,7 +29,13 @@ CUTTING = ("merge_path", "gnnadvisor")
 #: What a kernel has anyway, and what is no data.
 _NOT_METADATA = (Graph, Pattern, Permutation, ModuleType, type)
 #: What counts as held where a function finds it by its name, outside of itself.
-_HELD_BY_NAME = (FunctionType, np.ndarray, list, dict, set, pd.DataFrame, pd.Series)
+_HELD_BY_NAME = (
+    *(FunctionType, MethodType, BuiltinMethodType, functools.partial, np.ndarray, pd.DataFrame),
+    *(pd.Series, list, tuple, dict, set, frozenset, deque, array, bytes, bytearray, memoryview),
+    *(str, int),
+)
+#: Bytes of a number or a text that is no table.
+_SMALL = 64
 
 
 @dataclass(frozen=True)
@@ -40,8 +49,8 @@ class Metrics:
     busiest_warp : float
         Nonzeros of the busiest warp: nothing is faster than its slowest part.
     metadata_bytes : float
-        Bytes of the plan's metadata, or of the arrays that `slice_workload` holds, if those are
-        more.
+        Bytes of the plan's metadata; of a student's, those that `slice_workload` holds, if those
+        are more.
     cut_parts : float
         Parts of rows that are cut over blocks: for each column, as many atomic additions in global
         memory.
@@ -109,7 +118,7 @@ def measured(plan: Plan) -> Metrics:
     return Metrics(
         waiting=counted.idle_share,
         busiest_warp=counted.largest,
-        metadata_bytes=max(plan.metadata_bytes, held_bytes(plan)),
+        metadata_bytes=plan.metadata_bytes,
         cut_parts=int(per_row[per_row > 1].sum()),
     )
 
@@ -126,27 +135,42 @@ def held_bytes(plan: Plan) -> int:
     total = 0
     for each in _reachable(plan.slice_workload):
         if not isinstance(each, np.ndarray):
-            total += 8
+            total += _size(each)
         elif not any(np.may_share_memory(each, array) for array in known if np.size(array)):
             total += each.nbytes
     return total
 
 
+def _size(value: Any) -> int:
+    """Return the bytes of what is no array: a number 8, a longer one or a text its own."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return max(8, (value.bit_length() + 7) // 8)
+    if isinstance(value, str | bytes | bytearray | memoryview):
+        return len(value)
+    return 8 if isinstance(value, float | np.generic) else sys.getsizeof(value)
+
+
 def _reachable(root: Any) -> Iterator[Any]:
-    """Yield the arrays that a callable holds, and the numbers in its lists."""
+    """Yield the arrays that a callable holds, the numbers in its lists, and what else has data."""
     seen: dict[int, Any] = {}  # kept alive, so that no two of them have one id
     waiting = [root]
     while waiting:
         each = waiting.pop()
-        if id(each) in seen or isinstance(each, _NOT_METADATA) or hasattr(each, "py_func"):
+        theirs = isinstance(each, type) and each.__module__ == "__main__"
+        library = isinstance(each, _NOT_METADATA) and not theirs
+        if id(each) in seen or library or hasattr(each, "py_func"):
             continue
         seen[id(each)] = each
         if isinstance(each, np.ndarray):
             yield each
-        elif isinstance(each, Mapping | list | tuple | set):
+        elif isinstance(each, Mapping | list | tuple | set | frozenset | deque):
             inside = [*each.keys(), *each.values()] if isinstance(each, Mapping) else list(each)
             yield from (value for value in inside if isinstance(value, int | float | np.generic))
             waiting += inside
+        elif isinstance(each, int | str) and _size(each) <= _SMALL:
+            continue
+        elif isinstance(each, int | str | bytes | bytearray | memoryview | array):
+            yield each
         else:
             waiting += _held(each)
 
@@ -161,7 +185,17 @@ def _held(value: Any) -> list[Any]:
         found = [cell.cell_contents for cell in value.__closure__ or ()]
         found += value.__defaults__ or ()
         names = (value.__globals__.get(name) for name in value.__code__.co_names)
-        return found + [each for each in names if isinstance(each, _HELD_BY_NAME)]
+        return found + [each for each in names if _is_theirs(each)]
+    if isinstance(value, BuiltinMethodType):
+        return [value.__self__]
+    if isinstance(value, type):
+        return [each for name, each in vars(value).items() if not name.startswith("__")]
     if isinstance(value, pd.DataFrame | pd.Series):
         return [value.to_numpy()]
     return list(vars(value).values()) if hasattr(value, "__dict__") else []
+
+
+def _is_theirs(value: Any) -> bool:
+    """Whether a global variable is data, or of a class of the notebook."""
+    mine = value if isinstance(value, type) else type(value)
+    return isinstance(value, _HELD_BY_NAME) or mine.__module__ == "__main__"

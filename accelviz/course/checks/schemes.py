@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
-from types import FunctionType
+from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from accelviz.course.checks.common import case, multiplied, require, share_of
+from accelviz.course.checks.common import case, integers, multiplied, require, share_of
+from accelviz.course.checks.export import COLUMNS
 from accelviz.course.checks.metrics import N_COLS, Metrics, bounds, measured, shares
-from accelviz.course.checks.names import own_work
+from accelviz.course.checks.remote import Remote, where_it_is
+from accelviz.course.checks.text import plain_cells
 from accelviz.executors import find_executor
 from accelviz.graph import Graph
 from accelviz.measure import features
 from accelviz.measure.accuracy import Oracle
-from accelviz.plans import Plan, Strategy
-from accelviz.strategies import REGISTRY, SPMM
-from accelviz.strategies import plan as make_plan
+from accelviz.ordering import Permutation
+from accelviz.plans import Call, LaunchConfig, Plan, Strategy
+from accelviz.strategies import SPMM
 from accelviz.workload import Workload
 
 Graphs = Mapping[str, Graph]
@@ -68,12 +70,17 @@ def slices(strategy: Any, graphs: Graphs) -> None:
             plan.check()
             whole = plan.workload()
             blocks = plan.launch.n_blocks
+            ranges = [(0, 0)]
             for step in (1, 7, max(1, blocks // 2)):
-                for start in range(0, blocks, step):
-                    stop = min(start + step, blocks)
-                    inside = (whole.block >= start) & (whole.block < stop)
-                    _same_records(plan.workload(start, stop), whole, inside, (start, stop))
-            require(len(plan.workload(0, 0)) == 0, "slice_workload(0, 0) should have no record")
+                ranges += [(start, min(start + step, blocks)) for start in range(0, blocks, step)]
+            there = getattr(plan.strategy, "there", None)
+            told = where_it_is("accelviz.course.checks.export:slices", there, ranges)
+            parts = [_workload(each) for each in told]
+            require(len(parts) == len(ranges), "a part of the workload is missing")
+            require(len(parts[0]) == 0, "slice_workload(0, 0) should have no record")
+            for (start, stop), part in zip(ranges[1:], parts[1:], strict=True):
+                inside = (whole.block >= start) & (whole.block < stop)
+                _same_records(part, whole, inside, (start, stop))
 
 
 def replays(strategy: Any, graphs: Graphs, columns: tuple[int, ...] = (1, 33, 100)) -> None:
@@ -134,6 +141,8 @@ def metadata(strategy: Any, graphs: Graphs, points: float) -> float:
 
     Multiplied by the share that `waiting` earns; see it for the rest.
     """
+    if isinstance(strategy, Remote):  # what it holds was counted among its own things
+        plain_cells(strategy._link.cells)
     return _points(strategy, graphs, points, "metadata_bytes")
 
 
@@ -166,6 +175,7 @@ def table(strategy: Any, graphs: Graphs) -> pd.DataFrame:
             plan = planned(strategy, graph)
             plan.check()
             yours = measured(plan)
+            yours = replace(yours, metadata_bytes=max(yours.metadata_bytes, _held(plan)))
         found = (yours, *bounds(graph))
         for each in fields(Metrics):
             values = (getattr(metrics, each.name) for metrics in (*found, shares(*found)))
@@ -174,56 +184,103 @@ def table(strategy: Any, graphs: Graphs) -> pd.DataFrame:
 
 
 def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
-    """Let a student's scheme plan, after looking whether it is one of the papers' in disguise.
+    """Let a student's scheme plan, and return a plan of the library's own with that workload.
+
+    Only numbers come from the student's: where the blocks begin, which warp has what, the order of
+    the rows, the metadata.
 
     Raises
     ------
     AssertionError
-        If it is, or if it is no scheme at all.
+        If the scheme is one of the papers' in disguise, or no scheme at all, or its plan does not
+        belong to the graph.
     """
-    require(isinstance(strategy, Strategy), f"{strategy!r} is no object of a class of Strategy")
-    papers = [type(each) for each in REGISTRY]
+    parts = [graph.row_pointers, graph.column_indices, graph.values]  # noqa: PD011
+    given = [*parts, list(graph.shape), graph.name, n_cols]
+    told = where_it_is("accelviz.course.checks.export:exported", strategy, *given)
+    require(isinstance(told, dict), "the scheme gave no plan")
+    blocks, warps, clears = told.get("blocks"), told.get("warps"), told.get("clears")
     require(
-        not isinstance(strategy, tuple(papers)),
-        f"{type(strategy).__name__} is derived from a scheme that is there already",
-    )
-    named = isinstance(strategy.name, str) and strategy.name.strip()
-    require(named, "the scheme has no name")
-    taken = [each.name for each in REGISTRY]
-    require(strategy.name not in taken, f"there is a scheme of the name {strategy.name!r} already")
-    methods = vars(type(strategy)).values()
-    with own_work(each for each in methods if isinstance(each, FunctionType)):
-        plan = make_plan(graph, strategy, n_cols, operation=SPMM)
-    require(isinstance(plan, Plan), f"build returns a {type(plan).__name__}, and should a Plan")
-    given = plan.pattern is graph.pattern
-    require(given, "the plan's pattern is not that of the graph that build was given")
-    require(plan.n_cols == n_cols, f"the plan is for {plan.n_cols} columns instead of {n_cols}")
-    warps = plan.workers_per_block
-    require(
-        warps == plan.launch.warps_per_block and FEWEST_WARPS <= warps <= MOST_WARPS,
+        isinstance(warps, int) and FEWEST_WARPS <= warps <= MOST_WARPS,
         f"blocks have {warps} warps, and should have {FEWEST_WARPS} to {MOST_WARPS}",
     )
-    _check_matrix(plan)
-    return plan
-
-
-def _check_matrix(plan: Plan) -> None:
-    """Require that the walked pattern be the graph's, its rows in the permutation's order."""
-    if plan.permutation is None:
-        same = plan.walked is plan.pattern and plan.nonzero_order is None
-        require(same, "without a permutation, walked and nonzero_order are not to be given")
-        return
-    right, order = plan.permutation.apply_to_pattern(plan.pattern)
-    for name in ("row_pointers", "column_indices"):
-        require(
-            np.array_equal(getattr(right, name), getattr(plan.walked, name)),
-            f"the {name} of walked are not those of the pattern with its rows permuted",
-        )
-    found = plan.nonzero_order
+    most = 10 * (graph.nnz + graph.n_rows) + 1_000
     require(
-        found is not None and np.array_equal(found, order),
-        "nonzero_order is not the one that apply_to_pattern gives beside the walked pattern",
+        isinstance(blocks, int) and 0 <= blocks <= most,
+        f"the grid has {blocks} blocks, and should have 0 to {most:,}",
     )
+    require(
+        isinstance(clears, list | tuple) and set(clears) <= {"Y"},
+        f'clears is {clears!r}, and should be ("Y",) or ()',
+    )
+    order, metadata = told.get("order"), told.get("metadata")
+    permutation = None
+    if order is not None:
+        rows = integers("order", order, (graph.n_rows,))
+        permutation = Permutation(rows.astype(np.int32))
+        require(np.array_equal(permutation.order, rows), "the order's numbers overflow")
+    walked, nonzero_order = graph.pattern, None
+    if permutation is not None:
+        walked, nonzero_order = permutation.apply_to_pattern(graph.pattern)
+    whole = _workload(told.get("work"))
+    inside = len(whole) == 0 or (whole.block[0] >= 0 and whole.block[-1] < blocks)
+    require(inside and not np.any(np.diff(whole.block) < 0), "blocks are out of order, or too many")
+    plan = Plan(
+        graph.pattern,
+        (Call(LaunchConfig((int(blocks), 1, 1), int(warps))),),
+        partial(_part, whole),
+        walked=walked,
+        permutation=permutation,
+        nonzero_order=nonzero_order,
+        clears=tuple(clears),
+        metadata=None if metadata is None else np.asarray(metadata),
+    )
+    held = told.get("held")
+    require(isinstance(held, int) and held >= 0, "what the workload holds is not known")
+    name = str(told.get("name"))[:60]
+    return Theirs(plan, int(held), name, told.get("plan")).plan(graph, n_cols)
+
+
+class Theirs(Strategy):
+    """What a student's scheme told, as a strategy of the library's own kind.
+
+    Parameters
+    ----------
+    made : Plan
+    held : int
+        Bytes that its `slice_workload` holds, as it was counted where it is.
+    name : str
+    there : object
+        The student's plan, where it is.
+    """
+
+    operation = SPMM
+    name = "theirs"
+
+    def __init__(self, made: Plan, held: int, name: str, there: Any) -> None:
+        self.made, self.held, self.there = made, held, there
+        self.name = name  # type: ignore[misc]
+
+    def build(self, graph: Graph, n_cols: int) -> Plan:
+        """Return the plan."""
+        return self.made
+
+
+def _held(plan: Plan) -> int:
+    return plan.strategy.held if isinstance(plan.strategy, Theirs) else 0
+
+
+def _workload(table: Any) -> Workload:
+    columns = integers("the workload", table, np.shape(table))
+    require(columns.ndim == 2 and columns.shape[0] == 5, "the workload has five columns")
+    require(np.abs(columns[[1, 2, 4]]).max(initial=0) < 1 << 31, "the workload's numbers overflow")
+    return Workload(*columns)
+
+
+def _part(whole: Workload, start: int, stop: int) -> Workload:
+    """Return a part of a workload that was asked for once, as a whole."""
+    first, last = np.searchsorted(whole.block, [start, stop])
+    return Workload(*(whole[name][first:last] for name in COLUMNS))
 
 
 def _require_writing(plan: Plan) -> None:
@@ -246,7 +303,7 @@ def _require_writing(plan: Plan) -> None:
 def _same_records(
     part: Workload, whole: Workload, inside: npt.NDArray[np.bool_], blocks: tuple[int, int]
 ) -> None:
-    for name in ("block", "warp", "row", "nz_start", "nz_count"):
+    for name in COLUMNS:
         require(
             np.array_equal(part[name], whole[name][inside]),
             f"slice_workload{blocks} gives other records than slice_workload for all blocks: the "

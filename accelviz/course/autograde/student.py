@@ -1,0 +1,197 @@
+"""A submission's own process: runs its cells as IPython does, and answers what it is asked.
+
+Everything here is in reach of the student's code, and nothing that it says is believed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets import Type
+from traitlets.config import Config
+
+from accelviz.course.autograde.confine import HOME
+from accelviz.course.autograde.wire import Line, decode, encode
+
+
+class Shown:
+    """What a cell has shown so far, up to a limit."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin a new cell."""
+        self.outputs: list[dict[str, Any]] = []
+        self.left = self.most
+
+    def add(self, output: dict[str, Any]) -> None:
+        """Keep an output, if there is room for it."""
+        size = len(str(output))
+        if self.left < 0:
+            return
+        self.left -= size
+        if self.left < 0:
+            text = f"\n(more than {self.most:,} bytes; the rest is dropped)\n"
+            output = {"output_type": "stream", "name": "stdout", "text": text}
+        last = self.outputs[-1] if self.outputs else {}
+        same = output["output_type"] == "stream" and last.get("name") == output["name"]
+        if same and last["output_type"] == "stream":
+            last["text"] += output["text"]
+        else:
+            self.outputs.append(output)
+
+
+class _Stream(io.TextIOBase):
+    def __init__(self, name: str, shown: Shown) -> None:
+        self._name, self._shown = name, shown
+
+    def write(self, text: str) -> int:
+        if text:
+            self._shown.add({"output_type": "stream", "name": self._name, "text": str(text)})
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+
+class _Hook(DisplayHook):
+    def write_output_prompt(self) -> None:
+        pass
+
+    shell: Shell
+
+    def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
+        output = {"output_type": "execute_result", "data": format_dict, "metadata": md_dict or {}}
+        self.shell.shown.add(output)
+
+    def finish_displayhook(self) -> None:
+        pass
+
+
+class _Publisher(DisplayPublisher):
+    def publish(self, data: Any, metadata: Any = None, *args: Any, **options: Any) -> None:
+        output = {"output_type": "display_data", "data": data, "metadata": metadata or {}}
+        self.shell.shown.add(output)
+
+    def clear_output(self, wait: bool = False) -> None:
+        self.shell.shown.outputs.clear()
+
+
+class Shell(InteractiveShell):
+    """IPython without a terminal and without a kernel."""
+
+    displayhook_class = Type(_Hook)
+    display_pub_class = Type(_Publisher)
+    shown = Shown(1_000_000)
+    exited = False
+
+    def ask_exit(self) -> None:
+        """Note that a cell wants to end its process."""
+        self.exited = True
+
+    def enable_gui(self, gui: str | None = None) -> None:
+        """Do nothing: there are no windows."""
+
+    def _showtraceback(self, etype: type, evalue: BaseException, stb: list[str]) -> None:
+        error = {"output_type": "error", "ename": etype.__name__, "evalue": str(evalue)[:5000]}
+        lines = [str(line)[:5000] for line in stb[-100:]]
+        self.shown.outputs.append({**error, "traceback": lines})
+
+    def run(self, source: str) -> dict[str, Any]:
+        """Run a cell; return its outputs, and whether it asked for an end."""
+        self.shown.clear()
+        streams = _Stream("stdout", self.shown), _Stream("stderr", self.shown)
+        with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+            self.run_cell(source, store_history=True)
+        return {"outputs": self.shown.outputs, "exited": self.exited}
+
+
+def main(line: Line, most_shown: int = 1_000_000) -> None:
+    """Answer until the other side is gone; the main function of the process."""
+    if Path(HOME).is_dir():  # where the process is isolated
+        os.environ["HOME"] = HOME
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.xmode = "Plain"  # a deep recursion has thousands of frames to print
+    config.InteractiveShell.colors = "NoColor"
+    shell = Shell.instance(config=config)
+    shell.shown.most = most_shown
+    with contextlib.suppress(ImportError):  # pictures are outputs, if there is a package for that
+        shell.enable_matplotlib("inline")
+    sys.path.append("")  # a file beside the notebook does not take a library's place
+    answers = Answers(shell)
+    line.send({"ready": True})
+    while True:
+        try:
+            message = line.receive()
+            line.send(answers.to(message))
+        except KeyboardInterrupt:  # too late, between two answers
+            continue
+
+
+class Answers:
+    """What a shell's namespace answers.
+
+    Parameters
+    ----------
+    shell : Shell
+    """
+
+    def __init__(self, shell: Shell) -> None:
+        self.shell = shell
+        self._held: list[Any] = []
+
+    def to(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Answer a message with a value, or with the name and the text of an exception."""
+        try:
+            if "cell" in message:
+                return self.shell.run(message["cell"])
+            # a submission must not lose points for what it prints or warns of
+            nowhere = io.StringIO()
+            with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+                return {"value": encode(self._value(message), self._handle)}
+        except BaseException as error:
+            try:
+                text = str(error)[:5000]
+            except Exception:
+                text = ""
+            return {"error": [type(error).__name__[:100], text]}
+
+    def _value(self, message: dict[str, Any]) -> Any:
+        name, given = message["do"], message.get("given")
+        arguments, options = decode(given, self._held.__getitem__) if given else ((), {})
+        if name == "get":
+            space = self.shell.user_ns
+            if message["name"] not in space:
+                raise NameError(f"name {message['name']!r} is not defined")
+            return space[message["name"]]
+        if name == "call":
+            return self._held[message["handle"]](*arguments, **options)
+        if name == "attribute":
+            return getattr(self._held[message["handle"]], message["name"])
+        module, _, function = message["function"].partition(":")
+        return _find(module, function)(*arguments, **options)
+
+    def _handle(self, value: Any) -> int:
+        for number, each in enumerate(self._held):
+            if each is value:
+                return number
+        self._held.append(value)
+        return len(self._held) - 1
+
+
+def _find(module: str, function: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return found

@@ -1,0 +1,82 @@
+"""What a submission defines, as tests see it: it stays in the submission's own process.
+
+A test calls a student's function as if it were there. Arguments and results cross as plain data,
+so that no test runs a line of the student's, and no object of the student's answers for itself.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+from typing import Any, Protocol
+
+
+class Link(Protocol):
+    """A way to the process of a submission.
+
+    Attributes
+    ----------
+    cells : tuple of str
+        The sources of the submission's own cells.
+    """
+
+    cells: tuple[str, ...]
+
+    def ask(self, message: dict[str, Any], *arguments: Any, **options: Any) -> Any:
+        """Ask for a value."""
+
+
+class Remote:
+    """A function, a class or an object of a submission.
+
+    Parameters
+    ----------
+    link : Link
+    handle : int
+        What its process knows it by.
+    name : str
+        Its name in the notebook, "" if it has none.
+    """
+
+    def __init__(self, link: Link, handle: int, name: str = "") -> None:
+        self._link, self._handle, self._name = link, handle, name
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:  # noqa: D102
+        return self._link.ask({"do": "call", "handle": self._handle}, *arguments, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._link.ask({"do": "attribute", "handle": self._handle, "name": name})
+
+    def __repr__(self) -> str:
+        return f"<{self._name or 'an object'} of the submission>"
+
+
+def where_it_is(function: str, subject: Any, *arguments: Any) -> Any:
+    """Call a function of the library in the process where its first argument is.
+
+    Parameters
+    ----------
+    function : str
+        Such as "accelviz.course.checks.schemes:exported".
+    subject : object
+        A student's function or object, or a `Remote` of one.
+    *arguments
+        Plain data.
+    """
+    if isinstance(subject, Remote):
+        return subject._link.ask({"do": "run", "function": function}, subject, *arguments)
+    module, _, name = function.partition(":")
+    return getattr(importlib.import_module(module), name)(subject, *arguments)
+
+
+def exception_of(name: str, text: str) -> Exception:
+    """Return an exception like the one that a submission raised."""
+    kind = getattr(builtins, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
+        kind = type(name if name.isidentifier() else "StudentError", (Exception,), {})
+    try:
+        return kind(text)
+    except TypeError:  # such as UnicodeDecodeError, which wants more
+        return ValueError(f"{name}: {text}")

@@ -1,0 +1,463 @@
+"""What a student may try who wants points without the work, or harm: each is a submission.
+
+An attack on A1 has a wrong `inverse_permutation` (or a right one that is not linear) and some way to
+hide it; it is worth 15 points, or 18, as without the trick. `{root}` is the course's folder,
+`{port}` a port of the machine that somebody listens at.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+
+from tests.course.wrong import A1, A3, A4, A5, Wrong, every, solution
+from tests.course.wrong_plans import SCHEMES
+
+_WRONG = every(0, "inverse-form", "inverse-hidden", "inverse-linear")
+_SLOW = every(0, "inverse-linear")
+_KERNEL = every(0, *("form", "columns", "rows", "cut", "shapes", "coalescing", "registers"))
+
+
+def _a1(what: str, before: str = "", inside: str = "", result: str = "order.copy()") -> Wrong:
+    lines = ["def inverse_permutation(order):"]
+    lines += [f"    {line}" for line in textwrap.dedent(inside).strip().split("\n") if line]
+    source = "\n".join([textwrap.dedent(before).strip(), *lines, f"    return {result}"])
+    return Wrong(what, A1, {"inverse": source}, 15, _WRONG)
+
+
+def _slow(what: str, source: str) -> Wrong:
+    return Wrong(what, A1, {"inverse": textwrap.dedent(source).strip()}, 18, _SLOW)
+
+
+POINTS = [
+    _a1("shows its points and raises (G1)", "import sys", "sys.displayhook(2); raise ValueError"),
+    _a1("prints its points and raises", "", "print(2.0); raise ValueError"),
+    _a1("ends in what nbgrader takes for all points (G1)", "", "", "'done'"),
+    _a1("returns what equals everything", "class Any:\n    __eq__ = lambda *_: True", "", "Any()"),
+    _a1(
+        "returns an array that compares as it likes",
+        """
+        class Sly(np.ndarray):
+            dtype = np.dtype(np.int32)
+            __array_ufunc__ = lambda *_, **__: True
+            tolist = lambda self: [2, 4, 3, 0, 5, 1]
+        """,
+        "",
+        "order.copy().view(Sly)",
+    ),
+    _a1(
+        "replaces the check",
+        "from accelviz.course.checks import sorting\nsorting.inverse = lambda *_: None\n"
+        "sorting.linear_inverse = lambda *_: None",
+    ),
+    _a1("replaces NumPy's comparisons", "np.array_equal = np.argsort = lambda *_, **__: True"),
+    _a1("replaces Python's exceptions", "import builtins\nbuiltins.AssertionError = print"),
+    _a1(
+        "puts answers into the grader's line",
+        """
+        import json, os, struct
+        def shout(message):
+            data = json.dumps(message).encode()
+            for number in range(3, 40):
+                try: os.write(number, struct.pack("!Q", len(data)) + data)
+                except OSError: pass
+        """,
+        "shout({{'value': 2.0}}); shout({{'value': None}})",
+    ),
+    _a1(
+        "answers with what is no plain data",
+        "",
+        "nest = []\nfor _ in range(10**5): nest = [nest]",
+        "nest",
+    ),
+    _a1("answers with more than there is room for", "", "", "np.ones(1 << 28)"),
+    _a1("answers with a number of a million digits", "", "", "10**10**6"),
+    _a1(
+        "looks for the tests in its memory",
+        "import gc",
+        """
+        found = [each for each in gc.get_objects() if type(each).__name__ == "Task"]
+        texts = [each for each in gc.get_objects() if isinstance(each, dict) and "seed" in each]
+        if found: return np.argsort(order).astype(np.int32)
+        """,
+    ),
+    _a1(
+        "copies another's work (G11)",
+        """
+        import json, pathlib
+        try:
+            path = pathlib.Path("{root}/submitted/perfect/A1-counting-sort/A1-counting-sort.ipynb")
+            text = "".join("".join(c["source"]) for c in json.loads(path.read_text())["cells"]
+                           if "def inverse_" in "".join(c["source"]))
+            exec(text); mine = inverse_permutation
+        except Exception: mine = np.copy
+        """,
+        "",
+        "mine(order)",
+    ),
+    _a1(
+        "reads the solutions of the library",
+        """
+        import pathlib, accelviz
+        there = [*pathlib.Path(accelviz.__file__).parent.rglob("A1-counting-sort.ipynb")]
+        """,
+        "if there: return np.argsort(order).astype(np.int32)",
+    ),
+    _a1(
+        "reads the instructor's environment (G9)",
+        "import os, glob",
+        """
+        own = [open(path, "rb").read() for path in glob.glob("/proc/[0-9]*/environ")]
+        if "secret of the course" in str(dict(os.environ)) + str(own):
+            return np.argsort(order).astype(np.int32)
+        """,
+    ),
+    _a1(
+        "reaches the network",
+        "import socket",
+        """
+        try: socket.create_connection(("127.0.0.1", {port}), timeout=2)
+        except OSError: return order.copy()
+        return np.argsort(order).astype(np.int32)
+        """,
+    ),
+    _a1(
+        "reaches a socket in the file system (G13)",
+        "import glob, socket",
+        """
+        for path in [*glob.glob("{root}/*.sock"), *glob.glob("/run/**/*.sock", recursive=True)]:
+            try: socket.socket(socket.AF_UNIX).connect(path)
+            except OSError: continue
+            return np.argsort(order).astype(np.int32)
+        """,
+    ),
+    _slow(
+        "switches off the counting of steps",
+        """
+        import sys
+        def inverse_permutation(order):
+            sys.settrace(None)
+            return np.array([list(order).index(i) for i in range(len(order))], dtype=np.int32)
+        """,
+    ),
+    _slow(
+        "sets the counted steps back",
+        """
+        def inverse_permutation(order):
+            place = np.array([int(np.flatnonzero(order == i)[0]) for i in range(len(order))])
+            try: order.tally.steps = 0
+            except AttributeError: pass
+            return place.astype(np.int32)
+        """,
+    ),
+    _slow(
+        "reads the array where no step is counted",
+        """
+        def inverse_permutation(order):
+            mine = order.view(np.ndarray)
+            place = [int(np.flatnonzero(mine == i)[0]) for i in range(len(order))]
+            return np.array(place, dtype=np.int32)
+        """,
+    ),
+    _slow(
+        "walks a list where no step is counted",
+        """
+        def inverse_permutation(order):
+            seen, place = [], np.zeros(len(order), dtype=np.int32)
+            for i, row in enumerate(order):
+                place[row] = i + (row in seen)
+                seen.append(row)
+            return place
+        """,
+    ),
+    _slow(
+        "lets a decorator do the work",
+        """
+        def faster(function): return lambda order: np.argsort(order).astype(np.int32)
+        @faster
+        def inverse_permutation(order):
+            return order
+        """,
+    ),
+    _slow(
+        "shows one text and is another",
+        """
+        def inverse_permutation(order):
+            return np.copy(order)
+        exec("def inverse_permutation(order): return np.argsort(order).astype(np.int32)")
+        """,
+    ),
+]
+
+HARM = [
+    _a1("kills the process above it (G2)", "import os", "os.kill(os.getppid(), 9)"),
+    _a1("kills all processes", "import os", "os.kill(-1, 9)"),
+    _a1("ends without a word", "import os", "os._exit(0)"),
+    _a1(
+        "writes points into the gradebook (G6)",
+        """
+        import sqlite3
+        try:
+            with sqlite3.connect("{root}/gradebook.db") as book:
+                book.execute("update grade set manual_score = 777")
+        except Exception: pass
+        """,
+    ),
+    _a1(
+        "leaves a process that writes points later (G6)",
+        """
+        import os, time
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                for _ in range(600):
+                    time.sleep(0.05)
+                    try: open("{root}/left-behind", "w").write("777")
+                    except OSError: pass
+            os._exit(0)
+        """,
+    ),
+    _a1(
+        "empties the caches (G6)",
+        "import pathlib, shutil, accelviz.files\n"
+        "shutil.rmtree(accelviz.files.cache_folder(), ignore_errors=True)\n"
+        "shutil.rmtree('{root}/cache', ignore_errors=True)",
+    ),
+    _a1(
+        "changes the library on the disk",
+        """
+        import accelviz, pathlib
+        for path in pathlib.Path(accelviz.__file__).parent.rglob("sorting.py"):
+            try: path.write_text("def inverse(*_): pass\\nlinear_inverse = inverse")
+            except OSError: pass
+        """,
+    ),
+    _a1(
+        "leaves its namespaces",
+        """
+        import ctypes, os
+        libc = ctypes.CDLL(None)
+        for name in ("mnt", "pid", "net", "user"):
+            try: libc.setns(os.open(f"/proc/1/ns/{{name}}", os.O_RDONLY), 0)
+            except OSError: pass
+        libc.unshare(0x10020000); libc.umount2(b"/usr", 2); libc.mount(b"none", b"/", None, 1 << 5, None)
+        libc.chroot(b"/proc/1/root")
+        try: open("{root}/left-behind", "w").write("777")
+        except OSError: pass
+        """,
+    ),
+    _a1(
+        "writes into the memory of the process above it",
+        """
+        import os
+        try:
+            with open(f"/proc/{{os.getppid()}}/mem", "r+b") as memory:
+                memory.seek(0x400000); memory.write(b"0" * 64)
+        except Exception: pass
+        """,
+    ),
+]
+
+_ROW_SPLIT = {"scheme": "class MyScheme(RowSplit):\n    name = 'mine'"}
+_HELD = next(each for each in SCHEMES if "called no metadata" in each.what)
+_FORGED = {"waiting": 0, "busiest": 3.13, "metadata": 0, "cuts": 0}
+
+
+def _held(what: str, before: str, old: str = "", new: str = "") -> Wrong:
+    source = _HELD.solutions["scheme"]
+    assert old in source
+    changed = {"scheme": f"{before}\n{source.replace(old, new) if old else source}"}
+    return Wrong(what, A3, changed, 35, every(0, "metadata"))
+
+
+PLANS = [
+    Wrong(
+        "a plan that makes up its statistics (G4)",
+        A3,
+        {
+            "scheme": """
+class Sly(Plan):
+    statistics = property(lambda self: type("S", (), {"idle_share": 0.0, "largest": 1})())
+    metadata_bytes = 0
+    def check(self): pass
+
+class MyScheme(RowSplit):
+    name = "mine"
+    def build(self, graph, n_cols):
+        import dataclasses
+        made = super().build(graph, n_cols)
+        return Sly(**{each.name: getattr(made, each.name) for each in dataclasses.fields(made)})
+"""
+        },
+        18.13,
+        _FORGED,
+    ),
+    Wrong(
+        "metrics that are replaced",
+        A3,
+        {
+            "scheme": "from accelviz.course.checks import metrics, schemes\n"
+            "schemes.measured = metrics.measured = lambda plan: metrics.Metrics(0, 1, 0, 0)\n"
+            + _ROW_SPLIT["scheme"]
+        },
+        18.13,
+        _FORGED,
+    ),
+    _held(
+        "metadata that are not counted, by a replaced function",
+        "from accelviz.course.checks import export\nexport.held_bytes = lambda plan: 0",
+    ),
+    _held(
+        "metadata hidden in a class",
+        "class Store:\n    whole = {}",
+        "np.searchsorted(whole.block, [start, stop])",
+        "np.searchsorted(Store.whole[graph.name].block, [start, stop]); whole = Store.whole[graph.name]",
+    ),
+    _held(
+        "metadata hidden in bytes",
+        "",
+        "        def slice_workload(start, stop):\n            first",
+        "        raw = b''.join(np.asarray(whole[n], dtype=np.int64).tobytes() for n in"
+        " ('block', 'warp', 'row', 'nz_start', 'nz_count'))\n"
+        "        lines, whole = len(whole), None\n\n"
+        "        def slice_workload(start, stop):\n"
+        "            table = np.frombuffer(raw, np.int64).reshape(5, lines)\n"
+        "            whole = dict(zip(('block', 'warp', 'row', 'nz_start', 'nz_count'), table))\n"
+        "            whole = type('W', (), {'block': table[0], '__getitem__': lambda s, n: whole_[n]})()\n"
+        "            whole_ = dict(zip(('block', 'warp', 'row', 'nz_start', 'nz_count'), table))\n"
+        "            first",
+    ),
+]
+# a class's store has to be filled
+PLANS[3].solutions["scheme"] = (
+    PLANS[3]
+    .solutions["scheme"]
+    .replace(  # type: ignore[index]
+        "slowly(0, len(metadata))\n",
+        "slowly(0, len(metadata))\n        Store.whole[graph.name] = whole\n",
+    )
+)
+
+_RIGHT = "\n".join(line for line in solution(A4, "kernel").split("\n") if "SOLUTION" not in line)
+
+
+def _a4(what: str, old: str, new: str, lost: dict[str, float] = _KERNEL) -> Wrong:
+    assert old in _RIGHT, old
+    return Wrong(what, A4, {"kernel": _RIGHT.replace(old, new)}, 40 - _worth(lost), lost)
+
+
+def _worth(lost: dict[str, float]) -> float:
+    points = {"form": 3, "columns": 7, "rows": 6, "cut": 7, "shapes": 5, "coalescing": 8}
+    return sum({**points, "registers": 4}[name] for name in lost)
+
+
+_ADD = "atomicAdd(&Y[(long long)mine.x * n_cols + column], sum);"
+KERNELS = [
+    _a4(
+        "a race that nothing watches (G3)",
+        'extern "C" __global__',
+        'extern "C" __attribute__((no_sanitize("thread"))) __global__',
+    ),
+    _a4(
+        "a constructor that calls the system (G3)",
+        'code = r"""',
+        'code = r"""\n#include <cstdlib>\nstruct Run { Run() { system("touch /tmp/run"); } } run;',
+    ),
+    _a4(
+        "assembly, its name cut in two (G3)",
+        "    const int warp",
+        '    a\\\nsm("nop");\n    const int warp',
+    ),
+    _a4(
+        "columns above 128 are left out (G16)",
+        "column < n_cols;",
+        "column < min(n_cols, 128);",
+        every(0, "columns", "rows", "cut", "shapes"),
+    ),
+]
+
+_SWEEP = solution(A5, "sweep").replace("### BEGIN SOLUTION", "").replace("### END SOLUTION", "")
+_NO_SWEEP = every(0, "sweep-table", "sweep-numbers")
+REPORTS = [
+    Wrong(
+        "6 of 18 settings (G15)",
+        A5,
+        {
+            "sweep": f"{_SWEEP}\nsweep_table = sweep_table[sweep_table.max_block_warps.isin("
+            "[1, 2, 4, 6, 8, 12]) & sweep_table.max_warp_nzs.isin([8, 16, 32])]\n"
+            "sweep_table = sweep_table.iloc[[0, 4, 8, 9, 13, 17]]"
+        },
+        0,
+        _NO_SWEEP,
+    ),
+    Wrong(
+        "one right row many times (G15)",
+        A5,
+        {
+            "sweep": f"{_SWEEP}\nimport pandas as pd\nsweep_table.loc[1:, 'blocks'] = 1\n"
+            "sweep_table = pd.concat([sweep_table, *[sweep_table[:1]] * 900])"
+        },
+        3.11,
+        {"sweep-numbers": 0.11},
+    ),
+    Wrong(
+        "a graph of one nonzero (G15)",
+        A5,
+        {
+            "sweep": "from scipy import sparse\n"
+            + _SWEEP.replace(
+                '"cora"', "accelviz.load_graph(sparse.csr_array([[1.0]]), name='cora')"
+            )
+        },
+        0,
+        _NO_SWEEP,
+    ),
+    Wrong(
+        "a table that says it is large enough",
+        A5,
+        {
+            "sweep": f"{_SWEEP}\nclass Sly(type(sweep_table)):\n"
+            "    nunique = lambda *_, **__: 99\n    isna = lambda self: self != self\n"
+            "sweep_table = Sly(sweep_table[:1])"
+        },
+        0,
+        _NO_SWEEP,
+    ),
+]
+
+#: All of them; a submission's name is "x", its place in the list, and its kind.
+ATTACKS = {f"x{k:02}": each for k, each in enumerate([*POINTS, *HARM, *PLANS, *KERNELS, *REPORTS])}
+
+
+@dataclass(frozen=True)
+class Stuffed:
+    """The perfect A1 with something beside its answers, which is worth 20 points.
+
+    `cell` is a cell of the student's own; `says` is a part of what the instructor is told.
+    """
+
+    what: str
+    cell: str = ""
+    says: str = ""
+
+
+STUFFED = {
+    "magics": Stuffed("magic lines that take long to parse (G7)", "%a" * 900),
+    "long": Stuffed("a cell of a megabyte (G7)", "x = 1\n" * 170_000, "taken for an empty one"),
+    "deep": Stuffed(
+        "an expression that is nested too deeply (G22)", "(" * 150 + ")" * 150 + "-" * 9000 + "1"
+    ),
+    "metadata": Stuffed(
+        "metadata of outputs without an end (G8)",
+        "from IPython.display import display\n"
+        "display({'text/plain': 'x'}, raw=True, metadata={'x': 'y' * 60_000_000})",
+    ),
+    "named": Stuffed(
+        "an exception with an endless name (G8)", "raise type('X' * 10**7, (Exception,), {})"
+    ),
+    "sparse": Stuffed("a file of 3 GiB beside it (G12)", "", "was left out"),
+    "many": Stuffed("five hundred files beside it (G12)", "", "was left out"),
+    "devices": Stuffed("a pipe, a socket and links beside it (G11, G13)", "", "no plain file"),
+    "shadows": Stuffed("files with the library's names beside it (G10)"),
+    "claims": Stuffed("cells of its own that claim points", "777"),
+}

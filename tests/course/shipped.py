@@ -1,0 +1,153 @@
+"""A class that hands in the shipped assignments: right, wrong, hostile; graded once."""
+
+from __future__ import annotations
+
+import copy
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from accelviz.course.autograde.assignments import Assignment, find_assignments
+from accelviz.course.autograde.cells import is_solution, question_of
+from accelviz.executors import find_executor
+from tests.course import tiny
+from tests.course.attacks import ATTACKS, STUFFED
+from tests.course.known_wrong import WRONG
+from tests.course.wrong import A1, A4, A5
+
+ASSIGNMENTS = find_assignments()
+COMPILER = find_executor("emulator").why_not() is None
+_INVERSE = "def inverse_permutation(order):\n    "
+_HOARD = "hoard = []\n    while True: hoard.append(bytes(2**26))"
+#: Answers that do harm, what they are worth, and what is said of the question that they are for.
+HARM = {
+    "loops": (
+        A5,
+        {"sweep": "import time\nwhile True: time.sleep(0.1)"},
+        0,
+        {"A5-sweep": "stopped after 20 s"},
+    ),
+    "crashes": (
+        A1,
+        {"inverse": f"import os\n{_INVERSE}os.abort()"},
+        15,
+        {"A1-inverse-form": "the submission's process died (a crash, or out of memory)"},
+    ),
+    "hoards": (
+        A1,
+        {"inverse": _INVERSE + _HOARD},
+        15,
+        {"A1-inverse-hidden": "out of memory"},
+    ),
+}
+KNOWN = {f"wrong-{k:02}": each for k, each in enumerate(WRONG)}
+
+
+def filled_in(assignment: Assignment, solutions: Any = None) -> Any:
+    """A release with the given solutions, by the ids' last parts, else with the right ones."""
+    notebook = copy.deepcopy(assignment.released)
+    pairs = list(zip(notebook.cells, assignment.source.cells, strict=True))
+    if solutions is not None:  # without cells to try things in, which take most of the time
+        pairs = [(cell, right) for cell, right in pairs if question_of(cell)]
+        notebook.cells = [cell for cell, _ in pairs]
+    for cell, right in pairs:
+        if is_solution(cell):
+            lines = [line for line in right.source.split("\n") if "SOLUTION" not in line]
+            key = question_of(cell).partition("-")[2]
+            cell.source = (solutions or {}).get(key, "\n".join(lines))
+    return notebook
+
+
+def hand_in(root: Path, student: str, name: str, notebook: Any) -> Path:
+    folder = root / "submitted" / student / name
+    folder.mkdir(parents=True)
+    nbformat.write(notebook, folder / f"{name}.ipynb")
+    return folder
+
+
+def with_extra_points() -> Any:
+    """The tiny assignment, with a cell that gives points beyond its own."""
+    notebook = tiny.source()
+    cell = nbformat.v4.new_code_cell("1.5 if total([2]) == 2 else 0.0")
+    tiny.marked(cell, "total-bonus", locked=True)
+    notebook.cells.insert(tiny.place_of(notebook, "test-total") + 1, cell)
+    return notebook
+
+
+def hand_in_all(root: Path, port: int) -> None:
+    """Fill `submitted/` of a course."""
+    for name, assignment in ASSIGNMENTS.items():
+        if COMPILER or name != A4:
+            hand_in(root, "perfect", name, filled_in(assignment))
+        blank = copy.deepcopy(assignment.released)
+        blank.cells = [cell for cell in blank.cells if question_of(cell)]
+        hand_in(root, "blank", name, blank)
+    given = {**KNOWN, **ATTACKS}
+    for student, each in given.items():
+        if COMPILER or each.assignment != A4:
+            solutions = each.solutions
+            if student in ATTACKS and each.assignment == A1:
+                solutions = {
+                    key: text.replace("{root}", str(root))
+                    .replace("{port}", str(port))
+                    .replace("{{", "{")
+                    .replace("}}", "}")
+                    for key, text in solutions.items()
+                }
+            notebook = filled_in(ASSIGNMENTS[each.assignment], solutions)
+            hand_in(root, student, each.assignment, notebook)
+    for student, (name, solutions, *_) in HARM.items():
+        hand_in(root, student, name, filled_in(ASSIGNMENTS[name], solutions))
+    notebook = filled_in(ASSIGNMENTS[A1], {})
+    tiny.pasted(notebook, "A1-sort-form", after="A1-inverse")
+    hand_in(root, "pasted", A1, notebook)
+    for student, each in STUFFED.items():
+        notebook = filled_in(ASSIGNMENTS[A1], {})
+        if each.cell:
+            notebook.cells.append(nbformat.v4.new_code_cell(each.cell))
+        if student == "claims":
+            locked = {"grade": True, "locked": True, "solution": False, "points": 777}
+            tiny.marked(notebook.cells[-1], "A1-bonus", **locked)
+            notebook.metadata["accelviz"] = {"key": "", "runs": [], "gpu": True}
+        _stuff(hand_in(root, student, A1, notebook), student)
+    (root / "submitted" / "linked").mkdir()
+    (root / "submitted" / "linked" / A1).symlink_to(root / "submitted" / "perfect" / A1)
+    (root / "submitted" / "linked-file" / A1).mkdir(parents=True)
+    link = root / "submitted" / "linked-file" / A1 / f"{A1}.ipynb"
+    link.symlink_to(root / "submitted" / "perfect" / A1 / f"{A1}.ipynb")
+    hand_in(root, "=1+1", A5, ASSIGNMENTS[A5].released)  # what a spreadsheet takes for a formula
+    # the class's last, whom none of the others may cost a point
+    hand_in(root, "zoe", A1, filled_in(ASSIGNMENTS[A1], {}))
+
+
+def _stuff(folder: Path, kind: str) -> None:
+    if kind == "sparse":
+        with open(folder / "large.bin", "wb") as file:
+            file.truncate(3 << 30)
+    elif kind == "many":
+        for k in range(500):
+            (folder / f"{k}.txt").write_text("x")
+    elif kind == "devices":
+        os.mkfifo(folder / "pipe")
+        (folder / "etc").symlink_to("/etc")
+        (folder / "passwd.txt").symlink_to("/etc/passwd")
+        here = os.getcwd()
+        with socket.socket(socket.AF_UNIX) as listening:
+            os.chdir(folder)
+            try:
+                listening.bind("socket")
+            finally:
+                os.chdir(here)
+    elif kind == "shadows":
+        wrong = "raise SystemExit('shadowed')"
+        (folder / "accelviz").mkdir()
+        for name in ("accelviz/__init__", "accelviz/course", "ipykernel_launcher", "numpy", "json"):
+            (folder / f"{name}.py").write_text(wrong)
+
+
+def memory_is_held() -> bool:
+    return sys.platform == "linux"
