@@ -145,7 +145,7 @@ def ladder(tables: Tables, _: Path) -> str:
         lines.append([rung, *cells, *shares])
     graphs = ", ".join(dict.fromkeys(plain(graph) for graph in rows["graph"]))
     return (
-        f"Each rung changes one thing. Its gain is the time of the rung before it over its own, "
+        f"Each rung is a step from the one before. Its gain is the time of that one over its own, "
         f"its share that of the random-gather limit; means over {graphs}; bold is slower. "
         f"[Lesson 11](../notebooks/11-the-ladder.ipynb) climbs it step by step, with "
         f"predictions.\n\n" + markdown(head, lines)
