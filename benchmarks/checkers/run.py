@@ -6,10 +6,11 @@ nvcc and compute-sanitizer on PATH; then on any machine:
     python benchmarks/checkers/run.py --output checkers-h200.csv
     python benchmarks/checkers/run.py --emulator --output checkers-emulator.csv
 
-`--smoke` takes four cases. On a GPU, correct kernels and the first mistake of each kind run with
-every count of warps, the others with one of them. Cases that may never end come last, and every
-program ends itself. Runs stand side by side there (column `jobs`), so that their seconds are those
-of a machine under load; a few are run alone first.
+`--smoke` takes four cases; what is in the output already is not run again. On a GPU, correct
+kernels and the first mistake of each kind run with every count of warps, the others with one of
+them. Cases that may never end come last, and every program ends itself. Runs stand side by side
+there (column `jobs`), so that their seconds are those of a machine under load; a few are run alone
+first.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def _run(command: list, limit: float) -> tuple[str, str, float]:
     return ended, text, time.perf_counter() - start
 
 
-def on_a_gpu(cases: list[Case], jobs: int, limit: float, write) -> None:
+def on_a_gpu(cases: list[Case], jobs: int, limit: float, write, known: set) -> None:
     """Look at cases with everything that the machine has, the ones that may hang last."""
     end = time.monotonic() + limit
     with tempfile.TemporaryDirectory() as folder:
@@ -147,7 +148,8 @@ def on_a_gpu(cases: list[Case], jobs: int, limit: float, write) -> None:
         print(f"compiled; {end - time.monotonic():.0f} s left", flush=True)
 
         def look(run: tuple[Case, int, str], latest: float, side_by_side: int) -> None:
-            if time.monotonic() > latest:
+            case, warps, tool = run
+            if time.monotonic() > latest or (*case_names(case), str(warps), tool) in known:
                 return
             try:
                 write(*run, side_by_side, programs.look(*run))
@@ -165,6 +167,11 @@ def on_a_gpu(cases: list[Case], jobs: int, limit: float, write) -> None:
             with ThreadPoolExecutor(jobs) as pool:
                 list(pool.map(lambda run, latest=latest: look(run, latest, jobs), runs))
             print(f"{len(runs)} runs; {end - time.monotonic():.0f} s left", flush=True)
+
+
+def case_names(case: Case) -> tuple[str, str]:
+    """Name a case as the table does: kernel and kind of mistake."""
+    return case.kernel.name, case.mistake.kind if case.mistake else ""
 
 
 def gpu() -> tuple[str, str]:
@@ -217,16 +224,21 @@ def main() -> None:
     machine = hardware() if options.emulator else gpu()
     about = [*machine, f"{datetime.now(UTC):%Y-%m-%d}"]
     lock = threading.Lock()
-    with options.output.open("w", newline="", encoding="utf-8") as file:
+    known = set()
+    if options.output.exists():
+        with options.output.open(newline="", encoding="utf-8") as file:
+            names = ("kernel", "kind", "warps", "tool")
+            known = {tuple(row[name] for name in names) for row in csv.DictReader(file)}
+    with options.output.open("a", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
-        table.writerow(COLUMNS)
+        if not known:
+            table.writerow(COLUMNS)
 
         def write(case: Case, warps: int, tool: str, jobs: int, seen: Seen) -> None:
-            kind = case.mistake.kind if case.mistake else ""
             seconds = [
                 f"{each:.3f}" if each != "" else "" for each in (seen.seconds, seen.first_seconds)
             ]
-            row = [case.kernel.name, kind, warps, tool, int(seen.found), seen.result, *seconds]
+            row = [*case_names(case), warps, tool, int(seen.found), seen.result, *seconds]
             with lock:
                 table.writerow([*row, jobs, seen.report[:300], *about])
                 file.flush()
@@ -234,9 +246,11 @@ def main() -> None:
         if options.emulator:
             for case in cases:
                 for warps in case.warps:
+                    if (*case_names(case), str(warps), "emulator") in known:
+                        continue
                     write(case, warps, "emulator", 1, emulated(case, warps))
         else:
-            on_a_gpu(cases, options.jobs, options.limit, write)
+            on_a_gpu(cases, options.jobs, options.limit, write, known)
 
 
 if __name__ == "__main__":
