@@ -1,16 +1,21 @@
-"""The command line: `accelviz demo`, `doctor`, `html` and `assignments`."""
+"""The command line: `accelviz demo`, `lab`, `doctor`, `html` and `assignments`."""
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import platform
+import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import accelviz
 from accelviz.course import commands as course_commands
 from accelviz.datasets import bundled_graphs
-from accelviz.errors import AccelvizError
+from accelviz.errors import AccelvizError, ArgumentError
+from accelviz.files import notebooks_directory
 from accelviz.partition.block_level import MAX_BLOCK_WARPS, MAX_WARP_NZS
 
 
@@ -44,6 +49,12 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--output", default="accelviz-demo.png", help="the picture (%(default)s)")
     demo.set_defaults(run=_demo)
 
+    helps = "copy the lessons into a folder and open JupyterLab on it"
+    lab = commands.add_parser("lab", help=helps, description=helps)
+    lab.add_argument("folder", nargs="?", default="accelviz-lessons", help="%(default)s")
+    lab.add_argument("--copy-only", action="store_true", help="do not open JupyterLab")
+    lab.set_defaults(run=_lab)
+
     helps = "say what works here, and how to mend what does not"
     commands.add_parser("doctor", help=helps).set_defaults(run=_doctor)
 
@@ -56,6 +67,29 @@ def _demo(options: argparse.Namespace) -> str:
 
     setting = {name: getattr(options, name) for name in ("max_block_warps", "max_warp_nzs")}
     return demo.main(options.graph, options.columns, options.output, **setting)
+
+
+def _lab(options: argparse.Namespace) -> tuple[str, int]:
+    """Copy what is not in the folder yet, so that nobody's work is overwritten, and open it."""
+    folder, copied = Path(options.folder), 0
+    for source in sorted(notebooks_directory().rglob("*")):
+        target = folder / source.relative_to(notebooks_directory())
+        if source.is_file() and not target.exists() and "." not in source.parent.name[:1]:
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, target)
+            except OSError as error:
+                right = "a folder that can be written to"
+                raise ArgumentError("folder", f"{target}: {error.strerror}", right) from error
+            copied += 1
+    text = f"{copied} files are new in {folder}; what was there is as it was."
+    if options.copy_only:
+        return text, 0
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise ArgumentError("lab", "JupyterLab is not installed", "pip install 'accelviz[lab]'")
+    print(text, flush=True)
+    command = [sys.executable, "-m", "jupyterlab", f"--notebook-dir={folder}"]
+    return "", subprocess.call(command)
 
 
 def _doctor(_: argparse.Namespace) -> str:

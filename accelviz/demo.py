@@ -15,7 +15,7 @@ from accelviz.analysis.balance import LoadMap, example_blocks, load_map, plan_lo
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.executors import EXECUTORS, gpu_state
-from accelviz.files import written_whole
+from accelviz.files import is_checkout, written_whole
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.measure.prediction import Timing, recorded_times, timing
@@ -242,9 +242,10 @@ def main(graph: str, n_cols: int, output: str, **parameters: Any) -> str:
     checked_output(output)
     found = run(load_graph(graph), n_cols, **parameters)
     draw(found, output)
+    lab = "make" if is_checkout() else "accelviz"
     return f"""Accel-GCN's preprocessing and SpMM
 {table(found)}
 
 The picture is in {output}.
-Next: `make lab` opens the first lesson, 01-from-graph-to-blocks; or try another
+Next: `{lab} lab` opens the first lesson, 01-from-graph-to-blocks; or try another
 graph (`accelviz demo --graph mit8`) and other blocks (`--max-block-warps 4`)."""

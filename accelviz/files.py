@@ -29,6 +29,16 @@ def results_directory() -> Path:
     return _shipped("results", "benchmarks/results")
 
 
+def is_checkout() -> bool:
+    """Tell whether this is the project's checkout, where `make` does what pip does elsewhere."""
+    return not (_PACKAGE / "notebooks").is_dir()
+
+
+def notebooks_directory() -> Path:
+    """Return the folder of lessons and released assignments: inside the package, or a checkout."""
+    return _shipped("notebooks", "notebooks")
+
+
 def assignments_directory() -> Path:
     """Return the folder of the course's assignments, with their solutions and hidden tests."""
     return _PACKAGE / "course" / "assignments"

@@ -17,6 +17,8 @@ from accelviz.executors import gpu_state
 from accelviz.executors.cuda import state as cuda
 from tests.graphs import CRITICAL_DEGREES, MADE
 
+NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
+
 
 def test_the_demo_prints_a_table_and_draws_a_picture(tmp_path, capsys):
     picture = tmp_path / "cora.png"
@@ -239,3 +241,28 @@ def test_example_blocks_of_nothing_and_of_equals():
 
     assert example_blocks(np.array([]), np.array([]), 5) == []
     assert example_blocks(np.array([3, 3, 3]), np.array([1, 12, 2]), 5) == [1]
+
+
+def test_lab_copies_the_lessons_and_overwrites_nothing(tmp_path, capsys, monkeypatch):
+    folder = tmp_path / "mine"
+    assert cli.main(["lab", str(folder), "--copy-only"]) == 0
+    lesson = folder / "01-from-graph-to-blocks.ipynb"
+    assert lesson.read_bytes() == (NOTEBOOKS / lesson.name).read_bytes()
+    assert "files are new" in capsys.readouterr().out
+    lesson.write_text("my work")
+    (folder / "graphs.ipynb").unlink()
+    assert cli.main(["lab", str(folder), "--copy-only"]) == 0
+    assert lesson.read_text() == "my work"
+    assert capsys.readouterr().out.startswith("1 files are new")
+    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda _: None)
+    assert cli.main(["lab", str(folder)]) == 2
+    assert "pip install 'accelviz[lab]'" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert cli.main(["lab", str(tmp_path / "file")]) == 2
+
+
+def test_lab_opens_jupyterlab_on_the_folder(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(cli.subprocess, "call", lambda command: asked.append(command) or 0)
+    assert cli.main(["lab", str(tmp_path)]) == 0
+    assert asked == [[sys.executable, "-m", "jupyterlab", f"--notebook-dir={tmp_path}"]]

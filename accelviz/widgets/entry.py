@@ -120,5 +120,5 @@ def _check_packages(name: str) -> None:
         raise AccelvizError(
             name,
             f"it needs {' and '.join(missing)}, which this Python does not have",
-            "pip install 'accelviz[lab]'; `make lab` has it",
+            "pip install 'accelviz[lab]'",
         )

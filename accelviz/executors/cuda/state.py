@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelviz.errors import DeviceUnavailable
+from accelviz.files import is_checkout
 
 NO_PACKAGE, NO_DRIVER, NO_TOOLKIT, READY = "no package", "no driver", "no toolkit", "ready"
 
-_INSTALL = "run `make install CUDA={0}` in a checkout, or `pip install 'accelviz[cuda{0}]'`"
+_INSTALL = (
+    f"run {'`make install CUDA={0}`, or ' * is_checkout()}`pip install 'accelviz[cuda{{0}}]'`"
+)
 
 _NO_GPU = (
     "nothing to do without an NVIDIA GPU: device='cpu' does everything but time a GPU. "
