@@ -17,7 +17,7 @@ pytest.importorskip("nbgrader", reason="grading needs nbgrader")
 if sys.platform == "win32":
     pytest.skip("submissions are not confined on Windows", allow_module_level=True)
 
-from accelviz.course.autograde import grading
+from accelviz.course.autograde import grading, tables
 from accelviz.course.autograde.cells import is_graded, question_of
 from accelviz.course.autograde.folder import Course
 from tests.course.shipped import ASSIGNMENTS, COMPILER, HARM, KNOWN, filled_in, hand_in
@@ -38,7 +38,7 @@ def course(shipped):
 
 @pytest.fixture(scope="module")
 def grades(shipped):
-    return grading.table(shipped[1])
+    return tables.table(shipped[1])
 
 
 def test_only_who_handed_in_nothing_is_set_aside(shipped):
@@ -64,7 +64,7 @@ def test_the_right_answers_have_all_points(grades, name):
     assert list(tested["points"]) == list(tested["max"])
     assert len(own) == len(graded)
     rest = own[own["problem"] != ""]
-    assert set(rest["problem"]) <= {grading.BY_HAND}
+    assert set(rest["problem"]) <= {tables.BY_HAND}
     assert rest.empty or name == "A5-report"
 
 
@@ -150,7 +150,7 @@ def test_right_answers_have_all_points_with_another_seed_too(course, tmp_path):
         if COMPILER or name != A4:
             hand_in(course, "another-seed", name, filled_in(assignment, {}))
     settings = {"seed": 4711, "cell_seconds": 60.0}
-    frame = grading.table(grading.grade(course, students=["another-seed"], settings=settings))
+    frame = tables.table(grading.grade(course, students=["another-seed"], settings=settings))
     own = frame[frame["points"].notna()]
     assert list(own["points"]) == list(own["max"])
     assert own["max"].sum() == 20 + 30 + 40 + 40 * COMPILER + 8
