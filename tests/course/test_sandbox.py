@@ -195,6 +195,18 @@ def test_a_child_of_the_submission_does_not_outlive_it():
         pytest.fail(f"{left} is still there")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such files")
+def test_what_a_test_starts_does_not_reach_its_memory():
+    source = f"""
+        import subprocess
+        code = "import os; open(f'/proc/{{os.getppid()}}/mem', 'r+b')"
+        done = subprocess.run([{sys.executable!r}, "-c", code], capture_output=True, text=True)
+        assert "PermissionError" in done.stderr, done
+        """
+    problems, _ = run(graded(source))
+    assert problems == [""]
+
+
 def test_a_task_that_takes_too_long_is_ended():
     server = one_server()
     with pytest.raises(TaskTimeout, match="longer than 0.2 s"):
