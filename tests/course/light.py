@@ -20,7 +20,7 @@ from accelviz.course.checks.hidden import COURSE_SEED
 from accelviz.files import cache_folder
 
 
-def points_of(notebook: Any, source: Any) -> dict[str, float]:
+def points_of(notebook: Any, source: Any, seed: int = 0) -> dict[str, float]:
     """The points of each graded code cell of a submission, with the tests as in the source."""
     right = {question_of(cell): cell.source for cell in source.cells}
     cells, most = [], []
@@ -30,7 +30,7 @@ def points_of(notebook: Any, source: Any) -> dict[str, float]:
             text = right[question] if is_locked(cell) else cell.source
             cells.append((is_locked(cell), is_test(cell), text))
             most.append((question, cell.metadata.get("nbgrader", {}).get("points")))
-    found = one_server().run(_outcomes, cells, str(cache_folder()), seconds=120)
+    found = one_server().run(_outcomes, cells, str(cache_folder()), seed, seconds=120)
     points = {}
     for (question, maximum), outcome in zip(most, found, strict=True):
         if outcome is not None:
@@ -39,9 +39,11 @@ def points_of(notebook: Any, source: Any) -> dict[str, float]:
     return points
 
 
-def _outcomes(cells: list[tuple[bool, bool, str]], cache: str) -> list[dict[str, Any] | None]:
+def _outcomes(
+    cells: list[tuple[bool, bool, str]], cache: str, seed: int
+) -> list[dict[str, Any] | None]:
     """Carry out the cells; a server's task."""
-    os.environ |= {COURSE_SEED: "0", "ACCELVIZ_CACHE": cache}
+    os.environ |= {COURSE_SEED: str(seed), "ACCELVIZ_CACHE": cache}
     sources = tuple(source for locked, _, source in cells if not locked)
     names: dict[str, Any] = {"__name__": "__main__"}
     found: list[dict[str, Any] | None] = []
