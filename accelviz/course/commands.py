@@ -229,15 +229,14 @@ def _tried(checks: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
         need("IPython", "lab")
         from accelviz.course.autograde.preflight import tried
         from accelviz.course.autograde.sandbox import Limits, held
-        from accelviz.course.autograde.server import Server
+        from accelviz.course.autograde.server import one_server
 
         held(Limits())
     except DeviceUnavailable:
         return checks
     if all(checked.notebook is None for _, checked in checks):
         return checks
-    with Server() as server:
-        return [(path, tried(checked, server)) for path, checked in checks]
+    return [(path, tried(checked, one_server())) for path, checked in checks]
 
 
 def _notebooks(paths: list[Path]) -> list[Path]:
@@ -254,19 +253,19 @@ def _notebooks(paths: list[Path]) -> list[Path]:
 
 def _grade(options: argparse.Namespace) -> Answer:
     need("nbgrader", "course")
-    from accelviz.course.autograde import grading
+    from accelviz.course.autograde import grading, tables
 
     _need_gpu(options)
     output: Path = options.course / "grades-by-question.csv"
     output = _table(options.output) if options.output else output
     partly = bool(options.assignment or options.student)
-    before = grading.read_table(output) if partly else grading.table([])
-    done: list[grading.Graded] = []
+    before = tables.read_table(output) if partly else tables.table([])
+    done: list[tables.Graded] = []
     told = _Told()
 
-    def progress(each: grading.Graded, total: int) -> None:
+    def progress(each: tables.Graded, total: int) -> None:
         done.append(each)
-        grading.write_table(grading.merged(before, grading.table(done)), output)
+        tables.write_table(tables.merged(before, tables.table(done)), output)
         told.line(f"{len(done)} of {total}", f"{each.student} {each.assignment}", _points(each))
 
     found = grading.grade(
@@ -278,10 +277,10 @@ def _grade(options: argparse.Namespace) -> Answer:
         jobs=options.jobs,
         progress=progress,
     )
-    whole = grading.merged(before, grading.table(found))
-    grading.write_table(whole, output)
+    whole = tables.merged(before, tables.table(found))
+    tables.write_table(whole, output)
     sums = output.with_name("totals.csv")
-    grading.write_table(grading.totals(whole), sums)
+    tables.write_table(tables.totals(whole), sums)
     width = max((len(f"{each.student} {each.assignment}") for each in found), default=0)
     lines = []
     for each in found:
@@ -293,7 +292,7 @@ def _grade(options: argparse.Namespace) -> Answer:
 
 def _points(graded: Any) -> str:
     """Say a submission's points, or why it has none."""
-    from accelviz.course.autograde.grading import BY_HAND, table
+    from accelviz.course.autograde.tables import BY_HAND, table
 
     if graded.set_aside:
         return f"set aside: {graded.set_aside}"

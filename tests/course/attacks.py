@@ -1,8 +1,8 @@
 """What a student may try who wants points without the work, or harm: each is a submission.
 
-An attack on A1 has a wrong `inverse_permutation` (or a right one that is not linear) and some way to
-hide it; it is worth 15 points, or 18, as without the trick. `{root}` is the course's folder,
-`{port}` a port of the machine that somebody listens at.
+An attack on a part of A1 (`PART`, worth 8 points) has a wrong `inverse_permutation` (or a right one
+that is not linear) and some way to hide it; it is worth 3 points, or 6, as without the trick.
+`{root}` is the course's folder, `{port}` a port of the machine that somebody listens at.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
-from tests.course.wrong import A1, A3, A4, A5, Wrong, every, solution
+from tests.course.wrong import A3, A4, A5, PART, Wrong, every, solution
 from tests.course.wrong_plans import SCHEMES
 
 _WRONG = every(0, "inverse-form", "inverse-hidden", "inverse-linear")
@@ -22,11 +22,11 @@ def _a1(what: str, before: str = "", inside: str = "", result: str = "order.copy
     lines = ["def inverse_permutation(order):"]
     lines += [f"    {line}" for line in textwrap.dedent(inside).strip().split("\n") if line]
     source = "\n".join([textwrap.dedent(before).strip(), *lines, f"    return {result}"])
-    return Wrong(what, A1, {"inverse": source}, 15, _WRONG)
+    return Wrong(what, PART, {"inverse": source}, 3, _WRONG)
 
 
 def _slow(what: str, source: str) -> Wrong:
-    return Wrong(what, A1, {"inverse": textwrap.dedent(source).strip()}, 18, _SLOW)
+    return Wrong(what, PART, {"inverse": textwrap.dedent(source).strip()}, 6, _SLOW)
 
 
 POINTS = [
@@ -431,7 +431,7 @@ ATTACKS = {f"x{k:02}": each for k, each in enumerate([*POINTS, *HARM, *PLANS, *K
 
 @dataclass(frozen=True)
 class Stuffed:
-    """The perfect A1 with something beside its answers, which is worth 20 points.
+    """The perfect part of A1 with something beside its answers, which is worth 8 points.
 
     `cell` is a cell of the student's own; `says` is a part of what the instructor is told.
     """

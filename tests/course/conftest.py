@@ -30,13 +30,14 @@ def shipped(tmp_path_factory):
     from accelviz.course.autograde.release import release
     from accelviz.files import assignments_directory
     from tests.course import shipped as handed_in
+    from tests.course.wrong import PART
 
     root = tmp_path_factory.mktemp("course")
     sources = tmp_path_factory.mktemp("sources") / "all"
     shutil.copytree(assignments_directory(), sources)
-    home = sources / "T1"
-    home.mkdir()
-    nbformat.write(handed_in.with_extra_points(), home / "T1.ipynb")
+    for name, source in (("T1", handed_in.with_extra_points()), (PART, handed_in.part())):
+        (sources / name).mkdir()
+        nbformat.write(source, sources / name / f"{name}.ipynb")
     release(root, shipped=sources)
     with socket.create_server(("127.0.0.1", 0)) as server:
         handed_in.hand_in_all(root, server.getsockname()[1])

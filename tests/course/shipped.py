@@ -1,4 +1,8 @@
-"""A class that hands in the shipped assignments: right, wrong, hostile; graded once."""
+"""A class that hands in the shipped assignments: right, wrong, hostile; graded once.
+
+Attacks are made on a part of A1, as each test is a process, and attacks are many. Of the known
+wrong answers one for each assignment is here; `test_known_wrong.py` has them all.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from accelviz.executors import find_executor
 from tests.course import tiny
 from tests.course.attacks import ATTACKS, STUFFED
 from tests.course.known_wrong import WRONG
-from tests.course.wrong import A1, A4, A5
+from tests.course.wrong import A1, A4, A5, PART
 
 ASSIGNMENTS = find_assignments()
 COMPILER = find_executor("emulator").why_not() is None
@@ -32,19 +36,22 @@ HARM = {
         {"A5-sweep": "stopped after 20 s"},
     ),
     "crashes": (
-        A1,
+        PART,
         {"inverse": f"import os\n{_INVERSE}os.abort()"},
-        15,
+        3,
         {"A1-inverse-form": "the submission's process died (a crash, or out of memory)"},
     ),
     "hoards": (
-        A1,
+        PART,
         {"inverse": _INVERSE + _HOARD},
-        15,
+        3,
         {"A1-inverse-hidden": "out of memory"},
     ),
 }
-KNOWN = {f"wrong-{k:02}": each for k, each in enumerate(WRONG)}
+#: One for each assignment, with partial credit where there is some.
+KNOWN = {}
+for each in sorted(WRONG, key=lambda each: any(each.lost.values())):
+    KNOWN[f"wrong-{each.assignment[:2]}"] = each
 
 
 def filled_in(assignment: Assignment, solutions: Any = None) -> Any:
@@ -69,6 +76,14 @@ def hand_in(root: Path, student: str, name: str, notebook: Any) -> Path:
     return folder
 
 
+def part() -> Any:
+    """The source of the part of A1: two of its questions, 8 points."""
+    notebook = copy.deepcopy(ASSIGNMENTS[A1].source)
+    kept = ("A1-imports", "A1-places", "A1-inverse")
+    notebook.cells = [cell for cell in notebook.cells if question_of(cell).startswith(kept)]
+    return notebook
+
+
 def with_extra_points() -> Any:
     """The tiny assignment, with a cell that gives points beyond its own."""
     notebook = tiny.source()
@@ -80,6 +95,7 @@ def with_extra_points() -> Any:
 
 def hand_in_all(root: Path, port: int) -> None:
     """Fill `submitted/` of a course."""
+    assignments = {**ASSIGNMENTS, PART: Assignment(root / "source" / PART)}
     for name, assignment in ASSIGNMENTS.items():
         if COMPILER or name != A4:
             hand_in(root, "perfect", name, filled_in(assignment))
@@ -90,7 +106,7 @@ def hand_in_all(root: Path, port: int) -> None:
     for student, each in given.items():
         if COMPILER or each.assignment != A4:
             solutions = each.solutions
-            if student in ATTACKS and each.assignment == A1:
+            if each.assignment == PART:
                 solutions = {
                     key: text.replace("{root}", str(root))
                     .replace("{port}", str(port))
@@ -98,22 +114,22 @@ def hand_in_all(root: Path, port: int) -> None:
                     .replace("}}", "}")
                     for key, text in solutions.items()
                 }
-            notebook = filled_in(ASSIGNMENTS[each.assignment], solutions)
+            notebook = filled_in(assignments[each.assignment], solutions)
             hand_in(root, student, each.assignment, notebook)
     for student, (name, solutions, *_) in HARM.items():
-        hand_in(root, student, name, filled_in(ASSIGNMENTS[name], solutions))
+        hand_in(root, student, name, filled_in(assignments[name], solutions))
     notebook = filled_in(ASSIGNMENTS[A1], {})
     tiny.pasted(notebook, "A1-sort-form", after="A1-inverse")
     hand_in(root, "pasted", A1, notebook)
     for student, each in STUFFED.items():
-        notebook = filled_in(ASSIGNMENTS[A1], {})
+        notebook = filled_in(assignments[PART], {})
         if each.cell:
             notebook.cells.append(nbformat.v4.new_code_cell(each.cell))
         if student == "claims":
             locked = {"grade": True, "locked": True, "solution": False, "points": 777}
             tiny.marked(notebook.cells[-1], "A1-bonus", **locked)
             notebook.metadata["accelviz"] = {"key": "", "runs": [], "gpu": True}
-        _stuff(hand_in(root, student, A1, notebook), student)
+        _stuff(hand_in(root, student, PART, notebook), student)
     (root / "submitted" / "linked").mkdir()
     (root / "submitted" / "linked" / A1).symlink_to(root / "submitted" / "perfect" / A1)
     (root / "submitted" / "linked-file" / A1).mkdir(parents=True)

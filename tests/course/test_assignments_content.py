@@ -116,9 +116,8 @@ def test_students_find_the_release_beside_the_lessons(name):
     assert sorted(path.name for path in (root / "notebooks" / "assignments").iterdir()) == NAMES
 
 
-@pytest.mark.parametrize("name", ["A1-counting-sort", "A3-your-own-scheme"])
-@pytest.mark.xdist_group("assignments")
-def test_the_source_runs_from_top_to_bottom_in_a_kernel(name):
+def test_a_source_runs_from_top_to_bottom_in_a_kernel():
+    name = "A1-counting-sort"  # grading runs all of them, without one
     notebook = read(name)
     nbclient.NotebookClient(
         notebook,

@@ -6,6 +6,7 @@ What is tried stands in `attacks.py`.
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 
 import sys
+import time
 
 import pandas as pd
 import pytest
@@ -16,14 +17,15 @@ psutil = pytest.importorskip("psutil")
 if sys.platform == "win32":
     pytest.skip("submissions are not confined on Windows", allow_module_level=True)
 
-from accelviz.course.autograde import grading
+from accelviz.course.autograde import tables
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.sandbox import Limits, held
+from accelviz.course.autograde.server import one_server
 from accelviz.course.checks.cuda_text import only_cuda
 from accelviz.errors import KernelError
 from tests.course.attacks import ATTACKS, STUFFED
 from tests.course.shipped import COMPILER
-from tests.course.wrong import A1, A4
+from tests.course.wrong import A1, A4, PART
 
 pytestmark = [
     pytest.mark.xdist_group("shipped"),
@@ -35,7 +37,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def grades(shipped):
-    return grading.table(shipped[1])
+    return tables.table(shipped[1])
 
 
 def test_there_are_enough_of_them():
@@ -59,9 +61,9 @@ def test_an_attack_gains_nothing(grades, student):
 @pytest.mark.parametrize("student", STUFFED, ids=lambda name: STUFFED[name].what)
 def test_what_else_is_handed_in_costs_and_gains_nothing(shipped, grades, student):
     own = grades[grades["student"] == student]
-    assert own["points"].sum() == own["max"].sum() == 20
+    assert own["points"].sum() == own["max"].sum() == 8
     assert STUFFED[student].says in " ".join(own["problem"])
-    home = shipped[0] / "autograded" / student / A1
+    home = shipped[0] / "autograded" / student / PART
     assert sum(path.stat().st_size for path in home.rglob("*")) < 3_000_000
 
 
@@ -77,28 +79,33 @@ def test_nobody_else_lost_or_gained_a_point(shipped, grades):
         own = grades[(grades["student"] == student) & (grades["assignment"] == A1)]
         assert own["points"].sum() == 20
     with Course(shipped[0]).gradebook() as gradebook:
-        for submission in gradebook.assignment_submissions(A1):
-            assert submission.score <= 20
-            names = [grade.manual_score for book in submission.notebooks for grade in book.grades]
-            assert set(names) == {None}
+        for name, most in ((A1, 20), (PART, 8)):
+            for submission in gradebook.assignment_submissions(name):
+                assert submission.score <= most
+                books = submission.notebooks
+                assert {grade.manual_score for book in books for grade in book.grades} == {None}
 
 
 def test_nothing_outlives_a_submission(shipped):
     assert not (shipped[0] / "left-behind").exists()
-    for process in psutil.Process().children(recursive=True):
-        assert "autograde.server" not in " ".join(process.cmdline())
+    server = one_server()._process
+    for _ in range(50):  # the system ends them on its own time
+        if not (left := psutil.Process(server.pid).children(recursive=True)):
+            return
+        time.sleep(0.1)
+    pytest.fail(f"{left} are still there")
 
 
 def test_a_table_has_no_formula(shipped, grades, tmp_path):
-    grading.write_table(grades, tmp_path / "grades.csv")
+    tables.write_table(grades, tmp_path / "grades.csv")
     lines = (tmp_path / "grades.csv").read_text("utf-8").splitlines()
     assert not [line for line in lines if line.startswith(("=", "+", "-", "@"))]
     assert any(line.startswith("'=1+1,") for line in lines)
-    assert set(grading.read_table(tmp_path / "grades.csv")["student"]) == set(grades["student"])
+    assert set(tables.read_table(tmp_path / "grades.csv")["student"]) == set(grades["student"])
 
 
 def test_totals_name_who_was_set_aside_and_what_waits_for_a_person(grades):
-    found = grading.totals(grades).set_index(["student", "assignment"])
+    found = tables.totals(grades).set_index(["student", "assignment"])
     assert pd.isna(found.loc[("linked", A1), "points"])
     assert "link" in found.loc[("linked", A1), "problem"]
     assert found.loc[("perfect", "A5-report"), ["points", "by_hand"]].tolist() == [8, 32]
@@ -145,6 +152,18 @@ def test_totals_name_who_was_set_aside_and_what_waits_for_a_person(grades):
         "void f() { s\\u0079stem(0); }",
         "void f() { memcpy(a, b, n); }",
         'void f() { printf("%n"); }',
+        'void f() { printf("%5$hhn", 1); }',
+        'void f() { printf("%s", 1); }',
+        'void f() { printf("\\x25n", &a); }',
+        'void f() { printf("\\45n", &a); }',
+        'void f() { printf("%d" "%n", &a); }',
+        "void f(char *text) { printf(text); }",
+        "void f() { auto g = printf; }",
+        "#define SHOW printf\nvoid f() { SHOW(0); }",
+        "#include <cooperative_groups.h>\nvoid f() { cooperative_groups::std::abort(); }",
+        "namespace cg = std;",
+        "namespace cg = cooperative_groups; void f() { cg::system(0); }",
+        "void f(...) { f(...system(0)); }",
         "void f() { emulator::x(); }",
         "__host__ void f() {}",
     ],
@@ -158,6 +177,10 @@ def test_an_ordinary_kernel_is_not_refused():
     only_cuda(
         """
 #include "common.cuh"
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cuda_fp16.h>
+namespace cg = cooperative_groups;
 #define TILE 32
 __constant__ float weights[3] = {0.5f, 1.0f, -2e-3f};
 struct Pair { int first; float second; };
@@ -172,6 +195,12 @@ extern "C" __global__ void __launch_bounds__(128, 2) spmm_runs(float *Y, int ind
     const int lane = threadIdx.x % 32;
     tile[lane] = fmaxf(sum<3>(weights), __shfl_xor_sync(0xffffffffu, 1.0f, 1));
     __syncwarp();
+    const auto block = cg::this_thread_block();
+    const auto part = cg::tiled_partition<8>(block);
+    block.sync();
+    tile[lane] += cg::reduce(part, __half2float(__float2half(1.0f)), cg::plus<float>());
+    if (lane == 0) printf("%5.2f of %d, 100 %%\\n", tile[lane], index);
+    assert(index >= 0);
     Pair mine = {lane, tile[lane ^ 1]};
     atomicAdd(&Y[index], mine.second * sqrtf(2.0f));
 }

@@ -20,7 +20,7 @@ if sys.platform == "win32":
     pytest.skip("submissions are not confined on Windows", allow_module_level=True)
 
 from accelviz import cli
-from accelviz.course.autograde import grading
+from accelviz.course.autograde import grading, tables
 from accelviz.course.autograde.assignments import Assignment
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.release import release
@@ -130,7 +130,7 @@ def found(course):
 
 @pytest.fixture(scope="module")
 def grades(found):
-    return grading.table(found)
+    return tables.table(found)
 
 
 def points(grades, student):
@@ -230,7 +230,7 @@ def test_points_given_by_hand_are_read_and_nothing_is_run_twice(course, found, m
         grade.needs_manual_grade = False
         gradebook.db.commit()
     monkeypatch.setattr(grading, "_autograde", lambda *_: "it was run again")
-    again = grading.table(grading.grade(course, ["T1"], ["perfect", "loops"]))
+    again = tables.table(grading.grade(course, ["T1"], ["perfect", "loops"]))
     assert points(again, "perfect") == [3, 4, 2.5]
     assert points(again, "loops") == [0, 4, None]
 
@@ -263,7 +263,7 @@ def test_a_changed_submission_is_graded_again_and_only_that(tmp_path, course, fo
     out = nbformat.read(root / "release" / "T1" / "T1.ipynb", as_version=4)
     hand_in(root, "blank", tiny.answered(out, total=None))
     times = {path: path.stat().st_mtime_ns for path in root.glob("autograded/*/T1/T1.ipynb")}
-    again = grading.table(grading.grade(root, [], ["blank", "rounds"], settings=SETTINGS))
+    again = tables.table(grading.grade(root, [], ["blank", "rounds"], settings=SETTINGS))
     assert points(again, "blank") == [3, 0, None]
     assert points(again, "rounds") == [3, 3, None]
     changed = [path.parts[-3] for path, old in times.items() if path.stat().st_mtime_ns != old]
@@ -337,7 +337,7 @@ def test_the_commands_grade_a_class(tmp_path, shipped, capsys, monkeypatch):
     assert "bob T1  set aside: T1.ipynb is no notebook (Expecting value in line 1)" in printed
     assert "sandbox: " in printed
     frame = pd.read_csv(root / "grades-by-question.csv")
-    assert list(frame.columns) == list(grading.COLUMNS)
+    assert list(frame.columns) == list(tables.COLUMNS)
     assert frame["points"].sum() == 7
     sums = pd.read_csv(root / "totals.csv").set_index("student")
     assert sums.loc["ada", ["points", "max", "by_hand"]].tolist() == [7, 10, 3]

@@ -20,7 +20,7 @@ from accelviz.course.autograde import sandbox
 from accelviz.course.autograde.files import MOST_FILES, companions, copy_files
 from accelviz.course.autograde.outputs import show_points, trimmed
 from accelviz.course.autograde.sandbox import Limits, held, open_doors
-from accelviz.course.autograde.server import Server, TaskTimeout
+from accelviz.course.autograde.server import TaskTimeout, one_server
 from tests.course import tiny
 
 pytestmark = pytest.mark.xdist_group("sandbox")
@@ -38,19 +38,9 @@ def graded(source):
     return tiny.marked(cell, f"test-{cell['id']}", grade=True, locked=True, points=2)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def server():
-    with Server() as running:
-        SERVER.append(running)
-        yield running
-
-
-SERVER = []
-
-
 def run(*cells, limits=LIMITS, folder=None):
     notebook = nbformat.v4.new_notebook(cells=list(cells))
-    done = sandbox.run(notebook, limits, folder, server=SERVER[0])
+    done = sandbox.run(notebook, limits, folder)
     assert [each.index for each in done] == list(range(len(cells)))
     return [each.problem for each in done], notebook
 
@@ -205,7 +195,20 @@ def test_a_child_of_the_submission_does_not_outlive_it():
         pytest.fail(f"{left} is still there")
 
 
-def test_a_task_that_takes_too_long_is_ended(server):
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such files")
+def test_what_a_test_starts_does_not_reach_its_memory():
+    source = f"""
+        import subprocess
+        code = "import os; open(f'/proc/{{os.getppid()}}/mem', 'r+b')"
+        done = subprocess.run([{sys.executable!r}, "-c", code], capture_output=True, text=True)
+        assert "PermissionError" in done.stderr, done
+        """
+    problems, _ = run(graded(source))
+    assert problems == [""]
+
+
+def test_a_task_that_takes_too_long_is_ended():
+    server = one_server()
     with pytest.raises(TaskTimeout, match="longer than 0.2 s"):
         server.run(time.sleep, 60, seconds=0.2)
     assert server.run(max, 1, 2, seconds=20) == 2

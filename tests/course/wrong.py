@@ -9,6 +9,8 @@ from tests.course.assignments import marked, read
 
 A1, A2, A3 = "A1-counting-sort", "A2-block-partition", "A3-your-own-scheme"
 A4, A5 = "A4-cuda-kernel", "A5-report"
+#: The questions of A1 that attacks are made on, as an assignment of its own.
+PART = "A0-part"
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class Child:
 def start(
     main: Callable[[Line], None], world: World, isolated: bool, keep: tuple[int, ...] = ()
 ) -> Child:
-    """Fork a confined process, which has all that this one has in its memory.
+    """Fork a confined process that has all that this one has in memory, and takes no `interrupt`.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def start(
             os.setpgid(pid, pid)
         return Child(Line(mine), pid)
     with contextlib.suppress(BaseException):
-        become(theirs, main, world, isolated, keep)
+        become(theirs, main, world, isolated, keep, False)
     os._exit(1)
 
 
@@ -85,7 +85,7 @@ def start_beside(main: Callable[..., None], world: World, isolated: bool, *argum
     *arguments
         For `main`, after its end of the line.
     """
-    pid, connection = beside(become, main, world, isolated, (), *arguments)
+    pid, connection = beside(become, main, world, isolated, (), True, *arguments)
     return Child(Line(connection), pid)
 
 
@@ -95,6 +95,7 @@ def become(
     world: World,
     isolated: bool,
     keep: tuple[int, ...],
+    interrupted: bool,
     *arguments: Any,
 ) -> None:
     """Confine this process, and do what it is for; does not return."""
@@ -103,7 +104,7 @@ def become(
     confine.die_with_parent()
     _close_others({connection.fileno(), *keep})
     if isolated:
-        _isolate(world, connection)
+        _isolate(world, connection, interrupted)
     else:
         os.chdir(world.folder)
     confine.take_limits(world)
@@ -112,8 +113,8 @@ def become(
     os._exit(0)
 
 
-def _isolate(world: World, connection: socket.socket) -> None:
-    """Go on as the second process of new namespaces; the first one waits, and ends with it.
+def _isolate(world: World, connection: socket.socket, interrupted: bool) -> None:
+    """Go on in new namespaces, as their first process, or as the second if it is interrupted.
 
     The first process of a namespace is not an ordinary one: signals pass it by. The one that made
     the namespaces stays outside, and ends them also when nobody listens any more.
@@ -128,7 +129,7 @@ def _isolate(world: World, connection: socket.socket) -> None:
         os.killpg(0, signal.SIGKILL)
     confine.die_with_parent()
     confine.enter(world)
-    if (second := os.fork()) != 0:
+    if interrupted and (second := os.fork()) != 0:
         connection.close()
         while os.wait()[0] != second:
             pass

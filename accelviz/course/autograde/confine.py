@@ -30,7 +30,7 @@ _NOSUID, _NODEV, _DETACH = 2, 4, 2
 _MOUNT_SETATTR = 442
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _READ_ONLY, _AT_FDCWD, _AT_RECURSIVE = 1, -100, 0x8000
-_SET_PDEATHSIG, _CAPBSET_DROP, _NO_NEW_PRIVS, _SUBREAPER = 1, 24, 38, 36
+_SET_PDEATHSIG, _CAPBSET_DROP, _NO_NEW_PRIVS, _SUBREAPER, _DUMPABLE = 1, 24, 38, 36, 4
 #: What a program needs of the system.
 _SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store"),
@@ -98,6 +98,12 @@ def adopt_orphans() -> None:
     """Let what its children leave behind become this process's own (on Linux)."""
     if sys.platform == "linux":
         _call("prctl", _SUBREAPER, 1, 0, 0, 0)
+
+
+def hide_memory() -> None:
+    """Let no process of the same user read or write this one's memory (on Linux)."""
+    if sys.platform == "linux":
+        _call("prctl", _DUMPABLE, 0, 0, 0, 0)
 
 
 def limit(name: str, value: int | None) -> bool:

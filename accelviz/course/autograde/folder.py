@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import logging
-import os
 import re
-import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -149,6 +147,7 @@ class Course:
         """
         from nbgrader.coursedir import CourseDirectory
 
+        self._make_gradebook()
         log = logging.Logger("accelviz.course")
         heard = _Heard()
         log.addHandler(heard)
@@ -165,8 +164,28 @@ class Course:
         """Open nbgrader's gradebook."""
         from nbgrader.api import Gradebook
 
+        self._make_gradebook()
         with quiet(), Gradebook(self.database) as gradebook:
             yield gradebook
+
+    def _make_gradebook(self) -> None:
+        """Make an empty gradebook where there is none, as nbgrader does.
+
+        It would start the program `alembic` to learn one number, which takes seconds.
+        """
+        if (self.root / "gradebook.db").exists():
+            return
+        import nbgrader.api
+        import sqlalchemy
+        from alembic.migration import MigrationContext
+        from alembic.script import ScriptDirectory
+
+        steps = ScriptDirectory(str(Path(nbgrader.api.__file__).with_name("alembic")))
+        engine = sqlalchemy.create_engine(self.database)
+        with engine.begin() as connection:
+            nbgrader.api.Base.metadata.create_all(connection)
+            MigrationContext.configure(connection).stamp(steps, "head")
+        engine.dispose()
 
 
 class _Heard(logging.Handler):
@@ -196,15 +215,9 @@ def first_line(error: object) -> str:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Let nbgrader find the program it starts, and not warn of its own use of SQLAlchemy."""
+    """Let nbgrader not warn of its own use of SQLAlchemy."""
     from sqlalchemy.exc import SAWarning
 
-    before = os.environ.get("PATH", "")
-    # nbgrader calls `alembic` by its bare name, also where no environment is activated
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), before])
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SAWarning)
-            yield
-    finally:
-        os.environ["PATH"] = before
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SAWarning)
+        yield

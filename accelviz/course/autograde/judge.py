@@ -19,7 +19,7 @@ from typing import Any
 
 from accelviz.course.autograde import student
 from accelviz.course.autograde.child import Child, start, start_beside
-from accelviz.course.autograde.confine import HOME, World
+from accelviz.course.autograde.confine import HOME, World, hide_memory
 from accelviz.course.autograde.outputs import told, trimmed
 from accelviz.course.autograde.wire import Line, Lost, decode, encode
 from accelviz.course.checks.common import quietly
@@ -227,6 +227,7 @@ class _Run:
         allowed = self._seconds()
 
         def main(line: Line) -> None:
+            hide_memory()  # from a student's kernel, which runs in a child of this process
             line.send(_outcome(cell.source, self.names, asking))
 
         keep = (theirs.connection.fileno(),)

@@ -22,7 +22,7 @@ from accelviz.course.autograde.matching import defined
 from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.problems import Checked
 from accelviz.course.autograde.sandbox import Limits, held, run
-from accelviz.course.autograde.server import Server
+from accelviz.course.autograde.server import Server, one_server
 from accelviz.errors import ArgumentError
 
 #: Who stands beside the papers' schemes.
@@ -87,7 +87,8 @@ def leaderboard(
         )
     limits = limits or Limits()
     held(limits)
-    with Server() as server, ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+    server = one_server()
+    with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
 
         def run(student: str, checked: Checked | str) -> list[dict[str, Any]]:
             found = _run(checked, seed, limits, folder, server)

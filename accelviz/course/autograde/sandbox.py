@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,8 +26,9 @@ from accelviz.course.autograde.files import copy_files
 from accelviz.course.autograde.judge import Cell, Ran, Task, judged
 from accelviz.course.autograde.outputs import show_points, told
 from accelviz.course.autograde.server import Server, TaskTimeout, one_server
+from accelviz.course.checks.warm import copy_runtime
 from accelviz.errors import DeviceUnavailable
-from accelviz.files import assignments_directory, cache_folder, kernel_directory, results_directory
+from accelviz.files import assignments_directory, kernel_directory, results_directory
 
 #: Letters of a code cell that is run; anything that parses it would take long with more.
 MOST_LETTERS = 100_000
@@ -192,12 +192,12 @@ def run(
     isolated = held(limits)["isolated"]
     # a mount point's path, and a socket's, should be short
     scratch = tempfile.TemporaryDirectory(prefix="grade-", ignore_cleanup_errors=True)
-    with scratch as room, one_server(server, limits.gpu) as running:
+    with scratch as room:
         here, cache = Path(room) / "work", Path(room) / "cache"
         here.mkdir()
         (cache / "emulator").mkdir(parents=True)
-        for runtime in (cache_folder() / "emulator").glob("runtime-*"):  # no submission wrote it
-            shutil.copy(runtime, cache / "emulator")
+        if any("checks.kernels" in cell.source for cell in cells if cell.kind != "student"):
+            copy_runtime(cache / "emulator")  # no submission wrote it
         if folder is not None:
             copy_files(folder, here)
         hidden = (*hidden, str(assignments_directory()))
@@ -217,7 +217,9 @@ def run(
             str(library or ""),
         )
         try:
-            done = running.run(judged, task, seconds=limits.seconds + _MARGIN)
+            done = one_server(server, limits.gpu).run(
+                judged, task, seconds=limits.seconds + _MARGIN
+            )
         except TaskTimeout:
             problem = f"not graded: it had used its {limits.seconds:g} s"
             done = [Ran(problem=problem, outputs=[told("NotGraded", problem)]) for _ in cells]

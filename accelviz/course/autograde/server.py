@@ -7,7 +7,9 @@ process that made it.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import importlib
 import os
 import pickle
@@ -19,7 +21,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from accelviz.course.autograde.confine import adopt_orphans, die_with_parent
@@ -108,8 +110,9 @@ class Server:
         return answer
 
     def _start(self) -> None:
-        if self._process is not None:
+        if self._process is not None and self._process.poll() is None:
             return
+        self.close()
         self._home = tempfile.TemporaryDirectory(prefix="accelviz-", ignore_cleanup_errors=True)
         self._line, theirs = socket.socketpair()
         paths = [path for path in sys.path if os.path.isabs(path)]
@@ -242,11 +245,13 @@ def _carry_out(connection: socket.socket, answers: bool) -> None:
         task(connection, *arguments)
 
 
-@contextlib.contextmanager
-def one_server(server: Server | None, gpu: bool = False) -> Iterator[Server]:
-    """Give the server that there is, or one for the block."""
-    if server is not None:
-        yield server
-        return
-    with Server(gpu) as own:
-        yield own
+def one_server(server: Server | None = None, gpu: bool = False) -> Server:
+    """Return the server that is given, or the one that this process keeps until it ends."""
+    return server or _kept(gpu)
+
+
+@functools.cache
+def _kept(gpu: bool) -> Server:
+    server = Server(gpu)
+    atexit.register(server.close)
+    return server

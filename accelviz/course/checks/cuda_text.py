@@ -19,11 +19,24 @@ _TOKEN = re.compile(
     r"|(?P<number>\.?\d(?:[eEpP][+-]|[\w.])*)|(?P<sign>::|##|%:|<:|<%|[^\s\w])"
 )
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\')', re.S)
-_HEADERS = frozenset(('"common.cuh"', '"vectors.cuh"'))
+_GROUPS = "cooperative_groups"
+_HEADERS = frozenset(
+    {
+        *('"common.cuh"', '"vectors.cuh"', f"<{_GROUPS}.h>", f"<{_GROUPS}/reduce.h>"),
+        *(f"<{_GROUPS}/scan.h>", f"<{_GROUPS}/memcpy_async.h>", "<cuda_fp16.h>", "<cuda_bf16.h>"),
+        *("<cuda_runtime.h>", "<math_constants.h>", "<device_launch_parameters.h>"),
+    }
+)
+_SHORT = re.compile(rf"\bnamespace\s+cg\s*=\s*(::\s*)?{_GROUPS}\s*;")
+#: A text that printf takes for no more than numbers to show: no escapes by number, no %n, no %s.
+_SHOWN = re.compile(
+    r'"(?:[^"\\%]|\\[nt"\\]|%(?:%|[-+ #0]*\d{0,3}(?:\.\d{1,3})?(?:hh?|ll?|z)?[diuxXofeEgGc]))*"'
+)
 #: Names of CUDA's that begin with two underscores.
 _CUDA = re.compile(
     r"__(global|device|shared|constant|restrict|forceinline|noinline|launch_bounds|align)__"
-    r"|__(restrict|sync(threads|warp)(_count|_and|_or)?|threadfence(_block|_system)?|activemask)"
+    r"|__(restrict|sync(threads|warp)(_count|_and|_or)?|threadfence(_block|_system)?|activemask"
+    r"|trap|nanosleep)"
     r"|__(shfl(_up|_down|_xor)?|ballot|any|all|match_(any|all)|reduce_(add|min|max|and|or|xor))_sync"
     r"|__(ld(g|ca|cg|cs|lu|cv)|st(wb|cg|cs|wt)|popc(ll)?|ffs(ll)?|clz(ll)?|brev(ll)?|byte_perm)"
     r"|__(u?mul(24|hi|64hi)|umul24|umulhi|umul64hi|saturatef|fdividef|powf|exp(10)?f|log(2|10)?f)"
@@ -80,6 +93,7 @@ def only_cuda(code: str) -> None:
     code = code.replace(" \x01", " ")
     # comments go, their lines stay
     code = _COMMENT.sub(lambda m: m[1] or " " + "\n" * m[0].count("\n"), code)
+    code = _SHORT.sub(lambda m: "\n" * m[0].count("\n"), code)
     if not code.isascii():
         raise _error(0, "it has letters beyond ASCII outside of comments", "ASCII")
     if re.search(r'\b(u8|[uUL])?R"', code):
@@ -90,9 +104,13 @@ def only_cuda(code: str) -> None:
         if directive:
             line = _directive(line.strip(), number)
         tokens = [(*each, number) for each in _tokens(line, number)]
-        for kind, token, _ in tokens:
-            if kind == "name":
-                _name(token, number)
+        words = ["", "", *(token for _, token, _ in tokens), "", "", ""]
+        for i, (kind, token, _) in enumerate(tokens, 2):
+            if token == "printf":
+                _printed(words[i + 1 : i + 4], number)
+            elif kind == "name":
+                member = words[i - 1] == "." and words[i - 2] != "."
+                _name(token, number, member)
         plain += [] if directive else tokens
     _outside(plain)
 
@@ -138,7 +156,8 @@ def _directive(line: str, number: int) -> str:
     return rest if name in ("if", "elif") else ""
 
 
-def _name(name: str, number: int) -> None:
+def _name(name: str, number: int, member: bool = False) -> None:
+    """Check a name; a member, such as a group's sync(), is no function of the host."""
     if "$" in name or re.search(r"emulat", name, re.I) or name.startswith("EMULATOR"):
         raise _error(number, f"it uses {name}", "names of CUDA's and your own")
     if name in _REFUSED:
@@ -146,10 +165,18 @@ def _name(name: str, number: int) -> None:
     if name.startswith("__"):
         if not _CUDA.fullmatch(name):
             raise _error(number, f"it uses {name}, which is not CUDA's or not known here", "CUDA")
-    elif name not in _SHARED and _is_of_the_host(name):
+    elif not member and name not in _SHARED and _is_of_the_host(name):
         raise _error(
             number, f"it uses {name}, a function of the host", "another name, if it is your own"
         )
+
+
+def _printed(following: list[str], number: int) -> None:
+    """Check what follows `printf`: one text in quotes that says how numbers are shown."""
+    bracket, text, then = following
+    if bracket != "(" or not _SHOWN.fullmatch(text) or then not in (",", ")"):
+        what = "it uses printf with something else than one plain text, in the same line, first"
+        raise _error(number, what, 'printf("%d %g\\n", ...), which shows numbers')
 
 
 @functools.cache

@@ -12,9 +12,8 @@ from accelviz.analysis.traffic import launch_traffic
 from accelviz.course.checks.common import case, multiplied, quietly, require, share_of
 from accelviz.course.checks.cuda_text import only_cuda
 from accelviz.datasets import load_graph
-from accelviz.errors import AccelvizError, DeviceUnavailable, KernelError
+from accelviz.errors import AccelvizError, DeviceUnavailable
 from accelviz.executors import find_executor, gpu_state
-from accelviz.executors.base import ReadyPlan
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.graph import Graph
 from accelviz.measure import features, measure, random_weights
@@ -136,7 +135,8 @@ def multiplies(
         for n_cols in columns:
             with case(f"{name}, {n_cols} columns"):
                 plan = runs_plan(code, graph, n_cols)
-                multiplied(plan, _compiled(plan, seed), X[:, :n_cols], oracle)
+                ready = EmulatorExecutor(seed=seed).prepare(plan)
+                multiplied(plan, ready, X[:, :n_cols], oracle)
 
 
 def sectors(code: str, graph: Graph) -> float:
@@ -252,18 +252,6 @@ def gpu_bonus(code: str, points: float) -> float:
             return 0.0
     ratio = yours.median / theirs.median
     return round(share_of(points, (SLOW - ratio) / (SLOW - FAST)), 1)
-
-
-def _compiled(plan: Plan, seed: int) -> ReadyPlan:
-    """Compile a kernel for the emulator; the first line of an error holds the compiler's first."""
-    try:
-        return EmulatorExecutor(seed=seed).prepare(plan)
-    except KernelError as error:
-        first, *rest = str(error).split("\n")
-        at = next((i for i, line in enumerate(rest) if " error: " in line), None)
-        if at is not None:
-            error.args = ("\n".join([f"{first} {rest[at]}", *rest[:at], *rest[at + 1 :]]),)
-        raise
 
 
 def _traced(code: str, graph: Graph) -> tuple[Plan, np.ndarray]:

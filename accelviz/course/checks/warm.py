@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
+from pathlib import Path
+
 import numpy as np
 
 from accelviz.analysis import traffic
 from accelviz.course.checks import hidden, kernels, metrics
 from accelviz.executors import find_executor
+from accelviz.executors.emulator import build
 from accelviz.graph import Graph
 from accelviz.measure import features
 from accelviz.ordering import Permutation
 from accelviz.partition.block_level import BlockSetting, block_workload
 from accelviz.strategies import plan
 
-_PARAMETERS = (
-    "const int4 *metadata, const int *columns, const float *values, const float *X, float *Y, "
-    "int n_runs, int n_cols"
-)
+#: Compiling it takes seconds, and submissions that run side by side need it once.
+_compiling = threading.Lock()
 
 
-def compile_runtime() -> None:
-    """Compile what all emulated kernels share into this machine's cache, if there is a compiler."""
-    if find_executor("emulator").why_not() is None:
-        nothing = 'extern "C" __global__ void spmm_runs(' + _PARAMETERS + ") {}"
-        graph = hidden.graph_of([1], 1, np.random.default_rng(0), "tiny")
-        find_executor("emulator").prepare(kernels.runs_plan(nothing, graph, 1))
+def copy_runtime(folder: Path) -> None:
+    """Copy the program that runs emulated kernels to a folder, if there is a compiler for it."""
+    if build.why_not() is None:
+        with _compiling:
+            shutil.copy(build.runtime(), folder)
 
 
 def run_once() -> None:

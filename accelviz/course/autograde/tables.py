@@ -1,0 +1,131 @@
+"""The table of grades: a row a question, its totals, and its file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from accelviz.files import written_whole
+
+
+class Row(NamedTuple):
+    """A line of a submission's grades; None where there is nothing to say."""
+
+    question: str
+    points: float | None = None
+    max: float | None = None
+    seconds: float | None = None
+    problem: str = ""
+
+
+#: Columns of the table of grades.
+COLUMNS = ("student", "assignment", *Row._fields)
+_WORDS = frozenset(("student", "assignment", "question", "problem"))
+_FORMULA = re.compile(r"^[=+\-@\t\r]")
+#: The problem of a question that nobody has graded yet.
+BY_HAND = "to be graded by hand"
+
+
+@dataclass
+class Graded:
+    """What came of a submission.
+
+    Attributes
+    ----------
+    student, assignment : str
+    rows : list of Row
+    remarks : list of str
+        What an instructor may want to know beside failed tests.
+    set_aside : str
+        Why it was not graded, "" if it was.
+    """
+
+    student: str
+    assignment: str
+    rows: list[Row] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    set_aside: str = ""
+
+
+def table(found: Sequence[Graded]) -> pd.DataFrame:
+    """Return the grades, a row for each question, with the columns `COLUMNS`.
+
+    `points` is missing where they are to be given by hand, and where a submission was set aside.
+    """
+    rows = [
+        (each.student, each.assignment, *row)
+        for each in found
+        for row in [*each.rows, *([Row("", problem=each.set_aside)] * bool(each.set_aside))]
+    ]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    numbers = dict.fromkeys(("points", "max", "seconds"), "float64")
+    return frame.astype(numbers).round({"seconds": 2})
+
+
+def write_table(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table of grades whole, with no text in it that a spreadsheet takes for a formula."""
+    safe = frame.copy()
+    for name in _WORDS.intersection(frame.columns):
+        safe[name] = [_FORMULA.sub(r"'\g<0>", str(text)) for text in frame[name]]
+    with written_whole(path) as temporary:
+        safe.to_csv(temporary, index=False)
+
+
+def totals(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each submission, those set aside included.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        With the columns `COLUMNS`.
+
+    Returns
+    -------
+    DataFrame
+        `student`, `assignment`, `points`, `max`, `by_hand` (points that nobody has given yet, which
+        are not among the points) and `problem`.
+    """
+    rows = []
+    for (student, assignment), own in frame.groupby(["student", "assignment"], sort=False):
+        graded, pending = own["max"].notna(), own["problem"] == BY_HAND
+        told = own.loc[own["question"] == "", "problem"]
+        numbers = (own["points"].sum() if graded.any() else None, own["max"].sum())
+        by_hand = own.loc[pending, "max"].sum()
+        rows.append((student, assignment, *numbers, by_hand, "; ".join(told)))
+    names = ["student", "assignment", "points", "max", "by_hand", "problem"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a table of grades back; an empty one if there is none."""
+    words = dict.fromkeys(("student", "assignment", "question", "problem"), str)
+    missing = {name: [""] for name in COLUMNS if name not in words}
+    try:
+        found = pd.read_csv(path, dtype=words, keep_default_na=False, na_values=missing)
+    except (OSError, ValueError):
+        return table([])
+    if list(found.columns) != list(COLUMNS):
+        return table([])
+    for name in _WORDS:
+        found[name] = [re.sub(r"^'(?=[=+\-@\t\r])", "", text) for text in found[name]]
+    return found
+
+
+def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of grades with the submissions of another one in place of its own.
+
+    Parameters
+    ----------
+    old, new : DataFrame
+        With the columns `COLUMNS`.
+    """
+    keys = ["student", "assignment"]
+    graded = pd.MultiIndex.from_frame(new[keys])
+    kept = old[~pd.MultiIndex.from_frame(old[keys]).isin(graded)]
+    both = pd.concat([kept, new], ignore_index=True) if len(kept) else new
+    return both.sort_values(keys, kind="stable", ignore_index=True)

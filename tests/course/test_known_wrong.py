@@ -1,0 +1,47 @@
+"""Each wrong answer has the points that it is worth, question by question; a right one has all."""
+
+import sys
+
+import pytest
+
+pytest.importorskip("nbformat", reason="submissions are notebooks")
+pytest.importorskip("IPython", reason="running submissions needs IPython")
+if sys.platform == "win32":
+    pytest.skip("submissions are not run on Windows", allow_module_level=True)
+
+from tests.course.known_wrong import WRONG
+from tests.course.light import points_of
+from tests.course.shipped import ASSIGNMENTS, COMPILER, filled_in
+from tests.course.wrong import A4
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.what)
+def test_wrong_answers_have_the_points_they_are_worth(wrong):
+    if wrong.assignment == A4 and not COMPILER:
+        pytest.skip("no C++ compiler to emulate kernels with")
+    assignment = ASSIGNMENTS[wrong.assignment]
+    notebook = filled_in(assignment, wrong.solutions)
+    points = points_of(notebook, assignment.source)
+    most = _most(notebook)
+    assert points.keys() == most.keys()
+    lost = {name.partition("-")[2]: points[name] for name in most if points[name] != most[name]}
+    assert lost == pytest.approx(dict(wrong.lost))
+    assert sum(points.values()) == pytest.approx(wrong.total)
+
+
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_right_answers_have_all_points_with_another_seed_too(name):
+    """Other graphs than the public ones: a scheme that knows their sizes by heart would fail."""
+    if name == A4 and not COMPILER:
+        pytest.skip("no C++ compiler to emulate kernels with")
+    assignment = ASSIGNMENTS[name]
+    notebook = filled_in(assignment, {})
+    assert points_of(notebook, assignment.source, seed=4711) == _most(notebook) != {}
+
+
+def _most(notebook):
+    return {
+        cell.metadata["nbgrader"]["grade_id"]: cell.metadata["nbgrader"]["points"]
+        for cell in notebook.cells
+        if cell.cell_type == "code" and cell.metadata["nbgrader"]["grade"]
+    }
