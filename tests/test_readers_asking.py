@@ -1,4 +1,4 @@
-"""Files as people have them: what is clear loads at once, what is not is asked, with advice that works.
+"""Files as people have them: what is clear loads at once, and what is not, is asked about.
 
 Each case is a file of one small graph, held against a dense matrix whose rows are receivers.
 """
@@ -108,6 +108,7 @@ def test_gephi_s_column_says_the_direction(opened):
         mixed = GEPHI + body + "0,3,Other,9,,,1\n"
         asks(opened, mixed, f"line 5: 'Other', and '{kind}' in line 2.*symmetric=True or False")
         assert opened(mixed, symmetric=False)[3, 0] == 1
+    assert opened("source,target,directed\n0,1,1\n", columns=(0, 1, 2)).tolist() == [[0, 0], [1, 0]]
     for value, expected in (("true", A > 0), ("no", both > 0)):
         found = opened("directed,source,target\n" + rows([value, "s", "r"]))
         np.testing.assert_array_equal(found, expected)
@@ -133,6 +134,7 @@ def test_the_header_that_pandas_writes_over_arrays(opened, tmp_path):
         np.testing.assert_array_equal(opened(frame.to_csv(sep="\t")), expected)
     np.testing.assert_array_equal(opened("0 1\n2 1\n1 3\n"), ONES)
     np.testing.assert_array_equal(opened("source,target\n" + rows("sr"), header=True), ONES)
+    asks(opened, "title\n" + rows("sr"), "line 1: 1 field.*header=True if line 1 is no edge")
     np.testing.assert_array_equal(opened("title\n" + rows("sr"), header=True), ONES)
     np.testing.assert_array_equal(opened("sep=;\nsource;target\n" + rows("sr", ";")), ONES)
 
@@ -212,7 +214,7 @@ def test_names_of_nodes(opened):
         ("source,target,target", ["s", "r", "7"], "('source', 1)"),
         ("src,dst,cost", "srw", "('src', 'dst', 'cost')"),
         ("src,dst,note,cost", ["s", "r", "hm", "w"], "('src', 'dst', 'cost')"),
-        (":START_ID,:END_ID,:TYPE,cost", ["s", "r", "KNOWS", "w"], "(':START_ID', ':END_ID', 'cost')"),
+        (":START_ID,:END_ID,:TYPE,x", ["s", "r", "KNOWS", "w"], "(':START_ID', ':END_ID', 'x')"),
     ],
 )  # fmt: skip
 def test_the_first_advice_works(opened, header, fields, advice):

@@ -39,8 +39,9 @@ def checked_options(
         allowed = get_args(hint) if isinstance(hint, UnionType) else (hint,)
         if set(allowed) <= _FITS.keys() and not any(_FITS[each](value) for each in allowed):
             expected = " or ".join(_NAMES.get(each, f"a {each.__name__}") for each in allowed)
-            given = value if isinstance(value, bool | int | float | str) else type(value).__name__
-            raise ArgumentError(option, f"got {given!r}", expected)
+            simple = value is None or isinstance(value, bool | int | float | str)
+            what = repr(value) if simple else f"a {type(value).__name__}"
+            raise ArgumentError(option, f"got {what}", expected)
 
 
 #: Type of an option to whether a value is one.

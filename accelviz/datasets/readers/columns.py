@@ -77,7 +77,7 @@ def chosen(
     numeric : sequence of bool, optional
         Which columns hold numbers: no other is proposed as the weights.
     skip : sequence of int
-        Columns whose meaning is known, and is none of these.
+        Columns that are known to be none of these.
 
     Raises
     ------
@@ -138,22 +138,16 @@ def _own(names: Sequence[str], place: int) -> str:
 
 def _ends_advice(names: Sequence[str], roles: Sequence[str], numeric: Sequence[bool]) -> str:
     """Return what to do where the names do not say which columns are the two ends."""
-
-    def rank(place: int) -> tuple[int, int]:
-        word = names[place].strip().lower()
-        return (_ENDS.index(word) if word in _ENDS else len(_ENDS)), place
-
-    able = [at for at, each in enumerate(roles) if each not in ("nothing", "weight")]
-    able = sorted((at for at in able if numeric[at]), key=rank)
+    rank = {name: place for place, name in enumerate(("sender", *_ENDS, "", "receiver"))}
+    words = [name.lower() if name.lower() in _ENDS else "" for name in names]
+    words = [each or word for each, word in zip(roles, words, strict=True)]
+    able = [at for at, word in enumerate(words) if word in rank and numeric[at]]
+    able.sort(key=lambda at: rank[words[at]])
     if len(able) < 2:
         return "two columns of whole numbers; pandas.factorize numbers names"
-    receivers = [at for at in able if roles[at] == "receiver"]
-    able.sort(key=lambda at: roles[at] != "sender")
-    if len(receivers) == 1:
-        able.remove(receivers[0])
-        able.insert(1, receivers[0])
+    second = next((at for at in able[1:] if roles[at] == "receiver"), able[1])
     left = [at for at, each in enumerate(roles) if each == "weight" or names[at] in _VALUES]
-    one, two, *weight = [_own(names, at) for at in (*able[:2], *left[:1])]
+    one, two, *weight = [_own(names, at) for at in (able[0], second, *left[:1])]
     either = [f"columns=({', '.join([*pair, *weight])})" for pair in ((one, two), (two, one))]
     return f"{' or '.join(either)}, the sender first; a SciPy matrix if they count different things"
 

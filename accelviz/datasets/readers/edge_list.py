@@ -32,7 +32,7 @@ _PERHAPS = re.compile(rb"undirected|directed\W+(no|false|0)\b|^\W*sym\b", re.IGN
 _STATED = re.compile(rb"nodes:\s*([0-9]{1,18})\b\s*edges:\s*([0-9]{1,18})\b", re.IGNORECASE)
 _STATED_BY_KONECT = re.compile(rb"%\s*[0-9]+\s+([0-9]{1,18})\s+\1\s*")
 #: KONECT's first line: whether edges have a direction, and what the third column holds.
-_KONECT = re.compile(rb"%+\s*(sym|asym|bip)(\s+[a-z]+)*\s*", re.IGNORECASE)
+_KONECT = re.compile(rb"%+\s*(sym|asym|bip)(\s+[a-z]+){0,2}\s*", re.IGNORECASE)
 #: What NetworkX writes behind an edge: its attributes.
 _ATTRIBUTES = re.compile(rb"(?m)[ \t]\{([^\n]*)\}[ \t]*$")
 _WEIGHT = rb"'%b': (?:np\.[a-z0-9]+\()?+(%b)\)?+"
@@ -355,9 +355,10 @@ def _layout(
     count = len(fields)
     positions = asked.header is None and names is None and _POSITIONS.fullmatch(line)
     if positions and ".csv" in asked.path.name.lower():
-        problem = "the first line may be an edge, or what pandas writes over columns without names"
-        expected = "header=False if it is an edge, header=True if not"
-        raise malformed(asked.path, number, f"{shown(line)}: {problem}", expected)
+        problem = f"{shown(line)} may be an edge, or what pandas writes over columns without names"
+        raise malformed(
+            asked.path, number, problem, "header=False if it is an edge, header=True if not"
+        )
     if names is None:  # as `numpy.savetxt(..., header=...)` writes them
         words = comment.strip(b"#%/ \t\n").decode("utf-8", "replace")
         said = re.split(r"[\s,;|]+", words)
@@ -369,18 +370,17 @@ def _layout(
     weights = True if line != given and asked.weights else asked.weights
     if found.konect and weights is None and asked.columns is None:
         weights = count > 2
-    same = None
-    if names is not None:
-        first = [field.strip(b'"').decode("utf-8", "replace") for field in fields]
-        if (column := columns_of.direction(names, first)) is not None:
-            same, found.undirected = (column[0], fields[column[0]].strip(b'"')), column[1]
+    first = [field.strip(b'"').decode("utf-8", "replace") for field in fields]
+    column = columns_of.direction(names, first) if names and asked.symmetric is None else None
     numeric = [re.fullmatch(edge_lines.NUMBER, field) is not None for field in fields]
-    skip = (same[0],) if same else ()
+    skip = column[:1] if column else ()
     take = columns_of.chosen(names, count, asked.columns, weights, numeric, skip)
+    same = None
+    if column and column[0] not in take:
+        same, found.undirected = (column[0], fields[column[0]].strip(b'"')), column[1]
     found.described = names is not None or found.konect
     if len(take) > 2:
         found.weights_in = f"column {take[2] + 1}" if names is None else repr(names[take[2]])
     doubtful = not found.described and asked.weights is None and asked.columns is None
-    same = same if asked.symmetric is None else None
-    more = count > max(*take, *(skip if same else ())) + 1
+    more = count > max(*take, *skip) + 1
     return Layout(asked.path, number, delimiter, take, more, allowed, doubtful, same)
