@@ -97,7 +97,7 @@ GEPHI = "Source,Target,Type,Id,Label,timeset,Weight\n"
 
 def test_gephi_s_column_says_the_direction(opened):
     both = np.maximum(A, A.T)
-    for kind, expected in (("Directed", A), ("Undirected", both)):
+    for kind, expected in (("Directed", A), ("Undirected", both), ("Mutual", both)):
         body = rows(["s", "r", kind, "7", "", "", "w"])
         np.testing.assert_array_equal(opened(GEPHI + body), expected)
         chosen = opened(GEPHI + body, columns=("Source", "Target", "Weight"))
@@ -130,6 +130,9 @@ def test_the_header_that_pandas_writes_over_arrays(opened, tmp_path):
         asks(opened, text, "line 1: .*pandas.*header=False if it is an edge, header=True")
         np.testing.assert_array_equal(opened(text, header=True), expected)
         assert opened(text, header=False)[1, 0] >= 2
+        asks(
+            opened, frame.to_csv(index=False, sep=";", quoting=1), "may be an edge, or what pandas"
+        )
         np.testing.assert_array_equal(opened(frame.to_csv()), expected)
         np.testing.assert_array_equal(opened(frame.to_csv(sep="\t")), expected)
     np.testing.assert_array_equal(opened("0 1\n2 1\n1 3\n"), ONES)
@@ -153,7 +156,8 @@ def test_options_are_of_their_types(opened, option):
 
 def test_sizes_that_a_comment_states(opened):
     snap = "# Nodes: {} Edges: {}\n"
-    asks(opened, snap.format(4, 5) + BODY, "3 edges, and a comment states 5", "g.txt")
+    for head in (snap.format(4, 5), "# Nodes: 4\n# x\n% edges = 5\n"):
+        asks(opened, head + BODY, "3 edges, and a comment states 5", "g.txt")
     np.testing.assert_array_equal(opened(snap.format(4, 3) + BODY, "g.txt"), ONES)
     assert opened(snap.format(6, 3) + BODY, "g.txt").shape == (6, 6)
     assert opened(snap.format(6, 3) + BODY, "g.txt", n_nodes=9).shape == (9, 9)
@@ -327,3 +331,11 @@ def test_operands_of_spmm_that_do_not_fit():
     for name in ("value", "weights"):
         with pytest.raises(ArgumentError, match=f"{name}: .*values=... for weights"):
             accelviz.spmm(MATRIX, V, device="cpu", **{name: np.ones(3)})
+
+
+def test_renumbered_nodes_are_in_the_order_of_numpy_unique(opened):
+    """As docs/files.md says, so that features can be brought into the same order."""
+    ids = np.array([900, 7, 31, 12])
+    content = "".join(f"{ids[s]},{ids[r]},{w}\n" for s, r, w in EDGES)
+    order = np.argsort(ids)
+    np.testing.assert_array_equal(opened(content, relabel=True), A[order][:, order])

@@ -28,7 +28,7 @@ _ENDS = ("head", "subject", "col", "column", "tail", "object", "row")
 #: Names that are proposed as weights where the ends are asked about, too.
 _VALUES = ("data", "value", "values", "rating")
 #: A value that says whether an edge has no direction, as Gephi writes it under `Type`.
-_DIRECTIONS = {"undirected": True, "directed": False}
+_DIRECTIONS = {"undirected": True, "mutual": True, "directed": False}
 #: The same under the name `directed`.
 _ANSWERS = {"false": True, "no": True, "0": True, "true": False, "yes": False, "1": False}
 

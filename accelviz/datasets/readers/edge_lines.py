@@ -35,7 +35,8 @@ _NODE = rb"[0-9]++"
 NUMBER = rb"[-+]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][-+]?+[0-9]++)?+"
 _COMMENTS = re.compile(rb"(?m)^[ \t]*+(?:#|%|//)[^\n]*+")
 _NAME = re.compile(rb"(?!nan\b)[\"':]?[^\W\d]", re.IGNORECASE)
-_POSITIONS = [b"", b"0", b"1"], [b"", b"0", b"1", b"2"]
+#: What pandas writes over columns without names.
+POSITIONS = [b"0", b"1"], [b"0", b"1", b"2"]
 #: Numbers alone, with a comma in one and another delimiter between two.
 _DECIMAL_COMMAS = re.compile(rb"(?=.*[0-9][;|\t][-+]?[0-9])(?=.*[0-9],[0-9])[-+0-9.,eE;|\t ]+\n?")
 #: A number in quotes, alone between delimiters.
@@ -54,7 +55,7 @@ def is_comment(line: bytes) -> bool:
 def names_of(line: bytes) -> list[str] | None:
     """Return the names of columns that a line holds, or None: then it has a number, or no name."""
     fields = split(line, delimiter_of(line))
-    if fields in _POSITIONS:  # those of pandas without names, behind that of its index
+    if fields[:1] == [b""] and fields[1:] in POSITIONS:  # the first is pandas' index
         return ["", "source", "target", "weight"][: len(fields)]
     if len(fields) < 2 or not any(map(_NAME.match, fields)):
         return None

@@ -28,8 +28,8 @@ from accelviz.graph import MAX_SIDE, Graph
 #: A comment that says that edges have no direction, as SNAP does; and one that may mean it.
 _UNDIRECTED = re.compile(rb"[\s#%/]*+undirected(\s+(graph|network|edges)\b|\s*$)", re.IGNORECASE)
 _PERHAPS = re.compile(rb"undirected|directed\W+(no|false|0)\b|^\W*sym\b", re.IGNORECASE)
-#: How many nodes and edges SNAP states, and how many nodes KONECT.
-_STATED = re.compile(rb"nodes:\s*([0-9]{1,18})\b\s*edges:\s*([0-9]{1,18})\b", re.IGNORECASE)
+#: What SNAP states of the nodes and of the edges, and KONECT of the nodes.
+_STATED = re.compile(rb"(?i)\bnodes\s*[:=]\s*([0-9]{1,18})\b|\bedges\s*[:=]\s*([0-9]{1,18})\b")
 _STATED_BY_KONECT = re.compile(rb"%\s*[0-9]+\s+([0-9]{1,18})\s+\1\s*")
 #: KONECT's first line: whether edges have a direction, and what the third column holds.
 _KONECT = re.compile(rb"%+\s*(sym|asym|bip)(\s+[a-z]+){0,2}\s*", re.IGNORECASE)
@@ -38,8 +38,6 @@ _ATTRIBUTES = re.compile(rb"(?m)[ \t]\{([^\n]*)\}[ \t]*$")
 _WEIGHT = rb"'%b': (?:np\.[a-z0-9]+\()?+(%b)\)?+"
 #: What tells Excel the delimiter.
 _SEPARATOR = re.compile(rb'"?sep=."?\s*', re.IGNORECASE)
-#: A first line that may be an edge, or what pandas writes over columns without names.
-_POSITIONS = re.compile(rb"0,1(,2)?\n?")
 
 
 @reader(*packed(".txt", ".csv", ".tsv", ".edges", ".edgelist"))
@@ -305,9 +303,9 @@ def _note(comment: bytes, found: _Found) -> None:
     found.undirected |= _UNDIRECTED.match(comment) is not None
     if _PERHAPS.search(comment) and not _KONECT.fullmatch(comment):
         found.perhaps = comment.strip(b" \t\n")
-    if stated := _STATED.search(comment):
-        found.stated = int(stated[1]), int(stated[2])
-    elif found.konect and (stated := _STATED_BY_KONECT.fullmatch(comment)):
+    for size in _STATED.finditer(comment):
+        found.stated = int(size[1] or found.stated[0]), int(size[2] or found.stated[1])
+    if found.konect and (stated := _STATED_BY_KONECT.fullmatch(comment)):
         found.stated = int(stated[1]), 0
 
 
@@ -353,8 +351,8 @@ def _layout(
     delimiter = edge_lines.delimiter_of(line)
     fields = edge_lines.split(line, delimiter)
     count = len(fields)
-    positions = asked.header is None and names is None and _POSITIONS.fullmatch(line)
-    if positions and ".csv" in asked.path.name.lower():
+    perhaps = fields in edge_lines.POSITIONS and delimiter != b" "
+    if perhaps and names is asked.header is None and ".csv" in asked.path.name.lower():
         problem = f"{shown(line)} may be an edge, or what pandas writes over columns without names"
         raise malformed(
             asked.path, number, problem, "header=False if it is an edge, header=True if not"
