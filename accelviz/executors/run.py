@@ -185,7 +185,7 @@ def _check_shapes(pattern: Pattern, U: Any, V: Any, out: Any) -> None:
             what = f"shape {tuple(array.shape)} for a matrix of {pattern.shape[0]} x "
             what += f"{pattern.shape[1]} with {pattern.nnz} nonzeros"
             right = f"({', '.join(map(str, wanted[name]))}{',' * (len(wanted[name]) == 1)})"
-            more = ", n_cols as of U; (.., heads, n_cols) for several heads" * (name != "out")
+            more = "; with heads, (.., heads, n_cols) of both" * (name != "out")
             raise ArgumentError(name, what, f"shape {right}{more}")
     if isinstance(out, np.ndarray) and not (out.dtype == np.float32 and out.flags.carray):
         what = f"a {'read-only ' * (not out.flags.writeable)}{type(out).__name__} of {out.dtype}"
