@@ -133,7 +133,8 @@ def chosen(
 
 def _own(names: Sequence[str], place: int) -> str:
     """Return how the option `columns` calls a column."""
-    return repr(names[place] if names[place] and names.count(names[place]) == 1 else place)
+    name = names[place]
+    return repr(name if 0 < len(name) <= 40 and names.count(name) == 1 else place)
 
 
 def _ends_advice(names: Sequence[str], roles: Sequence[str], numeric: Sequence[bool]) -> str:
