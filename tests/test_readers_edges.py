@@ -121,7 +121,7 @@ def test_the_first_number_is_found_or_given(file):
 
 
 def test_both_directions(file):
-    path = file("0 1 2.5\n1 0 1\n2 1 -3\n2 2 4\n0 3 0\n")
+    path = file("0 1 2.5\n1 0 2.5\n2 1 -3\n2 2 4\n0 3 0\n")
     both = load_graph(path, symmetric=True).adjacency.toarray()
     expected = np.array([[0, 2.5, 0, 0], [2.5, 0, -3, 0], [0, -3, 4, 0], [0, 0, 0, 0]])
     np.testing.assert_array_equal(both, expected)
@@ -131,7 +131,7 @@ def test_both_directions(file):
     graph = load_graph(file(header + "0\t1\n2\t1\n"))
     assert edges_of(graph) == [(1, 0, 1.0), (0, 1, 1.0), (2, 1, 1.0), (1, 2, 1.0)]
     assert graph.source.endswith("counted from 0, in both directions")
-    assert load_graph(file(header + "0\t1\n"), symmetric=False).nnz == 1
+    assert load_graph(file(header + "0\t1\n2\t1\n"), symmetric=False).nnz == 2
     assert load_graph(file("# Directed graph\n0\t1\n")).nnz == 1
     assert load_graph(file("0 1\n# Undirected graph\n")).nnz == 1
 
@@ -142,13 +142,19 @@ def test_both_directions(file):
 def test_repeated_and_mirrored_edges_as_numpy_has_them(tmp_path_factory, edges):
     path = tmp_path_factory.mktemp("edges") / "g.csv"
     path.write_text("".join(f"{u},{v},{w}\n" for u, v, w in edges))
-    A = np.full((6, 6), np.nan)
+    A, times = np.full((6, 6), np.nan), np.zeros((6, 6))
     for u, v, w in edges:
         A[v, u] = np.nansum([A[v, u], w])
-    graph = load_graph(path, base=0, n_nodes=6, sizes=False)
+        times[v, u] += 1
+    graph = load_graph(path, base=0, n_nodes=6, header=False)
     np.testing.assert_array_equal(graph.adjacency.toarray(), np.nan_to_num(A))
     assert graph.nnz == np.isfinite(A).sum()
-    graph = load_graph(path, base=0, n_nodes=6, sizes=False, symmetric=True)
+    both = (times > 0) & (times.T > 0)
+    if (both & ((A != A.T) | (times != times.T))).any():
+        with pytest.raises(GraphError, match="symmetric: .*differ by direction"):
+            load_graph(path, base=0, n_nodes=6, header=False, symmetric=True)
+        return
+    graph = load_graph(path, base=0, n_nodes=6, header=False, symmetric=True)
     np.testing.assert_array_equal(graph.adjacency.toarray(), np.nan_to_num(np.fmax(A, A.T)))
     assert graph.nnz == np.isfinite(np.fmax(A, A.T)).sum()
 

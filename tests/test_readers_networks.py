@@ -148,7 +148,9 @@ def test_adjacency_lists(tmp_path, file):
     np.testing.assert_array_equal(dense(load_graph(path, symmetric=False)), expected)
     both = file("1 2\n2 1\n# x\n4\n", "g.adjlist")
     assert dense(load_graph(both, base=1)).sum() == 2
-    assert load_graph(both).shape == (5, 5)
+    assert load_graph(both, base=0).shape == (5, 5)
+    with pytest.raises(GraphError, match="base: there is no node 0 among 1 to 4.*base=1 or base=0"):
+        load_graph(both)
     for content, says in (
         ("\n# x\n", "there is no node in it"),
         ("0 a\n", "line 1: the node 'a'.*read_adjlist"),

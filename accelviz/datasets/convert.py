@@ -94,7 +94,9 @@ def from_edge_index(
     """
     edges = np.asarray(edge_index)
     if edges.ndim != 2 or edges.shape[0] != 2:
-        expected = "a 2 x E edge_index; pass a dense adjacency matrix as scipy.sparse.csr_array(A)"
+        tall = edges.ndim == 2 and edges.shape[1] == 2
+        expected = "a 2 x E edge_index"
+        expected += ": its transpose, .T" if tall else f"; {_DENSE}"
         raise GraphError("graph", f"an array of shape {edges.shape}", expected)
     if edges.size and edges.dtype.kind not in "iu":
         raise GraphError("edge_index", f"dtype {edges.dtype}", "integers")
@@ -106,6 +108,15 @@ def from_edge_index(
         raise GraphError("edge_index", f"node {high} of {n_nodes}", f"nodes 0 to {n_nodes - 1}")
     sender, receiver = edges
     return from_edges(sender, receiver, weights, n_nodes, name, source)
+
+
+def unambiguous(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Refuse a 2 x 2 array of integers that nobody calls an edge_index or a matrix."""
+    if array.shape == (2, 2) and array.dtype.kind in "iu":
+        expected = "the edges as scipy.sparse.coo_array((weights, (receivers, senders)), shape); "
+        problem = "a 2 x 2 array may be an edge_index of two edges, or a dense matrix"
+        raise GraphError("graph", problem, expected + _DENSE)
+    return array
 
 
 def from_edges(
@@ -121,8 +132,8 @@ def from_edges(
     """Make a square graph of edges whose nodes are known to be 0 to `n_nodes` - 1.
 
     Edge `e` becomes a nonzero in row `receiver[e]`, column `sender[e]`; a repeated edge adds up.
-    Without `weights`, all are one. `symmetric` adds the other direction of every edge; of
-    two weights of one pair, the larger counts for both.
+    Without `weights`, all are one. `symmetric` adds the other direction of every edge that is not
+    there. Where both are, they have to agree in their weight and in how often they occur.
     """
     if weights is None:
         weights = np.ones(len(sender), dtype=np.float32)
@@ -131,16 +142,33 @@ def from_edges(
         problem = f"shape {weights.shape} for {len(sender)} edges"
         raise GraphError("weights", problem, "one for each edge")
     weights = weights.astype(_wide(weights.dtype), copy=False)
-    csr = sparse.coo_array((weights, (receiver, sender)), shape=(n_nodes, n_nodes)).tocsr()
-    if symmetric and csr.data.min(initial=1) > 0:
-        csr = csr.maximum(csr.T)
-    elif symmetric:
-        # SciPy's maximum takes what is not stored for zero, so it sees ranks, which start at 1.
-        levels, ranks = np.unique(csr.data, return_inverse=True)
-        csr.data = ranks + 1
-        csr = csr.maximum(csr.T)
-        csr.data = levels[csr.data - 1]
+    shape = n_nodes, n_nodes
+    csr = sparse.coo_array((weights, (receiver, sender)), shape=shape).tocsr()
+    if symmetric:
+        if csr.nnz < len(sender):
+            _both_ways(sparse.coo_array((np.ones(len(sender)), (receiver, sender)), shape).tocsr())
+        levels = None
+        if csr.data.min(initial=1) <= 0:
+            # SciPy's maximum takes what is not stored for zero, so it sees ranks, from 1 on.
+            levels, ranks = np.unique(csr.data, return_inverse=True)
+            csr.data = ranks + 1
+        csr = _both_ways(csr)
+        csr.data = csr.data if levels is None else levels[csr.data - 1]
     return from_csr_arrays(csr.indptr, csr.indices, csr.data, csr.shape, name, source)
+
+
+def _both_ways(csr: sparse.csr_array) -> sparse.csr_array:
+    """Return a matrix of positive values in both directions, if those that are in both agree."""
+    other = csr.T.tocsr()
+    most, least = csr.maximum(other), csr.minimum(other)
+    odd = most != least
+    if odd.nnz > most.nnz - least.nnz:
+        one, two = np.argwhere(odd.multiply(least > 0))[0].tolist()
+        problem = f"the edges between nodes {one} and {two} (counted from 0) differ by direction, "
+        problem += "in their weight or in how often they are listed"
+        expected = "symmetric=False; of its matrix A, load_graph(A + A.T) adds both directions up, "
+        raise GraphError("symmetric", problem, expected + "A.maximum(A.T) takes the larger")
+    return most
 
 
 def plausible_nodes(edges: int) -> int:
@@ -174,6 +202,10 @@ def from_networkx(graph: Any, name: str, source: str, weight: str | None = "weig
     except (networkx.NetworkXError, TypeError, ValueError) as error:
         raise GraphError("graph", f"NetworkX says: {error}", "numeric edge weights") from error
     return from_scipy(matrix.T, name, source)
+
+
+#: What to do with a dense matrix.
+_DENSE = "a dense adjacency matrix as scipy.sparse.csr_array(A)"
 
 
 def real_dtype(dtype: npt.DTypeLike) -> None:

@@ -14,7 +14,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from accelviz.datasets.convert import from_edge_index, from_networkx, from_scipy
+from accelviz.datasets.convert import (
+    from_edge_index,
+    from_networkx,
+    from_scipy,
+    unambiguous,
+)
 from accelviz.datasets.download import PUBLIC, download
 from accelviz.datasets.options import checked_options
 from accelviz.datasets.readers import read_file
@@ -103,13 +108,17 @@ def _load(graph: Any, options: dict[str, Any]) -> Graph:
         return from_networkx(graph, str(graph.name) or "graph", "NetworkX graph")
     if isinstance(graph, np.ma.MaskedArray):
         raise GraphError("graph", "a masked array, whose mask would be ignored", "graph.filled(0)")
+    if isinstance(graph, list | tuple) and any(isinstance(each, tuple) for each in graph):
+        problem = "tuples, which may be edges, or all senders and all receivers"
+        expected = "numpy.array(edges).T of edges (sender, receiver); numpy.array of the two others"
+        raise GraphError("graph", problem, expected)
     try:
         array = np.asarray(graph)
     except (TypeError, ValueError, RuntimeError) as error:
         raise GraphError("graph", f"a {type(graph).__name__}: {error}", _ACCEPTED) from error
     if array.dtype == object or array.ndim == 0:
         raise GraphError("graph", f"got a {type(graph).__name__}", _ACCEPTED)
-    return from_edge_index(array, "graph", "edge_index")
+    return from_edge_index(unambiguous(array), "graph", "edge_index")
 
 
 def _load_named(graph: str | os.PathLike[str], options: dict[str, Any]) -> Graph:

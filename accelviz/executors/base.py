@@ -230,7 +230,8 @@ class Operands:
                 raise ArgumentError(name, "some are NaN or infinite", "finite weights only")
         if not there and array.dtype == np.float32 and array.flags.c_contiguous:
             return self._place(array)
-        return xp.ascontiguousarray(xp.asarray(array), dtype=np.float32)
+        with np.errstate(over="ignore"):  # as infinity does, what float32 cannot hold passes
+            return xp.ascontiguousarray(xp.asarray(array), dtype=np.float32)
 
     def walked(self, inputs: Arrays) -> Arrays:
         """Bring what has an entry for each nonzero into the order in which kernels walk."""

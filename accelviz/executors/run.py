@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.executors.base import Executor, is_device_array, on_host, ready
 from accelviz.executors.cpu import CpuExecutor
 from accelviz.executors.cuda import CudaExecutor, device_pattern, device_plan
 from accelviz.executors.emulator import EmulatorExecutor
+from accelviz.graph import Pattern
 from accelviz.plans import Operation, Plan, Strategy
 from accelviz.strategies import SDDMM, SPMM, find_strategy
 
+#: What callers call weights; the argument is `values`.
+_LIKE_VALUES = ("value", "weight", "weights")
 #: The devices, the one to prefer first.
 EXECUTORS: tuple[Executor, ...] = (CudaExecutor(), CpuExecutor(), EmulatorExecutor())
 
@@ -152,16 +157,39 @@ def sddmm(
     array([16., 16., 16.], dtype=float32)
     """
     U, V = _array("U", U), _array("V", V)
-    flat = len(U.shape) == len(V.shape) == 2
-    if flat:
+    flat = len(U.shape) == 2
+    if device_pattern(graph) is None:
+        graph = graph if isinstance(graph, Plan) else load_graph(graph)
+        _check_shapes(graph.pattern, U, V, out)
+    if flat:  # kernels know heads: one
         U, V = U[:, None, :], V[:, None, :]
-        if out is not None and getattr(out, "ndim", 0) != 1:
-            raise ArgumentError("out", f"shape {getattr(out, 'shape', None)}", "shape (nnz,)")
     given = out[:, None] if flat and out is not None else out
     found = _run(SDDMM, graph, {"U": U, "V": V}, strategy, device, {"scores": given}, parameters)
     if out is not None:
         return out
     return found["scores"][:, 0] if flat else found["scores"]
+
+
+def _check_shapes(pattern: Pattern, U: Any, V: Any, out: Any) -> None:
+    """Refuse what does not fit, in the shapes that the caller of `sddmm` knows."""
+    axes = tuple(U.shape[1:]) if len(U.shape) in (2, 3) else ("n_cols",)
+    wanted = {"U": (pattern.shape[0], *axes), "V": (pattern.shape[1], *axes)}
+    given = {"U": U, "V": V}
+    if out is not None:
+        given["out"], wanted["out"] = out, (pattern.nnz, *axes[:-1])
+        if not isinstance(out, np.ndarray) and not is_device_array(out):
+            right = "a float32 array of NumPy, or of the GPU if U is there"
+            raise ArgumentError("out", f"a {type(out).__name__}", right)
+    for name, array in given.items():
+        if tuple(array.shape) != wanted[name]:
+            what = f"shape {tuple(array.shape)} for a matrix of {pattern.shape[0]} x "
+            what += f"{pattern.shape[1]} with {pattern.nnz} nonzeros"
+            right = f"({', '.join(map(str, wanted[name]))}{',' * (len(wanted[name]) == 1)})"
+            more = "; with heads, (.., heads, n_cols) of both" * (name != "out")
+            raise ArgumentError(name, what, f"shape {right}{more}")
+    if isinstance(out, np.ndarray) and not (out.dtype == np.float32 and out.flags.carray):
+        what = f"a {'read-only ' * (not out.flags.writeable)}{type(out).__name__} of {out.dtype}"
+        raise ArgumentError("out", what, "a writable, C-contiguous float32 array")
 
 
 def _run(
@@ -186,7 +214,8 @@ def _run(
     else:
         if strategy is None and parameters:
             named = ", ".join(parameters)
-            raise ArgumentError(named, "given without a strategy", "strategy=... beside it")
+            right = "values=... for weights" if named in _LIKE_VALUES else "strategy=... beside it"
+            raise ArgumentError(named, "given without a strategy", right)
         found = find_strategy(strategy or operation.fastest, operation)
         on_gpu = device_pattern(graph)
         widths = operation.widths_of(operands)
@@ -205,7 +234,14 @@ def _run(
 
 
 def _array(name: str, array: Any) -> Any:
-    return array if hasattr(array, "shape") else on_host(name, array)
+    if is_device_array(array):
+        return array
+    found = on_host(name, array)
+    if found.dtype == object:  # a sparse matrix becomes one, and a table with a column of objects
+        right = f"an array of numbers: {name}.toarray() of a sparse matrix, "
+        right += f"{name}.to_numpy('float32') of a table"
+        raise ArgumentError(name, f"a {type(array).__name__}, of dtype object to NumPy", right)
+    return found
 
 
 def _planned(graph: Any, strategy: Strategy, settings: dict[str, Any]) -> Plan:

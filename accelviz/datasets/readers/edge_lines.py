@@ -35,6 +35,10 @@ _NODE = rb"[0-9]++"
 NUMBER = rb"[-+]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][-+]?+[0-9]++)?+"
 _COMMENTS = re.compile(rb"(?m)^[ \t]*+(?:#|%|//)[^\n]*+")
 _NAME = re.compile(rb"(?!nan\b)[\"':]?[^\W\d]", re.IGNORECASE)
+#: What pandas writes over columns without names.
+POSITIONS = [b"0", b"1"], [b"0", b"1", b"2"]
+#: Numbers alone, with a comma in one and another delimiter between two.
+_DECIMAL_COMMAS = re.compile(rb"(?=.*[0-9][;|\t][-+]?[0-9])(?=.*[0-9],[0-9])[-+0-9.,eE;|\t ]+\n?")
 #: A number in quotes, alone between delimiters.
 _QUOTED = re.compile(rb'(?<![^,;| \t\n])"(' + NUMBER + rb')"(?![^,;| \t\n])')
 #: Up to here, float64 holds every whole number.
@@ -51,11 +55,21 @@ def is_comment(line: bytes) -> bool:
 def names_of(line: bytes) -> list[str] | None:
     """Return the names of columns that a line holds, or None: then it has a number, or no name."""
     fields = split(line, delimiter_of(line))
+    if fields[:1] == [b""] and fields[1:] in POSITIONS:  # the first is pandas' index
+        return ["", "source", "target", "weight"][: len(fields)]
     if len(fields) < 2 or not any(map(_NAME.match, fields)):
         return None
     if any(re.fullmatch(NUMBER, field) for field in fields):
         return None
     return [field.strip(b"\"'").decode("utf-8", "backslashreplace") for field in fields]
+
+
+def decimal_commas(line: bytes) -> tuple[str, str] | None:
+    """Say what is wrong, and what is expected, if a line's numbers seem to have decimal commas."""
+    if not _DECIMAL_COMMAS.fullmatch(line):
+        return None
+    problem = f"{shown(line.strip())} has commas beside another delimiter"
+    return problem, "one delimiter, and decimal points: pandas.read_csv(decimal=',') reads commas"
 
 
 def delimiter_of(line: bytes) -> bytes:
@@ -98,7 +112,7 @@ class Layout:
 
     `line` is the number of that line, `take` the positions of sender, receiver and, if it is read,
     weight. With `more`, further fields may follow, which mean nothing. With `doubtful`, nobody has
-    said that the last column holds weights.
+    said that the last column holds weights. `same` is a position and what all lines have there.
     """
 
     path: Path
@@ -108,13 +122,17 @@ class Layout:
     more: bool
     allowed: NodeRange
     doubtful: bool = False
+    same: tuple[int, bytes] | None = None
 
     @cached_property
     def _roles(self) -> list[str]:
         """What each field is, up to the last one that is read."""
-        roles = [""] * (max(self.take) + 1)
+        places = (*self.take, self.same[0]) if self.same else self.take
+        roles = [""] * (max(places) + 1)
         for place, role in zip(self.take, ("sender", "receiver", "weight"), strict=False):
             roles[place] = role
+        if self.same:
+            roles[self.same[0]] = "direction"
         return roles
 
     @cached_property
@@ -124,10 +142,11 @@ class Layout:
         gap = rb"[ ]++" if self.delimiter == b" " else outer + re.escape(self.delimiter) + outer
         skipped = rb'(?:"(?:[^"\n]|"")*+"' + outer + rb'|[^"\n' + self.delimiter + rb"]%b)"
         skipped %= b"++" if self.delimiter == b" " else b"*+"
+        same = rb'"?+' + re.escape(self.same[1]) + rb'"?+' if self.same else b""
         rest = b"(?:" + gap + rb"[^\n]*+)?+" if self.more else b""
 
         def line(form: bytes) -> bytes:
-            forms = {"": skipped, "weight": form % NUMBER}
+            forms = {"": skipped, "weight": form % NUMBER, "direction": same}
             fields = gap.join(forms.get(role, form % _NODE) for role in self._roles)
             return outer + fields + rest + outer
 
@@ -146,7 +165,7 @@ class Layout:
         one, many = self._patterns
         if not many.fullmatch(text):
             return None
-        if self.more or "" in self._roles:
+        if self.more or {"", "direction"} & {*self._roles}:
             text = b"".join(b"%b\n" % b" ".join(found) for found in one.findall(text))
         weighted = len(self.take) > 2
         dtype = np.float64 if weighted else np.int64
@@ -193,26 +212,36 @@ class Layout:
         head = fields[: len(roles)]
         read = [field for role, field in zip(roles, head, strict=False) if role]
         if any(delimiter in field for field in read for delimiter in DELIMITERS):
-            return f"mixed delimiters in {shown(line)}", expected
+            return decimal_commas(line) or (f"mixed delimiters in {shown(line)}", expected)
         if len(fields) < len(roles) or (len(fields) > len(roles) and not self.more):
             count = f"{len(fields)} field{'s' if len(fields) > 1 else ''}"
-            if number <= self.line + 1 and all(re.fullmatch(NUMBER, f) for f in fields):
-                expected += f"; sizes=True if line {self.line} states sizes and is no edge"
+            if number <= self.line + 1:
+                expected += f"; header=True if line {self.line} is no edge"
             return f"{count} in {shown(line)}", expected
         for role, field in zip(roles, head, strict=True):
             if role and not field:
                 return f"the {role} is empty", expected
-            check = {"": _nothing, "weight": self._weight_problem}.get(role, self._node_problem)
-            found = check(field)
+            checks = {"": _nothing, "weight": self._weight_problem, "direction": self._other}
+            found = checks.get(role, self._node_problem)(field)
             if found is not None:
                 return found
         return None if self._patterns[0].fullmatch(_unquoted(line)) else (shown(line), expected)
+
+    def _other(self, text: bytes) -> tuple[str, str] | None:
+        if self.same and text != self.same[1]:
+            problem = f"{shown(text)}, and {shown(self.same[1])} in line {self.line}"
+            return problem, "one of them in all lines; symmetric=True or False says it for all"
+        return None
 
     def _node_problem(self, text: bytes) -> tuple[str, str] | None:
         if re.fullmatch(rb"-[0-9]+", text):
             return f"the negative node {shown(text)[1:-1]}", "nodes from 0"
         if not text.isdigit():
-            return f"{shown(text)} is not a node", "a whole number in digits"
+            expected = "a whole number in digits; pandas.factorize numbers names, and load_graph "
+            expected += "takes what networkx.read_edgelist returns"
+            if re.fullmatch(NUMBER, text):
+                expected = "a whole number in digits, as numpy.savetxt(..., fmt='%d') writes it"
+            return f"{shown(text)} is not a node", expected
         # Python refuses to read thousands of digits; twenty are too many already.
         node = int(text.lstrip(b"0")[:20] or b"0")
         if node < self.allowed.low:

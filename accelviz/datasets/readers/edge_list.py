@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from accelviz.arrays import Floats
-from accelviz.datasets.convert import from_edges, plausible_nodes
+from accelviz.datasets.convert import check_stated_size, from_edges, plausible_nodes
 from accelviz.datasets.readers import columns as columns_of
 from accelviz.datasets.readers import edge_lines
 from accelviz.datasets.readers.columns import Columns
@@ -25,12 +25,19 @@ from accelviz.datasets.readers.text import blocks, malformed, shown
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import MAX_SIDE, Graph
 
-_UNDIRECTED = re.compile(rb"#\s*undirected graph", re.IGNORECASE)
+#: A comment that says that edges have no direction, as SNAP does; and one that may mean it.
+_UNDIRECTED = re.compile(rb"[\s#%/]*+undirected(\s+(graph|network|edges)\b|\s*$)", re.IGNORECASE)
+_PERHAPS = re.compile(rb"undirected|directed\W+(no|false|0)\b|^\W*sym\b", re.IGNORECASE)
+#: What SNAP states of the nodes and of the edges, and KONECT of the nodes.
+_STATED = re.compile(rb"(?i)\bnodes\s*[:=]\s*([0-9]{1,18})\b|\bedges\s*[:=]\s*([0-9]{1,18})\b")
+_STATED_BY_KONECT = re.compile(rb"%\s*[0-9]+\s+([0-9]{1,18})\s+\1\s*")
 #: KONECT's first line: whether edges have a direction, and what the third column holds.
-_KONECT = re.compile(rb"%\s*(sym|asym|bip)\s+[a-z]+\s*", re.IGNORECASE)
+_KONECT = re.compile(rb"%+\s*(sym|asym|bip)(\s+[a-z]+){0,2}\s*", re.IGNORECASE)
 #: What NetworkX writes behind an edge: its attributes.
 _ATTRIBUTES = re.compile(rb"(?m)[ \t]\{([^\n]*)\}[ \t]*$")
-_WEIGHT = re.compile(rb"'weight': (%b)" % edge_lines.NUMBER)
+_WEIGHT = rb"'%b': (?:np\.[a-z0-9]+\()?+(%b)\)?+"
+#: What tells Excel the delimiter.
+_SEPARATOR = re.compile(rb'"?sep=."?\s*', re.IGNORECASE)
 
 
 @reader(*packed(".txt", ".csv", ".tsv", ".edges", ".edgelist"))
@@ -43,9 +50,9 @@ def read_edge_list(
     n_nodes: int | None = None,
     symmetric: bool | None = None,
     relabel: bool = False,
-    weights: bool | None = None,
+    weights: bool | str | None = None,
     columns: Columns = None,
-    sizes: bool | None = None,
+    header: bool | None = None,
     progress: bool | None = None,
 ) -> Graph:
     """Read a file of edges `sender receiver [weight]`, plain or packed with gzip or bzip2.
@@ -61,22 +68,26 @@ def read_edge_list(
     base : {0, 1, "auto"}
         The number of the first node. "auto" takes 1 if no node 0 occurs; `source` says which.
     n_nodes : int, optional
-        Number of nodes; by default the largest one that occurs decides.
+        Number of nodes; by default what a comment states, as SNAP and KONECT do, or the largest one
+        that occurs.
     symmetric : bool, optional
-        Whether each line stands for both directions; the matrix becomes max(A, A^T), so a file that
-        lists both is not doubled. By default only if a comment says so: `# Undirected graph`, as
-        SNAP writes it, or `% sym` of KONECT.
+        Whether each line stands for both directions. A file may list both of an edge, which then
+        counts once; if they differ in weight or number, it is refused. By default only if a comment
+        says so, `# Undirected graph` of SNAP or `% sym` of KONECT, or Gephi's column `Type`.
     relabel : bool
-        Number the nodes that occur anew, keeping their order: for sparse node numbers.
-    weights : bool, optional
+        Number the nodes that occur anew, for sparse node numbers: node `i` is the `i`-th of
+        `numpy.unique` of all that occur.
+    weights : bool or str, optional
         Whether there are weights. By default there are if a column's name says so or, without
         names, if there are three columns; more columns need a decision: True takes the third,
-        False ignores all but sender and receiver (so do it for timestamps).
+        False ignores all but sender and receiver (so do it for timestamps). A name is that of a
+        column, or of an attribute that NetworkX wrote.
     columns : sequence of str or int, optional
         Where sender, receiver and perhaps weight stand: two or three names, or positions from 0.
-    sizes : bool, optional
-        Whether the first line states sizes, such as nodes and edges, and is no edge. A file whose
-        first line may be either is refused without it.
+    header : bool, optional
+        Whether the first line is no edge: it has names, states sizes such as nodes and edges, or
+        is `0,1`, which pandas writes over columns without names. A file whose first line may be
+        either is refused without it.
 
     Raises
     ------
@@ -87,17 +98,25 @@ def read_edge_list(
         If `base`, `n_nodes` or `columns` has another value than the above.
     """
     _check_numbering(base, n_nodes)
-    asked = _Asked(path, weights, columns, sizes)
+    asked = _Asked(path, weights, columns, header, symmetric)
     found = _collect(asked, _allowed(base, n_nodes, relabel), progress)
     if not found.nodes:
         raise GraphError(str(path), "there is no edge in it", "lines like `0 1`")
     nodes = np.concatenate(found.nodes)
     found.nodes.clear()
     numbers = np.concatenate(found.weights) if found.weights else None
-    if sizes is None and not found.described:
+    if header is None and not found.described:
         _ask_about_sizes(path, nodes, numbers)
+    if symmetric is None and found.perhaps and not found.undirected:
+        problem = f"the comment {shown(found.perhaps)} may say that edges have no direction"
+        raise GraphError("symmetric", problem, "symmetric=True if they have none, or False")
     if found.konect and base == "auto":
         base = 1
+    if len(nodes) < found.stated[1]:
+        problem = f"{len(nodes)} edges, and a comment states {found.stated[1]}"
+        raise GraphError(str(path), problem, "a complete file, or another comment")
+    if n_nodes is None and not relabel:
+        n_nodes = _stated_nodes(found.stated[0], base, nodes)
 
     def locate(least: int, most: int) -> None:  # reading once more, now that `most` is known
         _collect(asked, _allowed(least, n_nodes, relabel, most), progress=False)
@@ -171,13 +190,26 @@ def _check_numbering(base: int | str, n_nodes: int | None) -> None:
         raise ArgumentError("n_nodes", f"got {n_nodes!r}", f"1 to {MAX_SIDE}")
 
 
+def _stated_nodes(stated: int, base: int | str, nodes: npt.NDArray[Any]) -> int | None:
+    """Return how many nodes a comment states, unless nodes have larger numbers."""
+    least, most = int(nodes.min()), int(nodes.max())
+    if base == "auto" and least > 0 and stated > most:
+        problem = f"a comment states {stated} nodes, and {least} to {most} occur"
+        raise GraphError("base", problem, "base=1 or base=0, the number of the first node")
+    first = int(least > 0) if base == "auto" else int(base)
+    if stated < most + 1 - first:
+        return None
+    check_stated_size(stated, len(nodes))
+    return stated
+
+
 def _ask_about_sizes(path: Path, nodes: npt.NDArray[Any], weights: Floats | None) -> None:
     """Refuse a first line that may be an edge, or the numbers of nodes and edges behind it."""
     edges = len(nodes) - 1
     first = [int(node) for node in nodes[0]] + ([] if weights is None else [float(weights[0])])
     if edges and first[-1] in (edges, edges / 2) and min(first[:-1]) >= nodes[1:].max():
         problem = f"the first line may be an edge, or state that {first[-1]:g} edges follow"
-        raise GraphError(str(path), problem, "sizes=True if it states sizes, sizes=False if not")
+        raise GraphError(str(path), problem, "header=True if it states sizes, header=False if not")
 
 
 def _allowed(
@@ -205,22 +237,26 @@ class _Asked:
     """A file, and the options that say what is in it."""
 
     path: Path
-    weights: bool | None
+    weights: bool | str | None
     columns: Columns
-    sizes: bool | None
+    header: bool | None
+    symmetric: bool | None
 
 
 @dataclass
 class _Found:
     """Nodes and weights, in parts, and what the lines before the first edge say.
 
-    `undirected` and `konect`: whether a comment says so. `described`: whether columns have names.
+    `undirected` and `konect`: whether a comment says so; `perhaps`: one that may. `stated`: nodes
+    and edges. `described`: whether columns have names.
     """
 
     nodes: list[npt.NDArray[Any]] = field(default_factory=list)
     weights: list[Floats] = field(default_factory=list)
     undirected: bool = False
+    perhaps: bytes = b""
     konect: bool = False
+    stated: tuple[int, int] = (0, 0)
     described: bool = False
     weights_in: str = ""
 
@@ -234,17 +270,19 @@ def _collect(asked: _Asked, allowed: NodeRange, progress: bool | None) -> _Found
                 if number == 1:
                     _check_kind(asked.path, line, found)
                 if line.strip(b" \t\n") and not is_comment(line):
-                    if asked.sizes and not skipped:
-                        skipped = True
+                    if number == 1 and _SEPARATOR.fullmatch(line):
+                        pass
                     elif names is None and b"{" not in line and edge_lines.names_of(line):
-                        names = edge_lines.names_of(line)
+                        names, skipped = edge_lines.names_of(line), True
+                    elif asked.header and not skipped:
+                        skipped = True
                     else:
                         layout = _layout(asked, number, line, names, comment, allowed, found)
                         first_line = number
                         break
                 elif line.strip(b" \t\n"):
                     comment = line
-                found.undirected |= _UNDIRECTED.match(line) is not None
+                    _note(line, found)
                 start += len(line)
             else:
                 continue
@@ -260,6 +298,17 @@ def _collect(asked: _Asked, allowed: NodeRange, progress: bool | None) -> _Found
     return found
 
 
+def _note(comment: bytes, found: _Found) -> None:
+    """Keep what a comment says of the graph."""
+    found.undirected |= _UNDIRECTED.match(comment) is not None
+    if _PERHAPS.search(comment) and not _KONECT.fullmatch(comment):
+        found.perhaps = comment.strip(b" \t\n")
+    for size in _STATED.finditer(comment):
+        found.stated = int(size[1] or found.stated[0]), int(size[2] or found.stated[1])
+    if found.konect and (stated := _STATED_BY_KONECT.fullmatch(comment)):
+        found.stated = int(stated[1]), 0
+
+
 def _check_kind(path: Path, line: bytes, found: _Found) -> None:
     """Look at the first line of a file for what other formats, and KONECT, write there."""
     if line.lower().startswith(b"%%matrixmarket"):
@@ -272,10 +321,11 @@ def _check_kind(path: Path, line: bytes, found: _Found) -> None:
     found.konect, found.undirected = bool(kind), kind == b"sym"
 
 
-def _without(match: re.Match[bytes], weights: bool | None) -> bytes:
+def _without(match: re.Match[bytes], weights: bool | str | None) -> bytes:
     """Return what the attributes of an edge say as a further field: the weight or nothing."""
     attributes = match[1].strip()
-    weight = _WEIGHT.fullmatch(attributes)
+    key = re.escape(weights.encode()) if isinstance(weights, str) else b"weight"
+    weight = re.fullmatch(_WEIGHT % (key, edge_lines.NUMBER), attributes)
     if not attributes or weights is False:
         return b""
     return b" " + weight[1] if weight else match[0]
@@ -294,10 +344,19 @@ def _layout(
     given = line.rstrip(b"\n")
     line = _ATTRIBUTES.sub(lambda match: _without(match, asked.weights), given)
     if b"{" in line and line == given:
-        expected = "{} or {'weight': 1.5}, or weights=False to ignore the attributes"
+        expected = "{} or {'weight': 1.5}, weights='cost' for {'cost': 1.5}, or weights=False"
         raise malformed(asked.path, number, f"{shown(line)} has other attributes", expected)
+    if (commas := edge_lines.decimal_commas(line)) is not None:
+        raise malformed(asked.path, number, *commas)
     delimiter = edge_lines.delimiter_of(line)
-    count = len(edge_lines.split(line, delimiter))
+    fields = edge_lines.split(line, delimiter)
+    count = len(fields)
+    perhaps = fields in edge_lines.POSITIONS and delimiter != b" "
+    if perhaps and names is asked.header is None and ".csv" in asked.path.name.lower():
+        problem = f"{shown(line)} may be an edge, or what pandas writes over columns without names"
+        raise malformed(
+            asked.path, number, problem, "header=False if it is an edge, header=True if not"
+        )
     if names is None:  # as `numpy.savetxt(..., header=...)` writes them
         words = comment.strip(b"#%/ \t\n").decode("utf-8", "replace")
         said = re.split(r"[\s,;|]+", words)
@@ -306,12 +365,20 @@ def _layout(
     if names is not None and count != len(names):
         problem = f"{count} field{'s' * (count > 1)} in {shown(line)}"
         raise malformed(asked.path, number, problem, f"{len(names)}, as there are names")
-    weights = asked.weights
+    weights = True if line != given and asked.weights else asked.weights
     if found.konect and weights is None and asked.columns is None:
         weights = count > 2
-    take = columns_of.chosen(names, count, asked.columns, weights)
+    first = [field.strip(b'"').decode("utf-8", "replace") for field in fields]
+    column = columns_of.direction(names, first) if names and asked.symmetric is None else None
+    numeric = [re.fullmatch(edge_lines.NUMBER, field) is not None for field in fields]
+    skip = column[:1] if column else ()
+    take = columns_of.chosen(names, count, asked.columns, weights, numeric, skip)
+    same = None
+    if column and column[0] not in take:
+        same, found.undirected = (column[0], fields[column[0]].strip(b'"')), column[1]
     found.described = names is not None or found.konect
     if len(take) > 2:
         found.weights_in = f"column {take[2] + 1}" if names is None else repr(names[take[2]])
     doubtful = not found.described and asked.weights is None and asked.columns is None
-    return Layout(asked.path, number, delimiter, take, count > max(take) + 1, allowed, doubtful)
+    more = count > max(*take, *skip) + 1
+    return Layout(asked.path, number, delimiter, take, more, allowed, doubtful, same)

@@ -13,8 +13,8 @@ from accelviz.datasets.convert import check_stated_size, from_edges, from_networ
 from accelviz.datasets.readers.edge_lines import NUMBER
 from accelviz.datasets.readers.registry import packed, reader
 from accelviz.datasets.readers.text import blocks, explained, malformed, shown, unpacked
-from accelviz.errors import GraphError
-from accelviz.graph import Graph
+from accelviz.errors import ArgumentError, GraphError
+from accelviz.graph import MAX_SIDE, Graph
 
 _NAMESPACE = b'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
 _NODE = re.compile(rb"[0-9]{1,18}")
@@ -83,38 +83,43 @@ def _weighted(found: Any, name: str, source: str, weights: bool | str | None) ->
 
 @reader(*packed(".adjlist"))
 def read_adjacency_list(
-    path: Path, *, name: str, source: str, base: int = 0, symmetric: bool | None = None
+    path: Path, *, name: str, source: str, base: int | None = None, symmetric: bool | None = None
 ) -> Graph:
     """Read an adjacency list as NetworkX writes it: a node, and those that it sends to, in a line.
 
-    Nodes are numbers from `base` on, text behind `#` is a comment. The file does not say whether
-    edges have directions, and NetworkX lists an undirected edge once. So `symmetric` has to, unless
-    both directions are listed.
+    Nodes are numbers from `base` on, which has to be given if no node 0 occurs; text behind `#` is
+    a comment. The file does not say whether edges have directions, and NetworkX lists an undirected
+    edge once. So `symmetric` has to, unless both directions are listed.
     """
+    if base not in (None, 0, 1):
+        raise ArgumentError("base", f"got {base}", "0 or 1")
     senders: list[int] = []
     receivers: list[int] = []
-    last = base - 1
+    least, first, last = base or 0, MAX_SIDE, -1
     for number, line in _lines(path):
         fields = line.partition(b"#")[0].split()
         for field in fields:
-            if not _NODE.fullmatch(field) or int(field) < base:
-                expected = f"a whole number from {base} on; networkx.read_adjlist reads names, and "
+            if not _NODE.fullmatch(field) or int(field) < least:
+                expected = (
+                    f"a whole number from {least} on; networkx.read_adjlist reads names, and "
+                )
                 expected += "load_graph takes what it returns"
                 raise malformed(path, number, f"the node {shown(field)}", expected)
         if fields:
             node, *others = map(int, fields)
             senders += [node] * len(others)
             receivers += others
-            last = max(last, node, *others)
-    if last < base:
+            first, last = min(first, node, *others), max(last, node, *others)
+    if last < 0:
         raise GraphError(str(path), "there is no node in it", "a line for each node")
-    sender, receiver = np.array([senders, receivers], np.int64) - base
-    check_stated_size(last + 1 - base, sender.size)
-    both = from_edges(sender, receiver, None, last + 1 - base, name, source, symmetric=True)
-    if symmetric:
-        return both
-    graph = from_edges(sender, receiver, None, last + 1 - base, name, source)
-    if symmetric is None and graph.nnz != both.nnz:
+    if base is None and first > 0:
+        raise GraphError("base", f"there is no node 0 among {first} to {last}", "base=1 or base=0")
+    sender, receiver = np.array([senders, receivers], np.int64) - least
+    count = last + 1 - least
+    check_stated_size(count, sender.size)
+    graph = from_edges(sender, receiver, None, count, name, source, symmetric=bool(symmetric))
+    there = graph.adjacency.astype(bool)
+    if symmetric is None and (there != there.T).nnz:
         expected = "symmetric=True if its edges have no direction, symmetric=False if they have"
         raise GraphError("symmetric", "an edge is listed in one direction only", expected)
     return graph

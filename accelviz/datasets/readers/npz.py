@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from accelviz.datasets import convert
+from accelviz.datasets.readers.columns import role
 from accelviz.datasets.readers.registry import reader
 from accelviz.datasets.readers.text import check_unpacked, explained
 from accelviz.errors import ArgumentError, GraphError
@@ -20,10 +22,9 @@ from accelviz.graph import Graph
 
 #: Ending of a file of raw row pointers to that of the column indices.
 _PARTNERS = {".graph.ptrdump": ".graph.edgedump", ".new_indptr": ".new_indices"}
-_MEMBERS = {"indptr", "indices", "data", "shape", "edge_index", "num_nodes", "src_li", "dst_li"}
-#: Names that weights have beside an `edge_index`.
-_WEIGHTS = ("edge_weight", "edge_weights", "weight", "weights")
-_MEMBERS.update(_WEIGHTS)
+_EDGES = {"edge_index", "src_li", "dst_li"}
+#: What beside an `edge_index` may be as long as there are edges, by chance, if it is of nodes.
+_OF_NODES = re.compile("x|y|z|pos|batch|.*mask")
 
 
 @reader(".npz")
@@ -35,7 +36,7 @@ def read_npz(path: Path, *, name: str, source: str, weights: bool | str | None =
     - `edge_index` of shape 2 x E and perhaps `num_nodes`: as PyTorch Geometric has it; column `e`
       is an edge from `edge_index[0, e]` to `edge_index[1, e]`, which is its row. Its weight is in
       `edge_weight`, or in `edge_attr` if that has one column. `weights` names another member, or
-      says that there are none (False).
+      says that there are none (False). Without `num_nodes`, the rows of `x` count the nodes.
     - `src_li`, `dst_li` and `num_nodes`: GNNAdvisor's. Its rows are `src_li` and its columns
       `dst_li`, as GNNAdvisor builds its CSR.
 
@@ -61,8 +62,7 @@ def read_npz(path: Path, *, name: str, source: str, weights: bool | str | None =
                 rows, _ = _integers("shape", found["shape"], 2)
                 convert.check_stated_size(rows, found["data"].size)
                 return convert.from_scipy(sparse.load_npz(path), name, source)
-            wanted = {key for key in found if key.startswith("edge_") or key == weights}
-            fields = {key: found[key] for key in (_MEMBERS & set(found)) | wanted}
+            fields = {**found}
     if {"src_li", "dst_li", "num_nodes"} <= fields.keys() and "edge_index" not in fields:
         rows, columns = fields["src_li"], fields["dst_li"]
         if rows.ndim != 1 or rows.shape != columns.shape:
@@ -87,7 +87,7 @@ def read_npy(path: Path, *, name: str, source: str) -> Graph:
     with explained(path, "what numpy.save writes"):
         with path.open("rb") as file:
             _check_array(file, path.stat().st_size)
-        edges = np.load(path, allow_pickle=False)
+        edges = convert.unambiguous(np.load(path, allow_pickle=False))
     return from_arrays({"edge_index": edges}, None, name, source)
 
 
@@ -131,9 +131,11 @@ def from_arrays(
     """Make a graph of `edge_index` and what is beside it; see `read_npz`."""
     nodes, edges = fields.get("num_nodes"), fields["edge_index"]
     n_nodes = None if nodes is None else _integers("num_nodes", nodes, 1)[0]
+    if nodes is None and fields.get("x", np.empty(0)).ndim > 1:  # features, a row for each node
+        n_nodes = len(fields["x"])
     if edges.ndim == 2 and edges.dtype.kind in "iu":
         convert.check_stated_size(n_nodes or int(edges.max(initial=0)) + 1, edges.shape[1])
-    found, chosen = None, _weights_of(fields, math.prod(edges.shape[-1:]), weights)
+    found, chosen = None, _weights_of(fields, math.prod(edges.shape[-1:]), n_nodes, weights)
     if chosen:
         found = fields[chosen]
         found = found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
@@ -142,23 +144,26 @@ def from_arrays(
 
 
 def _weights_of(
-    fields: Mapping[str, npt.NDArray[Any]], count: int, weights: bool | str | None
+    fields: Mapping[str, npt.NDArray[Any]],
+    count: int,
+    n_nodes: int | None,
+    weights: bool | str | None,
 ) -> str:
-    """Return the name of the member that holds the weights, "" if there are none."""
+    """Return the name of the member that holds the weights of `count` edges, "" if none does."""
     if isinstance(weights, str):
         if weights not in fields:
             raise ArgumentError("weights", f"there is no {weights!r}", ", ".join(sorted(fields)))
         return weights
     if weights is False:
         return ""
-    found = [key for key in _WEIGHTS if key in fields]
+    found = [key for key in fields if role(key) == "weight"]
     # Whatever else has an entry for each edge may be a weight, a time or a type.
     others = [
         key
         for key, each in fields.items()
-        if key.startswith("edge_")
-        and key not in ("edge_index", *found)
-        and each.shape[:1] == (count,)
+        if key not in (*_EDGES, *found)
+        and (each.shape[:1] == (count,) and count)
+        and not (_OF_NODES.fullmatch(key) and n_nodes in (None, count))
     ]
     if not found and others == ["edge_attr"] and fields["edge_attr"].size == count:
         found = others

@@ -47,7 +47,7 @@ def read_ogb(
         base=0,
         n_nodes=n_nodes,
         symmetric=symmetric,
-        sizes=False,
+        header=False,
         progress=progress,
     )
 
@@ -71,7 +71,7 @@ def read_tu(path: Path, *, name: str, source: str, progress: bool | None = None)
         base=1,
         n_nodes=n_nodes,
         symmetric=False,
-        sizes=False,
+        header=False,
         progress=progress,
     )
 

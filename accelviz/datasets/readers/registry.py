@@ -18,6 +18,16 @@ Reader = Callable[..., Graph]
 READERS: dict[str, Reader] = {}
 
 
+#: What opens formats that have no reader here.
+_ELSEWHERE = {
+    ".gexf": "networkx.read_gexf(path)",
+    ".g6": "networkx.read_graph6(path)",
+    ".s6": "networkx.read_sparse6(path)",
+    ".json": "networkx.node_link_graph(json.load(open(path)))",
+    ".mat": "scipy.io.loadmat(path)[name of the matrix]",
+}
+
+
 def reader(*endings: str) -> Callable[[Reader], Reader]:
     """Register a function `(path, *, name, source, **options) -> Graph` for these endings.
 
@@ -64,14 +74,19 @@ def read_file(path: Path, **options: Any) -> Graph:
         for ending in READERS
         if lowered == ending or (lowered.endswith(ending) and not ending[0].isalpha())
     ]
+    if not endings and lowered.startswith("out."):  # what KONECT's archives hold
+        endings = [".edges"]
     if not endings:
-        raise GraphError(str(path), "no reader for this ending", known_endings())
+        other = _ELSEWHERE.get(path.suffix.lower())
+        other = f"load_graph({other}), or " if other else ""
+        raise GraphError(str(path), "no reader for this ending", other + known_endings())
     if not path.is_file():
         raise GraphError(str(path), "there is no such file", "a path to a graph file")
     ending = max(endings, key=len)
     function = READERS[ending]
     checked_options(function, options, f"the reader of {ending} files", ("name", "source"))
-    name = path.name[: -len(ending)] or path.name
+    name = path.name[: -len(ending)] if lowered.endswith(ending) else path.name[len("out.") :]
+    name = name or path.name
     try:
         return function(path, name=name, source=f"file {path.name}", **options)
     except GraphError as error:

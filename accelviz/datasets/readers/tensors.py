@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from accelviz.datasets.convert import check_stated_size, from_scipy
+from accelviz.datasets.convert import check_stated_size, from_scipy, unambiguous
 from accelviz.datasets.readers import columns as columns_of
 from accelviz.datasets.readers.columns import Columns
 from accelviz.datasets.readers.edge_list import numbered
@@ -47,6 +47,8 @@ def read_torch(path: Path, *, name: str, source: str, weights: bool | str | None
             if len(fields) > 1 or weights is not None:
                 raise GraphError(str(path), "a sparse tensor among others", "that tensor alone")
             return _matrix(matrices[0], name, source)
+        if not isinstance(found, Mapping):
+            unambiguous(fields["edge_index"])
         return from_arrays(fields, weights, name, source)
 
 
@@ -148,7 +150,7 @@ def read_parquet(
     n_nodes: int | None = None,
     symmetric: bool | None = None,
     relabel: bool = False,
-    weights: bool | None = None,
+    weights: bool | str | None = None,
     columns: Columns = None,
 ) -> Graph:
     """Read a parquet table of edges; its columns' names and the options count as in an edge list.

@@ -1,0 +1,343 @@
+"""Files as people have them: what is clear loads at once, and what is not, is asked about.
+
+Each case is a file of one small graph, held against a dense matrix whose rows are receivers.
+"""
+
+import networkx
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import accelviz
+from accelviz import load_graph
+from accelviz.errors import ArgumentError, GraphError
+
+#: Three edges `sender receiver weight`, and their matrices.
+EDGES = [(0, 1, 0.5), (2, 1, 4.0), (1, 3, 2.0)]
+A = np.zeros((4, 4))
+for sender, receiver, weight in EDGES:
+    A[receiver, sender] = weight
+ONES = (A > 0) * 1.0
+BODY = "0 1\n2 1\n1 3\n"
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Write a file, load it, and return the dense matrix."""
+
+    def load(content, name="g.csv", **options):
+        path = tmp_path / name
+        path.write_text(content)
+        return load_graph(path, **options).adjacency.toarray()
+
+    return load
+
+
+def asks(opened, content, says, name="g.csv", **options):
+    with pytest.raises(GraphError, match=says) as caught:
+        opened(content, name, **options)
+    assert name in str(caught.value)
+
+
+def rows(fields, separator=","):
+    """The edges, a line each; `fields` may have s, r and w."""
+    lines = []
+    for s, r, w in EDGES:
+        known = {"s": s, "r": r, "w": w}
+        lines.append(separator.join(str(known.get(each, each)) for each in fields))
+    return "\n".join(lines) + "\n"
+
+
+def test_both_directions_are_one_edge_if_they_agree(opened):
+    head = "# Undirected graph\n"
+    twice = BODY + "1 0\n1 2\n3 1\n"
+    both = np.maximum(ONES, ONES.T)
+    for content in (BODY, twice, BODY + "1 0\n"):
+        np.testing.assert_array_equal(opened(head + content, "g.txt"), both)
+    weighted = "0 1 -5\n1 0 -5\n"
+    np.testing.assert_array_equal(opened(weighted, symmetric=True), [[0, -5], [-5, 0]])
+    for content in ("0 1 2\n1 0 3\n", "0 1 -5\n1 0 -2\n", "0 1 2\n1 0 1\n1 0 1\n"):
+        says = r"symmetric: .*nodes 0 and 1 .*differ.*symmetric=False.*A \+ A.T.*A.maximum"
+        asks(opened, head + content, says)
+        once = opened(head + content, symmetric=False)
+        assert once[0, 1] != 0 != once[1, 0]
+    contacts = "% sym unweighted\n1 2\n2 1\n1 2\n"
+    asks(opened, contacts, "how often they are listed", "out.contacts")
+    once = sparse.csr_array(opened(contacts, "out.contacts", symmetric=False))
+    assert load_graph(once + once.T).adjacency.toarray().tolist() == [[0, 3], [3, 0]]
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["# This is an undirected graph", "# directed: no", "# directed = False", "# not undirected",
+     "// type: Undirected", "# sym", "% Nodes 4, undirected"],
+)  # fmt: skip
+def test_comments_that_may_say_that_there_is_no_direction(opened, comment):
+    content = f"# a title\n{comment}\n{BODY}"
+    asks(opened, content, "symmetric: the comment.*symmetric=True if", "g.txt")
+    np.testing.assert_array_equal(opened(content, symmetric=False), ONES)
+    np.testing.assert_array_equal(opened(content, symmetric=True), np.maximum(ONES, ONES.T))
+
+
+def test_comments_that_say_it(opened):
+    for comment in ("# undirected", "# Undirected edges", "% UNDIRECTED network: x"):
+        found = opened(f"{comment}\n{BODY}", "g.txt")
+        np.testing.assert_array_equal(found, np.maximum(ONES, ONES.T))
+    from_one = "1 2\n3 2\n2 4\n"
+    for comment in ("% sym unweighted", "%% sym", "% SYM positive"):
+        found = opened(f"{comment}\n{from_one}", "g.txt")
+        np.testing.assert_array_equal(found, np.maximum(ONES, ONES.T))
+    for comment in ("# Directed graph: x", "# directed: yes", "# symbols", "# a gymnasium"):
+        np.testing.assert_array_equal(opened(f"{comment}\n{BODY}", "g.txt"), ONES)
+
+
+GEPHI = "Source,Target,Type,Id,Label,timeset,Weight\n"
+
+
+def test_gephi_s_column_says_the_direction(opened):
+    both = np.maximum(A, A.T)
+    for kind, expected in (("Directed", A), ("Undirected", both), ("Mutual", both)):
+        body = rows(["s", "r", kind, "7", "", "", "w"])
+        np.testing.assert_array_equal(opened(GEPHI + body), expected)
+        chosen = opened(GEPHI + body, columns=("Source", "Target", "Weight"))
+        np.testing.assert_array_equal(chosen, expected)
+        np.testing.assert_array_equal(opened(GEPHI + body, symmetric=False), A)
+        quoted = "Source,Target,Type\n" + rows(["s", "r", f'"{kind}"'])
+        np.testing.assert_array_equal(opened(quoted), expected > 0)
+        mixed = GEPHI + body + "0,3,Other,9,,,1\n"
+        asks(opened, mixed, f"line 5: 'Other', and '{kind}' in line 2.*symmetric=True or False")
+        assert opened(mixed, symmetric=False)[3, 0] == 1
+    assert opened("source,target,directed\n0,1,1\n", columns=(0, 1, 2)).tolist() == [[0, 0], [1, 0]]
+    for value, expected in (("true", A > 0), ("no", both > 0)):
+        found = opened("directed,source,target\n" + rows([value, "s", "r"]))
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_two_kinds_of_nodes_are_never_one(opened):
+    content = ":START_ID(Person),:END_ID(Movie)\n" + rows("sr")
+    for options in ({}, {"columns": (0, 1)}, {"weights": False}):
+        asks(opened, content, r"columns: .*two kinds: \(Movie\) and \(Person\).*SciPy", **options)
+    content = "userId,movieId,rating\n" + rows("srw")
+    advice = r"columns=\('userId', 'movieId', 'rating'\) or .*SciPy matrix if they count different"
+    asks(opened, content, advice)
+
+
+def test_the_header_that_pandas_writes_over_arrays(opened, tmp_path):
+    for frame in (pd.DataFrame(EDGES), pd.DataFrame(EDGES)[[0, 1]]):
+        expected = A if len(frame.columns) > 2 else ONES
+        text = frame.to_csv(index=False)
+        asks(opened, text, "line 1: .*pandas.*header=False if it is an edge, header=True")
+        np.testing.assert_array_equal(opened(text, header=True), expected)
+        assert opened(text, header=False)[1, 0] >= 2
+        asks(
+            opened, frame.to_csv(index=False, sep=";", quoting=1), "may be an edge, or what pandas"
+        )
+        np.testing.assert_array_equal(opened(frame.to_csv()), expected)
+        np.testing.assert_array_equal(opened(frame.to_csv(sep="\t")), expected)
+    np.testing.assert_array_equal(opened("0 1\n2 1\n1 3\n"), ONES)
+    np.testing.assert_array_equal(opened("source,target\n" + rows("sr"), header=True), ONES)
+    asks(opened, "title\n" + rows("sr"), "line 1: 1 field.*header=True if line 1 is no edge")
+    np.testing.assert_array_equal(opened("title\n" + rows("sr"), header=True), ONES)
+    np.testing.assert_array_equal(opened("sep=;\nsource;target\n" + rows("sr", ";")), ONES)
+
+
+@pytest.mark.parametrize("option", ["symmetric", "relabel", "weights", "header", "base", "n_nodes"])
+def test_options_are_of_their_types(opened, option):
+    for wrong in ("no", np.ones(3), 2.5) if option not in ("weights", "base") else (np.ones(3),):
+        with pytest.raises(ArgumentError, match=f"{option}: got .*(True or False|integer)"):
+            opened(BODY, "g.txt", **{option: wrong})
+    with pytest.raises(ArgumentError, match="weights: got 'no', and columns have no names"):
+        opened(rows("srw"), weights="no")
+    with pytest.raises(ArgumentError, match="seed: got 'x'. Expected: an integer"):
+        load_graph("collab", seed="x")
+    assert opened(BODY, "g.txt", symmetric=np.bool_(True), n_nodes=np.int64(5)).sum() == 6
+
+
+def test_sizes_that_a_comment_states(opened):
+    snap = "# Nodes: {} Edges: {}\n"
+    for head in (snap.format(4, 5), "# Nodes: 4\n# x\n% edges = 5\n"):
+        asks(opened, head + BODY, "3 edges, and a comment states 5", "g.txt")
+    np.testing.assert_array_equal(opened(snap.format(4, 3) + BODY, "g.txt"), ONES)
+    assert opened(snap.format(6, 3) + BODY, "g.txt").shape == (6, 6)
+    assert opened(snap.format(6, 3) + BODY, "g.txt", n_nodes=9).shape == (9, 9)
+    assert opened(snap.format(3, 3) + BODY, "g.txt").shape == (4, 4)  # SNAP's numbers are sparse
+    assert opened(snap.format(6, 3) + BODY, "g.txt", relabel=True).shape == (4, 4)
+    from_one = "1 2\n3 2\n2 3\n"
+    asks(opened, snap.format(4, 3) + from_one, "base: .*4 nodes, and 1 to 3.*base=1 or", "g.txt")
+    assert opened(snap.format(4, 3) + from_one, "g.txt", base=0).shape == (4, 4)
+    assert opened(snap.format(3, 3) + from_one, "g.txt").shape == (3, 3)
+    asks(opened, snap.format(2 * 10**9, 1) + BODY, "2000000000 rows for 3", "g.txt")
+    assert opened("% asym unweighted\n% 3 7 7\n" + from_one, "g.txt").shape == (7, 7)
+
+
+def test_archives_with_features_and_weights(tmp_path):
+    path, ends = tmp_path / "g.npz", np.array(EDGES).T[:2].astype(int)
+    np.savez(path, edge_index=ends, x=np.ones((6, 2)), y=np.ones(6), w=np.array(EDGES)[:, 2])
+    found = load_graph(path).adjacency.toarray()
+    np.testing.assert_array_equal(found, np.pad(A, (0, 2)))
+    np.savez(path, edge_index=ends, cost=np.ones(3), x=np.ones((4, 2)))
+    with pytest.raises(GraphError, match="weights='cost', or weights=False"):
+        load_graph(path)
+    np.savez(path, edge_index=ends, x=np.ones((3, 2)))
+    with pytest.raises(GraphError, match="node 3 of 3"):
+        load_graph(path)
+
+
+def test_what_may_be_edges_or_a_matrix(tmp_path):
+    for edges in ([(0, 1), (2, 3)], ((0, 1), (2, 3)), [(0, 2), (1, 3)]):
+        with pytest.raises(GraphError, match=r"tuples.*numpy.array\(edges\).T"):
+            load_graph(edges)
+    square = np.array([[0, 1], [1, 0]])
+    np.save(tmp_path / "g.npy", square)
+    for each in (square, tmp_path / "g.npy", square.tolist()):
+        with pytest.raises(GraphError, match="edge_index of two edges, or a dense.*coo_.*csr_"):
+            load_graph(each)
+    np.savez(tmp_path / "g.npz", edge_index=square)
+    assert load_graph(tmp_path / "g.npz").nnz == 2
+    with pytest.raises(GraphError, match=r"shape \(3, 2\).*its transpose, .T"):
+        load_graph(np.array(EDGES)[:, :2].astype(int))
+
+
+def test_names_of_nodes(opened):
+    for content in ("alice bob\nbob carol\n", "source,target\nalice,bob\n"):
+        asks(opened, content, "pandas.factorize")
+    asks(opened, "source,target\nalice,bob\n", "networkx.read_edgelist")
+    asks(opened, "0.0e+00 1.0e+00\n", r"digits, as numpy.savetxt\(..., fmt='%d'\)", "g.txt")
+
+
+@pytest.mark.parametrize(
+    ("header", "fields", "advice"),
+    [
+        ("head,relation,tail", ["s", "likes", "r"], "('head', 'tail')"),
+        ("head,relation,tail", ["s", "7", "r"], "('head', 'tail')"),
+        ("row,col,data", "rsw", "('col', 'row', 'data')"),
+        ("id,uid,vid", ["9", "s", "r"], "('uid', 'vid')"),
+        ("source,other", "sr", "('source', 'other')"),
+        ("x,other,target", ["s", "likes", "r"], "('x', 'target')"),
+        ("source,target,target", ["s", "r", "7"], "('source', 1)"),
+        ("src,dst,cost", "srw", "('src', 'dst', 'cost')"),
+        ("src,dst," + "x" * 50_000, "srw", "('src', 'dst', 2)"),
+        ("src,dst,note,cost", ["s", "r", "hm", "w"], "('src', 'dst', 'cost')"),
+        (":START_ID,:END_ID,:TYPE,x", ["s", "r", "KNOWS", "w"], "(':START_ID', ':END_ID', 'x')"),
+    ],
+)  # fmt: skip
+def test_the_first_advice_works(opened, header, fields, advice):
+    content = f"{header}\n{rows(fields)}"
+    with pytest.raises(GraphError) as caught:
+        opened(content)
+    assert len(str(caught.value)) < 1000
+    first = str(caught.value).split("columns=")[1]
+    assert first.startswith(advice)
+    columns = eval(advice)
+    np.testing.assert_array_equal(opened(content, columns=columns), A if "w" in fields else ONES)
+
+
+def test_text_is_not_proposed_as_weights(opened):
+    content = "source,target,relation\n" + rows(["s", "r", "likes"])
+    with pytest.raises(GraphError, match="'relation' means. Expected: weights=False to ignore it"):
+        opened(content)
+    np.testing.assert_array_equal(opened(content, weights=False), ONES)
+    content = "source,target,cost,time\n" + rows(["s", "r", "w", "7"])
+    np.testing.assert_array_equal(opened(content, weights="cost"), A)
+    with pytest.raises(ArgumentError, match="there is no 'price'.*'cost'"):
+        opened(content, weights="price")
+
+
+def test_what_needs_no_question(opened):
+    for header, fields in (
+        ("id,source,target", ["9", "s", "r"]),
+        ("index,source,target", ["9", "s", "r"]),
+        (",source,target", ["9", "s", "r"]),
+        ("Unnamed: 0,source,target", ["9", "s", "r"]),
+        (":START_ID,:END_ID,:TYPE", ["s", "r", "KNOWS"]),
+    ):
+        np.testing.assert_array_equal(opened(f"{header}\n{rows(fields)}"), ONES)
+    timed = "source,target,weight,timestamp\n" + rows(["s", "r", "w", "1082040961"])
+    np.testing.assert_array_equal(opened(timed), A)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, float])
+def test_networkx_writes_numpy_s_numbers(tmp_path, kind):
+    graph = networkx.DiGraph()
+    graph.add_weighted_edges_from((s, r, kind(2 * w)) for s, r, w in EDGES)
+    networkx.write_edgelist(graph, tmp_path / "g.edgelist")
+    np.testing.assert_array_equal(load_graph(tmp_path / "g.edgelist").adjacency.toarray(), 2 * A)
+
+
+def test_attributes_of_another_name(opened):
+    content = "".join(f"{s} {r} {{'w': {w}}}\n" for s, r, w in EDGES)
+    asks(opened, content, "other attributes.*weights='cost'", "g.txt")
+    np.testing.assert_array_equal(opened(content, "g.txt", weights="w"), A)
+
+
+def test_decimal_commas(opened):
+    for separator in (";", "\t", "|"):
+        text = rows("srw", separator).replace(".", ",")
+        for header in ("", separator.join(["source", "target", "weight"]) + "\n"):
+            line = 1 + bool(header)
+            asks(opened, header + text, f"line {line}: .*decimal points.*decimal=','")
+        asks(opened, f"0{separator}1{separator}1\n" + text, "line 2: .*decimal points")
+
+
+def test_other_endings(opened):
+    for name, advice in (
+        ("g.gexf", r"networkx.read_gexf\(path\)"),
+        ("g.g6", "read_graph6"),
+        ("g.json", "node_link_graph"),
+        ("g.mat", "loadmat"),
+    ):
+        asks(opened, "x", f"no reader.*{advice}.*mtx", name)
+    konect = "% asym unweighted\n1 2\n3 2\n2 4\n"
+    np.testing.assert_array_equal(opened(konect, "out.moreno_lesmis"), ONES)
+
+
+MATRIX = sparse.csr_array(A[:, :3])
+U, V = np.arange(8, dtype=np.float32).reshape(4, 2), np.ones((3, 2), np.float32)
+
+
+def test_tables_as_operands():
+    expected = accelviz.sddmm(MATRIX, U, V, device="cpu")
+    frames = pd.DataFrame(U), pd.DataFrame(V)
+    np.testing.assert_array_equal(accelviz.sddmm(MATRIX, *frames, device="cpu"), expected)
+    product = accelviz.spmm(MATRIX, frames[1], device="cpu")
+    np.testing.assert_array_equal(product, MATRIX @ V)
+    X = np.full((3, 1), 1e300)
+    assert np.isinf(accelviz.spmm(MATRIX, X, device="cpu")[1, 0])
+
+
+@pytest.mark.parametrize(
+    ("operands", "options", "says"),
+    [
+        ((sparse.csr_array(U), V), {}, r"U: a csr_array.*U.toarray\(\)"),
+        ((U, pd.DataFrame(V).convert_dtypes()), {}, r"V: a DataFrame.*V.to_numpy\('float32'\)"),
+        ((U, V), {"out": pd.Series(np.zeros(3, np.float32))}, "out: a Series.*NumPy"),
+        ((U, V), {"out": np.zeros((3, 1), np.float32)}, r"out: shape \(3, 1\).*shape \(3,\)"),
+        ((U, V), {"out": np.zeros(2, np.float32)}, r"out: shape \(2,\).*3 nonzeros.*shape \(3,\)"),
+        ((U, V), {"out": np.zeros(3)}, "out: a ndarray of float64.*C-contiguous float32"),
+        ((U[0], V), {}, r"U: shape \(2,\).*shape \(4, n_cols\)"),
+        ((U, V[0]), {}, r"V: shape \(2,\).*shape \(3, 2\)"),
+        ((U[:3], V), {}, r"U: shape \(3, 2\) for a matrix of 4 x 3.*shape \(4, 2\)"),
+        ((U, V[:, :1]), {}, r"V: shape \(3, 1\).*shape \(3, 2\)"),
+        ((U[:, None], V), {}, r"V: shape \(3, 2\).*shape \(3, 1, 2\)"),
+    ],
+)
+def test_operands_of_sddmm_that_do_not_fit(operands, options, says):
+    with pytest.raises(ArgumentError, match=says):
+        accelviz.sddmm(MATRIX, *operands, device="cpu", **options)
+
+
+def test_operands_of_spmm_that_do_not_fit():
+    with pytest.raises(ArgumentError, match=r"X: a csr_array.*X.toarray\(\)"):
+        accelviz.spmm(MATRIX, sparse.csr_array(V), device="cpu")
+    for name in ("value", "weights"):
+        with pytest.raises(ArgumentError, match=f"{name}: .*values=... for weights"):
+            accelviz.spmm(MATRIX, V, device="cpu", **{name: np.ones(3)})
+
+
+def test_renumbered_nodes_are_in_the_order_of_numpy_unique(opened):
+    """As docs/files.md says, so that features can be brought into the same order."""
+    ids = np.array([900, 7, 31, 12])
+    content = "".join(f"{ids[s]},{ids[r]},{w}\n" for s, r, w in EDGES)
+    order = np.argsort(ids)
+    np.testing.assert_array_equal(opened(content, relabel=True), A[order][:, order])
