@@ -17,8 +17,8 @@ from accelviz.plans import Strategy
 
 #: Recorded tables in which a graph's times are looked for; of equal cases the first counts.
 TABLES = (
-    *("bundled-h200", "sweeps-h200", "strategies-h200", "ablations-h200", "columns-h200"),
-    "ours-h200",
+    *("bundled-h200", "partitions-h200", "sweeps-h200", "strategies-h200", "ablations-h200"),
+    *("columns-h200", "ours-h200"),
 )
 _NEEDED = ["hardware", "date", "graph", "fingerprint", "strategy", "parameters", "columns", "state"]
 _TIMES = ["median_us", "gather_limit_us"]
