@@ -13,12 +13,7 @@ RIGHT = [case for case in CASES if not case.mistake]
 MISTAKES = [case for case in CASES if case.mistake]
 #: What the emulator misses; each that is mended fails here, to be taken
 #: out and measured again (benchmarks/checkers/run.py).
-MISSES = (
-    *("axpy_half2: misaligned access", "axpy_half2: output not cleared"),
-    *("scan_single_pass: missing fence", "segmented_sum: wrong mask"),
-    "scan_warps: different exchanges",
-    *(case.name for case in MISTAKES if case.mistake.kind == "unwritten local variable"),
-)
+MISSES = ("reduce_ticket: missing barrier",)  # the compiler leaves out the reads that race
 
 
 def designed(cases):

@@ -271,6 +271,25 @@ __global__ void k(int *Y, int which) {
         }
         if (lane) x = 0;
         break;
+    case 5:
+        x = lane < 16 ? __any_sync(0xffffffff, x) : __shfl_up_sync(0xffffffff, x, 1);
+        break;
+    case 6:  // each by itself
+        x += __shfl_up_sync(1u << lane, x, 1);
+        break;
+    case 7: {  // what is left over, of which the first lane has no neighbor
+        const unsigned some = __ballot_sync(0xffffffff, lane < 3);
+        if (lane < 3) {
+            for (int d = 1; d < 4; d *= 2) {
+                const int other = __shfl_down_sync(some, x, d);
+                if (lane + d < 3) x += other;
+            }
+        }
+        const unsigned one = __ballot_sync(0xffffffff, lane == 2);
+        if (lane == 2) x += 0 * __shfl_down_sync(one, x, 1);
+        if (lane) x = 0;
+        break;
+    }
     }
     Y[t] = x;
 }
@@ -281,9 +300,11 @@ __global__ void k(int *Y, int which) {
     ("which", "says"),
     [
         (0, r":[78]: lanes of a warp exchange at different places: .* at kernel.cu:[78]"),
-        (1, r":1[12]: lanes of a warp exchange at different places: .* at kernel.cu:1[12]"),
+        (1, r":1[12]: lanes .* come to different warp-wide functions: .* at kernel.cu:1[12]"),
         (2, r":16: .*reads from a lane of its warp that has left the kernel"),
         (3, r":19: thread 0 .* whose mask is without it"),
+        (5, r":28: lanes of a warp come to different warp-wide functions"),
+        (6, r":31: thread \d+ .* reads from a lane outside the mask"),
     ],
 )
 def test_lanes_exchange_at_one_place(which, says):
@@ -296,3 +317,35 @@ def test_what_a_lane_outside_the_mask_brings_is_an_error_only_where_it_is_used()
     Y = np.zeros(32, np.int32)
     emulate(APART, 1, 32, Y, 4)
     assert Y[0] == sum(range(8))
+    emulate(APART, 1, 32, Y, 7)
+    assert Y[0] == sum(range(3))
+
+
+VOLATILE = """
+__global__ void k(volatile int *data, volatile int *flags, int *Y, int fence) {
+    if (threadIdx.x) return;
+    const int block = blockIdx.x;
+    if (block == 0) {
+        data[0] = 7;
+        if (fence) __threadfence();
+        flags[0] = 1;
+        flags[1] = 1;
+    } else {
+        while (flags[0] == 0) {}
+        while (flags[1] == 0) {}
+        __threadfence();
+        Y[0] = data[0];
+    }
+}
+"""
+
+
+def test_volatile_data_behind_a_volatile_flag_want_a_fence():
+    def run(fence):
+        data, flags, Y = (np.zeros(2, np.int32) for _ in range(3))
+        emulate(VOLATILE, 2, 32, data, flags, Y, fence)
+        return Y[0]
+
+    assert run(1) == 7
+    with pytest.raises(KernelError, match=r":14: a race: thread 0 of block 1 reads data\[0\]"):
+        run(0)

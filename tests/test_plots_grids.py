@@ -97,15 +97,15 @@ def test_it_draws_where_it_is_told_and_shows_recorded_results():
     _, ax = plt.subplots()
     recorded = records.recorded("bundled-h200")
     assert speedup_grid(recorded, "cusparse", "accel_gcn", ax=ax) is ax
-    assert "accel_gcn over cusparse" in ax.get_title(loc="left")
+    assert "lane_groups over cusparse" in ax.get_title(loc="left")
     plt.close(ax.figure)
 
 
 @pytest.mark.parametrize(
     ("name", "title"),
     [
-        ("bundled-h200", "accel_gcn over cusparse"),
-        ("strategies-h200", "accel_gcn over cusparse"),
+        ("bundled-h200", "lane_groups over cusparse"),
+        ("strategies-h200", "lane_groups over cusparse"),
         ("ours-h200", "lane_groups over cusparse"),
         ("orders-h200", "lane_groups over cusparse"),
     ],

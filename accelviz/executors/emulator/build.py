@@ -6,6 +6,7 @@ import functools
 import hashlib
 import importlib.util
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accelviz.errors import DeviceUnavailable, KernelError
-from accelviz.executors.emulator.compiler_errors import compile_error
+from accelviz.executors.emulator.compiler_errors import compile_error, unwritten
 from accelviz.executors.emulator.signature import dynamic_shared
 from accelviz.files import cache_folder, kernel_directory, kernel_names, written_whole
 from accelviz.plans import KernelSpec
@@ -39,12 +40,19 @@ _CHECKED = (
     *("-fsanitize=thread", "-fsanitize-coverage=trace-pc"),
     *("-fsanitize=bounds", "-fstack-protector-strong"),
     "-fsanitize=float-cast-overflow",  # calls `__ubsan_handle_float_cast_overflow` of services.h
+    "-fsanitize=shift-exponent",
 )
 #: Basic blocks that stay in the source's order let lanes of a traced warp meet at the right place.
 _CHECKED_GCC = (
     *("-fno-reorder-blocks", "-fno-guess-branch-probability"),
     *("--param", "tsan-distinguish-volatile=1"),
 )
+#: Local variables that nothing has written begin as something, so that results which depend on them
+#: differ if they begin as something else.
+_LOCALS = ("-ftrivial-auto-var-init=pattern", "-gno-record-gcc-switches", "-Wuninitialized")
+_LOCALS_GCC, _OTHER_LOCALS = ("-Wmaybe-uninitialized",), ("-ftrivial-auto-var-init=zero",)
+#: What g++ puts there on x86, negative in every type; all that it clears with memset, too.
+_PATTERN = re.compile(rb"\xfe{4,}|\xbe\xfe\0\0\0")
 #: What a kernel may include from its own folder.
 _INCLUDED = (".cu", ".cuh", ".h", ".hpp")
 #: Loops that do nothing may be endless here.
@@ -71,6 +79,12 @@ class Compiler:
     def is_clang(self) -> bool:
         """Whether it takes clang's options."""
         return "clang" in self.version.lower() or "zig" in " ".join(self.command)
+
+    @property
+    def gives_locals_a_pattern(self) -> bool:
+        """Whether it knows `-ftrivial-auto-var-init`: g++ 12 and clang 16 do."""
+        found = re.search(r"(\d+)\.\d+", self.version)
+        return found is not None and int(found[1]) >= (16 if self.is_clang else 12)
 
 
 def _candidates() -> list[list[str]]:
@@ -113,7 +127,8 @@ def build(spec: KernelSpec, *, checked: bool, folder: Path | None = None) -> Pat
     """Compile a kernel into a library for the emulator's runtime, or take it from the cache.
 
     Only with `checked` are loads and stores checked and traced. The source may include files of
-    `folder`, and of the kernels of this project. Returns the library's path.
+    `folder`, and of the kernels of this project. Returns the library's path; one that may read
+    local variables before it writes them has a `twin` beside it.
 
     Raises
     ------
@@ -136,18 +151,50 @@ def build(spec: KernelSpec, *, checked: bool, folder: Path | None = None) -> Pat
     options += _CLANG if compiler.is_clang else ()
     if checked:
         options += [*_CHECKED, *(_CHECKED_CLANG if compiler.is_clang else _CHECKED_GCC)]
+    patterned = checked and compiler.gives_locals_a_pattern
+    if patterned:
+        options += [*_LOCALS, *(() if compiler.is_clang else _LOCALS_GCC)]
     name = re.sub(r"\W+", "_", spec.entry)
     path = _folder() / f"{name}-{_digest(compiler, options, source, folder)}.so"
     if not path.exists():
         with tempfile.TemporaryDirectory() as scratch:
             kernel, made = Path(scratch) / "kernel.cpp", Path(scratch) / "kernel.o"
             kernel.write_text(source, "utf-8")
-            _run(compiler, [*options, "-c", kernel, "-o", made], spec.file, spec.source())
-            with written_whole(path) as temporary:
-                undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
-                link: list[str | Path] = ["-shared", *undefined, "-o", temporary, made]
-                _run(compiler, link, spec.file, spec.source())
+            about = spec.file, spec.source()
+            said = _run(compiler, [*options, "-c", kernel, "-o", made], *about)
+            legible = not compiler.is_clang and platform.machine() == "x86_64"
+            if patterned and (not legible or _PATTERN.search(made.read_bytes())):
+                other = Path(scratch) / "other.o"
+                _run(compiler, [*options, *_OTHER_LOCALS, "-c", kernel, "-o", other], *about)
+                if legible and not _PATTERN.search(other.read_bytes()):  # positive, rather than 0
+                    code = _PATTERN.sub(_positive, made.read_bytes())
+                    other.write_bytes(code)
+                if other.read_bytes() != made.read_bytes():
+                    unwritten_locals(path).write_text("\n".join(unwritten(spec.file, said)))
+                    _link(compiler, other, twin(path), *about)
+            _link(compiler, made, path, *about)
     return path
+
+
+def _positive(pattern: re.Match[bytes]) -> bytes:
+    return pattern[0].replace(b"\xfe", b"\x7e")
+
+
+def twin(path: Path) -> Path:
+    """Where the same kernel is whose local variables begin as something else, if there is one."""
+    return path.with_suffix(".twin.so")
+
+
+def unwritten_locals(path: Path) -> Path:
+    """Where it says, if there is a twin, which local variables the compiler thinks are meant."""
+    return path.with_suffix(".locals")
+
+
+def _link(compiler: Compiler, made: Path, path: Path, file: str, source: str) -> None:
+    with written_whole(path) as temporary:
+        undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
+        link: list[str | Path] = ["-shared", *undefined, "-o", temporary, made]
+        _run(compiler, link, file, source)
 
 
 def runtime() -> Path:
@@ -190,8 +237,11 @@ def _folder() -> Path:
     return folder
 
 
-def _run(compiler: Compiler, options: Sequence[str | Path], file: str, source: str = "") -> None:
-    """Call the compiler; `file` and `source` are the kernel's, for what it says about them."""
+def _run(compiler: Compiler, options: Sequence[str | Path], file: str, source: str = "") -> str:
+    """Call the compiler; `file` and `source` are the kernel's, for what it says about them.
+
+    Returns its warnings.
+    """
     answer = subprocess.run(
         [*compiler.command, *options],
         capture_output=True,
@@ -204,3 +254,4 @@ def _run(compiler: Compiler, options: Sequence[str | Path], file: str, source: s
         log = answer.stderr.strip()
         unread = KernelError(file, f"it does not compile for the emulator:\n{log[-4000:]}")
         raise compile_error(file, source, log) or unread
+    return answer.stderr

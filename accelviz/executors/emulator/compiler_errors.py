@@ -94,6 +94,13 @@ def compile_error(file: str, source: str, log: str) -> KernelError | None:
     return KernelError(place, f"it does not compile for the emulator: {text}{where}", hint)
 
 
+def unwritten(file: str, log: str) -> list[str]:
+    """Return the local variables that a compiler thinks are read before they are written."""
+    says = r":(\d+):\d+: warning: (?:variable )?'(\w+)' (?:may be|is) (?:used )?uninitialized"
+    found = re.findall(f"^{re.escape(file)}{says}", log, re.MULTILINE)
+    return list(dict.fromkeys(f"{name} (line {line})" for line, name in found))
+
+
 def _lines(file: str, log: str) -> Iterator[int]:
     pattern = re.compile(_LINE.format(file=re.escape(file)), re.MULTILINE)
     return (int(found[1]) for found in pattern.finditer(log))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors.base import Arrays, HostExecutor, HostPlan, kernels_of, no_kernel
 from accelviz.executors.emulator import build
+from accelviz.executors.emulator.build import unwritten_locals
 from accelviz.executors.emulator.library import Known, Library, Memory, load
 from accelviz.executors.emulator.problems import kernel_error
 from accelviz.executors.emulator.symbols import line_of
@@ -139,13 +140,41 @@ def run_checked(
 ) -> tuple[list[Known], Any]:
     """Run a kernel and raise what the runtime finds; return the arrays it counts, and its answer.
 
-    What the kernel prints is printed.
+    What the kernel prints is printed. One that may read local variables before it writes them runs
+    a second time, with others in their place, and must come to the same results; not again with
+    arguments with which it already has.
     """
+    twin = None if options.get("traced") else library.twin
+    run = memory.digest((launch, *names, *options.items())) if twin else b""
+    if run in library.independent:
+        twin = None
+    before = memory.contents() if twin else []
     answer, known, printed = library.run(launch, names, memory, **options)
     if printed:
         print(printed, end="")
+    _raise(library, answer, known, options)
+    if twin:
+        after = memory.contents()
+        memory.restore(before)
+        other, *_ = twin.run(launch, names, memory, **options | {"checked": False})
+        _raise(twin, other, known, options)
+        for number, (one, two) in enumerate(zip(after, memory.contents(), strict=True)):
+            if np.array_equal(one, two):
+                continue
+            memory.restore(before)
+            options["writer_of"] = number, int(np.argmax(one != two))
+            answer, *_ = library.run(launch, names, memory, **options)
+            answer["text"] = unwritten_locals(library.path).read_bytes()
+            _raise(library, answer, known, options)
+        memory.restore(after)
+        library.independent.add(run)
+    return known, answer
+
+
+def _raise(
+    library: Library, answer: Any, known: Sequence[Known], options: Mapping[str, Any]
+) -> None:
     where, seconds = partial(line_of, library.path), options.get("timeout", 0.0)
     found = kernel_error(answer, known, library.parameters, where, library.kernel, seconds)
     if found is not None:
         raise found
-    return known, answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.executors.emulator import signature
+from accelviz.executors.emulator.build import twin
 from accelviz.executors.emulator.process import Common, worker
 from accelviz.executors.emulator.symbols import Space, function_size, plain, variables
 from accelviz.plans.launch import GRID_LIMITS, STATIC_SHARED_BYTES
@@ -38,9 +40,10 @@ def _structure(members: str, *more: tuple[str, Any, int]) -> np.dtype[np.void]:
 _ARRAY = _structure("address:u8 bytes:u8 place:u8 space:i4 writable:i4 initialised:i4")
 _LAUNCH = _structure(
     "grid:3u4 block:3u4 dynamic_shared_bytes:u4 n_arrays:u4 n_arguments:u4 traced:i4 checked:i4 "
-    "first_block:u4 n_blocks:u4 seed:u8 arrays:u8 arguments:u8 kernel:2u8 seconds:f8"
+    "first_block:u4 n_blocks:u4 seed:u8 arrays:u8 arguments:u8 kernel:2u8 seconds:f8 "
+    "writer_of:2i8"
 )
-_NOTE = _structure("code:u8 other_code:u8 block:3u4 thread:3u4 other_thread:3u4 warp:i4")
+_NOTE = _structure("code:u8 other_code:u8 block:3u4 thread:3u4 other_thread:3u4 warp:i4 unlike:i4")
 _ANSWER = _structure(
     "problem:S32 text:S1024 code:u8 other_code:u8 block:3u4 thread:3u4 other_block:3u4 "
     "other_thread:3u4 array:i4 bytes:i4 kind:i4 finished:i4 offset:i8 waiting:u4 left:u4 "
@@ -165,6 +168,30 @@ class Memory:
         for name in {self.same.get(name, name) for name in names} & self.known.keys():
             self.known[name] = replace(self.known[name], initialised=True)
 
+    def digest(self, more: Sequence[Any]) -> bytes:
+        """Name all that kernels find here, and `more` that decides what they do."""
+        found = hashlib.blake2b(repr((more, self.numbers)).encode())
+        for known in self.known.values():
+            found.update(repr(known.name).encode())
+            found.update(memoryview(self.common.data)[known.place : known.place + known.size])
+        return found.digest()
+
+    def contents(self) -> list[npt.NDArray[np.uint8]]:
+        """Return what each writable array holds, as bytes, and nothing for the others."""
+        return [self._bytes(known).copy() for known in self.known.values()]
+
+    def restore(self, contents: Sequence[npt.NDArray[np.uint8]]) -> None:
+        """Let writable arrays hold again what `contents` has returned."""
+        for known, content in zip(self.known.values(), contents, strict=True):
+            self._bytes(known)[:] = content
+
+    def _bytes(self, known: Known) -> npt.NDArray[np.uint8]:
+        size = known.size if known.writable else 0
+        found: npt.NDArray[np.uint8] = np.frombuffer(
+            self.common.data, np.uint8, size, known.place if size else 0
+        )
+        return found
+
 
 def _address(slot: int) -> int:
     # Not at a round distance, so that no round index of 64 bits leads from one into another either.
@@ -189,6 +216,10 @@ class Library:
 
     def __init__(self, path: Path, program: Path, kernel: str, names: tuple[str, ...]) -> None:
         self.path, self.kernel, self._program = path, kernel, program
+        other = twin(path)
+        self.twin = load(other, program, kernel, names) if other.exists() else None
+        #: Launches whose results do not depend on unwritten local variables.
+        self.independent: set[bytes] = set()
         answer, _ = self._send(Memory(Common(_HEAD)), np.zeros((), _LAUNCH), 60.0)
         if answer["problem"]:
             raise KernelError(kernel, *_not_loaded(answer))
@@ -223,12 +254,14 @@ class Library:
         traced: bool = False,
         checked: bool = True,
         timeout: float = 60.0,
+        writer_of: tuple[int, int] = (-1, 0),
     ) -> tuple[Any, list[Known], str]:
         """Run blocks of a launch, counted with x fastest; all of them if `n_blocks` is not given.
 
         `launch` has `grid`, `block` and `dynamic_shared_bytes`; `names` are those of the arguments
         in `memory`, in the order of the parameters. `EmulatorExecutor` says what `seed`, `checked`
-        and `timeout` are. With `traced`, every access is recorded for `trace`.
+        and `timeout` are. With `traced`, every access is recorded for `trace`. With `writer_of`, an
+        array's number and a byte of it, the answer tells who wrote it, as a problem.
 
         Returns
         -------
@@ -268,7 +301,7 @@ class Library:
         total = launch.grid[0] * launch.grid[1] * launch.grid[2]
         n_blocks = total - first_block if n_blocks is None else n_blocks
         size = dynamic, len(known), len(values), traced, checked, first_block, n_blocks
-        places = seed, where, cells, self._code, timeout
+        places = seed, where, cells, self._code, timeout, writer_of
         request = np.array((launch.grid, launch.block, *size, *places), dtype=_LAUNCH)
         answer, printed = self._send(memory, request, timeout)
         return answer, known, printed

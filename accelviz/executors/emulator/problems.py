@@ -78,6 +78,12 @@ def kernel_error(
             )
             + (", or clear it" if space is Space.ARGUMENT else ""),
         ),
+        "unwritten local": (
+            f"{access}, and the value depends on a local variable that nothing has written before"
+            + (f": {', '.join(words.splitlines())}" if words else ""),
+            "give every local variable, and each element of a local array, a value before it is "
+            "read, such as `= 0` or `= {}`",
+        ),
         "race": (
             f"a race: {access}, and {other} touches it at {there} with no barrier in between",
             _race_advice(answer),
@@ -108,6 +114,11 @@ def kernel_error(
         "not to be reached": (  # clang's own check of pointers into arrays
             f"out of bounds: {who} goes outside of an array, or to where nothing should get",
             "keep the index within the array's length",
+        ),
+        "shifted": (
+            f"{who} shifts a number by as many bits as it has, or more, or less than 0: C++ says "
+            "nothing of the result",
+            "treat that case apart, such as `n < 32 ? x << n : 0`",
         ),
         "asserted": (f"{who} finds that assert({words}) does not hold", ""),
         "converted": (
@@ -150,12 +161,14 @@ def _differing(
     """Say of the threads that were together at two places whether these are on two lines."""
     for note in answer["notes"][: answer["n_notes"]]:
         here, there = line_of(int(note["code"])), line_of(int(note["other_code"]))
-        if here == there:
+        if here == there and not note["unlike"]:
             continue
         who, other = (_thread(note[name], note["block"]) for name in ("thread", "other_thread"))
         at = f"{kernel}, {here or 'unknown line'}"
         if note["warp"]:
             what = "lanes of a warp exchange at different places"
+            if note["unlike"]:
+                what = "lanes of a warp come to different warp-wide functions"
             fix = "let all lanes of the mask come to the same exchange"
         else:
             what = "threads of a block wait at different barriers"

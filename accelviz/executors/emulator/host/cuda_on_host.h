@@ -44,6 +44,13 @@
 #define EMULATOR_BARRIER __attribute__((noinline)) EMULATOR_UNCOVERED
 #endif
 
+// A variable that may stay without a value.
+#if __has_attribute(uninitialized)
+#define EMULATOR_UNWRITTEN __attribute__((uninitialized))
+#else
+#define EMULATOR_UNWRITTEN
+#endif
+
 // Functions that stand for one instruction: they report their access themselves, with the address
 // of the code that called them.
 #define EMULATOR_INSTRUCTION \

@@ -64,9 +64,18 @@ void describe(void (*)(P...), char *text, std::size_t room) {
     (add(describe<P>(text + used, room - used)), ...);
 }
 
+// An argument on the thread's own stack, where vectors and half may be copied from.
+template <typename T>
+struct Given {
+    alignas(T) unsigned char bytes[sizeof(T)];
+
+    EMULATOR_PURE explicit Given(const void *from) { std::memcpy(bytes, from, sizeof(T)); }
+    EMULATOR_PURE T &value() { return *reinterpret_cast<T *>(bytes); }
+};
+
 template <typename... P, std::size_t... I>
 EMULATOR_INSTRUCTION inline void call(void (*kernel)(P...), void **arguments, std::index_sequence<I...>) {
-    kernel(*static_cast<std::remove_reference_t<P> *>(arguments[I])...);
+    kernel(Given<std::remove_cv_t<std::remove_reference_t<P>>>(arguments[I]).value()...);
 }
 
 template <typename... P>

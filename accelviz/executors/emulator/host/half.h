@@ -91,6 +91,33 @@ EMULATOR_PURE bool larger(double x, double y) {
     return x > y || (x == y && __builtin_signbit(y));  // of the zeros, +0
 }
 
+// Accesses of functions that are not instrumented, to what they are given references to.
+template <typename... T>
+EMULATOR_PURE void loaded(void *code, const T &...each) {
+    (access(&each, sizeof(T), LOAD, DEVICE, code), ...);
+}
+template <typename T>
+EMULATOR_PURE void update(T &each, void *code) {
+    access(&each, sizeof(T), LOAD, DEVICE, code);
+    access(&each, sizeof(T), STORE, DEVICE, code);
+}
+
+// The operators ++ and --, in front and behind: SET gives `a` what is in `now`.
+#define EMULATOR_STEP(T, SIGN, SET, COPY)                          \
+    EMULATOR_INSTRUCTION friend T &operator SIGN##SIGN(T &a) {     \
+        emulator::update(a, EMULATOR_HERE);                        \
+        const T now = COPY SIGN T(1);                              \
+        SET;                                                       \
+        return a;                                                  \
+    }                                                              \
+    EMULATOR_INSTRUCTION friend T operator SIGN##SIGN(T &a, int) { \
+        emulator::update(a, EMULATOR_HERE);                        \
+        const T before = COPY, now = COPY SIGN T(1);               \
+        SET;                                                       \
+        return before;                                             \
+    }
+#define EMULATOR_STEPS(T, SET, COPY) EMULATOR_STEP(T, +, SET, COPY) EMULATOR_STEP(T, -, SET, COPY)
+
 // IEEE's layout: a sign, exponent bits, fraction bits. half is <5, 10>, bfloat16 <8, 7>.
 template <int EXPONENT, int FRACTION>
 struct Narrow {
@@ -100,6 +127,8 @@ struct Narrow {
     unsigned short storage = 0;
 
     constexpr Narrow() {}  // see vectors.h
+    // The compiler does not report a structure in memory that a function gets or returns by value.
+    EMULATOR_VECTOR_COPIES(Narrow, unsigned short, 1)
     template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
     EMULATOR_PURE Narrow(T from) : Narrow(rounded(double(from), Toward::NEAREST)) {}
 
@@ -136,9 +165,13 @@ struct Narrow {
                                                                              bias - FRACTION);
         return storage & 0x8000u ? -found : found;
     }
-    EMULATOR_PURE operator float() const { return number(); }
+    EMULATOR_INSTRUCTION operator float() const {
+        emulator::loaded(EMULATOR_HERE, *this);
+        return number();
+    }
     template <typename T, typename = std::enable_if_t<std::is_integral_v<T>>>
-    EMULATOR_PURE operator T() const {
+    EMULATOR_INSTRUCTION operator T() const {
+        emulator::loaded(EMULATOR_HERE, *this);
         if constexpr (std::is_same_v<T, bool>) {
             return number() != 0;
         } else {
@@ -146,31 +179,30 @@ struct Narrow {
         }
     }
 
-#define EMULATOR_UNARY(NAME, PAIRED, EXPRESSION)        \
-    EMULATOR_PURE friend Narrow NAME(const Narrow &a) { \
-        const double x = a.number();                    \
-        return EXPRESSION;                              \
+// All take numbers by value, so that the kernel loads them.
+#define EMULATOR_UNARY(NAME, PAIRED, EXPRESSION) \
+    EMULATOR_PURE friend Narrow NAME(Narrow a) { \
+        const double x = a.number();             \
+        return EXPRESSION;                       \
     }
-#define EMULATOR_BINARY(NAME, PAIRED, EXPRESSION)                        \
-    EMULATOR_PURE friend Narrow NAME(const Narrow &a, const Narrow &b) { \
-        const double x = a.number(), y = b.number();                     \
-        return EXPRESSION;                                               \
+#define EMULATOR_BINARY(NAME, PAIRED, EXPRESSION)          \
+    EMULATOR_PURE friend Narrow NAME(Narrow a, Narrow b) { \
+        const double x = a.number(), y = b.number();       \
+        return EXPRESSION;                                 \
     }
-#define EMULATOR_TERNARY(NAME, PAIRED, EXPRESSION)                                        \
-    EMULATOR_PURE friend Narrow NAME(const Narrow &a, const Narrow &b, const Narrow &c) { \
-        const double x = a.number(), y = b.number(), z = c.number();                      \
-        return EXPRESSION;                                                                \
+#define EMULATOR_TERNARY(NAME, PAIRED, EXPRESSION)                   \
+    EMULATOR_PURE friend Narrow NAME(Narrow a, Narrow b, Narrow c) { \
+        const double x = a.number(), y = b.number(), z = c.number(); \
+        return EXPRESSION;                                           \
     }
 #define EMULATOR_NAMED_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION) \
-    EMULATOR_PURE friend bool NAME(const Narrow &a, const Narrow &b) {      \
+    EMULATOR_PURE friend bool NAME(Narrow a, Narrow b) {                    \
         const float x = a.number(), y = b.number();                         \
         return EXPRESSION;                                                  \
     }
-#define EMULATOR_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION)               \
-    EMULATOR_NAMED_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION)             \
-    EMULATOR_PURE friend bool operator OPERATOR(const Narrow &a, const Narrow &b) { \
-        return NAME(a, b);                                                          \
-    }
+#define EMULATOR_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION)   \
+    EMULATOR_NAMED_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION) \
+    EMULATOR_PURE friend bool operator OPERATOR(Narrow a, Narrow b) { return NAME(a, b); }
     EMULATOR_UNARY_FUNCTIONS(EMULATOR_UNARY)
     EMULATOR_BINARY_FUNCTIONS(EMULATOR_BINARY)
     EMULATOR_TERNARY_FUNCTIONS(EMULATOR_TERNARY)
@@ -181,75 +213,90 @@ struct Narrow {
 #undef EMULATOR_TERNARY
 #undef EMULATOR_NAMED_COMPARISON
 #undef EMULATOR_COMPARISON
-    EMULATOR_PURE friend bool __hisnan(const Narrow &a) { return a.number() != a.number(); }
-    EMULATOR_PURE friend int __hisinf(const Narrow &a) {
+    EMULATOR_PURE friend bool __hisnan(Narrow a) { return a.number() != a.number(); }
+    EMULATOR_PURE friend int __hisinf(Narrow a) {
         return (a.storage & 0x7fffu) == infinity ? (a.storage & 0x8000u ? -1 : 1) : 0;
     }
-#define EMULATOR_OPERATORS(T, SUM, DIFFERENCE, PRODUCT, QUOTIENT, NEGATIVE)               \
-    EMULATOR_PURE friend T operator+(const T &a) { return a; }                            \
-    EMULATOR_PURE friend T operator-(const T &a) { return NEGATIVE(a); }                  \
-    EMULATOR_PURE friend T operator+(const T &a, const T &b) { return SUM(a, b); }        \
-    EMULATOR_PURE friend T operator-(const T &a, const T &b) { return DIFFERENCE(a, b); } \
-    EMULATOR_PURE friend T operator*(const T &a, const T &b) { return PRODUCT(a, b); }    \
-    EMULATOR_PURE friend T operator/(const T &a, const T &b) { return QUOTIENT(a, b); }   \
-    friend T &operator+=(T &a, const T &b) { return a = a + b; }                          \
-    friend T &operator-=(T &a, const T &b) { return a = a - b; }                          \
-    friend T &operator*=(T &a, const T &b) { return a = a * b; }                          \
-    friend T &operator/=(T &a, const T &b) { return a = a / b; }                          \
-    friend T &operator++(T &a) { return a = a + T(1); }                                   \
-    friend T &operator--(T &a) { return a = a - T(1); }                                   \
-    friend T operator++(T &a, int) {                                                      \
-        const T before = a;                                                               \
-        a = a + T(1);                                                                     \
-        return before;                                                                    \
-    }                                                                                     \
-    friend T operator--(T &a, int) {                                                      \
-        const T before = a;                                                               \
-        a = a - T(1);                                                                     \
-        return before;                                                                    \
+    EMULATOR_PURE friend Narrow operator+(Narrow a) { return a; }
+    EMULATOR_PURE friend Narrow operator-(Narrow a) { return __hneg(a); }
+#define EMULATOR_OPERATOR(SIGN, NAME)                                                    \
+    EMULATOR_PURE friend Narrow operator SIGN(Narrow a, Narrow b) { return NAME(a, b); } \
+    EMULATOR_INSTRUCTION friend Narrow &operator SIGN##=(Narrow & a, Narrow b) {         \
+        emulator::update(a, EMULATOR_HERE);                                              \
+        a.storage = NAME(a, b).storage;                                                  \
+        return a;                                                                        \
     }
-    EMULATOR_OPERATORS(Narrow, __hadd, __hsub, __hmul, __hdiv, __hneg)
+    EMULATOR_OPERATOR(+, __hadd)
+    EMULATOR_OPERATOR(-, __hsub)
+    EMULATOR_OPERATOR(*, __hmul)
+    EMULATOR_OPERATOR(/, __hdiv)
+#undef EMULATOR_OPERATOR
+    EMULATOR_STEPS(Narrow, a.storage = now.storage, Narrow::of_bits(a.storage))
 };
 
-// Two numbers that move as one.
+// Two numbers that move as one. What takes a pair loads all of it.
 template <typename N>
 struct alignas(4) Pair {
     N x{}, y{};
 
     constexpr Pair() {}
-    EMULATOR_PURE Pair(const N &x, const N &y) : x(x), y(y) {}
+    EMULATOR_PURE Pair(N x, N y) : x(x), y(y) {}
     EMULATOR_VECTOR_COPIES(Pair, N, 2)
+    // The two, without a word of it.
+    EMULATOR_PURE N low() const { return N::of_bits(x.storage); }
+    EMULATOR_PURE N high() const { return N::of_bits(y.storage); }
 
-#define EMULATOR_UNARY(NAME, PAIRED, EXPRESSION) \
-    EMULATOR_PURE friend Pair PAIRED(const Pair &a) { return {NAME(a.x), NAME(a.y)}; }
-#define EMULATOR_BINARY(NAME, PAIRED, EXPRESSION)                    \
-    EMULATOR_PURE friend Pair PAIRED(const Pair &a, const Pair &b) { \
-        return {NAME(a.x, b.x), NAME(a.y, b.y)};                     \
+#define EMULATOR_OF_PAIR(T, NAME, RESULT)               \
+    EMULATOR_INSTRUCTION friend T NAME(const Pair &a) { \
+        emulator::loaded(EMULATOR_HERE, a);             \
+        return RESULT;                                  \
     }
-#define EMULATOR_TERNARY(NAME, PAIRED, EXPRESSION)                                  \
-    EMULATOR_PURE friend Pair PAIRED(const Pair &a, const Pair &b, const Pair &c) { \
-        return {NAME(a.x, b.x, c.x), NAME(a.y, b.y, c.y)};                          \
+#define EMULATOR_OF_PAIRS(T, NAME, RESULT)                             \
+    EMULATOR_INSTRUCTION friend T NAME(const Pair &a, const Pair &b) { \
+        emulator::loaded(EMULATOR_HERE, a, b);                         \
+        return RESULT;                                                 \
+    }
+#define EMULATOR_UNARY(NAME, PAIRED, EXPRESSION) \
+    EMULATOR_OF_PAIR(Pair, PAIRED, Pair(NAME(a.low()), NAME(a.high())))
+#define EMULATOR_BINARY(NAME, PAIRED, EXPRESSION) \
+    EMULATOR_OF_PAIRS(Pair, PAIRED, Pair(NAME(a.low(), b.low()), NAME(a.high(), b.high())))
+#define EMULATOR_TERNARY(NAME, PAIRED, EXPRESSION)                                         \
+    EMULATOR_INSTRUCTION friend Pair PAIRED(const Pair &a, const Pair &b, const Pair &c) { \
+        emulator::loaded(EMULATOR_HERE, a, b, c);                                          \
+        return {NAME(a.low(), b.low(), c.low()), NAME(a.high(), b.high(), c.high())};      \
     }
 #define EMULATOR_NAMED_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION) \
     EMULATOR_BINARY(NAME, PAIRED, EXPRESSION)                               \
-    EMULATOR_PURE friend bool BOTH(const Pair &a, const Pair &b) {          \
-        return NAME(a.x, b.x) && NAME(a.y, b.y);                            \
-    }
-#define EMULATOR_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION)           \
-    EMULATOR_NAMED_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION)         \
-    EMULATOR_PURE friend bool operator OPERATOR(const Pair &a, const Pair &b) { \
-        return BOTH(a, b);                                                      \
+    EMULATOR_OF_PAIRS(bool, BOTH, NAME(a.low(), b.low()) && NAME(a.high(), b.high()))
+#define EMULATOR_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION)   \
+    EMULATOR_NAMED_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION) \
+    EMULATOR_OF_PAIRS(bool, operator OPERATOR, NAME(a.low(), b.low()) && NAME(a.high(), b.high()))
+#define EMULATOR_OPERATOR(SIGN)                                                                \
+    EMULATOR_OF_PAIRS(Pair, operator SIGN, Pair(a.low() SIGN b.low(), a.high() SIGN b.high())) \
+    EMULATOR_INSTRUCTION friend Pair &operator SIGN##=(Pair & a, const Pair &b) {              \
+        emulator::loaded(EMULATOR_HERE, b);                                                    \
+        emulator::update(a, EMULATOR_HERE);                                                    \
+        const N x = a.low() SIGN b.low(), y = a.high() SIGN b.high();                          \
+        a.x.storage = x.storage;                                                               \
+        a.y.storage = y.storage;                                                               \
+        return a;                                                                              \
     }
     EMULATOR_UNARY_FUNCTIONS(EMULATOR_UNARY)
     EMULATOR_BINARY_FUNCTIONS(EMULATOR_BINARY)
     EMULATOR_TERNARY_FUNCTIONS(EMULATOR_TERNARY)
     EMULATOR_COMPARISONS(EMULATOR_COMPARISON)
     EMULATOR_NAMED_COMPARISONS(EMULATOR_NAMED_COMPARISON)
-    EMULATOR_OPERATORS(Pair, __hadd2, __hsub2, __hmul2, __h2div, __hneg2)
-    EMULATOR_PURE friend Pair __hisnan2(const Pair &a) { return {__hisnan(a.x), __hisnan(a.y)}; }
-    EMULATOR_PURE friend float __low2float(const Pair &a) { return a.x.number(); }
-    EMULATOR_PURE friend float __high2float(const Pair &a) { return a.y.number(); }
-    EMULATOR_PURE friend Pair __lowhigh2highlow(const Pair &a) { return {a.y, a.x}; }
+    EMULATOR_OPERATOR(+)
+    EMULATOR_OPERATOR(-)
+    EMULATOR_OPERATOR(*)
+    EMULATOR_OPERATOR(/)
+    EMULATOR_OF_PAIR(Pair, operator+, Pair(a.low(), a.high()))
+    EMULATOR_OF_PAIR(Pair, operator-, Pair(-a.low(), -a.high()))
+    EMULATOR_OF_PAIR(Pair, __hisnan2, Pair(__hisnan(a.low()), __hisnan(a.high())))
+    EMULATOR_OF_PAIR(float, __low2float, a.low().number())
+    EMULATOR_OF_PAIR(float, __high2float, a.high().number())
+    EMULATOR_OF_PAIR(Pair, __lowhigh2highlow, Pair(a.high(), a.low()))
+    EMULATOR_STEPS(Pair, (a.x.storage = now.x.storage, a.y.storage = now.y.storage), Pair(a.low(), a.high()))
 
    private:
     EMULATOR_PURE explicit Pair(int both) : x(both), y(both) {}
@@ -315,9 +362,9 @@ constexpr bool is_exchanged<Pair<N>> = true;
     EMULATOR_PURE TYPE##2 __floats2##NAME##2_rn(float x, float y) { return {x, y}; }            \
     EMULATOR_PURE TYPE##2 __float22##NAME##2_rn(float2 a) { return {a.x, a.y}; }                \
     EMULATOR_PURE float2 __##NAME##22float2(TYPE##2 a) { return {a.x.number(), a.y.number()}; } \
-    EMULATOR_PURE TYPE __low2##NAME(TYPE##2 a) { return a.x; }                                  \
-    EMULATOR_PURE TYPE __high2##NAME(TYPE##2 a) { return a.y; }                                 \
-    EMULATOR_PURE TYPE##2 __low2##NAME##2(TYPE##2 a) { return {a.x, a.x}; }                     \
-    EMULATOR_PURE TYPE##2 __high2##NAME##2(TYPE##2 a) { return {a.y, a.y}; }                    \
-    EMULATOR_PURE TYPE##2 __lows2##NAME##2(TYPE##2 a, TYPE##2 b) { return {a.x, b.x}; }         \
-    EMULATOR_PURE TYPE##2 __highs2##NAME##2(TYPE##2 a, TYPE##2 b) { return {a.y, b.y}; }
+    EMULATOR_PURE TYPE __low2##NAME(TYPE##2 a) { return a.low(); }                              \
+    EMULATOR_PURE TYPE __high2##NAME(TYPE##2 a) { return a.high(); }                            \
+    EMULATOR_PURE TYPE##2 __low2##NAME##2(TYPE##2 a) { return {a.low(), a.low()}; }             \
+    EMULATOR_PURE TYPE##2 __high2##NAME##2(TYPE##2 a) { return {a.high(), a.high()}; }          \
+    EMULATOR_PURE TYPE##2 __lows2##NAME##2(TYPE##2 a, TYPE##2 b) { return {a.low(), b.low()}; } \
+    EMULATOR_PURE TYPE##2 __highs2##NAME##2(TYPE##2 a, TYPE##2 b) { return {a.high(), b.high()}; }

@@ -126,6 +126,9 @@ void __ubsan_handle_out_of_bounds(const EmulatorBounds *bounds, std::uint64_t in
 void __ubsan_handle_out_of_bounds_abort(const EmulatorBounds *bounds, std::uint64_t index) {
     __ubsan_handle_out_of_bounds(bounds, index);
 }
+void __ubsan_handle_shift_out_of_bounds(void *, std::uintptr_t, std::uintptr_t) {
+    emulator::machine->fail("shifted", emulator::address_of(EMULATOR_HERE));
+}
 void __stack_chk_fail() {
     emulator::machine->fail("local array overrun", emulator::address_of(EMULATOR_HERE));
 }

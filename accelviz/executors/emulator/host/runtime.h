@@ -37,6 +37,7 @@ struct EmulatorLaunch {
     std::uint64_t arguments;              // offset of `n_arguments` offsets of the values
     std::uint64_t kernel[2];              // where its code begins and ends in the library
     double seconds;                       // it may take
+    std::int64_t writer_of[2];            // an array, or -1, and a byte of it: who wrote that
 };
 
 // Threads that were together at an instruction, and at two places in the library. Python knows
@@ -47,6 +48,7 @@ struct EmulatorNote {
     std::uint32_t thread[3];
     std::uint32_t other_thread[3];
     std::int32_t warp;  // whether lanes of a warp were, and not threads of the block
+    std::int32_t unlike;  // whether what they do there differs, on one line or not
 };
 
 // What came of it; Python makes a sentence of it.

@@ -33,7 +33,7 @@ EMULATOR_INSTRUCTION void gather(unsigned mask, const T &value, void *code, T (&
 }
 template <typename T>
 EMULATOR_INSTRUCTION unsigned lanes_with(unsigned mask, T value, void *code) {
-    T values[32];
+    EMULATOR_UNWRITTEN T values[32];
     gather(mask, value, code, values);
     unsigned same = 0;
     for (unsigned from = 0; from < 32; ++from) {
@@ -92,7 +92,7 @@ EMULATOR_BARRIER inline unsigned __activemask() { return emulator::active_lanes(
 
 #define EMULATOR_REDUCE(NAME, T, EXPRESSION)                                   \
     EMULATOR_BARRIER inline T __reduce_##NAME##_sync(unsigned mask, T value) { \
-        T values[32];                                                          \
+        EMULATOR_UNWRITTEN T values[32];                                                          \
         emulator::gather(mask, value, EMULATOR_HERE, values);                  \
         T a = values[__ffs(int(mask)) - 1];                                    \
         for (unsigned from = __ffs(int(mask)); from < 32; ++from) {            \
