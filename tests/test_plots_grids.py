@@ -97,7 +97,7 @@ def test_it_draws_where_it_is_told_and_shows_recorded_results():
     _, ax = plt.subplots()
     recorded = records.recorded("bundled-h200")
     assert speedup_grid(recorded, "cusparse", "accel_gcn", ax=ax) is ax
-    assert "lane_groups over cusparse" in ax.get_title(loc="left")
+    assert "accel_gcn over cusparse" in ax.get_title(loc="left")
     plt.close(ax.figure)
 
 
@@ -105,7 +105,7 @@ def test_it_draws_where_it_is_told_and_shows_recorded_results():
     ("name", "title"),
     [
         ("bundled-h200", "lane_groups over cusparse"),
-        ("strategies-h200", "lane_groups over cusparse"),
+        ("strategies-h200", "accel_gcn over cusparse"),
         ("ours-h200", "lane_groups over cusparse"),
         ("orders-h200", "lane_groups over cusparse"),
     ],
