@@ -1,14 +1,25 @@
 """The inherited tests with every kernel's own source, emulated."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import accelviz
 from accelviz import measure
+from accelviz.executors import find_executor
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.executors.emulator.build import why_not
 from tests.graphs import COLUMNS, GRAPHS, MADE, columns_of
-from tests.inherited import KERNELS, case_name, check_results, each_graph, each_strategy
+from tests.inherited import (
+    KERNELS,
+    case,
+    case_name,
+    check_results,
+    each_graph,
+    each_strategy,
+    weighted,
+)
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
@@ -79,6 +90,21 @@ def test_accel_gcn_is_right_for_any_setting(max_block_warps, max_warp_nzs):
 @each_strategy()
 def test_unchecked_runs_give_the_same(strategy):
     check_results(GRAPHS["cora"](), strategy, EmulatorExecutor(checked=False), columns=(64,))
+
+
+@each_strategy()
+def test_no_kernel_reads_a_local_variable_that_it_has_not_written(strategy):
+    """What the emulator does not look for in files of `kernels/`, it looks for in their text."""
+    graph = weighted(GRAPHS["every_kind"]())
+    for n_cols in (3, 40):
+        plan = strategy.plan(graph, n_cols)
+        kernels = [replace(call.kernel, code=call.kernel.source()) for call in plan.calls]
+        calls = tuple(
+            replace(call, kernel=kernel) for call, kernel in zip(plan.calls, kernels, strict=True)
+        )
+        case(graph, strategy.operation, **plan.widths).check(
+            replace(plan, calls=calls), find_executor("emulator")
+        )
 
 
 def test_unchecked_runs_are_timed():

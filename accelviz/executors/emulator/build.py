@@ -128,7 +128,7 @@ def build(spec: KernelSpec, *, checked: bool, folder: Path | None = None) -> Pat
 
     Only with `checked` are loads and stores checked and traced. The source may include files of
     `folder`, and of the kernels of this project. Returns the library's path; one that may read
-    local variables before it writes them has a `twin` beside it.
+    local variables before it writes them has a `twin` beside it, if it is not a file of `kernels/`.
 
     Raises
     ------
@@ -151,7 +151,8 @@ def build(spec: KernelSpec, *, checked: bool, folder: Path | None = None) -> Pat
     options += _CLANG if compiler.is_clang else ()
     if checked:
         options += [*_CHECKED, *(_CHECKED_CLANG if compiler.is_clang else _CHECKED_GCC)]
-    patterned = checked and compiler.gives_locals_a_pattern
+    # Not in the kernels that ship: a test looks at all of them, which would cost twice at each run.
+    patterned = checked and compiler.gives_locals_a_pattern and bool(spec.code)
     if patterned:
         options += [*_LOCALS, *(() if compiler.is_clang else _LOCALS_GCC)]
     name = re.sub(r"\W+", "_", spec.entry)
