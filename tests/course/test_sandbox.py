@@ -165,6 +165,21 @@ def test_cells_run_in_a_copy_of_their_folder_and_leave_nothing(tmp_path):
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_no_repository_is_in_sight():
+    if not held(LIMITS)["isolated"]:
+        pytest.skip("this system lets nobody make namespaces")
+    source = """
+        import accelviz.files as files, pathlib
+        home = pathlib.Path(files.__file__).parent
+        found = [p for p in home.parents if (p / ".git").exists() or (p / "tests").exists()]
+        assert not found, found
+        assert list(files.kernel_directory().iterdir()) and files.results_directory().is_dir()
+        assert not list(files.assignments_directory().iterdir())
+        """
+    problems, _ = run(own(source), graded(source))
+    assert problems == ["", ""]
+
+
 def test_large_files_are_refused():
     problems, _ = run(
         own("open('big', 'wb').write(bytes(3 * 2**20))"),
