@@ -19,6 +19,7 @@ if sys.platform == "win32":
 
 from accelviz.course.autograde import tables
 from accelviz.course.autograde.folder import Course
+from accelviz.course.autograde.problems import Problem
 from accelviz.course.autograde.sandbox import Limits, held
 from accelviz.course.autograde.server import one_server
 from accelviz.course.checks.cuda_text import only_cuda
@@ -102,6 +103,17 @@ def test_a_table_has_no_formula(shipped, grades, tmp_path):
     assert not [line for line in lines if line.startswith(("=", "+", "-", "@"))]
     assert any(line.startswith("'=1+1,") for line in lines)
     assert set(tables.read_table(tmp_path / "grades.csv")["student"]) == set(grades["student"])
+
+
+def test_what_students_write_steers_no_terminal_and_no_spreadsheet(tmp_path):
+    evil = "\x1b[2J\u202eada\n1 of 1;=1+1"
+    assert str(Problem("name", evil, "x")) == "?[2J?ada 1 of 1;=1+1 x"
+    frame = pd.DataFrame({"student": [evil], "scheme": ["=1+1"], "problem": [None]})
+    tables.write_table(frame, tmp_path / "board.csv")
+    assert (tmp_path / "board.csv").read_text("utf-8").splitlines() == [
+        "student,scheme,problem",
+        "?[2J?ada 1 of 1;'=1+1,'=1+1,",
+    ]
 
 
 def test_totals_name_who_was_set_aside_and_what_waits_for_a_person(grades):
