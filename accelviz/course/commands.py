@@ -15,6 +15,7 @@ from typing import Any
 from tqdm import tqdm
 
 from accelviz.course.autograde.needs import need
+from accelviz.course.autograde.words import clean
 from accelviz.errors import ArgumentError, DeviceUnavailable
 
 #: What a verb prints, and its exit status.
@@ -185,7 +186,11 @@ def _preflight(options: argparse.Namespace) -> Answer:
     lines, fine = [], True
     for where, reason in _misplaced(options):
         fine = False
-        lines += [f"{where}: 1 problem", f"  place: {reason}", "    Grading sets it aside."]
+        lines += [
+            f"{clean(where)}: 1 problem",
+            f"  place: {clean(reason)}",
+            "    Grading sets it aside.",
+        ]
     checks = [(path, examine(path, chosen)) for path in _notebooks(options.submissions)]
     if options.run_cells:
         checks = _tried(checks)
@@ -193,7 +198,7 @@ def _preflight(options: argparse.Namespace) -> Answer:
         fine = fine and checked.fine
         count = sum(not problem.harmless for problem in checked.problems)
         verdict = "ready to hand in" if checked.fine else f"{count} problem{'s' * (count > 1)}"
-        lines.append(f"{path}: {verdict}")
+        lines.append(f"{clean(path)}: {verdict}")
         for problem in checked.problems:
             lines.append(f"  {'note' if problem.harmless else problem.kind}: {problem.what}")
             lines.append(f"    {problem.repair}")
@@ -284,8 +289,8 @@ def _grade(options: argparse.Namespace) -> Answer:
     width = max((len(f"{each.student} {each.assignment}") for each in found), default=0)
     lines = []
     for each in found:
-        lines.append(f"{f'{each.student} {each.assignment}'.ljust(width)}  {_points(each)}")
-        lines += [f"    {remark}" for remark in each.remarks]
+        lines.append(f"{clean(f'{each.student} {each.assignment}').ljust(width)}  {_points(each)}")
+        lines += [f"    {clean(remark)}" for remark in each.remarks]
     lines.append(f"{_sandbox(options)}\n{len(found)} submissions, grades in {output} and {sums}")
     return "\n".join(lines), 1 if any(each.set_aside for each in found) else 0
 
@@ -295,7 +300,7 @@ def _points(graded: Any) -> str:
     from accelviz.course.autograde.tables import BY_HAND, table
 
     if graded.set_aside:
-        return f"set aside: {graded.set_aside}"
+        return f"set aside: {clean(graded.set_aside)}"
     own = table([graded])
     open_ = own.loc[own["problem"] == BY_HAND, "max"].sum()
     points = f"{own['points'].sum():g} of {own['max'].sum() - open_:g}"
@@ -304,6 +309,7 @@ def _points(graded: Any) -> str:
 
 def _leaderboard(options: argparse.Namespace) -> Answer:
     need("IPython", "lab")
+    from accelviz.course.autograde import tables
     from accelviz.course.autograde.leaderboard import leaderboard, markdown
     from accelviz.course.autograde.sandbox import Limits
 
@@ -319,7 +325,7 @@ def _leaderboard(options: argparse.Namespace) -> Answer:
         progress=lambda student: told.line(student),
     )
     output = output or options.folder / "leaderboard.csv"
-    frame.to_csv(output, index=False)
+    tables.write_table(frame, output)
     text = markdown(frame)
     output.with_suffix(".md").write_text(text + "\n", encoding="utf-8")
     where = f"{output} and {output.with_suffix('.md')}"
@@ -335,7 +341,7 @@ class _Told:
     def line(self, *words: str) -> None:
         """Write a line, with the seconds since the beginning in front."""
         seconds = f"{time.monotonic() - self._begin:6.1f} s"
-        print("  ".join((seconds, *words)), file=sys.stderr, flush=True)
+        print("  ".join((seconds, *map(clean, words))), file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

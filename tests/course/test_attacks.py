@@ -19,6 +19,7 @@ if sys.platform == "win32":
 
 from accelviz.course.autograde import tables
 from accelviz.course.autograde.folder import Course
+from accelviz.course.autograde.problems import Problem
 from accelviz.course.autograde.sandbox import Limits, held
 from accelviz.course.autograde.server import one_server
 from accelviz.course.checks.cuda_text import only_cuda
@@ -104,6 +105,17 @@ def test_a_table_has_no_formula(shipped, grades, tmp_path):
     assert set(tables.read_table(tmp_path / "grades.csv")["student"]) == set(grades["student"])
 
 
+def test_what_students_write_steers_no_terminal_and_no_spreadsheet(tmp_path):
+    evil = "\x1b[2J\u202eada\n1 of 1;=1+1"
+    assert str(Problem("name", evil, "x")) == "?[2J?ada 1 of 1;=1+1 x"
+    frame = pd.DataFrame({"student": [evil], "scheme": ["=1+1"], "problem": [None]})
+    tables.write_table(frame, tmp_path / "board.csv")
+    assert (tmp_path / "board.csv").read_text("utf-8").splitlines() == [
+        "student,scheme,problem",
+        "?[2J?ada 1 of 1;'=1+1,'=1+1,",
+    ]
+
+
 def test_totals_name_who_was_set_aside_and_what_waits_for_a_person(grades):
     found = tables.totals(grades).set_index(["student", "assignment"])
     assert pd.isna(found.loc[("linked", A1), "points"])
@@ -166,6 +178,21 @@ def test_totals_name_who_was_set_aside_and_what_waits_for_a_person(grades):
         "void f(...) { f(...system(0)); }",
         "void f() { emulator::x(); }",
         "__host__ void f() {}",
+        "void f() { long a = (long)(int (*)(int))abs; }",
+        "void f(long a) { ((void (*)(int))a)(0); }",
+        "void f(long a) { int (*g)(int); g(0); }",
+        "void f(long a) { int (&g)(int) = h; }",
+        "void f() { auto g = fabsf; }",
+        "__device__ void g() {}\nvoid f() { long a = (long)g; }",
+        "void f() { long a = (long)abs; }",
+        "#define A (long)abs\nvoid f() { long a = A; }",
+        "void f(int g(const char *), long a) { *(long *)&g = a; g(0); }",
+        "typedef int F(int);",
+        "void f(long a) { g<int(const char *)>(a); }",
+        "void f() { a: goto *b; }",
+        "void f() { void *b = &&a; a: ; }",
+        "void f() { int a = ({ 1; }); }",
+        "void f(long a) { ((decltype(index) *)a)(0, 0); }",
     ],
 )
 def test_a_kernel_that_leaves_cuda_is_refused(text):

@@ -110,6 +110,10 @@ def test_sorting_by_comparison_is_seen(body):
         ("return compiled(degrees)", "uses compiled, of which no step can be counted"),
         ("exec('order = 0'); return order", "uses exec"),
         ("class A: pass\n    return A", "ClassDef, where no step is counted"),
+        ("match np:\n        case np.iinfo(__reduce__=r): return r()", "has a Match"),
+        ("match degrees:\n        case [*_]: return degrees", "has a Match"),
+        ("with degrees: return degrees", "has a With"),
+        ("global degrees_; return degrees", "has a Global"),
     ],
 )
 def test_what_could_hide_a_step_is_refused(body, says):

@@ -21,6 +21,7 @@ from accelviz.course.autograde.files import MOST_FILES, companions, copy_files
 from accelviz.course.autograde.outputs import show_points, trimmed
 from accelviz.course.autograde.sandbox import Limits, held, open_doors
 from accelviz.course.autograde.server import TaskTimeout, one_server
+from accelviz.course.autograde.wire import Line
 from tests.course import tiny
 
 pytestmark = pytest.mark.xdist_group("sandbox")
@@ -165,6 +166,21 @@ def test_cells_run_in_a_copy_of_their_folder_and_leave_nothing(tmp_path):
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_no_repository_is_in_sight():
+    if not held(LIMITS)["isolated"]:
+        pytest.skip("this system lets nobody make namespaces")
+    source = """
+        import accelviz.files as files, pathlib
+        home = pathlib.Path(files.__file__).parent
+        found = [p for p in home.parents if (p / ".git").exists() or (p / "tests").exists()]
+        assert not found, found
+        assert list(files.kernel_directory().iterdir()) and files.results_directory().is_dir()
+        assert not list(files.assignments_directory().iterdir())
+        """
+    problems, _ = run(own(source), graded(source))
+    assert problems == ["", ""]
+
+
 def test_large_files_are_refused():
     problems, _ = run(
         own("open('big', 'wb').write(bytes(3 * 2**20))"),
@@ -251,6 +267,39 @@ def test_outputs_of_any_shape_are_outputs_that_can_be_kept(answer):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=outputs)])
     nbformat.validate(notebook)
     assert len(nbformat.writes(notebook).encode("utf-8")) < 5_000
+
+
+def test_outputs_are_text_and_pictures_alone():
+    data = {"text/html": "<script>1</script>", "image/svg+xml": "<svg onload='1'/>"}
+    data |= {"application/javascript": "1", "text/markdown": "<b>", "text/plain": "x"}
+    (shown,) = trimmed({"outputs": [{"output_type": "display_data", "data": data}]}, 1_000)
+    assert shown["data"] == {"text/plain": "x"}
+
+
+_FLOOD = """
+import gc, struct
+from accelviz.course.autograde.wire import Line
+(line,) = [o for o in gc.get_objects() if type(o) is Line and o.connection.fileno() >= 0][:1]
+line.connection.sendall(struct.pack("!Q", 120 << 20))
+"""
+
+
+def test_an_answer_to_a_cell_is_of_limited_length():
+    problems, _ = run(own(_FLOOD), own("x = 1"), graded("assert x == 1"))
+    assert problems == ["an answer is larger than 8 MiB", "", ""]
+
+
+def test_nothing_makes_namespaces_of_its_own():
+    if not held(LIMITS)["isolated"]:
+        pytest.skip("this system lets nobody make namespaces")
+    source = "import ctypes; assert ctypes.CDLL(None).unshare(0x10000000) == -1"
+    assert run(own(source), graded(source))[0] == ["", ""]
+
+
+def test_what_nobody_takes_is_not_waited_for():
+    one, other = socket.socketpair()
+    with one, other, pytest.raises(TimeoutError):
+        Line(one).send("x" * (1 << 24), 0.1)
 
 
 def test_what_is_open_is_said(monkeypatch):

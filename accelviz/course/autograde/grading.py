@@ -78,6 +78,7 @@ def grade(
         If nbgrader is not installed.
     """
     need("nbgrader", "course")
+    root = root.resolve()  # submissions are examined by a process that works elsewhere
     course = Course(root)
     known = course.assignments()
     course.check()

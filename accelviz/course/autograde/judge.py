@@ -21,7 +21,7 @@ from accelviz.course.autograde import student
 from accelviz.course.autograde.child import Child, start, start_beside
 from accelviz.course.autograde.confine import HOME, World, hide_memory
 from accelviz.course.autograde.outputs import told, trimmed
-from accelviz.course.autograde.wire import Line, Lost, decode, encode
+from accelviz.course.autograde.wire import MOST_OF_A_CELL, Line, Lost, decode, encode
 from accelviz.course.checks.common import quietly
 from accelviz.course.checks.hidden import COURSE_SEED
 from accelviz.course.checks.remote import Remote, exception_of
@@ -188,14 +188,15 @@ class _Run:
         assert self.child is not None
         line, allowed = self.child.line, self._seconds()
         stopped = False
+        most = max(MOST_OF_A_CELL, 8 * self.task.most_shown)
         try:
-            line.send({"cell": cell.source})
+            line.send({"cell": cell.source}, allowed)
             try:
-                answer = line.receive(allowed)
+                answer = line.receive(allowed, most)
             except TimeoutError:
                 stopped, self.allowed = True, self.task.cell_seconds * _AFTER_A_STOP
                 self.child.interrupt()
-                answer = line.receive(_SECONDS_TO_STOP)
+                answer = line.receive(_SECONDS_TO_STOP, most)
             outputs = trimmed(answer, self.task.most_shown)
         except TimeoutError:
             problem = f"stopped after {allowed:.0f} s, and would not be interrupted"

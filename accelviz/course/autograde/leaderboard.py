@@ -23,6 +23,7 @@ from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.problems import Checked
 from accelviz.course.autograde.sandbox import Limits, held, run
 from accelviz.course.autograde.server import Server, one_server
+from accelviz.course.autograde.words import clean
 from accelviz.errors import ArgumentError
 
 #: Who stands beside the papers' schemes.
@@ -191,7 +192,7 @@ def markdown(frame: pd.DataFrame) -> str:
 
 def _plain(text: object) -> str:
     """Return a text that is no Markdown and no HTML, in one line."""
-    return re.sub(r"([\\`\[\]|])", r"\\\1", html.escape(" ".join(str(text).split()), quote=False))
+    return re.sub(r"([\\`\[\]|])", r"\\\1", html.escape(clean(text), quote=False))
 
 
 def _number(value: float) -> str:

@@ -12,6 +12,8 @@ from accelviz.course.autograde.cells import is_graded, is_locked, question_of
 
 #: Letters of an exception's name, of its message, and of a line of its traceback that are kept.
 _NAME, _TEXT, _LINES = 100, 5_000, 100
+#: What is kept of what a cell shows: a page made of it runs no script.
+_SHOWN = ("text/plain", "image/png", "image/jpeg")
 
 
 def told(name: str, text: str) -> dict[str, Any]:
@@ -52,9 +54,7 @@ def trimmed(answer: Any, most: int) -> list[dict[str, Any]]:
             data = each.get("data")
             if not isinstance(data, dict):
                 continue
-            # what is JSON may be of any shape, and no picture needs it
-            plain = {_text(mime)[:_NAME]: _text(value) for mime, value in data.items()}
-            plain = {mime: value for mime, value in plain.items() if not mime.endswith("json")}
+            plain = {mime: _text(data[mime]) for mime in _SHOWN if mime in data}
             output = nbformat.v4.new_output(kind, plain)
         elif kind == "error":
             name, text = _text(each.get("ename", ""))[:_NAME], _text(each.get("evalue", ""))[:_TEXT]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from accelviz.course.autograde.assignments import Assignment
+from accelviz.course.autograde.words import clean
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ class Problem:
     repair: str
     mended: bool = False
     harmless: bool = False
+
+    def __post_init__(self) -> None:
+        """Let nothing that a submission wrote into it reach a terminal as it is."""
+        for name in ("what", "repair"):
+            object.__setattr__(self, name, clean(getattr(self, name)))
 
     def __str__(self) -> str:
         return f"{self.what} {self.repair}".strip()

@@ -28,7 +28,12 @@ from accelviz.course.autograde.outputs import show_points, told
 from accelviz.course.autograde.server import Server, TaskTimeout, one_server
 from accelviz.course.checks.warm import copy_runtime
 from accelviz.errors import DeviceUnavailable
-from accelviz.files import assignments_directory, kernel_directory, results_directory
+from accelviz.files import (
+    assignments_directory,
+    kernel_directory,
+    notebooks_directory,
+    results_directory,
+)
 
 #: Letters of a code cell that is run; anything that parses it would take long with more.
 MOST_LETTERS = 100_000
@@ -200,11 +205,14 @@ def run(
             copy_runtime(cache / "emulator")  # no submission wrote it
         if folder is not None:
             copy_files(folder, here)
-        hidden = (*hidden, str(assignments_directory()))
-        world = World(here, hidden=hidden, **limits.amounts())
+        solutions = (str(assignments_directory()),)
+        world = World(here, hidden=(*hidden, *solutions), **limits.amounts())
         amounts = limits.amounts()
-        amounts["seen"] += (str(library),) if library else ()
-        test = World(here, written=(str(cache),), gpu=limits.gpu, **amounts)
+        # a test needs an assignment's modules, and not its notebook, which has the solutions
+        modules = tuple(map(str, library.rglob("*.py"))) if library else ()
+        amounts["seen"] += modules
+        unseen = () if modules else solutions
+        test = World(here, hidden=unseen, written=(str(cache),), gpu=limits.gpu, **amounts)
         task = Task(
             tuple(cells),
             world,
@@ -251,8 +259,13 @@ def _kind(cell: Any) -> str:
 
 
 def _seen() -> tuple[str, ...]:
-    """Return where Python, its libraries and accelviz's own files are."""
-    homes = (sys.prefix, sys.base_prefix, sys.exec_prefix, Path(confine.__file__).parents[2])
-    files = (kernel_directory(), results_directory())
+    """Return where Python, its libraries and accelviz's own files are: never a repository's root.
+
+    A checkout's history has the solutions, whatever is hidden of its files.
+    """
+    package = Path(confine.__file__).parents[2]
+    files = (package, kernel_directory(), results_directory(), notebooks_directory())
+    homes = (sys.prefix, sys.base_prefix, sys.exec_prefix)
     paths = [path for path in sys.path if os.path.isabs(path)]
-    return tuple(sorted({str(Path(each).resolve()) for each in (*homes, *files)} | set(paths)))
+    found = {str(Path(each).resolve()) for each in (*homes, *files)} | set(paths)
+    return tuple(sorted(each for each in found if not Path(each, ".git").exists()))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from accelviz.course.autograde.words import clean
 from accelviz.files import written_whole
 
 
@@ -25,8 +26,10 @@ class Row(NamedTuple):
 
 #: Columns of the table of grades.
 COLUMNS = ("student", "assignment", *Row._fields)
-_WORDS = frozenset(("student", "assignment", "question", "problem"))
-_FORMULA = re.compile(r"^[=+\-@\t\r]")
+_WORDS = frozenset(("student", "assignment", "question", "problem", "scheme", "graph"))
+#: Where a cell begins for a spreadsheet that takes ; for the end of one, too.
+_FORMULA = re.compile(r"(^|;\s*)(?=[=+\-@])")
+_SAFE = re.compile(r"(^|;\s*)'(?=[=+\-@])")
 #: The problem of a question that nobody has graded yet.
 BY_HAND = "to be graded by hand"
 
@@ -71,7 +74,7 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write a table of grades whole, with no text in it that a spreadsheet takes for a formula."""
     safe = frame.copy()
     for name in _WORDS.intersection(frame.columns):
-        safe[name] = [_FORMULA.sub(r"'\g<0>", str(text)) for text in frame[name]]
+        safe[name] = [_FORMULA.sub(r"\1'", clean(text)) for text in frame[name].fillna("")]
     with written_whole(path) as temporary:
         safe.to_csv(temporary, index=False)
 
@@ -111,8 +114,8 @@ def read_table(path: Path) -> pd.DataFrame:
         return table([])
     if list(found.columns) != list(COLUMNS):
         return table([])
-    for name in _WORDS:
-        found[name] = [re.sub(r"^'(?=[=+\-@\t\r])", "", text) for text in found[name]]
+    for name in words:
+        found[name] = [_SAFE.sub(r"\1", text) for text in found[name]]
     return found
 
 

@@ -23,6 +23,8 @@ import pandas as pd
 _LENGTH = struct.Struct("!Q")
 #: The longest message that is read, in bytes.
 MOST_BYTES = 1 << 28
+#: The longest answer to a cell, which is outputs of limited length and what JSON makes of them.
+MOST_OF_A_CELL = 8 << 20
 #: Kinds of NumPy's types that are plain numbers.
 _NUMBERS = "biuf"
 #: Why there is no answer.
@@ -46,18 +48,22 @@ class Line:
         self.connection = connection
         self._buffer = bytearray()
 
-    def send(self, message: Any) -> None:
+    def send(self, message: Any, seconds: float | None = None) -> None:
         """Send what JSON can hold.
 
         Raises
         ------
         Lost
             If nobody is there any more.
+        TimeoutError
+            If the other side has not taken all of it after `seconds`.
         """
         data = json.dumps(message).encode()
         try:
-            self.connection.settimeout(None)
+            self.connection.settimeout(seconds)
             self.connection.sendall(_LENGTH.pack(len(data)) + data)
+        except TimeoutError:
+            raise
         except OSError as error:
             raise Lost(DIED) from error
 

@@ -60,6 +60,14 @@ _SHARED = frozenset(
         *("index", "end", "y0", "y1", "yn", "j0", "j1", "jn", "gamma", "edata", "etext"),
     }
 )
+#: Of those, the ones that are likelier a variable.
+_VARIABLES = frozenset(
+    {
+        *("index", "end", "y0", "y1", "yn", "j0", "j1", "jn", "gamma", "edata", "etext"),
+        *("min", "max"),
+    }
+)
+_TYPES = frozenset(("void", "bool", "char", "short", "int", "long", "float", "double", "unsigned"))
 _REFUSED = {
     **dict.fromkeys(("asm", "_asm"), "assembly"),
     **dict.fromkeys(("std", "emulator", "namespace"), "what is not CUDA's"),
@@ -67,6 +75,7 @@ _REFUSED = {
     **dict.fromkeys(("try", "catch", "throw"), "exceptions"),
     **dict.fromkeys(("class", "operator", "virtual", "friend"), "classes; a plain struct will do"),
     **dict.fromkeys(("thread_local", "_Pragma", "typeid", "dynamic_cast"), "what CUDA has not"),
+    **dict.fromkeys(("goto", "decltype", "typeof"), "what a kernel does not need"),
     **dict.fromkeys(("import", "module", "export", "using"), "what CUDA has not"),
 }
 
@@ -112,7 +121,10 @@ def only_cuda(code: str) -> None:
                 member = words[i - 1] == "." and words[i - 2] != "."
                 _name(token, number, member)
         plain += [] if directive else tokens
+        if directive:
+            _pointers(tokens)
     _outside(plain)
+    _pointers(plain)
 
 
 def _error(line: int, problem: str, expected: str) -> KernelError:
@@ -225,6 +237,54 @@ def _outside(tokens: list[tuple[str, str, int]]) -> None:
                 start = i + 1
         if depth == 0 and token == ";":
             start = i + 1
+
+
+def _pointers(tokens: list[tuple[str, str, int]]) -> None:
+    """Refuse pointers to functions and to labels: a made-up one may call anything of the host."""
+    words = [*(each[1] for each in tokens), "", "", ""]
+    depths, closing = _brackets(words)
+    # what is followed by ( outside of all bodies is the head of a function
+    own = {words[i] for i in range(len(tokens)) if words[i + 1] == "(" and depths[i] == (0, 0)}
+    functions = own | _SHARED - _VARIABLES
+    for i, (kind, token, number) in enumerate(tokens):
+        before, after = words[i - 1] if i else "", words[i + 1]
+        what = ""
+        if kind == "name" and token in functions and after not in ("(", "<"):
+            what = f"it uses {token}, a function, as a value"
+        if token == "typedef" and "(" in words[i : words.index(";", i) if ";" in words[i:] else i]:
+            what = "it names a type of functions"
+        if token == "&" == after and before in ("", "(", "=", ",", "return", "{", ";"):
+            what = "it takes the address of a label"
+        if token == "(":
+            behind = words[closing.get(i, i) + 1]
+            if after in ("*", "&", "^") and behind == "(" and before not in ("if", "while"):
+                what = "it has a pointer to a function"
+            if after == "{":
+                what = "it has statements in an expression"
+            if before in _TYPES and after in {*_TYPES, "const", ")"} and words[i + 2] != "(":
+                what = "it names a type of functions"
+            nested = depths[i][0] == 0 < depths[i][1] and behind != "["  # float (&sums)[4]
+            if nested and (before.isidentifier() or before == ")"):
+                what = "a parameter is a function, or has a default that is worked out"
+        if what:
+            raise _error(number, what, "calls of your functions, by their names")
+
+
+def _brackets(words: list[str]) -> tuple[list[tuple[int, int]], dict[int, int]]:
+    """Return how deep in {} and in () each word stands, and where each ( is closed."""
+    depths: list[tuple[int, int]] = []
+    closing: dict[int, int] = {}
+    waiting: list[int] = []
+    braces = 0
+    for i, word in enumerate(words):
+        braces -= word == "}"
+        if word == ")" and waiting:
+            closing[waiting.pop()] = i
+        depths.append((braces, len(waiting)))
+        if word == "(":
+            waiting.append(i)
+        braces += word == "{"
+    return depths, closing
 
 
 def _is_type(head: list[tuple[str, str, int]]) -> bool:
