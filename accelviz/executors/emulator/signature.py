@@ -20,6 +20,12 @@ _ATTRIBUTES = re.compile(
 _KERNEL = re.compile(
     r"(template\s*<[^;{}]*>\s*)?(?:[^\S\n]*extern\s*\"C\"\s*)?__global__\s[^;{}()]*?(\w+)\s*\("
 )
+#: What opens and ends scopes, and what only looks so.
+_SCOPES = re.compile(
+    r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
+    r"|\bnamespace\b[^{};=]*\{|\bextern\s*\"C\"\s*\{|[{}]|\b__shared__\b",
+    re.S,
+)
 
 
 @dataclass(frozen=True)
@@ -196,10 +202,29 @@ def _parameter_names(text: str) -> list[str]:
     return [] if names == ["void"] else names
 
 
-def dynamic_shared(source: str) -> str:
-    """Turn `extern __shared__ T name[]` into what the emulator has in its place."""
+def shared_variables(source: str) -> str:
+    """Turn declarations of shared memory into what the emulator has in their place.
+
+    `extern __shared__ T name[]` lies where the launch puts it; a variable outside of functions is
+    marked, as nothing else tells it from the device's; another `static` would be one too many.
+    """
     declared = r"\bextern\b([^;{}\"]*?)\b__shared__\b([^;{}\"]*?)\b(\w+)\s*\[\s*\]\s*;"
-    return re.sub(declared, r"DYNAMIC_SHARED(\1 \2, \3);", source)
+    source = re.sub(declared, r"DYNAMIC_SHARED(\1 \2, \3);", source)
+    static = r"\bstatic\b(?=[^;{}()\"]*\b__shared__\b)|(\b__shared__\b[^;{}()\"=]*?)\bstatic\b"
+    source = re.sub(static, r"\1", source)
+    inside: list[bool] = []  # of each open brace, whether it is a function's or a class's
+
+    def marked(token: re.Match[str]) -> str:
+        text = token[0]
+        if text == "__shared__":
+            return text if any(inside) else "EMULATOR_FILE_SHARED"
+        if text == "}":
+            del inside[-1:]
+        elif text[-1] == "{" and text[0] != "/":
+            inside.append(text == "{")
+        return text
+
+    return _SCOPES.sub(marked, source)
 
 
 def shared_once(arrays: Sequence[tuple[str, npt.NDArray[Any]]]) -> dict[str, str]:

@@ -22,8 +22,8 @@
 #define __global__
 #define __device__
 #define __host__
-// The debugging information tells memory apart: function's own variables are shared, protected ones
-// constant, all others the device's.
+// The library's symbols tell memory apart: a function's own variables are shared, as are those of a
+// section of their own, protected ones constant, all others the device's.
 #define __constant__ __attribute__((visibility("protected")))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
@@ -32,6 +32,12 @@
 #define __grid_constant__
 #define __align__(n) alignas(n)
 #define __shared__ static __attribute__((used, aligned(16)))
+// Outside of functions, where only the section tells it from a static variable of the device.
+#ifdef __APPLE__
+#define EMULATOR_FILE_SHARED __shared__
+#else
+#define EMULATOR_FILE_SHARED static __attribute__((used, aligned(16), section("emulator_shared")))
+#endif
 
 // Two calls in two branches stay two calls: at a barrier it matters which one a thread is at.
 #ifdef __clang__
