@@ -194,12 +194,14 @@ def _parameter_names(text: str) -> list[str]:
         elif letter in ")>]}" and depth:
             depth -= 1
         elif letter in ",)":
-            last = re.findall(r"[A-Za-z_]\w*", text[start:place].partition("=")[0])
+            declared = re.sub(r"\[[^\]]*\]", "", text[start:place].partition("=")[0])
+            last = re.findall(r"[A-Za-z_]\w*", declared)
             names += last[-1:]
             start = place + 1
             if letter == ")":
                 break
-    return [] if names == ["void"] else names
+    # The same twice is the type of parameters without a name.
+    return [] if names == ["void"] or len({*names}) < len(names) else names
 
 
 def shared_variables(source: str) -> str:
