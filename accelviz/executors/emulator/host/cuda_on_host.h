@@ -124,7 +124,7 @@ struct uint3;
 struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
-    dim3(const uint3 &from);
+    dim3(uint3 from);
     operator uint3() const;
 };
 // Constant for a thread as long as it runs, so that the compiler may keep them.
@@ -137,7 +137,7 @@ constexpr int warpSize = 32;
 
 #include "vectors.h"
 
-EMULATOR_PURE dim3::dim3(const uint3 &from) : x(from.x), y(from.y), z(from.z) {}
+EMULATOR_PURE dim3::dim3(uint3 from) : x(from.x), y(from.y), z(from.z) {}
 EMULATOR_PURE dim3::operator uint3() const { return {x, y, z}; }
 
 #include "intrinsics.h"
