@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <ctime>  // before `clock` is a macro
 #include <type_traits>
 #include <utility>
 
