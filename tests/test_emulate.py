@@ -176,6 +176,20 @@ def test_parameters_get_their_names_and_not_those_of_their_sizes():
         emulate(TEXTBOOK, 1, 1, np.zeros(8, F), kernel="unnamed")
 
 
+@pytest.mark.parametrize(
+    ("dtype", "advice"),
+    [
+        ("c8", r"X\.view\(np\.float32\)"),
+        ("c16", r"X\.astype\(np\.float32\)"),
+        ("f4,f4", r"X\.view\(np\.float32\)"),
+        ("f4,i4", "float32, such as one field"),
+    ],
+)
+def test_parts_of_the_right_type_are_viewed_and_others_converted(dtype, advice):
+    with pytest.raises(ArgumentError, match=advice):
+        emulate(TEXTBOOK, 1, 4, np.zeros(8, dtype), np.zeros(8, F), False, kernel="k")
+
+
 def test_dynamic_shared_memory_that_the_launch_forgets_is_said_to_be():
     with pytest.raises(KernelError, match=r"writes dynamic shared memory.* 0 bytes.*shared_bytes="):
         emulate(TEXTBOOK, 1, 4, np.zeros(8, F), kernel="forgetful")

@@ -79,7 +79,13 @@ class Parameter:
             what = f"an array of shape {np.shape(array)}"
             raise ArgumentError(self.name, what, f"a number, for the parameter `{self}`")
         if not self.takes(array.dtype):
-            right = f"an array of {self.dtype}, as of {self.name}.astype(np.{self.dtype})"
+            parts = [field[0].base for field in (array.dtype.fields or {}).values()]
+            if array.dtype.kind == "c":
+                parts = [array.real.dtype]
+            how = "view" if parts and all(map(self.takes, parts)) else "astype"
+            right = f"an array of {self.dtype}, as of {self.name}.{how}(np.{self.dtype})"
+            if array.dtype.fields and how == "astype":  # which NumPy refuses
+                right = f"an array of {self.dtype}, such as one field, copied"
             if self.kind in "sp":
                 right = f"elements of {self.size} bytes"
             what = f"an array of {array.dtype} for the parameter `{self}`"
