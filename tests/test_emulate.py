@@ -124,6 +124,85 @@ def test_shared_memory_in_functions_and_templates_is_shared():
     np.testing.assert_array_equal(crash(15, threads=32), 31 - np.arange(32) + np.arange(32) / 2)
 
 
+#: As textbooks declare shared memory.
+TEXTBOOK = """
+#include <iostream>
+#include <chrono>
+#include <random>
+namespace sums { static __shared__ float one; }  // {
+__shared__ float mine;
+static __device__ float ours;
+extern __shared__ float dynamic[];
+#define M 8
+template <typename T>
+__device__ T turned(T value) {
+    static __shared__ T s[4];
+    s[threadIdx.x] = value;
+    __syncthreads();
+    return s[3 - threadIdx.x];
+}
+__global__ void k(float X[M], float Y[M], bool all) {
+    __shared__ static float s[4];
+    if (threadIdx.x == 0) {
+        mine = blockIdx.x;
+        sums::one = 1;
+    }
+    __syncthreads();
+    s[threadIdx.x] = mine + sums::one;
+    Y[blockIdx.x * 4 + threadIdx.x] = turned(X[threadIdx.x]) + s[threadIdx.x];
+    if (all && threadIdx.x == 0) Y[blockIdx.x * 4] = ours++;
+}
+__global__ void forgetful(float *X) { dynamic[threadIdx.x] = X[threadIdx.x]; }
+__global__ void viewed(const unsigned *X, unsigned *Y) {
+    const dim3 three(*reinterpret_cast<const uint3 *>(&X[3 * threadIdx.x]));
+    Y[threadIdx.x] = three.z;
+}
+__global__ void unnamed(float *, float *) {}
+"""
+
+
+def test_shared_variables_outside_of_functions_are_each_block_s_own():
+    X, Y = np.arange(8, dtype=F), np.zeros(8, F)
+    emulate(TEXTBOOK, 2, 4, X, Y, False, kernel="k")
+    np.testing.assert_array_equal(Y, [4, 3, 2, 1, 5, 4, 3, 2])
+    with pytest.raises(KernelError, match=r"a race: .* ours\[0\]"):  # and the device's are not
+        emulate(TEXTBOOK, 2, 4, X, Y, True, kernel="k")
+
+
+def test_parameters_get_their_names_and_not_those_of_their_sizes():
+    with pytest.raises(ArgumentError, match=r"3 arguments: float \*X, float \*Y, bool all"):
+        emulate(TEXTBOOK, 2, 4, np.zeros(8, F), kernel="k")
+    with pytest.raises(ArgumentError, match=r"float \*argument 1, float \*argument 2"):
+        emulate(TEXTBOOK, 1, 1, np.zeros(8, F), kernel="unnamed")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "advice"),
+    [
+        ("c8", r"X\.view\(np\.float32\)"),
+        ("c16", r"X\.astype\(np\.float32\)"),
+        ("f4,f4", r"X\.view\(np\.float32\)"),
+        ("f4,i4", "float32, such as one field"),
+    ],
+)
+def test_parts_of_the_right_type_are_viewed_and_others_converted(dtype, advice):
+    with pytest.raises(ArgumentError, match=advice):
+        emulate(TEXTBOOK, 1, 4, np.zeros(8, dtype), np.zeros(8, F), False, kernel="k")
+
+
+def test_dynamic_shared_memory_that_the_launch_forgets_is_said_to_be():
+    with pytest.raises(KernelError, match=r"writes dynamic shared memory.* 0 bytes.*shared_bytes="):
+        emulate(TEXTBOOK, 1, 4, np.zeros(8, F), kernel="forgetful")
+
+
+def test_a_dim3_made_of_memory_is_read_as_memory_is():
+    Y = np.zeros(4, np.uint32)
+    emulate(TEXTBOOK, 1, 4, np.arange(12, dtype=np.uint32), Y, kernel="viewed")
+    np.testing.assert_array_equal(Y, [2, 5, 8, 11])
+    with pytest.raises(KernelError, match=r"out of bounds: thread 3 of block 0 reads X\[10\]"):
+        emulate(TEXTBOOK, 1, 4, np.arange(10, dtype=np.uint32), Y, kernel="viewed")
+
+
 def test_memcpy_and_memset_write_what_they_say():
     Y = crash(16, 64)
     np.testing.assert_array_equal(Y[:16], np.arange(16))

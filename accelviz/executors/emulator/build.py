@@ -19,7 +19,7 @@ from pathlib import Path
 
 from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.executors.emulator.compiler_errors import compile_error, unwritten
-from accelviz.executors.emulator.signature import dynamic_shared
+from accelviz.executors.emulator.signature import shared_variables
 from accelviz.files import cache_folder, kernel_directory, kernel_names, written_whole
 from accelviz.plans import KernelSpec
 
@@ -142,7 +142,7 @@ def build(spec: KernelSpec, *, checked: bool, folder: Path | None = None) -> Pat
     source = (
         '#include "cuda_on_host.h"\n'
         f'#line 1 "{spec.file}"\n'
-        f"{dynamic_shared(spec.source())}\n"
+        f"{shared_variables(spec.source())}\n"
         f'#line 1 "entry"\nEMULATED_KERNEL({spec.entry})\n'
     )
     # The kernel's own folder first, as its headers may be called as ours are.

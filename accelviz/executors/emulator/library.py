@@ -279,7 +279,7 @@ class Library:
             what = f"{dynamic:,} bytes beside {self._static_shared:,} static ones"
             raise ArgumentError("shared_bytes", what, f"at most {SHARED_BYTES:,} together")
         known = [*memory.known.values(), *self.variables]
-        if dynamic:
+        if dynamic or not traced:  # also without a byte, so that who goes there is told so
             about = "dynamic shared memory", dynamic, _DYNAMIC
             known.append(Known(*about, space=Space.DYNAMIC))
         values = self._values(names, memory)

@@ -146,6 +146,12 @@ def kernel_error(
         ),
         "not loaded": (words, ""),
     }[found]
+    if found == "out of bounds" and space is Space.DYNAMIC and not known[answer["array"]].size:
+        problem = f"{who} {_VERBS[answer['kind']]} dynamic shared memory, which has 0 bytes"
+        expected = (
+            "say how many bytes `extern __shared__` gets: shared_bytes= of emulate, the third "
+        )
+        expected += "number of <<<>>>"
     if not answer["in_kernel"]:
         problem = problem.replace(f"; {who}", "; it").replace(who, "it")
         return KernelError(kernel, problem, expected)

@@ -20,6 +20,12 @@ _ATTRIBUTES = re.compile(
 _KERNEL = re.compile(
     r"(template\s*<[^;{}]*>\s*)?(?:[^\S\n]*extern\s*\"C\"\s*)?__global__\s[^;{}()]*?(\w+)\s*\("
 )
+#: What opens and ends scopes, and what only looks so.
+_SCOPES = re.compile(
+    r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
+    r"|\bnamespace\b[^{};=]*\{|\bextern\s*\"C\"\s*\{|[{}]|\b__shared__\b",
+    re.S,
+)
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,13 @@ class Parameter:
             what = f"an array of shape {np.shape(array)}"
             raise ArgumentError(self.name, what, f"a number, for the parameter `{self}`")
         if not self.takes(array.dtype):
-            right = f"an array of {self.dtype}, as of {self.name}.astype(np.{self.dtype})"
+            parts = [field[0].base for field in (array.dtype.fields or {}).values()]
+            if array.dtype.kind == "c":
+                parts = [array.real.dtype]
+            how = "view" if parts and all(map(self.takes, parts)) else "astype"
+            right = f"an array of {self.dtype}, as of {self.name}.{how}(np.{self.dtype})"
+            if array.dtype.fields and how == "astype":  # which NumPy refuses
+                right = f"an array of {self.dtype}, such as one field, copied"
             if self.kind in "sp":
                 right = f"elements of {self.size} bytes"
             what = f"an array of {array.dtype} for the parameter `{self}`"
@@ -188,18 +200,39 @@ def _parameter_names(text: str) -> list[str]:
         elif letter in ")>]}" and depth:
             depth -= 1
         elif letter in ",)":
-            last = re.findall(r"[A-Za-z_]\w*", text[start:place].partition("=")[0])
+            declared = re.sub(r"\[[^\]]*\]", "", text[start:place].partition("=")[0])
+            last = re.findall(r"[A-Za-z_]\w*", declared)
             names += last[-1:]
             start = place + 1
             if letter == ")":
                 break
-    return [] if names == ["void"] else names
+    # The same twice is the type of parameters without a name.
+    return [] if names == ["void"] or len({*names}) < len(names) else names
 
 
-def dynamic_shared(source: str) -> str:
-    """Turn `extern __shared__ T name[]` into what the emulator has in its place."""
+def shared_variables(source: str) -> str:
+    """Turn declarations of shared memory into what the emulator has in their place.
+
+    `extern __shared__ T name[]` lies where the launch puts it; a variable outside of functions is
+    marked, as nothing else tells it from the device's; another `static` would be one too many.
+    """
     declared = r"\bextern\b([^;{}\"]*?)\b__shared__\b([^;{}\"]*?)\b(\w+)\s*\[\s*\]\s*;"
-    return re.sub(declared, r"DYNAMIC_SHARED(\1 \2, \3);", source)
+    source = re.sub(declared, r"DYNAMIC_SHARED(\1 \2, \3);", source)
+    static = r"\bstatic\b(?=[^;{}()\"]*\b__shared__\b)|(\b__shared__\b[^;{}()\"=]*?)\bstatic\b"
+    source = re.sub(static, r"\1", source)
+    inside: list[bool] = []  # of each open brace, whether it is a function's or a class's
+
+    def marked(token: re.Match[str]) -> str:
+        text = token[0]
+        if text == "__shared__":
+            return text if any(inside) else "EMULATOR_FILE_SHARED"
+        if text == "}":
+            del inside[-1:]
+        elif text[-1] == "{" and text[0] != "/":
+            inside.append(text == "{")
+        return text
+
+    return _SCOPES.sub(marked, source)
 
 
 def shared_once(arrays: Sequence[tuple[str, npt.NDArray[Any]]]) -> dict[str, str]:

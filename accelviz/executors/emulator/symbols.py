@@ -83,18 +83,19 @@ class Variable(NamedTuple):
 def variables(library: Path) -> tuple[Variable, ...]:
     """Return the shared, device and constant variables of a kernel; none of other formats than ELF.
 
-    Functions' own variables are shared, protected ones constant, and what is left the device's; so
-    cuda_on_host.h declares them.
+    Functions' own variables and those of a section of their own are shared, protected ones
+    constant, and what is left the device's; so cuda_on_host.h declares them.
     """
     found = []
-    for symbol, flags in _symbols(library):
+    for symbol, section in _symbols(library):
         size, name = symbol["st_size"], symbol.name
-        if symbol["st_info"]["type"] != "STT_OBJECT" or not size or not flags & _WRITE:
+        writable = section["sh_flags"] & _WRITE
+        if symbol["st_info"]["type"] != "STT_OBJECT" or not size or not writable:
             continue
         if name.startswith(("_ZGV", "_ZTV", "__", "_DYNAMIC", "completed.")):  # the compiler's
             continue
         constant = symbol["st_other"]["visibility"] == "STV_PROTECTED"
-        local = name.startswith(("_ZZ", "_ZZN"))
+        local = name.startswith("_ZZ") or section.name == "emulator_shared"
         space = Space.CONSTANT if constant else Space.SHARED if local else Space.DEVICE_VARIABLE
         found.append(Variable(plain(name), symbol["st_value"], size, space))
     return tuple(found)
@@ -113,8 +114,8 @@ _WRITE = 1
 
 
 @functools.lru_cache(maxsize=4)
-def _symbols(library: Path) -> list[tuple[Any, int]]:
-    """Return what is defined in a library, each with the flags of its section."""
+def _symbols(library: Path) -> list[tuple[Any, Any]]:
+    """Return what is defined in a library, each with its section."""
     if sys.platform == "darwin":
         return []
     from elftools.elf.elffile import ELFFile
@@ -125,9 +126,9 @@ def _symbols(library: Path) -> list[tuple[Any, int]]:
         table = elf.get_section_by_name(".symtab")
         if not isinstance(table, SymbolTableSection):
             return []
-        flags = [section["sh_flags"] for section in elf.iter_sections()]
+        sections = list(elf.iter_sections())
         return [
-            (symbol, flags[symbol["st_shndx"]])
+            (symbol, sections[symbol["st_shndx"]])
             for symbol in table.iter_symbols()
             if isinstance(symbol["st_shndx"], int)
         ]

@@ -16,14 +16,15 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <ctime>  // before `clock` is a macro
 #include <type_traits>
 #include <utility>
 
 #define __global__
 #define __device__
 #define __host__
-// The debugging information tells memory apart: function's own variables are shared, protected ones
-// constant, all others the device's.
+// The library's symbols tell memory apart: a function's own variables are shared, as are those of a
+// section of their own, protected ones constant, all others the device's.
 #define __constant__ __attribute__((visibility("protected")))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
@@ -32,6 +33,12 @@
 #define __grid_constant__
 #define __align__(n) alignas(n)
 #define __shared__ static __attribute__((used, aligned(16)))
+// Outside of functions, where only the section tells it from a static variable of the device.
+#ifdef __APPLE__
+#define EMULATOR_FILE_SHARED __shared__
+#else
+#define EMULATOR_FILE_SHARED static __attribute__((used, aligned(16), section("emulator_shared")))
+#endif
 
 // Two calls in two branches stay two calls: at a barrier it matters which one a thread is at.
 #ifdef __clang__
@@ -118,7 +125,7 @@ struct uint3;
 struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
-    dim3(const uint3 &from);
+    dim3(uint3 from);
     operator uint3() const;
 };
 // Constant for a thread as long as it runs, so that the compiler may keep them.
@@ -131,7 +138,7 @@ constexpr int warpSize = 32;
 
 #include "vectors.h"
 
-EMULATOR_PURE dim3::dim3(const uint3 &from) : x(from.x), y(from.y), z(from.z) {}
+EMULATOR_PURE dim3::dim3(uint3 from) : x(from.x), y(from.y), z(from.z) {}
 EMULATOR_PURE dim3::operator uint3() const { return {x, y, z}; }
 
 #include "intrinsics.h"
