@@ -77,7 +77,7 @@ def test_a_generator_gives_one_graph_at_a_time():
 
 
 def test_what_counts_as_several_graphs():
-    edges = np.array([[0, 1], [1, 0]])
+    edges = np.array([[0, 1, 2], [1, 0, 2]])
     assert len(run(edges, states=("warm",))) == 1
     assert len(run(sparse.eye_array(3, format="csr"), states=("warm",))) == 1
     assert run([], states=("warm",)).empty

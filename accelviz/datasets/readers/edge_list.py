@@ -351,7 +351,7 @@ def _layout(
     delimiter = edge_lines.delimiter_of(line)
     fields = edge_lines.split(line, delimiter)
     count = len(fields)
-    perhaps = fields in edge_lines.POSITIONS and delimiter != b" "
+    perhaps = number == 1 and fields in edge_lines.POSITIONS and delimiter != b" "
     if perhaps and names is asked.header is None and ".csv" in asked.path.name.lower():
         problem = f"{shown(line)} may be an edge, or what pandas writes over columns without names"
         raise malformed(
