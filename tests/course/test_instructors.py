@@ -62,6 +62,6 @@ def test_the_limits_are_the_defaults():
         f"| time of a submission | {usual.seconds:g} s | `--seconds`",
         f"| memory of a process | {usual.memory_gib:g} GiB of address space",
         f"| size of a file | {usual.file_mib} MiB",
-        f"| what a cell prints | {usual.output_bytes // 10**6} MB",
+        f"| what a cell prints or shows (text, PNG, JPEG alone) | {usual.output_bytes // 10**6} MB",
     ):
         assert text in PAGE, text
