@@ -71,10 +71,10 @@ def _demo(options: argparse.Namespace) -> str:
 
 def _lab(options: argparse.Namespace) -> tuple[str, int]:
     """Copy what is not in the folder yet, so that nobody's work is overwritten, and open it."""
-    folder, copied = Path(options.folder), 0
-    for source in sorted(notebooks_directory().rglob("*")):
-        target = folder / source.relative_to(notebooks_directory())
-        if source.is_file() and not target.exists() and "." not in source.parent.name[:1]:
+    folder, lessons, copied = Path(options.folder), notebooks_directory(), 0
+    for source in sorted(lessons.rglob("*")):
+        target = folder / source.relative_to(lessons)
+        if source.is_file() and not target.exists() and not source.parent.name.startswith("."):
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, target)

@@ -19,3 +19,16 @@ def pytest_collection_modifyitems(items):
         name = vars(item).get("_nodeid")
         if name is not None and name != item.nodeid:
             item._id = type(item._id).parse(name)
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Write a file and return its path."""
+
+    def write(content, name="g.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write

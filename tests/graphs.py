@@ -79,3 +79,9 @@ def columns_of(name: str, count: int) -> tuple[int, ...]:
     some = COLUMNS if GRAPHS[name]().nnz < 50_000 else [d for d in COLUMNS if d <= 64]
     first, step = list(GRAPHS).index(name), len(some) // count
     return tuple(some[(first + step * i) % len(some)] for i in range(count))
+
+
+def edges_of(graph: Graph) -> list[tuple[int, int, float]]:
+    """The edges `sender receiver weight` of a graph, by receiver."""
+    coo = graph.adjacency.tocoo()
+    return list(zip(coo.col.tolist(), coo.row.tolist(), coo.data.tolist(), strict=True))

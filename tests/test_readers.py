@@ -25,18 +25,6 @@ A = sparse.csr_array(np.array([[0, 2, 0, 1], [2, 0, 0, 0], [0, 0, 0, 0], [1, 0, 
 PLAIN = "4 2\n2 4\n1\n\n1\n"
 
 
-@pytest.fixture
-def file(tmp_path):
-    """Write a file and return its path."""
-
-    def write(content, name):
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
-
-
 def at_any_block_size(monkeypatch, sizes=(1, 2, 3, 5, 7, 16, 31, 1000)):
     for size in sizes:
         monkeypatch.setattr(text, "BLOCK_BYTES", size)

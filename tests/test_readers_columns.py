@@ -7,27 +7,15 @@ from scipy import sparse
 
 from accelviz import load_graph
 from accelviz.errors import ArgumentError, GraphError
+from tests.graphs import edges_of
 
 EDGES = [(0, 1, 0.5), (2, 1, 4.0), (1, 3, 2.0)]
 ONES = [(0, 1, 1.0), (2, 1, 1.0), (1, 3, 1.0)]
 
 
 @pytest.fixture
-def file(tmp_path):
-    """Write a file and return its path."""
-
-    def write(content, name="g.csv"):
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
-
-
-def edges_of(graph):
-    """Return the edges `sender receiver weight` of a graph, by receiver."""
-    coo = graph.adjacency.tocoo()
-    return list(zip(coo.col.tolist(), coo.row.tolist(), coo.data.tolist(), strict=True))
+def file(file):
+    return lambda content, name="g.csv": file(content, name)
 
 
 def written(header, order, separator=",", *, quoted=False):

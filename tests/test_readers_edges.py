@@ -20,28 +20,10 @@ from accelviz.datasets.readers.edge_lines import (
     split,
 )
 from accelviz.errors import ArgumentError, GraphError
+from tests.graphs import edges_of
 
 #: Without the time, which would give a test another name in every process.
 gzipped = functools.partial(gzip.compress, mtime=0)
-
-
-@pytest.fixture
-def file(tmp_path):
-    """Write a file and return its path."""
-
-    def write(content, name="g.txt"):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
-
-
-def edges_of(graph):
-    """Return the edges `sender receiver weight` of a graph, by receiver."""
-    coo = graph.adjacency.tocoo()
-    return list(zip(coo.col.tolist(), coo.row.tolist(), coo.data.tolist(), strict=True))
 
 
 def at_any_block_size(monkeypatch, sizes=(1, 2, 3, 5, 7, 16, 31, 1000)):

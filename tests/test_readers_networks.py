@@ -22,18 +22,6 @@ MULTI = networkx.MultiGraph([(0, 1), (0, 1), (1, 2)])
 WRITERS = {"graphml": networkx.write_graphml, "gml": networkx.write_gml}
 
 
-@pytest.fixture
-def file(tmp_path):
-    """Write a file and return its path."""
-
-    def write(content, name):
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
-
-
 def dense(graph):
     return graph.adjacency.toarray()
 

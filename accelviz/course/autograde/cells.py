@@ -11,7 +11,6 @@ import hashlib
 import re
 from typing import Any
 
-SCHEMA = 3
 STUB = {"code": "# YOUR CODE HERE\nraise NotImplementedError()", "markdown": "YOUR ANSWER HERE"}
 
 
