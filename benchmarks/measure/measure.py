@@ -171,7 +171,7 @@ STUDIES = {
         (("cusparse", {"preprocess": False}),),
     ),
     "ladder": Study(
-        "from one thread a row to our own strategy, a change at a time, warm (lesson 11)",
+        "from one thread a row to our own strategy, a change at a time, warm (lesson 12)",
         [*("com-amazon-twin", "ovcar-8h-twin", "citation-twin", "ppa-twin")],
         (32, 128),
         ("warm",),

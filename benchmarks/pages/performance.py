@@ -41,7 +41,7 @@ from accelviz.measure.comparison import geometric_mean, labelled, latest, speedu
 sys.path.append(str(ROOT / "benchmarks" / "measure"))
 from measure import LADDER, OFF
 
-#: What the rungs of the ladder are called, as in lesson 11.
+#: What the rungs of the ladder are called, as in lesson 12.
 RUNGS = (
     *("a thread a row", "a warp a row", "equal rows", "lane groups", "16-byte loads"),
     *("nonzeros staged", "more in flight", "short rows packed", "blocks in order"),
@@ -147,7 +147,7 @@ def ladder(tables: Tables, _: Path) -> str:
     return (
         f"Each rung is a step from the one before. Its gain is the time of that one over its own, "
         f"its share that of the random-gather limit; means over {graphs}; bold is slower. "
-        f"[Lesson 11](../notebooks/11-the-ladder.ipynb) climbs it step by step, with "
+        f"[Lesson 12](../notebooks/12-the-ladder.ipynb) climbs it step by step, with "
         f"predictions.\n\n" + markdown(head, lines)
     )
 

@@ -271,7 +271,7 @@ def test_latency_from_key_to_picture(explorer, graph, capsys):
     quiet(panel)
 
 
-LESSON = Path(__file__).resolve().parents[2] / "notebooks" / "09-sweeps.ipynb"
+LESSON = Path(__file__).resolve().parents[2] / "notebooks" / "10-sweeps.ipynb"
 
 
 def test_the_lesson_s_panels_live(open_notebook):
