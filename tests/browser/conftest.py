@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .lab import Notebook
+from .lab import Notebook, artifacts
 from .server import Server, find_browser, launch
 
 NEEDED = ("anywidget", "ipywidgets", "jupyterlab", "playwright")
@@ -54,14 +54,37 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
+@pytest.fixture(scope="package")
+def pages(server, browser):
+    """The page that all tests share, in a list: to load JupyterLab takes longer than most tests."""
+    found = []
+    yield found
+    for page in found:
+        page.close()
+
+
+@pytest.fixture(scope="module")
+def open_for_all(server, browser, pages):
+    """As `open_notebook`, but a notebook stays open, with its kernel, for the module's tests."""
+    yield from _opening(server, browser, pages, "all")
+
+
 @pytest.fixture
-def open_notebook(server, browser, request):
+def open_notebook(server, browser, pages, request):
     """Return a function that opens a notebook made of the given cells, or a given notebook file.
 
-    A test that fails leaves a picture of each of its pages among the artifacts.
+    A test that fails leaves a picture of its page among the artifacts, and the next one gets a new
+    page.
     """
-    opened = []
     test = re.sub(r"[^\w.-]+", "-", request.node.name).strip("-")
+    yield from _opening(server, browser, pages, test)
+    if getattr(getattr(request.node, "report_call", None), "failed", True) and pages:
+        pages[0].screenshot(path=artifacts() / f"{test}-failed.png")
+        pages.pop().close()
+
+
+def _opening(server, browser, pages, test):
+    opened = []
 
     def open_(*cells, path=None):
         name = f"{test}-{len(opened)}"
@@ -69,15 +92,12 @@ def open_notebook(server, browser, request):
             server.write_notebook(name, cells)
         else:
             (server.root / f"{name}.ipynb").write_bytes(Path(path).read_bytes())
-        page = browser.new_page(viewport={"width": 1400, "height": 1000})
-        notebook = Notebook(server, page, name, prefix=f"{test}-")
+        if not pages:
+            pages.append(browser.new_page(viewport={"width": 1400, "height": 1000}))
+        notebook = Notebook(server, pages[0], name, prefix=f"{test}-")
         opened.append(notebook)
         return notebook.open()
 
     yield open_
-    failed = getattr(getattr(request.node, "report_call", None), "failed", True)
     for notebook in opened:
-        if failed:
-            notebook.screenshot("failed")
-        notebook.page.close()
-    server.end_kernels()
+        notebook.close()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .server import PATIENCE, ROOT, Server
 
 if TYPE_CHECKING:
-    from playwright.sync_api import ConsoleMessage, Locator, Page, Request
+    from playwright.sync_api import ConsoleMessage, Error, Locator, Page, Request
 
 
 def artifacts() -> Path:
@@ -89,20 +89,52 @@ class Notebook:
         self._console: list[tuple[str, str]] = []
         page.set_default_timeout(PATIENCE * 1000)
         page.on("console", self._on_console)
-        page.on("pageerror", lambda error: self._console.append(("", f"{error}\n{error.stack}")))
+        page.on("pageerror", self._on_page_error)
         page.on("request", self._on_request)
 
     def open(self) -> Notebook:
-        """Open it and wait until its kernel is idle."""
-        self.page.goto(
-            f"{self.server.url}lab/tree/{self.name}.ipynb?reset&token={self.server.token}"
-        )
-        self.wait("return typeof jupyterapp !== 'undefined'", panel=False)
-        self.page.evaluate("async () => { await jupyterapp.restored }")
+        """Open it, in JupyterLab if the page has it, and wait until its kernel is idle."""
+        path = f"{self.name}.ipynb"
+        if self.page.url.startswith(self.server.url):
+            opening = f"jupyterapp.commands.execute('docmanager:open', {{path: '{path}'}})"
+            self.page.evaluate(f"async () => {{ await {opening} }}")
+        else:
+            self.page.goto(f"{self.server.url}lab/tree/{path}?reset&token={self.server.token}")
+            self.wait("return typeof jupyterapp !== 'undefined'", panel=False)
+            self.page.evaluate("async () => { await jupyterapp.restored }")
         self.wait(f"return panel?.context?.path === {json.dumps(self.name + '.ipynb')}")
         self.page.evaluate(f"async () => {{ {PANEL} await panel.context.ready }}")
         self.wait_idle()
         return self
+
+    def close(self) -> None:
+        """Close it without a question, and end its kernel."""
+        if not self.page.is_closed():
+            self.page.remove_listener("console", self._on_console)
+            self.page.remove_listener("pageerror", self._on_page_error)
+            self.page.remove_listener("request", self._on_request)
+            self.page.evaluate(
+                """path => {
+                  for (const each of [...jupyterapp.shell.widgets('main')])
+                    if (each.context?.path === path) each.dispose();
+                }""",
+                f"{self.name}.ipynb",
+            )
+        self.server.end_kernel(f"{self.name}.ipynb")
+
+    def fill(self, *cells: str) -> None:
+        """Put new code cells in the place of all there are, and choose the first."""
+        made = [{"cell_type": "code", "source": cell} for cell in cells]
+        self.ask(
+            f"""
+            const model = panel.content.model.sharedModel;
+            model.transact(() => {{
+              model.deleteCellRange(0, model.cells.length);
+              model.insertCells(0, {json.dumps(made)});
+            }});
+            panel.content.activeCellIndex = 0;
+            """
+        )
 
     def wait(self, body: str, *, panel: bool = True, seconds: float = PATIENCE) -> None:
         """Wait until JavaScript's `body`, which may use `panel` and `kernel`, returns truth."""
@@ -265,6 +297,9 @@ class Notebook:
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type == "error":
             self._console.append((message.location.get("url", ""), message.text))
+
+    def _on_page_error(self, error: Error) -> None:
+        self._console.append(("", f"{error}\n{error.stack}"))
 
     def _on_request(self, request: Request) -> None:
         local = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")

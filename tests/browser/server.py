@@ -130,10 +130,11 @@ class Server:
         with self._open(request, timeout=PATIENCE) as answer:
             return json.loads(answer.read() or b"null")
 
-    def end_kernels(self) -> None:
-        """End every notebook's kernel."""
+    def end_kernel(self, path: str) -> None:
+        """End the kernel of a notebook, if it has one."""
         for session in self.ask("sessions"):
-            self.ask(f"sessions/{session['id']}", "DELETE")
+            if session["path"] == path:
+                self.ask(f"sessions/{session['id']}", "DELETE")
 
     def kernel_process(self, kernel: str) -> Any:
         """Return the `psutil.Process` of the kernel of this id."""

@@ -13,7 +13,7 @@ import pytest
 import accelviz
 
 OPEN = "import accelviz\npanel = accelviz.explore({arguments})\npanel"
-IDLE = "return !document.querySelector('.av-panel')?.classList.contains('av-busy')"
+IDLE = "return !panel.node.querySelector('.av-panel')?.classList.contains('av-busy')"
 
 
 class Panel:
@@ -21,7 +21,7 @@ class Panel:
 
     def __init__(self, notebook):
         self.notebook, self.page = notebook, notebook.page
-        self.box = self.page.locator(".av-panel").first
+        self.box = self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .av-panel").first
         self.box.wait_for()
 
     def control(self, name):
@@ -32,7 +32,7 @@ class Panel:
 
     def settle(self):
         """Wait until the last request is answered."""
-        self.notebook.wait(IDLE, panel=False)
+        self.notebook.wait(IDLE)
 
     def press(self, name, *keys):
         self.control(name).focus()
@@ -59,18 +59,31 @@ class Panel:
         return self.box.locator(".av-message").inner_text()
 
 
+@pytest.fixture(scope="module")
+def living():
+    """The notebook that tests of this module share, in a list, while its kernel lives."""
+    return []
+
+
 @pytest.fixture
-def explorer(open_notebook):
-    def open_(arguments="'cora'", *later):
+def panel_of(open_for_all, living):
+    def open_(*cells):
         """Run the first cell; those after it are for the test to run."""
-        notebook = open_notebook(OPEN.format(arguments=arguments), *later)
-        notebook.ask("panel.content.activeCellIndex = 0")
+        if not living:
+            living.append(open_for_all())
+        notebook = living[0]
+        notebook.fill(*cells)
         notebook.command("notebook:run-cell")
         notebook.wait_idle()
         assert notebook.cell_errors() == []
         return Panel(notebook)
 
     return open_
+
+
+@pytest.fixture
+def explorer(panel_of):
+    return lambda arguments="'cora'", *later: panel_of(OPEN.format(arguments=arguments), *later)
 
 
 def quiet(panel):
@@ -211,8 +224,9 @@ def test_a_wrong_number_and_a_failing_callback_say_so_in_the_panel(explorer):
 
 
 @pytest.mark.parametrize("how", ["shut_down_kernel", "kill_kernel"])
-def test_a_slider_without_a_kernel_says_so(explorer, how):
+def test_a_slider_without_a_kernel_says_so(explorer, living, how):
     panel = explorer()
+    living.clear()
     getattr(panel.notebook, how)()
     if how == "kill_kernel":
         panel.notebook.dismiss_dialogs()
@@ -222,11 +236,8 @@ def test_a_slider_without_a_kernel_says_so(explorer, how):
     panel.notebook.screenshot("no-kernel", panel.box)
 
 
-def test_a_question_is_locked_until_it_is_guessed(open_notebook):
-    notebook = open_notebook(
-        "from accelviz.widgets import ask\nask('cora', 'idle_share', guesses=2)"
-    ).run_all()
-    panel = Panel(notebook)
+def test_a_question_is_locked_until_it_is_guessed(panel_of):
+    panel = panel_of("from accelviz.widgets import ask\nask('cora', 'idle_share', guesses=2)")
     assert panel.control("reveal").is_disabled()
     for keys in (["Home"], ["End"]):
         panel.press("max_block_warps", *keys)
@@ -243,7 +254,7 @@ def test_a_question_is_locked_until_it_is_guessed(open_notebook):
     said = panel.view("answer").inner_text()
     assert f"Best is {best.idle_share:.2%}, at {best.max_block_warps} x {best.max_warp_nzs}" in said
     assert "place" in panel.view("guesses").inner_text()
-    notebook.screenshot("question", panel.box)
+    panel.notebook.screenshot("question", panel.box)
     quiet(panel)
 
 
