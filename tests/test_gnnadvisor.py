@@ -207,11 +207,11 @@ def test_any_setting_covers_each_nonzero_and_matches_the_oracle(setting):
 
 
 @emulated
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_the_kernel_is_right_for_any_setting(setting):
+@pytest.mark.parametrize(("setting", "n_cols"), zip(SETTINGS, 3 * (1, 33, 100), strict=True))
+def test_the_kernel_is_right_for_any_setting(setting, n_cols):
     for name in SMALL:
         check_results(
-            GRAPHS[name](), "gnnadvisor", "emulator", columns=(1, 33, 100), **parameters_of(setting)
+            GRAPHS[name](), "gnnadvisor", "emulator", columns=(n_cols,), **parameters_of(setting)
         )
 
 
@@ -219,14 +219,14 @@ def test_the_kernel_is_right_for_any_setting(setting):
 @pytest.mark.parametrize("setting", [(3, 32, 4), (32, 32, 32)])
 def test_the_kernel_is_right_for_all_degrees(setting):
     graph = GRAPHS["all_degrees"]()
-    check_results(graph, "gnnadvisor", "emulator", columns=(64,), **parameters_of(setting))
+    check_results(graph, "gnnadvisor", "emulator", columns=(8,), **parameters_of(setting))
 
 
 @emulated
-@pytest.mark.parametrize("block_warps", [1, 4, 32])
-def test_the_kernel_takes_any_column_count(block_warps):
+@pytest.mark.parametrize(("block_warps", "first"), [(1, 1), (4, 9), (32, 17)])
+def test_the_kernel_takes_any_column_count(block_warps, first):
     graph = graph_of_degrees([5, 0, 9, 1, 2, 70])
-    columns = (*range(1, 258, 8), 512, 1000, 1500, 10_000)
+    columns = (*range(first, 258, 24), 500 * block_warps)
     check_results(graph, "gnnadvisor", "emulator", columns=columns, ngs=3, block_warps=block_warps)
 
 
@@ -234,7 +234,7 @@ def test_the_kernel_takes_any_column_count(block_warps):
 def test_the_order_of_threads_and_blocks_does_not_matter():
     for seed in range(1, 6):
         executor = EmulatorExecutor(seed=seed)
-        check_results(GRAPHS["hub"](), "gnnadvisor", executor, columns=(40,), ngs=7, block_warps=4)
+        check_results(GRAPHS["hub"](), "gnnadvisor", executor, columns=(33,), ngs=7, block_warps=4)
 
 
 @emulated

@@ -498,10 +498,10 @@ def test_all_of_a_graph_is_freed_with_it_at_once(strategy, device):
     gc.disable()
     try:
         # As callers do, which keeps the plan in the store and what the device made with the plan.
-        dense = measure.random_inputs(strategy.operation, graph.pattern, {"heads": 1, "n_cols": 5})
+        dense = measure.random_inputs(strategy.operation, graph.pattern, {"heads": 1, "n_cols": 7})
         call = getattr(accelviz, strategy.operation.name)
         call(graph, *dense, strategy=strategy, device=device)
-        plan = strategy.plan(graph, 5)
+        plan = strategy.plan(graph, 7)
         made = ready(plan, find_executor(device))
         made.run(operands_of(plan))
         for held, name in (

@@ -28,7 +28,7 @@ from scipy import sparse
 from accelviz.datasets.readers import READERS, read_file, text
 from accelviz.errors import GraphError
 
-CASES = int(os.environ.get("ACCELVIZ_FUZZ", "120"))
+CASES = int(os.environ.get("ACCELVIZ_FUZZ", "60"))
 A = sparse.csr_array(np.array([[0, 2, 0, 1], [2, 0, 3, 0], [0, 3, 0, 0], [1, 0, 0, 0]], np.float32))
 PACKERS = {".gz": functools.partial(gzip.compress, mtime=0), ".bz2": bz2.compress}
 

@@ -117,30 +117,49 @@ def changes(*columns: npt.ArrayLike) -> npt.NDArray[np.bool_]:
 def _count(bounds: Longs, offset: Longs, size: Longs, shared: Flags, atomic: Flags) -> Longs:
     """Bytes, sectors, lines, wavefronts and collisions of each request."""
     counted = np.zeros((bounds.size - 1, 5), dtype=np.int64)
+    seen = np.empty(offset.size, dtype=np.int64)
     for request in range(bounds.size - 1):
         start, stop = bounds[request], bounds[request + 1]
         row = counted[request]
         row[0] = size[start:stop].sum()
         if shared[start]:
-            row[3] = _wavefronts(offset[start:stop], size[start])
+            row[3] = _wavefronts(offset[start:stop], size[start], seen)
         else:
-            row[1] = np.unique(offset[start:stop] // SECTOR_BYTES).size
-            row[2] = np.unique(offset[start:stop] // LINE_BYTES).size
+            row[1] = _distinct(offset[start:stop], SECTOR_BYTES, seen)
+            row[2] = _distinct(offset[start:stop], LINE_BYTES, seen)
         if atomic[start]:
-            row[4] = stop - start - np.unique(offset[start:stop]).size
+            row[4] = stop - start - _distinct(offset[start:stop], 1, seen)
     return counted
 
 
 @numba.njit(cache=True, nogil=True)
-def _wavefronts(offset: Longs, size: int) -> int:
+def _distinct(offset: Longs, unit: int, seen: Longs) -> int:
+    """Count the units that a warp's offsets lie in, and write which into `seen`.
+
+    They are few, and mostly the last one found; numpy.unique takes seconds to compile.
+    """
+    count = 0
+    for each in offset:
+        place = each // unit
+        k = count - 1
+        while k >= 0 and seen[k] != place:
+            k -= 1
+        if k < 0:
+            seen[count] = place
+            count += 1
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _wavefronts(offset: Longs, size: int, seen: Longs) -> int:
     """Count passes through the banks; wide accesses go a half or a quarter warp at a time."""
     words = max(1, size // BANK_BYTES)
     lanes = BANKS // words
     total = 0
     for first in range(0, offset.size, lanes):
-        wanted = np.unique(offset[first : first + lanes] // BANK_BYTES)
+        wanted = _distinct(offset[first : first + lanes], BANK_BYTES, seen)
         in_bank = np.zeros(BANKS, dtype=np.int64)
-        for word in wanted:
+        for word in seen[:wanted]:
             for k in range(words):
                 in_bank[(word + k) % BANKS] += 1
         total += in_bank.max()

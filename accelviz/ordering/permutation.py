@@ -156,6 +156,8 @@ def _gather_rows(
 def _sort_each_row(row_pointers: Longs, column_indices: Ints, nonzero_order: Longs) -> None:
     for row in range(row_pointers.size - 1):
         start, stop = row_pointers[row], row_pointers[row + 1]
-        places = np.argsort(column_indices[start:stop])
-        column_indices[start:stop] = column_indices[start:stop][places]
-        nonzero_order[start:stop] = nonzero_order[start:stop][places]
+        columns, nonzeros = column_indices[start:stop].copy(), nonzero_order[start:stop].copy()
+        places = np.argsort(columns)
+        for k in range(places.size):
+            column_indices[start + k] = columns[places[k]]
+            nonzero_order[start + k] = nonzeros[places[k]]

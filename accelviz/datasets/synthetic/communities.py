@@ -116,8 +116,9 @@ def _deal(state: State, bounds: Longs, largest_first: Longs, order: Longs, wante
             start, stop = bounds[largest_first[opened]], bounds[largest_first[opened] + 1]
             if free > 0 and stop - start <= wanted[row]:
                 break
-            pool[free : free + stop - start] = np.arange(start, stop)
-            free += stop - start
+            for slot in range(start, stop):
+                pool[free] = slot
+                free += 1
             opened += 1
         pick = below(state, free)
         slots[row] = pool[pick]
