@@ -45,6 +45,12 @@ _STRATEGIES = {
 }
 #: For strategies that are not in the list.
 _SPARE = ("#882255", "#BAB0AC")
+#: In a dark notebook, a picture is turned dark; its colours keep their hue. Of JupyterLab, VS Code
+#: and Colab.
+_DARK = (
+    '[data-jp-theme-light="false"] .accelviz-picture, .vscode-dark .accelviz-picture, '
+    '[theme="dark"] .accelviz-picture {filter: invert(0.9) hue-rotate(180deg)}'
+)
 #: Counts on a logarithmic axis as people write them.
 PLAIN = FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else "")
 
@@ -131,7 +137,8 @@ class Page(Figure):
         picture = buffer.getvalue()
         # nbconvert keeps no other alt text than one in HTML.
         html = (
-            f'<img alt="{escape(self.alt)}" style="max-width: 100%" '
+            f"<style>{_DARK}</style>"
+            f'<img class="accelviz-picture" alt="{escape(self.alt)}" style="max-width: 100%" '
             f'src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
         )
         data = {"text/html": html, "image/png": picture, "text/plain": self.alt}

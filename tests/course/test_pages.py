@@ -5,6 +5,7 @@
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -62,16 +63,18 @@ TEXT = """# A text
 
 
 class Page(HTMLParser):
-    """The links and pictures of a page, and what is open around each text."""
+    """The links, pictures and places of a page, and what is open around each text."""
 
     def __init__(self, path):
         super().__init__()
         self.links, self.pictures, self.scripts, self.folded = {}, [], [], ""
+        self.places = set()
         self.open, self.link = [], None
         self.feed(path.read_text("utf-8"))
 
     def handle_starttag(self, tag, attributes):
         own = dict(attributes)
+        self.places.add(own.get("id"))
         if tag == "a" and "href" in own:
             self.link = own["href"]
             self.links.setdefault(self.link, "")
@@ -232,12 +235,15 @@ def test_the_lessons_of_this_repository(tmp_path):
     """All links lead somewhere, all formulas are drawn; the text is not run here."""
     done = write(ROOT / "notebooks", tmp_path, run=False)
     assert done.formulas == []
-    for path in done.pages:
-        page = Page(path)
+    pages = {path.resolve(): Page(path) for path in done.pages}
+    for path, page in pages.items():
         assert page.scripts == []
         for link in page.links:
-            if not link.startswith(("http", "#")):
-                assert (path.parent / link.partition("#")[0]).is_file(), f"{path.name}: {link}"
+            if not link.startswith("http"):
+                to, _, place = link.partition("#")
+                target = (path.parent / unquote(to)).resolve() if to else path
+                assert target in pages, f"{path.name}: {link}"
+                assert not place or place in pages[target].places, f"{path.name}: {link}"
     lessons = sorted((ROOT / "notebooks").glob("[0-9][0-9]-*.ipynb"))
     assert [path.stem for path in done.pages[1 : len(lessons) + 1]] == [
         path.stem for path in lessons
@@ -249,7 +255,7 @@ def test_each_lesson_says_its_goals_and_how_long_it_takes():
 
     lessons = [each for each in find_sources(ROOT / "notebooks") if each.is_lesson]
     assert len(lessons) >= 10
-    for number, lesson in enumerate(lessons, 1):
-        assert lesson.title.startswith(f"{number} · ")
+    for lesson in lessons:
+        assert lesson.title.startswith(f"{int(lesson.path.name[:2])} · ")
         assert 3 <= len(lesson.goals) <= 6, lesson.title
         assert 20 <= lesson.minutes <= 40, lesson.title

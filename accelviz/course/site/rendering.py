@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from nbconvert.exporters import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
@@ -20,6 +20,10 @@ from accelviz.errors import ArgumentError
 #: The page that lists the others.
 INDEX = "index.html"
 _HERE = Path(__file__).parent
+_CONTENTS = (
+    '<nav class="course-contents" aria-label="On this page"><details>'
+    "<summary>On this page</summary><ul>{}</ul></details></nav>"
+)
 
 
 class _Markdown(IPythonRenderer):
@@ -39,6 +43,15 @@ class _Markdown(IPythonRenderer):
         folder = str(source.path.parent)
         super().__init__(escape=False, embed_images=True, path=folder, exclude_anchor_links=True)
         self.source, self.pages, self.unknown = source, pages, unknown
+        self.contents: list[str] = []
+
+    def heading(self, text: str, level: int, **attrs: Any) -> str:
+        """Return a heading that links can lead to; sections are noted in `contents`."""
+        place = _place(unescape(re.sub("<[^>]*>", "", text)))
+        if level == 2:
+            name = re.sub("</?a[^>]*>", "", text)
+            self.contents.append(f'<li><a href="#{place}">{name}</a></li>')
+        return f'<h{level} id="{place}">{text}</h{level}>\n'
 
     def inline_math(self, body: str) -> str:
         """Return a formula of the text."""
@@ -62,7 +75,10 @@ class _Markdown(IPythonRenderer):
         if path is not None and path not in self.pages:
             return f'<span title="{escape(url)}">{text}</span>'
         if path is not None:
-            url = _way(self.source.page, self.pages[path]) + (f"#{place}" if place else "")
+            url = _way(self.source.page, self.pages[path])
+            url += f"#{_place(unquote(place))}" if place else ""
+        elif url.startswith("#"):
+            url = f"#{_place(unquote(url))}"
         rendered: str = super().link(text, url, title)
         return rendered
 
@@ -80,6 +96,11 @@ class _Exporter(HTMLExporter):
     def markdown2html(self, source: str) -> str:
         rendered: str = MarkdownWithMath(renderer=self.renderer).render(source)
         return rendered
+
+
+def _place(heading: str) -> str:
+    """Return a heading's name in links, whether GitHub's or JupyterLab's is given."""
+    return re.sub(r"[^\w-]", "", heading.strip().lower().replace(" ", "-"))
 
 
 def _way(page: str, target: str) -> str:
@@ -126,10 +147,12 @@ class Renderer:
                 link = _way(source.page, lesson.page)
                 course[name] = {"link": link, "title": _plain(lesson.title)}
         source.notebook.metadata["title"] = _plain(source.title)
-        self._exporter.renderer = _Markdown(source, self.pages, self.unknown)
+        self._exporter.renderer = markdown = _Markdown(source, self.pages, self.unknown)
         resources = {"metadata": {"name": source.path.stem}, "course": course}
         text: str = self._exporter.from_notebook_node(source.notebook, resources)[0]
-        return text
+        few = source.page == INDEX or len(markdown.contents) < 3
+        sections = "" if few else "".join(markdown.contents)
+        return text.replace("<!-- contents -->", sections and _CONTENTS.format(sections), 1)
 
 
 def _plain(markdown: str) -> str:
