@@ -244,7 +244,7 @@ PLANTED = {
     "atomics of a block's scope from two blocks": (
         "    atomicAdd_block(&Y[0], X[i]);\n}",
         {"grid": 2, "warps": 1, "cleared": True},
-        r":4: a race: thread 0 of block 1 updates atomically Y\[0\].*of block 0 updates it atomically",
+        r":4: a race: thread 0 of block 1 updates atomically Y\[0\].*0 updates it atomically",
     ),
     "barrier in a branch": (
         "    if (threadIdx.x < 40) __syncthreads();\n    Y[i] = X[i];\n}",

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
 from accelviz.executors.base import is_device_array
 from accelviz.executors.cuda.launch import run_kernel
-from accelviz.executors.emulator import build, signature, source as text_of
+from accelviz.executors.emulator import build, signature
+from accelviz.executors.emulator import source as text_of
 from accelviz.executors.emulator.executor import run_checked
 from accelviz.executors.emulator.library import Launch, Library, Memory, load
 from accelviz.plans import KernelSpec
@@ -46,7 +47,8 @@ def emulate(
     grid, block : int or tuple of up to three int
         Blocks, and threads of a block, in x, y and z.
     *arguments : array, number or None
-        In the order of the kernel's parameters, or by name after them. Arrays behind pointers that
+        In the order of the kernel's parameters, or by name after them; bytes are an array of them,
+        vectors tuples, and structures NumPy's structured scalars. Arrays behind pointers that
         are not to `const` are written in place, as on a GPU. Numbers become the parameter's type,
         if it can hold them; None is a null pointer.
     kernel : str, optional
@@ -196,7 +198,9 @@ def _symbol(name: str, value: Any, text: str) -> npt.NDArray[Any]:
     array = _placed(name, value)
     if not isinstance(array, np.ndarray | np.generic) or array.dtype.hasobject:
         what = f"got {value!r} for the variable"
-        raise ArgumentError(name, what, "a NumPy array or scalar, such as np.float32(2)")
+        raise ArgumentError(
+            name, what, "a NumPy array or scalar, such as np.array([1, 2], np.float32)"
+        )
     return np.asarray(array)
 
 
@@ -244,6 +248,8 @@ def _placed(name: str, value: Any) -> Any:
         raise ArgumentError(name, "it lies on the GPU", "an array on the host, as from X.get()")
     if isinstance(value, np.ndarray | np.generic | int | float | None):
         return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
+    if isinstance(value, bytes):
+        return np.frombuffer(value, np.uint8)
     if hasattr(value, "__array_interface__"):  # no copy: what is written is written there
         return np.asarray(value)
     return value

@@ -79,8 +79,11 @@ def compile_error(file: str, source: str, log: str) -> KernelError | None:
     if error is None:
         return None
     text = error[1].removeprefix("static assertion failed: ").removeprefix("#error ")
-    text = re.sub(r"call to '\w+' declared with (?:attribute error|'error' attribute): ", "", text)
-    text = re.sub(r"static assertion failed due to requirement '.*?'(?:: )?", "", text)
+    text = re.sub(
+        r"call to '[^']+' declared with (?:attribute error|'error' attribute): ", "", text
+    )
+    text = re.sub(r"static(?:_assert| assertion) failed due to requirement '.*?'(?:: )?", "", text)
+    text = text.strip().strip('"')
     start = log.rfind("\n", 0, error.start()) + 1
     line = next(_lines(file, log[start : error.end()]), None)
     if line is None:  # in a header: g++ says before the error who asked for it, clang after it

@@ -47,15 +47,15 @@ def make_room(limit: int = LIMIT, left: int = LEFT, in_use: float = IN_USE) -> N
             about = path.lstat()
             of_one = found.setdefault(path.name.lstrip(".").partition(".")[0], [])
             of_one.append((about.st_mtime, about.st_size, path))
-    size = sum(bytes for files in found.values() for _, bytes, _ in files)
+    size = sum(length for files in found.values() for _, length, _ in files)
     if size <= limit:
         return
     for files in sorted(found.values(), key=max):
         if size <= left:
             break
-        for last, bytes, path in sorted(files, key=lambda file: len(file[2].name)):
+        for last, length, path in sorted(files, key=lambda file: len(file[2].name)):
             with contextlib.suppress(OSError):
                 if max(last, path.lstat().st_mtime) > time.time() - in_use:
                     break
                 path.unlink()
-                size -= bytes
+                size -= length

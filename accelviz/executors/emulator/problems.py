@@ -100,7 +100,7 @@ def kernel_error(
         ),
         "host variable": (
             f"{who} uses {_name(answer, known)}, a variable of the host, which CUDA refuses",
-            "pass it as an argument, or declare it `const` with a value, __constant__ or __device__",
+            "pass it as an argument, or declare it __constant__, __device__, or `const` with a value",
         ),
         "host function": (
             f"{who} calls {words}, a function of the host, which CUDA refuses",
@@ -212,9 +212,9 @@ def _race_advice(answer: Any, one_line: bool) -> str:
     kinds = {int(answer["kind"]), int(answer["other_kind"])}
     if one_line and kinds == {0, 1}:
         return (
-            "if several threads are to add to one element, as by `+=`: atomicAdd(&..., value); else "
-            "let each thread write an element of its own, or put a barrier (__syncthreads; within a "
-            "warp __syncwarp) between reading and writing"
+            "if several threads are to add to one element, as by `+=`: atomicAdd(&..., value); "
+            "else let each thread write an element of its own, or put a barrier (__syncthreads; "
+            "within a warp __syncwarp) between reading and writing"
         )
     if one_line and kinds == {1}:
         return "let each thread write an element of its own; atomicAdd if they are to be summed"

@@ -102,6 +102,8 @@ class Parameter:
                 return bytes(8)
             what = f"got {value!r}, a {type(value).__name__}"
             right = f"an array of {self.dtype}, for the parameter `{self}`"
+            if isinstance(value, list | tuple) and self.kind in _NAMES:
+                right += f": np.array({self.name}, np.{self.dtype})"
             raise ArgumentError(self.name, what, right)
         if self.by_parts:
             return self._structure(value)

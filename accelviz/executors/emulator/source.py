@@ -160,9 +160,10 @@ def _parameter_names(text: str) -> list[str]:
 def translated(source: str, file: str) -> str:
     """Turn what only CUDA's own compiler understands into what the emulator has in its place.
 
-    `extern __shared__ T name[]` lies where the launch puts it. Shared variables outside of functions
-    and constants without a value are marked, as nothing else tells them from the device's; so are
-    functions and variables of the host, which a kernel must not use. All lines keep their numbers.
+    `extern __shared__ T name[]` lies where the launch puts it. Shared variables outside of
+    functions and constants without a value are marked, as nothing else tells them from the
+    device's; so are functions and variables of the host, which a kernel must not use. All lines
+    keep their numbers.
 
     Raises
     ------

@@ -21,7 +21,7 @@ class Judge {
    public:
     // The kernel's library begins at `base`.
     Judge(const EmulatorLaunch &launch, EmulatorAnswer &answer, const EmulatorArray *arrays, std::uint64_t base)
-        : launch_(launch), answer_(answer), memory_(arrays, launch.n_arrays, base), base_(base) {}
+        : launch_(launch), answer_(answer), memory_(arrays, launch.n_arrays, base, launch.n_blocks < 32), base_(base) {}
 
     void fence(Scope scope) {
         Thread &self = *current_;
