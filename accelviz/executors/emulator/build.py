@@ -179,7 +179,7 @@ def unwritten_locals(path: Path) -> Path:
 def _link(compiler: Compiler, made: Path, path: Path, file: str, source: str) -> None:
     with written_whole(path) as temporary:
         undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
-        # The program that loads it has the libraries; looking through them takes longer than linking.
+        # The program that loads it has the libraries; to look through them is slower than to link.
         bare = () if sys.platform == "darwin" or not compiler.precompiles else ("-nodefaultlibs",)
         link: list[str | Path] = ["-shared", *bare, *undefined, "-o", temporary, made]
         run(compiler, link, file, source)

@@ -100,7 +100,7 @@ def kernel_error(
         ),
         "host variable": (
             f"{who} uses {_name(answer, known)}, a variable of the host, which CUDA refuses",
-            "pass it as an argument, or declare it __constant__, __device__, or `const` with a value",
+            "pass it as an argument, or declare it __constant__, __device__, or `const`",
         ),
         "host function": (
             f"{who} calls {words}, a function of the host, which CUDA refuses",
