@@ -189,7 +189,7 @@ REFUSED = (
     ("float square(float x) { return x * x; }", "*y = square(2);", "calls square.*__device__"),
     ("float table[2] = {1, 2};", "*y = table[threadIdx.x];", "table, a variable of the host"),
     ("#include <stdlib.h>", "*y = rand();", r"kernel.cu:3: .* rand is a function of the host"),
-    ("", "float *p = new float[int(*y)]; p[int(y[1])] = 1; *y = *p;", "no memory to be allocated"),
+    ("", "float *p = (float *)malloc(*y); p[int(y[1])] = 1; *y = *p;", "no memory to be allocated"),
     ("", "__shared__ float s[4] = {0}; *y = s[0];", r"kernel.cu:3: __shared__ s is given a value"),
     ("", "*y += 1;", r"a race: .* writes it at .*atomicAdd\(&"),
     ("", "atomicAdd(y[0], 1.0f);", r"first argument is an address: atomicAdd\(&"),

@@ -86,8 +86,10 @@ EMULATOR_OF_HOST(fopen)
 EMULATOR_REFUSED(malloc, EMULATOR_NO_HEAP)
 EMULATOR_REFUSED(calloc, EMULATOR_NO_HEAP)
 EMULATOR_REFUSED(realloc, EMULATOR_NO_HEAP)
+#ifndef __clang__  // which takes offence at headers of C++ already; what `new` gives is in no array
 void *operator new(std::size_t) EMULATOR_ERROR(EMULATOR_NO_HEAP);
 void *operator new[](std::size_t) EMULATOR_ERROR(EMULATOR_NO_HEAP);
+#endif
 #endif
 
 #include <assert.h>
