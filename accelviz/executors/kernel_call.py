@@ -17,7 +17,8 @@ from accelviz.executors.cuda.launch import run_kernel
 from accelviz.executors.emulator import build, signature
 from accelviz.executors.emulator import source as text_of
 from accelviz.executors.emulator.executor import run_checked
-from accelviz.executors.emulator.library import Launch, Library, Memory, load
+from accelviz.executors.emulator.library import Launch, Library, load
+from accelviz.executors.emulator.memory import Memory
 from accelviz.plans import KernelSpec
 
 DEVICES = ("emulator", "cuda")

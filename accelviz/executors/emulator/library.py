@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,19 +14,14 @@ import numpy.typing as npt
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.executors.emulator import kept, signature
 from accelviz.executors.emulator.build import twin
+from accelviz.executors.emulator.memory import HEAD, OUTER, Known, Memory
 from accelviz.executors.emulator.process import Common, worker
 from accelviz.executors.emulator.symbols import Space, function_size, plain, variables
 from accelviz.files import written_whole
 from accelviz.plans.launch import GRID_LIMITS, STATIC_SHARED_BYTES
 
-#: Where arguments lie: the first slot and the bytes of one, as in runtime.h. An array begins in the
-#: second quarter of its slot, so that negative indices stay in it too.
-_SLOTS, _SLOT_BYTES = 1 << 44, 1 << 38
-_PAGE = 1 << 14
 #: Where dynamic shared memory lies; EMULATOR_DYNAMIC_SHARED in cuda_on_host.h.
 _DYNAMIC = 0x0F80_0000_0000
-#: Bytes in front of the arrays, for the request and the values of arguments.
-_HEAD = 1 << 17
 #: Limits of every GPU since 2020: threads of a block in all, in x, y and z; its shared memory.
 BLOCK_THREADS, BLOCK_LIMITS, SHARED_BYTES = 1024, (1024, 1024, 64), 227 * 1024
 
@@ -87,133 +81,6 @@ class Launch(NamedTuple):
             raise ArgumentError("shared_bytes", what, f"at most {SHARED_BYTES:,}")
 
 
-#: Where variables are that the host can fill.
-_OUTER = Space.CONSTANT, Space.DEVICE_VARIABLE
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """Memory that a kernel may touch; see `EmulatorArray` in runtime.h.
-
-    `data` is what it holds, None for the kernel's own variables.
-    """
-
-    name: str
-    size: int
-    address: int
-    data: npt.NDArray[Any] | None = None
-    place: int = 0
-    space: Space = Space.ARGUMENT
-    writable: bool = True
-    initialised: bool = False
-    filling: int = 0  # bytes at `place` that a variable begins with
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of an element, 0 where it is not known."""
-        return 0 if self.data is None else self.data.itemsize
-
-    @property
-    def shared(self) -> bool:
-        """Whether each block has its own."""
-        return self.space in (Space.SHARED, Space.DYNAMIC)
-
-
-@dataclass
-class Memory:
-    """Arguments of kernels by name: arrays where kernels find them, and numbers."""
-
-    common: Common
-    known: dict[str, Known] = field(default_factory=dict)
-    numbers: dict[str, Any] = field(default_factory=dict)
-    same: Mapping[str, str] = field(default_factory=dict)
-    symbols: dict[str, Known] = field(default_factory=dict)  # what variables begin as
-
-    @classmethod
-    def of(
-        cls,
-        arguments: Mapping[str, Any],
-        writable: Sequence[str] = (),
-        unwritten: Sequence[str] = (),
-        same: Mapping[str, str] | None = None,
-        symbols: Mapping[str, npt.NDArray[Any]] | None = None,
-    ) -> Memory:
-        """Copy arrays to where kernels find them; `same` names those that are another's memory."""
-        same, symbols = same or {}, symbols or {}
-        arrays = {
-            name: array
-            for name, array in arguments.items()
-            if isinstance(array, np.ndarray) and name not in same
-        }
-        places, end = [], _HEAD
-        for array in [*arrays.values(), *symbols.values()]:
-            places.append(end)
-            end += -(-array.nbytes // _PAGE) * _PAGE
-        made = cls(Common(end), same=same)
-        pairs = [*arrays.items(), *symbols.items()]
-        for slot, ((name, array), place) in enumerate(zip(pairs, places, strict=True)):
-            flat: npt.NDArray[Any] = np.frombuffer(made.common.data, array.dtype, array.size, place)
-            data = flat.reshape(array.shape)
-            data[...] = array
-            if slot >= len(arrays):
-                made.symbols[name] = Known(name, array.nbytes, 0, data, place)
-                continue
-            names = {name, *(one for one, other in same.items() if other == name)}
-            made.known[name] = Known(
-                *(name, array.nbytes, _address(slot), data, place),
-                writable=bool(names & {*writable}),
-                initialised=not names & {*unwritten},
-            )
-        made.numbers = {
-            name: value
-            for name, value in arguments.items()
-            if name not in made.known and name not in same
-        }
-        return made
-
-    def array(self, name: str) -> Known | None:
-        """Return the array that an argument is, if it is one."""
-        return self.known.get(self.same.get(name, name))
-
-    def written(self, names: Sequence[str]) -> None:
-        """Let later launches read what these hold."""
-        for name in {self.same.get(name, name) for name in names} & self.known.keys():
-            self.known[name] = replace(self.known[name], initialised=True)
-
-    def digest(self, more: Sequence[Any]) -> bytes:
-        """Name all that kernels find here, and `more` that decides what they do."""
-        found = hashlib.blake2b(repr((more, self.numbers)).encode())
-        for known in self._all():
-            found.update(repr(known.name).encode())
-            found.update(memoryview(self.common.data)[known.place : known.place + known.size])
-        return found.digest()
-
-    def contents(self) -> list[npt.NDArray[np.uint8]]:
-        """Return what each writable array holds, as bytes, and nothing for the others."""
-        return [self._bytes(known).copy() for known in self._all()]
-
-    def _all(self) -> list[Known]:
-        return [*self.known.values(), *self.symbols.values()]
-
-    def restore(self, contents: Sequence[npt.NDArray[np.uint8]]) -> None:
-        """Let writable arrays hold again what `contents` has returned."""
-        for known, content in zip(self._all(), contents, strict=True):
-            self._bytes(known)[:] = content
-
-    def _bytes(self, known: Known) -> npt.NDArray[np.uint8]:
-        size = known.size if known.writable else 0
-        found: npt.NDArray[np.uint8] = np.frombuffer(
-            self.common.data, np.uint8, size, known.place if size else 0
-        )
-        return found
-
-
-def _address(slot: int) -> int:
-    # Not at a round distance, so that no round index of 64 bits leads from one into another either.
-    jitter = slot * 0x9E3779B9 % (1 << 16) * _PAGE
-    return _SLOTS + slot * _SLOT_BYTES + _SLOT_BYTES // 4 + jitter
-
-
 @functools.lru_cache(maxsize=256)
 def load(
     path: Path, program: Path, kernel: str, names: tuple[str, ...], symbols: tuple[str, ...] = ()
@@ -245,7 +112,7 @@ class Library:
         self.twin = load(other, program, kernel, names, symbols) if other.exists() else None
         #: Launches whose results do not depend on unwritten local variables.
         self.independent: set[bytes] = set()
-        answer, _ = self._send(Memory(Common(_HEAD)), np.zeros((), _LAUNCH), 60.0)
+        answer, _ = self._send(Memory(Common(HEAD)), np.zeros((), _LAUNCH), 60.0)
         if answer["problem"]:
             raise KernelError(kernel, *_not_loaded(answer))
         taken, _, variables_of = answer["text"].decode().partition("symbols\n")
@@ -318,11 +185,11 @@ class Library:
             dtype=_ARRAY,
         )
         where = _REQUEST.itemsize
-        head = np.frombuffer(memory.common.data, np.uint8, _HEAD)
+        head = np.frombuffer(memory.common.data, np.uint8, HEAD)
         cells = where + arrays.nbytes
         starts = cells + 8 * len(values) + np.cumsum([0, *(-(-len(v) // 16) * 16 for v in values)])
         starts = -(-starts // 16) * 16
-        if starts[-1] > _HEAD:
+        if starts[-1] > HEAD:
             raise KernelError(self.kernel, f"{len(known)} arrays are too many", "fewer")
         head[where : where + arrays.nbytes] = arrays.view(np.uint8)
         head[cells : cells + 8 * len(values)] = starts[:-1].astype(np.uint64).view(np.uint8)
@@ -342,7 +209,7 @@ class Library:
         for symbol in self._symbols:
             data, last = memory.symbols[symbol.name].data, symbol.name.rpartition("::")[2]
             symbol.check_array(data)
-            room = {each.name: each for each in self.variables if each.space in _OUTER}.get(last)
+            room = {each.name: each for each in self.variables if each.space in OUTER}.get(last)
             if room is None:
                 what = "it is no __constant__ or __device__ variable"
                 raise ArgumentError(symbol.name, f"{what} that could be filled", "such a variable")
@@ -353,7 +220,7 @@ class Library:
             replace(
                 each, place=given[each.name].place, filling=given[each.name].size, initialised=True
             )
-            if each.name in given and each.space in _OUTER
+            if each.name in given and each.space in OUTER
             else each
             for each in self.variables
         ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accelviz.errors import KernelError
-from accelviz.executors.emulator.library import Known
+from accelviz.executors.emulator.memory import Known
 from accelviz.executors.emulator.signature import Parameter
 from accelviz.executors.emulator.symbols import Line, Space
 

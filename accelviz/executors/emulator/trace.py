@@ -13,7 +13,8 @@ import pandas as pd
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.executors.base import kernels_of
 from accelviz.executors.emulator.executor import EmulatorExecutor
-from accelviz.executors.emulator.library import RECORD, Known
+from accelviz.executors.emulator.library import RECORD
+from accelviz.executors.emulator.memory import Known
 from accelviz.executors.emulator.problems import KINDS
 from accelviz.executors.emulator.symbols import Line, line_of
 from accelviz.plans import Plan
