@@ -11,17 +11,14 @@ from tests.pages import needs_compiler
 
 RIGHT = [case for case in CASES if not case.mistake]
 MISTAKES = [case for case in CASES if case.mistake]
-#: What the emulator misses; each that is mended fails here, to be taken
-#: out and measured again (benchmarks/checkers/run.py).
-MISSES = ("reduce_ticket: missing barrier",)  # the compiler leaves out the reads that race
 
 
 def designed(cases):
-    """A case of each kind, one that is found if there is, of the kernel that has had the fewest."""
+    """A case of each kind, of the kernel that has had the fewest."""
     chosen, used = [], dict.fromkeys((kernel.name for kernel in KERNELS), 0)
     for kind in KINDS:
         of_kind = [case for case in cases if case.mistake.kind == kind]
-        chosen.append(min(of_kind, key=lambda case: (case.name in MISSES, used[case.kernel.name])))
+        chosen.append(min(of_kind, key=lambda case: used[case.kernel.name]))
         used[chosen[-1].kernel.name] += 1
     return chosen
 
@@ -29,14 +26,9 @@ def designed(cases):
 DAILY = designed(MISTAKES)
 
 
-def each_of(cases, failing=()):
-    """A test of each case, of which some are known to fail."""
-    mark = pytest.mark.xfail(reason="see docs/emulator.md, what it misses", strict=True)
-    made = [
-        pytest.param(case, id=case.name, marks=mark if case.name in failing else ())
-        for case in cases
-    ]
-    return pytest.mark.parametrize("case", made)
+def each_of(cases):
+    """A test of each case."""
+    return pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in cases])
 
 
 def check_found(case, warps):
@@ -82,7 +74,7 @@ def test_correct_kernels_are_right_and_not_alarmed(case):
 
 
 @needs_compiler
-@each_of(DAILY, MISSES)
+@each_of(DAILY)
 def test_a_mistake_of_each_kind_is_found(case):
     for warps in case.warps[:1] if case.endless else case.warps:  # these take a second each
         check_found(case, warps)
@@ -90,7 +82,7 @@ def test_a_mistake_of_each_kind_is_found(case):
 
 @needs_compiler
 @pytest.mark.large
-@each_of([case for case in MISTAKES if case not in DAILY], MISSES)
+@each_of([case for case in MISTAKES if case not in DAILY])
 def test_every_mistake_is_found(case):
     for warps in case.warps:
         check_found(case, warps)

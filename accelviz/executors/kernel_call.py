@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
@@ -14,8 +15,10 @@ from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, check
 from accelviz.executors.base import is_device_array
 from accelviz.executors.cuda.launch import run_kernel
 from accelviz.executors.emulator import build, signature
+from accelviz.executors.emulator import source as text_of
 from accelviz.executors.emulator.executor import run_checked
-from accelviz.executors.emulator.library import Launch, Library, Memory, load
+from accelviz.executors.emulator.library import Launch, Library, load
+from accelviz.executors.emulator.memory import Memory
 from accelviz.plans import KernelSpec
 
 DEVICES = ("emulator", "cuda")
@@ -30,6 +33,7 @@ def emulate(
     shared_bytes: int = 0,
     defines: Mapping[str, Any] | None = None,
     unwritten: Collection[str] = (),
+    symbols: Mapping[str, npt.NDArray[Any]] | None = None,
     device: str = "emulator",
     seed: int = 0,
     timeout: float = 60.0,
@@ -44,17 +48,23 @@ def emulate(
     grid, block : int or tuple of up to three int
         Blocks, and threads of a block, in x, y and z.
     *arguments : array, number or None
-        In the order of the kernel's parameters, or by name after them. Arrays behind pointers that
+        In the order of the kernel's parameters, or by name after them; bytes are an array of them,
+        vectors tuples, and structures NumPy's structured scalars. Arrays behind pointers that
         are not to `const` are written in place, as on a GPU. Numbers become the parameter's type,
         if it can hold them; None is a null pointer.
     kernel : str, optional
-        Which `__global__` function, if there are several; of a template the instance, `"k<32>"`.
+        Which `__global__` function, if there are several; of a template the instance, `"k<32>"`,
+        of a namespace `"ns::k"`.
     shared_bytes : int
         Dynamic shared memory, for `extern __shared__ T name[]`.
     defines : mapping of str to int or str, optional
         Compile-time constants.
     unwritten : collection of str
         Parameters whose content the kernel may not read before it has written it.
+    symbols : mapping of str to array, optional
+        What `__constant__` and `__device__` variables hold when the kernel begins, as
+        cudaMemcpyToSymbol puts it there. What the kernel leaves in a `__device__` variable is
+        written to its array.
     device : {"emulator", "cuda"}
         On a GPU, the arguments are checked where there is a C++ compiler, and nothing else is.
     seed : int
@@ -65,7 +75,8 @@ def emulate(
     Returns
     -------
     dict of str to array
-        The arrays that the kernel may write, by its parameters' names.
+        The arrays that the kernel may write, by its parameters' names, and those of `__device__`
+        variables among `symbols`.
 
     Raises
     ------
@@ -94,8 +105,9 @@ def emulate(
     launch = Launch(_three("grid", grid), _three("block", block), _bytes(shared_bytes))
     launch.check(entry)
     spec = KernelSpec(file, entry, dict(defines or {}), tuple(names), code=text)
+    placed = {name: _symbol(name, value, text) for name, value in (symbols or {}).items()}
     try:
-        made = _library(spec, folder)
+        made = _library(spec, folder, tuple(placed))
         names = [parameter.name for parameter in made.parameters]
     except (DeviceUnavailable, KernelError):
         if device == "emulator":
@@ -103,7 +115,7 @@ def emulate(
         made = None  # what a GPU takes, this machine's compiler need not
     given = _by_name(names, arguments, named, entry, made)
     if made is None:
-        return run_kernel(spec, launch, given, folder)
+        return run_kernel(spec, launch, given, folder, symbols=placed)
     for parameter in made.parameters:
         _check(parameter, given[parameter.name])
     pointers = {each.name for each in made.parameters if each.pointer and not each.const}
@@ -115,9 +127,9 @@ def emulate(
     same = signature.shared_once(arrays)
     if device == "cuda":
         exact = {each.name: _exact(each, given[each.name]) for each in made.parameters}
-        run_kernel(spec, launch, exact, folder, outputs, same)
-        return {name: given[name] for name in outputs}
-    memory = Memory.of(given, outputs, [*unwritten], same)
+        run_kernel(spec, launch, exact, folder, outputs, same, placed)
+        return {name: given[name] for name in outputs} | made.device_variables(placed)
+    memory = Memory.of(given, outputs, [*unwritten], same, placed)
     try:
         run_checked(made, launch, names, memory, seed=seed, timeout=float(timeout))
     finally:
@@ -125,7 +137,9 @@ def emulate(
             known = memory.array(name)
             assert known is not None
             given[name][...] = known.data
-    return {name: given[name] for name in outputs}
+        for name, array in made.device_variables(placed).items():
+            array[...] = memory.symbols[name].data
+    return {name: given[name] for name in outputs} | made.device_variables(placed)
 
 
 def _read(source: str | Path) -> tuple[str, str, Path | None]:
@@ -137,6 +151,9 @@ def _read(source: str | Path) -> tuple[str, str, Path | None]:
             what = f"{source} cannot be read ({error.strerror})"
             raise ArgumentError("source", what, "a .cu file") from error
     if not isinstance(source, str) or "__global__" not in source:
+        if isinstance(source, str) and "\n" not in source and source.endswith((".cu", ".cuh")):
+            what = f"got the text {source!r}, which is the name of a file"
+            raise ArgumentError("source", what, f"pathlib.Path({source!r})")
         what = "no __global__ function in it" if isinstance(source, str) else f"got {source!r}"
         raise ArgumentError("source", what, "CUDA text, or a file as pathlib.Path('kernel.cu')")
     return source, "kernel.cu", None
@@ -144,24 +161,48 @@ def _read(source: str | Path) -> tuple[str, str, Path | None]:
 
 def _chosen(text: str, kernel: str | None) -> tuple[str, list[str]]:
     """Return the kernel's name and those of its parameters."""
-    found = signature.kernels_in(text)
+    found = text_of.kernels_in(text)
     if kernel is None:
         if len(found) != 1:
             right = " or ".join(f"kernel={name!r}" for name in found) or "kernel='its name'"
             raise ArgumentError("kernel", f"the source has {len(found)} kernels", right)
         (kernel,) = found
-    names, template = found.get(kernel.partition("<")[0].rpartition("::")[2].strip(), ([], False))
+    given, bracket, instance = kernel.partition("<")
+    last = given.strip().removeprefix("::")
+    matching = [name for name in found if name == last or name.endswith(f"::{last}")]
+    if found and len(matching) != 1:
+        has = " or ".join(map(repr, matching or found))
+        raise ArgumentError("kernel", f"the source has no kernel {kernel!r}", has)
+    full = matching[0] if found else last  # one that a macro makes is not found
+    kernel = f"{full}{bracket}{instance}"
+    names, template = found.get(full, ([], False))
     if template and "<" not in kernel:
         raise ArgumentError("kernel", f"{kernel} is a template", f"an instance: '{kernel}<32>'")
     return kernel, names
 
 
-def _library(spec: KernelSpec, folder: Path | None) -> Library:
+def _library(spec: KernelSpec, folder: Path | None, symbols: tuple[str, ...]) -> Library:
     problem = build.why_not()
     if problem is not None:
         raise DeviceUnavailable("device 'emulator'", problem, "device='cuda' needs none")
-    path = build.build(spec, checked=True, folder=folder)
-    return load(path, build.runtime(), spec.entry, spec.arguments)
+    path = build.build(spec, checked=True, folder=folder, symbols=symbols)
+    return load(path, build.runtime(), spec.entry, spec.arguments, symbols)
+
+
+def _symbol(name: str, value: Any, text: str) -> npt.NDArray[Any]:
+    """Return what a variable is to hold as an array; refuse a name that is not in the source."""
+    there = text_of.symbols_in(text)
+    if not isinstance(name, str) or not re.fullmatch(r"[\w:]+", name):
+        raise ArgumentError("symbols", f"got {name!r}", "names of variables")
+    if there and name not in there and "#include" not in text:
+        raise ArgumentError("symbols", f"the source has no {name!r}", ", ".join(there))
+    array = _placed(name, value)
+    if not isinstance(array, np.ndarray | np.generic) or array.dtype.hasobject:
+        what = f"got {value!r} for the variable"
+        raise ArgumentError(
+            name, what, "a NumPy array or scalar, such as np.array([1, 2], np.float32)"
+        )
+    return np.asarray(array)
 
 
 def _three(name: str, size: int | tuple[int, ...]) -> tuple[int, int, int]:
@@ -208,6 +249,8 @@ def _placed(name: str, value: Any) -> Any:
         raise ArgumentError(name, "it lies on the GPU", "an array on the host, as from X.get()")
     if isinstance(value, np.ndarray | np.generic | int | float | None):
         return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
+    if isinstance(value, bytes):
+        return np.frombuffer(value, np.uint8)
     if hasattr(value, "__array_interface__"):  # no copy: what is written is written there
         return np.asarray(value)
     return value

@@ -18,7 +18,7 @@ from accelviz.course import checks
 from accelviz.course.checks import common, hidden, metrics, names, steps, text
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, PartitionError
 from accelviz.executors import find_executor
-from accelviz.executors.emulator import build
+from accelviz.executors.emulator import compiler
 from accelviz.measure import features
 from accelviz.ordering import Permutation
 from accelviz.plans import Call, LaunchConfig, Plan, Strategy
@@ -325,7 +325,7 @@ def test_partitions_of_the_library_are_seen_however_they_are_reached():
 
 
 def test_a_machine_without_a_compiler_says_so(monkeypatch):
-    monkeypatch.setattr(build, "find_compiler", lambda: None)
+    monkeypatch.setattr(compiler, "find_compiler", lambda: None)
     graph = hidden.small_graphs(1, "tall")
     for check in (
         lambda: checks.kernels.multiplies("", graph, [32]),

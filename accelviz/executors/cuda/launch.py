@@ -22,6 +22,7 @@ def run_kernel(
     folder: Path | None = None,
     outputs: Collection[str] | None = None,
     same: Mapping[str, str] | None = None,
+    symbols: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
     """Compile a kernel for the current GPU, run it on copies of arrays and copy outputs back.
 
@@ -38,6 +39,8 @@ def run_kernel(
         Arrays to copy back; all of them where nobody knows which.
     same : mapping of str to str, optional
         Arrays that are the very memory of another.
+    symbols : mapping of str to array, optional
+        What `__constant__` and `__device__` variables hold before; they get what these hold after.
 
     Returns
     -------
@@ -69,11 +72,20 @@ def run_kernel(
         # The name as in the source: `extern "C"` is not needed, and templates have instances.
         module = cupy.RawModule(code=spec.source(), options=options, name_expressions=(spec.entry,))
         function = module.get_function(spec.entry)
+        variables = {
+            name: cupy.ndarray(array.shape, array.dtype, module.get_global(name))
+            for name, array in (symbols or {}).items()
+        }
+        for name, variable in variables.items():
+            variable[...] = cupy.asarray(symbols[name])  # type: ignore[index]
         if launch.dynamic_shared_bytes > 48 * 1024:
             function.max_dynamic_shared_size_bytes = launch.dynamic_shared_bytes
         shared = {"shared_mem": launch.dynamic_shared_bytes}
         function(launch.grid, launch.block, tuple(given.values()), **shared)
         cupy.cuda.Device().synchronize()
+        for name, array in (symbols or {}).items():
+            if array.flags.writeable:
+                array[...] = variables[name].get()
     except Exception as error:
         raise KernelError(spec.entry, f"it fails on the GPU: {one_line(error)}") from error
     written = [name for name, value in arguments.items() if isinstance(value, np.ndarray)]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from accelviz.errors import KernelError
+from accelviz.executors.emulator.source import unclosed
 
 _LINE = r"^{file}:(\d+)"
 #: g++ says of a parameter of an unknown type, before it names the type, that it is no parameter.
@@ -78,7 +79,11 @@ def compile_error(file: str, source: str, log: str) -> KernelError | None:
     if error is None:
         return None
     text = error[1].removeprefix("static assertion failed: ").removeprefix("#error ")
-    text = re.sub(r"static assertion failed due to requirement '.*?'(?:: )?", "", text)
+    text = re.sub(
+        r"call to '[^']+' declared with (?:attribute error|'error' attribute): ", "", text
+    )
+    text = re.sub(r"static(?:_assert| assertion) failed due to requirement '.*?'(?:: )?", "", text)
+    text = text.strip().strip('"')
     start = log.rfind("\n", 0, error.start()) + 1
     line = next(_lines(file, log[start : error.end()]), None)
     if line is None:  # in a header: g++ says before the error who asked for it, clang after it
@@ -89,6 +94,10 @@ def compile_error(file: str, source: str, log: str) -> KernelError | None:
         text = re.sub(r"; did you mean .*", "", text)
     elif name:
         hint = f"check how {name!r} is spelt; docs/emulator.md lists what of CUDA the emulator has"
+    open_line = unclosed(source)
+    if open_line and "#if" not in source:
+        what = f"a }} is missing: the {{ of line {open_line} is never closed"
+        return KernelError(f"{file}:{open_line}", f"it does not compile for the emulator: {what}")
     place, code = f"{file}:{line}" if line else file, _text(source, line)
     where = f", at `{code}`" if code else ""
     return KernelError(place, f"it does not compile for the emulator: {text}{where}", hint)
@@ -113,6 +122,8 @@ def _text(source: str, line: int | None) -> str:
 
 def _hint(text: str, line: str) -> tuple[str, str]:
     """Return the unknown name or header that an error is about, if any, and what to do."""
+    if "matching function" in text and (called := re.search(r"\b(atomic\w+)\s*\(\s*(?!&)", line)):
+        return "", f"the first argument is an address: {called[1]}(&..., value)"
     if "<<<" in line or ">>>" in line:
         return "", _LAUNCH
     if "union" in text and "deleted" in text:

@@ -13,7 +13,8 @@ from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors.base import Arrays, HostExecutor, HostPlan, kernels_of, no_kernel
 from accelviz.executors.emulator import build
 from accelviz.executors.emulator.build import unwritten_locals
-from accelviz.executors.emulator.library import Known, Library, Memory, load
+from accelviz.executors.emulator.library import Library, load
+from accelviz.executors.emulator.memory import Known, Memory
 from accelviz.executors.emulator.problems import kernel_error
 from accelviz.executors.emulator.symbols import line_of
 from accelviz.plans import Plan

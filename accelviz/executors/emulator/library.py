@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,20 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import ArgumentError, KernelError
-from accelviz.executors.emulator import signature
+from accelviz.executors.emulator import kept, signature
 from accelviz.executors.emulator.build import twin
+from accelviz.executors.emulator.memory import HEAD, OUTER, Known, Memory
 from accelviz.executors.emulator.process import Common, worker
 from accelviz.executors.emulator.symbols import Space, function_size, plain, variables
+from accelviz.files import written_whole
 from accelviz.plans.launch import GRID_LIMITS, STATIC_SHARED_BYTES
 
-#: Where arguments lie: the first slot and the bytes of one, as in runtime.h. An array begins in the
-#: second quarter of its slot, so that negative indices stay in it too.
-_SLOTS, _SLOT_BYTES = 1 << 44, 1 << 38
-_PAGE = 1 << 14
 #: Where dynamic shared memory lies; EMULATOR_DYNAMIC_SHARED in cuda_on_host.h.
 _DYNAMIC = 0x0F80_0000_0000
-#: Bytes in front of the arrays, for the request and the values of arguments.
-_HEAD = 1 << 17
 #: Limits of every GPU since 2020: threads of a block in all, in x, y and z; its shared memory.
 BLOCK_THREADS, BLOCK_LIMITS, SHARED_BYTES = 1024, (1024, 1024, 64), 227 * 1024
 
@@ -37,7 +32,7 @@ def _structure(members: str, *more: tuple[str, Any, int]) -> np.dtype[np.void]:
     return np.dtype([*pairs, *more], align=True)
 
 
-_ARRAY = _structure("address:u8 bytes:u8 place:u8 space:i4 writable:i4 initialised:i4")
+_ARRAY = _structure("address:u8 bytes:u8 place:u8 space:i4 writable:i4 initialised:i4 filling:u8")
 _LAUNCH = _structure(
     "grid:3u4 block:3u4 dynamic_shared_bytes:u4 n_arrays:u4 n_arguments:u4 traced:i4 checked:i4 "
     "first_block:u4 n_blocks:u4 seed:u8 arrays:u8 arguments:u8 kernel:2u8 seconds:f8 "
@@ -47,7 +42,7 @@ _NOTE = _structure("code:u8 other_code:u8 block:3u4 thread:3u4 other_thread:3u4 
 _ANSWER = _structure(
     "problem:S32 text:S1024 code:u8 other_code:u8 block:3u4 thread:3u4 other_block:3u4 "
     "other_thread:3u4 array:i4 bytes:i4 kind:i4 finished:i4 offset:i8 waiting:u4 left:u4 "
-    "records:u8 n_records:u8 n_notes:u4 in_kernel:u4",
+    "records:u8 n_records:u8 n_notes:u4 in_kernel:u4 other_kind:i4",
     ("notes", _NOTE, 16),
 )
 _REQUEST = np.dtype([("launch", _LAUNCH), ("answer", _ANSWER)], align=True)
@@ -86,123 +81,12 @@ class Launch(NamedTuple):
             raise ArgumentError("shared_bytes", what, f"at most {SHARED_BYTES:,}")
 
 
-@dataclass(frozen=True, eq=False)
-class Known:
-    """Memory that a kernel may touch; see `EmulatorArray` in runtime.h.
-
-    `data` is what it holds, None for the kernel's own variables.
-    """
-
-    name: str
-    size: int
-    address: int
-    data: npt.NDArray[Any] | None = None
-    place: int = 0
-    space: Space = Space.ARGUMENT
-    writable: bool = True
-    initialised: bool = False
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of an element, 0 where it is not known."""
-        return 0 if self.data is None else self.data.itemsize
-
-    @property
-    def shared(self) -> bool:
-        """Whether each block has its own."""
-        return self.space in (Space.SHARED, Space.DYNAMIC)
-
-
-@dataclass
-class Memory:
-    """Arguments of kernels by name: arrays where kernels find them, and numbers."""
-
-    common: Common
-    known: dict[str, Known] = field(default_factory=dict)
-    numbers: dict[str, Any] = field(default_factory=dict)
-    same: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls,
-        arguments: Mapping[str, Any],
-        writable: Sequence[str] = (),
-        unwritten: Sequence[str] = (),
-        same: Mapping[str, str] | None = None,
-    ) -> Memory:
-        """Copy arrays to where kernels find them; `same` names those that are another's memory."""
-        same = same or {}
-        arrays = {
-            name: array
-            for name, array in arguments.items()
-            if isinstance(array, np.ndarray) and name not in same
-        }
-        places, end = [], _HEAD
-        for array in arrays.values():
-            places.append(end)
-            end += -(-array.nbytes // _PAGE) * _PAGE
-        made = cls(Common(end), same=same)
-        for slot, ((name, array), place) in enumerate(zip(arrays.items(), places, strict=True)):
-            flat: npt.NDArray[Any] = np.frombuffer(made.common.data, array.dtype, array.size, place)
-            data = flat.reshape(array.shape)
-            data[...] = array
-            names = {name, *(one for one, other in same.items() if other == name)}
-            made.known[name] = Known(
-                *(name, array.nbytes, _address(slot), data, place),
-                writable=bool(names & {*writable}),
-                initialised=not names & {*unwritten},
-            )
-        made.numbers = {
-            name: value
-            for name, value in arguments.items()
-            if name not in made.known and name not in same
-        }
-        return made
-
-    def array(self, name: str) -> Known | None:
-        """Return the array that an argument is, if it is one."""
-        return self.known.get(self.same.get(name, name))
-
-    def written(self, names: Sequence[str]) -> None:
-        """Let later launches read what these hold."""
-        for name in {self.same.get(name, name) for name in names} & self.known.keys():
-            self.known[name] = replace(self.known[name], initialised=True)
-
-    def digest(self, more: Sequence[Any]) -> bytes:
-        """Name all that kernels find here, and `more` that decides what they do."""
-        found = hashlib.blake2b(repr((more, self.numbers)).encode())
-        for known in self.known.values():
-            found.update(repr(known.name).encode())
-            found.update(memoryview(self.common.data)[known.place : known.place + known.size])
-        return found.digest()
-
-    def contents(self) -> list[npt.NDArray[np.uint8]]:
-        """Return what each writable array holds, as bytes, and nothing for the others."""
-        return [self._bytes(known).copy() for known in self.known.values()]
-
-    def restore(self, contents: Sequence[npt.NDArray[np.uint8]]) -> None:
-        """Let writable arrays hold again what `contents` has returned."""
-        for known, content in zip(self.known.values(), contents, strict=True):
-            self._bytes(known)[:] = content
-
-    def _bytes(self, known: Known) -> npt.NDArray[np.uint8]:
-        size = known.size if known.writable else 0
-        found: npt.NDArray[np.uint8] = np.frombuffer(
-            self.common.data, np.uint8, size, known.place if size else 0
-        )
-        return found
-
-
-def _address(slot: int) -> int:
-    # Not at a round distance, so that no round index of 64 bits leads from one into another either.
-    jitter = slot * 0x9E3779B9 % (1 << 16) * _PAGE
-    return _SLOTS + slot * _SLOT_BYTES + _SLOT_BYTES // 4 + jitter
-
-
 @functools.lru_cache(maxsize=256)
-def load(path: Path, program: Path, kernel: str, names: tuple[str, ...]) -> Library:
+def load(
+    path: Path, program: Path, kernel: str, names: tuple[str, ...], symbols: tuple[str, ...] = ()
+) -> Library:
     """Load a library once; `names` are those of the kernel's parameters."""
-    return Library(path, program, kernel, names)
+    return Library(path, program, kernel, names, symbols)
 
 
 class Library:
@@ -214,24 +98,34 @@ class Library:
         If it cannot be loaded, as where a function that it calls is defined nowhere.
     """
 
-    def __init__(self, path: Path, program: Path, kernel: str, names: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        program: Path,
+        kernel: str,
+        names: tuple[str, ...],
+        symbols: tuple[str, ...] = (),
+    ) -> None:
         self.path, self.kernel, self._program = path, kernel, program
+        self._file = path.read_bytes()
         other = twin(path)
-        self.twin = load(other, program, kernel, names) if other.exists() else None
+        self.twin = load(other, program, kernel, names, symbols) if other.exists() else None
         #: Launches whose results do not depend on unwritten local variables.
         self.independent: set[bytes] = set()
-        answer, _ = self._send(Memory(Common(_HEAD)), np.zeros((), _LAUNCH), 60.0)
+        answer, _ = self._send(Memory(Common(HEAD)), np.zeros((), _LAUNCH), 60.0)
         if answer["problem"]:
             raise KernelError(kernel, *_not_loaded(answer))
-        self.parameters = signature.parameters(answer["text"].decode(), names)
+        taken, _, variables_of = answer["text"].decode().partition("symbols\n")
+        self.parameters = signature.parameters(taken, names)
+        self._symbols = signature.parameters(variables_of, symbols)
         start = int(answer["code"])
         self._code = start, start + function_size(path, start)
         self.variables = [
             Known(
                 *(each.name, each.size, each.offset),
                 space=each.space,
-                writable=each.space is not Space.CONSTANT,
-                initialised=each.space is not Space.SHARED,
+                writable=each.space not in (Space.CONSTANT, Space.HOST),
+                initialised=each.filled,
             )
             for each in variables(path)
         ]
@@ -278,21 +172,24 @@ class Library:
         if dynamic + self._static_shared > SHARED_BYTES:
             what = f"{dynamic:,} bytes beside {self._static_shared:,} static ones"
             raise ArgumentError("shared_bytes", what, f"at most {SHARED_BYTES:,} together")
-        known = [*memory.known.values(), *self.variables]
+        known = [*memory.known.values(), *self._filled(memory)]
         if dynamic or not traced:  # also without a byte, so that who goes there is told so
             about = "dynamic shared memory", dynamic, _DYNAMIC
             known.append(Known(*about, space=Space.DYNAMIC))
         values = self._values(names, memory)
         arrays = np.array(
-            [(k.address, k.size, k.place, k.space, k.writable, k.initialised) for k in known],
+            [
+                (k.address, k.size, k.place, k.space, k.writable, k.initialised, k.filling)
+                for k in known
+            ],
             dtype=_ARRAY,
         )
         where = _REQUEST.itemsize
-        head = np.frombuffer(memory.common.data, np.uint8, _HEAD)
+        head = np.frombuffer(memory.common.data, np.uint8, HEAD)
         cells = where + arrays.nbytes
         starts = cells + 8 * len(values) + np.cumsum([0, *(-(-len(v) // 16) * 16 for v in values)])
         starts = -(-starts // 16) * 16
-        if starts[-1] > _HEAD:
+        if starts[-1] > HEAD:
             raise KernelError(self.kernel, f"{len(known)} arrays are too many", "fewer")
         head[where : where + arrays.nbytes] = arrays.view(np.uint8)
         head[cells : cells + 8 * len(values)] = starts[:-1].astype(np.uint64).view(np.uint8)
@@ -305,6 +202,39 @@ class Library:
         request = np.array((launch.grid, launch.block, *size, *places), dtype=_LAUNCH)
         answer, printed = self._send(memory, request, timeout)
         return answer, known, printed
+
+    def _filled(self, memory: Memory) -> list[Known]:
+        """Return the variables, with the places of what those among `memory.symbols` begin as."""
+        given = {name.rpartition("::")[2]: known for name, known in memory.symbols.items()}
+        for symbol in self._symbols:
+            data, last = memory.symbols[symbol.name].data, symbol.name.rpartition("::")[2]
+            symbol.check_array(data)
+            room = {each.name: each for each in self.variables if each.space in OUTER}.get(last)
+            if room is None:
+                what = "it is no __constant__ or __device__ variable"
+                raise ArgumentError(symbol.name, f"{what} that could be filled", "such a variable")
+            if given[last].size > room.size:
+                what = f"an array of {given[last].size:,} bytes for the variable"
+                raise ArgumentError(symbol.name, what, f"at most {room.size:,}")
+        return [
+            replace(
+                each, place=given[each.name].place, filling=given[each.name].size, initialised=True
+            )
+            if each.name in given and each.space in OUTER
+            else each
+            for each in self.variables
+        ]
+
+    def device_variables(
+        self, symbols: Mapping[str, npt.NDArray[Any]]
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Return those of the arrays that a kernel may write and its caller too."""
+        constant = {each.name for each in self.variables if each.space is Space.CONSTANT}
+        return {
+            name: array
+            for name, array in symbols.items()
+            if name.rpartition("::")[2] not in constant and array.flags.writeable and array.ndim
+        }
 
     def _values(self, names: Sequence[str], memory: Memory) -> list[bytes]:
         """Return what each parameter gets, after checking that it is what the kernel takes."""
@@ -320,6 +250,7 @@ class Library:
         return values
 
     def _send(self, memory: Memory, launch: Any, timeout: float) -> tuple[Any, str]:
+        self._keep()
         common = memory.common
         request = np.frombuffer(common.data, _REQUEST, 1)
         answer = request["answer"]
@@ -334,6 +265,12 @@ class Library:
         elif not found["finished"]:
             found["problem"], found["text"] = b"died", str(status).encode()
         return found, printed
+
+    def _keep(self) -> None:
+        """Put the file back if it was dropped from the cache meanwhile; it is in use again."""
+        if not kept.used(self.path):
+            with written_whole(self.path) as temporary:
+                temporary.write_bytes(self._file)
 
     def trace(self, memory: Memory, answer: Any) -> npt.NDArray[np.void]:
         """Return the records of a traced run, dtype `RECORD`, in the order of the steps."""

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accelviz.errors import KernelError
-from accelviz.executors.emulator.library import Known
+from accelviz.executors.emulator.memory import Known
 from accelviz.executors.emulator.signature import Parameter
 from accelviz.executors.emulator.symbols import Line, Space
 
 KINDS = ("load", "store", "atomic")
 _VERBS = ("reads", "writes", "updates atomically")
+_VERBS_OF_IT = ("reads it", "writes it", "updates it atomically")
 
 
 def kernel_error(
@@ -34,7 +35,11 @@ def kernel_error(
     here, there = line_of(int(answer["code"])), line_of(int(answer["other_code"]))
     who = _thread(answer["thread"], answer["block"])
     other = _thread(answer["other_thread"], answer["other_block"])
+    too = f"{other} {_VERBS_OF_IT[answer['other_kind']]}"
     place = _place(answer, known, parameters)
+    null = found == "out of bounds" and answer["array"] < 0 and 0 <= answer["offset"] < 1 << 20
+    if null:
+        place = f"{answer['bytes']} bytes through a null pointer"
     access = f"{who} {_VERBS[answer['kind']]} {place}"
     elsewhere = f", and {other} does not come" if answer["bytes"] else ""
     space = known[answer["array"]].space if 0 <= answer["array"] < len(known) else None
@@ -85,13 +90,26 @@ def kernel_error(
             "read, such as `= 0` or `= {}`",
         ),
         "race": (
-            f"a race: {access}, and {other} touches it at {there} with no barrier in between",
-            _race_advice(answer),
+            f"a race: {access}, and {too} at {there}; nothing says which comes first",
+            _race_advice(answer, here == there),
         ),
         "barrier missed": (
             f"a barrier that not all threads reach: {who} waits for ever, {other} went past it "
             f"({answer['waiting']} threads wait there, {answer['left']} have left the kernel)",
             "move __syncthreads out of the branch or the loop, so that all threads come to it",
+        ),
+        "host variable": (
+            f"{who} uses {_name(answer, known)}, a variable of the host, which CUDA refuses",
+            "pass it as an argument, or declare it __constant__, __device__, or `const`",
+        ),
+        "host function": (
+            f"{who} calls {words}, a function of the host, which CUDA refuses",
+            f"write __device__ in front of {words}",
+        ),
+        "unfilled": (
+            f"{access}, a __constant__ variable to which nobody has given a value",
+            f"""give it one: emulate(..., symbols={{"{_name(answer, known)}": array}}), as """
+            "cudaMemcpyToSymbol does",
         ),
         "lanes missing": (
             "a warp-wide exchange or __syncwarp that not all lanes of its mask reach: "
@@ -146,6 +164,9 @@ def kernel_error(
         ),
         "not loaded": (words, ""),
     }[found]
+    if null:
+        expected = "give an array where the argument is None, or let the kernel test the pointer"
+        problem = problem.removeprefix("out of bounds: ")
     if found == "out of bounds" and space is Space.DYNAMIC and not known[answer["array"]].size:
         problem = f"{who} {_VERBS[answer['kind']]} dynamic shared memory, which has 0 bytes"
         expected = (
@@ -183,7 +204,20 @@ def _differing(
     return None
 
 
-def _race_advice(answer: Any) -> str:
+def _name(answer: Any, known: Sequence[Known]) -> str:
+    return known[answer["array"]].name if 0 <= answer["array"] < len(known) else "?"
+
+
+def _race_advice(answer: Any, one_line: bool) -> str:
+    kinds = {int(answer["kind"]), int(answer["other_kind"])}
+    if one_line and kinds == {0, 1}:
+        return (
+            "if several threads are to add to one element, as by `+=`: atomicAdd(&..., value); "
+            "else let each thread write an element of its own, or put a barrier (__syncthreads; "
+            "within a warp __syncwarp) between reading and writing"
+        )
+    if one_line and kinds == {1}:
+        return "let each thread write an element of its own; atomicAdd if they are to be summed"
     if (answer["block"] != answer["other_block"]).any():
         return (
             "let each block write elements of its own, or use atomics for both; what another block "

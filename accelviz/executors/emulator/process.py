@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import mmap
 import os
@@ -104,6 +105,14 @@ class Worker:
 
 #: Idle workers of this process, by its number: a fork of it needs its own.
 _idle: dict[int, list[tuple[Path, Worker]]] = {}
+
+
+def _close_idle() -> None:
+    for _, idle in _idle.pop(os.getpid(), []):
+        idle.close()
+
+
+atexit.register(_close_idle)
 
 
 @contextlib.contextmanager

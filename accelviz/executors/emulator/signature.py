@@ -13,19 +13,6 @@ import numpy.typing as npt
 from accelviz.errors import ArgumentError
 
 _NAMES = {"f": "float", "i": "int", "u": "uint"}
-#: What compilers add to functions, in the way of finding their names.
-_ATTRIBUTES = re.compile(
-    r"__(?:launch_bounds|cluster_dims|attribute|maxnreg)__\s*\([^;{]*?\)(?=\s*\w)"
-)
-_KERNEL = re.compile(
-    r"(template\s*<[^;{}]*>\s*)?(?:[^\S\n]*extern\s*\"C\"\s*)?__global__\s[^;{}()]*?(\w+)\s*\("
-)
-#: What opens and ends scopes, and what only looks so.
-_SCOPES = re.compile(
-    r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
-    r"|\bnamespace\b[^{};=]*\{|\bextern\s*\"C\"\s*\{|[{}]|\b__shared__\b",
-    re.S,
-)
 
 
 @dataclass(frozen=True)
@@ -62,11 +49,17 @@ class Parameter:
         """Whether an array of this type holds what the kernel reads."""
         if self.kind == "v":
             return True
+        if dtype.fields and self.kind != "s":  # a vector, member by member
+            return dtype.itemsize == self.size and set(self._of(dtype)) == {True}
         if self.kind == "s":  # by parts, or whole
             return dtype.itemsize > 0 and self.size % dtype.itemsize == 0
         if self.itemsize == 1:
             return dtype.itemsize == 1 and dtype.kind in "iub"
         return dtype.kind == self.kind and dtype.itemsize == self.itemsize
+
+    def _of(self, dtype: np.dtype[Any]) -> list[bool]:
+        """Say of each field of a structured type whether it is of the component's type."""
+        return [field[0].base == np.dtype(self.dtype) for field in (dtype.fields or {}).values()]
 
     def check_array(self, array: Any) -> None:
         """Refuse an array of another type, or one that is on a GPU.
@@ -77,7 +70,10 @@ class Parameter:
         """
         if not self.pointer:
             what = f"an array of shape {np.shape(array)}"
-            raise ArgumentError(self.name, what, f"a number, for the parameter `{self}`")
+            right = f"a number, for the parameter `{self}`"
+            if not self.by_parts:
+                right += f"; if an array is meant, `{self.type} *{self.name}` in the kernel"
+            raise ArgumentError(self.name, what, right)
         if not self.takes(array.dtype):
             parts = [field[0].base for field in (array.dtype.fields or {}).values()]
             if array.dtype.kind == "c":
@@ -88,6 +84,8 @@ class Parameter:
                 right = f"an array of {self.dtype}, such as one field, copied"
             if self.kind in "sp":
                 right = f"elements of {self.size} bytes"
+                if array.dtype.fields:
+                    right += ", as of np.dtype([...], align=True) with the members' types in order"
             what = f"an array of {array.dtype} for the parameter `{self}`"
             raise ArgumentError(self.name, what, right)
 
@@ -104,6 +102,8 @@ class Parameter:
                 return bytes(8)
             what = f"got {value!r}, a {type(value).__name__}"
             right = f"an array of {self.dtype}, for the parameter `{self}`"
+            if isinstance(value, list | tuple) and self.kind in _NAMES:
+                right += f": np.array({self.name}, np.{self.dtype})"
             raise ArgumentError(self.name, what, right)
         if self.by_parts:
             return self._structure(value)
@@ -133,12 +133,23 @@ class Parameter:
         return f"a whole number from {span.min} to {span.max}"
 
     def _structure(self, value: Any) -> bytes:
-        right = f"{self.size} bytes, such as a NumPy record, for the parameter `{self}`"
-        vector = self.kind in "fiub" and not isinstance(value, np.void)
-        try:
-            made = np.array(value, self.dtype) if vector else np.asarray(value)
-        except (TypeError, ValueError):
-            made = np.empty(0)
+        dtype = getattr(value, "dtype", None)
+        if self.kind in "sp":
+            kind = "np.array((...), np.dtype([...], align=True))"
+            right = f"{self.size} bytes as of {kind}, for the parameter `{self}`"
+            whole = dtype is not None and dtype.fields and np.size(value) == 1
+            made = np.asarray(value) if whole else np.empty(0)
+        else:
+            right = (
+                f"{self.size // self.itemsize} numbers of {self.dtype}, for the parameter `{self}`"
+            )
+            whole = dtype is not None and dtype.fields
+            try:
+                made = np.asarray(value) if whole else np.array(value, self.dtype)
+            except (TypeError, ValueError, OverflowError):
+                made = np.empty(0)
+            if whole and not all(self._of(made.dtype)):
+                made = np.empty(0)
         if made.nbytes != self.size or made.dtype.hasobject:
             raise ArgumentError(self.name, f"got {value!r}", right)
         return made.tobytes()
@@ -177,62 +188,6 @@ def check_count(found: Sequence[Parameter], given: Sequence[str], kernel: str) -
         takes = ", ".join(map(str, found)) or "none"
         had = f"{len(given)} arguments" + (f" ({', '.join(given)})" if given else "")
         raise ArgumentError(kernel, f"got {had}", f"{len(found)}: {takes}")
-
-
-def kernels_in(source: str) -> dict[str, tuple[list[str], bool]]:
-    """Return the `__global__` functions of a source: names of their parameters, and if a template.
-
-    Only names are taken from the text, for messages; types and counts are the compiler's.
-    """
-    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.S)
-    text = _ATTRIBUTES.sub(" ", text)
-    found: dict[str, tuple[list[str], bool]] = {}
-    for match in _KERNEL.finditer(text):
-        found[match[2]] = _parameter_names(text[match.end() :]), bool(match[1])
-    return found
-
-
-def _parameter_names(text: str) -> list[str]:
-    names, depth, start = [], 0, 0
-    for place, letter in enumerate(text):
-        if letter in "(<[{":
-            depth += 1
-        elif letter in ")>]}" and depth:
-            depth -= 1
-        elif letter in ",)":
-            declared = re.sub(r"\[[^\]]*\]", "", text[start:place].partition("=")[0])
-            last = re.findall(r"[A-Za-z_]\w*", declared)
-            names += last[-1:]
-            start = place + 1
-            if letter == ")":
-                break
-    # The same twice is the type of parameters without a name.
-    return [] if names == ["void"] or len({*names}) < len(names) else names
-
-
-def shared_variables(source: str) -> str:
-    """Turn declarations of shared memory into what the emulator has in their place.
-
-    `extern __shared__ T name[]` lies where the launch puts it; a variable outside of functions is
-    marked, as nothing else tells it from the device's; another `static` would be one too many.
-    """
-    declared = r"\bextern\b([^;{}\"]*?)\b__shared__\b([^;{}\"]*?)\b(\w+)\s*\[\s*\]\s*;"
-    source = re.sub(declared, r"DYNAMIC_SHARED(\1 \2, \3);", source)
-    static = r"\bstatic\b(?=[^;{}()\"]*\b__shared__\b)|(\b__shared__\b[^;{}()\"=]*?)\bstatic\b"
-    source = re.sub(static, r"\1", source)
-    inside: list[bool] = []  # of each open brace, whether it is a function's or a class's
-
-    def marked(token: re.Match[str]) -> str:
-        text = token[0]
-        if text == "__shared__":
-            return text if any(inside) else "EMULATOR_FILE_SHARED"
-        if text == "}":
-            del inside[-1:]
-        elif text[-1] == "{" and text[0] != "/":
-            inside.append(text == "{")
-        return text
-
-    return _SCOPES.sub(marked, source)
 
 
 def shared_once(arrays: Sequence[tuple[str, npt.NDArray[Any]]]) -> dict[str, str]:

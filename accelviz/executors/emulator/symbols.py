@@ -67,7 +67,7 @@ def _ask_atos(library: Path, offset: int) -> Line | None:
 class Space(enum.IntEnum):
     """What kind of memory an array is in; `EmulatorSpace` in runtime.h."""
 
-    ARGUMENT, SHARED, DEVICE_VARIABLE, CONSTANT, DYNAMIC = range(5)
+    ARGUMENT, SHARED, DEVICE_VARIABLE, CONSTANT, DYNAMIC, HOST = range(6)
 
 
 class Variable(NamedTuple):
@@ -77,6 +77,7 @@ class Variable(NamedTuple):
     offset: int
     size: int
     space: Space
+    filled: bool = True  # whether it has a value, given or 0, when the kernel begins
 
 
 @functools.lru_cache(maxsize=256)
@@ -84,7 +85,8 @@ def variables(library: Path) -> tuple[Variable, ...]:
     """Return the shared, device and constant variables of a kernel; none of other formats than ELF.
 
     Functions' own variables and those of a section of their own are shared, protected ones
-    constant, and what is left the device's; so cuda_on_host.h declares them.
+    constant, those of other sections of theirs the host's, or constants that nobody has filled,
+    and what is left the device's; so cuda_on_host.h declares them.
     """
     found = []
     for symbol, section in _symbols(library):
@@ -94,10 +96,13 @@ def variables(library: Path) -> tuple[Variable, ...]:
             continue
         if name.startswith(("_ZGV", "_ZTV", "__", "_DYNAMIC", "completed.")):  # the compiler's
             continue
-        constant = symbol["st_other"]["visibility"] == "STV_PROTECTED"
+        unfilled = section.name == "emulator_unfilled"
+        constant = unfilled or symbol["st_other"]["visibility"] == "STV_PROTECTED"
         local = name.startswith("_ZZ") or section.name == "emulator_shared"
         space = Space.CONSTANT if constant else Space.SHARED if local else Space.DEVICE_VARIABLE
-        found.append(Variable(plain(name), symbol["st_value"], size, space))
+        space = Space.HOST if section.name == "emulator_host" else space
+        filled = space is not Space.SHARED and not unfilled
+        found.append(Variable(plain(name), symbol["st_value"], size, space, filled))
     return tuple(found)
 
 
@@ -136,7 +141,13 @@ def _symbols(library: Path) -> list[tuple[Any, Any]]:
 
 def plain(mangled: str) -> str:
     """Take a name's own part out of a mangled one: `partial` of `_ZZ9accel_gcnE7partial`."""
-    patterns = r"_ZZ.*E(\d+)(\w+?)(_\d+)?", r"_ZL?(\d+)(\w+)", r"_ZN.*?(\d+)([a-zA-Z_]\w*)E\w*"
+    if mangled.startswith("_ZN"):  # of a namespace
+        rest, name = mangled[3:].lstrip("K"), ""
+        while found := re.match(r"L?(\d+)", rest):
+            begin, end = found.end(), found.end() + int(found[1])
+            name, rest = rest[begin:end], rest[end:]
+        return name or mangled
+    patterns = r"_ZZ.*E(\d+)(\w+?)(_\d+)?", r"_ZL?(\d+)(\w+)"
     for pattern in patterns:
         if found := re.fullmatch(pattern, mangled):
             return found[2][: int(found[1])]

@@ -13,7 +13,8 @@ import pandas as pd
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.executors.base import kernels_of
 from accelviz.executors.emulator.executor import EmulatorExecutor
-from accelviz.executors.emulator.library import RECORD, Known
+from accelviz.executors.emulator.library import RECORD
+from accelviz.executors.emulator.memory import Known
 from accelviz.executors.emulator.problems import KINDS
 from accelviz.executors.emulator.symbols import Line, line_of
 from accelviz.plans import Plan
@@ -73,13 +74,29 @@ def trace(
     operands = plan.operation.named(*dense, values=values)
     memory = ready.memory(ready.placed(operands), ready.outputs())
     parts = []
-    for number in blocks:
-        known, answer = ready.launch(0, memory, first_block=int(number), n_blocks=1, traced=True)
+    for first, count in _runs(blocks):
+        known, answer = ready.launch(0, memory, first_block=first, n_blocks=count, traced=True)
         records = ready.libraries[0].trace(memory, answer)
         parts.append(_table(records, ready.libraries[0].path, known))
     if not parts:
         return _table(np.empty(0, dtype=RECORD), ready.libraries[0].path, [])
     return pd.concat(parts, ignore_index=True)
+
+
+#: Blocks of one traced launch, so that their records fit into memory.
+MOST_BLOCKS = 64
+
+
+def _runs(blocks: Sequence[int]) -> list[tuple[int, int]]:
+    """Return first numbers and counts of blocks that follow each other, for a launch together."""
+    found: list[tuple[int, int]] = []
+    for block in map(int, blocks):
+        first, count = found[-1] if found else (0, 0)
+        if found and block == first + count and count < MOST_BLOCKS:
+            found[-1] = first, count + 1
+        else:
+            found.append((block, 1))
+    return found
 
 
 def _table(records: npt.NDArray[Any], library: Path, known: Sequence[Known]) -> pd.DataFrame:

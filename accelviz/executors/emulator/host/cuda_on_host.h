@@ -40,6 +40,16 @@
 #define EMULATOR_FILE_SHARED static __attribute__((used, aligned(16), section("emulator_shared")))
 #endif
 
+// What source.py puts there: a constant that only the launch can give a value, and what is the host's.
+#ifdef __APPLE__
+#define EMULATOR_UNFILLED __constant__
+#define EMULATOR_HOST_VARIABLE
+#else
+#define EMULATOR_UNFILLED __attribute__((visibility("protected"), section("emulator_unfilled")))
+#define EMULATOR_HOST_VARIABLE __attribute__((section("emulator_host")))
+#endif
+#define EMULATOR_ON_HOST(NAME) emulator::host_function(NAME)
+
 // Two calls in two branches stay two calls: at a barrier it matters which one a thread is at.
 #ifdef __clang__
 #define EMULATOR_UNCOVERED __attribute__((no_sanitize("coverage")))
@@ -95,6 +105,8 @@ unsigned count_threads(bool vote, void *code);  // of the block, after a barrier
 unsigned active_lanes(void *code);
 // Ends the launch; `problem` is a key of problems.py, which may have ": " and more after it.
 [[noreturn]] void stop(const char *problem, void *code);
+// What a function that is not the device's begins with: ends the launch, if there is one.
+void on_host(const char *name, void *code);
 // memmove and memset with every word of theirs checked.
 void *moved(void *to, const void *from, std::size_t bytes, void *code);
 void *filled(void *to, int byte, std::size_t bytes, void *code);

@@ -25,9 +25,10 @@ struct Element<T, std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>>
                                                                : 'u';
     static constexpr std::size_t bytes() { return sizeof(T); }
 };
+template <>
+constexpr bool is_vector<dim3> = true;
 template <typename T>
-struct Element<T, std::enable_if_t<std::is_class_v<T>, std::void_t<decltype(std::declval<T>().x)>>>
-    : Element<decltype(std::declval<T>().x)> {};
+struct Element<T, std::enable_if_t<is_vector<T>>> : Element<decltype(std::declval<T>().x)> {};
 template <typename T>
 struct Element<T *> {
     static constexpr char kind = 'p';
@@ -58,10 +59,14 @@ int describe(char *text, std::size_t room) {
 }
 
 template <typename... P>
-void describe(void (*)(P...), char *text, std::size_t room) {
-    std::size_t used = 0;
+void describe_all(char *text, std::size_t room) {
+    std::size_t used = std::strlen(text);
     const auto add = [&](int more) { used += std::size_t(more) < room - used ? more : 0; };
     (add(describe<P>(text + used, room - used)), ...);
+}
+template <typename R, typename... P>
+void describe(R (*)(P...), char *text, std::size_t room) {
+    describe_all<P...>(text, room);
 }
 
 // An argument on the thread's own stack, where vectors and half may be copied from.
@@ -73,13 +78,17 @@ struct Given {
     EMULATOR_PURE T &value() { return *reinterpret_cast<T *>(bytes); }
 };
 
-template <typename... P, std::size_t... I>
-EMULATOR_INSTRUCTION inline void call(void (*kernel)(P...), void **arguments, std::index_sequence<I...>) {
+template <typename R, typename... P, std::size_t... I>
+EMULATOR_INSTRUCTION inline void call(R (*kernel)(P...), void **arguments, std::index_sequence<I...>) {
     kernel(Given<std::remove_cv_t<std::remove_reference_t<P>>>(arguments[I]).value()...);
 }
 
-template <typename... P>
-EMULATOR_INSTRUCTION inline void call(void (*kernel)(P...), void **arguments) {
+template <typename R, typename... P>
+EMULATOR_INSTRUCTION inline void call(R (*kernel)(P...), void **arguments) {
+    static_assert(std::is_void_v<R>, "a kernel returns nothing: it is a `void` function that writes "
+                                     "its results to arrays");
+    static_assert(!(std::is_reference_v<P> || ...),
+                  "a kernel takes no references: pass a number by value, or a pointer to an array");
     call(kernel, arguments, std::index_sequence_for<P...>{});
 }
 
@@ -94,4 +103,11 @@ EMULATOR_INSTRUCTION inline void call(void (*kernel)(P...), void **arguments) {
         char *text, std::size_t room) {                                               \
         emulator::describe(&__VA_ARGS__, text, room);                                 \
         return reinterpret_cast<void *>(&__VA_ARGS__);                                \
+    }
+// Variables of the kernel's: described as pointers to what they consist of.
+#define EMULATED_TYPE(NAME) std::remove_all_extents_t<decltype(NAME)> *
+#define EMULATED_SYMBOLS(...)                                                              \
+    extern "C" __attribute__((visibility("default"))) void emulator_symbols(               \
+        char *text, std::size_t room) {                                                    \
+        emulator::describe_all<__VA_ARGS__>(text, room);                                       \
     }

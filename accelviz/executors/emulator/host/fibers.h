@@ -46,13 +46,20 @@ class Fiber {
     // A thread of a GPU has at most 512 KB of local memory; code for the host needs more for the same.
     static constexpr std::size_t stack_bytes = 1024 * 1024, guard_bytes = 64 * 1024;
 
+    // Stacks are mapped many at a time, and stay until the process ends, which is soon.
     Fiber() {
-        void *memory = mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED || mprotect(memory, guard_bytes, PROT_NONE)) std::abort();
-        stack_ = static_cast<char *>(memory);
+        if (left_ == 0) {
+            left_ = 64;
+            void *memory = mmap(nullptr, left_ * stack_bytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            if (memory == MAP_FAILED) std::abort();
+            next_ = static_cast<char *>(memory);
+        }
+        stack_ = next_;
+        next_ += stack_bytes;
+        --left_;
+        if (mprotect(stack_, guard_bytes, PROT_NONE)) std::abort();
     }
-    ~Fiber() { munmap(stack_, stack_bytes); }
     Fiber(const Fiber &) = delete;
     Fiber &operator=(const Fiber &) = delete;
 
@@ -77,6 +84,8 @@ class Fiber {
     char *stack_;
     void *place_ = nullptr;
     inline static void *outside_ = nullptr;
+    inline static char *next_ = nullptr;
+    inline static std::size_t left_ = 0;
 };
 
 }  // namespace emulator

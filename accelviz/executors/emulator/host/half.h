@@ -309,6 +309,9 @@ struct Element<Narrow<5, 10>> {
     static constexpr std::size_t bytes() { return 2; }
 };
 
+template <typename N>
+constexpr bool is_vector<Pair<N>> = true;
+
 template <int E, int F>
 constexpr bool adds<Narrow<E, F>> = true;
 template <typename N>

@@ -21,7 +21,7 @@ class Judge {
    public:
     // The kernel's library begins at `base`.
     Judge(const EmulatorLaunch &launch, EmulatorAnswer &answer, const EmulatorArray *arrays, std::uint64_t base)
-        : launch_(launch), answer_(answer), memory_(arrays, launch.n_arrays, base), base_(base) {}
+        : launch_(launch), answer_(answer), memory_(arrays, launch.n_arrays, base, launch.n_blocks < 32), base_(base) {}
 
     void fence(Scope scope) {
         Thread &self = *current_;
@@ -72,7 +72,11 @@ class Judge {
         if (end > array.bytes) fail_at("out of bounds", found, access);
         if (at % access.bytes) fail_at("misaligned", found, access);
         const bool loads = access.kind == LOAD || access.kind == VOLATILE_LOAD;
-        if (!array.writable && !loads) fail_at("read only", found, access);
+        if (!array.writable) {
+            if (array.space == HOST) fail_at("host variable", found, access);
+            if (!loads) fail_at("read only", found, access);
+            if (!array.initialised) fail_at("unfilled", found, access);
+        }
         if (array.writable) {
             Access seen = access;
             if (seen.kind == COMPARE) {
@@ -95,7 +99,7 @@ class Judge {
     [[noreturn]] void fail_at(const char *problem, int array, const Access &access) {
         answer_.kind = plain(access.kind);
         answer_.bytes = access.bytes;
-        answer_.offset = array < 0 ? 0 : address_of(access.address) - memory_.array(array).address;
+        answer_.offset = address_of(access.address) - (array < 0 ? 0 : memory_.array(array).address);
         fail(problem, access.code, array);
     }
 
@@ -341,6 +345,7 @@ class Judge {
 
     [[noreturn]] void race(int array, const Access &access, const Entry &other, unsigned lane) {
         answer_.other_code = other.code;
+        answer_.other_kind = plain(Kind(other.kind));
         name_thread(other.block, other.warp * lanes + lane, answer_.other_block, answer_.other_thread);
         fail_at("race", array, access);
     }

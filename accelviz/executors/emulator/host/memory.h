@@ -61,8 +61,8 @@ class Cell {
 
 class Memory {
    public:
-    // `library` is where the kernel's library begins.
-    Memory(const EmulatorArray *arrays, std::uint32_t count, std::uint64_t library)
+    // `library` is where the kernel's library begins. A launch of `few` blocks touches few pages.
+    Memory(const EmulatorArray *arrays, std::uint32_t count, std::uint64_t library, bool few)
         : arrays_(arrays, arrays + count), cells_(count) {
         for (std::uint32_t i = 0; i < count; ++i) {
             EmulatorArray &array = arrays_[i];
@@ -79,7 +79,7 @@ class Memory {
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
             if (cells == MAP_FAILED) std::abort();
 #ifdef MADV_HUGEPAGE
-            if (bytes >= 1 << 22) madvise(cells, bytes, MADV_HUGEPAGE);
+            if (bytes >= 1 << 22 && !few) madvise(cells, bytes, MADV_HUGEPAGE);
 #endif
             cells_[i] = static_cast<Cell *>(cells);
         }

@@ -119,6 +119,16 @@ inline void map_arrays(const EmulatorArray *arrays, int memory) {
     }
 }
 
+// Variables of the library begin as what lies at their places, or leave there what they have become.
+inline void copy_variables(const EmulatorArray *arrays, char *common, bool back) {
+    for (std::uint32_t i = 0; i < request->launch.n_arrays; ++i) {
+        const EmulatorArray &array = arrays[i];
+        char *variable = static_cast<char *>(library) + array.address, *content = common + array.place;
+        if (!array.filling || (back && array.space == CONSTANT)) continue;
+        std::memcpy(back ? content : variable, back ? variable : content, array.filling);
+    }
+}
+
 inline void write_records(const std::vector<EmulatorRecord> &records, int memory) {
     const char *from = reinterpret_cast<const char *>(records.data());
     std::size_t left = records.size() * sizeof(EmulatorRecord);
@@ -156,11 +166,16 @@ inline void write_records(const std::vector<EmulatorRecord> &records, int memory
     if (!loaded) refuse(dlerror());
     auto entry = reinterpret_cast<void (*)(void **)>(dlsym(loaded, "emulator_entry"));
     auto sign = reinterpret_cast<void *(*)(char *, std::size_t)>(dlsym(loaded, "emulator_signature"));
+    auto tell = reinterpret_cast<void (*)(char *, std::size_t)>(dlsym(loaded, "emulator_symbols"));
     Dl_info info;
-    if (!entry || !sign || !dladdr(reinterpret_cast<void *>(entry), &info)) refuse(dlerror());
+    if (!entry || !sign || !tell || !dladdr(reinterpret_cast<void *>(entry), &info)) refuse(dlerror());
     library = info.dli_fbase;
     if (!launch.n_blocks) {  // only asked for its parameters
-        void *kernel = sign(request->answer.text, sizeof(request->answer.text));
+        char *text = request->answer.text;
+        const std::size_t room = sizeof(request->answer.text);
+        void *kernel = sign(text, room);
+        std::strncat(text, "symbols\n", room - 1 - std::strlen(text));
+        tell(text, room);
         request->answer.code = address_of(kernel) - address_of(library);
         finish();
     }
@@ -170,8 +185,10 @@ inline void write_records(const std::vector<EmulatorRecord> &records, int memory
     std::vector<void *> arguments(launch.n_arguments);
     for (std::uint32_t i = 0; i < launch.n_arguments; ++i) arguments[i] = common + places[i];
     map_arrays(arrays, memory);
+    copy_variables(arrays, common, false);
     machine = new Machine(launch, request->answer, arrays, arguments.data(), entry, address_of(library));
     machine->run();
+    copy_variables(arrays, common, true);
     write_records(machine->trace, memory);
     finish();
 }

@@ -36,6 +36,12 @@ void stop(const char *problem, void *code) {
     machine->fail(key.c_str(), address_of(code));
 }
 
+void on_host(const char *name, void *code) {
+    if (!machine) return;  // the library is being loaded
+    machine->say(name);
+    machine->fail("host function", address_of(code));
+}
+
 namespace {
 
 // Words of a structure, as a GPU moves them.

@@ -12,16 +12,18 @@ enum EmulatorSpace : std::int32_t {
     DEVICE_VARIABLE,
     CONSTANT,
     DYNAMIC,  // shared memory whose size the launch decides
+    HOST,     // a variable that no kernel may use
 };
 
 // Memory that the kernel may touch. Each argument lies in a slot of its own, number by number.
 struct EmulatorArray {
     std::uint64_t address;  // of a variable: its offset in the library
     std::uint64_t bytes;
-    std::uint64_t place;  // of an argument: the offset of its content in the common memory
+    std::uint64_t place;  // the offset of its content in the common memory, if it has one there
     EmulatorSpace space;
     std::int32_t writable;
     std::int32_t initialised;  // whether all of it was written before the launch
+    std::uint64_t filling;     // bytes at `place` that a variable of the library begins with
 };
 
 struct EmulatorLaunch {
@@ -65,10 +67,11 @@ struct EmulatorAnswer {
     std::int32_t bytes;
     std::int32_t kind;    // of the access: 0 load, 1 store, 2 atomic
     std::int32_t finished;  // whether the process got as far as this
-    std::int64_t offset;  // in bytes from the array's beginning
+    std::int64_t offset;  // in bytes from the array's beginning; of none, the address
     std::uint32_t waiting, left;  // threads that wait, and that have left the kernel
     std::uint64_t records, n_records;  // offset of the trace behind all else
     std::uint32_t n_notes, in_kernel;
+    std::int32_t other_kind;  // of the access that this one races with
     EmulatorNote notes[16];
 };
 

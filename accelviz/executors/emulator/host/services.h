@@ -23,6 +23,8 @@ EMULATOR_BARRIER inline void require(bool holds, const char *problem) {
     if (!holds) stop(problem, EMULATOR_HERE);
 }
 
+EMULATOR_BARRIER inline void host_function(const char *name) { on_host(name, EMULATOR_HERE); }
+
 }  // namespace emulator
 
 #define printf(...) emulator::print(__VA_ARGS__)
@@ -55,5 +57,39 @@ extern "C" __attribute__((used)) EMULATOR_INSTRUCTION inline unsigned char __tsa
 // Inline PTX. The pragma is an error that says so, where the macro stands.
 #define asm \
     _Pragma("GCC error \"the emulator runs no PTX: use functions of docs/emulator.md\"") __asm__
+
+// Functions of C that CUDA does not have, or the emulator: a call of one does not compile.
+#ifndef EMULATOR_RUNTIME
+#ifdef __clang__
+#define EMULATOR_ERROR(WHY) __attribute__((diagnose_if(true, WHY, "error")))
+#else
+#define EMULATOR_ERROR(WHY) __attribute__((error(WHY)))
+#endif
+#define EMULATOR_REFUSED(NAME, WHY) extern __typeof__(NAME) NAME EMULATOR_ERROR(WHY);
+#define EMULATOR_OF_HOST(NAME)                                                              \
+    EMULATOR_REFUSED(NAME, #NAME " is a function of the host, which no kernel can call: pass " \
+                                 "what it gives as an argument")
+EMULATOR_OF_HOST(rand)
+EMULATOR_OF_HOST(srand)
+EMULATOR_OF_HOST(random)
+EMULATOR_OF_HOST(time)
+EMULATOR_OF_HOST(getenv)
+EMULATOR_OF_HOST(system)
+EMULATOR_OF_HOST(qsort)
+EMULATOR_OF_HOST(puts)
+EMULATOR_OF_HOST(putchar)
+EMULATOR_OF_HOST(scanf)
+EMULATOR_OF_HOST(fopen)
+#define EMULATOR_NO_HEAP \
+    "the emulator has no memory to be allocated by kernels: use a local array of fixed length, " \
+    "shared memory, or an array that is an argument"
+EMULATOR_REFUSED(malloc, EMULATOR_NO_HEAP)
+EMULATOR_REFUSED(calloc, EMULATOR_NO_HEAP)
+EMULATOR_REFUSED(realloc, EMULATOR_NO_HEAP)
+#ifndef __clang__  // which takes offence at headers of C++ already; what `new` gives is in no array
+void *operator new(std::size_t) EMULATOR_ERROR(EMULATOR_NO_HEAP);
+void *operator new[](std::size_t) EMULATOR_ERROR(EMULATOR_NO_HEAP);
+#endif
+#endif
 
 #include <assert.h>

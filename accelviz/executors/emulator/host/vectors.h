@@ -21,6 +21,9 @@ constexpr unsigned access_bytes(unsigned bytes, unsigned n) {
     return n == 3 ? bytes : n * bytes < 16 ? n * bytes : 16;
 }
 
+template <typename T>
+constexpr bool is_vector = false;
+
 // Item `i` of a list in braces, which may be shorter than the vector, as with any aggregate.
 template <typename T>
 constexpr T item(std::initializer_list<T> items, unsigned i) {
@@ -70,7 +73,15 @@ constexpr T item(std::initializer_list<T> items, unsigned i) {
     inline PREFIX##1 make_##PREFIX##1(T x) { return {x}; }                         \
     inline PREFIX##2 make_##PREFIX##2(T x, T y) { return {x, y}; }                 \
     inline PREFIX##3 make_##PREFIX##3(T x, T y, T z) { return {x, y, z}; }         \
-    inline PREFIX##4 make_##PREFIX##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+    inline PREFIX##4 make_##PREFIX##4(T x, T y, T z, T w) { return {x, y, z, w}; } \
+    template <>                                                                    \
+    constexpr bool emulator::is_vector<PREFIX##1> = true; \
+    template <>                                                                    \
+    constexpr bool emulator::is_vector<PREFIX##2> = true; \
+    template <>                                                                    \
+    constexpr bool emulator::is_vector<PREFIX##3> = true; \
+    template <>                                                                    \
+    constexpr bool emulator::is_vector<PREFIX##4> = true;
 
 EMULATOR_VECTORS(signed char, char)
 EMULATOR_VECTORS(unsigned char, uchar)

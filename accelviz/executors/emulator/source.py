@@ -1,0 +1,218 @@
+"""What the text of a kernel's source tells, and what is changed in it before it is compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from accelviz.errors import KernelError
+
+#: What compilers add to functions, in the way of finding their names.
+_ATTRIBUTES = re.compile(
+    r"__(?:launch_bounds|cluster_dims|attribute|maxnreg)__\s*\([^;{]*?\)(?=\s*\w)"
+)
+_KERNEL = re.compile(r"__global__\s[^;{}()]*?\b(?!__)(\w+)\s*$")
+#: What opens and ends scopes and statements, and what only looks so.
+_TOKENS = re.compile(
+    r"(?P<skip>//[^\n]*|/\*.*?\*/|^[^\S\n]*\#(?:\\\n|[^\n])*)"
+    r"|(?P<text>\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')"
+    r"|(?P<namespace>\bnamespace\b\s*(?P<name>[\w:]*)\s*\{|\bextern\s*\"C\"\s*\{)"
+    r"|(?P<shared>\b__shared__\b)|(?P<constant>\b__constant__\b)|(?P<mark>[{};()])",
+    re.S | re.M,
+)
+#: A function or constructor whose body follows, without what makes it the device's.
+_FUNCTION = re.compile(
+    r"(?:template\s*<.*>\s*)?(?:\w+\s*:\s)?[\w:<>,\s*&]*?\b(\w+)\s*\([^{}=\[\]]*\)\s*(?:const\s*)?",
+    re.S,
+)
+_DEVICE = re.compile(r"\b(?:__device__|__global__|constexpr|class|struct|union|enum|operator)\b")
+_CLASS = re.compile(r"\b(?:class|struct|union)\b[^()]*$")
+_OF_EITHER = {"__host__", "__forceinline__", "__noinline__", "__inline__", "__restrict__"}
+#: A variable outside of functions that is not the device's, and that a function can change.
+_VARIABLE = re.compile(
+    r"(?:static\s+|volatile\s+)*(?:unsigned\s+|signed\s+)?"
+    r"(?:char|short|int|long|long\s+long|float|double|bool|size_t|u?int(?:8|16|32|64)_t|unsigned"
+    r"|(?:char|short|int|float|double)[1-4]|dim3|half)"
+    r"(?:\s+|\s*\*+\s*)(\w+)\s*(?:[\[=,].*)?",
+    re.S,
+)
+
+
+@dataclass
+class _Scope:
+    """Braces that are open, or the whole file."""
+
+    kind: str  # "file" (namespaces too), "class", "function", or "value" of an initialiser
+    name: str = ""
+    line: int = 0
+    begin: int = 0  # where the statement begins that is being read
+    head: list[str] = field(default_factory=list)  # the statement so far, without comments
+    parentheses: int = 0
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A token in its scopes, and what was read of the statement that it is in."""
+
+    token: re.Match[str]
+    scopes: Sequence[_Scope]
+    statement: str
+    begin: int
+
+
+def _scan(source: str) -> Iterator[_Found]:
+    """Go through a text, scope by scope; a brace that opens one is told before it is opened."""
+    scopes, end = [_Scope("file")], 0
+    for token in _TOKENS.finditer(source):
+        now = scopes[-1]
+        now.head.append(source[end : token.start()])
+        end = token.end()
+        if token["skip"]:
+            if not "".join(now.head).strip():
+                now.begin, now.head = end, []
+            continue
+        text = token[0]
+        statement = "".join(now.head)
+        begin = now.begin + len(statement) - len(statement.lstrip())
+        yield _Found(token, scopes, statement.strip(), begin)
+        now.parentheses += (text == "(") - (text == ")")
+        if token["namespace"] is not None or text == "{":
+            kind = "function"
+            if token["namespace"] is not None:
+                kind = "file"
+            elif statement.rstrip().endswith("="):
+                kind = "value"
+            elif now.kind != "function" and _CLASS.search(statement):
+                kind = "class"
+            line = source.count("\n", 0, token.start()) + 1
+            scopes.append(_Scope(kind, token["name"] or "", line, end))
+        elif text == "}":
+            closed = scopes.pop() if len(scopes) > 1 else now
+            now = scopes[-1]
+            if closed.kind == "value":  # the statement goes on
+                now.head.append("{}")
+            else:
+                now.begin, now.head = end, []
+        elif text == ";" and not now.parentheses:
+            now.begin, now.head = end, []
+        else:
+            now.head.append(text)
+
+
+def unclosed(source: str) -> int | None:
+    """Return the line of the last `{` outside of others that is not closed, if there is one."""
+    scopes: Sequence[_Scope] = ()
+    for found in _scan(source):
+        scopes = found.scopes
+    return scopes[1].line if len(scopes) > 1 else None
+
+
+def kernels_in(source: str) -> dict[str, tuple[list[str], bool]]:
+    """Return the `__global__` functions of a source: names of their parameters, and if a template.
+
+    Functions of a namespace have its name in front. Only names are taken from the text, for
+    messages; types and counts are the compiler's.
+    """
+    found: dict[str, tuple[list[str], bool]] = {}
+    for each in _scan(source):
+        if each.token[0] != "(" or each.scopes[-1].kind != "file":
+            continue
+        if match := _KERNEL.search(_ATTRIBUTES.sub(" ", each.statement)):
+            spaces = [scope.name for scope in each.scopes if scope.name]
+            text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source[each.token.end() :], flags=re.S)
+            template = re.search(r"\btemplate\s*<", each.statement) is not None
+            found["::".join([*spaces, match[1]])] = _parameter_names(text), template
+    return found
+
+
+def symbols_in(source: str) -> list[str]:
+    """Return the `__constant__` and `__device__` variables of a source."""
+    found = []
+    for each in _scan(source):
+        head = each.statement.partition("=")[0]
+        here = each.token[0] == ";" and each.scopes[-1].kind == "file" and "(" not in head
+        if here and re.search(r"\b__(?:constant|device)__\b", head):
+            spaces = "".join(f"{scope.name}::" for scope in each.scopes if scope.name)
+            declared = re.sub(r"\[[^\]]*\]|\{\}", "", head).split(",")
+            found += [spaces + name[-1] for part in declared if (name := re.findall(r"\w+", part))]
+    return found
+
+
+def _parameter_names(text: str) -> list[str]:
+    names, depth, start = [], 0, 0
+    for place, letter in enumerate(text):
+        if letter in "(<[{":
+            depth += 1
+        elif letter in ")>]}" and depth:
+            depth -= 1
+        elif letter in ",)":
+            declared = re.sub(r"\[[^\]]*\]", "", text[start:place].partition("=")[0])
+            last = re.findall(r"[A-Za-z_]\w*", declared)
+            names += last[-1:]
+            start = place + 1
+            if letter == ")":
+                break
+    # The same twice is the type of parameters without a name.
+    return [] if names == ["void"] or len({*names}) < len(names) else names
+
+
+def translated(source: str, file: str) -> str:
+    """Turn what only CUDA's own compiler understands into what the emulator has in its place.
+
+    `extern __shared__ T name[]` lies where the launch puts it. Shared variables outside of
+    functions and constants without a value are marked, as nothing else tells them from the
+    device's; so are functions and variables of the host, which a kernel must not use. All lines
+    keep their numbers.
+
+    Raises
+    ------
+    KernelError
+        If a shared variable is given a value, which CUDA refuses.
+    """
+    declared = r"\bextern\b([^;{}\"]*?)\b__shared__\b([^;{}\"]*?)\b(\w+)\s*\[\s*\]\s*;"
+    source = re.sub(declared, r"DYNAMIC_SHARED(\1 \2, \3);", source)
+    # Another `static` would be one too many.
+    static = r"\bstatic\b(?=[^;{}()\"]*\b__shared__\b)|(\b__shared__\b[^;{}()\"=]*?)\bstatic\b"
+    source = re.sub(static, r"\1", source)
+    macros = {*re.findall(r"^[^\S\n]*#[^\S\n]*define\s+(\w+)", source, re.M)}
+    changes: list[tuple[int, int, str]] = []  # from, to, text
+    for found in _scan(source):
+        token, scope = found.token, found.scopes[-1]
+        text, start = token[0], token.start()
+        if token["shared"]:
+            given = re.match(r"[^;{}()]*?(\w+)\s*(?:\[[^\]]*\]\s*)*=", source[token.end() :])
+            if given:
+                line = source.count("\n", 0, start) + 1
+                what = f"__shared__ {given[1]} is given a value where it is declared"
+                fix = "declare it without, and let the threads write it before a __syncthreads()"
+                raise KernelError(f"{file}:{line}", f"{what}, which CUDA refuses", fix)
+            if scope.kind == "file":
+                changes.append((start, token.end(), "EMULATOR_FILE_SHARED"))
+        elif token["constant"] and scope.kind == "file":
+            rest = source[token.end() :].partition(";")[0]
+            if not re.search(r"[={]|\bconst\b", rest) and "const" not in found.statement.split():
+                changes.append((start, token.end(), "EMULATOR_UNFILLED"))
+        elif text == "{" and scope.kind != "function":
+            name = _host_function(found.statement, macros, source)
+            if name:
+                changes.append((token.end(), token.end(), f'EMULATOR_ON_HOST("{name}");'))
+        elif text == ";" and scope.kind == "file" and not scope.parentheses:
+            head = found.statement
+            if _VARIABLE.fullmatch(head) and not macros & {*re.findall(r"\w+", head)}:
+                changes.append((found.begin, found.begin, "EMULATOR_HOST_VARIABLE "))
+    for begin, end, text in sorted(changes, reverse=True):
+        source = source[:begin] + text + source[end:]
+    return source
+
+
+def _host_function(head: str, macros: set[str], source: str) -> str:
+    """Return the name of the function whose body follows, if it is surely one of the host's."""
+    match = _FUNCTION.fullmatch(head)
+    if not match or _DEVICE.search(head):
+        return ""
+    words = {*re.findall(r"\w+", head)} - _OF_EITHER
+    if any(word in macros or re.fullmatch(r"[A-Z_][A-Z0-9_]+|__\w+", word) for word in words):
+        return ""  # a macro, perhaps, that says what it is
+    declared = rf"\b(?:__device__|__global__)\b[^;{{}}]*\b{match[1]}\s*\("
+    return "" if re.search(declared, source) else match[1]

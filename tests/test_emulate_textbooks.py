@@ -1,0 +1,212 @@
+"""Kernels as a first-year student writes them, pasted: they run, or say why not."""
+
+import numpy as np
+import pytest
+
+from accelviz.errors import ArgumentError, KernelError
+from accelviz.executors import emulate
+from accelviz.executors.emulator.build import why_not
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+TILED = """
+const int TILE = 16;
+__device__ float element(const float *A, int n, int row, int col) { return A[row * n + col]; }
+__global__ void matmul(const float *A, const float *B, float *C, int n) {
+    __shared__ float As[TILE][TILE];
+    __shared__ float Bs[TILE][TILE];
+    int tx = threadIdx.x, ty = threadIdx.y;
+    int row = blockIdx.y * TILE + ty, col = blockIdx.x * TILE + tx;
+    float sum = 0.0;
+    for (int m = 0; m < n / TILE; m++) {
+        As[ty][tx] = element(A, n, row, m * TILE + tx);
+        Bs[ty][tx] = element(B, n, m * TILE + ty, col);
+        __syncthreads();
+        #pragma unroll
+        for (int k = 0; k < TILE; k++) sum += As[ty][k] * Bs[k][tx];
+        __syncthreads();
+    }
+    C[row * n + col] = sum;
+}
+"""
+STENCIL = """
+#define RADIUS 2
+#define BLOCK_SIZE 64
+__constant__ float coefficients[2 * RADIUS + 1];
+__device__ int done;
+__global__ void stencil(const float *in, float *out) {
+    __shared__ float temp[BLOCK_SIZE + 2 * RADIUS];
+    int g = threadIdx.x + blockIdx.x * blockDim.x;
+    int l = threadIdx.x + RADIUS;
+    temp[l] = in[g + RADIUS];
+    if (threadIdx.x < RADIUS) {
+        temp[l - RADIUS] = in[g];
+        temp[l + BLOCK_SIZE] = in[g + RADIUS + BLOCK_SIZE];
+    }
+    __syncthreads();
+    float result = 0;
+    for (int offset = -RADIUS; offset <= RADIUS; offset++)
+        result += coefficients[offset + RADIUS] * temp[l + offset];
+    out[g] = result;
+    atomicAdd(&done, 1);
+}
+"""
+DOT = """
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+using namespace cooperative_groups;
+__global__ void dot(const float *a, const float *b, float *result, int n) {
+    thread_block block = this_thread_block();
+    auto tile = tiled_partition<32>(block);
+    float sum = 0;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        sum += a[i] * b[i];
+    sum = reduce(tile, sum, plus<float>());
+    if (tile.thread_rank() == 0) atomicAdd(result, sum);
+}
+"""
+SORT = """
+__device__ void swap(float &a, float &b) { float t = a; a = b; b = t; }
+__global__ void bitonic_sort(float *values) {
+    extern __shared__ float s[];
+    unsigned int i = threadIdx.x;
+    s[i] = values[i];
+    __syncthreads();
+    for (int k = 2; k <= blockDim.x; k <<= 1)
+        for (int j = k >> 1; j > 0; j = j >> 1) {
+            unsigned int other = i ^ j;
+            if (other > i) {
+                if ((i & k) == 0) { if (s[i] > s[other]) swap(s[i], s[other]); }
+                else { if (s[i] < s[other]) swap(s[i], s[other]); }
+            }
+            __syncthreads();
+        }
+    values[i] = s[i];
+}
+"""
+SEARCH = """
+__global__ void search(const char *text, int n, const char *word, int m, int *found, int *count) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i > n - m) return;
+    for (int j = 0; j < m; j++) if (text[i + j] != word[j]) return;
+    found[atomicAdd(count, 1)] = i;
+}
+"""
+BODIES = """
+struct Body { float3 place; float mass; };
+struct World { float softening; int n; };
+namespace gravity {
+__device__ float distance(float3 a, float3 b) {
+    float3 d = make_float3(a.x - b.x, a.y - b.y, a.z - b.z);
+    return sqrtf(d.x * d.x + d.y * d.y + d.z * d.z);
+}
+__global__ void energy(Body *bodies, World world, float3 center, float *energies) {
+    int i = threadIdx.x;
+    float sum = distance(bodies[i].place, center);
+    for (int j = 0; j < world.n; j++)
+        if (j != i)
+            sum += bodies[j].mass / (distance(bodies[i].place, bodies[j].place) + world.softening);
+    energies[i] = sum;
+}
+}
+"""
+random = np.random.default_rng(0)
+
+
+def floats(*shape):
+    return random.standard_normal(shape).astype(np.float32)
+
+
+def test_a_product_of_matrices_by_tiles():
+    A, B, C = floats(32, 32), floats(32, 32), np.zeros((32, 32), np.float32)
+    emulate(TILED, (2, 2), (16, 16), A, B, C, 32)
+    np.testing.assert_allclose(C, A @ B, rtol=1e-4, atol=1e-4)
+
+
+def test_a_dot_product_with_groups_and_a_sort():
+    a, b, result = floats(300), floats(300), np.zeros(1, np.float32)
+    emulate(DOT, 2, 64, a, b, result, 300)
+    np.testing.assert_allclose(result, a @ b, rtol=1e-4, atol=1e-4)
+    ascending = emulate(SORT, 1, 128, floats(128), shared_bytes=512)["values"]
+    assert (np.diff(ascending) >= 0).all()
+
+
+def test_bytes_are_an_array_of_characters():
+    text, found, count = b"the quick fox and the dog", np.zeros(8, np.int32), np.zeros(1, np.int32)
+    emulate(SEARCH, 1, 64, text, len(text), b"the", 3, found, count)
+    assert count[0] == 2
+    assert {*found[:2]} == {0, 18}
+
+
+def test_symbols_fill_constants_and_return_device_variables():
+    values, out = floats(132), np.zeros(128, np.float32)
+    weights, done = np.array([1, 2, 3, 2, 1], np.float32), np.array([5], np.int32)
+    symbols = {"coefficients": weights, "done": done}
+    given = emulate(STENCIL, 2, 64, values, out, symbols=symbols)
+    np.testing.assert_allclose(out, np.correlate(values, weights), rtol=1e-4, atol=1e-4)
+    assert done[0] == 5 + 128
+    assert {*given} == {"out", "done"}
+    with pytest.raises(KernelError, match=r"coefficients\[0\].*nobody has given.*symbols="):
+        emulate(STENCIL, 2, 64, values, out)
+    for wrong, says in (
+        ({"coefficients": weights.astype(float)}, "array of float64.*float32"),
+        ({"coefficients": np.ones(6, np.float32)}, "24 bytes.*at most 20"),
+        ({"weights": weights}, "no 'weights'.*coefficients, done"),
+        ({"coefficients": [1, 2]}, "NumPy array"),
+    ):
+        with pytest.raises(ArgumentError, match=says):
+            emulate(STENCIL, 2, 64, values, out, symbols=wrong)
+
+
+def test_vectors_and_structures_by_value_and_in_arrays_in_a_namespace():
+    body, world = (
+        np.dtype([("place", "f4", 3), ("mass", "f4")]),
+        np.dtype([("s", "f4"), ("n", "i4")]),
+    )
+    bodies, energies = np.zeros(8, body), np.zeros(8, np.float32)
+    bodies["place"], bodies["mass"] = floats(8, 3), 2
+    given = {
+        "bodies": bodies,
+        "energies": energies,
+        "center": (1, 2, 3),
+        "kernel": "gravity::energy",
+    }
+    emulate(BODIES, 1, 8, world=np.array((0.5, 8), world), **given)
+    apart = np.linalg.norm(bodies["place"][:, None] - bodies["place"], axis=2)
+    right = (2 / (apart + 0.5)).sum(1) - 2 / 0.5
+    right += np.linalg.norm(bodies["place"] - np.array([1, 2, 3]), axis=1)
+    np.testing.assert_allclose(energies, right, rtol=1e-4)
+    with pytest.raises(ArgumentError, match=r"8 bytes as of np.array.*`World world`"):
+        emulate(BODIES, 1, 8, world=(0.5, 8), **given)
+    with pytest.raises(ArgumentError, match=r"3 numbers of float32"):
+        emulate(BODIES, 1, 8, world=np.array((0.5, 8), world), **given | {"center": (1, 2)})
+    with pytest.raises(ArgumentError, match=r"no kernel 'enrgy'.*'gravity::energy'"):
+        emulate(BODIES, 1, 8, **given | {"kernel": "enrgy"})
+
+
+#: Statements before a kernel and in it, and what is said.
+REFUSED = (
+    ("float square(float x) { return x * x; }", "*y = square(2);", "calls square.*__device__"),
+    ("float table[2] = {1, 2};", "*y = table[threadIdx.x];", "table, a variable of the host"),
+    ("#include <stdlib.h>", "*y = rand();", r"kernel.cu:3: .* rand is a function of the host"),
+    ("", "float *p = (float *)malloc(*y); p[int(y[1])] = 1; *y = *p;", "no memory to be allocated"),
+    ("", "__shared__ float s[4] = {0}; *y = s[0];", r"kernel.cu:3: __shared__ s is given a value"),
+    ("", "*y += 1;", r"a race: .* writes it at .*atomicAdd\(&"),
+    ("", "atomicAdd(y[0], 1.0f);", r"first argument is an address: atomicAdd\(&"),
+    ("", "if (true) {", r"a } is missing: the { of line 2"),
+)
+
+
+@pytest.mark.parametrize(("before", "statement", "says"), REFUSED)
+def test_what_cuda_refuses_is_refused_in_words(before, statement, says):
+    code = f"{before}\n__global__ void k(float *y) {{\n{statement}\n}}"
+    with pytest.raises(KernelError, match=says):
+        emulate(code, 1, 2, np.zeros(2, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("head", "says"), [("void k(float &x)", "no references"), ("int k(float x)", "returns nothing")]
+)
+def test_kernels_that_are_none(head, says):
+    with pytest.raises(KernelError, match=says):
+        emulate(f"__global__ {head} {{ }}", 1, 1, 1.0)

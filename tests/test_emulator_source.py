@@ -1,0 +1,87 @@
+"""What the emulator reads in a source's text, and its folder of compiled kernels."""
+
+import os
+import time
+
+from accelviz.executors.emulator import kept
+from accelviz.executors.emulator.source import kernels_in, symbols_in, translated, unclosed
+from accelviz.executors.emulator.trace import MOST_BLOCKS, _runs
+
+OF_HOST = (
+    "float f(float x) { return x; }",
+    "template <typename T> T f(T x) { return x; }",
+    "__host__ int main() { return 0; }",
+    "struct S { int a; int f() const { return a; } };",
+    "namespace n { static inline void f() { } }",
+)
+OF_DEVICE = (
+    "__device__ float f(float x) { return x; }",
+    "__host__ __device__ int f() { return 0; }",
+    "#define HD __host__ __device__\nHD int f() { return 0; }",
+    "PORTABLE int f() { return 0; }",
+    "constexpr int f() { return 0; }",
+    "__device__ int f();\nint f() { return 0; }",
+    "__global__ void __launch_bounds__(64) k(int *y) { if (*y) { *y = 1; } }",
+    "struct S { int a; __device__ S(int b) : a(b) { } };",
+    "auto f = [](int x) { return x; };",
+    "// float f(float x) { return x; }",
+    'const char *text = "float f(float x) { return x; }";',
+)
+
+
+def test_functions_of_the_host_are_told_from_others():
+    for source in OF_HOST:
+        assert translated(source, "k.cu").count("EMULATOR_ON_HOST(") == 1, source
+    for source in OF_DEVICE:
+        assert translated(source, "k.cu") == source
+
+
+def test_variables_of_the_host_and_constants_without_a_value_are_told_from_others():
+    for source in ("int n;", "static float t[2] = {1, 2};", "/* one */ unsigned int a, b;"):
+        assert "EMULATOR_HOST_VARIABLE" in translated(source, "k.cu"), source
+    for source in ("__constant__ float c[4];", "namespace n { __constant__ int a, b; }"):
+        assert "EMULATOR_UNFILLED" in translated(source, "k.cu"), source
+    for source in (
+        *("const int n = 3;", "__device__ int d;", "int f(int);", "struct S { int a; };"),
+        *("__constant__ float c[1] = {0};", "__device__ int f() { int x; return x = 1; }"),
+    ):
+        assert translated(source, "k.cu") == source
+
+
+def test_kernels_and_symbols_have_their_namespaces():
+    source = (
+        "namespace a { __constant__ float c[2]; namespace b { template <int N>\n"
+        "__global__ void __launch_bounds__(32) k(const float *X, int n) { } } }\n"
+        '__device__ int d, e = 2; extern "C" __global__ void j(void) { /* } */ }'
+    )
+    assert kernels_in(source) == {"a::b::k": (["X", "n"], True), "j": ([], False)}
+    assert symbols_in(source) == ["a::c", "d", "e"]
+    assert unclosed(source) is None
+    assert unclosed("void f() {\n if (x) {\n}\n") == 1
+
+
+def test_blocks_in_a_row_are_one_launch():
+    assert _runs([3, 4, 5, 9, 8]) == [(3, 3), (9, 1), (8, 1)]
+    assert _runs(range(MOST_BLOCKS + 1)) == [(0, MOST_BLOCKS), (MOST_BLOCKS, 1)]
+    assert _runs([]) == []
+
+
+def test_the_folder_of_compiled_kernels_stays_bounded(monkeypatch, tmp_path):
+    monkeypatch.setenv("ACCELVIZ_CACHE", str(tmp_path))
+    now = time.time()
+    for age in range(8):  # of 2 files of 100 bytes each
+        for end in (".so", ".twin.so"):
+            path = kept.folder() / f"k-{age}{end}"
+            path.write_bytes(bytes(100))
+            os.utime(path, (now - 1000 * age, now - 1000 * age))
+    kept.make_room(limit=1600, left=0)
+    assert len([*kept.folder().iterdir()]) == 16
+    assert kept.used(kept.folder() / "k-7.so")  # the oldest, and now in use
+    kept.make_room(limit=1599, left=900, in_use=500)
+    names = {path.name for path in kept.folder().iterdir()}
+    assert names == {f"k-{age}{end}" for age in (0, 1, 2, 7) for end in (".so", ".twin.so")}
+    kept.make_room(limit=0, left=0, in_use=500)
+    assert {path.name for path in kept.folder().iterdir()} == {
+        f"k-{age}{end}" for age in (0, 7) for end in (".so", ".twin.so")
+    }
+    assert not kept.used(kept.folder() / "k-3.so")
