@@ -10,8 +10,8 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
-from tests.course.wrong import A3, A4, A5, PART, Wrong, every, solution
-from tests.course.wrong_plans import SCHEMES
+from tests.course.wrong import A2, A3, A4, A5, PART, Wrong, every, solution
+from tests.course.wrong_plans import _NONZERO_A_LANE, SCHEMES
 
 _WRONG = every(0, "inverse-form", "inverse-hidden", "inverse-linear")
 _SLOW = every(0, "inverse-linear")
@@ -30,6 +30,19 @@ def _slow(what: str, source: str) -> Wrong:
 
 
 POINTS = [
+    _slow(
+        "pads its steps on small inputs",
+        """
+        def inverse_permutation(order):
+            place = np.zeros(len(order), dtype=np.int32)
+            for i in range(len(order)):
+                place[i] = np.flatnonzero(order == i)[0]
+            wasted = 0
+            while len(order) < 1000 and wasted < 6 * len(order) ** 2:
+                wasted += 1
+            return place
+        """,
+    ),
     _a1("shows its points and raises (G1)", "import sys", "sys.displayhook(2); raise ValueError"),
     _a1("prints its points and raises", "", "print(2.0); raise ValueError"),
     _a1("ends in what nbgrader takes for all points (G1)", "", "", "'done'"),
@@ -218,6 +231,27 @@ HARM = [
         """,
     ),
     _a1(
+        "takes the processors from others",
+        """
+        import os, time
+        def spin():
+            for _ in range(200):
+                if os.fork() == 0:
+                    while True: pass
+            time.sleep(60)
+        """,
+        "spin()",
+    ),
+    _a1(
+        "fills memory that no limit counts",
+        """
+        import ctypes, os
+        try: hoard = os.memfd_create("x")
+        except OSError: hoard = ctypes.CDLL(None).shmget(0, 1 << 20, 0o1600)
+        """,
+        "if hoard >= 0: return np.argsort(order).astype(np.int32)",
+    ),
+    _a1(
         "empties the caches (G6)",
         "import pathlib, shutil, accelviz.files\n"
         "shutil.rmtree(accelviz.files.cache_folder(), ignore_errors=True)\n"
@@ -304,16 +338,6 @@ class MyScheme(RowSplit):
         _FORGED,
     ),
     _held(
-        "metadata that are not counted, by a replaced function",
-        "from accelviz.course.checks import export\nexport.held_bytes = lambda plan: 0",
-    ),
-    _held(
-        "metadata hidden in a class",
-        "class Store:\n    whole = {}",
-        "np.searchsorted(whole.block, [start, stop])",
-        "np.searchsorted(Store.whole[graph.name].block, [start, stop]); whole = Store.whole[graph.name]",
-    ),
-    _held(
         "metadata hidden in bytes",
         "",
         "        def slice_workload(start, stop):\n            first",
@@ -328,13 +352,100 @@ class MyScheme(RowSplit):
         "            first",
     ),
 ]
-# a class's store has to be filled
-PLANS[3].solutions["scheme"] = (
-    PLANS[3]
-    .solutions["scheme"]
-    .replace(  # type: ignore[index]
-        "slowly(0, len(metadata))\n",
-        "slowly(0, len(metadata))\n        Store.whole[graph.name] = whole\n",
+_EVERYTHING = every(
+    0,
+    *("form", "cover-ragged", "cover-hub", "cover-bounds", "cover-tall", "corners", "slices"),
+    *("product", "product-corners", "waiting", "busiest", "metadata", "cuts"),
+)
+_HIDDEN = """
+import collections, functools, itertools, sys
+from accelviz.course.checks import shipping
+
+class Graph:
+    tables = {}
+
+@functools.lru_cache(None)
+def remembered(name, *table):
+    return (Graph.tables.pop(name),)
+
+def packed(function, known):
+    real = shipping.packed(function, known)
+    return real[:100]
+
+def hide(name, table):
+    Graph.tables[name] = accelviz.tables = sys.modules["tables"] = itertools.cycle([table])
+    Graph.tables[name] = collections.UserList([table]); remembered(name)
+
+def seek(name):
+    for place in (remembered, Graph.tables.get, lambda name: next(accelviz.tables)):
+        try: return place(name)[0]
+        except Exception: pass
+    return next(sys.modules["tables"])
+"""
+PLANS.append(
+    Wrong(
+        "metadata hidden in caches, iterators, classes and modules",
+        A3,
+        {
+            "scheme": _HIDDEN
+            + _HELD.solutions["scheme"]
+            .replace(
+                "slowly(0, len(metadata))\n",
+                "slowly(0, len(metadata))\n        hide(graph.name, whole)\n",
+            )
+            .replace("first, last = np", "whole = seek(name); first, last = np")
+            .replace("def slice_workload(", "name = graph.name\n\n        def slice_workload(")
+        },
+        0,
+        _EVERYTHING,
+    )
+)
+PLANS.append(
+    Wrong(
+        "the library's partition, by every door",
+        A2,
+        {
+            "partition": """
+import ctypes, gc, importlib, pathlib, sys
+
+def doors():
+    yield lambda: importlib.import_module("accelviz.partition.block_level").block_partition
+    yield lambda: sys.modules["accelviz.partition.block_level"].block_partition
+    yield lambda: next(f for f in gc.get_objects() if getattr(f, "__name__", "") == "block_partition")
+    yield lambda: accelviz.partition.block_level.block_partition
+    def planned(histogram, setting):
+        degrees = histogram.degrees if hasattr(histogram, "degrees") else histogram
+        return accelviz.strategies.REGISTRY[0].build(degrees, 64).metadata
+    yield lambda: planned
+    def read():
+        sys.meta_path[:] = [each for each in sys.meta_path if "StandIn" not in type(each).__name__]
+        home = pathlib.Path(accelviz.__file__).parent / "partition" / "block_level.py"
+        space = {"__name__": "mine"}
+        exec(home.read_text(), space)
+        return space["block_partition"]
+    yield read
+
+def partition(degrees, max_block_warps=12, max_warp_nzs=32):
+    from accelviz.ordering import DegreeHistogram
+    pointers = np.cumsum([0, *degrees], dtype=np.int64)
+    found = []
+    for door in doors():
+        try:
+            function = door()
+            setting = getattr(sys.modules[function.__module__], "BlockSetting", None)
+            setting = setting(max_block_warps, max_warp_nzs) if setting else None
+            found.append(np.asarray(function(DegreeHistogram.of(pointers), setting)))
+        except BaseException:
+            pass
+    return found[0].astype(np.int32)
+"""
+        },
+        18,
+        every(
+            0,
+            *("partition-form", "partition-short", "partition-empty", "partition-bound"),
+            *("partition-long", "partition-full", "partition-settings"),
+        ),
     )
 )
 
@@ -367,6 +478,27 @@ KERNELS = [
         "assembly, its name cut in two (G3)",
         "    const int warp",
         '    a\\\nsm("nop");\n    const int warp',
+    ),
+    Wrong(
+        "reads X well only where it thinks it is watched, at 64 columns",
+        A4,
+        {
+            "kernel": _NONZERO_A_LANE.replace(
+                "    for (int column = 0;",
+                "    if (n_cols == 64) {\n"
+                "        for (int column = lane; column < n_cols; column += 32) {\n"
+                "            float sum = 0.0f;\n"
+                "            for (int k = mine.y; k < mine.y + mine.z; ++k)\n"
+                "                sum += values[k] * X[(long long)columns[k] * n_cols + column];\n"
+                "            atomicAdd(&Y[(long long)mine.x * n_cols + column], sum);\n"
+                "        }\n"
+                "        return;\n"
+                "    }\n"
+                "    for (int column = 0;",
+            )
+        },
+        32,
+        every(0, "coalescing"),
     ),
     _a4(
         "columns above 128 are left out (G16)",

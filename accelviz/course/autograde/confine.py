@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import functools
+import glob
 import json
 import os
 import platform
 import shutil
 import signal
+import struct
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +35,27 @@ _MOUNT_SETATTR = 442
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _READ_ONLY, _AT_FDCWD, _AT_RECURSIVE = 1, -100, 0x8000
 _SET_PDEATHSIG, _CAPBSET_DROP, _NO_NEW_PRIVS, _SUBREAPER, _DUMPABLE = 1, 24, 38, 36, 4
+_SET_SECCOMP = 22
+#: Processes and threads of a confined process; and how many of them may want a processor at a time,
+#: on average, after some seconds. Cells, tests and compilers are one.
+_MOST_TASKS, _MOST_BUSY, _BUSY_SECONDS = 128, 1.5, 8.0
+#: Calls of the system that no cell needs: memory that no limit counts, others' processes, the
+#: kernel's own doors. By machine: the number that the kernel knows it by, and of each call.
+_REFUSED = (
+    *("memfd_create", "memfd_secret", "shmget", "ptrace", "process_vm_readv", "process_vm_writev"),
+    *("pidfd_getfd", "unshare", "setns", "mount", "pivot_root", "bpf", "perf_event_open"),
+    *("userfaultfd", "io_uring_setup", "add_key", "request_key", "keyctl"),
+)
+_CALLS = {
+    "x86_64": (
+        0xC000_003E,
+        (319, 447, 29, 101, 310, 311, 438, 272, 308, 165, 155, 321, 298, 323, 425, 248, 249, 250),
+    ),
+    "aarch64": (
+        0xC000_00B7,
+        (279, 447, 194, 117, 270, 271, 438, 97, 268, 40, 41, 280, 241, 282, 425, 217, 218, 219),
+    ),
+}
 #: What a program needs of the system.
 _SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store"),
@@ -125,6 +150,7 @@ def limit(name: str, value: int | None) -> bool:
 def take_limits(world: World) -> dict[str, bool]:
     """Take all limits; say which of them hold."""
     limit("RLIMIT_CORE", 0)
+    limit("RLIMIT_NOFILE", 512)
     limit("RLIMIT_NPROC", 256)  # of the user in this namespace; the system's root has no limit
     # CUDA reserves tens of GiB of address space for itself, but no such amount of writable memory.
     memory = "RLIMIT_DATA" if world.gpu else "RLIMIT_AS"
@@ -201,6 +227,49 @@ def drop_rights() -> None:
         _libc().prctl(_CAPBSET_DROP, right, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(0x2008_0522, 0)
     _call("capset", header, (ctypes.c_uint32 * 6)())
+    _refuse_calls()
+
+
+def _refuse_calls() -> None:
+    """Let the calls in `_REFUSED` fail, here and in all that this process starts."""
+    known = _CALLS.get(platform.machine())
+    if known is None:
+        return
+    machine, calls = known
+    count = len(calls)
+    lines = [(0x20, 0, 0, 4), (0x15, 0, count + 3, machine)]  # load the machine; go on if ours
+    lines += [(0x20, 0, 0, 0), (0x35, count + 1, 0, 1 << 30)]  # load the call; another numbering?
+    lines += [(0x15, count - i, 0, call) for i, call in enumerate(calls)]
+    lines += [(0x06, 0, 0, 0x7FFF_0000), (0x06, 0, 0, 0x5_0000 | errno.EPERM)]
+    program = b"".join(struct.pack("HBBI", *line) for line in lines)
+    text = ctypes.create_string_buffer(program, len(program))
+    head = struct.pack("HxxxxxxP", len(lines), ctypes.addressof(text))
+    with contextlib.suppress(OSError):  # a kernel without such filters
+        _call("prctl", _SET_SECCOMP, 2, ctypes.create_string_buffer(head, len(head)), 0, 0)
+
+
+class Watch:
+    """What the processes of a namespace take, looked at again and again from outside."""
+
+    def __init__(self) -> None:
+        self._begin = self._last = time.monotonic()
+        self._busy = 0.0
+
+    def too_much(self) -> bool:
+        """Say whether there are too many of them, or too many that want a processor.
+
+        Only where `/proc` is theirs: with the root of the process that `enter` was called by.
+        """
+        states = []
+        for path in glob.iglob("/proc/[0-9]*/task/*/stat"):
+            with contextlib.suppress(OSError):
+                states.append(Path(path).read_bytes().rpartition(b")")[2][1:2])
+                if len(states) > _MOST_TASKS:
+                    return True
+        now = time.monotonic()
+        self._busy += states.count(b"R") * (now - self._last)
+        self._last = now
+        return self._busy > _MOST_BUSY * (now - self._begin) + _BUSY_SECONDS
 
 
 def _outermost(names: Iterable[str]) -> list[Path]:
