@@ -26,6 +26,7 @@ from accelviz.course.autograde.files import copy_files
 from accelviz.course.autograde.judge import Cell, Ran, Task, judged
 from accelviz.course.autograde.outputs import show_points, told
 from accelviz.course.autograde.server import Server, TaskTimeout, one_server
+from accelviz.course.autograde.student import CACHE
 from accelviz.course.checks.warm import copy_runtime
 from accelviz.errors import DeviceUnavailable
 from accelviz.files import (
@@ -206,7 +207,10 @@ def run(
         here.mkdir()
         (cache / "emulator").mkdir(parents=True)
         if any("checks.kernels" in cell.source for cell in cells if cell.kind != "student"):
-            copy_runtime(cache / "emulator")  # no submission wrote it
+            own = here / CACHE / "emulator"  # compiling it would take a cell's seconds
+            own.mkdir(parents=True)
+            for each in (cache / "emulator", own):  # no submission wrote the first one
+                copy_runtime(each)
         if folder is not None:
             copy_files(folder, here)
         solutions = (str(assignments_directory()),)
