@@ -74,8 +74,9 @@ def test_every_cell_of_the_right_answers_runs_but_those_with_the_library_s_answe
         pytest.skip("no C++ compiler to emulate kernels with")
     path = course / "autograded" / "perfect" / name / f"{name}.ipynb"
     for cell in nbformat.read(path, as_version=4).cells:
-        for output in cell.get("outputs", []):
-            refused = name in (A2, A3) and output.get("ename") == "NotYours"
+        outputs = cell.get("outputs", [])
+        refused = name in (A2, A3) and any(each.get("ename") == "NotYours" for each in outputs)
+        for output in outputs:
             assert output.output_type != "error" or refused, output
             assert output.get("name") != "stderr", output["text"]
 

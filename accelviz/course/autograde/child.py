@@ -149,7 +149,7 @@ def _isolate(world: World, connection: socket.socket, interrupted: bool) -> None
         while os.wait()[0] != second:
             pass
         os._exit(0)
-    confine.drop_rights()
+    confine.drop_rights(world.gpu)
 
 
 def _close_others(kept: set[int]) -> None:

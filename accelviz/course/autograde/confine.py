@@ -40,22 +40,28 @@ _SET_SECCOMP = 22
 #: on average, after some seconds. Cells, tests and compilers are one.
 _MOST_TASKS, _MOST_BUSY, _BUSY_SECONDS = 128, 1.5, 8.0
 #: Calls of the system that no cell needs: memory that no limit counts, others' processes, the
-#: kernel's own doors. By machine: the number that the kernel knows it by, and of each call.
-_REFUSED = (
-    *("memfd_create", "memfd_secret", "shmget", "ptrace", "process_vm_readv", "process_vm_writev"),
-    *("pidfd_getfd", "unshare", "setns", "mount", "pivot_root", "bpf", "perf_event_open"),
-    *("userfaultfd", "io_uring_setup", "add_key", "request_key", "keyctl"),
-)
-_CALLS = {
-    "x86_64": (
-        0xC000_003E,
-        (319, 447, 29, 101, 310, 311, 438, 272, 308, 165, 155, 321, 298, 323, 425, 248, 249, 250),
-    ),
-    "aarch64": (
-        0xC000_00B7,
-        (279, 447, 194, 117, 270, 271, 438, 97, 268, 40, 41, 280, 241, 282, 425, 217, 218, 219),
-    ),
+#: kernel's own doors; and their numbers on each of `_MACHINES`, which are the kernel's names.
+_REFUSED = {
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "shmget": (29, 194),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "pidfd_getfd": (438, 438),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "pivot_root": (155, 41),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
 }
+_MACHINES = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}
 #: What a program needs of the system.
 _SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store"),
@@ -217,8 +223,11 @@ def enter(world: World) -> None:
     os.chdir(WORK)
 
 
-def drop_rights() -> None:
-    """Give up what the first process of a namespace may do there, for good."""
+def drop_rights(gpu: bool = False) -> None:
+    """Give up what the first process of a namespace may do there, for good.
+
+    Where there is a GPU no call is refused: nobody has tried what its driver needs.
+    """
     # in a namespace of its own it would have all rights again, and mount what memory it likes
     with contextlib.suppress(OSError):
         Path("/proc/sys/user/max_user_namespaces").write_text("0")
@@ -227,15 +236,16 @@ def drop_rights() -> None:
         _libc().prctl(_CAPBSET_DROP, right, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(0x2008_0522, 0)
     _call("capset", header, (ctypes.c_uint32 * 6)())
-    _refuse_calls()
+    if not gpu:
+        _refuse_calls()
 
 
 def _refuse_calls() -> None:
     """Let the calls in `_REFUSED` fail, here and in all that this process starts."""
-    known = _CALLS.get(platform.machine())
-    if known is None:
+    if platform.machine() not in _MACHINES:
         return
-    machine, calls = known
+    machine, which = _MACHINES[platform.machine()], [*_MACHINES].index(platform.machine())
+    calls = [numbers[which] for numbers in _REFUSED.values()]
     count = len(calls)
     lines = [(0x20, 0, 0, 4), (0x15, 0, count + 3, machine)]  # load the machine; go on if ours
     lines += [(0x20, 0, 0, 0), (0x35, count + 1, 0, 1 << 30)]  # load the call; another numbering?
