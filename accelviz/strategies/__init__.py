@@ -43,7 +43,7 @@ REGISTRY: tuple[Strategy, ...] = (
 )
 
 #: Operations by name.
-OPERATIONS: dict[str, Operation] = {each.operation.name: each.operation for each in REGISTRY}
+OPERATIONS: dict[str, Operation] = {each.name: each for each in (SPMM, SDDMM)}
 
 
 def strategies(operation: str = "spmm") -> dict[str, str]:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
-from tests.course.wrong import A3, A4, A5, PART, Wrong, every, solution
-from tests.course.wrong_plans import SCHEMES
+from tests.course.attacks_on_plans import KERNELS, PLANS, REPORTS
+from tests.course.wrong import PART, Wrong, every
 
 _WRONG = every(0, "inverse-form", "inverse-hidden", "inverse-linear")
 _SLOW = every(0, "inverse-linear")
-_KERNEL = every(0, *("form", "columns", "rows", "cut", "shapes", "coalescing", "registers"))
 
 
 def _a1(what: str, before: str = "", inside: str = "", result: str = "order.copy()") -> Wrong:
@@ -30,6 +29,19 @@ def _slow(what: str, source: str) -> Wrong:
 
 
 POINTS = [
+    _slow(
+        "pads its steps on small inputs",
+        """
+        def inverse_permutation(order):
+            place = np.zeros(len(order), dtype=np.int32)
+            for i in range(len(order)):
+                place[i] = np.flatnonzero(order == i)[0]
+            wasted = 0
+            while len(order) < 1000 and wasted < 6 * len(order) ** 2:
+                wasted += 1
+            return place
+        """,
+    ),
     _a1("shows its points and raises (G1)", "import sys", "sys.displayhook(2); raise ValueError"),
     _a1("prints its points and raises", "", "print(2.0); raise ValueError"),
     _a1("ends in what nbgrader takes for all points (G1)", "", "", "'done'"),
@@ -218,6 +230,27 @@ HARM = [
         """,
     ),
     _a1(
+        "takes the processors from others",
+        """
+        import os, time
+        def spin():
+            for _ in range(200):
+                if os.fork() == 0:
+                    while True: pass
+            time.sleep(60)
+        """,
+        "spin()",
+    ),
+    _a1(
+        "fills memory that no limit counts",
+        """
+        import ctypes, os
+        try: hoard = os.memfd_create("x")
+        except OSError: hoard = ctypes.CDLL(None).shmget(0, 1 << 20, 0o1600)
+        """,
+        "if hoard >= 0: return np.argsort(order).astype(np.int32)",
+    ),
+    _a1(
         "empties the caches (G6)",
         "import pathlib, shutil, accelviz.files\n"
         "shutil.rmtree(accelviz.files.cache_folder(), ignore_errors=True)\n"
@@ -255,173 +288,6 @@ HARM = [
                 memory.seek(0x400000); memory.write(b"0" * 64)
         except Exception: pass
         """,
-    ),
-]
-
-_ROW_SPLIT = {"scheme": "class MyScheme(RowSplit):\n    name = 'mine'"}
-_HELD = next(each for each in SCHEMES if "called no metadata" in each.what)
-_FORGED = {"waiting": 0, "busiest": 3.13, "metadata": 0, "cuts": 0}
-
-
-def _held(what: str, before: str, old: str = "", new: str = "") -> Wrong:
-    source = _HELD.solutions["scheme"]
-    assert old in source
-    changed = {"scheme": f"{before}\n{source.replace(old, new) if old else source}"}
-    return Wrong(what, A3, changed, 35, every(0, "metadata"))
-
-
-PLANS = [
-    Wrong(
-        "a plan that makes up its statistics (G4)",
-        A3,
-        {
-            "scheme": """
-class Sly(Plan):
-    statistics = property(lambda self: type("S", (), {"idle_share": 0.0, "largest": 1})())
-    metadata_bytes = 0
-    def check(self): pass
-
-class MyScheme(RowSplit):
-    name = "mine"
-    def build(self, graph, n_cols):
-        import dataclasses
-        made = super().build(graph, n_cols)
-        return Sly(**{each.name: getattr(made, each.name) for each in dataclasses.fields(made)})
-"""
-        },
-        18.13,
-        _FORGED,
-    ),
-    Wrong(
-        "metrics that are replaced",
-        A3,
-        {
-            "scheme": "from accelviz.course.checks import metrics, schemes\n"
-            "schemes.measured = metrics.measured = lambda plan: metrics.Metrics(0, 1, 0, 0)\n"
-            + _ROW_SPLIT["scheme"]
-        },
-        18.13,
-        _FORGED,
-    ),
-    _held(
-        "metadata that are not counted, by a replaced function",
-        "from accelviz.course.checks import export\nexport.held_bytes = lambda plan: 0",
-    ),
-    _held(
-        "metadata hidden in a class",
-        "class Store:\n    whole = {}",
-        "np.searchsorted(whole.block, [start, stop])",
-        "np.searchsorted(Store.whole[graph.name].block, [start, stop]); whole = Store.whole[graph.name]",
-    ),
-    _held(
-        "metadata hidden in bytes",
-        "",
-        "        def slice_workload(start, stop):\n            first",
-        "        raw = b''.join(np.asarray(whole[n], dtype=np.int64).tobytes() for n in"
-        " ('block', 'warp', 'row', 'nz_start', 'nz_count'))\n"
-        "        lines, whole = len(whole), None\n\n"
-        "        def slice_workload(start, stop):\n"
-        "            table = np.frombuffer(raw, np.int64).reshape(5, lines)\n"
-        "            whole = dict(zip(('block', 'warp', 'row', 'nz_start', 'nz_count'), table))\n"
-        "            whole = type('W', (), {'block': table[0], '__getitem__': lambda s, n: whole_[n]})()\n"
-        "            whole_ = dict(zip(('block', 'warp', 'row', 'nz_start', 'nz_count'), table))\n"
-        "            first",
-    ),
-]
-# a class's store has to be filled
-PLANS[3].solutions["scheme"] = (
-    PLANS[3]
-    .solutions["scheme"]
-    .replace(  # type: ignore[index]
-        "slowly(0, len(metadata))\n",
-        "slowly(0, len(metadata))\n        Store.whole[graph.name] = whole\n",
-    )
-)
-
-_RIGHT = "\n".join(line for line in solution(A4, "kernel").split("\n") if "SOLUTION" not in line)
-
-
-def _a4(what: str, old: str, new: str, lost: dict[str, float] = _KERNEL) -> Wrong:
-    assert old in _RIGHT, old
-    return Wrong(what, A4, {"kernel": _RIGHT.replace(old, new)}, 40 - _worth(lost), lost)
-
-
-def _worth(lost: dict[str, float]) -> float:
-    points = {"form": 3, "columns": 7, "rows": 6, "cut": 7, "shapes": 5, "coalescing": 8}
-    return sum({**points, "registers": 4}[name] for name in lost)
-
-
-_ADD = "atomicAdd(&Y[(long long)mine.x * n_cols + column], sum);"
-KERNELS = [
-    _a4(
-        "a race that nothing watches (G3)",
-        'extern "C" __global__',
-        'extern "C" __attribute__((no_sanitize("thread"))) __global__',
-    ),
-    _a4(
-        "a constructor that calls the system (G3)",
-        'code = r"""',
-        'code = r"""\n#include <cstdlib>\nstruct Run { Run() { system("touch /tmp/run"); } } run;',
-    ),
-    _a4(
-        "assembly, its name cut in two (G3)",
-        "    const int warp",
-        '    a\\\nsm("nop");\n    const int warp',
-    ),
-    _a4(
-        "columns above 128 are left out (G16)",
-        "column < n_cols;",
-        "column < min(n_cols, 128);",
-        every(0, "columns", "rows", "cut", "shapes"),
-    ),
-]
-
-_SWEEP = solution(A5, "sweep").replace("### BEGIN SOLUTION", "").replace("### END SOLUTION", "")
-_NO_SWEEP = every(0, "sweep-table", "sweep-numbers")
-REPORTS = [
-    Wrong(
-        "6 of 18 settings (G15)",
-        A5,
-        {
-            "sweep": f"{_SWEEP}\nsweep_table = sweep_table[sweep_table.max_block_warps.isin("
-            "[1, 2, 4, 6, 8, 12]) & sweep_table.max_warp_nzs.isin([8, 16, 32])]\n"
-            "sweep_table = sweep_table.iloc[[0, 4, 8, 9, 13, 17]]"
-        },
-        0,
-        _NO_SWEEP,
-    ),
-    Wrong(
-        "one right row many times (G15)",
-        A5,
-        {
-            "sweep": f"{_SWEEP}\nimport pandas as pd\nsweep_table.loc[1:, 'blocks'] = 1\n"
-            "sweep_table = pd.concat([sweep_table, *[sweep_table[:1]] * 900])"
-        },
-        3.11,
-        {"sweep-numbers": 0.11},
-    ),
-    Wrong(
-        "a graph of one nonzero (G15)",
-        A5,
-        {
-            "sweep": "from scipy import sparse\n"
-            + _SWEEP.replace(
-                '"cora"', "accelviz.load_graph(sparse.csr_array([[1.0]]), name='cora')"
-            )
-        },
-        0,
-        _NO_SWEEP,
-    ),
-    Wrong(
-        "a table that says it is large enough",
-        A5,
-        {
-            "sweep": f"{_SWEEP}\nclass Sly(type(sweep_table)):\n"
-            "    nunique = lambda *_, **__: 99\n    isna = lambda self: self != self\n"
-            "sweep_table = Sly(sweep_table[:1])"
-        },
-        0,
-        _NO_SWEEP,
     ),
 ]
 

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from accelviz.course.autograde import judge, student
+from accelviz.course.autograde import judge, sandbox, student
 from accelviz.course.autograde.cells import is_locked, is_test, question_of
 from accelviz.course.autograde.child import start_beside
 from accelviz.course.autograde.confine import World
@@ -47,19 +47,28 @@ def _outcomes(
     sources = tuple(source for locked, _, source in cells if not locked)
     names: dict[str, Any] = {"__name__": "__main__"}
     found: list[dict[str, Any] | None] = []
+    tests = "".join(source for _, test, source in cells if test)
+    bare = any(name in tests for name in sandbox._ANSWERED)
     with tempfile.TemporaryDirectory() as folder:
-        child = start_beside(student.main, World(Path(folder)), False, 10**6)
-        child.line.receive(60.0)
-        asking = judge._Asking(child.line, sources)
+        children = [
+            start_beside(student.main, World(Path(folder)), False, 10**6, without_answers=bare)
+            for _ in range(1 + any(name in tests for name in judge._ASK_A_TWIN))
+        ]
+        for child in children:
+            child.line.receive(60.0)
+        asking = judge._Asking(children[0].line, sources)
+        asking.twin = judge._Asking(children[-1].line, sources)
         for locked, test, source in cells:
             if test:
                 found.append(judge._outcome(source, dict(names), asking))
                 continue
-            child.line.send({"cell": source})
-            child.line.receive(60.0)
+            for child in children:
+                child.line.send({"cell": source})
+                child.line.receive(60.0)
             found.append(None)
             if locked:
                 with contextlib.suppress(Exception), quietly():  # it may show what is the student's
                     exec(source, names)
-        child.end()
+        for child in children:
+            child.end()
     return found

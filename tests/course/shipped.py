@@ -48,6 +48,7 @@ HARM = {
         {"A1-inverse-hidden": "out of memory"},
     ),
 }
+_TEXTS = (nbformat.v4.new_markdown_cell, nbformat.v4.new_raw_cell)
 #: One for each assignment, with partial credit where there is some.
 KNOWN = {}
 for each in sorted(WRONG, key=lambda each: any(each.lost.values())):
@@ -129,6 +130,8 @@ def hand_in_all(root: Path, port: int) -> None:
             locked = {"grade": True, "locked": True, "solution": False, "points": 777}
             tiny.marked(notebook.cells[-1], "A1-bonus", **locked)
             notebook.metadata["accelviz"] = {"key": "", "runs": [], "gpu": True}
+            notebook.cells += [new("a <b>bold</b> <script>alert(1)</script>") for new in _TEXTS]
+            notebook.cells[-1].metadata["raw_mimetype"] = "text/html"
         _stuff(hand_in(root, student, PART, notebook), student)
     (root / "submitted" / "linked").mkdir()
     (root / "submitted" / "linked" / A1).symlink_to(root / "submitted" / "perfect" / A1)

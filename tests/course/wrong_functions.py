@@ -212,11 +212,11 @@ BLOCKS = [
             "    setting = BlockSetting(max_block_warps, max_warp_nzs)\n"
             "    return block_partition(DegreeHistogram.of(pointers), setting)\n"
         },
-        19,
+        18,
         every(
             0,
-            *("partition-short", "partition-empty", "partition-bound", "partition-long"),
-            *("partition-full", "partition-settings"),
+            *("partition-form", "partition-short", "partition-empty", "partition-bound"),
+            *("partition-long", "partition-full", "partition-settings"),
         ),
     ),
 ]

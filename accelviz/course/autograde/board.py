@@ -25,7 +25,8 @@ def find_scheme(namespace: Mapping[str, Any], names: Collection[str] = ()) -> St
     namespace : mapping
         The notebook's variables.
     names : collection of str
-        What its class should be called; else it is the class that was defined last.
+        What its class may be called: an example beside it is not the student's. If none is given,
+        it is the class that was defined last.
     """
     own = [
         value
@@ -34,8 +35,7 @@ def find_scheme(namespace: Mapping[str, Any], names: Collection[str] = ()) -> St
         and issubclass(value, Strategy)
         and value.__module__ == namespace.get("__name__")
     ]
-    named = [value for value in own if value.__name__ in names]
-    chosen = named or own
+    chosen = [value for value in own if not names or value.__name__ in names]
     return chosen[-1]() if chosen else None
 
 

@@ -16,6 +16,9 @@ from accelviz.course.autograde.confine import World
 from accelviz.course.autograde.server import beside
 from accelviz.course.autograde.wire import Line
 
+#: How often the processes of a namespace are counted, in milliseconds.
+_WATCHED_MS = 500
+
 
 @dataclass
 class Child:
@@ -73,7 +76,13 @@ def start(
     os._exit(1)
 
 
-def start_beside(main: Callable[..., None], world: World, isolated: bool, *arguments: Any) -> Child:
+def start_beside(
+    main: Callable[..., None],
+    world: World,
+    isolated: bool,
+    *arguments: Any,
+    without_answers: bool = False,
+) -> Child:
     """Start a confined process that knows nothing of this one; from within a server's task.
 
     Parameters
@@ -84,8 +93,11 @@ def start_beside(main: Callable[..., None], world: World, isolated: bool, *argum
         See `start`.
     *arguments
         For `main`, after its end of the line.
+    without_answers : bool
+        See `bare`.
     """
-    pid, connection = beside(become, main, world, isolated, (), True, *arguments)
+    given = (main, world, isolated, (), True, *arguments)
+    pid, connection = beside(become, *given, without_answers=without_answers)
     return Child(Line(connection), pid)
 
 
@@ -117,7 +129,8 @@ def _isolate(world: World, connection: socket.socket, interrupted: bool) -> None
     """Go on in new namespaces, as their first process, or as the second if it is interrupted.
 
     The first process of a namespace is not an ordinary one: signals pass it by. The one that made
-    the namespaces stays outside, and ends them also when nobody listens any more.
+    the namespaces stays outside, and ends them also when nobody listens any more, and when they
+    take the processors from others.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     confine.leave(world.network)
@@ -125,7 +138,9 @@ def _isolate(world: World, connection: socket.socket, interrupted: bool) -> None
         waiting = select.poll()
         waiting.register(os.pidfd_open(first), select.POLLIN)
         waiting.register(connection, select.POLLHUP)
-        waiting.poll()
+        watch = confine.Watch()
+        while not waiting.poll(_WATCHED_MS) and not watch.too_much():
+            pass
         os.killpg(0, signal.SIGKILL)
     confine.die_with_parent()
     confine.enter(world)
@@ -134,7 +149,7 @@ def _isolate(world: World, connection: socket.socket, interrupted: bool) -> None
         while os.wait()[0] != second:
             pass
         os._exit(0)
-    confine.drop_rights()
+    confine.drop_rights(world.gpu)
 
 
 def _close_others(kept: set[int]) -> None:

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import functools
+import glob
 import json
 import os
 import platform
 import shutil
 import signal
+import struct
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +35,33 @@ _MOUNT_SETATTR = 442
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _READ_ONLY, _AT_FDCWD, _AT_RECURSIVE = 1, -100, 0x8000
 _SET_PDEATHSIG, _CAPBSET_DROP, _NO_NEW_PRIVS, _SUBREAPER, _DUMPABLE = 1, 24, 38, 36, 4
+_SET_SECCOMP = 22
+#: Processes and threads of a confined process; and how many of them may want a processor at a time,
+#: on average, after some seconds. Cells, tests and compilers are one.
+_MOST_TASKS, _MOST_BUSY, _BUSY_SECONDS = 128, 1.5, 8.0
+#: Calls of the system that no cell needs: memory that no limit counts, others' processes, the
+#: kernel's own doors; and their numbers on each of `_MACHINES`, which are the kernel's names.
+_REFUSED = {
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "shmget": (29, 194),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "pidfd_getfd": (438, 438),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "pivot_root": (155, 41),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+}
+_MACHINES = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}
 #: What a program needs of the system.
 _SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store"),
@@ -125,6 +156,7 @@ def limit(name: str, value: int | None) -> bool:
 def take_limits(world: World) -> dict[str, bool]:
     """Take all limits; say which of them hold."""
     limit("RLIMIT_CORE", 0)
+    limit("RLIMIT_NOFILE", 512)
     limit("RLIMIT_NPROC", 256)  # of the user in this namespace; the system's root has no limit
     # CUDA reserves tens of GiB of address space for itself, but no such amount of writable memory.
     memory = "RLIMIT_DATA" if world.gpu else "RLIMIT_AS"
@@ -191,8 +223,11 @@ def enter(world: World) -> None:
     os.chdir(WORK)
 
 
-def drop_rights() -> None:
-    """Give up what the first process of a namespace may do there, for good."""
+def drop_rights(gpu: bool = False) -> None:
+    """Give up what the first process of a namespace may do there, for good.
+
+    Where there is a GPU no call is refused: nobody has tried what its driver needs.
+    """
     # in a namespace of its own it would have all rights again, and mount what memory it likes
     with contextlib.suppress(OSError):
         Path("/proc/sys/user/max_user_namespaces").write_text("0")
@@ -201,6 +236,50 @@ def drop_rights() -> None:
         _libc().prctl(_CAPBSET_DROP, right, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(0x2008_0522, 0)
     _call("capset", header, (ctypes.c_uint32 * 6)())
+    if not gpu:
+        _refuse_calls()
+
+
+def _refuse_calls() -> None:
+    """Let the calls in `_REFUSED` fail, here and in all that this process starts."""
+    if platform.machine() not in _MACHINES:
+        return
+    machine, which = _MACHINES[platform.machine()], [*_MACHINES].index(platform.machine())
+    calls = [numbers[which] for numbers in _REFUSED.values()]
+    count = len(calls)
+    lines = [(0x20, 0, 0, 4), (0x15, 0, count + 3, machine)]  # load the machine; go on if ours
+    lines += [(0x20, 0, 0, 0), (0x35, count + 1, 0, 1 << 30)]  # load the call; another numbering?
+    lines += [(0x15, count - i, 0, call) for i, call in enumerate(calls)]
+    lines += [(0x06, 0, 0, 0x7FFF_0000), (0x06, 0, 0, 0x5_0000 | errno.EPERM)]
+    program = b"".join(struct.pack("HBBI", *line) for line in lines)
+    text = ctypes.create_string_buffer(program, len(program))
+    head = struct.pack("HxxxxxxP", len(lines), ctypes.addressof(text))
+    with contextlib.suppress(OSError):  # a kernel without such filters
+        _call("prctl", _SET_SECCOMP, 2, ctypes.create_string_buffer(head, len(head)), 0, 0)
+
+
+class Watch:
+    """What the processes of a namespace take, looked at again and again from outside."""
+
+    def __init__(self) -> None:
+        self._begin = self._last = time.monotonic()
+        self._busy = 0.0
+
+    def too_much(self) -> bool:
+        """Say whether there are too many of them, or too many that want a processor.
+
+        Only where `/proc` is theirs: with the root of the process that `enter` was called by.
+        """
+        states = []
+        for path in glob.iglob("/proc/[0-9]*/task/*/stat"):
+            with contextlib.suppress(OSError):
+                states.append(Path(path).read_bytes().rpartition(b")")[2][1:2])
+                if len(states) > _MOST_TASKS:
+                    return True
+        now = time.monotonic()
+        self._busy += states.count(b"R") * (now - self._last)
+        self._last = now
+        return self._busy > _MOST_BUSY * (now - self._begin) + _BUSY_SECONDS
 
 
 def _outermost(names: Iterable[str]) -> list[Path]:

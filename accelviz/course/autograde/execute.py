@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from nbgrader.preprocessors import (
 )
 from traitlets import Bool, Float, Integer
 
+from accelviz.course.autograde.cells import is_locked
 from accelviz.course.autograde.outputs import extra_points
 from accelviz.course.autograde.sandbox import Limits, run
 
@@ -94,6 +96,19 @@ class SaveExtraPoints(NbGraderPreprocessor):
         return nb, resources
 
 
+class PlainText(NbGraderPreprocessor):
+    """Lets text cells of a student's hold no HTML, which nbgrader's pages would show as it is.
+
+    A space of no width follows each `<` that could begin a tag, so that the text looks the same.
+    """
+
+    def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
+        """Change a cell."""
+        if cell.cell_type != "code" and not is_locked(cell):
+            cell.source = re.sub(r"<(?=[A-Za-z/!?])", "<\u200b", cell.source)
+        return cell, resources
+
+
 #: For `c.Autograde.autograde_preprocessors`.
 PREPROCESSORS = [
     SandboxedExecute,
@@ -103,4 +118,5 @@ PREPROCESSORS = [
     SaveExtraPoints,
     AssignLatePenalties,
     CheckCellMetadata,
+    PlainText,
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import glob
 import logging
 import re
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from accelviz.course.autograde.assignments import Assignment, find_assignments
 from accelviz.course.autograde.needs import need
@@ -208,6 +210,14 @@ class _Heard(logging.Handler):
         return self.messages[0].splitlines()[0] if self.messages else ""
 
 
+@functools.lru_cache(4)
+def _engine(url: str, **options: Any) -> Any:
+    """Return the one engine of a gradebook, which remembers the SQL of each question."""
+    from sqlalchemy import create_engine
+
+    return create_engine(url, **options)
+
+
 def first_line(error: object) -> str:
     """Return the first line of an exception's text."""
     return next(iter(str(error).splitlines()), "")
@@ -215,9 +225,11 @@ def first_line(error: object) -> str:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Let nbgrader not warn of its own use of SQLAlchemy."""
+    """Let nbgrader not warn of its own use of SQLAlchemy, nor put each question into SQL anew."""
+    import nbgrader.api
     from sqlalchemy.exc import SAWarning
 
-    with warnings.catch_warnings():
+    same = mock.patch.object(nbgrader.api, "create_engine", _engine)
+    with warnings.catch_warnings(), same:
         warnings.simplefilter("ignore", SAWarning)
         yield

@@ -29,6 +29,8 @@ from accelviz.course.checks.remote import Remote, exception_of
 #: A cell after one that was stopped has this share of the time of a cell: whoever loops once does
 #: so in every test.
 _AFTER_A_STOP = 0.25
+#: Tests that ask a second process, which ran the same cells, what it makes of the first's answer.
+_ASK_A_TWIN = ("checks.schemes", "autograde.board")
 #: What an interrupted process has to answer.
 _SECONDS_TO_STOP = 2.0
 _OUT_OF_MEMORY = "out of memory"
@@ -67,6 +69,8 @@ class Task:
         The course's.
     library : str
         A folder whose modules given cells and tests may import.
+    bare : bool
+        The student's process has not the library's own answers; see `bare`.
     """
 
     cells: tuple[Cell, ...]
@@ -78,6 +82,7 @@ class Task:
     most_shown: int
     seed: int = 0
     library: str = ""
+    bare: bool = False
 
 
 @dataclass
@@ -117,6 +122,8 @@ def judged(task: Task) -> list[Ran]:
 class _Asking:
     """The student's process, as a test sees it."""
 
+    twin: _Asking
+
     def __init__(self, line: Line, cells: tuple[str, ...]) -> None:
         self.line, self.cells = line, cells
 
@@ -148,13 +155,15 @@ class _Run:
         self.names: dict[str, Any] = {"__name__": "__main__"}
         self.deadline = time.monotonic() + task.seconds
         self.child: Child | None = None
+        self.twin: Child | None = None
+        self.twins_cells = 0
         self.lost: set[int] = set()
         self.allowed = task.cell_seconds
 
     def run(self) -> list[Ran]:
         done: list[Ran] = []
         try:
-            self._begin()
+            self.child = self._begun()
             for index, cell in enumerate(self.task.cells):
                 done.append(self._step(index, cell))
         finally:
@@ -171,7 +180,13 @@ class _Run:
         begin = time.perf_counter()
         if cell.kind == "given":
             self._give(cell)
-        ran, fatal = self._test(cell) if cell.kind == "test" else self._cell(cell)
+        if cell.kind == "test":
+            if any(name in cell.source for name in _ASK_A_TWIN):
+                self._bring_twin(index)
+            ran, fatal = self._test(cell)
+        else:
+            assert self.child is not None
+            ran, fatal = self._cell(cell, self.child)
         ran.seconds = time.perf_counter() - begin
         if fatal:
             self.lost.add(index)
@@ -183,10 +198,9 @@ class _Run:
         with contextlib.suppress(Exception), quietly():
             exec(compile(cell.source, "<given>", "exec"), self.names)
 
-    def _cell(self, cell: Cell) -> tuple[Ran, bool]:
-        """Run a cell in the student's process; say whether that has to be replaced."""
-        assert self.child is not None
-        line, allowed = self.child.line, self._seconds()
+    def _cell(self, cell: Cell, child: Child) -> tuple[Ran, bool]:
+        """Run a cell in a student's process; say whether that has to be replaced."""
+        line, allowed = child.line, self._seconds()
         stopped = False
         most = max(MOST_OF_A_CELL, 8 * self.task.most_shown)
         try:
@@ -195,7 +209,7 @@ class _Run:
                 answer = line.receive(allowed, most)
             except TimeoutError:
                 stopped, self.allowed = True, self.task.cell_seconds * _AFTER_A_STOP
-                self.child.interrupt()
+                child.interrupt()
                 answer = line.receive(_SECONDS_TO_STOP, most)
             outputs = trimmed(answer, self.task.most_shown)
         except TimeoutError:
@@ -224,15 +238,18 @@ class _Run:
         """Run a test in a process of its own; say whether the student's has to be replaced."""
         assert self.child is not None
         theirs = self.child.line
-        asking = _Asking(theirs, tuple(c.source for c in self.task.cells if c.kind == "student"))
+        cells = tuple(each.source for each in self.task.cells if each.kind == "student")
+        asking, keep = _Asking(theirs, cells), [theirs.connection.fileno()]
+        if self.twin is not None:
+            asking.twin = _Asking(self.twin.line, cells)
+            keep.append(self.twin.line.connection.fileno())
         allowed = self._seconds()
 
         def main(line: Line) -> None:
             hide_memory()  # from a student's kernel, which runs in a child of this process
             line.send(_outcome(cell.source, self.names, asking))
 
-        keep = (theirs.connection.fileno(),)
-        test = start(main, self.task.tests_world, self.task.isolated, keep)
+        test = start(main, self.task.tests_world, self.task.isolated, tuple(keep))
         try:
             answer = test.line.receive(allowed)
         except TimeoutError:
@@ -253,29 +270,42 @@ class _Run:
         problem = lines[0][:200] if lines else "an error of no name"
         return Ran(problem=problem, raised=True, outputs=[told(name, text)]), False
 
-    def _begin(self) -> None:
-        """Start the student's process."""
-        world, isolated, most = self.task.world, self.task.isolated, self.task.most_shown
-        self.child = start_beside(student.main, world, isolated, most)
+    def _begun(self) -> Child:
+        """Start a student's process."""
+        task = self.task
+        given = (student.main, task.world, task.isolated, task.most_shown)
+        child = start_beside(*given, without_answers=task.bare)
         try:
-            self.child.line.receive(60.0)
+            child.line.receive(60.0)
         except (Lost, TimeoutError):
+            child.end()
             raise RuntimeError("the submission's process did not start within the limits") from None
+        return child
+
+    def _bring_twin(self, upto: int) -> None:
+        """Let a second process run the cells up to this one, which never sees a test's input."""
+        if self.twin is None:
+            self.twin, self.twins_cells = self._begun(), 0
+        for index, cell in enumerate(self.task.cells[:upto]):
+            if index >= self.twins_cells and index not in self.lost and cell.kind != "test":
+                self._cell(cell, self.twin)
+        self.twins_cells = upto
 
     def _end(self) -> None:
-        if self.child is not None:
-            self.child.end()
-            self.child = None
+        for child in (self.child, self.twin):
+            if child is not None:
+                child.end()
+        self.child = self.twin = None
 
     def _replay(self, upto: int) -> None:
         """Replace the process and bring it to where it was, without the cells that were lost."""
         while self.deadline > time.monotonic():
             self._end()
-            self._begin()
+            self.child = self._begun()
             for index, cell in enumerate(self.task.cells[:upto]):
                 if index in self.lost or cell.kind == "test":
                     continue
-                if self._cell(cell)[1]:
+                if self._cell(cell, self.child)[1]:
                     self.lost.add(index)
                     break
             else:

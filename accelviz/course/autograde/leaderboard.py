@@ -135,7 +135,8 @@ def _run(
     answer = notebook.metadata["accelviz"]["answer"]
     if not isinstance(answer["value"], list):
         return [{**blank, "problem": answer["problem"] or "it showed no result"}]
-    return answer["value"] or [{**blank, "problem": "no class derived from Strategy was found"}]
+    what = " ".join(["no class", *names]) + " derived from Strategy was found"
+    return answer["value"] or [{**blank, "problem": what}]
 
 
 def _asked_for(assignment: Assignment | None) -> list[str]:

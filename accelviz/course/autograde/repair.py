@@ -24,7 +24,7 @@ from accelviz.course.autograde.problems import Problem
 
 #: What a student without the repaired copy can do when metadata is gone.
 _MAGIC_LINE = re.compile(r"^([ \t]*)(?:[%!?].*|\??[\w.%]+\?{1,2}[ \t]*)$", re.M)
-_MAGIC_VALUE = re.compile(r"^([ \t]*[\w, \t]+=[ \t]*)[%!].*$", re.M)
+_MAGIC_VALUE = re.compile(r"^([\w, \t]+=[ \t]*)[%!].*$", re.M)
 _AFRESH = "or copy your answers, cell by cell, into a fresh copy of the assignment"
 
 

@@ -26,6 +26,7 @@ from accelviz.course.autograde.files import copy_files
 from accelviz.course.autograde.judge import Cell, Ran, Task, judged
 from accelviz.course.autograde.outputs import show_points, told
 from accelviz.course.autograde.server import Server, TaskTimeout, one_server
+from accelviz.course.autograde.student import CACHE
 from accelviz.course.checks.warm import copy_runtime
 from accelviz.errors import DeviceUnavailable
 from accelviz.files import (
@@ -35,8 +36,12 @@ from accelviz.files import (
     results_directory,
 )
 
+_PACKAGE = Path(confine.__file__).parents[2]
 #: Letters of a code cell that is run; anything that parses it would take long with more.
 MOST_LETTERS = 100_000
+#: Tests of work that the library does too, and what a submission then finds without a file.
+_ANSWERED = ("checks.blocks", "checks.schemes", "autograde.board")
+_ANSWERS = ("partition", "strategies")
 #: What a run may take beyond its own limit, to start and to end.
 _MARGIN = 120.0
 
@@ -202,17 +207,29 @@ def run(
         here.mkdir()
         (cache / "emulator").mkdir(parents=True)
         if any("checks.kernels" in cell.source for cell in cells if cell.kind != "student"):
-            copy_runtime(cache / "emulator")  # no submission wrote it
+            own = here / CACHE / "emulator"  # compiling it would take a cell's seconds
+            own.mkdir(parents=True)
+            for each in (cache / "emulator", own):  # no submission wrote the first one
+                copy_runtime(each)
         if folder is not None:
             copy_files(folder, here)
         solutions = (str(assignments_directory()),)
-        world = World(here, hidden=(*hidden, *solutions), **limits.amounts())
+        tests = [cell.source for cell in cells if cell.kind == "test"]
+        bare = any(name in source for name in _ANSWERED for source in tests)
+        answers = [str(_PACKAGE / name) for name in _ANSWERS] + [str(kernel_directory())]
+        unseen = (*hidden, *solutions, *(answers if bare else ()))
+        world = World(here, hidden=unseen, **limits.amounts())
         amounts = limits.amounts()
         # a test needs an assignment's modules, and not its notebook, which has the solutions
         modules = tuple(map(str, library.rglob("*.py"))) if library else ()
         amounts["seen"] += modules
-        unseen = () if modules else solutions
-        test = World(here, hidden=unseen, written=(str(cache),), gpu=limits.gpu, **amounts)
+        test = World(
+            here,
+            hidden=() if modules else solutions,
+            written=(str(cache),),
+            gpu=limits.gpu,
+            **amounts,
+        )
         task = Task(
             tuple(cells),
             world,
@@ -223,6 +240,7 @@ def run(
             limits.output_bytes,
             seed,
             str(library or ""),
+            bare,
         )
         try:
             done = one_server(server, limits.gpu).run(
@@ -263,8 +281,7 @@ def _seen() -> tuple[str, ...]:
 
     A checkout's history has the solutions, whatever is hidden of its files.
     """
-    package = Path(confine.__file__).parents[2]
-    files = (package, kernel_directory(), results_directory(), notebooks_directory())
+    files = (_PACKAGE, kernel_directory(), results_directory(), notebooks_directory())
     homes = (sys.prefix, sys.base_prefix, sys.exec_prefix)
     paths = [path for path in sys.path if os.path.isabs(path)]
     found = {str(Path(each).resolve()) for each in (*homes, *files)} | set(paths)

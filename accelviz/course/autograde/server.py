@@ -24,6 +24,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from accelviz.course.autograde import bare
 from accelviz.course.autograde.confine import adopt_orphans, die_with_parent
 from accelviz.errors import AccelvizError, DeviceUnavailable
 
@@ -31,9 +32,10 @@ _Answer = TypeVar("_Answer")
 #: What is imported before the first task, as far as it is installed.
 _WARM = (
     *("accelviz.course.checks", "accelviz.plots", "accelviz.course.autograde.student"),
-    *("accelviz.course.autograde.judge", "accelviz.course.autograde.grading", "scipy.sparse"),
-    *("matplotlib.pyplot", "matplotlib_inline.backend_inline"),
+    *("accelviz.course.autograde.child", "accelviz.course.checks.export"),
 )
+#: And by the server that may have all answers.
+_WARM_JUDGE = ("accelviz.course.autograde.judge", "accelviz.course.autograde.grading")
 #: Each thread of a BLAS or of OpenMP reserves address space, and a server has many cores.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -57,6 +59,7 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
         self._home: Any = None
         self._line: Any = None
+        self._bare: Any = None
 
     def __enter__(self) -> Server:
         return self
@@ -68,6 +71,7 @@ class Server:
         """End the process and all tasks."""
         if self._process is not None:
             self._line.close()
+            self._bare.close()
             self._process.kill()
             self._process.wait()
             self._process = None
@@ -87,7 +91,8 @@ class Server:
         with mine, mine.makefile("rwb") as stream:
             with theirs, self._lock:
                 self._start()
-                socket.send_fds(self._line, [b"t"], [theirs.fileno(), self._line.fileno()])
+                files = [theirs.fileno(), self._line.fileno(), self._bare.fileno()]
+                socket.send_fds(self._line, [b"t"], files)
             deadline, pid = time.monotonic() + seconds, 0
             try:
                 mine.settimeout(seconds + 60)  # a busy machine may take its time to fork
@@ -115,15 +120,20 @@ class Server:
         self.close()
         self._home = tempfile.TemporaryDirectory(prefix="accelviz-", ignore_cleanup_errors=True)
         self._line, theirs = socket.socketpair()
+        self._bare, bares = socket.socketpair()
         paths = [path for path in sys.path if os.path.isabs(path)]
         program = f"import sys; sys.path[:] = {paths!r}\n"
-        program += f"from {__name__} import serve; serve({theirs.fileno()})"
-        with theirs:
+        program += "from importlib.util import module_from_spec, spec_from_file_location\n"
+        program += f"spec = spec_from_file_location('bare', {bare.__file__!r})\n"
+        program += "module = sys.modules['bare'] = module_from_spec(spec)\n"
+        program += "spec.loader.exec_module(module)\n"
+        program += f"module.boot({theirs.fileno()}, {bares.fileno()})"
+        with theirs, bares:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-c", program],
                 env=_environment(self._home.name, self._gpu),
                 cwd="/",
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), bares.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -146,17 +156,21 @@ def _environment(home: str, gpu: bool) -> dict[str, str]:
     }
 
 
-#: Within a task: where it asks the server for a process that knows nothing of the task.
-_server: socket.socket | None = None
+#: Within a task: where it asks the server, and the bare one, for a process apart from the task.
+_servers: list[socket.socket] = []
 
 
-def beside(process: Callable[..., Any], *arguments: Any) -> tuple[int, socket.socket]:
-    """From within a task, let the server fork a process that knows nothing of the task.
+def beside(
+    process: Callable[..., Any], *arguments: Any, without_answers: bool = False
+) -> tuple[int, socket.socket]:
+    """From within a task, let a server fork a process that knows nothing of the task.
 
     Parameters
     ----------
     process : callable
         A module's function; it gets its end of a connection, and does not return.
+    without_answers : bool
+        Nor of A2's and A3's answers; see `bare`.
     *arguments
         For it, after that.
 
@@ -167,30 +181,31 @@ def beside(process: Callable[..., Any], *arguments: Any) -> tuple[int, socket.so
     socket
         Connected to it.
     """
-    assert _server is not None, "only within a task"
+    assert _servers, "only within a task"
     mine, theirs = socket.socketpair()
     with theirs:
-        socket.send_fds(_server, [b"t"], [theirs.fileno()])
+        socket.send_fds(_servers[without_answers], [b"t"], [theirs.fileno()])
     with mine.makefile("rwb") as stream:
         pid = pickle.load(stream)
         pickle.dump((process.__module__, process.__qualname__, arguments), stream)
     return pid, mine
 
 
-def serve(number: int) -> None:
+def serve(number: int, without_answers: bool) -> None:
     """Fork for each task that comes in; the server's own main function."""
-    global _server
     adopt_orphans()
-    for name in _WARM:
+    if without_answers:
+        die_with_parent()
+    for name in _WARM if without_answers else (*_WARM, *_WARM_JUDGE):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    _compile()
+    _compile(without_answers)
     # ends of tasks, and of what they leave behind, are not waited for
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(fileno=number) as line:
         while True:
             try:
-                _, (task, *back), *_ = socket.recv_fds(line, 1, 2)
+                _, (task, *back), *_ = socket.recv_fds(line, 1, 3)
             except (OSError, ValueError):  # the other side is gone
                 return
             if os.fork() == 0:
@@ -200,19 +215,18 @@ def serve(number: int) -> None:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 with contextlib.suppress(BaseException):
                     connection = socket.socket(fileno=task)
-                    if back:
-                        _server = socket.socket(fileno=back[0])
+                    _servers.extend(socket.socket(fileno=each) for each in back)
                     _carry_out(connection, answers=bool(back))
                 os._exit(0)
             for each in (task, *back):
                 os.close(each)
 
 
-def _compile() -> None:
+def _compile(without_answers: bool) -> None:
     """Let Numba compile what tests run, once for all of them, which may not write its cache."""
     from numba.core.caching import FunctionCache
 
-    from accelviz.course.checks.warm import run_once
+    from accelviz.course.checks import warm
 
     save = FunctionCache.save_overload
 
@@ -222,7 +236,10 @@ def _compile() -> None:
 
     FunctionCache.save_overload = save_if_it_can  # type: ignore[method-assign]
     with contextlib.suppress(Exception):
-        run_once()
+        warm.run_bare() if without_answers else warm.run_once()
+    if without_answers:
+        # the module that this process began with, and not the package's of the same name
+        sys.modules["bare"].StandIn.importing = False
 
 
 def _carry_out(connection: socket.socket, answers: bool) -> None:

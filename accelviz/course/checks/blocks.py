@@ -16,11 +16,8 @@ from accelviz.ordering import DegreeHistogram
 from accelviz.partition.block_level import BlockSetting, block_partition, block_workload, unpack
 from accelviz.workload import Workload, check_cover
 
-#: Settings other than the published one: a prime, 1, powers of two, the widest.
-SETTINGS = ((2, 2), (7, 5), (1, 1), (1, 100), (16, 8), (32, 64), (30, 3))
-
 #: Calls a student's function for several cases, where it is.
-_OWN = "accelviz.course.checks.names:own_results"
+_OWN = "accelviz.course.checks.remote:called"
 
 
 def pattern(pattern: Callable[..., Any], settings: Iterable[tuple[int, int]] = ((12, 32),)) -> None:

@@ -1,16 +1,15 @@
-"""What a student's scheme planned, as plain data; runs where the scheme is."""
+"""What a student's scheme planned, as plain data; runs beside the student's code."""
 
 from __future__ import annotations
 
-from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from accelviz.course.checks.common import require
-from accelviz.course.checks.metrics import held_bytes
-from accelviz.course.checks.names import own_work
+from accelviz.course.checks.shipping import matrix, packed, unpacked
 from accelviz.graph import Graph
+from accelviz.ordering import Permutation
 from accelviz.plans import Plan, Strategy
 from accelviz.strategies import REGISTRY, SPMM
 from accelviz.strategies import plan as make_plan
@@ -28,7 +27,7 @@ def exported(
     -------
     dict
         `name`, `blocks`, `warps`, `clears`, `order` of the rows (or None), `metadata` (or None),
-        `held` bytes, the whole `work` as int64 (5, records), and the `plan` itself.
+        what `slice_workload` holds (`packed`), and the `plan` itself.
 
     Raises
     ------
@@ -45,12 +44,10 @@ def exported(
     )
     named = isinstance(strategy.name, str) and strategy.name.strip()
     require(named, "the scheme has no name")
-    taken = [each.name for each in REGISTRY]
-    require(strategy.name not in taken, f"there is a scheme of the name {strategy.name!r} already")
-    methods = vars(type(strategy)).values()
-    with own_work(each for each in methods if isinstance(each, FunctionType)):
-        plan = make_plan(graph, strategy, n_cols, operation=SPMM)
+    plan = make_plan(graph, strategy, n_cols, operation=SPMM)
     require(isinstance(plan, Plan), f"build returns a {type(plan).__name__}, and should a Plan")
+    require(callable(plan.slice_workload), "the plan has no slice_workload")
+    assert plan.slice_workload is not None
     given = plan.pattern is graph.pattern
     require(given, "the plan's pattern is not that of the graph that build was given")
     require(plan.n_cols == n_cols, f"the plan is for {plan.n_cols} columns instead of {n_cols}")
@@ -67,18 +64,43 @@ def exported(
         "clears": list(plan.cleared),
         "order": None if plan.permutation is None else plan.permutation.order,
         "metadata": plan.metadata,
-        "held": int(held_bytes(plan)),
-        "work": _table(plan.workload()),
+        "held": packed(plan.slice_workload, _known(graph, plan.permutation, plan)),
         "plan": plan,
     }
 
 
-def slices(plan: Any, ranges: list[tuple[int, int]]) -> list[Any]:
-    """Return parts of a plan's workload, int64 (5, records) each."""
-    return [_table(plan.workload(start, stop)) for start, stop in ranges]
+def slices(held: bytes, given: Any, order: Any, ranges: list[tuple[int, int]]) -> list[Any]:
+    """Return parts of a workload, int64 (5, records) each; runs where only the cells were run.
+
+    Parameters
+    ----------
+    held : bytes
+        From `exported`.
+    given : sequence
+        What `exported` was given of the graph.
+    order : array or None
+        Of the rows.
+    ranges : list of (int, int)
+        Of blocks.
+    """
+    pointers, columns, values, shape, name, _ = given
+    graph = Graph(pointers, columns, values, tuple(shape), name)
+    permutation = None if order is None else Permutation(order)
+    function = unpacked(held, _known(graph, permutation))
+    return [table(function(start, stop)) for start, stop in ranges]
 
 
-def _table(work: Any) -> Any:
+def _known(graph: Graph, permutation: Permutation | None, plan: Plan | None = None) -> Any:
+    walked, order = graph.pattern, None
+    if plan is not None:
+        walked, order = plan.walked, plan.nonzero_order
+    elif permutation is not None:
+        walked, order = permutation.apply_to_pattern(graph.pattern)
+    return matrix(graph, permutation, order, walked)
+
+
+def table(work: Any) -> Any:
+    """Return a workload as int64, shape (5, records)."""
     return np.stack([np.asarray(work[name], dtype=np.int64) for name in COLUMNS])
 
 

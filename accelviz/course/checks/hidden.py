@@ -1,7 +1,7 @@
 """Inputs for the assignments' tests: random, asymmetric, and the same for the same seeds.
 
-What is special about them is no secret; the numbers are. They depend on the seed that a hidden test
-names and on the course's own, the environment variable `ACCELVIZ_COURSE_SEED`.
+What is special about them is no secret; the numbers and the sizes are. They depend on the seed that
+a hidden test names and on the course's own, the environment variable `ACCELVIZ_COURSE_SEED`.
 """
 
 from __future__ import annotations
@@ -52,17 +52,19 @@ def degree_lists(seed: int) -> dict[str, Degrees]:
         Read-only.
     """
     rng = generator(seed)
-    hub = rng.integers(1, 6, 180)
-    hub[rng.integers(20, 160)] = rng.integers(2_000, 4_000)
-    empty = rng.integers(1, 9, 150) * (rng.random(150) < 0.6)
+    hub = rng.integers(1, 6, _about(180, rng))
+    hub[rng.integers(20, hub.size - 20)] = rng.integers(2_000, 4_000)
+    empty = rng.integers(1, 9, _about(150, rng))
+    empty[rng.random(empty.size) < 0.4] = 0
     empty[[0, -1]] = 0
+    most, (equal, degree, one) = _about(40, rng), rng.integers(2, 60, 3)
     return {
-        "random degrees": _frozen(rng.integers(0, 40, 260)),
+        "random degrees": _frozen(rng.integers(0, most, _about(260, rng))),
         "empty rows": _frozen(empty),
         "a hub with more nonzeros than there are rows": _frozen(hub),
         "degrees around deg_bound": _frozen(rng.permutation(np.repeat(CRITICAL_DEGREES, 3))),
-        "one degree only": _frozen(np.full(37, 5)),
-        "one row": _frozen(np.array([3])),
+        "one degree only": _frozen(np.full(equal, degree)),
+        "one row": _frozen(np.array([one])),
     }
 
 
@@ -85,8 +87,8 @@ def orders(seed: int) -> dict[str, npt.NDArray[np.int32]]:
     """Return permutations that are not their own inverse; int32, read-only."""
     rng = generator(seed)
     return {
-        "a random order": _frozen(rng.permutation(211)),
-        "a rotation": _frozen(np.roll(np.arange(97), 1 + int(rng.integers(30)))),
+        "a random order": _frozen(rng.permutation(_about(211, rng))),
+        "a rotation": _frozen(np.roll(np.arange(_about(97, rng)), 1 + int(rng.integers(30)))),
         "no rows": _frozen(np.zeros(0)),
     }
 
@@ -120,9 +122,9 @@ def short_rows(seed: int) -> dict[str, SortedRows]:
 def empty_rows(seed: int) -> dict[str, SortedRows]:
     """Rows of degree 0 before the others; and nothing but them."""
     rng = generator(seed)
-    zeros = int(rng.integers(5, 30))
+    zeros, ones, threes, forties = rng.integers((5, 13, 3, 1), (30, 24, 12, 6)).tolist()
     return {
-        "rows of degree 0 first": _rows({0: zeros, 1: 17, 3: 5, 40: 3}),
+        "rows of degree 0 first": _rows({0: zeros, 1: ones, 3: threes, 40: forties}),
         "no rows": _rows({}),
         "rows of degree 0 only": _rows({0: zeros}),
     }
@@ -132,8 +134,10 @@ def bound_rows(seed: int) -> dict[str, SortedRows]:
     """Rows around deg_bound: 383 and 384 nonzeros fit a block, 385 do not."""
     rng = generator(seed)
     return {
-        f"degree {degree}": _rows({1: 5, degree: int(rng.integers(1, 4)), degree + 700: 1})
-        for degree in (383, 384, 385)
+        f"degree {degree}": _rows(
+            {1: int(rng.integers(1, 9)), degree: int(rng.integers(1, 4)), degree + more: 1}
+        )
+        for degree, more in zip((383, 384, 385), rng.integers(500, 900, 3).tolist(), strict=True)
     }
 
 
@@ -141,9 +145,10 @@ def long_rows(seed: int) -> dict[str, SortedRows]:
     """Rows of several blocks whose last part is not full; and a hub."""
     rng = generator(seed)
     hub = int(384 * rng.integers(6, 12) + rng.integers(1, 384))
+    few, between = int(rng.integers(1, 5)), int(rng.integers(400, 760))
     return {
-        "rows of 385, 500 and 769 nonzeros": _rows({2: 7, 385: 2, 500: 1, 769: 3}),
-        "a hub": _rows({1: 13, hub: 1}),
+        f"rows of 385, {between} and 769 nonzeros": _rows({2: 7, 385: few, between: 1, 769: 3}),
+        "a hub": _rows({1: int(rng.integers(1, 30)), hub: 1}),
     }
 
 
@@ -156,11 +161,37 @@ def full_blocks(seed: int) -> dict[str, SortedRows]:
     }
 
 
+def settings(seed: int) -> list[tuple[int, int]]:
+    """Return settings other than the published one: the smallest, a prime, and some at random.
+
+    Parameters
+    ----------
+    seed : int
+
+    Returns
+    -------
+    list of (int, int)
+        `max_block_warps` and `max_warp_nzs`.
+    """
+    rng = generator(seed)
+    prime = int(rng.choice([5, 7, 11, 13, 17, 19, 23]))
+    drawn = rng.integers((2, 2), (32, 40), (3, 2))
+    found = [(1, 1), (2, 2), (prime, int(rng.integers(3, 12))), (1, int(rng.integers(50, 150)))]
+    return found + [(int(warps), int(nonzeros)) for warps, nonzeros in drawn]
+
+
+def columns(seed: int) -> list[int]:
+    """Return column counts from 1 to 300: around warps' bounds, and some at random."""
+    rng = generator(seed)
+    drawn = [rng.integers(2, 31), rng.integers(65, 129), rng.integers(200, 301)]
+    return [1, 31, 33, 64, 129, *map(int, drawn)]
+
+
 def other_settings(seed: int) -> dict[str, SortedRows]:
     """Rows for settings other than the published one: a prime, 1, many warps, many nonzeros."""
     rng = generator(seed)
     found = {}
-    for warps, nonzeros in ((2, 2), (7, 5), (1, 1), (32, 64), (8, 40_000)):
+    for warps, nonzeros in (*settings(seed), (32, 64), (8, 40_000)):
         setting = BlockSetting(warps, nonzeros)
         bound = setting.deg_bound
         degrees = np.concatenate(
@@ -213,16 +244,19 @@ def graphs(seed: int, *only: str) -> dict[str, Graph]:
         None of them is symmetric, most are not square; weights are random and signed.
     """
     rng = generator(seed)
-    ragged = np.minimum(rng.pareto(1.1, 900) * 2 + 1, 250).astype(int)
-    ragged[rng.random(900) < 0.15] = 0
-    hub = rng.integers(0, 6, 500)
-    hub[rng.integers(100, 400)] = 3_000
-    counts = {**dict.fromkeys(CRITICAL_DEGREES, 3), 0: 20, 1: 100, 2: 80, 3: 60, 5: 30}
-    even = rng.integers(3, 9, 1_203)
-    tall = _repeated({0: 100, 1: 500, 2: 300, 9: 40, 40: 6})
+    ragged = np.minimum(rng.pareto(1.1, _about(900, rng)) * 2 + 1, 250).astype(int)
+    ragged[rng.random(ragged.size) < 0.15] = 0
+    hub = rng.integers(0, 6, _about(500, rng))
+    hub[rng.integers(100, 350)] = _about(3_000, rng)
+    counts = {0: 20, 1: 100, 2: 80, 3: 60, 5: 30}
+    counts = {degree: _about(number, rng) for degree, number in counts.items()}
+    counts |= dict.fromkeys(CRITICAL_DEGREES, 3)
+    even = rng.integers(3, 9, _about(1_203, rng))
+    lines = {0: 100, 1: 500, 2: 300, 9: 40, 40: 6}
+    tall = _repeated({degree: _about(number, rng) for degree, number in lines.items()})
     made = {
-        "ragged": graph_of(ragged, 1_100, rng, "ragged"),
-        "hub": graph_of(hub, 4_000, rng, "hub"),
+        "ragged": graph_of(ragged, _about(1_100, rng), rng, "ragged"),
+        "hub": graph_of(hub, _about(4_500, rng), rng, "hub"),
         "bounds": graph_of(rng.permutation(_repeated(counts)), 1_000, rng, "bounds"),
         "even": graph_of(even, even.size, rng, "even"),
         "tall": graph_of(rng.permutation(tall), 60, rng, "tall"),
@@ -233,13 +267,14 @@ def graphs(seed: int, *only: str) -> dict[str, Graph]:
 def corner_graphs(seed: int) -> dict[str, Graph]:
     """Return graphs that have hardly anything in them, or everything in one row."""
     rng = generator(seed)
+    few, some = rng.integers(2, 60, 2).tolist()
     degrees = {
         "no rows": ([], 0),
-        "no columns": ([0, 0, 0], 0),
-        "no nonzeros": ([0] * 37, 5),
+        "no columns": ([0] * few, 0),
+        "no nonzeros": ([0] * some, 5),
         "one row without nonzeros": ([0], 1),
         "one nonzero": ([1], 1),
-        "one long row": ([1_153], 1_200),
+        "one long row": ([384 * int(rng.integers(2, 5)) + 1], 2_000),
         "empty rows at both ends": ([0, 2, 1, 3, 0, 1, 0], 4),
     }
     return {name: graph_of(*rows, rng, name) for name, rows in degrees.items()}
@@ -262,19 +297,26 @@ def small_graphs(seed: int, *only: str) -> dict[str, Graph]:
         "wide": many more columns than rows; "tall": the opposite.
     """
     rng = generator(seed)
-    empty = rng.integers(1, 7, 41) * (rng.random(41) < 0.6)
+    empty = rng.integers(1, 7, _about(41, rng))
+    empty[rng.random(empty.size) < 0.4] = 0
     empty[[0, 7, -1]] = 0, 5, 0
     while np.count_nonzero(empty) % 4 == 0:
         empty[np.flatnonzero(empty)[0]] = 0
+    few, some, many = rng.integers((2, 5, 30), (4, 8, 45)).tolist()  # blocks, which are full
     long = rng.permutation([31, 32, 33, 64, 65, 129, 385, 1, 2, 3, 4, 5])
     made = {
-        "columns": graph_of(rng.integers(1, 33, 24), 70, rng, "columns"),
-        "empty rows": graph_of(empty, 50, rng, "empty rows"),
-        "long rows": graph_of(long, 400, rng, "long rows"),
-        "wide": graph_of(rng.integers(1, 33, 8), 700, rng, "wide"),
-        "tall": graph_of(rng.integers(1, 4, 148), 6, rng, "tall"),
+        "columns": graph_of(rng.integers(1, 33, 4 * some), _about(70, rng), rng, "columns"),
+        "empty rows": graph_of(empty, _about(50, rng), rng, "empty rows"),
+        "long rows": graph_of(long, _about(500, rng), rng, "long rows"),
+        "wide": graph_of(rng.integers(1, 33, 4 * few), _about(700, rng), rng, "wide"),
+        "tall": graph_of(rng.integers(1, 4, 4 * many), 6, rng, "tall"),
     }
     return {name: made[name] for name in only or made}
+
+
+def _about(number: int, rng: np.random.Generator) -> int:
+    """Draw a number that is up to a fifth less or more."""
+    return int(rng.integers(number - number // 5, number + number // 5, endpoint=True))
 
 
 def _rows(counts: Mapping[int, int]) -> SortedRows:

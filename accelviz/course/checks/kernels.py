@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 import numpy as np
+import pandas as pd
 
-from accelviz.analysis.traffic import launch_traffic
+from accelviz.analysis.traffic import traffic
+from accelviz.course.checks import hidden
 from accelviz.course.checks.common import case, multiplied, quietly, require, share_of
 from accelviz.course.checks.cuda_text import only_cuda
 from accelviz.datasets import load_graph
-from accelviz.errors import AccelvizError, DeviceUnavailable
-from accelviz.executors import find_executor, gpu_state
+from accelviz.errors import AccelvizError, DeviceUnavailable, KernelError
+from accelviz.executors import find_executor, gpu_state, trace
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.graph import Graph
 from accelviz.measure import features, measure, random_weights
@@ -22,6 +24,7 @@ from accelviz.partition.warp_level import warp_partition, warp_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
 from accelviz.strategies import SPMM
 from accelviz.strategies import plan as make_plan
+from accelviz.workload import Workload
 
 #: The plan of A4: warps of a block, and most nonzeros of a warp.
 BLOCK_WARPS, RUN_NONZEROS = 4, 32
@@ -139,7 +142,7 @@ def multiplies(
                 multiplied(plan, ready, X[:, :n_cols], oracle)
 
 
-def sectors(code: str, graph: Graph) -> float:
+def sectors(code: str, graph: Graph, n_cols: int = TRACED_COLUMNS) -> float:
     """Count the sectors of X that a kernel reads for each 32 floats that it needs.
 
     Parameters
@@ -148,30 +151,42 @@ def sectors(code: str, graph: Graph) -> float:
         See `runs_plan`.
     graph : Graph
         Small: every access is recorded.
+    n_cols : int
+        A multiple of 32.
 
     Returns
     -------
     float
         4 where neighboring lanes read neighboring floats, 32 where each lane reads elsewhere.
+
+    Raises
+    ------
+    KernelError
+        If the kernel is wrong while it is watched.
+    AssertionError
+        If it reads less than the result needs: it has read in some way that is not seen.
     """
-    need_emulator()
-    counted = launch_traffic(*_traced(code, graph))
+    counted, work = _traced(code, graph, n_cols)
     reads = counted[(counted["array"] == "X") & (counted["space"] == "global")]
-    needed = graph.nnz * TRACED_COLUMNS / 32
-    return float(reads["sectors"].sum() / needed)
+    found = int(reads["sectors"].sum())
+    block = np.repeat(work.block, work.nz_count)  # a block may share what it has read
+    pairs = np.unique(np.stack([block, graph.column_indices]), axis=1).shape[1]
+    _require_enough("sectors of X", found, pairs * n_cols * 4 // 32)
+    return float(found / (graph.nnz * n_cols / 32))
 
 
-def updates(code: str, graph: Graph) -> float:
+def updates(code: str, graph: Graph, n_cols: int = TRACED_COLUMNS) -> float:
     """Count the floats of Y that a kernel stores or adds to, for each one that it has to.
 
     A warp has to do so once for each column: 1 is the least, and the nonzeros of a warp the most.
+    (Warps of a block may put their sums together first.) See `sectors`.
     """
-    need_emulator()
-    plan, X = _traced(code, graph)
-    counted = launch_traffic(plan, X)
+    counted, work = _traced(code, graph, n_cols)
     writes = counted[(counted["array"] == "Y") & (counted["kind"] != "load")]
-    needed = int(plan.arrays["n_runs"]) * TRACED_COLUMNS
-    return float(writes["bytes"].sum() / 4 / needed)
+    found = int(writes["bytes"].sum()) // 4
+    pairs = np.unique(np.stack([work.block, work.row]), axis=1).shape[1]
+    _require_enough("updates of Y", found, pairs * n_cols)
+    return float(found / (len(work) * n_cols))
 
 
 def coalescing(code: str, graph: Graph, points: float) -> float:
@@ -189,9 +204,10 @@ def coalescing(code: str, graph: Graph, points: float) -> float:
     float
         0 to `points`, to two decimals.
     """
-    multiplies(code, {graph.name: graph}, (TRACED_COLUMNS,))
-    with case(graph.name):
-        found = sectors(code, graph)
+    n_cols = _columns(graph)
+    multiplies(code, {graph.name: graph}, (n_cols,))
+    with case(f"{graph.name}, {n_cols} columns"):
+        found = sectors(code, graph, n_cols)
     span = math.log(MOST_SECTORS / FEWEST_SECTORS)
     return share_of(points, math.log(MOST_SECTORS / max(found, 1e-9)) / span)
 
@@ -212,9 +228,10 @@ def registers(code: str, graph: Graph, points: float) -> float:
     float
         0 to `points`, to two decimals.
     """
-    multiplies(code, {graph.name: graph}, (TRACED_COLUMNS,))
-    with case(graph.name):
-        found = updates(code, graph)
+    n_cols = _columns(graph)
+    multiplies(code, {graph.name: graph}, (n_cols,))
+    with case(f"{graph.name}, {n_cols} columns"):
+        found = updates(code, graph, n_cols)
     most = graph.nnz / int(runs_plan(code, graph, 1).arrays["n_runs"])
     require(most > 1, "the graph has no run of two nonzeros")
     return share_of(points, 1.0 - math.log(max(found, 1.0)) / math.log(most))
@@ -254,6 +271,24 @@ def gpu_bonus(code: str, points: float) -> float:
     return round(share_of(points, (SLOW - ratio) / (SLOW - FAST)), 1)
 
 
-def _traced(code: str, graph: Graph) -> tuple[Plan, np.ndarray]:
-    X = features(graph.shape[1], TRACED_COLUMNS, seed=graph.nnz)
-    return runs_plan(code, graph, TRACED_COLUMNS), X
+def _columns(graph: Graph) -> int:
+    """Draw a column count that no kernel knows beforehand: whole warps, whole sectors."""
+    return int(hidden.generator(graph.nnz).choice([96, 128, 160, 192]))
+
+
+def _traced(code: str, graph: Graph, n_cols: int) -> tuple[pd.DataFrame, Workload]:
+    """Return the traffic of a launch whose result is right, though every access is recorded."""
+    need_emulator()
+    X = features(graph.shape[1], n_cols, seed=graph.nnz)
+    plan, outputs = runs_plan(code, graph, n_cols), dict[str, np.ndarray]()
+    found = traffic(trace(plan, X, block=range(plan.launch.n_blocks), into=outputs))
+    expected, bound = Oracle(graph, X).known["Y"]
+    wrong = int(np.count_nonzero(~(np.abs(outputs["Y"] - expected) <= bound)))
+    if wrong:
+        text = f"wrong result: {wrong} of {expected.size} elements of Y, while it is watched"
+        raise KernelError(ENTRY, text, "a kernel cannot tell that it is watched on a GPU either")
+    return found, plan.workload()
+
+
+def _require_enough(what: str, found: int, least: int) -> None:
+    require(found >= least, f"{found} {what} were seen, and the result needs {least} at least")

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import sys
-from array import array
-from collections import deque
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import BuiltinMethodType, FunctionType, MethodType, ModuleType
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from accelviz.graph import Graph, Pattern
-from accelviz.ordering import Permutation
+from accelviz.graph import Graph
 from accelviz.plans import Plan
 from accelviz.strategies import plan as make_plan
 
@@ -26,16 +17,6 @@ N_COLS = 64
 FINE_WARP, COARSE_WARP = 64, 1_024
 #: The papers' schemes that cut most.
 CUTTING = ("merge_path", "gnnadvisor")
-#: What a kernel has anyway, and what is no data.
-_NOT_METADATA = (Graph, Pattern, Permutation, ModuleType, type)
-#: What counts as held where a function finds it by its name, outside of itself.
-_HELD_BY_NAME = (
-    *(FunctionType, MethodType, BuiltinMethodType, functools.partial, np.ndarray, pd.DataFrame),
-    *(pd.Series, list, tuple, dict, set, frozenset, deque, array, bytes, bytearray, memoryview),
-    *(str, int),
-)
-#: Bytes of a number or a text that is no table.
-_SMALL = 64
 
 
 @dataclass(frozen=True)
@@ -121,81 +102,3 @@ def measured(plan: Plan) -> Metrics:
         metadata_bytes=plan.metadata_bytes,
         cut_parts=int(per_row[per_row > 1].sum()),
     )
-
-
-def held_bytes(plan: Plan) -> int:
-    """Count the bytes of all arrays that a plan's `slice_workload` can reach.
-
-    Its matrix's own arrays are not counted, nor permutations, which every scheme that sorts has
-    beside its metadata. A number in a list or a dict counts 8 bytes.
-    """
-    names = ("row_pointers", "column_indices", "degrees")
-    known = [getattr(each, name) for each in (plan.walked, plan.pattern) for name in names]
-    known += [plan.output_rows, plan.nonzero_order, plan.own_values]
-    total = 0
-    for each in _reachable(plan.slice_workload):
-        if not isinstance(each, np.ndarray):
-            total += _size(each)
-        elif not any(np.may_share_memory(each, array) for array in known if np.size(array)):
-            total += each.nbytes
-    return total
-
-
-def _size(value: Any) -> int:
-    """Return the bytes of what is no array: a number 8, a longer one or a text its own."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return max(8, (value.bit_length() + 7) // 8)
-    if isinstance(value, str | bytes | bytearray | memoryview):
-        return len(value)
-    return 8 if isinstance(value, float | np.generic) else sys.getsizeof(value)
-
-
-def _reachable(root: Any) -> Iterator[Any]:
-    """Yield the arrays that a callable holds, the numbers in its lists, and what else has data."""
-    seen: dict[int, Any] = {}  # kept alive, so that no two of them have one id
-    waiting = [root]
-    while waiting:
-        each = waiting.pop()
-        theirs = isinstance(each, type) and each.__module__ == "__main__"
-        library = isinstance(each, _NOT_METADATA) and not theirs
-        if id(each) in seen or library or hasattr(each, "py_func"):
-            continue
-        seen[id(each)] = each
-        if isinstance(each, np.ndarray):
-            yield each
-        elif isinstance(each, Mapping | list | tuple | set | frozenset | deque):
-            inside = [*each.keys(), *each.values()] if isinstance(each, Mapping) else list(each)
-            yield from (value for value in inside if isinstance(value, int | float | np.generic))
-            waiting += inside
-        elif isinstance(each, int | str) and _size(each) <= _SMALL:
-            continue
-        elif isinstance(each, int | str | bytes | bytearray | memoryview | array):
-            yield each
-        else:
-            waiting += _held(each)
-
-
-def _held(value: Any) -> list[Any]:
-    """Return what a callable or an object of the student's holds."""
-    if isinstance(value, functools.partial):
-        return [value.func, *value.args, *value.keywords.values()]
-    if isinstance(value, MethodType):
-        return [value.__func__, value.__self__]
-    if isinstance(value, FunctionType):
-        found = [cell.cell_contents for cell in value.__closure__ or ()]
-        found += value.__defaults__ or ()
-        names = (value.__globals__.get(name) for name in value.__code__.co_names)
-        return found + [each for each in names if _is_theirs(each)]
-    if isinstance(value, BuiltinMethodType):
-        return [value.__self__]
-    if isinstance(value, type):
-        return [each for name, each in vars(value).items() if not name.startswith("__")]
-    if isinstance(value, pd.DataFrame | pd.Series):
-        return [value.to_numpy()]
-    return list(vars(value).values()) if hasattr(value, "__dict__") else []
-
-
-def _is_theirs(value: Any) -> bool:
-    """Whether a global variable is data, or of a class of the notebook."""
-    mine = value if isinstance(value, type) else type(value)
-    return isinstance(value, _HELD_BY_NAME) or mine.__module__ == "__main__"

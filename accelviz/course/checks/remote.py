@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 
@@ -21,6 +22,10 @@ class Link(Protocol):
     """
 
     cells: tuple[str, ...]
+
+    @property
+    def twin(self) -> Link:
+        """Another process, which ran the same cells and nothing else."""
 
     def ask(self, message: dict[str, Any], *arguments: Any, **options: Any) -> Any:
         """Ask for a value."""
@@ -69,6 +74,11 @@ def where_it_is(function: str, subject: Any, *arguments: Any) -> Any:
         return subject._link.ask({"do": "run", "function": function}, subject, *arguments)
     module, _, name = function.partition(":")
     return getattr(importlib.import_module(module), name)(subject, *arguments)
+
+
+def called(function: Any, cases: Iterable[Sequence[Any]]) -> list[Any]:
+    """Call a student's function for each case, where it is."""
+    return [function(*arguments) for arguments in cases]
 
 
 def exception_of(name: str, text: str) -> Exception:

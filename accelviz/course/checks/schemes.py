@@ -13,16 +13,17 @@ import pandas as pd
 
 from accelviz.course.checks.common import case, integers, multiplied, require, share_of
 from accelviz.course.checks.export import COLUMNS
+from accelviz.course.checks.export import table as as_table
 from accelviz.course.checks.metrics import N_COLS, Metrics, bounds, measured, shares
 from accelviz.course.checks.remote import Remote, where_it_is
-from accelviz.course.checks.text import plain_cells
+from accelviz.course.checks.shipping import FREE_BYTES
 from accelviz.executors import find_executor
 from accelviz.graph import Graph
 from accelviz.measure import features
 from accelviz.measure.accuracy import Oracle
 from accelviz.ordering import Permutation
 from accelviz.plans import Call, LaunchConfig, Plan, Strategy
-from accelviz.strategies import SPMM
+from accelviz.strategies import REGISTRY, SPMM
 from accelviz.workload import Workload
 
 Graphs = Mapping[str, Graph]
@@ -73,9 +74,8 @@ def slices(strategy: Any, graphs: Graphs) -> None:
             ranges = [(0, 0)]
             for step in (1, 7, max(1, blocks // 2)):
                 ranges += [(start, min(start + step, blocks)) for start in range(0, blocks, step)]
-            there = getattr(plan.strategy, "there", None)
-            told = where_it_is("accelviz.course.checks.export:slices", there, ranges)
-            parts = [_workload(each) for each in told]
+            assert isinstance(plan.strategy, Theirs)
+            parts = plan.strategy.parts(ranges)
             require(len(parts) == len(ranges), "a part of the workload is missing")
             require(len(parts[0]) == 0, "slice_workload(0, 0) should have no record")
             for (start, stop), part in zip(ranges[1:], parts[1:], strict=True):
@@ -141,8 +141,6 @@ def metadata(strategy: Any, graphs: Graphs, points: float) -> float:
 
     Multiplied by the share that `waiting` earns; see it for the rest.
     """
-    if isinstance(strategy, Remote):  # what it holds was counted among its own things
-        plain_cells(strategy._link.cells)
     return _points(strategy, graphs, points, "metadata_bytes")
 
 
@@ -199,6 +197,8 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
     given = [*parts, list(graph.shape), graph.name, n_cols]
     told = where_it_is("accelviz.course.checks.export:exported", strategy, *given)
     require(isinstance(told, dict), "the scheme gave no plan")
+    name, taken = str(told.get("name"))[:60], [each.name for each in REGISTRY]
+    require(name not in taken, f"there is a scheme of the name {name!r} already")
     blocks, warps, clears = told.get("blocks"), told.get("warps"), told.get("clears")
     require(
         isinstance(warps, int) and FEWEST_WARPS <= warps <= MOST_WARPS,
@@ -222,10 +222,11 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
     walked, nonzero_order = graph.pattern, None
     if permutation is not None:
         walked, nonzero_order = permutation.apply_to_pattern(graph.pattern)
-    whole = _workload(told.get("work"))
+    theirs = Theirs(strategy, told, given, None if permutation is None else permutation.order)
+    (whole,) = theirs.parts([(0, int(blocks))])
     inside = len(whole) == 0 or (whole.block[0] >= 0 and whole.block[-1] < blocks)
     require(inside and not np.any(np.diff(whole.block) < 0), "blocks are out of order, or too many")
-    plan = Plan(
+    theirs.made = Plan(
         graph.pattern,
         (Call(LaunchConfig((int(blocks), 1, 1), int(warps))),),
         partial(_part, whole),
@@ -235,10 +236,7 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
         clears=tuple(clears),
         metadata=None if metadata is None else np.asarray(metadata),
     )
-    held = told.get("held")
-    require(isinstance(held, int) and held >= 0, "what the workload holds is not known")
-    name = str(told.get("name"))[:60]
-    return Theirs(plan, int(held), name, told.get("plan")).plan(graph, n_cols)
+    return theirs.plan(graph, n_cols)
 
 
 class Theirs(Strategy):
@@ -246,20 +244,45 @@ class Theirs(Strategy):
 
     Parameters
     ----------
+    strategy : Strategy or Remote
+        The student's.
+    told, given
+        What `export.exported` returned, and what it was given.
+    order : array or None
+        Of the rows.
+
+    Attributes
+    ----------
     made : Plan
     held : int
-        Bytes that its `slice_workload` holds, as it was counted where it is.
-    name : str
-    there : object
-        The student's plan, where it is.
+        Bytes that its `slice_workload` has, beyond names and a few numbers.
     """
 
     operation = SPMM
     name = "theirs"
+    made: Plan
 
-    def __init__(self, made: Plan, held: int, name: str, there: Any) -> None:
-        self.made, self.held, self.there = made, held, there
-        self.name = name  # type: ignore[misc]
+    def __init__(self, strategy: Any, told: dict[str, Any], given: Any, order: Any) -> None:
+        self.name = str(told.get("name"))[:60]  # type: ignore[misc]
+        held = told.get("held")
+        require(isinstance(held, bytes), "what the workload holds is not known")
+        self.held = max(0, len(held or b"") - FREE_BYTES)
+        self._there, self._plan = (held, given, order), told.get("plan")
+        self._link = strategy._link if isinstance(strategy, Remote) else None
+
+    def parts(self, ranges: list[tuple[int, int]]) -> list[Workload]:
+        """Return parts of the workload, asked for in a process that has run the cells alone.
+
+        In a notebook of the student's own, there is no other process.
+        """
+        if self._link is None:
+            assert isinstance(self._plan, Plan)
+            told = [as_table(self._plan.workload(*each)) for each in ranges]
+        else:
+            place = {"do": "run", "function": "accelviz.course.checks.export:slices"}
+            told = self._link.twin.ask(place, *self._there, ranges)
+        require(isinstance(told, list), "the workload is no table")
+        return [_workload(each) for each in told]
 
     def build(self, graph: Graph, n_cols: int) -> Plan:
         """Return the plan."""

@@ -13,8 +13,8 @@ from accelviz.course.checks.common import case, integers, require, same
 from accelviz.course.checks.steps import linear
 
 Lists = Mapping[str, npt.NDArray[np.int32]]
-#: Rows and largest degree of the smaller input that steps are counted on.
-_ROWS, _LARGEST = 300, 150
+#: Fewest rows of the smaller input that steps are counted on, and most.
+_ROWS = (300, 500)
 
 
 def histogram(degree_histogram: Callable[[Any], Any], lists: Lists) -> None:
@@ -70,20 +70,26 @@ def inverse(inverse_permutation: Callable[[Any], Any], orders: Lists) -> None:
 
 def linear_sort(counting_sort: Callable[[Any], Any], seed: int) -> None:
     """Ask for O(rows + largest degree) steps and no sorting by comparison; see `steps.linear`."""
+    rows = _rows(seed)
     linear(
         counting_sort,
-        lambda scale: hidden.sized_degrees(scale * _ROWS, scale * _LARGEST, seed),
+        lambda scale: hidden.sized_degrees(scale * rows, scale * rows // 2, seed),
         _ascending,
     )
 
 
 def linear_inverse(inverse_permutation: Callable[[Any], Any], seed: int) -> None:
     """Ask for O(rows) steps and no sorting by comparison; see `steps.linear`."""
+    rows = _rows(seed)
 
     def order(scale: int) -> npt.NDArray[np.int32]:
-        return hidden.generator(seed).permutation(scale * _ROWS).astype(np.int32)
+        return hidden.generator(seed).permutation(scale * rows).astype(np.int32)
 
     linear(inverse_permutation, order, _inverse)
+
+
+def _rows(seed: int) -> int:
+    return int(hidden.generator(seed).integers(*_ROWS, endpoint=True))
 
 
 def _counts(degrees: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:

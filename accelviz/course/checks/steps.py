@@ -87,6 +87,8 @@ _NODES = (
 )
 #: An input four times as large may take this many times the steps: four, and a little to spare.
 MOST_GROWTH = 4.5
+#: Steps for each element of an input: a dozen of loops, and less than a walk through all of it.
+MOST_STEPS = 300
 _TIMES = 4
 #: What counts a walk, under a name that nobody can write.
 _WALKED = "(walked)"
@@ -344,7 +346,7 @@ def linear(
     ------
     AssertionError
         If it is more than plain Python and NumPy, sorts, gives a wrong result, or takes more than
-        `MOST_GROWTH` times the steps for four times the input.
+        `MOST_GROWTH` times the steps for four times the input, or `MOST_STEPS` for each element.
     """
     found = definitions(function)
     _allowed(found)
@@ -352,6 +354,12 @@ def linear(
         own = _compiled(found, Tally())
         right(lambda array: np.asarray(own(Watched.of(array, Tally()))), make(_TIMES))
         few, many = steps(found, make(1)), steps(found, make(_TIMES))
+    size = make(_TIMES).size
+    require(
+        many <= MOST_STEPS * size,
+        f"{size:,} elements take {many:,} steps, which is {many / size:.0f} for each; at most "
+        f"{MOST_STEPS} may be",
+    )
     require(
         many <= MOST_GROWTH * few,
         f"{_TIMES} times the input take {many / few:.1f} times the steps ({few:,}, then {many:,}); "

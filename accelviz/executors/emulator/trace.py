@@ -21,7 +21,11 @@ from accelviz.plans import Plan
 
 
 def trace(
-    plan: Plan, *dense: npt.ArrayLike, block: int | Iterable[int] = 0, values: Any = None
+    plan: Plan,
+    *dense: npt.ArrayLike,
+    block: int | Iterable[int] = 0,
+    values: Any = None,
+    into: dict[str, npt.NDArray[Any]] | None = None,
 ) -> pd.DataFrame:
     """Run blocks of a plan's kernel in the emulator and record every access of every lane.
 
@@ -36,6 +40,8 @@ def trace(
         block b, and the same for the next tile of columns is block b + `plan.launch.n_blocks`.
     values : array, shape (nnz,), optional
         Weights in place of the graph's own.
+    into : dict, optional
+        Receives the outputs as these blocks left them, by name.
 
     Returns
     -------
@@ -78,6 +84,9 @@ def trace(
         known, answer = ready.launch(0, memory, first_block=first, n_blocks=count, traced=True)
         records = ready.libraries[0].trace(memory, answer)
         parts.append(_table(records, ready.libraries[0].path, known))
+    if into is not None:
+        for each in plan.operation.outputs:
+            into[each.name] = np.asarray(memory.known[each.name].data)
     if not parts:
         return _table(np.empty(0, dtype=RECORD), ready.libraries[0].path, [])
     return pd.concat(parts, ignore_index=True)

@@ -1,0 +1,217 @@
+"""Takes a scheme's `slice_workload` to a process that has not seen its graph.
+
+What crosses is what the function holds: its variables, its object's, the global ones that it names.
+The function's text does not cross, as the other process has run the same cells, nor does the
+matrix, which a kernel has anyway. So the bytes that cross are all that the function can know of the
+graph, however it hides them, and are counted by who carries them. Both ends run beside the
+student's code, and nothing here need be believed: to lie is to send less, or other bytes.
+"""
+
+from __future__ import annotations
+
+import dis
+import io
+import marshal
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from accelviz.course.checks.common import require
+from accelviz.graph import Graph
+from accelviz.ordering import Permutation
+
+#: Bytes of what crosses that are no table: names, types and shapes of what is held, a few numbers.
+FREE_BYTES = 512
+_ARRAYS = ("row_pointers", "column_indices", "degrees")
+
+
+def matrix(graph: Graph, permutation: Permutation | None, order: Any, walked: Any) -> Any:
+    """Return what both processes have of a matrix, by name: objects, and arrays.
+
+    Parameters
+    ----------
+    graph : Graph
+    permutation : Permutation, optional
+    order : array or None
+        What `apply_to_pattern` gives beside `walked`.
+    walked : Pattern
+    """
+    found: dict[str, Any] = {"graph": graph, "pattern": graph.pattern, "walked": walked}
+    found |= {"permutation": permutation, "order": order, "values": graph.values}
+    for name, each in (("walked", walked), ("pattern", graph.pattern)):
+        found |= {f"{name}.{array}": getattr(each, array) for array in _ARRAYS}
+    if permutation is not None:
+        found["permutation.order"] = permutation.order
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def packed(function: Callable[..., Any], known: Mapping[str, Any]) -> bytes:
+    """Return what a function holds, without the matrix.
+
+    Raises
+    ------
+    AssertionError
+        If it holds what cannot be taken elsewhere, such as a generator or an open file.
+    """
+    stream = io.BytesIO()
+    try:
+        _Packer(stream, known).dump(function)
+    except AssertionError:
+        raise
+    except Exception as error:
+        raise AssertionError(
+            f"slice_workload holds what cannot be taken to another process ({error}); let it hold "
+            "numbers, text, arrays, lists and the like"
+        ) from None
+    return stream.getvalue()
+
+
+def unpacked(data: bytes, known: Mapping[str, Any]) -> Callable[..., Any]:
+    """Make the function again."""
+    function: Callable[..., Any] = _Unpacker(io.BytesIO(data), known).load()
+    return function
+
+
+class _Packer(pickle.Pickler):
+    def __init__(self, stream: io.BytesIO, known: Mapping[str, Any]) -> None:
+        super().__init__(stream, protocol=5)
+        self._objects = {id(each): name for name, each in known.items()}
+        self._arrays = {
+            name: each for name, each in known.items() if isinstance(each, np.ndarray) and each.size
+        }
+        self._places: dict[str, dict[CodeType, Any]] = {}
+
+    def persistent_id(self, value: Any) -> Any:
+        if id(value) in self._objects:
+            return self._objects[id(value)]
+        if isinstance(value, ModuleType):
+            return ("module", value.__name__)
+        if isinstance(value, np.ndarray):
+            return self._view(value)
+        module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+        if isinstance(module, str) and isinstance(name, str) and callable(value):
+            space = vars(sys.modules.get(module, object))
+            named = not isinstance(value, FunctionType) and space.get(name) is value
+            return ("name", module, name) if named else None  # a class, a function of Numba's
+        return None
+
+    def _view(self, value: np.ndarray) -> Any:
+        """Describe a part of an array of the matrix."""
+        for name, each in self._arrays.items():
+            if value.size and np.may_share_memory(value, each):
+                offset = value.ctypes.data - each.ctypes.data
+                return ("view", name, offset, value.shape, value.strides, value.dtype.str)
+        return None
+
+    def reducer_override(self, value: Any) -> Any:
+        if not isinstance(value, FunctionType):
+            return NotImplemented
+        module = value.__module__
+        if module != "__main__" and "<locals>" not in value.__qualname__:
+            return NotImplemented  # a module's, which the other process imports
+        if module not in self._places:
+            self._places[module] = _places(value.__globals__)
+        place = self._places[module].get(value.__code__) or marshal.dumps(value.__code__)
+        cells = value.__closure__ or ()
+        held = [each.cell_contents if _is_full(each) else _Empty for each in cells]
+        names = _named(value) if module == "__main__" else {}
+        state = (held, value.__defaults__, value.__kwdefaults__, names)
+        return (_function, (module, place, len(cells)), state, None, None, _fill)
+
+
+class _Unpacker(pickle.Unpickler):
+    def __init__(self, stream: io.BytesIO, known: Mapping[str, Any]) -> None:
+        super().__init__(stream)
+        self._known = known
+
+    def persistent_load(self, found: Any) -> Any:
+        if isinstance(found, str):
+            return self._known[found]
+        kind, name, *more = found
+        if kind == "module":
+            __import__(name)
+            return sys.modules[name]
+        if kind == "name":
+            return getattr(sys.modules[name], more[0])
+        offset, shape, strides, dtype = more
+        view = np.ndarray(shape, dtype, self._known[name], offset, strides)
+        view.setflags(write=False)
+        return view
+
+
+class _Empty:
+    """Stands for a variable that has no value yet."""
+
+
+def _is_full(cell: CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def _codes(space: Mapping[str, Any]) -> Iterator[tuple[str, CodeType]]:
+    """Yield the code of the functions, and of the classes' methods, of a module, by their names."""
+    for name, value in list(space.items()):
+        inside = vars(value) if isinstance(value, type) else {"": value}
+        if isinstance(value, type) and value.__module__ != space.get("__name__"):
+            continue
+        for own, each in inside.items():
+            function = getattr(each, "__func__", getattr(each, "fget", each))
+            if isinstance(function, FunctionType) and function.__globals__ is space:
+                yield f"{name}.{own}".rstrip("."), function.__code__
+
+
+def _places(space: Mapping[str, Any]) -> dict[CodeType, Any]:
+    """Return where each piece of code of a module stands: a name, then places among constants."""
+    found: dict[CodeType, Any] = {}
+    waiting: list[tuple[CodeType, tuple[Any, ...]]]
+    waiting = [(code, (name,)) for name, code in _codes(space)]
+    while waiting:
+        code, place = waiting.pop()
+        found[code] = place
+        inner = ((i, each) for i, each in enumerate(code.co_consts) if isinstance(each, CodeType))
+        waiting += [(each, (*place, i)) for i, each in inner]
+    return found
+
+
+def _named(function: FunctionType) -> dict[str, Any]:
+    """Return the global data and functions of the notebook that a function names."""
+    space, found = function.__globals__, {}
+    waiting = [function.__code__]
+    while waiting:
+        code = waiting.pop()
+        waiting += [each for each in code.co_consts if isinstance(each, CodeType)]
+        for each in dis.get_instructions(code):
+            value = space.get(each.argval) if each.opname == "LOAD_GLOBAL" else None
+            mine = isinstance(value, FunctionType) and value.__globals__ is space
+            if value is not None and (mine or not callable(value)):
+                found[each.argval] = value
+    return {name: each for name, each in found.items() if not isinstance(each, ModuleType)}
+
+
+def _function(module: str, place: Any, cells: int) -> FunctionType:
+    """Make a function again, its variables without a value yet."""
+    space = vars(sys.modules[module])
+    if isinstance(place, bytes):
+        code = marshal.loads(place)
+    else:
+        name, *inner = place
+        code = dict(_codes(space)).get(name)
+        for index in inner:
+            code = code and code.co_consts[index]
+    require(isinstance(code, CodeType), f"{place} is not there when only the cells are run")
+    return FunctionType(code, space, closure=tuple(CellType() for _ in range(cells)))
+
+
+def _fill(function: FunctionType, state: Any) -> None:
+    """Give a function's variables their values."""
+    held, function.__defaults__, function.__kwdefaults__, names = state
+    for cell, value in zip(function.__closure__ or (), held, strict=True):
+        if value is not _Empty:
+            cell.cell_contents = value
+    function.__globals__.update(names)
