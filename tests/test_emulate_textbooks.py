@@ -9,6 +9,10 @@ from accelviz.executors.emulator.build import why_not
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
+on_each_device = pytest.mark.parametrize(
+    "device", ["emulator", pytest.param("cuda", marks=pytest.mark.gpu)]
+)
+
 TILED = """
 const int TILE = 16;
 __device__ float element(const float *A, int n, int row, int col) { return A[row * n + col]; }
@@ -123,11 +127,12 @@ def test_a_product_of_matrices_by_tiles():
     np.testing.assert_allclose(C, A @ B, rtol=1e-4, atol=1e-4)
 
 
-def test_a_dot_product_with_groups_and_a_sort():
+@on_each_device
+def test_a_dot_product_with_groups_and_a_sort(device):
     a, b, result = floats(300), floats(300), np.zeros(1, np.float32)
-    emulate(DOT, 2, 64, a, b, result, 300)
+    emulate(DOT, 2, 64, a, b, result, 300, device=device)
     np.testing.assert_allclose(result, a @ b, rtol=1e-4, atol=1e-4)
-    ascending = emulate(SORT, 1, 128, floats(128), shared_bytes=512)["values"]
+    ascending = emulate(SORT, 1, 128, floats(128), shared_bytes=512, device=device)["values"]
     assert (np.diff(ascending) >= 0).all()
 
 
@@ -138,14 +143,20 @@ def test_bytes_are_an_array_of_characters():
     assert {*found[:2]} == {0, 18}
 
 
-def test_symbols_fill_constants_and_return_device_variables():
+@on_each_device
+def test_symbols_fill_constants_and_return_device_variables(device):
     values, out = floats(132), np.zeros(128, np.float32)
     weights, done = np.array([1, 2, 3, 2, 1], np.float32), np.array([5], np.int32)
     symbols = {"coefficients": weights, "done": done}
-    given = emulate(STENCIL, 2, 64, values, out, symbols=symbols)
+    given = emulate(STENCIL, 2, 64, values, out, symbols=symbols, device=device)
     np.testing.assert_allclose(out, np.correlate(values, weights), rtol=1e-4, atol=1e-4)
     assert done[0] == 5 + 128
     assert {*given} == {"out", "done"}
+
+
+def test_symbols_that_nobody_has_given_or_that_do_not_fit():
+    values, out = floats(132), np.zeros(128, np.float32)
+    weights = np.ones(5, np.float32)
     with pytest.raises(KernelError, match=r"coefficients\[0\].*nobody has given.*symbols="):
         emulate(STENCIL, 2, 64, values, out)
     for wrong, says in (
@@ -158,7 +169,8 @@ def test_symbols_fill_constants_and_return_device_variables():
             emulate(STENCIL, 2, 64, values, out, symbols=wrong)
 
 
-def test_vectors_and_structures_by_value_and_in_arrays_in_a_namespace():
+@on_each_device
+def test_vectors_and_structures_by_value_and_in_arrays_in_a_namespace(device):
     body, world = (
         np.dtype([("place", "f4", 3), ("mass", "f4")]),
         np.dtype([("s", "f4"), ("n", "i4")]),
@@ -170,6 +182,7 @@ def test_vectors_and_structures_by_value_and_in_arrays_in_a_namespace():
         "energies": energies,
         "center": (1, 2, 3),
         "kernel": "gravity::energy",
+        "device": device,
     }
     emulate(BODIES, 1, 8, world=np.array((0.5, 8), world), **given)
     apart = np.linalg.norm(bodies["place"][:, None] - bodies["place"], axis=2)
