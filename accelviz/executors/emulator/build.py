@@ -179,9 +179,10 @@ def unwritten_locals(path: Path) -> Path:
 def _link(compiler: Compiler, made: Path, path: Path, file: str, source: str) -> None:
     with written_whole(path) as temporary:
         undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
-        # The program that loads it has the libraries; to look through them is slower than to link.
+        # The program that loads it has the libraries; to look through C++'s is slower than to link.
         bare = () if sys.platform == "darwin" or not compiler.precompiles else ("-nodefaultlibs",)
-        link: list[str | Path] = ["-shared", *bare, *undefined, "-o", temporary, made]
+        own = ["-lgcc"] if bare and not compiler.is_clang else []  # 128-bit division, for one
+        link: list[str | Path] = ["-shared", *bare, *undefined, "-o", temporary, made, *own]
         run(compiler, link, file, source)
 
 
@@ -192,7 +193,8 @@ def runtime() -> Path:
     path = kept.folder() / f"emulator-{_digest(compiler, options, '')}"
     if not kept.used(path):
         exported = "-Wl,-export_dynamic" if sys.platform == "darwin" else "-Wl,-export-dynamic"
-        libraries = ["-ldl"] if sys.platform == "linux" else []
+        # Kernels call what the program itself does not: a linker would leave it out.
+        libraries = ["-Wl,--no-as-needed", "-lm", "-ldl"] if sys.platform == "linux" else []
         source = HOST_SOURCES / "runtime.cpp"
         with written_whole(path) as temporary:
             command: list[str | Path] = [*options, exported, source, "-o", temporary, *libraries]
