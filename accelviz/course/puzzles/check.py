@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from accelviz.executors.emulator.signature import kernels_in
 #: In the order of the notebooks.
 PUZZLES: dict[str, Puzzle] = {**threads.PUZZLES, **blocks.PUZZLES, **sparse.PUZZLES}
 #: Seconds that a kernel may take; a right one takes hundredths.
-SECONDS = 5.0
+SECONDS = 2.0
 _EMPTY = re.compile(r"// --- your lines?[^\n]*\n\s*// ---")
 _scores: dict[str, Report] = {}
 
@@ -51,7 +52,7 @@ def check(name: str, answer: str) -> Report:
     --------
     >>> from accelviz.course import puzzles
     >>> puzzles.check("one_each", "__global__ void doubled(const float *X, float *Y) {}")
-    Not yet. No thread writes Y[0]; 32 of 32 elements are not written (1 block of 32 threads).
+    Not yet. No thread writes Y[0]. Not written: 32 of 32 elements (1 block of 32 threads).
     """
     if name not in PUZZLES:
         raise ArgumentError("name", f"there is no puzzle {name!r}", ", ".join(PUZZLES))
@@ -92,8 +93,8 @@ def _checked(name: str, puzzle: Puzzle, answer: str) -> Report:
             said = _words(error, answer)
             if not isinstance(error, KernelError) or "compile" in said:
                 return Report(name, False, said, par=puzzle.par)
-            drawn = _drawn(case, answer, {})
-            return Report(name, False, f"{said} ({case})", par=puzzle.par, picture=drawn)
+            draw = str if "did not end" in said else partial(_drawn, case, answer, {})
+            return Report(name, False, f"{said} ({case})", par=puzzle.par, draw=draw)
         wrong = {
             output: np.flatnonzero(found[output] != right)
             for output, right in case.expected.items()
@@ -101,16 +102,16 @@ def _checked(name: str, puzzle: Puzzle, answer: str) -> Report:
         if any(len(places) for places in wrong.values()):
             traced = _run(trace_kernel, case, _copies(case), answer)
             said = f"{_difference(case, found, wrong, traced, answer)} ({case})."
-            drawn = _drawn(case, answer, wrong, traced)
-            return Report(name, False, said, par=puzzle.par, picture=drawn)
+            draw = partial(_drawn, case, answer, wrong, traced)
+            return Report(name, False, said, par=puzzle.par, draw=draw)
     assert first is not None
     traced = _run(trace_kernel, first, _copies(first), answer)
-    drawn, had, par = _drawn(first, answer, {}, traced), cost(traced), puzzle.par
+    draw, had, par = partial(_drawn, first, answer, {}, traced), cost(traced), puzzle.par
     said, more = f"The result is right for all {tried} inputs", too_many(had, par)
     solved = not (more and puzzle.par_is_the_task)
     if not solved:
-        said += f", but the task is to get by with fewer {more}: those of the par"
-    return Report(name, solved, f"{said}.", cost=had, par=par, picture=drawn)
+        said += f", but with too many {more}: the par is part of the task"
+    return Report(name, solved, f"{said}.", cost=had, par=par, draw=draw)
 
 
 def _copies(case: Case) -> dict[str, Any]:
@@ -168,10 +169,9 @@ def _difference(
         element += " (row {}, column {})".format(*divmod(place, right.shape[1]))
     writes = traced[(traced["array"] == names.get(output, output)) & (traced["kind"] != "load")]
     written = _elements(writes)
-    count = f"{len(places)} of {right.size} elements"
     if _blank(case, output) and place not in written.index:
         never = int((~np.isin(places, written.index)).sum())
-        return f"No thread writes {element}; {never} of {right.size} elements are not written"
+        return f"No thread writes {element}. Not written: {never} of {right.size} elements"
     had, wanted = found[output].flat[place], right.flat[place]
     said = f"{element} is {had:g} and should be {wanted:g}"
     others = np.flatnonzero(right == had)
@@ -182,7 +182,7 @@ def _difference(
         said += f"; thread {thread} of block {block} wrote it last (line {line})"
     else:
         said += "; no thread writes it"
-    return f"{said}. {count} are wrong" if len(places) > 1 else said
+    return f"{said}. Wrong: {len(places)} of {right.size} elements"
 
 
 def _elements(accesses: pd.DataFrame) -> pd.DataFrame:

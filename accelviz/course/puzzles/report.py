@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 
 from accelviz.course.puzzles.puzzle import Par
@@ -25,8 +26,8 @@ class Report:
     par : Par
     cost : Par or None
         What the kernel took with the first input, if its results are right.
-    picture : str
-        Who reads and writes what, HTML; "" if the kernel did not run.
+    draw : callable
+        Draws `picture`.
     """
 
     name: str
@@ -34,7 +35,12 @@ class Report:
     said: str
     par: Par
     cost: Par | None = None
-    picture: str = ""
+    draw: Callable[[], str] = str
+
+    @cached_property
+    def picture(self) -> str:
+        """Who reads and writes what, HTML; "" if the kernel did not run."""
+        return self.draw()
 
     @property
     def over(self) -> float:
