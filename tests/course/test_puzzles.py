@@ -10,12 +10,12 @@ import pytest
 
 from accelviz.course import puzzles
 from accelviz.errors import ArgumentError
-from accelviz.executors.emulator.build import why_not
+from accelviz.executors.emulator import build
 
 from .wrong_lines import WRONG
 
 nbformat = pytest.importorskip("nbformat", reason="puzzles are notebooks")
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = pytest.mark.skipif(build.why_not() is not None, reason=str(build.why_not()))
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks" / "puzzles"
 LINES = re.compile(r"(// --- your lines[^\n]*\n)(.*?)([^\n]*// ---\n)", re.S)
 
@@ -164,3 +164,15 @@ def test_the_cost_counts_passes_and_atomics_that_meet():
     assert slow.cost.requests == 32 + 32 + 32 * 32 + 1
     met = puzzles.check("segments", answer("segments", WRONG["segments"][0]))
     assert met.cost.requests - met.par.requests > 20
+
+
+def test_without_a_compiler_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(build, "_candidates", lambda: [["no-such-compiler"]])
+    build.find_compiler.cache_clear()
+    try:
+        report = puzzles.check("guard", answer("guard", solution("guard")))
+    finally:
+        build.find_compiler.cache_clear()
+    assert not report.solved
+    assert "install one (such as g++)" in report.said
+    assert "Not yet" in report._repr_html_()

@@ -16,7 +16,7 @@ import pandas as pd
 
 from accelviz.analysis.traffic import BANK_BYTES, BANKS, SECTOR_BYTES, changes, requests
 from accelviz.arrays import Longs
-from accelviz.widgets.drawing import rect, svg, text, tick
+from accelviz.widgets.drawing import rect, svg, text
 
 #: Legible on white and on black, and apart for any colour vision.
 _COLOURS = {"load": "#2C8FD1", "store": "#E08A00", "atomic": "#B65FA5"}
@@ -133,9 +133,9 @@ def _panel(
     below = _TOP + tall + 18
     for place in panel.wrong if kind != "load" else ():
         parts.append(rect(_LEFT + place * across, _TOP + tall + 2, max(across, 2), 5, _WRONG))
-    parts.append(tick(_LEFT, below, "bank 0" if banked else f"{panel.name}[0]", at="start"))
+    parts.append(_tick(_LEFT, below, "bank 0" if banked else f"{panel.name}[0]", at="start"))
     last = "31" if banked else f"[{panel.size - 1}]" if panel.size > 1 else ""
-    parts.append(tick(_LEFT + _WIDTH, below, last, at="end"))
+    parts.append(_tick(_LEFT + _WIDTH, below, last, at="end"))
     if len(panel.wrong) and kind != "load":
         parts.append(text(_LEFT + _WIDTH / 2, below, f"✗ {len(panel.wrong)} wrong", at="middle"))
     where = f"{_WORDS[kind]}{', shared memory' * banked}"
@@ -143,7 +143,7 @@ def _panel(
     drawing = svg(_LEFT + _WIDTH + 6, _TOP + tall + _BOTTOM - 8, parts, label)
     look = '<svg style="display: block; width: 100%; color: inherit" fill="currentColor" '
     return (
-        '<figure style="flex: 1 1 250px; max-width: 380px; margin: 0">'
+        '<figure style="flex: 0 1 320px; min-width: 220px; margin: 0">'
         f'<figcaption style="font-size: 12px"><span style="color: {colour}">■</span> '
         f"<b>{escape(panel.name)}</b>, {where}: {escape(said)}</figcaption>"
         f"{drawing.replace('<svg ', look, 1)}</figure>"
@@ -176,13 +176,18 @@ def _grid(
         if thread:
             path += f"M{_LEFT} {y:.1f}h{_WIDTH}"
         if y - named >= 12:
-            parts.append(tick(_LEFT - 4, y + 8, str(thread), at="end"))
+            parts.append(_tick(_LEFT - 4, y + 8, str(thread), at="end"))
             named = y
     parts.append(f'<path d="{path}" stroke="currentColor" opacity=".25" stroke-width=".6"/>')
     between = range(block, threads, block) if block * high >= 4 else ()
     edges = "".join(f"M{_LEFT - 4} {_TOP + thread * high:.1f}h{_WIDTH + 4}" for thread in between)
     parts.append(f'<path d="{edges}" stroke="currentColor" opacity=".8" stroke-width="1.2"/>')
     return parts
+
+
+def _tick(x: float, y: float, content: str, at: str = "end") -> str:
+    """Write a number or a name beside an axis."""
+    return text(x, y, content, at=at, size=10, extra=' opacity=".8"')
 
 
 def _cells(
