@@ -52,6 +52,9 @@ def test_each_puzzle_stands_in_a_notebook_in_this_order():
     assert [*TEXTS] == [*puzzles.PUZZLES] == [*WRONG]
     assert len(TEXTS) >= 15
     assert all(len(wrong) >= 4 for wrong in WRONG.values())
+    for text, _ in TEXTS.values():
+        for line in text.replace("```", "").splitlines():  # a line that begins with + is a list
+            assert line.count("`") % 2 == 0, line
 
 
 @each_puzzle

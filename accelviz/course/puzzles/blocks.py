@@ -52,7 +52,7 @@ def shuffle(rng: np.random.Generator) -> Iterator[Case]:
 
 def block_sum(rng: np.random.Generator) -> Iterator[Case]:
     """Each block of any number of warps sums an element a thread."""
-    for block, n in ((128, 200), (128, 128), (32, 33), (64, 1), (256, 700), (96, 191)):
+    for block, n in ((128, 200), (128, 128), (32, 33), (64, 1), (1024, 1500), (96, 191)):
         X, grid = signed(rng, n), -(-n // block)
         sums = np.add.reduceat(X, np.arange(0, n, block))
         arguments = {"X": X, "sums": unwritten(grid), "n": n}
