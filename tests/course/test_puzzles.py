@@ -10,12 +10,12 @@ import pytest
 
 from accelviz.course import puzzles
 from accelviz.errors import ArgumentError
-from accelviz.executors.emulator import build
+from accelviz.executors.emulator import compiler
 
 from .wrong_lines import WRONG
 
 nbformat = pytest.importorskip("nbformat", reason="puzzles are notebooks")
-pytestmark = pytest.mark.skipif(build.why_not() is not None, reason=str(build.why_not()))
+pytestmark = pytest.mark.skipif(compiler.why_not() is not None, reason=str(compiler.why_not()))
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks" / "puzzles"
 LINES = re.compile(r"(// --- your lines[^\n]*\n)(.*?)([^\n]*// ---\n)", re.S)
 
@@ -170,12 +170,12 @@ def test_the_cost_counts_passes_and_atomics_that_meet():
 
 
 def test_without_a_compiler_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(build, "_candidates", lambda: [["no-such-compiler"]])
-    build.find_compiler.cache_clear()
+    monkeypatch.setattr(compiler, "_candidates", lambda: [["no-such-compiler"]])
+    compiler.find_compiler.cache_clear()
     try:
         report = puzzles.check("guard", answer("guard", solution("guard")))
     finally:
-        build.find_compiler.cache_clear()
+        compiler.find_compiler.cache_clear()
     assert not report.solved
     assert "install one (such as g++)" in report.said
     assert "Not yet" in report._repr_html_()

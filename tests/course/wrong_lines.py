@@ -5,7 +5,6 @@ WRONG = {
         "Y[0] = 2 * X[0];",
         "for (int i = 0; i < 32; ++i) Y[i] = 2 * X[i];",
         "const int i = threadIdx.x; Y[i] = X[i] + 2;",
-        "const int i = threadIdx.x; if (i > 0) Y[i] = 2 * X[i];",
         "const int i = threadIdx.x + 1; Y[i] = 2 * X[i];",
     ],
     "blocks": [
@@ -19,7 +18,6 @@ WRONG = {
         "if (i <= n) Y[i] = a * X[i] + Y[i];",
         "if (i < n - 1) Y[i] = a * X[i] + Y[i];",
         "if (i < n) Y[i] = a * X[i];",
-        "if (i < n / 32 * 32) Y[i] = a * X[i] + Y[i];",
     ],
     "stride": [
         # right, but neighbors do not read neighbors
@@ -29,7 +27,6 @@ WRONG = {
         "const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) Y[i] = -X[i];",
         """for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x)
             Y[i] = -X[i];""",
-        "for (int i = threadIdx.x; i < n; i += blockDim.x) Y[i] = -X[i];",
         """const int threads = gridDim.x * blockDim.x;
         for (int i = blockIdx.x * blockDim.x + threadIdx.x; i <= n; i += threads) Y[i] = -X[i];""",
     ],
@@ -40,9 +37,6 @@ WRONG = {
         }""",
         "float4 four = X[i]; four.x *= 2; four.y *= 2; four.z *= 2; four.w *= 2; Y[i] = four;",
         "if (i < n4) { float4 four = X[i]; four.x *= 2; Y[i] = four; }",
-        """if (i < n4 / 4) {
-            float4 four = X[i]; four.x *= 2; four.y *= 2; four.z *= 2; four.w *= 2; Y[i] = four;
-        }""",
         "if (i < n4) Y[i] = 2 * X[i];",
     ],
     "mirror": [
@@ -119,10 +113,6 @@ WRONG = {
         sums[row + t] = sum;""",
     ],
     "shuffle": [
-        # right, but with shared memory
-        """__shared__ float s[32]; s[lane] = i < n ? X[i] : 0; __syncwarp();
-        if (lane == 0) { float sum = 0; for (int k = 0; k < 32; ++k) sum += s[k];
-            sums[blockIdx.x] = sum; }""",
         """float sum = X[i];
         for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(~0u, sum, d);
         if (lane == 0) sums[blockIdx.x] = sum;""",
@@ -170,8 +160,6 @@ WRONG = {
         """if (row < n_rows) { float sum = 0.0f;
         for (int k = row_pointers[row]; k < row_pointers[row + 1]; ++k) sum += values[k] * x[k];
         y[row] = sum; }""",
-        """if (row < n_rows) for (int k = row_pointers[row]; k < row_pointers[row + 1]; ++k)
-            y[row] += values[k] * x[columns[k]];""",
         """if (row < n_rows) { float sum;
         for (int k = row_pointers[row]; k < row_pointers[row + 1]; ++k)
             sum += values[k] * x[columns[k]];
@@ -193,9 +181,6 @@ WRONG = {
         """for (int j = lane; j < n_cols; j += 32) { float sum = 0.0f;
             for (int k = begin; k < end; ++k) sum += values[k] * X[columns[k] + j];
             Y[row * n_cols + j] = sum; }""",
-        """for (int j = 0; j < n_cols; ++j) { float sum = 0.0f;
-            for (int k = begin; k < end; ++k) sum += values[k] * X[columns[k] * n_cols + j];
-            Y[row * n_cols + j] = sum; }""",
         # right, but lane 0 does all
         """if (lane == 0) for (int j = 0; j < n_cols; ++j) { float sum = 0.0f;
             for (int k = begin; k < end; ++k) sum += values[k] * X[columns[k] * n_cols + j];
@@ -205,7 +190,6 @@ WRONG = {
         "if (k < nnz) y[rows[k]] += values[k] * x[columns[k]];",
         "atomicAdd(&y[rows[k]], values[k] * x[columns[k]]);",
         "if (k < nnz) atomicAdd(&y[columns[k]], values[k] * x[rows[k]]);",
-        "if (k < nnz) atomicAdd(&y[rows[k]], values[k]);",
         "if (k < nnz) atomicExch(&y[rows[k]], values[k] * x[columns[k]]);",
     ],
     "segments": [
@@ -251,10 +235,6 @@ WRONG = {
             for (int k = begin; k < begin + degree; ++k)
                 sum += values[k] * X[columns[k] * n_cols + lane];
             Y[row * n_cols + lane] = sum; }""",
-        """if (row < n_rows && lane < n_cols) { const int begin = first_nz + row; float sum = 0.0f;
-            for (int k = begin; k < begin + degree; ++k)
-                sum += values[k] * X[columns[k] * n_cols + lane];
-            Y[row * n_cols + lane] = sum; }""",
         """if (row < n_rows && lane < n_cols) { const int begin = first_nz + row * degree;
             float sum = 0.0f;
             for (int k = begin; k < begin + degree; ++k)
@@ -274,11 +254,6 @@ WRONG = {
             Y[row * n_cols + column] = sum; }""",
         """const int row = thread / width, column = thread % width;
         if (row < n_rows) { float sum = 0.0f;
-            for (int k = row * degree; k < (row + 1) * degree; ++k)
-                sum += values[k] * X[columns[k] * n_cols + column];
-            Y[row * n_cols + column] = sum; }""",
-        """const int row = thread / width, column = threadIdx.x % 32;
-        if (row < n_rows && column < n_cols) { float sum = 0.0f;
             for (int k = row * degree; k < (row + 1) * degree; ++k)
                 sum += values[k] * X[columns[k] * n_cols + column];
             Y[row * n_cols + column] = sum; }""",

@@ -17,7 +17,7 @@ from accelviz.course.puzzles.puzzle import Array, Case, Par, Puzzle
 from accelviz.course.puzzles.report import Report, Scores, too_many
 from accelviz.errors import AccelvizError, ArgumentError, KernelError
 from accelviz.executors import emulate, trace_kernel
-from accelviz.executors.emulator.signature import kernels_in
+from accelviz.executors.emulator.source import kernels_in
 
 #: In the order of the notebooks.
 PUZZLES: dict[str, Puzzle] = {**threads.PUZZLES, **blocks.PUZZLES, **sparse.PUZZLES}
