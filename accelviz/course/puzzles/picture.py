@@ -216,7 +216,7 @@ def _cells(
     for first, many in zip(top, rows, strict=True):
         x, y = _LEFT + column[first] * across, _TOP + row[first] * high
         wide = max(lengths[first] * across, least)
-        path.append(f"M{x:.1f} {y:.1f}h{wide:.1f}v{many * high:g}h-{wide:.1f}z")
+        path.append(f"M{x:.1f} {y:.1f}h{wide:.1f}v{max(many * high, 2):g}h-{wide:.1f}z")
     return "".join(path)
 
 
