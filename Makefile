@@ -68,7 +68,8 @@ html: $(READY)lab
 install: $(READY)base
 	@echo "accelviz is installed in $(VENV). 'make demo' shows it at work."
 
-NOTEBOOKS = notebooks/*.ipynb notebooks/assignments/*/*.ipynb accelviz/course/assignments/*/*.ipynb
+NOTEBOOKS = notebooks/*.ipynb notebooks/puzzles/*.ipynb notebooks/assignments/*/*.ipynb \
+	accelviz/course/assignments/*/*.ipynb
 
 check: $(READY)dev
 	$(BIN)/ruff format --check .

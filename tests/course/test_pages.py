@@ -118,6 +118,10 @@ def course(tmp_path_factory):
     notebook(lessons / "03-broken.ipynb", ("text", "# 3 · Broken"), ("code", "1 / 0"))
     notebook(lessons / "10-last.ipynb", ("text", "# 10 · Last\n\n[broken](03-broken.ipynb)"))
     notebook(lessons / "beside.ipynb", ("text", "# Beside it"))
+    notebook(
+        *(lessons / "puzzles" / "1-easy.ipynb", ("text", "# Easy\n\nIt takes about 9 minutes.")),
+        *(("text", "[first](../01-first.ipynb)"), ("code", "print(6 * 7)")),
+    )
     (root / "docs" / "deep").mkdir(parents=True)
     (root / "docs" / "a text.md").write_text(TEXT)
     (root / "docs" / "deep" / "other.md").write_text("# Other\n\n[up](../../../outside.md)")
@@ -139,6 +143,7 @@ def pages(course, done):
 def test_each_notebook_that_ran_and_each_text_has_a_page(pages, done):
     assert list(pages) == [
         *("index.html", "01-first.html", "02-second.html", "10-last.html", "beside.html"),
+        "puzzles/1-easy.html",
         *("docs/a text.html", "docs/deep/other.html"),
     ]
     assert done.failed == {"03-broken.ipynb": "ZeroDivisionError: division by zero"}
@@ -148,7 +153,7 @@ def test_each_notebook_that_ran_and_each_text_has_a_page(pages, done):
 def test_the_index_lists_lessons_in_order_with_their_goals(course, pages):
     links = pages["index.html"].links
     assert list(links) == [
-        *("01-first.html", "02-second.html", "10-last.html", "beside.html"),
+        *("01-first.html", "02-second.html", "10-last.html", "puzzles/1-easy.html", "beside.html"),
         *("docs/a%20text.html", "docs/deep/other.html"),
     ]
     assert links["02-second.html"] == "2 · Second"
@@ -156,6 +161,14 @@ def test_the_index_lists_lessons_in_order_with_their_goals(course, pages):
     assert "<li>say <em>one</em> thing;</li>" in text
     assert "25 minutes. After it you can" in text
     assert 'aria-label="Y = A X"' in text
+
+
+def test_puzzles_are_shown_and_not_run(course, pages):
+    text = (course / "build" / "puzzles" / "1-easy.html").read_text("utf-8")
+    assert "On this page no kernel runs" in text
+    assert "<pre>42" not in text
+    assert pages["puzzles/1-easy.html"].links["../01-first.html"] == "first"
+    assert "Easy</a>, 9 minutes" in (course / "build" / "index.html").read_text("utf-8")
 
 
 def test_cells_ran_in_their_folder_without_a_gpu(course, pages):
@@ -213,7 +226,7 @@ def test_the_command(course, capsys, monkeypatch):
     monkeypatch.chdir(course)
     assert cli.main(["html", "--no-run"]) == 0
     printed = capsys.readouterr().out
-    assert "left as TeX: \\nonsense\n8 pages; begin with build/course/index.html" in printed
+    assert "left as TeX: \\nonsense\n9 pages; begin with build/course/index.html" in printed
     assert "42 ''" not in (course / "build" / "course" / "01-first.html").read_text("utf-8")
     notebook(course / "two" / "01-x.ipynb", ("code", "import time; time.sleep(60)"))
     assert cli.main(["html", "two", "--output", "b2", "--cell-seconds", "1"]) == 1

@@ -24,6 +24,7 @@ def stripped(notebook):
 def test_every_notebook_is_stripped():
     notebooks = [
         *ROOT.glob("notebooks/*.ipynb"),
+        *ROOT.glob("notebooks/puzzles/*.ipynb"),
         *ROOT.glob("accelviz/course/assignments/*/*.ipynb"),
     ]
     assert len(notebooks) >= 15

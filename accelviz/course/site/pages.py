@@ -20,6 +20,11 @@ import nbformat
 from accelviz.course.site.rendering import INDEX, Renderer
 from accelviz.course.site.sources import Source, find_sources
 
+_PUZZLES_HERE = (
+    "**On this page no kernel runs.** Here puzzles can be read, with hints and solutions folded; "
+    "to do them, open the notebook in Jupyter (`make lab`, or `accelviz lab`)."
+)
+
 
 @dataclass
 class Written:
@@ -77,7 +82,9 @@ def write(
     """
     done, shown = Written(), []
     for source in find_sources(folder):
-        if run and source.is_notebook:
+        if source.is_puzzles:
+            source.notebook.cells.insert(1, nbformat.v4.new_markdown_cell(_PUZZLES_HERE))
+        elif run and source.is_notebook:
             progress(source.path.stem)
             if reason := execute(source.path, source.notebook, seconds):
                 done.failed[source.path.name] = reason
@@ -149,10 +156,13 @@ def _index(folder: Path, sources: Sequence[Source], run: bool) -> Any:
         "",
         f"{date.today():%d %B %Y}. {how if run else 'They have not been run.'}",
     ]
-    others = []
+    others, puzzles = [], []
     for source in sources:
         target = os.path.relpath(source.path.resolve(), folder.resolve())
         link = f"[{source.title}]({quote(Path(target).as_posix())})"
+        if source.is_puzzles:
+            puzzles.append(f"- {link}, {source.minutes} minutes")
+            continue
         if not source.is_lesson:
             others.append(f"- {link}")
             continue
@@ -160,6 +170,9 @@ def _index(folder: Path, sources: Sequence[Source], run: bool) -> Any:
         told += ["After it you can"] if source.goals else []
         lines += ["", f"## {link}", "", " ".join(told), ""]
         lines += [f"- {goal}" for goal in source.goals]
+    if puzzles:
+        about = "Small CUDA kernels to complete. These pages show them; they run in Jupyter."
+        lines += ["", "## Puzzles", "", about, "", *puzzles]
     if others:
         lines += ["", "## Beside the lessons", "", *others]
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("\n".join(lines))])

@@ -14,6 +14,8 @@ import nbformat
 from accelviz.course.autograde.assignments import read_notebook
 from accelviz.errors import ArgumentError
 
+#: Folder of the puzzles, beside the lessons.
+PUZZLES = "puzzles"
 _LESSON = re.compile(r"\d\d+-.*")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 #: Where a link begins that leads out of the course, or stays on its page.
@@ -47,6 +49,11 @@ class Source:
     def is_lesson(self) -> bool:
         """Whether it is a notebook named such as `01-from-graph-to-blocks.ipynb`."""
         return self.is_notebook and bool(_LESSON.fullmatch(self.path.stem))
+
+    @property
+    def is_puzzles(self) -> bool:
+        """Whether it is a notebook of puzzles, which only its reader can fill in and run."""
+        return self.is_notebook and self.path.parent.name == PUZZLES
 
     @property
     def title(self) -> str:
@@ -96,7 +103,7 @@ class Source:
 
 
 def find_sources(folder: Path) -> list[Source]:
-    """Find the notebooks of a folder, lessons first, and the Markdown files that they lead to.
+    """Find a folder's notebooks, lessons first, its puzzles, and Markdown files they lead to.
 
     Parameters
     ----------
@@ -115,8 +122,8 @@ def find_sources(folder: Path) -> list[Source]:
     if not folder.is_dir():
         raise ArgumentError(str(folder), "there is no such folder", "a folder of notebooks")
     found = [
-        Source(path, f"{path.stem}.html", _notebook(path))
-        for path in sorted(folder.glob("*.ipynb"))
+        Source(path, path.relative_to(folder).with_suffix(".html").as_posix(), _notebook(path))
+        for path in [*sorted(folder.glob("*.ipynb")), *sorted(folder.glob(f"{PUZZLES}/*.ipynb"))]
     ]
     if not found:
         raise ArgumentError(str(folder), "there is no notebook in it", "a folder of notebooks")

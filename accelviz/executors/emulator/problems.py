@@ -223,7 +223,11 @@ def _race_advice(answer: Any, one_line: bool) -> str:
             "let each block write elements of its own, or use atomics for both; what another block "
             "has written is safe to read only in a later launch, or after a fence and an atomic"
         )
-    return "put a barrier between the two (__syncthreads; within a warp __syncwarp), or use atomics"
+    advice = (
+        "put a barrier between the two (__syncthreads; within a warp __syncwarp), or use atomics"
+    )
+    same = answer["code"] == answer["other_code"] and KINDS[answer["kind"]] == "store"
+    return f"let each thread write elements of its own; else {advice}" if same else advice
 
 
 def _status(text: str) -> str:

@@ -1,0 +1,69 @@
+"""Puzzles of the second notebook: what threads of a block and lanes of a warp do together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from accelviz.course.puzzles.puzzle import Case, Par, Puzzle, signed, unwritten
+
+
+def mirror(rng: np.random.Generator) -> Iterator[Case]:
+    """Each block reverses a piece of at most 64 elements, in place."""
+    for grid, n in ((2, 40), (1, 64), (3, 1), (2, 33), (1, 63), (4, 32)):
+        Y = signed(rng, grid, n)
+        yield Case(grid, 64, {"Y": Y, "n": n}, {"Y": Y[:, ::-1].copy()})
+
+
+def neighbors(rng: np.random.Generator) -> Iterator[Case]:
+    """Each element with those on both sides, 0 beyond the ends."""
+    for n in (150, 1, 64, 65, 63, 128):
+        X = signed(rng, n)
+        padded = np.pad(X, 1)
+        Y = padded[:-2] + padded[1:-1] + padded[2:]
+        yield Case(-(-n // 64), 64, {"X": X, "Y": unwritten(n), "n": n}, {"Y": Y})
+
+
+def transpose(rng: np.random.Generator) -> Iterator[Case]:
+    """Let a matrix of 32 rows become one of 32 columns."""
+    for n_cols in (40, 1, 32, 31, 65):
+        X = signed(rng, 32, n_cols)
+        arguments = {"X": X, "Y": unwritten(n_cols, 32), "n_cols": n_cols}
+        yield Case(-(-n_cols // 32), 32, arguments, {"Y": X.T.copy()})
+
+
+def banks(rng: np.random.Generator) -> Iterator[Case]:
+    """Let a thread sum a row of 32 elements in shared memory."""
+    for grid in (1, 2, 3):
+        X = signed(rng, 32 * grid, 32)
+        arguments = {"X": X, "sums": unwritten(32 * grid)}
+        yield Case(grid, 32, arguments, {"sums": X.sum(axis=1)})
+
+
+def shuffle(rng: np.random.Generator) -> Iterator[Case]:
+    """Each warp sums its 32 elements, the last one what is left."""
+    for n in (70, 32, 1, 31, 65, 128):
+        X, warps = signed(rng, n), -(-n // 32)
+        sums = np.add.reduceat(X, np.arange(0, n, 32))
+        arguments = {"X": X, "sums": unwritten(warps), "n": n}
+        yield Case(warps, 32, arguments, {"sums": sums})
+
+
+def block_sum(rng: np.random.Generator) -> Iterator[Case]:
+    """Each block of any number of warps sums an element a thread."""
+    for block, n in ((128, 200), (128, 128), (32, 33), (64, 1), (1024, 1500), (96, 191)):
+        X, grid = signed(rng, n), -(-n // block)
+        sums = np.add.reduceat(X, np.arange(0, n, block))
+        arguments = {"X": X, "sums": unwritten(grid), "n": n}
+        yield Case(grid, block, arguments, {"sums": sums})
+
+
+PUZZLES = {
+    "mirror": Puzzle(mirror, Par(20, 16)),
+    "neighbors": Puzzle(neighbors, Par(42, 41), par_is_the_task=True),
+    "transpose": Puzzle(transpose, Par(320, 208), par_is_the_task=True),
+    "banks": Puzzle(banks, Par(132, 97), par_is_the_task=True),
+    "shuffle": Puzzle(shuffle, Par(12, 6), par_is_the_task=True),
+    "block_sum": Puzzle(block_sum, Par(27, 19)),
+}

@@ -1,0 +1,146 @@
+"""Puzzles of the third notebook: sparse rows, from a thread each to a block of Accel-GCN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from accelviz.course.puzzles.puzzle import Case, Par, Puzzle, Rows, signed, unwritten
+from accelviz.ordering.degree import sort_by_degree
+from accelviz.partition.block_level import BlockSetting, block_partition
+
+#: Degrees of small graphs: with empty rows at both ends, of one row, of none but empty rows, and
+#: with rows that are longer than a warp.
+_DEGREES = (
+    [0, 3, 1, 6, 2, 0, 4, 9, 1, 1, 0, 5, 2, 3, 0],
+    [7],
+    [0, 0, 0],
+    [0, 40, 1, 0, 33, 2] + [1] * 40,
+    [5] * 33,
+)
+
+
+def row_thread(rng: np.random.Generator) -> Iterator[Case]:
+    """Give a row to each thread, times a vector."""
+    for degrees in _DEGREES:
+        A, n = Rows.of(rng, degrees, 60), len(degrees)
+        x = signed(rng, A.width)
+        arguments = {
+            "row_pointers": A.pointers,
+            **A.nonzeros,
+            "x": x,
+            "y": unwritten(n),
+            "n_rows": n,
+        }
+        yield Case(-(-n // 32), 32, arguments, {"y": A.times(x)})
+
+
+def row_warp(rng: np.random.Generator) -> Iterator[Case]:
+    """Give a row to each warp, times a matrix; two warps a block."""
+    for degrees, n_cols in (
+        *(([0, 3, 1, 2], 40), (_DEGREES[0], 32), ([7], 1), ([0, 0, 0], 33)),
+        *((_DEGREES[3], 7), ([5] * 5, 70)),
+    ):
+        A, n = Rows.of(rng, degrees, 8 if max(degrees) < 8 else 60), len(degrees)
+        X = signed(rng, A.width, n_cols)
+        arguments = {
+            "row_pointers": A.pointers,
+            **A.nonzeros,
+            "X": X,
+            "Y": unwritten(n, n_cols),
+            "n_rows": n,
+            "n_cols": n_cols,
+        }
+        yield Case(-(-n // 2), 64, arguments, {"Y": A.times(X)})
+
+
+def edges(rng: np.random.Generator) -> Iterator[Case]:
+    """Give a nonzero to each thread, in the order of the rows."""
+    for degrees in _DEGREES:
+        A, n = Rows.of(rng, degrees, 60), len(degrees)
+        x, nnz = signed(rng, A.width), len(A.values)
+        arguments = {
+            "rows": A.row_of,
+            **A.nonzeros,
+            "x": x,
+            "y": np.zeros(n, np.float32),
+            "nnz": nnz,
+        }
+        if nnz:
+            yield Case(-(-nnz // 32), 32, arguments, {"y": A.times(x)})
+
+
+def equal_rows(rng: np.random.Generator) -> Iterator[Case]:
+    """Rows of one degree, a warp each, whose nonzeros begin at a given place."""
+    for n, degree, first, n_cols in (
+        *((4, 3, 8, 32), (1, 1, 0, 1), (5, 7, 0, 20), (3, 40, 5, 31), (7, 2, 100, 32)),
+    ):
+        A = Rows.of(rng, [1] * first + [degree] * n, max(8, 2 * degree))
+        X = signed(rng, A.width, n_cols)
+        arguments = {
+            **A.nonzeros,
+            "X": X,
+            "Y": unwritten(n, n_cols),
+            "first_nz": first,
+            "degree": degree,
+            "n_rows": n,
+            "n_cols": n_cols,
+        }
+        yield Case(-(-n // 2), 64, arguments, {"Y": A.times(X)[first:]})
+
+
+def combined(rng: np.random.Generator) -> Iterator[Case]:
+    """Rows of one degree, a combined warp of `width` threads each."""
+    for n, degree, width, n_cols in (
+        *((3, 3, 64, 48), (1, 1, 32, 1), (5, 2, 64, 64), (4, 6, 128, 100), (9, 3, 32, 31)),
+    ):
+        A = Rows.of(rng, [degree] * n, 8)
+        X = signed(rng, A.width, n_cols)
+        arguments = {
+            **A.nonzeros,
+            "X": X,
+            "Y": unwritten(n, n_cols),
+            "degree": degree,
+            "width": width,
+            "n_rows": n,
+            "n_cols": n_cols,
+        }
+        yield Case(-(-n * width // 128), 128, arguments, {"Y": A.times(X)})
+
+
+def accel_block(rng: np.random.Generator) -> Iterator[Case]:
+    """Blocks of Accel-GCN: four warps, at most four nonzeros a warp, sorted by degree."""
+    setting = BlockSetting(max_block_warps=4, max_warp_nzs=4)
+    for degrees, n_cols in (
+        *(([5, 0, 19, 5], 32), ([7], 1), ([1, 0, 16, 33, 2, 9, 0, 1, 17], 20)),
+        *((_DEGREES[3], 31), ([5] * 7, 32)),
+    ):
+        order, histogram = sort_by_degree(np.cumsum([0, *degrees]))
+        ranks = np.asarray(order.order)
+        A = Rows.of(rng, [degrees[row] for row in ranks], 20 if max(degrees) < 20 else 60)
+        X, n = signed(rng, A.width, n_cols), len(degrees)
+        Y = np.empty((n, n_cols), np.float32)
+        Y[ranks] = A.times(X)
+        metadata = block_partition(histogram, setting)
+        arguments = {
+            "metadata": metadata,
+            "output_rows": ranks.astype(np.int32),
+            **A.nonzeros,
+            "X": X,
+            "Y": np.zeros((n, n_cols), np.float32),
+            "n_cols": n_cols,
+            "deg_bound": setting.deg_bound,
+        }
+        yield Case(len(metadata), 128, arguments, {"Y": Y})
+
+
+PUZZLES = {
+    "row_thread": Puzzle(row_thread, Par(85, 30)),
+    "row_warp": Puzzle(row_warp, Par(82, 52), par_is_the_task=True),
+    "edges": Puzzle(edges, Par(29, 36)),
+    "segments": Puzzle(edges, Par(29, 10), par_is_the_task=True),
+    "equal_rows": Puzzle(equal_rows, Par(88, 40)),
+    "combined": Puzzle(combined, Par(108, 60)),
+    "accel_block": Puzzle(accel_block, Par(206, 126)),
+}

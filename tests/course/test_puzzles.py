@@ -1,0 +1,181 @@
+"""The puzzles' notebooks: solutions are right and at par, and no wrong answer passes."""
+
+import re
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accelviz.course import puzzles
+from accelviz.errors import ArgumentError
+from accelviz.executors.emulator import compiler
+
+from .wrong_lines import WRONG
+
+nbformat = pytest.importorskip("nbformat", reason="puzzles are notebooks")
+pytestmark = pytest.mark.skipif(compiler.why_not() is not None, reason=str(compiler.why_not()))
+FOLDER = Path(__file__).resolve().parents[2] / "notebooks" / "puzzles"
+LINES = re.compile(r"(// --- your lines[^\n]*\n)(.*?)([^\n]*// ---\n)", re.S)
+
+
+def read():
+    """The texts of the puzzles: name to what stands in the two cells."""
+    found = {}
+    for path in sorted(FOLDER.glob("*.ipynb")):
+        cells = nbformat.read(path, as_version=4).cells
+        for text, code in pairwise(cells):
+            if call := re.search(r'^puzzles\.check\("(\w+)", answer\)$', code.source, re.M):
+                found[call[1]] = text.source, code.source
+    return found
+
+
+TEXTS = read()
+each_puzzle = pytest.mark.parametrize("name", puzzles.PUZZLES)
+
+
+def answer(name, lines=None):
+    """What a learner hands in who writes these lines, or leaves those that are there."""
+    given = re.search(r'answer = """(.*?)"""', TEXTS[name][1], re.S)[1]
+    if lines is None:
+        return given
+    assert len(LINES.findall(given)) == 1
+    return LINES.sub(lambda found: f"{found[1]}{lines}\n{found[3]}", given)
+
+
+def solution(name):
+    return re.search(r"```cuda\n(.*?)\n```", TEXTS[name][0], re.S)[1]
+
+
+def test_each_puzzle_stands_in_a_notebook_in_this_order():
+    assert [*TEXTS] == [*puzzles.PUZZLES] == [*WRONG]
+    assert len(TEXTS) >= 15
+    assert all(len(wrong) >= 4 for wrong in WRONG.values())
+    for text, _ in TEXTS.values():
+        for line in text.replace("```", "").splitlines():  # a line that begins with + is a list
+            assert line.count("`") % 2 == 0, line
+
+
+@each_puzzle
+def test_the_solution_is_right_at_par_and_short(name):
+    report = puzzles.check(name, answer(name, solution(name)))
+    assert report.verdict == "Solved, at par", report
+    par = puzzles.PUZZLES[name].par
+    assert f"Par: {par.sectors} sectors, {par.requests} requests." in TEXTS[name][0]
+    assert 1 <= len(solution(name).splitlines()) <= 10
+    assert report.picture.count('role="img"') == report.picture.count("aria-label=") >= 2
+    assert len(report.picture) < 150_000
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [(name, i) for name, wrong in WRONG.items() for i in range(len(wrong))]
+)
+def test_a_wrong_answer_does_not_pass(name, number):
+    report = puzzles.check(name, answer(name, WRONG[name][number]))
+    assert not report.solved
+    assert report.said
+    assert report.cost or re.search(r"\[\d+\]|kernel\.cu:\d+", report.said), report.said
+
+
+def test_an_answer_that_nobody_has_begun_says_what_to_do():
+    for name in TEXTS:
+        if name != "banks":  # whose lines are there, and slow
+            assert (
+                "Write your lines between the two marks" in puzzles.check(name, answer(name)).said
+            )
+
+
+GUARD = "if (i < n) Y[i] = a * X[i] + Y[i];"
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "said"),
+    [
+        ("blocks", WRONG["blocks"][0], r"a race: thread 0 of block 1 .* kernel\.cu:\d+"),
+        ("guard", WRONG["guard"][0], r"thread 6 of block 2 reads X\[70\].* Line 5 is: Y\[i\] ="),
+        ("guard", WRONG["guard"][2], r"Y\[69\] is -?\d+ and should be -?\d+; no thread writes it"),
+        ("guard", WRONG["guard"][3], r"Y\[0\] is .* thread 0 of block 0 wrote it last \(line 5\)"),
+        ("stride", WRONG["stride"][1], r"No thread writes Y\[64\]. Not written: 236 of 300"),
+        ("stride", WRONG["stride"][0], "right for all 5 inputs, but with too many sectors"),
+        ("mirror", WRONG["mirror"][3], r"nothing has written before"),
+        ("guard", "if (i < n) Y[i] = Y[i] +* X[i];;", r"does not compile"),
+        ("guard", "for (;;) if (i > n) Y[0] = 1; " + GUARD, "end the loop"),
+        ("transpose", WRONG["transpose"][4], r"Y\[1\] \(row 0, column 1\) is"),
+    ],
+)
+def test_the_mistake_is_named(monkeypatch, name, lines, said):
+    monkeypatch.setattr(sys.modules[puzzles.check.__module__], "SECONDS", 0.3)
+    report = puzzles.check(name, answer(name, lines))
+    assert re.search(said, report.said), report.said
+    assert bool(report.picture) != (said in ("end the loop", "does not compile"))
+
+
+def test_wrong_elements_and_the_way_to_the_mistake_are_in_the_picture():
+    wrong = puzzles.check("guard", answer("guard", WRONG["guard"][3]))
+    assert "✗ 70 wrong" in wrong.picture
+    stopped = puzzles.check("guard", answer("guard", WRONG["guard"][0]))
+    assert "What was done before the mistake" in stopped.picture
+
+
+def test_a_better_answer_than_the_par_is_told_so():
+    text = """__global__ void doubled(const float2 *X, float2 *Y) {
+        const int i = threadIdx.x;
+        if (i % 2 == 0) { Y[i / 2] = make_float2(2 * X[i / 2].x, 2 * X[i / 2].y); }
+    }"""
+    report = puzzles.check("one_each", text)
+    assert not report.solved  # an odd number of elements: the last float2 is cut
+    sums = """__global__ void block_sums(const float *X, float *sums, int n) {
+        const int first = blockIdx.x * blockDim.x;
+        if (threadIdx.x >= 32) return;
+        float sum = 0.0f;
+        for (int i = first + threadIdx.x; i < min(n, first + int(blockDim.x)); i += 32) sum += X[i];
+        for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(~0u, sum, d);
+        if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+    }"""
+    report = puzzles.check("block_sum", sums)
+    assert report.verdict == "Solved, better than the par"
+    assert "block_sum" in puzzles.scores()._repr_html_()
+
+
+def test_a_wrong_call_is_refused_and_other_parameters_are_named():
+    with pytest.raises(ArgumentError, match="there is no puzzle 'gaurd'"):
+        puzzles.check("gaurd", "")
+    renamed = (
+        "__global__ void f(float a, const float *in, float *out, int m) { if (a > 0) *out = 1; }"
+    )
+    report = puzzles.check("guard", renamed)
+    assert not report.solved
+    fewer = puzzles.check("guard", "__global__ void f(float a, const float *X, float *Y) {}")
+    assert "got 4 arguments" in fewer.said
+
+
+def test_inputs_tell_elements_apart_and_sums_are_exact():
+    for name, puzzle in puzzles.PUZZLES.items():
+        cases = [*puzzle.cases(np.random.default_rng(0))]
+        assert len(cases) >= 3, name
+        for case in cases:
+            for output, right in case.expected.items():
+                assert np.abs(right).max(initial=0) < 2**24
+                start = case.arguments[output]
+                cleared, inout = not start.any(), np.isfinite(start).all()
+                assert np.isnan(start).all() or cleared or inout
+
+
+def test_the_cost_counts_passes_and_atomics_that_meet():
+    slow = puzzles.check("banks", answer("banks"))
+    assert slow.cost.requests == 32 + 32 + 32 * 32 + 1
+    met = puzzles.check("segments", answer("segments", WRONG["segments"][0]))
+    assert met.cost.requests - met.par.requests > 20
+
+
+def test_without_a_compiler_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(compiler, "_candidates", lambda: [["no-such-compiler"]])
+    compiler.find_compiler.cache_clear()
+    try:
+        report = puzzles.check("guard", answer("guard", solution("guard")))
+    finally:
+        compiler.find_compiler.cache_clear()
+    assert not report.solved
+    assert "install one (such as g++)" in report.said
+    assert "Not yet" in report._repr_html_()
