@@ -3,7 +3,7 @@
 from accelviz.executors.base import Executor, ReadyPlan, ready
 from accelviz.executors.cuda import GpuState, gpu_state, trace_gpu
 from accelviz.executors.emulator import trace
-from accelviz.executors.kernel_call import emulate
+from accelviz.executors.kernel_call import emulate, trace_kernel
 from accelviz.executors.run import EXECUTORS, find_executor, sddmm, spmm
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "spmm",
     "trace",
     "trace_gpu",
+    "trace_kernel",
 ]

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
 from accelviz.executors.base import is_device_array
 from accelviz.executors.cuda.launch import run_kernel
 from accelviz.executors.emulator import build, signature
 from accelviz.executors.emulator import source as text_of
-from accelviz.executors.emulator.executor import run_checked
+from accelviz.executors.emulator.executor import raise_problem, run_checked
 from accelviz.executors.emulator.library import Launch, Library, load
 from accelviz.executors.emulator.memory import Memory
+from accelviz.executors.emulator.trace import table
 from accelviz.plans import KernelSpec
 
 DEVICES = ("emulator", "cuda")
@@ -100,38 +103,24 @@ def emulate(
         raise ArgumentError("device", f"got {device!r}", " or ".join(map(repr, DEVICES)))
     if not isinstance(timeout, int | float) or not timeout > 0:
         raise ArgumentError("timeout", f"got {timeout!r}", "seconds, more than 0")
-    text, file, folder = _read(source)
-    entry, names = _chosen(text, kernel)
-    launch = Launch(_three("grid", grid), _three("block", block), _bytes(shared_bytes))
-    launch.check(entry)
-    spec = KernelSpec(file, entry, dict(defines or {}), tuple(names), code=text)
-    placed = {name: _symbol(name, value, text) for name, value in (symbols or {}).items()}
-    try:
-        made = _library(spec, folder, tuple(placed))
-        names = [parameter.name for parameter in made.parameters]
-    except (DeviceUnavailable, KernelError):
-        if device == "emulator":
-            raise
-        made = None  # what a GPU takes, this machine's compiler need not
-    given = _by_name(names, arguments, named, entry, made)
+    call = _Call.of(
+        *(source, grid, block, arguments, named, kernel, shared_bytes, defines, symbols),
+        must_build=device == "emulator",
+    )
+    given, made, placed = call.given, call.library, call.symbols
     if made is None:
-        return run_kernel(spec, launch, given, folder, symbols=placed)
-    for parameter in made.parameters:
-        _check(parameter, given[parameter.name])
-    pointers = {each.name for each in made.parameters if each.pointer and not each.const}
-    outputs = [name for name in names if name in pointers and isinstance(given[name], np.ndarray)]
+        return run_kernel(call.spec, call.launch, given, call.folder, symbols=placed)
+    outputs, same = call.outputs(), call.same()
     if unknown := set(unwritten) - set(outputs):
         right = ", ".join(outputs) or "none, as it has none"
         raise ArgumentError("unwritten", f"{', '.join(sorted(unknown))}", f"outputs: {right}")
-    arrays = [(name, value) for name, value in given.items() if isinstance(value, np.ndarray)]
-    same = signature.shared_once(arrays)
     if device == "cuda":
         exact = {each.name: _exact(each, given[each.name]) for each in made.parameters}
-        run_kernel(spec, launch, exact, folder, outputs, same, placed)
+        run_kernel(call.spec, call.launch, exact, call.folder, outputs, same, placed)
         return {name: given[name] for name in outputs} | made.device_variables(placed)
     memory = Memory.of(given, outputs, [*unwritten], same, placed)
     try:
-        run_checked(made, launch, names, memory, seed=seed, timeout=float(timeout))
+        run_checked(made, call.launch, [*given], memory, seed=seed, timeout=float(timeout))
     finally:
         for name in outputs:
             known = memory.array(name)
@@ -140,6 +129,112 @@ def emulate(
         for name, array in made.device_variables(placed).items():
             array[...] = memory.symbols[name].data
     return {name: given[name] for name in outputs} | made.device_variables(placed)
+
+
+def trace_kernel(
+    source: str | Path,
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    *arguments: Any,
+    kernel: str | None = None,
+    shared_bytes: int = 0,
+    defines: Mapping[str, Any] | None = None,
+    symbols: Mapping[str, npt.NDArray[Any]] | None = None,
+    to_the_mistake: bool = False,
+    timeout: float = 60.0,
+    **named: Any,
+) -> pd.DataFrame:
+    """Run a CUDA kernel of your own in the emulator and record every access of every lane.
+
+    Parameters
+    ----------
+    source, grid, block, *arguments, kernel, shared_bytes, defines, symbols, timeout, **named
+        As `emulate` takes them. The arrays stay as they are.
+    to_the_mistake : bool
+        Of a kernel that does what is wrong on a GPU, return what it did before.
+
+    Returns
+    -------
+    DataFrame
+        As `trace` returns it, of all blocks.
+
+    Raises
+    ------
+    ArgumentError, KernelError, DeviceUnavailable
+        As `emulate` does.
+    """
+    call = _Call.of(
+        source, grid, block, arguments, named, kernel, shared_bytes, defines, symbols
+    )
+    made = call.library
+    assert made is not None
+    memory = Memory.of(call.given, call.outputs(), (), call.same(), call.symbols)
+    options: dict[str, Any] = {"traced": True, "timeout": float(timeout)}
+    answer, known, _ = made.run(call.launch, [*call.given], memory, **options)
+    if not to_the_mistake:
+        raise_problem(made, answer, known, options)
+    return table(made.trace(memory, answer), made.path, known)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A kernel with its launch and its arguments, which are held against its parameters."""
+
+    spec: KernelSpec
+    launch: Launch
+    given: dict[str, Any]
+    symbols: dict[str, npt.NDArray[Any]]
+    library: Library | None
+    folder: Path | None
+
+    @classmethod
+    def of(
+        cls,
+        source: str | Path,
+        grid: int | tuple[int, ...],
+        block: int | tuple[int, ...],
+        arguments: tuple[Any, ...],
+        named: Mapping[str, Any],
+        kernel: str | None,
+        shared_bytes: int,
+        defines: Mapping[str, Any] | None,
+        symbols: Mapping[str, npt.NDArray[Any]] | None,
+        must_build: bool = True,
+    ) -> _Call:
+        text, file, folder = _read(source)
+        entry, names = _chosen(text, kernel)
+        launch = Launch(_three("grid", grid), _three("block", block), _bytes(shared_bytes))
+        launch.check(entry)
+        spec = KernelSpec(file, entry, dict(defines or {}), tuple(names), code=text)
+        placed = {name: _symbol(name, value, text) for name, value in (symbols or {}).items()}
+        try:
+            made = _library(spec, folder, tuple(placed))
+            names = [parameter.name for parameter in made.parameters]
+        except (DeviceUnavailable, KernelError):
+            if must_build:
+                raise
+            made = None  # what a GPU takes, this machine's compiler need not
+        given = _by_name(names, arguments, named, entry, made)
+        for parameter in made.parameters if made else ():
+            _check(parameter, given[parameter.name])
+        return cls(spec, launch, given, placed, made, folder)
+
+    def outputs(self) -> list[str]:
+        """Return the arrays that the kernel may write, by name."""
+        assert self.library is not None
+        pointers = {
+            each.name for each in self.library.parameters if each.pointer and not each.const
+        }
+        return [
+            name
+            for name, value in self.given.items()
+            if name in pointers and isinstance(value, np.ndarray)
+        ]
+
+    def same(self) -> dict[str, str]:
+        """Return which arrays are the very memory of another."""
+        arrays = [(name, each) for name, each in self.given.items() if isinstance(each, np.ndarray)]
+        return signature.shared_once(arrays)
 
 
 def _read(source: str | Path) -> tuple[str, str, Path | None]:

@@ -153,12 +153,12 @@ def run_checked(
     answer, known, printed = library.run(launch, names, memory, **options)
     if printed:
         print(printed, end="")
-    _raise(library, answer, known, options)
+    raise_problem(library, answer, known, options)
     if twin:
         after = memory.contents()
         memory.restore(before)
         other, *_ = twin.run(launch, names, memory, **options | {"checked": False})
-        _raise(twin, other, known, options)
+        raise_problem(twin, other, known, options)
         for number, (one, two) in enumerate(zip(after, memory.contents(), strict=True)):
             if np.array_equal(one, two):
                 continue
@@ -166,15 +166,16 @@ def run_checked(
             options["writer_of"] = number, int(np.argmax(one != two))
             answer, *_ = library.run(launch, names, memory, **options)
             answer["text"] = unwritten_locals(library.path).read_bytes()
-            _raise(library, answer, known, options)
+            raise_problem(library, answer, known, options)
         memory.restore(after)
         library.independent.add(run)
     return known, answer
 
 
-def _raise(
+def raise_problem(
     library: Library, answer: Any, known: Sequence[Known], options: Mapping[str, Any]
 ) -> None:
+    """Raise a KernelError for what `Library.run`, called with `options`, has found."""
     where, seconds = partial(line_of, library.path), options.get("timeout", 0.0)
     found = kernel_error(answer, known, library.parameters, where, library.kernel, seconds)
     if found is not None:

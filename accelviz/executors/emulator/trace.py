@@ -83,12 +83,12 @@ def trace(
     for first, count in _runs(blocks):
         known, answer = ready.launch(0, memory, first_block=first, n_blocks=count, traced=True)
         records = ready.libraries[0].trace(memory, answer)
-        parts.append(_table(records, ready.libraries[0].path, known))
+        parts.append(table(records, ready.libraries[0].path, known))
     if into is not None:
         for each in plan.operation.outputs:
             into[each.name] = np.asarray(memory.known[each.name].data)
     if not parts:
-        return _table(np.empty(0, dtype=RECORD), ready.libraries[0].path, [])
+        return table(np.empty(0, dtype=RECORD), ready.libraries[0].path, [])
     return pd.concat(parts, ignore_index=True)
 
 
@@ -108,7 +108,8 @@ def _runs(blocks: Sequence[int]) -> list[tuple[int, int]]:
     return found
 
 
-def _table(records: npt.NDArray[Any], library: Path, known: Sequence[Known]) -> pd.DataFrame:
+def table(records: npt.NDArray[Any], library: Path, known: Sequence[Known]) -> pd.DataFrame:
+    """Put what `Library.trace` returns into a table."""
     codes, code_of = np.unique(records["code"], return_inverse=True)
     places = [line_of(library, int(code)) or Line("", 0) for code in codes]
     which = records["array"]
