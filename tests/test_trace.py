@@ -11,7 +11,8 @@ import accelviz
 from accelviz import measure
 from accelviz.analysis.caches import GPUS, CacheLevel, GpuCaches, cache_hits
 from accelviz.analysis.traffic import launch_traffic, requests, traffic
-from accelviz.errors import ArgumentError
+from accelviz.errors import ArgumentError, KernelError
+from accelviz.executors import trace_kernel
 from accelviz.executors.emulator import trace
 from accelviz.executors.emulator.build import why_not
 from tests.graphs import GRAPHS
@@ -257,3 +258,32 @@ def test_named_gpus_and_what_is_none(cora):
         cache_hits(traced, "GTX")
     with pytest.raises(ArgumentError, match="blocks_per_sm"):
         cache_hits(traced, blocks_per_sm=0)
+
+
+REVERSED = """
+__global__ void reversed(const float *X, float *Y) {
+    __shared__ float tile[64];
+    tile[threadIdx.x] = X[threadIdx.x];
+    Y[threadIdx.x] = tile[63 - threadIdx.x];
+}
+"""
+
+
+def test_a_kernel_of_one_s_own_is_traced_and_its_arrays_stay():
+    X, Y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    right = REVERSED.replace("];\n    Y", "];\n    __syncthreads();\n    Y")
+    traced = trace_kernel(right, 1, 64, X, Y)
+    assert not Y.any()
+    found = traffic(traced).set_index(["array", "kind"])["sectors"]
+    assert found["X", "load"] == found["Y", "store"] == 8
+    read = traced[(traced["array"] == "tile") & (traced["kind"] == "load")]
+    assert (read["index"] == 63 - 32 * read["warp"] - read["lane"]).all()
+
+
+def test_a_trace_raises_or_ends_at_the_mistake():
+    X, Y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    with pytest.raises(KernelError, match="a race"):
+        trace_kernel(REVERSED, 1, 64, X, Y)
+    traced = trace_kernel(REVERSED, 1, 64, X, Y, to_the_mistake=True)
+    assert set(traced["array"]) == {"X", "tile"}
+    assert (traced["kind"][traced["array"] == "tile"] == "store").all()
