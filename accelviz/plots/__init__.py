@@ -21,13 +21,14 @@ from accelviz.plots.overview import Scheme, overview
 from accelviz.plots.ownership import block_ownership
 from accelviz.plots.rooflines import roofline
 from accelviz.plots.sweeps import sweep_heatmap, sweep_lines
-from accelviz.plots.timeline import sm_timeline, timeline_comparison
+from accelviz.plots.timeline import block_durations, sm_timeline, timeline_comparison
 
 __all__ = [
     "Scheme",
     "access_map",
     "block_assignment",
     "block_close_ups",
+    "block_durations",
     "block_ownership",
     "degree_histogram",
     "degree_shares",

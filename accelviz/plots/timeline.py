@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -21,7 +23,7 @@ from accelviz.analysis.schedule import (
 from accelviz.errors import ArgumentError
 from accelviz.plots.drawing import Look, cells, colour_bar, new_axes, nothing, rectangles
 from accelviz.plots.labels import head
-from accelviz.plots.style import IDLE, VERMILLION, Page, tell, tidy
+from accelviz.plots.style import IDLE, VERMILLION, Page, strategy_colours, tell, tidy
 
 #: Most bars, and most lanes (SMs times the blocks that one holds), that a picture can show; beyond
 #: them bars hide each other or are thinner than a pixel.
@@ -142,6 +144,32 @@ def timeline_comparison(
     page.suptitle(title, fontsize=13, fontweight="bold")
     page.supxlabel("    |    ".join(said), fontsize=9.5)
     return page
+
+
+def block_durations(blocks: Mapping[str, pd.DataFrame], *, ax: Axes | None = None) -> Axes:
+    """Draw how long each block took against the nonzeros of its busiest warp, with a line fitted.
+
+    Parameters
+    ----------
+    blocks : mapping of str to DataFrame
+        What to call a timeline to it: recorded (`records.recorded_timelines`) and with a column
+        `busiest` (`analysis.schedule.with_nonzeros`).
+    """
+    ax = new_axes(ax, figsize=(8, 4))
+    said = []
+    colours = strategy_colours(blocks)
+    for name, table in blocks.items():
+        x, y = table["busiest"].to_numpy(float), (table["stop"] - table["start"]) / 1000
+        slope, first = np.polyfit(x, y, 1)
+        said.append(f"{name}: {first:.2f} µs and {slope:.2f} µs for each nonzero")
+        ax.plot(x, y, ".", color=colours[name], ms=2.5, alpha=0.4, rasterized=True)
+        ends = np.array([x.min(), x.max()])
+        ax.plot(ends, first + slope * ends, color=colours[name], lw=2, label=said[-1])
+    ax.set(xlabel="nonzeros of the block's busiest warp", ylabel="µs that the block took")
+    ax.legend(frameon=False)
+    head(ax, "A block takes as long as its busiest warp")
+    tell(ax, f"Time of each block against the nonzeros of its busiest warp. {'; '.join(said)}.")
+    return tidy(ax)
 
 
 def _can_be_seen(blocks: pd.DataFrame) -> bool:
