@@ -66,7 +66,7 @@ def test_a_page_without_a_script_opens_the_answer_after_an_entry(browser, tmp_pa
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.get_by_text("Because.").wait_for()
-    page.keyboard.press("Tab")
+    page.locator("[type=radio]").first.focus()
     page.keyboard.press("Space")
     assert [each.is_visible() for each in summaries.all()] == [True, True, False]
     for select in page.locator("select").all():
