@@ -49,6 +49,9 @@ def compare(mine: Any, right: Any, *cases: tuple[Any, ...]) -> None:
 
 def _difference(got: Any, expected: Any) -> str:
     """Say in what two values differ; "" if they agree."""
+    got, expected = (
+        each.toarray() if hasattr(each, "toarray") else each for each in (got, expected)
+    )
     try:
         found, wanted = np.asarray(got), np.asarray(expected)
     except ValueError:
