@@ -10,12 +10,12 @@ from accelviz.measure.counters import issue_factors, recorded_counters
 
 def test_factors_by_hand():
     counted = {
-        **{"instructions": [528e3], "issue_active_pct": [50.0], "warps_active_pct": [75.0]},
-        **{
-            "stalled_on_memory_pct": [1600.0],
-            "active_cycles": [2000.0],
-            "elapsed_cycles": [2500.0],
-        },
+        "instructions": [528e3],
+        "issue_active_pct": [50.0],
+        "warps_active_pct": [75.0],
+        "stalled_on_memory_pct": [1600.0],
+        "active_cycles": [2000.0],
+        "elapsed_cycles": [2500.0],
     }
     found = issue_factors(pd.DataFrame(counted, index=[7])).loc[7]
     assert found["instructions_each"] == 1000

@@ -4,8 +4,9 @@ import pandas as pd
 import pytest
 
 import accelviz
-from accelviz.course import traced
+from accelviz.course import changed, traced, verdict, whole_source
 from accelviz.datasets import graph_of_degrees
+from accelviz.errors import ArgumentError
 from accelviz.executors import find_executor
 from accelviz.measure import random_inputs
 
@@ -32,4 +33,21 @@ def test_without_a_compiler_a_trace_is_empty(monkeypatch):
     kind = type(find_executor("emulator"))
     monkeypatch.setattr(kind, "why_not", lambda *_: "there is no compiler")
     found = traced(accelviz.plan(graph_of_degrees([1]), "graphblast", 1))
-    assert len(found) == 0 and {"warp", "lane", "array"} <= {*found.columns}
+    assert len(found) == 0
+    assert {"warp", "lane", "array"} <= {*found.columns}
+
+
+@pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+def test_a_changed_kernel_is_judged():
+    graph = graph_of_degrees([1, 2, 3])
+    plan = accelviz.plan(graph, "row_thread", 2)
+    X = random_inputs(plan.operation, plan.pattern, plan.widths)[0]
+    assert "__global__" in whole_source(plan)
+    assert verdict(plan, graph, X) == verdict(changed(plan), graph, X) == "right"
+    assert verdict(changed(plan, ("sum += ", "sum -= ")), graph, X).startswith("WRONG")
+    late = changed(plan, ("if (row >= n_rows) return;", ""))
+    said, line = verdict(late, graph, X).split("\n")
+    assert "out of bounds" in said
+    assert "row_pointers[row" in line
+    with pytest.raises(ArgumentError, match="is there 0 times"):
+        changed(plan, ("nowhere", ""))

@@ -1,7 +1,7 @@
 """The course: what lessons call, and assignments that are released, examined and graded."""
 
 from accelviz.course.exercise import compare
-from accelviz.course.lesson import traced
+from accelviz.course.lesson import changed, traced, verdict, whole_source
 from accelviz.widgets import predict
 
-__all__ = ["compare", "predict", "traced"]
+__all__ = ["changed", "compare", "predict", "traced", "verdict", "whole_source"]
