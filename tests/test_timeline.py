@@ -424,3 +424,15 @@ def test_block_durations_fit_a_line_for_each_timeline():
         "one: 1.00 µs and 0.50 µs for each nonzero",
         "two: 2.00 µs and 0.50 µs for each nonzero",
     ]
+
+
+def test_timelines_one_above_the_other_share_their_scales():
+    short = predicted_timeline(plan_of([[3, 1], [0, 1], [5, 5]]), 2, 1)
+    long = predicted_timeline(plan_of([[9, 1], [1, 1], [5, 5]]), 2, 1)
+    axes = plots.sm_timelines({"short": short, "long": long})
+    assert [ax.get_xlim() for ax in axes] == [(0, 9), (0, 9)]
+    assert {ax.collections[-1].norm.vmax for ax in axes} == {9}
+    with pytest.raises(ArgumentError, match="tables of one unit"):
+        plots.sm_timelines({"one": short, "other": timeline()})
+    with pytest.raises(ArgumentError, match="tables of one unit"):
+        plots.sm_timelines({})

@@ -21,7 +21,12 @@ from accelviz.plots.overview import Scheme, overview
 from accelviz.plots.ownership import block_ownership
 from accelviz.plots.rooflines import roofline
 from accelviz.plots.sweeps import sweep_heatmap, sweep_lines
-from accelviz.plots.timeline import block_durations, sm_timeline, timeline_comparison
+from accelviz.plots.timeline import (
+    block_durations,
+    sm_timeline,
+    sm_timelines,
+    timeline_comparison,
+)
 
 __all__ = [
     "Scheme",
@@ -41,6 +46,7 @@ __all__ = [
     "overview",
     "roofline",
     "sm_timeline",
+    "sm_timelines",
     "speedup_bars",
     "speedup_ranges",
     "sweep_heatmap",
