@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from accelviz.plots.assignment import block_assignment
+from accelviz.plots.climb import ladder_times
 from accelviz.plots.degrees import degree_histogram, degree_shares
 from accelviz.plots.graphs import graph_card, locality_brackets, nonzero_pattern
 from accelviz.plots.lanes import lane_map
@@ -38,6 +39,7 @@ __all__ = [
     "degree_histogram",
     "degree_shares",
     "graph_card",
+    "ladder_times",
     "lane_map",
     "load_maps",
     "locality_brackets",
