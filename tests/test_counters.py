@@ -6,6 +6,9 @@ import pytest
 
 from accelviz.errors import ArgumentError
 from accelviz.measure.counters import issue_factors, recorded_counters
+from accelviz.measure.ladder import climbed, ladder, ladder_cases
+from accelviz.measure.records import recorded
+from accelviz.plots import ladder_times
 
 
 def test_factors_by_hand():
@@ -41,3 +44,20 @@ def test_what_was_not_recorded_is_nan_or_refused():
     assert found[["issue", "warps", "cycles_each"]].notna().all(axis=None)
     with pytest.raises(ArgumentError, match="no 'row_thread' was measured"):
         recorded_counters("counters-h200", "row_thread")
+
+
+def test_the_ladder_is_climbed_by_hand():
+    times, gains, shares = climbed(recorded("ladder-h200"))
+    graph = "com-amazon-twin"
+    assert [*times.index] == [*ladder()] == [*ladder_cases()]
+    assert [*gains.index] == [*times.index[1:-1]]
+    warp, equal = (times.loc[name, (graph, 32)] for name in ("a warp a row", "equal rows"))
+    assert gains.loc["equal rows", (graph, 32)] == warp / equal
+    assert 0 < shares.loc["a thread a row", (graph, 32)] < 0.03
+    axes = ladder_times(times, shares, graph)
+    assert len(axes) == 2
+    for ax, d in zip(axes, (32, 128), strict=True):
+        drawn = ax.lines[-1].get_xdata()
+        np.testing.assert_array_equal(drawn, times[graph].loc[[*ladder()][:-1], d])
+    with pytest.raises(ArgumentError, match="was measured"):
+        climbed(recorded("half-h200"))
