@@ -163,9 +163,7 @@ def trace_kernel(
     ArgumentError, KernelError, DeviceUnavailable
         As `emulate` does.
     """
-    call = _Call.of(
-        source, grid, block, arguments, named, kernel, shared_bytes, defines, symbols
-    )
+    call = _Call.of(source, grid, block, arguments, named, kernel, shared_bytes, defines, symbols)
     made = call.library
     assert made is not None
     memory = Memory.of(call.given, call.outputs(), (), call.same(), call.symbols)
