@@ -106,9 +106,9 @@ def test_the_answer_is_computed_once_and_shown_with_its_pictures(panel):
     asked = panel("How much?", answer, show=show)
     assert called == []
     html = send(asked, typed="3")["views"][0]["html"]
-    assert html.count("<img alt=") == 1
+    assert html.count("<img ") == 1
     assert "a &lt;text&gt;" in html
-    assert asked.html().count("<img alt=") == 1
+    assert asked.html().count("<img ") == 1
     assert called == [1]
     import matplotlib.pyplot as plt
 
