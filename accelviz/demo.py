@@ -18,14 +18,13 @@ from accelviz.executors import EXECUTORS, gpu_state
 from accelviz.files import is_checkout, written_whole
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
-from accelviz.measure.prediction import Timing, recorded_times, timing
+from accelviz.measure.prediction import Timing, waiting_and_timing
 from accelviz.measure.records import Measurement
 from accelviz.ordering import DegreeHistogram
-from accelviz.ordering.degree import RowDegrees
 from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, unpack
 from accelviz.partition.warp_level import storage_ratio, warp_partition, warp_workload
 from accelviz.plans import Plan
-from accelviz.strategies import find_strategy, plan
+from accelviz.strategies import plan
 from accelviz.workload import Workload
 
 PICTURE_FORMATS = (".png", ".svg", ".pdf")
@@ -99,14 +98,14 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
             if executor.why_not() is None:
                 measurements.append(measure.measure(made, executor, oracle, X))
     histogram = DegreeHistogram.of(graph.row_pointers)
-    rows, recorded = RowDegrees.of(graph), recorded_times(graph)
-    schemes = {}
-    for name, (strategy, own) in SCHEMES.items():
-        found = find_strategy(strategy)
-        setting = {**parameters, **own} if strategy == made.name else own
-        summary = found.closed_form(rows, n_cols, **setting)
-        waiting = None if summary is None or np.isnan(summary.idle_share) else summary.idle_share
-        schemes[name] = waiting, timing(recorded, found, n_cols, setting, lambda _: None)
+    schemes = waiting_and_timing(
+        graph,
+        n_cols,
+        {
+            name: (strategy, {**parameters, **own} if strategy == made.name else own)
+            for name, (strategy, own) in SCHEMES.items()
+        },
+    )
     return Demo(made, histogram, warp_metadata, warp_level, block_level, measurements, schemes)
 
 

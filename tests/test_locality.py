@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelviz import load_graph
-from accelviz.analysis.locality import distinct_share, locality, neighbor_overlap, reuse_distances
+from accelviz import load_graph, plan
+from accelviz.analysis.locality import (
+    distinct_share,
+    in_block_order,
+    locality,
+    neighbor_overlap,
+    reuse_distances,
+)
 from accelviz.errors import ArgumentError
 from tests.graphs import GRAPHS, graph_of_degrees
 
@@ -66,3 +72,16 @@ def test_a_cache_of_c_rows_serves_what_the_distances_say():
 def test_a_window_must_have_a_row():
     with pytest.raises(ArgumentError, match="window: got 0"):
         distinct_share(load_graph("cora"), window=0)
+
+
+def test_rows_come_in_the_order_of_the_blocks():
+    graph = load_graph("cora")
+    by_degree = in_block_order(plan(graph, "lane_groups", 16, block_order="degree"))
+    in_place = in_block_order(plan(graph, "lane_groups", 16, block_order="place"))
+    assert (np.diff(by_degree.degrees) >= 0).all()
+    assert (np.diff(in_place.degrees) < 0).any()
+    for walked in (by_degree, in_place):
+        assert sorted(walked.degrees) == sorted(graph.degrees)
+        assert walked.nnz == graph.nnz
+    natural = in_block_order(plan(graph, "graphblast", 16))
+    np.testing.assert_array_equal(natural.column_indices, graph.column_indices)

@@ -12,6 +12,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 from accelviz.measure import records
+from accelviz.measure.ladder import OFF, ladder, ladder_cases
 
 matplotlib.use("agg")
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -302,20 +303,18 @@ def test_a_search_is_held_against_the_rule(module):
 
 def test_each_rung_is_divided_by_the_one_before(module):
     performance = module("performance")
-    rungs, cases = performance["RUNGS"], performance["_rung_cases"]()
-    assert len(rungs) == len(cases) == 11
-    off = dict(performance["OFF"])
+    rungs, off = ladder(), OFF
+    assert len(rungs) == len(ladder_cases()) == 11
     rows, us = [], 1024.0
     chosen = {"vector": 4, "stage": True, "at_once": 2, "group_nzs": 32, "short_nzs": 8}
     chosen |= {"block_order": "place", "slab": 64}
-    for case in performance["LADDER"]:
-        name, own = case if isinstance(case, tuple) else (case, {})
+    for name, own in rungs.values():
         settings = {key: own.get(key, chosen[key]) for key in off} if name == "lane_groups" else {}
         parameters = " ".join(f"{key}={value}" for key, value in settings.items())
         rows.append(row("A-twin", name, parameters, 32, us))
         us /= 2
     text = performance["ladder"]({"ladder": pd.DataFrame(rows)}, Path())
-    for name, share in zip(rungs[1:-1], 90 / 1024 * 2.0 ** np.arange(1, 10), strict=True):
+    for name, share in zip([*rungs][1:-1], 90 / 1024 * 2.0 ** np.arange(1, 10), strict=True):
         assert line(text, f"{name} |") == [name, "2.00", f"{share:.2f}"]
     assert line(text, "cuSPARSE")[1] == ""
 

@@ -203,6 +203,7 @@ def test_a_prediction_by_hand():
     assert found.attrs == {"sms": 2, "blocks_per_sm": 1, "unit": "nonzeros"}
     assert timeline_summary(found) == TimelineSummary(7, 10 / 14, 4, 14 / 10, "nonzeros")
     assert with_nonzeros(found, plan)["nonzeros"].tolist() == [4, 1, 0, 10]
+    assert with_nonzeros(found, plan)["busiest"].tolist() == [3, 1, 0, 5]
     assert with_nonzeros(found, plan).attrs == found.attrs
     one_sm = predicted_timeline(plan, 1, 2)
     assert one_sm["slot"].tolist() == [0, 1, 1, 1]
@@ -413,3 +414,25 @@ def test_without_a_gpu_tracing_says_what_to_do():
     plan = accelviz.plan("cora")
     with pytest.raises(DeviceUnavailable, match=r"trace_gpu: .* What to do: \w+"):
         accelviz.trace_gpu(plan, np.zeros((plan.pattern.shape[1], 64), np.float32))
+
+
+def test_block_durations_fit_a_line_for_each_timeline():
+    blocks = pd.DataFrame({"busiest": [1, 2, 4], "start": [0, 0, 64], "stop": [1500, 2000, 3064]})
+    ax = plots.block_durations({"one": blocks, "two": blocks.assign(stop=blocks["stop"] + 1000)})
+    said = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert said == [
+        "one: 1.00 µs and 0.50 µs for each nonzero",
+        "two: 2.00 µs and 0.50 µs for each nonzero",
+    ]
+
+
+def test_timelines_one_above_the_other_share_their_scales():
+    short = predicted_timeline(plan_of([[3, 1], [0, 1], [5, 5]]), 2, 1)
+    long = predicted_timeline(plan_of([[9, 1], [1, 1], [5, 5]]), 2, 1)
+    axes = plots.sm_timelines({"short": short, "long": long})
+    assert [ax.get_xlim() for ax in axes] == [(0, 9), (0, 9)]
+    assert {ax.collections[-1].norm.vmax for ax in axes} == {9}
+    with pytest.raises(ArgumentError, match="tables of one unit"):
+        plots.sm_timelines({"one": short, "other": timeline()})
+    with pytest.raises(ArgumentError, match="tables of one unit"):
+        plots.sm_timelines({})

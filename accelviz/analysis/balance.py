@@ -96,6 +96,22 @@ def plan_load_map(plan: Plan, max_columns: int = 1200) -> LoadMap:
     )
 
 
+def group_idle_share(degrees: npt.ArrayLike, group: int) -> float:
+    """Return the share of steps that members of a group wait, if it lasts as long as its longest.
+
+    Parameters
+    ----------
+    degrees : array of int, shape (rows,)
+        Steps of each row, in the order in which rows are dealt out.
+    group : int
+        Neighboring rows in a group: the lanes of a warp, the warps of a block. Members that the
+        last group lacks wait too.
+    """
+    steps = np.asarray(degrees, dtype=np.int64)
+    longest = np.maximum.reduceat(steps, np.arange(0, steps.size, group))
+    return float(1 - steps.sum() / (longest.sum() * group))
+
+
 def load_bins(largest: int) -> Longs:
     """Return the most nonzeros of each bin of a histogram of warps, ascending.
 

@@ -15,7 +15,9 @@ import numpy.typing as npt
 from accelviz.arrays import Longs
 from accelviz.card import average_edge_span
 from accelviz.errors import ArgumentError, checked_integer
-from accelviz.graph import Graph
+from accelviz.graph import Graph, Pattern
+from accelviz.ordering import Permutation
+from accelviz.plans import Plan
 
 #: Rows that an SM has in hand at a time, roughly: a few blocks of 12 warps.
 WINDOW = 64
@@ -198,3 +200,16 @@ def _stack_distances(column_indices: npt.NDArray[np.int32], n_cols: int) -> npt.
             i += i & -i
         last[column_indices[now]] = now
     return distances
+
+
+def in_block_order(plan: Plan) -> Pattern:
+    """Return the matrix that a plan's kernel walks, its rows in the order of the blocks.
+
+    A row that several blocks share has the place of the first of them; rows without a block are
+    come last.
+    """
+    rows = np.concatenate([part.row for part in plan.workload_slices()] or [np.empty(0, int)])
+    found, first = np.unique(rows, return_index=True)
+    order = found[np.argsort(first, kind="stable")]
+    rest = np.setdiff1d(np.arange(plan.walked.n_rows), found, assume_unique=True)
+    return Permutation(np.concatenate([order, rest])).apply_to_pattern(plan.walked)[0]

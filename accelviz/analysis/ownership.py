@@ -164,7 +164,7 @@ class Assignment:
     order : {"caller", "kernel"}
         Whether the kernel walks the caller's rows or permuted ones.
     strategy, graph : str
-        Their names.
+        Their names; with the strategy, settings that make another scheme of it.
     """
 
     runs: pd.DataFrame
@@ -243,9 +243,16 @@ def assignment(
         plan.walked.nnz,
         plan.strategy.worker,
         "caller" if plan.permutation is None else "kernel",
-        plan.name,
+        " ".join([plan.name, *_words(plan)]),
         plan.pattern.name,
     )
+
+
+def _words(plan: Plan) -> list[str]:
+    """Name the settings that make another scheme of a strategy, as "partition=warp"."""
+    own = plan.strategy.defaults()
+    given = plan.parameters.items()
+    return [f"{k}={v}" for k, v in given if isinstance(v, str) and k in own and own[k] != v]
 
 
 def _quota(rows: Longs, most_rows: int) -> int:

@@ -114,15 +114,19 @@ def predicted_timeline(plan: Plan, sms: int, blocks_per_sm: int) -> pd.DataFrame
 
 
 def with_nonzeros(blocks: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    """Return the table with a column `nonzeros`: how many the block has in the plan's workload.
+    """Return the table with columns `nonzeros`, of the block in the plan's workload, and `busiest`.
+
+    That is how many of them its busiest warp has.
 
     Raises
     ------
     PartitionError
         If the plan is a library's, which does not say what its blocks do.
     """
-    nonzeros = _per_block(plan, lambda per_warp: per_warp.sum(axis=1))
-    return blocks.assign(nonzeros=nonzeros[blocks["block"].to_numpy()])
+    block = blocks["block"].to_numpy()
+    nonzeros = _per_block(plan, lambda per_warp: per_warp.sum(axis=1))[block]
+    busiest = _per_block(plan, lambda per_warp: per_warp.max(axis=1, initial=0))[block]
+    return blocks.assign(nonzeros=nonzeros, busiest=busiest)
 
 
 @dataclass(frozen=True)

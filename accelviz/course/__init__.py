@@ -1,1 +1,7 @@
-"""The course's assignments: released, examined before they are handed in, graded in a sandbox."""
+"""The course: what lessons call, and assignments that are released, examined and graded."""
+
+from accelviz.course.exercise import compare
+from accelviz.course.lesson import changed, traced, verdict, whole_source
+from accelviz.widgets import predict
+
+__all__ = ["changed", "compare", "predict", "traced", "verdict", "whole_source"]

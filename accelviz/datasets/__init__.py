@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from accelviz.datasets.load import bundled_graphs, load_graph
 from accelviz.datasets.synthetic.random_models import rmat, stochastic_block
+from accelviz.datasets.synthetic.staircase import graph_of_degrees
 from accelviz.datasets.synthetic.table_one import TABLE_ONE, TableEntry
 from accelviz.datasets.synthetic.twins import twin
 
@@ -11,6 +12,7 @@ __all__ = [
     "TABLE_ONE",
     "TableEntry",
     "bundled_graphs",
+    "graph_of_degrees",
     "load_graph",
     "rmat",
     "stochastic_block",

@@ -33,7 +33,7 @@ RANGES = ((15, 32), (32, 64), (64, 96), (96, 128))
 RANGE_NAMES = ("[16, 32]", "(32, 64]", "(64, 96]", "(96, 128]")
 
 
-def selected(table: pd.DataFrame, case: str) -> pd.DataFrame:
+def selected(table: pd.DataFrame, case: str, needed: Iterable[str] = _NEEDED) -> pd.DataFrame:
     """Return the rows of a case.
 
     Parameters
@@ -42,13 +42,15 @@ def selected(table: pd.DataFrame, case: str) -> pd.DataFrame:
         Results with the columns of `records.COLUMNS`.
     case : str
         Such as "accel_gcn partition=warp combined_warp=True".
+    needed : iterable of str
+        Columns that the table must have, `strategy` and `parameters` among them.
 
     Raises
     ------
     ArgumentError
         If the table has no such strategy or no such parameters, or lacks a column.
     """
-    missing = [name for name in _NEEDED if name not in table]
+    missing = [name for name in needed if name not in table]
     if missing:
         raise ArgumentError("table", f"it has no {', '.join(missing)}", "a table of `benchmark`")
     name, *words = case.split() or [""]

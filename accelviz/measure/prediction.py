@@ -7,13 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.measure import records
 from accelviz.measure.harness import fingerprint
+from accelviz.ordering.degree import RowDegrees
 from accelviz.plans import Strategy
+from accelviz.strategies import find_strategy
 
 #: Recorded tables in which a graph's times are looked for; of equal cases the first counts.
 TABLES = (
@@ -133,6 +136,60 @@ def timing(
     )
 
 
+def waiting_and_timing(
+    graph: Graph, n_cols: int, cases: Mapping[str, tuple[str, Mapping[str, Any]]]
+) -> dict[str, tuple[float | None, Timing]]:
+    """Put how much warp time waits beside what a GPU was recorded to take.
+
+    Parameters
+    ----------
+    graph : Graph
+    n_cols : int
+    cases : mapping of str to (str, mapping)
+        What a case is called, to a strategy and its parameters.
+
+    Returns
+    -------
+    dict of str to (float or None, Timing)
+        The idle share, None where it is not known as of a library, and the time.
+    """
+    rows, times = RowDegrees.of(graph), recorded_times(graph)
+    found: dict[str, tuple[float | None, Timing]] = {}
+    for name, (strategy, own) in cases.items():
+        known = find_strategy(strategy)
+        counted = known.closed_form(rows, n_cols, **own)
+        share = None if counted is None or np.isnan(counted.idle_share) else counted.idle_share
+        found[name] = share, timing(times, known, n_cols, own, lambda _: None)
+    return found
+
+
+def waiting_beside_time(graph: Graph, n_cols: int, *cases: str) -> pd.DataFrame:
+    """Lay `waiting_and_timing` out as a table, for strategies with their defaults.
+
+    Parameters
+    ----------
+    graph : Graph
+    n_cols : int
+    *cases : str
+        Strategies, with parameters if need be: "accel_gcn partition=warp".
+    """
+    wanted = {
+        case: (case.split()[0], {key: _value(text) for key, text in parameters_of(case).items()})
+        for case in cases
+    }
+    found = waiting_and_timing(graph, n_cols, wanted)
+    known = next((time for _, time in found.values() if time.hardware), None)
+    where = f"us, {known.hardware}, {known.date}" if known else "us: none recorded"
+    lines = {
+        name: {
+            "warp time waiting": "" if share is None else f"{share:.0%}",
+            where: "" if time.recorded is None else f"{time.recorded:,.1f}",
+        }
+        for name, (share, time) in found.items()
+    }
+    return pd.DataFrame.from_dict(lines, orient="index")
+
+
 def parameters_of(text: str) -> dict[str, str]:
     """Take apart what `records.parameters_text` wrote: "ngs=32 dw=16"."""
     return dict(word.split("=", 1) for word in str(text).split() if "=" in word)
@@ -171,6 +228,10 @@ def recorded_curve(
         if over in there and all(there.get(key) == value for key, value in wanted.items()):
             curve.setdefault(int(there[over]), float(median))
     return dict(sorted(curve.items()))
+
+
+def _value(text: str) -> Any:
+    return {"True": True, "False": False}.get(text, int(text) if text.isdigit() else text)
 
 
 def _matching(times: pd.DataFrame, parameters: Mapping[str, Any]) -> pd.Series | None:

@@ -13,6 +13,7 @@ from functools import cached_property
 import numba
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError, checked_integer
@@ -271,6 +272,25 @@ def block_workload(
         handles part `v mod w` of row `v div w`; the warps left over do nothing.
     """
     return unpack(metadata[start:stop], setting).workload(start, setting.max_block_warps)
+
+
+def block_table(metadata: Ints, setting: BlockSetting) -> pd.DataFrame:
+    """Lay metadata out as a table: the four words of each block, and `info` taken apart.
+
+    Parameters
+    ----------
+    metadata, setting
+        As of `block_workload`.
+    """
+    table = pd.DataFrame(metadata, columns=["degree", "first row", "first nonzero", "info"])
+    words = table["info"].to_numpy().astype(np.uint32)
+    halves = [
+        f"{word >> FIELD_BITS} a warp | {word & (1 << FIELD_BITS) - 1} rows" for word in words
+    ]
+    whole = table["degree"] <= setting.deg_bound
+    table["info"] = [f"0x{word:08x}" for word in words]
+    table["decoded"] = np.where(whole, halves, [f"{word} of a long row" for word in words])
+    return table
 
 
 def block_level_lines(

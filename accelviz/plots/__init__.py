@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from accelviz.plots.assignment import block_assignment
+from accelviz.plots.climb import ladder_times
 from accelviz.plots.degrees import degree_histogram, degree_shares
 from accelviz.plots.graphs import graph_card, locality_brackets, nonzero_pattern
 from accelviz.plots.lanes import lane_map
@@ -21,17 +22,24 @@ from accelviz.plots.overview import Scheme, overview
 from accelviz.plots.ownership import block_ownership
 from accelviz.plots.rooflines import roofline
 from accelviz.plots.sweeps import sweep_heatmap, sweep_lines
-from accelviz.plots.timeline import sm_timeline, timeline_comparison
+from accelviz.plots.timeline import (
+    block_durations,
+    sm_timeline,
+    sm_timelines,
+    timeline_comparison,
+)
 
 __all__ = [
     "Scheme",
     "access_map",
     "block_assignment",
     "block_close_ups",
+    "block_durations",
     "block_ownership",
     "degree_histogram",
     "degree_shares",
     "graph_card",
+    "ladder_times",
     "lane_map",
     "load_maps",
     "locality_brackets",
@@ -40,6 +48,7 @@ __all__ = [
     "overview",
     "roofline",
     "sm_timeline",
+    "sm_timelines",
     "speedup_bars",
     "speedup_ranges",
     "sweep_heatmap",

@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.patheffects import withStroke
 
-from accelviz.analysis.ownership import Assignment
+from accelviz.analysis.ownership import Assignment, assignment
+from accelviz.plans import Plan
 from accelviz.plots.drawing import Look, count_ticks, new_axes, nothing, points, rectangles
 from accelviz.plots.labels import beside, counted, head
 from accelviz.plots.style import GREY, IDLE, ROW_COLOURS, ink, paler, tell, tidy
@@ -35,7 +36,7 @@ _LEFT_OVER = 0.72
 _LINE_OF_TEXT = 9.0
 
 
-def block_assignment(shown: Assignment, *, ax: Axes | None = None) -> Axes:
+def block_assignment(shown: Plan | Assignment, *, ax: Axes | None = None) -> Axes:
     """Draw rows as runs of their nonzeros, coloured by the block that handles them.
 
     A line for each row, in the order in which the kernel walks them. Colours are blocks, shades the
@@ -45,9 +46,10 @@ def block_assignment(shown: Assignment, *, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    shown : Assignment
+    shown : Plan or Assignment
         From `assignment`: a whole small graph, or some blocks of a large one, which it says.
     """
+    shown = assignment(shown) if isinstance(shown, Plan) else shown
     rows, runs = shown.rows, shown.runs
     reach = _reach(shown)
     parted = np.zeros(len(reach))  # where no block goes on in the next row

@@ -164,12 +164,14 @@ def _roofs(
     ax: Axes, cases: pd.DataFrame, model: str, peak_gflops: float | None, *, faint: bool
 ) -> None:
     """Draw the copy bandwidth, the limits of gathering, and the peak where it is known."""
+    speed = float(cases["copy_gb_per_s"].median())
     if peak_gflops is not None:
+        corner = peak_gflops / speed  # where the roofs meet is to be seen, with some flat roof
+        ax.set_xlim(right=max(ax.get_xlim()[1], 4 * corner))
         ax.set_ylim(top=max(ax.get_ylim()[1], peak_gflops * 1.6))
         ax.axhline(peak_gflops, color=BLACK, lw=1.6, zorder=2)
         text = f"float32 peak {_tera(peak_gflops, 'FLOP/s')}"
         _beside_line(ax, ax.get_xlim()[0] * 1.05, peak_gflops, text, 0, "left")
-    speed = float(cases["copy_gb_per_s"].median())
     machine = cases["hardware"].iloc[0]
     _slope(ax, speed, f"{machine} copy {_tera(speed, 'B/s')}", peak_gflops, BLACK)
     if model == "gather":  # its speed depends on the size of X, so it may be a band

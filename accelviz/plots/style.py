@@ -132,14 +132,33 @@ class Page(Figure):
         self.alt = alt
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        buffer = io.BytesIO()
-        self.savefig(buffer, format="png")
-        picture = buffer.getvalue()
+        picture = _png(self)
         # nbconvert keeps no other alt text than one in HTML.
-        html = (
-            f"<style>{_DARK}</style>"
-            f'<img class="accelviz-picture" alt="{escape(self.alt)}" style="max-width: 100%" '
-            f'src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
-        )
-        data = {"text/html": html, "image/png": picture, "text/plain": self.alt}
+        data = {"text/html": _img(picture, self.alt), "image/png": picture, "text/plain": self.alt}
         return data, {"image/png": {"alt": self.alt}}
+
+
+def picture_html(drawn: Axes | Figure) -> str:
+    """Return a figure, or the one that axes are in, as HTML, and close it: no cell shows it then.
+
+    Parameters
+    ----------
+    drawn : Axes or Figure
+    """
+    figure = drawn if isinstance(drawn, Figure) else cast(Figure, drawn.get_figure(root=True))
+    plt.close(figure)
+    return _img(_png(figure), figure.alt if isinstance(figure, Page) else "")
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
+
+
+def _img(picture: bytes, alt: str) -> str:
+    source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+    return (
+        f'<style>{_DARK}</style><img class="accelviz-picture" alt="{escape(alt)}" '
+        f'style="max-width: 100%" src="{source}">'
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -19,9 +21,17 @@ from accelviz.analysis.schedule import (
     timeline_summary,
 )
 from accelviz.errors import ArgumentError
-from accelviz.plots.drawing import Look, cells, colour_bar, new_axes, nothing, rectangles
+from accelviz.plots.drawing import (
+    Look,
+    cells,
+    colour_bar,
+    new_axes,
+    new_panels,
+    nothing,
+    rectangles,
+)
 from accelviz.plots.labels import head
-from accelviz.plots.style import IDLE, VERMILLION, Page, tell, tidy
+from accelviz.plots.style import IDLE, VERMILLION, Page, strategy_colours, tell, tidy
 
 #: Most bars, and most lanes (SMs times the blocks that one holds), that a picture can show; beyond
 #: them bars hide each other or are thinner than a pixel.
@@ -47,6 +57,7 @@ def sm_timeline(
     colour_by: str | None = None,
     by_finish: bool = True,
     bars: bool | None = None,
+    most: float | None = None,
     title: str = "",
 ) -> Axes:
     """Draw when each SM worked: a line for each SM, a bar for each block, the tail shaded.
@@ -64,6 +75,9 @@ def sm_timeline(
         Whether to draw bars. If not, the picture is an image, and says so: its colour is the number
         of blocks that each SM holds, or the mean of `colour_by` over them. If not given, there are
         bars as long as they can be seen (`MOST_BARS`, `MOST_LANES`).
+    most : float, optional
+        What the darkest colour stands for; the largest value, or all the blocks that an SM has room
+        for, if not given.
     title : str, optional
         Above the picture, on the left; on the right are the busy share and the tail.
 
@@ -87,9 +101,9 @@ def sm_timeline(
     if not len(blocks):
         nothing(ax, "no block")
     elif _can_be_seen(blocks) if bars is None else bars:
-        _bars(ax, blocks, line, colour_by or "duration")
+        _bars(ax, blocks, line, colour_by or "duration", most)
     else:
-        _image(ax, blocks, line, total, colour_by)
+        _image(ax, blocks, line, total, colour_by, most)
         label += f"\n{len(blocks):,} blocks, not shown one by one"
     if by_finish and summary.tail_share > 0.1:
         # Mostly free of blocks, because those who end first are at the bottom.
@@ -104,6 +118,34 @@ def sm_timeline(
     ax.set_title(_numbers(summary), loc="right", fontsize=9.5)
     tell(ax, f"Timeline of the SMs{', ' if title else ''}{title}: {_sentence(summary)}.")
     return tidy(ax)
+
+
+def sm_timelines(blocks: Mapping[str, pd.DataFrame]) -> list[Axes]:
+    """Draw timelines one above the other, with one scale of time and one of colour.
+
+    Parameters
+    ----------
+    blocks : mapping of str to DataFrame
+        Title to a table of `block_times` or `predicted_timeline`, of one unit.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none, or they have different units.
+    """
+    units = {table.attrs.get("unit") for table in blocks.values()}
+    if len(units) != 1:
+        raise ArgumentError("blocks", f"the units {units}", "tables of one unit")
+    bars = all(map(_can_be_seen, blocks.values()))
+    durations = [(each["stop"] - each["start"]).max() for each in blocks.values()]
+    scale = _UNITS[units.pop()][1]
+    most = max(durations) / scale if bars else max(map(_room, blocks.values()))
+    last = max(timeline_summary(each).total for each in blocks.values()) / scale
+    axes = new_panels(None, (10, 3.4 * len(blocks)), len(blocks), 1)
+    for ax, (title, table) in zip(axes, blocks.items(), strict=True):
+        sm_timeline(table, ax=ax, bars=bars, most=most, title=title)
+        ax.set_xlim(0, last or 1)
+    return axes
 
 
 def timeline_comparison(
@@ -144,12 +186,43 @@ def timeline_comparison(
     return page
 
 
+def block_durations(blocks: Mapping[str, pd.DataFrame], *, ax: Axes | None = None) -> Axes:
+    """Draw how long each block took against the nonzeros of its busiest warp, with a line fitted.
+
+    Parameters
+    ----------
+    blocks : mapping of str to DataFrame
+        What to call a timeline to it: recorded (`records.recorded_timelines`) and with a column
+        `busiest` (`analysis.schedule.with_nonzeros`).
+    """
+    ax = new_axes(ax, figsize=(8, 4))
+    said = []
+    colours = strategy_colours(blocks)
+    for name, table in blocks.items():
+        x, y = table["busiest"].to_numpy(float), (table["stop"] - table["start"]) / 1000
+        slope, first = np.polyfit(x, y, 1)
+        said.append(f"{name}: {first:.2f} µs and {slope:.2f} µs for each nonzero")
+        ax.plot(x, y, ".", color=colours[name], ms=2.5, alpha=0.4, rasterized=True)
+        ends = np.array([x.min(), x.max()])
+        ax.plot(ends, first + slope * ends, color=colours[name], lw=2, label=said[-1])
+    ax.set(xlabel="nonzeros of the block's busiest warp", ylabel="µs that the block took")
+    ax.legend(frameon=False)
+    head(ax, "A block takes as long as its busiest warp")
+    tell(ax, f"Time of each block against the nonzeros of its busiest warp. {'; '.join(said)}.")
+    return tidy(ax)
+
+
 def _can_be_seen(blocks: pd.DataFrame) -> bool:
     return len(blocks) <= MOST_BARS and blocks.attrs.get("sms", 1) * _lanes(blocks) <= MOST_LANES
 
 
 def _lanes(blocks: pd.DataFrame) -> int:
     return int(blocks["slot"].max()) + 1 if len(blocks) else 1
+
+
+def _room(blocks: pd.DataFrame) -> int:
+    """Return how many blocks an SM has room for."""
+    return max(int(blocks.attrs.get("blocks_per_sm", 1)), _lanes(blocks))
 
 
 def _values(blocks: pd.DataFrame, colour_by: str) -> tuple[npt.NDArray[np.float64], str]:
@@ -163,7 +236,13 @@ def _values(blocks: pd.DataFrame, colour_by: str) -> tuple[npt.NDArray[np.float6
     return blocks[colour_by].to_numpy(np.float64), f"{colour_by} of a block"
 
 
-def _bars(ax: Axes, blocks: pd.DataFrame, line: npt.NDArray[np.int64], colour_by: str) -> None:
+def _bars(
+    ax: Axes,
+    blocks: pd.DataFrame,
+    line: npt.NDArray[np.int64],
+    colour_by: str,
+    most: float | None,
+) -> None:
     scale = _UNITS[blocks.attrs["unit"]][1]
     left, right = (
         (blocks[name] - blocks["start"].min()).to_numpy() / scale for name in ("start", "stop")
@@ -177,15 +256,20 @@ def _bars(ax: Axes, blocks: pd.DataFrame, line: npt.NDArray[np.int64], colour_by
     parted = lanes <= _EDGED_LANES and len(blocks) <= _EDGED_BARS * lanes
     # The bar's own colour as edge keeps one in sight that is shorter than a pixel.
     edge: Look = {"edgecolors": "white" if parted else "face", "linewidths": 0.5 if parted else 0.3}
-    look: Look = {"array": value, "cmap": _COLOURS, "norm": Normalize(0, value.max() or 1)}
+    look: Look = {"array": value, "cmap": _COLOURS, "norm": Normalize(0, most or value.max() or 1)}
     colour_bar(ax, rectangles(ax, left, right, top, top + height, **look, **edge), label)
 
 
 def _image(
-    ax: Axes, blocks: pd.DataFrame, line: npt.NDArray[np.int64], total: float, by: str | None
+    ax: Axes,
+    blocks: pd.DataFrame,
+    line: npt.NDArray[np.int64],
+    total: float,
+    by: str | None,
+    most: float | None,
 ) -> None:
     held = occupancy(blocks, BINS)
-    fit = max(int(blocks.attrs.get("blocks_per_sm", 1)), _lanes(blocks))
+    fit = _room(blocks)
     if by is None:
         shown, label, top = held, f"blocks an SM holds (at most {fit})", float(fit)
     else:
@@ -195,7 +279,7 @@ def _image(
     picture = np.ma.empty((line.size, BINS))
     picture[line] = np.ma.masked_where(held == 0, shown)
     extent = (0, total or 1, line.size - 0.5, -0.5)
-    image = cells(ax, picture, _COLOURS, Normalize(0, top), extent=extent)
+    image = cells(ax, picture, _COLOURS, Normalize(0, most or top), extent=extent)
     colour_bar(ax, image, label)
 
 

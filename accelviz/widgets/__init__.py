@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accelviz.widgets.entry import ask, explore
+from accelviz.widgets.entry import ask, explore, predict
 from accelviz.widgets.state import State
 
-__all__ = ["State", "ask", "explore"]
+__all__ = ["State", "ask", "explore", "predict"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from accelviz.analysis.sweep import sweep
@@ -11,6 +11,7 @@ from accelviz.datasets import load_graph
 from accelviz.errors import AccelvizError
 from accelviz.plans import Strategy
 from accelviz.strategies import find_strategy
+from accelviz.widgets.prediction import Prediction
 from accelviz.widgets.state import State
 from accelviz.widgets.sweep_state import STATISTICS, SweepState
 
@@ -114,9 +115,78 @@ def ask(
     return Question(state, question or asked, explanation)
 
 
+def predict(
+    question: str,
+    answer: float | str | Sequence[str] | Callable[[], Any],
+    *,
+    choices: Sequence[str] = (),
+    unit: str = "",
+    within: float = 1.0,
+    because: str = "",
+    show: Callable[[], Any] | None = None,
+) -> Any:
+    """Take a prediction, and only then show the answer and how good the prediction was.
+
+    Nothing waits for it: cells that follow can run before. A prediction is kept while the kernel
+    lives, however often its cell runs; `question` is what it is kept by. On a page without a kernel
+    the answer opens, without a script, once something was entered.
+
+    Parameters
+    ----------
+    question : str
+        What stands between backticks is shown as code.
+    answer : float, str, sequence of str, or callable
+        A number; or with `choices` one of them; or all of them in their right order. A callable
+        is asked for it when it is needed.
+    choices : sequence of str
+        What to choose from, or to put in order.
+    unit : str
+        Of the number, such as "%" or "us".
+    within : float
+        A number is close if it is not off by more than this factor.
+    because : str
+        Shown with the answer, after `show`. An empty line begins a paragraph.
+    show : callable, optional
+        `show()` gives what is shown with the answer: Axes or a figure, a table, text, or a
+        sequence of such.
+
+    Returns
+    -------
+    Panel or Prediction
+        As the last line of a cell it is shown. Without ipywidgets and anywidget it is what a page
+        without a kernel has.
+
+    Raises
+    ------
+    ArgumentError
+        If the answer is not a finite number, or does not fit the choices.
+
+    Examples
+    --------
+    >>> plan = accelviz.plan("cora", n_cols=64)
+    >>> predict(
+    ...     "Which share of warp time is spent waiting?",
+    ...     100 * plan.statistics.idle_share,
+    ...     unit="%",
+    ...     within=1.2,
+    ...     because="Few rows of Cora are long, so that many blocks are not full.",
+    ...     show=lambda: plots.load_maps({"Accel-GCN": plan}),
+    ... )
+    """
+    made = Prediction(question, answer, choices, unit, within, because, show)
+    if _missing():
+        return made
+    from accelviz.widgets.panel import Panel
+
+    return Panel(made.change, made.page, made.html)
+
+
+def _missing() -> list[str]:
+    return [package for package in NEEDED if importlib.util.find_spec(package) is None]
+
+
 def _check_packages(name: str) -> None:
-    missing = [package for package in NEEDED if importlib.util.find_spec(package) is None]
-    if missing:
+    if missing := _missing():
         raise AccelvizError(
             name,
             f"it needs {' and '.join(missing)}, which this Python does not have",

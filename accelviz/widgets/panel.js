@@ -80,6 +80,22 @@ const CONTROLS = {
       },
     };
   },
+  field(ask, name) {
+    const input = element("input", { type: "text", size: 12, autocomplete: "off" });
+    const unit = element("span");
+    const press = element("button", { type: "button" });
+    press.onclick = () => ask({ [name]: input.value });
+    input.onkeydown = (event) => {
+      if (event.key === "Enter") press.onclick();
+    };
+    return {
+      parts: [input, unit, press],
+      update(control) {
+        unit.textContent = control.unit;
+        press.textContent = control.button;
+      },
+    };
+  },
 };
 
 function render({ model, el }) {
@@ -90,7 +106,8 @@ function render({ model, el }) {
   const views = element("div", { className: "av-views" });
   const hint = element("div", { className: "av-hint" });
   hint.setAttribute("aria-live", "polite");
-  const panel = element("div", { className: "av-panel" }, [title, message, controls, views, hint]);
+  const all = { className: "av-panel", tabIndex: -1 };
+  const panel = element("div", all, [title, message, controls, views, hint]);
   el.append(panel);
 
   // --- asking -------------------------------------------------------------------------------
@@ -169,6 +186,8 @@ function render({ model, el }) {
   // What there is to choose depends on the strategies; what stays keeps its place and the focus.
   function showControls(wanted) {
     const boxes = wanted.map(showControl);
+    // What has the focus and goes leaves it to the panel, so that Tab goes on from there.
+    if (!boxes.length && controls.contains(document.activeElement)) panel.focus();
     for (const box of [...controls.children]) if (!boxes.includes(box)) box.remove();
     boxes.forEach((box, i) => {
       if (controls.children[i] !== box) controls.insertBefore(box, controls.children[i]);

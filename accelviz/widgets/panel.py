@@ -39,9 +39,14 @@ def menu(name: str, label: str, values: Sequence[str], value: str) -> dict[str, 
     return _control("menu", name, label, 4, values=list(values), value=value)
 
 
-def button(name: str, label: str, *, enabled: bool = True) -> dict[str, Any]:
+def button(name: str, label: str, *, enabled: bool = True, width: int = 2) -> dict[str, Any]:
     """Describe a button; pressing it asks for the change `{name: True}`."""
-    return _control("button", name, label, 2, enabled=enabled)
+    return _control("button", name, label, width, enabled=enabled)
+
+
+def field(name: str, label: str, button: str, *, unit: str = "") -> dict[str, Any]:
+    """Describe a line to type in; the Enter key or its button asks for `{name: text}`."""
+    return _control("field", name, label, 12, button=button, unit=unit)
 
 
 def _control(kind: str, name: str, label: str, width: int, **rest: Any) -> dict[str, Any]:
@@ -64,6 +69,8 @@ class Panel(anywidget.AnyWidget):
         An AccelvizError that it raises is shown as it is; any other with its traceback.
     page : callable
         `page()` gives what is to be seen now: `title` (HTML), `controls` and `views`.
+    html : callable, optional
+        `html()` gives it all as HTML without a script; title and views if not given.
     """
 
     _esm = _HERE / "panel.js"
@@ -71,8 +78,13 @@ class Panel(anywidget.AnyWidget):
     request = traitlets.Dict().tag(sync=True)
     page = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, change: Change, page: Callable[[], Mapping[str, Any]]) -> None:
-        self._change, self._page = change, page
+    def __init__(
+        self,
+        change: Change,
+        page: Callable[[], Mapping[str, Any]],
+        html: Callable[[], str] | None = None,
+    ) -> None:
+        self._change, self._page, self._html = change, page, html
         super().__init__(page={"number": 0, "message": "", "details": "", **page()})
         self.observe(self._answer, "request")
 
@@ -103,6 +115,8 @@ class Panel(anywidget.AnyWidget):
 
     def html(self) -> str:
         """Return the panel as it is now as HTML without a script, for pages that have no kernel."""
+        if self._html is not None:
+            return self._html()
         shown = self.page
         style = (_HERE / "panel.css").read_text(encoding="utf-8")
         boxes = "".join(

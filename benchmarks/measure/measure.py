@@ -34,6 +34,7 @@ from accelviz.executors import EXECUTORS, find_executor
 from accelviz.files import written_whole
 from accelviz.graph import Graph
 from accelviz.measure.harness import COLUMNS, STATES
+from accelviz.measure.ladder import ladder
 from accelviz.strategies import find_strategy
 
 Case = str | tuple[str, dict[str, Any]]
@@ -53,32 +54,8 @@ VARIANTS: tuple[Case, ...] = (
 TWINS = [f"{name}-twin" for name in sorted(TABLE_ONE, key=lambda name: TABLE_ONE[name].edges)]
 #: The sixteen that the targets for our own strategy speak of: without the two that take minutes.
 SIXTEEN = [name for name in TWINS if name not in ("reddit-twin", "products-twin")]
-#: From one thread a row to our own strategy, one change a step; "off" is our kernel without any.
-OFF: dict[str, Any] = {
-    "vector": 1,
-    "stage": False,
-    "at_once": 1,
-    "group_nzs": 32,
-    "short_nzs": 1,
-    "block_order": "degree",
-    "slab": 1 << 20,
-}
-_STEPS: tuple[tuple[str, ...], ...] = (
-    ("vector",),
-    ("stage",),
-    ("at_once",),
-    ("group_nzs", "short_nzs"),
-    ("block_order",),
-    ("slab",),
-)
-LADDER: tuple[Case, ...] = (
-    *("row_thread", "ge_spmm", "accel_gcn"),
-    *(
-        ("lane_groups", {k: v for k, v in OFF.items() if not any(k in s for s in _STEPS[:taken])})
-        for taken in range(len(_STEPS) + 1)
-    ),
-    "cusparse",
-)
+#: From one thread a row to our own strategy.
+LADDER: tuple[Case, ...] = tuple(ladder().values())
 #: Settings around those that the rule of `lane_groups` chooses.
 LANE_SETTINGS: tuple[Case, ...] = (
     "lane_groups",

@@ -37,16 +37,10 @@ from targets import (
 
 from accelviz.files import results_directory
 from accelviz.measure.comparison import geometric_mean, labelled, latest, speedups
+from accelviz.measure.ladder import ladder_cases
 
 sys.path.append(str(ROOT / "benchmarks" / "measure"))
-from measure import LADDER, OFF
 
-#: What the rungs of the ladder are called, as in lesson 12.
-RUNGS = (
-    *("a thread a row", "a warp a row", "equal rows", "lane groups", "16-byte loads"),
-    *("nonzeros staged", "more in flight", "short rows packed", "blocks in order"),
-    *("tiles of columns", "cuSPARSE"),
-)
 #: Of the settings that differ from the rule's, the first here was varied; others follow from it.
 VARIED = (
     *("slab", "lanes", "block_threads", "group_nzs", "short_nzs"),
@@ -116,7 +110,7 @@ def limits(tables: Tables, figures: Path) -> str:
 
 def ladder(tables: Tables, _: Path) -> str:
     """List what each rung gains, in the mean over the graphs, in both orders."""
-    rows = labelled(tables["ladder"], dict(zip(RUNGS, _rung_cases(), strict=True)))
+    rows = labelled(tables["ladder"], ladder_cases())
     rows = latest(rows)
     rows = rows.assign(
         share=rows["gather_limit_us"] / rows["median_us"],
@@ -125,7 +119,8 @@ def ladder(tables: Tables, _: Path) -> str:
     orders = [order for order in ("natural", "shuffled") if order in set(rows["order"])]
     values = ["median_us", "share"]
     wide = rows.pivot_table(index="strategy", columns=["order", "columns", "graph"], values=values)
-    wide = wide.reindex(RUNGS)
+    rungs = [*ladder_cases()]
+    wide = wide.reindex(rungs)
     gains = wide["median_us"].shift() / wide["median_us"]
     counts = sorted(rows["columns"].unique())
     keys = [(order, d) for order in orders for d in counts]
@@ -135,12 +130,12 @@ def ladder(tables: Tables, _: Path) -> str:
         *(f"share, {order}, d = {d}" for order, d in keys),
     ]
     lines = []
-    for rung in RUNGS:
+    for rung in rungs:
         cells = []
         for key in keys:
             gain = geometric_mean(gains.loc[rung, key].dropna())
             text = f"{gain:.2f}" if gain >= 0.98 else f"**{gain:.2f}**"
-            cells.append("" if rung in (RUNGS[0], RUNGS[-1]) else text)
+            cells.append("" if rung in (rungs[0], rungs[-1]) else text)
         shares = [f"{geometric_mean(wide['share'].loc[rung, key].dropna()):.2f}" for key in keys]
         lines.append([rung, *cells, *shares])
     graphs = ", ".join(dict.fromkeys(plain(graph) for graph in rows["graph"]))
@@ -150,22 +145,6 @@ def ladder(tables: Tables, _: Path) -> str:
         f"[Lesson 12](../notebooks/12-the-ladder.ipynb) climbs it step by step, with "
         f"predictions.\n\n" + markdown(head, lines)
     )
-
-
-def _rung_cases() -> list[str]:
-    """Return the cases of `measure.LADDER`, told apart by what is off and what was released."""
-    cases = []
-    before = {**OFF}
-    for case in LADDER:
-        name, settings = case if isinstance(case, tuple) else (case, {})
-        words = [f"{key}={value}" for key, value in settings.items()]
-        if name == OWN:
-            released = [key for key in before if key not in settings]
-            # What several settings release together, one of them tells.
-            words += [f"{key}!={OFF[key]}" for key in released if key != "group_nzs"]
-            before = settings
-        cases.append(" ".join([name, *words]))
-    return cases
 
 
 def rule(tables: Tables, _: Path) -> str:

@@ -1,0 +1,53 @@
+"""What lessons begin with: graphs of given degrees, and traces of whole launches."""
+
+import pandas as pd
+import pytest
+
+import accelviz
+from accelviz.course import changed, traced, verdict, whole_source
+from accelviz.datasets import graph_of_degrees
+from accelviz.errors import ArgumentError
+from accelviz.executors import find_executor
+from accelviz.measure import random_inputs
+
+WHY_NOT = find_executor("emulator").why_not()
+
+
+def test_graphs_of_degrees_share_all_columns_or_none():
+    together, apart = (graph_of_degrees([2, 0, 3], apart=apart) for apart in (False, True))
+    assert together.column_indices.tolist() == [0, 1, 0, 1, 2]
+    assert apart.column_indices.tolist() == [0, 1, 2, 3, 4]
+    assert (together.shape, apart.shape) == ((3, 3), (3, 5))
+
+
+@pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+def test_a_launch_is_traced_block_by_block():
+    plan = accelviz.plan(graph_of_degrees([1] * 5), "graphblast", 40)  # two tiles of two blocks
+    found = traced(plan)
+    X = random_inputs(plan.operation, plan.pattern, plan.widths)
+    expected = [accelviz.trace(plan, *X, block=number) for number in range(4)]
+    pd.testing.assert_frame_equal(found, pd.concat(expected, ignore_index=True))
+
+
+def test_without_a_compiler_a_trace_is_empty(monkeypatch):
+    kind = type(find_executor("emulator"))
+    monkeypatch.setattr(kind, "why_not", lambda *_: "there is no compiler")
+    found = traced(accelviz.plan(graph_of_degrees([1]), "graphblast", 1))
+    assert len(found) == 0
+    assert {"warp", "lane", "array"} <= {*found.columns}
+
+
+@pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+def test_a_changed_kernel_is_judged():
+    graph = graph_of_degrees([1, 2, 3])
+    plan = accelviz.plan(graph, "row_thread", 2)
+    X = random_inputs(plan.operation, plan.pattern, plan.widths)[0]
+    assert "__global__" in whole_source(plan)
+    assert verdict(plan, graph, X) == verdict(changed(plan), graph, X) == "right"
+    assert verdict(changed(plan, ("sum += ", "sum -= ")), graph, X).startswith("WRONG")
+    late = changed(plan, ("if (row >= n_rows) return;", ""))
+    said, line = verdict(late, graph, X).split("\n")
+    assert "out of bounds" in said
+    assert "row_pointers[row" in line
+    with pytest.raises(ArgumentError, match="is there 0 times"):
+        changed(plan, ("nowhere", ""))
