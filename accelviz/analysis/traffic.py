@@ -152,15 +152,10 @@ def _distinct(offset: Longs, unit: int, seen: Longs) -> int:
 
 @numba.njit(cache=True, nogil=True)
 def _wavefronts(offset: Longs, size: int, seen: Longs) -> int:
-    """Count passes through the banks; wide accesses go a half or a quarter warp at a time."""
+    """Count passes through the banks: the most distinct words that one bank has to give."""
     words = max(1, size // BANK_BYTES)
-    lanes = BANKS // words
-    total = 0
-    for first in range(0, offset.size, lanes):
-        wanted = _distinct(offset[first : first + lanes], BANK_BYTES, seen)
-        in_bank = np.zeros(BANKS, dtype=np.int64)
-        for word in seen[:wanted]:
-            for k in range(words):
-                in_bank[(word + k) % BANKS] += 1
-        total += in_bank.max()
-    return total
+    in_bank = np.zeros(BANKS, dtype=np.int64)
+    for k in range(_distinct(offset, BANK_BYTES, seen)):
+        for word in range(seen[k], seen[k] + words):
+            in_bank[word % BANKS] += 1
+    return in_bank.max()
