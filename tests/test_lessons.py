@@ -12,7 +12,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 LESSONS = sorted(FOLDER.glob("[0-9][0-9]-*.ipynb"))
 #: Lessons that are not yet what the tests below want. To end up empty.
 UNFINISHED = {
-    *("01-from-graph-to-blocks", "02-degrees-and-warps", "03-degree-sorting", "04-partitions"),
+    *("02-degrees-and-warps", "03-degree-sorting", "04-partitions"),
 }
 #: Rates of a student who meets the subject for the first time and tries everything. Three earlier
 #: lessons took 60 to 90 minutes when they were tried; by these rates it was 80 to 95.

@@ -14,10 +14,11 @@ def compare(mine: Any, right: Any, *cases: tuple[Any, ...]) -> None:
     Parameters
     ----------
     mine : callable, or a value
-        What the learner wrote. A function that returns None or `...`, or None in place of a value,
+        What the learner wrote. A function that returns None or `...`, or these in place of a value,
         is not written yet.
     right : callable, or a value
-        What is right: a function of the same arguments, or the value.
+        What is right: a function of the same arguments, called when something is there to be
+        compared, or the value.
     *cases : tuple
         Arguments of both functions, a tuple a case; each call gets copies of its own.
 
@@ -37,10 +38,10 @@ def compare(mine: Any, right: Any, *cases: tuple[Any, ...]) -> None:
         except Exception as error:  # the learner's own, in a sentence
             print(f"Not yet: {call} raises {type(error).__name__}: {error}")
             return
-        expected = right(*copy.deepcopy(case)) if cases else right
         if got is None or got is ...:
             print(f"Not written yet: {name} gives nothing.")
             return
+        expected = right(*copy.deepcopy(case)) if callable(right) else right
         if problem := _difference(got, expected):
             print(f"Not yet: {call} gives {_short(got)}. {problem}")
             return

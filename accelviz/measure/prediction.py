@@ -172,6 +172,11 @@ def waiting_beside_time(graph: Graph, n_cols: int, *cases: str) -> pd.DataFrame:
     n_cols : int
     *cases : str
         Strategies, with parameters if need be: "accel_gcn partition=warp".
+
+    Returns
+    -------
+    DataFrame
+        A line a case: the idle share in percent, and microseconds; NaN where they are not known.
     """
     wanted = {
         case: (case.split()[0], {key: _value(text) for key, text in parameters_of(case).items()})
@@ -182,8 +187,8 @@ def waiting_beside_time(graph: Graph, n_cols: int, *cases: str) -> pd.DataFrame:
     where = f"us, {known.hardware}, {known.date}" if known else "us: none recorded"
     lines = {
         name: {
-            "warp time waiting": "" if share is None else f"{share:.0%}",
-            where: "" if time.recorded is None else f"{time.recorded:,.1f}",
+            "warp time waiting, %": np.nan if share is None else round(100 * share, 1),
+            where: np.nan if time.recorded is None else round(time.recorded, 1),
         }
         for name, (share, time) in found.items()
     }
