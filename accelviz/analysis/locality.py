@@ -140,6 +140,15 @@ def reuse_distances(graph: Graph) -> npt.NDArray[np.int64]:
     return distances
 
 
+def served_share(graph: Graph, cache_rows: int = 1024) -> float:
+    """Return the share of the reads of X that a cache of so many rows of X serves, 0 to 1.
+
+    The cache throws out what was not used for longest (LRU); nonzeros are read one after the other.
+    """
+    distances = reuse_distances(graph)
+    return float(((distances >= 0) & (distances < cache_rows)).mean()) if distances.size else 0.0
+
+
 @numba.njit(cache=True, nogil=True)
 def _overlap(row_pointers: npt.NDArray[np.int64], column_indices: npt.NDArray[np.int32]) -> float:
     total, pairs = 0.0, 0

@@ -167,6 +167,32 @@ def speedups(table: pd.DataFrame, baseline: str, cases: Cases | None = None) -> 
     return result
 
 
+def shuffled_over_natural(table: pd.DataFrame, cases: Cases | None = None) -> pd.DataFrame:
+    """Divide the time on a shuffled graph by that on the same graph in natural order.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Results with graphs called "name" and "name-shuffled", maybe of different runs.
+    cases
+        As of `labelled`.
+
+    Returns
+    -------
+    DataFrame
+        A line a case, a column a column count: the geometric mean over the graphs that have both.
+    """
+    times = latest(labelled(table, cases))
+    shuffled = times["graph"].str.endswith("-shuffled")
+    times = times.assign(twin=times["graph"].str.removesuffix("-shuffled"))
+    keys = ["strategy", "columns", "twin"]
+    by_order = [times[there].set_index(keys)["median_us"] for there in (shuffled, ~shuffled)]
+    factor = by_order[0].div(by_order[1]).dropna()
+    return factor.reset_index(name="factor").pivot_table(
+        index="strategy", columns="columns", values="factor", aggfunc=geometric_mean, sort=False
+    )
+
+
 def geometric_mean(values: npt.ArrayLike) -> float:
     """Return the geometric mean of positive numbers, as ratios need; NaN if there is no number.
 
