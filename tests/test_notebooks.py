@@ -1,5 +1,11 @@
-"""Every lesson runs top to bottom, without warnings, on a machine with no GPU and no network."""
+"""Every lesson runs top to bottom, without warnings, on a machine with no GPU and no network.
 
+Then each exercise's folded solution takes the place of what the learner has to write, and its own
+check has to find it right.
+"""
+
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -23,6 +29,27 @@ def test_there_are_lessons():
     assert len(PUZZLES) == 3
 
 
+def checks_of(source):
+    """The calls of `compare` in a cell, as text."""
+    return [
+        ast.get_source_segment(source, line)
+        for line in ast.parse(source).body
+        if isinstance(line, ast.Expr)
+        and isinstance(line.value, ast.Call)
+        and getattr(line.value.func, "id", "") == "compare"
+    ]
+
+
+def solved(notebook):
+    """Cells that hold the solution of an exercise and its check, for each that has one."""
+    for cell, after in zip(notebook.cells, notebook.cells[1:], strict=False):
+        checks = checks_of(cell.source) if cell.cell_type == "code" else []
+        if checks:
+            found = re.search(r"<summary>Solution.*?```python\n(.*?)```", after.source, re.S)
+            assert found, f"no solution in Python after: {cell.source}"
+            yield nbformat.v4.new_code_cell("\n".join([found[1], *checks]))
+
+
 @pytest.fixture(scope="module")
 def client():
     """A kernel for the lessons of this process: to start one for each takes a quarter longer."""
@@ -36,8 +63,12 @@ def client():
 def outputs(client, path):
     """Run a notebook as it is and return what its cells show, after their source."""
     notebook = client.nb = nbformat.read(path, as_version=4)
-    notebook.cells.insert(0, nbformat.v4.new_code_cell(AS_NEW))
+    solutions = [*solved(notebook)]
+    notebook.cells = [nbformat.v4.new_code_cell(AS_NEW), *notebook.cells, *solutions]
     client.execute(cleanup_kc=False)
+    for cell in solutions:
+        said = "".join(output.get("text", "") for output in cell.outputs)
+        assert said.startswith("Right"), f"{said}\n{cell.source}"
     found = [(cell.source, each) for cell in notebook.cells for each in cell.get("outputs", [])]
     for _, output in found:
         assert output.get("name") != "stderr", output["text"]

@@ -179,8 +179,10 @@ def timeline_comparison(
     alt = f"Timelines of the SMs{', ' if title else ''}{title}. {'; '.join(said)}."
     page = Page(alt=alt, figsize=(11, 7.4), layout="constrained", dpi=110)
     bars = all(map(_can_be_seen, panels.values()))
+    most = None if bars or colour_by else max(map(_room, panels.values()))
+    look: Look = {"colour_by": colour_by, "by_finish": by_finish, "bars": bars, "most": most}
     for ax, (name, blocks) in zip(page.subplots(2, 1), panels.items(), strict=True):
-        sm_timeline(blocks, ax=ax, colour_by=colour_by, by_finish=by_finish, bars=bars, title=name)
+        sm_timeline(blocks, ax=ax, title=name, **look)
     page.suptitle(title, fontsize=13, fontweight="bold")
     page.supxlabel("    |    ".join(said), fontsize=9.5)
     return page
