@@ -246,5 +246,5 @@ def main(graph: str, n_cols: int, output: str, **parameters: Any) -> str:
 {table(found)}
 
 The picture is in {output}.
-Next: `{lab} lab` opens the first lesson, 01-from-graph-to-blocks; or try another
+Next: `{lab} lab` opens the lessons, and 01-from-graph-to-blocks explains this; or try another
 graph (`accelviz demo --graph mit8`) and other blocks (`--max-block-warps 4`)."""

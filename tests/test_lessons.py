@@ -118,6 +118,44 @@ def test_a_lesson_is_short_and_leaves_something_to_write(path):
     assert faults(path) == []
 
 
+# --- the glossary -------------------------------------------------------------------------------
+
+#: A line of it: anchor, term, number and file of the lesson that explains it first.
+TERM = re.compile(r'- <a id="([a-z0-9-]+)"></a>\*\*(.+?)\*\*: .+ \(\[lesson (\d+)\]\((.+)\)\)\.')
+
+
+def terms():
+    lines = (FOLDER / "glossary.md").read_text("utf-8").splitlines()
+    return [TERM.fullmatch(line).groups() for line in lines if line.startswith("- ")]
+
+
+def test_the_glossary_is_in_order_and_each_term_once():
+    names = [name.casefold() for _, name, _, _ in terms()]
+    assert names == sorted(names)
+    assert len({anchor for anchor, *_ in terms()}) == len(names)
+
+
+def test_lessons_link_to_terms_and_terms_to_the_lesson_that_has_them_first():
+    first = {}
+    for path in LESSONS:
+        cells = nbformat.read(path, as_version=4).cells
+        text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+        for anchor in re.findall(r"glossary\.md#([a-z0-9-]+)", text):
+            first.setdefault(anchor, path.name)
+    assert first == {anchor: file for anchor, _, _, file in terms()}
+    assert all(int(number) == int(file[:2]) for _, _, number, file in terms())
+
+
+def test_links_of_lessons_lead_somewhere():
+    for path in [*FOLDER.glob("*.ipynb"), FOLDER / "glossary.md"]:
+        text = path.read_text("utf-8")
+        for link in re.findall(r"\]\(([^)#\s]+?)(?:#[^)]*)?\)", text):
+            assert link.startswith("http") or (FOLDER / link).exists(), f"{path.name}: {link}"
+
+
+# --- the counting itself ------------------------------------------------------------------------
+
+
 def test_effort_counts_what_stands_there():
     cells = [
         nbformat.v4.new_markdown_cell(

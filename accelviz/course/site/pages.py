@@ -151,8 +151,8 @@ def _index(folder: Path, sources: Sequence[Source], run: bool) -> Any:
     lines = [
         "# The course, to be read",
         "",
-        "Predictions come before results: make yours before you scroll on. To change the lessons "
-        "and run them, open the notebooks themselves.",
+        "Predictions come before answers, which open once you have entered yours. To change the "
+        "lessons and run them, open the notebooks themselves.",
         "",
         f"{date.today():%d %B %Y}. {how if run else 'They have not been run.'}",
     ]
