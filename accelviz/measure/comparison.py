@@ -188,9 +188,10 @@ def shuffled_over_natural(table: pd.DataFrame, cases: Cases | None = None) -> pd
     keys = ["strategy", "columns", "twin"]
     by_order = [times[there].set_index(keys)["median_us"] for there in (shuffled, ~shuffled)]
     factor = by_order[0].div(by_order[1]).dropna()
-    return factor.reset_index(name="factor").pivot_table(
-        index="strategy", columns="columns", values="factor", aggfunc=geometric_mean, sort=False
+    means = factor.reset_index(name="factor").pivot_table(
+        index="strategy", columns="columns", values="factor", aggfunc=geometric_mean
     )
+    return means.reindex([name for name in named(table, cases) if name in means.index])
 
 
 def geometric_mean(values: npt.ArrayLike) -> float:

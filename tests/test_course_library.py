@@ -1,0 +1,98 @@
+"""What lessons call that was plumbing in their cells: counted by hand, or another way."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import accelviz
+from accelviz.analysis.balance import group_idle_share
+from accelviz.analysis.locality import served_share
+from accelviz.analysis.ownership import assignment
+from accelviz.datasets import graph_of_degrees
+from accelviz.measure import records
+from accelviz.measure.comparison import geometric_mean, shuffled_over_natural
+from accelviz.measure.prediction import waiting_beside_time
+from accelviz.partition.block_level import BlockSetting, block_table
+from accelviz.plots import timeline
+
+EIGHT = [1, 5, 2, 1, 8, 1, 3, 3]
+
+
+def test_the_idle_share_of_groups_counts_missing_members():
+    assert group_idle_share(EIGHT, 4) == pytest.approx(28 / 52)
+    assert group_idle_share(EIGHT, 3) == pytest.approx(1 - 24 / (3 * (5 + 8 + 3)))
+    assert group_idle_share([3, 3], 1) == 0
+
+
+def test_a_row_split_waits_as_its_groups_do():
+    graph = accelviz.load_graph("cora")
+    for warps in (1, 4):
+        plan = accelviz.plan(graph, "graphblast", 32, block_warps=warps)
+        assert plan.statistics.idle_share == pytest.approx(group_idle_share(graph.degrees, warps))
+
+
+def test_a_cache_serves_reads_that_come_soon_again():
+    graph = graph_of_degrees([2, 1, 2])  # 0 1 | 0 | 0 1: distances 1, 0, 1
+    assert [served_share(graph, rows) for rows in (0, 1, 2)] == [0, 1 / 5, 3 / 5]
+
+
+def test_waiting_stands_beside_the_time_of_the_very_setting():
+    graph = accelviz.load_graph("cora")
+    found = waiting_beside_time(graph, 64, "accel_gcn", "accel_gcn partition=warp", "cusparse")
+    waiting, time = found.columns
+    plan = accelviz.plan(graph, n_cols=64)
+    assert found.loc["accel_gcn", waiting] == round(100 * plan.statistics.idle_share, 1)
+    assert np.isnan(found.loc["cusparse", waiting])
+    recorded = records.recorded("bundled-h200").query(
+        "graph == 'cora' and columns == 64 and state == 'warm' and strategy == 'accel_gcn'"
+    )
+    assert found.loc["accel_gcn", time] == recorded["median_us"].round(1).item()
+    assert found.loc["accel_gcn partition=warp", time] != found.loc["accel_gcn", time]
+    assert "NVIDIA H200" in time
+    nowhere = waiting_beside_time(graph_of_degrees(EIGHT), 64, "accel_gcn")
+    assert nowhere.columns[1] == "us: none recorded"
+    assert nowhere.iloc[:, 1].isna().all()
+
+
+def test_shuffled_over_natural_pairs_graphs_and_columns():
+    table = records.recorded("strategies-h200").query("state == 'warm' and columns in (32, 128)")
+    found = shuffled_over_natural(table, ["merge_path", "accel_gcn"])
+    assert found.index.tolist() == ["merge_path", "accel_gcn"]
+    times = table.query("strategy == 'merge_path' and columns == 128").sort_values("run")
+    median = times.groupby("graph")["median_us"].last()
+    both = [name for name in median.index if f"{name}-shuffled" in median]
+    by_hand = geometric_mean([median[f"{name}-shuffled"] / median[name] for name in both])
+    assert found.loc["merge_path", 128] == pytest.approx(by_hand)
+
+
+def test_a_table_of_blocks_takes_info_apart():
+    plan = accelviz.plan(graph_of_degrees([1, 1, 3, 5]), max_block_warps=2, max_warp_nzs=2)
+    found = block_table(plan.metadata, BlockSetting(2, 2))
+    assert found["degree"].tolist() == [1, 3, 5, 5]
+    assert found["info"].tolist() == ["0x00010002", "0x00020001", "0x00000004", "0x00000001"]
+    assert found["decoded"].tolist() == [
+        *("1 a warp | 2 rows", "2 a warp | 1 rows"),
+        *("4 of a long row", "1 of a long row"),
+    ]
+
+
+def test_two_partitions_of_one_graph_have_two_titles():
+    graph = graph_of_degrees(sorted(EIGHT))
+    titles = {
+        kind: assignment(accelviz.plan(graph, n_cols=32, partition=kind)).strategy
+        for kind in ("block", "warp")
+    }
+    assert titles == {"block": "accel_gcn", "warp": "accel_gcn partition=warp"}
+
+
+def test_what_happened_and_what_was_predicted_share_a_scale_of_colours(monkeypatch):
+    monkeypatch.setattr(timeline, "MOST_BARS", 0)
+
+    def blocks(held, unit):
+        table = pd.DataFrame({"sm": 0, "slot": range(held), "start": 0, "stop": 5})
+        table.attrs = {"sms": 1, "unit": unit, "blocks_per_sm": held}
+        return table
+
+    page = timeline.timeline_comparison(blocks(28, "ns"), blocks(16, "nonzeros"))
+    tops = [image.norm.vmax for ax in page.axes for image in ax.images]
+    assert tops == [28, 28]
