@@ -66,16 +66,23 @@ def code_lines(source):
     return sum(not only_text.match(line) for line in source.splitlines())
 
 
+def folded(cell):
+    """Whether JupyterLab, Colab and the pages hide the cell's source, as it holds an answer."""
+    metadata = cell.metadata
+    return metadata.get("jupyter", {}).get("source_hidden") and metadata.get("cellView") == "form"
+
+
 def effort(notebook):
     """Count what a lesson asks of its reader."""
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    seen = [cell.source for cell in notebook.cells if cell.cell_type == "code" and not folded(cell)]
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     fences = re.findall(r"```\w*\n(.*?)```", text, re.S)
     bare = re.sub(r"```.*?```|<[^>]+>|\]\([^)]*\)", " ", text, flags=re.S)
     said = " ".join([bare, *(part for source in code for part in text_in(source))])
     return Effort(
         words=len(re.findall(r"[^\W_][\w.,'%°^-]*", said)),
-        lines=sum(map(code_lines, [*code, *fences])),
+        lines=sum(map(code_lines, [*seen, *fences])),
         longest_cell=max(map(code_lines, code)),
         predictions=sum(len(calls(source, "predict")) for source in code)
         + text.lower().count("**predict"),
@@ -104,6 +111,10 @@ def faults(path):
             "a prediction has nowhere to go": "**predict"
             in "".join(
                 cell.source.lower() for cell in notebook.cells if cell.cell_type == "markdown"
+            ),
+            "a prediction's answer can be read above it": any(
+                cell.cell_type == "code" and calls(cell.source, "predict") and not folded(cell)
+                for cell in notebook.cells
             ),
             "no goals at the top": "ou will be able to" not in beginning,
             f"it says {told and told[1]} minutes, counted are {found.minutes:.0f}": told is None

@@ -7,13 +7,15 @@ import re
 import numpy as np
 import pytest
 
+import accelviz
 from accelviz import plots
 from accelviz.course import compare, predict
+from accelviz.datasets import graph_of_degrees
 from accelviz.errors import ArgumentError
 from accelviz.widgets import entry, prediction
 
 ORDER = ["third", "first", "second"]
-PLOT = plots.degree_histogram
+WORK = accelviz.plan(graph_of_degrees([1]), "graphblast", 1).workload()
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +103,7 @@ def test_the_answer_is_computed_once_and_shown_with_its_pictures(panel):
         return np.float64(3.0)
 
     def show():
-        return [PLOT([1, 2], [3, 4]), "a <text>"]
+        return [*plots.block_close_ups([WORK, WORK], warps_per_block=1), "a <text>"]
 
     asked = panel("How much?", answer, show=show)
     assert called == []

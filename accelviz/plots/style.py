@@ -138,14 +138,8 @@ class Page(Figure):
         return data, {"image/png": {"alt": self.alt}}
 
 
-def picture_html(drawn: Axes | Figure) -> str:
-    """Return a figure, or the one that axes are in, as HTML, and close it: no cell shows it then.
-
-    Parameters
-    ----------
-    drawn : Axes or Figure
-    """
-    figure = drawn if isinstance(drawn, Figure) else cast(Figure, drawn.get_figure(root=True))
+def picture_html(figure: Figure) -> str:
+    """Return a figure as HTML, and close it, so that no cell shows it."""
     plt.close(figure)
     return _img(_png(figure), figure.alt if isinstance(figure, Page) else "")
 

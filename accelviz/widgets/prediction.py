@@ -218,14 +218,19 @@ def marked(text: str) -> str:
 
 def html_of(shown: Any) -> str:
     """Turn a picture, a table, text or a sequence of them into HTML; pictures are closed."""
-    if hasattr(shown, "savefig") or hasattr(shown, "get_figure"):
+    parts = [*shown] if isinstance(shown, (list, tuple, np.ndarray)) else [shown]
+    # Several axes are one picture.
+    roots = [each.get_figure(root=True) if hasattr(each, "get_figure") else each for each in parts]
+    return "".join(_html_of(each) for each in {id(root): root for root in roots}.values())
+
+
+def _html_of(shown: Any) -> str:
+    if hasattr(shown, "savefig"):
         from accelviz.plots.style import picture_html
 
         return picture_html(shown)
     if hasattr(shown, "_repr_html_"):
         return str(shown._repr_html_())
-    if isinstance(shown, (list, tuple, np.ndarray)):
-        return "".join(dict.fromkeys(html_of(each) for each in shown))
     return "" if shown is None else f"<pre>{escape(str(shown))}</pre>"
 
 

@@ -146,6 +146,9 @@ class Renderer:
             if lesson is not None:
                 link = _way(source.page, lesson.page)
                 course[name] = {"link": link, "title": _plain(lesson.title)}
+        for cell in source.notebook.cells:
+            if cell.metadata.get("jupyter", {}).get("source_hidden"):  # a prediction's: the answer
+                cell.metadata["transient"] = {"remove_source": True}
         source.notebook.metadata["title"] = _plain(source.title)
         self._exporter.renderer = markdown = _Markdown(source, self.pages, self.unknown)
         resources = {"metadata": {"name": source.path.stem}, "course": course}
