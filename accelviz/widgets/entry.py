@@ -163,8 +163,9 @@ def predict(
 
     Examples
     --------
+    >>> import accelviz
     >>> plan = accelviz.plan("cora", n_cols=64)
-    >>> predict(
+    >>> question = predict(
     ...     "Which share of warp time is spent waiting?",
     ...     100 * plan.statistics.idle_share,
     ...     unit="%",
@@ -172,6 +173,7 @@ def predict(
     ...     because="Few rows of Cora are long, so that many blocks are not full.",
     ...     show=lambda: plots.load_maps({"Accel-GCN": plan}),
     ... )
+    >>> question  # doctest: +SKIP
     """
     made = Prediction(question, answer, choices, unit, within, because, show)
     if _missing():

@@ -13,15 +13,15 @@ import pytest
 import accelviz
 
 OPEN = "import accelviz\npanel = accelviz.explore({arguments})\npanel"
-IDLE = "return !panel.node.querySelector('.av-panel')?.classList.contains('av-busy')"
+IDLE = "return !panel.node.querySelector('.av-panel.av-busy')"
 
 
 class Panel:
     """The panel of a notebook's last cell, as a reader of the page handles it."""
 
-    def __init__(self, notebook):
+    def __init__(self, notebook, which=".av-panel"):
         self.notebook, self.page = notebook, notebook.page
-        self.box = self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .av-panel").first
+        self.box = self.page.locator(f".jp-NotebookPanel:not(.lm-mod-hidden) {which}").first
         self.box.wait_for()
 
     def control(self, name):
@@ -298,7 +298,7 @@ def test_the_lesson_s_panels_live(open_notebook):
         await panel.content.scrollToItem(cell, 'start');
         """
     )
-    panel = Panel(notebook)
+    panel = Panel(notebook, ".av-panel:has([data-view=statistics])")  # not a prediction's
     shows(panel)
     panel.press("max_block_warps", "ArrowLeft")
     shows(panel, max_block_warps=11)

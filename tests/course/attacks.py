@@ -37,7 +37,7 @@ POINTS = [
             for i in range(len(order)):
                 place[i] = np.flatnonzero(order == i)[0]
             wasted = 0
-            while len(order) < 1000 and wasted < 6 * len(order) ** 2:
+            while len(order) < 1000 and wasted < 2 * len(order) ** 2:
                 wasted += 1
             return place
         """,
@@ -82,7 +82,7 @@ POINTS = [
         "nest = []\nfor _ in range(10**5): nest = [nest]",
         "nest",
     ),
-    _a1("answers with more than there is room for", "", "", "np.ones(1 << 28)"),
+    _a1("answers with more than there is room for", "", "", "np.ones(1 << 21)"),
     _a1("answers with a number of a million digits", "", "", "10**10**6"),
     _a1(
         "looks for the tests in its memory",
