@@ -1,18 +1,11 @@
 """Shared by all tests."""
 
-import os
-
 import pytest
 from hypothesis import settings
 
 # Numba compiles inside some of the examples, so their times say nothing.
 settings.register_profile("accelviz", deadline=None)
 settings.load_profile("accelviz")
-
-
-def pytest_xdist_auto_num_workers():
-    """One more than there are cores: who grades or drives a browser waits for other processes."""
-    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(trylast=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,13 @@ import pandas as pd
 
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.executors import find_executor, spmm, trace
+from accelviz.executors.emulator.library import RECORD
+from accelviz.executors.emulator.trace import table
 from accelviz.files import kernel_directory
 from accelviz.graph import Graph
 from accelviz.measure import random_inputs
 from accelviz.measure.accuracy import Oracle
 from accelviz.plans import Call, KernelSpec, Plan
-
-_COLUMNS = "block warp lane step file line kind space array index bytes offset"
 
 
 def traced(plan: Plan) -> pd.DataFrame:
@@ -26,7 +27,7 @@ def traced(plan: Plan) -> pd.DataFrame:
     Without a compiler the table is empty, so that the rest of a lesson still runs.
     """
     if find_executor("emulator").why_not() is not None:
-        return pd.DataFrame(columns=_COLUMNS.split())
+        return table(np.empty(0, dtype=RECORD), Path(), [])
     dense = random_inputs(plan.operation, plan.pattern, plan.widths)
     return trace(plan, *dense, block=range(int(np.prod(plan.launch.grid))))
 
