@@ -6,6 +6,7 @@ that order, so that a traceback read by a student is enough to mend the call.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -88,3 +89,17 @@ def checked_integer(
         because = f", because {why}" if why else ""
         raise error(name, f"got {value!r}", f"{multiple}{span}{because}")
     return int(value)
+
+
+def checked_choice(name: str, value: Any, choices: Iterable[str]) -> str:
+    """Return `value` if it is one of some words.
+
+    Raises
+    ------
+    ArgumentError
+        Listing them.
+    """
+    known = list(choices)
+    if value not in known:
+        raise ArgumentError(name, f"there is no {value!r}", f"one of {', '.join(known)}")
+    return str(value)

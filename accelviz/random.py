@@ -9,16 +9,31 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 
 #: Multipliers and key increments of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
 #: SC 2011, for four words of 32 bits.
-_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
-_INCREMENTS = (0x9E3779B9, 0xBB67AE85)
+_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_K0, _K1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _ROUNDS = 10
-_WORD = 0xFFFFFFFF
+_WORD, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 #: Bits of a word that a float32 below 1 holds exactly.
 _FLOAT_BITS = 24
+_DROPPED_BITS, _UNIT = np.uint64(32 - _FLOAT_BITS), np.float32(2.0**-_FLOAT_BITS)
+
+
+def _mixed(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> tuple[Any, Any, Any, Any]:
+    """Mix words that are uint64 below 2^32, numbers or arrays: a product needs all 64 bits."""
+    for _ in range(_ROUNDS):
+        p0, p1 = c0 * _M0, c2 * _M1
+        c0, c1 = (p1 >> _HALF) ^ c1 ^ k0, p1 & _WORD
+        c2, c3 = (p0 >> _HALF) ^ c3 ^ k1, p0 & _WORD
+        k0, k1 = (k0 + _K0) & _WORD, (k1 + _K1) & _WORD
+    return c0, c1, c2, c3
+
+
+_mixed_number = numba.njit(cache=True, nogil=True)(_mixed)
 
 
 def philox(key: tuple[int, int], counter: tuple[Any, Any, Any, Any]) -> tuple[Any, ...]:
@@ -37,22 +52,13 @@ def philox(key: tuple[int, int], counter: tuple[Any, Any, Any, Any]) -> tuple[An
     tuple of four arrays of uint32
         Four independent words for each counter.
     """
-    # In 64 bits, of which a product needs all; every word stays below 2^32.
-    c0, c1, c2, c3 = (np.uint64(c) if isinstance(c, int) else c.astype(np.uint64) for c in counter)
-    k0, k1 = (int(word) for word in key)
-    half, mask = np.uint64(32), np.uint64(_WORD)
-    for _ in range(_ROUNDS):
-        p0, p1 = c0 * np.uint64(_MULTIPLIERS[0]), c2 * np.uint64(_MULTIPLIERS[1])
-        c0, c1 = (p1 >> half) ^ c1 ^ np.uint64(k0), p1 & mask
-        c2, c3 = (p0 >> half) ^ c3 ^ np.uint64(k1), p0 & mask
-        k0, k1 = (k0 + _INCREMENTS[0]) & _WORD, (k1 + _INCREMENTS[1]) & _WORD
-    return tuple(c.astype(np.uint32) for c in (c0, c1, c2, c3))
+    words = (np.uint64(c) if isinstance(c, int) else c.astype(np.uint64) for c in counter)
+    return tuple(c.astype(np.uint32) for c in _mixed(*words, *map(np.uint64, key)))
 
 
 def uniform(words: Any) -> Any:
     """Return words of 32 random bits as float32 from 0 to below 1, each of 2^24 values."""
-    bits = words >> np.uint32(32 - _FLOAT_BITS)
-    return bits.astype(np.float32) * np.float32(2.0**-_FLOAT_BITS)
+    return (words >> words.dtype.type(_DROPPED_BITS)).astype(np.float32) * _UNIT
 
 
 def element_uniform(n: int, seed: int, site: int = 0, step: int = 0, xp: Any = np) -> Any:
@@ -76,9 +82,12 @@ def element_uniform(n: int, seed: int, site: int = 0, step: int = 0, xp: Any = n
     array of float32, shape (n,)
         Element `i` is word `i % 4` of the counter `(i / 4, i / 4 >> 32, site, step)`.
     """
+    if xp is np:
+        drawn = np.empty(n, np.float32)
+        _draw_elements(drawn, *_key(seed), np.uint64(site), np.uint64(step))
+        return drawn
     blocks = xp.arange(-(-n // 4), dtype=np.uint64)
-    low, high = blocks & np.uint64(_WORD), blocks >> np.uint64(32)
-    words = philox(_key(seed), (low, high, site, step))
+    words = philox(_key(seed), (blocks & _WORD, blocks >> _HALF, site, step))
     return uniform(xp.stack(words, axis=1).reshape(-1)[:n])
 
 
@@ -102,11 +111,34 @@ def edge_uniform(
     array of float32, shape (n, heads)
         Of nonzero `k` and head `h`: word 0 of the counter `(k, k >> 32, site + h * 2^16, step)`.
     """
+    if xp is np:
+        drawn = np.empty((len(nonzeros), heads), np.float32)
+        _draw_edges(drawn, nonzeros, *_key(seed), np.uint64(site), np.uint64(step))
+        return drawn
     k = nonzeros.astype(np.uint64)[:, None]
     head = site + (xp.arange(heads, dtype=np.uint64) << np.uint64(16))[None, :]
-    counter = (k & np.uint64(_WORD), k >> np.uint64(32), head, step)
-    return uniform(philox(_key(seed), counter)[0])
+    return uniform(philox(_key(seed), (k & _WORD, k >> _HALF, head, step))[0])
 
 
-def _key(seed: int) -> tuple[int, int]:
-    return seed & _WORD, seed >> 32 & _WORD
+def _key(seed: int) -> tuple[np.uint64, np.uint64]:
+    return np.uint64(seed & int(_WORD)), np.uint64(seed >> 32 & int(_WORD))
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw_elements(drawn: Any, k0: Any, k1: Any, site: Any, step: Any) -> None:
+    for block in range(-(-drawn.size // 4)):
+        b = np.uint64(block)
+        words = _mixed_number(b & _WORD, b >> _HALF, site, step, k0, k1)
+        for i in range(4):
+            if 4 * block + i < drawn.size:
+                drawn[4 * block + i] = np.float32(words[i] >> _DROPPED_BITS) * _UNIT
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw_edges(drawn: Any, nonzeros: Any, k0: Any, k1: Any, site: Any, step: Any) -> None:
+    for e in range(drawn.shape[0]):
+        k = np.uint64(nonzeros[e])
+        for h in range(drawn.shape[1]):
+            head = site + (np.uint64(h) << np.uint64(16))
+            word = _mixed_number(k & _WORD, k >> _HALF, head, step, k0, k1)[0]
+            drawn[e, h] = np.float32(word >> _DROPPED_BITS) * _UNIT

@@ -55,3 +55,18 @@ def test_an_edge_draws_the_same_wherever_it_is_walked():
     assert drawn[499, 5] == uniform(word)[0]
     beyond = edge_uniform(np.array([(1 << 32) + 499]), 1, 11, 1, 4)
     assert beyond[0, 0] != drawn[499, 0]
+
+
+def test_compiled_loops_draw_what_the_array_operations_draw():
+    """CuPy takes the operations on arrays; here they run in a stand-in that is not NumPy itself."""
+
+    class Arrays:
+        arange, stack = staticmethod(np.arange), staticmethod(np.stack)
+
+    for n in (0, 1, 4, 1003):
+        given = {"n": n, "seed": (1 << 63) + 12345, "site": 65535, "step": ONES}
+        np.testing.assert_array_equal(element_uniform(**given, xp=Arrays), element_uniform(**given))
+    places = np.array([0, 5, 2**31, 2**40 + 3])
+    np.testing.assert_array_equal(
+        edge_uniform(places, 9, 77, 3, 2, xp=Arrays), edge_uniform(places, 9, 77, 3, 2)
+    )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from accelviz.datasets.convert import (
@@ -43,6 +44,12 @@ def bundled_graphs() -> dict[str, dict[str, Any]]:
     """Return name to facts (nodes, edges, max_degree, source, ...) of the bundled graphs."""
     index: dict[str, dict[str, Any]] = json.loads((_BUNDLED / "index.json").read_text("utf-8"))
     return dict(sorted(index.items(), key=lambda item: int(item[1]["edges"])))
+
+
+def bundled_archive(name: str) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays that a bundled graph's file holds, features and labels among them."""
+    with np.load(_BUNDLED / f"{name}.npz", allow_pickle=False) as archive:
+        return {**archive}
 
 
 def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:

@@ -226,7 +226,7 @@ def _run(
             given.append(pattern.column_indices)
         else:
             loaded = load_graph(graph)
-            planned = _planned(loaded, found, {**widths, **parameters})
+            planned = plan_of(loaded, found, {**widths, **parameters})
             values = loaded.values
         if operands.get("values") is None:
             operands["values"] = values
@@ -244,7 +244,7 @@ def _array(name: str, array: Any) -> Any:
     return found
 
 
-def _planned(graph: Any, strategy: Strategy, settings: dict[str, Any]) -> Plan:
+def plan_of(graph: Any, strategy: Strategy, settings: dict[str, Any]) -> Plan:
     """Plan, or take the plan from the graph's store if it has made this one lately."""
     key = (strategy, tuple(sorted(settings.items())))
     try:

@@ -1,0 +1,33 @@
+"""Layers of graph neural networks, forward and backward, and a way to train networks of them.
+
+`train("gcn", "cora")` trains one; `GCN`, `GIN`, `SAGE`, `GAT`, `GATv2` and `AGNN` are layers.
+"""
+
+from accelviz.layers.attention import AGNN, GAT, GATv2
+from accelviz.layers.dense import SGD, Adam, Noise
+from accelviz.layers.layer import GCN, GIN, SAGE, Layer, Linear, Propagation
+from accelviz.layers.models import MODELS
+from accelviz.layers.network import Network
+from accelviz.layers.products import Matrix, Products
+from accelviz.layers.train import Training, train
+
+__all__ = [
+    "AGNN",
+    "GAT",
+    "GCN",
+    "GIN",
+    "MODELS",
+    "SAGE",
+    "SGD",
+    "Adam",
+    "GATv2",
+    "Layer",
+    "Linear",
+    "Matrix",
+    "Network",
+    "Noise",
+    "Products",
+    "Propagation",
+    "Training",
+    "train",
+]

@@ -1,0 +1,74 @@
+"""The matrices that layers multiply with: self loops and weights by each layer's definition.
+
+A self loop that a graph has already is never doubled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from accelviz.datasets import load_graph
+from accelviz.graph import Graph
+
+
+def rows_of(graph: Graph) -> npt.NDArray[np.int32]:
+    """Return the row of each nonzero, int32, shape (nnz,)."""
+    return np.repeat(np.arange(graph.n_rows, dtype=np.int32), graph.degrees)
+
+
+def own_loops(graph: Graph) -> npt.NDArray[np.bool_]:
+    """Tell of each node of a square graph whether it has a self loop, bool, shape (n_nodes,)."""
+    rows = rows_of(graph)
+    found = np.zeros(graph.n_rows, np.bool_)
+    found[rows[rows == graph.column_indices]] = True
+    return found
+
+
+def with_diagonal(graph: Graph, values: Any, diagonal: Any) -> Graph:
+    """Return a square graph with these values, and with this diagonal in place of its own."""
+    rows, columns = rows_of(graph), graph.column_indices
+    others = rows != columns
+    nodes = np.arange(graph.n_rows, dtype=np.int32)
+    matrix = sparse.coo_array(
+        (
+            np.concatenate([values[others], diagonal]).astype(np.float32),
+            (np.concatenate([rows[others], nodes]), np.concatenate([columns[others], nodes])),
+        ),
+        shape=graph.shape,
+    )
+    return load_graph(matrix, name=graph.name)
+
+
+def gcn_matrix(graph: Graph) -> Graph:
+    """Return `D^-1/2 (A + I) D^-1/2`, D being the row sums of A + I (Kipf and Welling, ICLR 2017).
+
+    A self loop that is there keeps its weight. A row whose weights add up to 0 or less is weighted
+    0, as in PyTorch Geometric.
+    """
+    own = graph.adjacency.diagonal()
+    looped = with_diagonal(graph, graph.values, np.where(own_loops(graph), own, 1))
+    sums = np.asarray(looped.adjacency.sum(axis=1), np.float64).ravel()
+    root = np.zeros_like(sums)
+    root[sums > 0] = sums[sums > 0] ** -0.5
+    values = looped.values * root[rows_of(looped)] * root[looped.column_indices]
+    return looped.with_values(values.astype(np.float32))
+
+
+def mean_matrix(graph: Graph) -> Graph:
+    """Return the matrix that takes the mean over each row's neighbors; weights do not count."""
+    share = 1 / np.maximum(graph.degrees, 1)
+    return graph.with_values(np.repeat(share, graph.degrees).astype(np.float32))
+
+
+def sum_matrix(graph: Graph) -> Graph:
+    """Return `A + I`, what GIN multiplies with; weights do not count, a loop of A counts 2."""
+    return with_diagonal(graph, np.ones(graph.nnz), 1 + own_loops(graph))
+
+
+def attention_matrix(graph: Graph) -> Graph:
+    """Return the pattern of `A + I`: every node attends to itself too."""
+    return with_diagonal(graph, np.ones(graph.nnz), np.ones(graph.n_rows))

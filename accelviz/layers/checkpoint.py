@@ -1,0 +1,117 @@
+"""A training on disk: all that the next epoch depends on, and whose it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.datasets.nodes import SPLITS, NodeData
+from accelviz.errors import ArgumentError
+from accelviz.files import written_whole
+from accelviz.graph import Graph
+
+#: Raise it when a file means something else.
+VERSION = 1
+_ARRAYS = ("flat", "states", "best_flat")
+_RIGHT = "a file that train(..., checkpoint=...) wrote, or another path"
+
+
+class Checkpoint:
+    """A `.npz` of a training.
+
+    Parameters
+    ----------
+    path : path
+    settings : dict
+        Everything that decides how training goes on: model, options, seed, optimiser.
+    data : NodeData
+    shapes : dict of str to tuple
+        Of the parameters.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        settings: dict[str, Any],
+        data: NodeData,
+        shapes: dict[str, tuple[int, ...]],
+    ) -> None:
+        self.path = Path(path)
+        if self.path.suffix != ".npz":
+            raise ArgumentError("checkpoint", f"{self.path.name}", "a name that ends in .npz")
+        self.settings = {**settings, "data": data.name, "data_sha256": fingerprint(data)}
+        self.settings["shapes"] = {name: list(shape) for name, shape in shapes.items()}
+
+    def write(self, state: dict[str, Any]) -> None:
+        """Write a state; an earlier file is replaced only when the new one is complete."""
+        arrays = {name: state[name] for name in _ARRAYS}
+        others = {name: value for name, value in state.items() if name not in _ARRAYS}
+        about = {"version": VERSION, "settings": self.settings, "state": others}
+        about["sha256"] = _digest(arrays, others)
+        with written_whole(self.path) as temporary:
+            np.savez(temporary, about=np.array(json.dumps(about)), **arrays)
+
+    def read(self) -> dict[str, Any] | None:
+        """Return the state in the file, or None if there is no file.
+
+        Raises
+        ------
+        ArgumentError
+            If it is damaged, or of another training; it names what differs.
+        """
+        if not self.path.exists():
+            return None
+        try:
+            with np.load(self.path, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in _ARRAYS}
+                about = json.loads(str(archive["about"]))
+            others = about["state"]
+            whole = about["sha256"] == _digest(arrays, others)
+            version, settings = about["version"], about["settings"]
+        except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
+            what = f"{self.path} is damaged or no checkpoint ({str(error).strip()[:100]})"
+            raise ArgumentError("checkpoint", what, _RIGHT) from error
+        if not whole:
+            what = f"{self.path} is damaged: its content does not match its checksum"
+            raise ArgumentError("checkpoint", what, _RIGHT)
+        if version != VERSION:
+            what = f"{self.path} is of version {version}"
+            raise ArgumentError("checkpoint", what, f"version {VERSION}, or another path")
+        for name, own in self.settings.items():
+            other = settings.get(name)
+            if other != own:
+                shown = (
+                    "its content differs" if name == "data_sha256" else f"{other!r}, not {own!r}"
+                )
+                what = f"{self.path} is of another training: {name} is {shown}"
+                what = what.replace("data_sha256 is its", "the graph or its data: the")
+                raise ArgumentError("checkpoint", what, "the same arguments, or another path")
+        return {**arrays, **others}
+
+
+def fingerprint(data: NodeData) -> str:
+    """Return the SHA-256 of a graph with its features, labels and split."""
+    parts = [data.labels, *(getattr(data, split) for split in SPLITS)]
+    for each in (data.graph, data.features):
+        if isinstance(each, Graph):
+            parts += [each.row_pointers, each.column_indices, each.values]
+        else:
+            parts.append(each)
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(np.ascontiguousarray(part).data)
+    return digest.hexdigest()
+
+
+def _digest(arrays: dict[str, npt.NDArray[Any]], others: dict[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(others, sort_keys=True).encode())
+    for name in _ARRAYS:
+        digest.update(np.ascontiguousarray(arrays[name]).data)
+    return digest.hexdigest()

@@ -1,0 +1,297 @@
+"""What layers do to dense matrices: products, activations, dropout, the loss, the optimisers.
+
+Each function serves NumPy and CuPy arrays. On a GPU all but the products and sums are one kernel
+each (`executors.cuda.dense`); here is what those kernels compute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+
+from accelviz.arrays import Floats
+from accelviz.executors.base import is_device_array
+from accelviz.random import element_uniform
+
+#: Multiplications below which one thread does a product: a BLAS wakes all of its threads, and on a
+#: machine that has other work waits for them a hundred times as long as they take.
+_SMALL_PRODUCTS = 1 << 22
+ACTIVATIONS = ("none", "relu", "elu")
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Which random numbers an array's dropout takes.
+
+    Parameters
+    ----------
+    seed : int
+    site : int
+        Which array of a step it is.
+    step : int, or array of uint32, shape (1,)
+        On a GPU it may lie in device memory, so that a captured step can go on counting.
+    """
+
+    seed: int
+    site: int
+    step: Any
+
+    def at(self, site: int) -> Noise:
+        """Return the numbers of another array of the same step."""
+        return Noise(self.seed, site, self.step)
+
+
+def matmul(A: Any, B: Any, *, transposed: str = "", onto: Any = None) -> Any:
+    """Return `A @ B`, where "A" or "B" may be `transposed`; added to `onto`, if that is given."""
+    if is_device_array(A):
+        from accelviz.executors.cuda import dense
+
+        return dense.matmul(A, B, transposed, onto)
+    if A.size * B.size // (B.shape[0] or 1) <= _SMALL_PRODUCTS:
+        product = _small_product(A, B, transposed)
+    else:
+        product = (A.T if transposed == "A" else A) @ (B.T if transposed == "B" else B)
+    return product if onto is None else onto + product
+
+
+def _small_product(A: Any, B: Any, transposed: str) -> Any:
+    columns = B.shape[0] if transposed == "B" else B.shape[1]
+    product = np.zeros((A.shape[1] if transposed == "A" else A.shape[0], columns), np.float32)
+    other = np.ascontiguousarray(B.T if transposed == "B" else B)
+    (_add_outer if transposed == "A" else _add_rows)(np.ascontiguousarray(A), other, product)
+    return product
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def _add_rows(A: Floats, B: Floats, product: Floats) -> None:
+    for i in range(A.shape[0]):
+        for k in range(A.shape[1]):
+            a = A[i, k]
+            for j in range(B.shape[1]):
+                product[i, j] += a * B[k, j]
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def _add_outer(A: Floats, B: Floats, product: Floats) -> None:
+    for i in range(A.shape[0]):
+        for k in range(A.shape[1]):
+            a = A[i, k]
+            for j in range(B.shape[1]):
+                product[k, j] += a * B[i, j]
+
+
+def column_sums(A: Any) -> Any:
+    """Return the sum of each column, as a product with ones."""
+    if is_device_array(A):
+        from accelviz.executors.cuda import dense
+
+        return dense.column_sums(A)
+    return A.sum(axis=0)
+
+
+def block_diagonal(vectors: Any) -> Any:
+    """Return a matrix whose column `h` has vector `h` in rows `h * n` and on, zeros elsewhere.
+
+    `vectors` has the shape (heads, n), the result (heads * n, heads): `X @ result` are the products
+    of each head's columns with its vector.
+    """
+    heads, n = vectors.shape
+    xp = array_module(vectors)
+    return (vectors[:, :, None] * xp.eye(heads, dtype=np.float32)[:, None]).reshape(
+        heads * n, heads
+    )
+
+
+def diagonal_blocks(matrix: Any, heads: int) -> Any:
+    """Return the vectors of `block_diagonal` that a matrix of its shape has, (heads, n)."""
+    each = array_module(matrix).arange(heads)
+    return matrix.reshape(heads, -1, heads)[each, :, each]
+
+
+def side_by_side(*matrices: Any) -> Any:
+    """Return matrices of as many rows as one."""
+    return array_module(matrices[0]).concatenate(matrices, axis=1)
+
+
+def array_module(array: Any) -> Any:
+    """Return NumPy or CuPy, whichever an array is of."""
+    if not is_device_array(array):
+        return np
+    from accelviz.executors.cuda import dense
+
+    return dense.cupy_module()
+
+
+def keep(shape: tuple[int, ...], rate: float, noise: Noise) -> Any:
+    """Return what dropout multiplies with: 0 with probability `rate`, else `1 / (1 - rate)`.
+
+    float32 of that shape; element `i` in C order draws number `i` of `noise`.
+    """
+    drawn = element_uniform(int(np.prod(shape)), noise.seed, noise.site, int(noise.step))
+    return ((drawn >= np.float32(rate)) * np.float32(1 / (1 - rate))).reshape(shape)
+
+
+def dropout(X: Any, rate: float, noise: Noise | None) -> Any:
+    """Return `X` with elements dropped at random; its own gradient, given the same noise."""
+    if noise is None or rate == 0:
+        return X
+    if is_device_array(X):
+        from accelviz.executors.cuda import dense
+
+        return dense.finish(X, None, "none", rate, noise)
+    return X * keep(X.shape, rate, noise)
+
+
+def finish(Z: Any, bias: Any, activation: str, rate: float, noise: Noise | None) -> Any:
+    """Return `dropout(activation(Z + bias))`, the end of every layer.
+
+    Parameters
+    ----------
+    Z : array of float32, shape (n, n_cols)
+        It may be overwritten.
+    bias : array of float32, shape (n_cols,), optional
+    activation : {"none", "relu", "elu"}
+    rate : float
+        Of dropout; 0 to below 1.
+    noise : Noise, optional
+        None: nothing is dropped, as when a network is judged.
+    """
+    rate = 0.0 if noise is None else rate
+    if is_device_array(Z):
+        from accelviz.executors.cuda import dense
+
+        return dense.finish(Z, bias, activation, rate, noise)
+    Z = Z if bias is None else Z + bias
+    if activation == "relu":
+        Z = np.maximum(Z, 0)
+    elif activation == "elu":
+        Z = np.where(Z > 0, Z, np.expm1(np.minimum(Z, 0)))
+    return Z if rate == 0 else Z * keep(Z.shape, rate, noise)  # type: ignore[arg-type]
+
+
+def finish_gradient(dY: Any, Y: Any, activation: str, rate: float, noise: Noise | None) -> Any:
+    """Return the gradient of `finish` by Z, of its result and the gradient by that.
+
+    The slope follows from the result: of ReLU it is 1 where Y > 0, of ELU it is `1 + activation(Z)`
+    below 0. Elements that were dropped draw the same numbers again.
+    """
+    rate = 0.0 if noise is None else rate
+    if is_device_array(dY):
+        from accelviz.executors.cuda import dense
+
+        return dense.finish_gradient(dY, Y, activation, rate, noise)
+    dZ = dY
+    if rate:
+        assert noise is not None
+        # A ReLU's result is 0 wherever it was dropped.
+        dZ = dY * (
+            np.float32(1 / (1 - rate)) if activation == "relu" else keep(Y.shape, rate, noise)
+        )
+    if activation == "relu":
+        dZ = dZ * (Y > 0)
+    elif activation == "elu":
+        dZ = dZ * np.where(Y > 0, 1, 1 + Y * np.float32(1 - rate))
+    return dZ
+
+
+def cross_entropy(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
+    """Return the cross entropy after a softmax, and its gradient by the logits.
+
+    Parameters
+    ----------
+    logits : array of float32, shape (n, n_classes)
+    labels : array of int32, shape (n,)
+        A class each; -1 only where the weight is 0.
+    weights : array of float32, shape (n,)
+        What each row counts: one over the number of nodes to learn from, else 0.
+
+    Returns
+    -------
+    loss : array of float32, shape (n,)
+        Of each row, times its weight; the loss is their sum.
+    gradient : array of float32, shape (n, n_classes)
+    """
+    if is_device_array(logits):
+        from accelviz.executors.cuda import dense
+
+        return dense.cross_entropy(logits, labels, weights)
+    rows = np.flatnonzero(weights)
+    chosen = logits[rows]
+    shifted = chosen - chosen.max(axis=1, keepdims=True)
+    powers = np.exp(shifted)
+    sums = powers.sum(axis=1, keepdims=True)
+    here, right, counts = np.arange(rows.size), labels[rows], weights[rows]
+    loss, gradient = np.zeros_like(weights), np.zeros_like(logits)
+    loss[rows] = (np.log(sums[:, 0]) - shifted[here, right]) * counts
+    share = powers / sums
+    share[here, right] -= 1
+    gradient[rows] = share * counts[:, None]
+    return loss, gradient
+
+
+@dataclass
+class Adam:
+    """Adam with L2 decay added to the gradient (Kingma and Ba, ICLR 2015), as `torch.optim.Adam`.
+
+    Parameters
+    ----------
+    rate : float
+    beta1, beta2, eps : float
+        The published values if not given.
+    """
+
+    rate: float
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    name = "adam"
+    n_states = 2
+
+    def update(self, flat: Any, gradient: Any, states: Any, decay: Any, step: Any) -> None:
+        """Change all parameters, which lie behind each other, in place.
+
+        Parameters
+        ----------
+        flat, gradient, decay : arrays of float32, shape (n_parameters,)
+            `decay` is the factor of the L2 penalty of each.
+        states : array of float32, shape (n_states, n_parameters)
+        step : int, or array of uint32, shape (1,)
+            Steps before this one.
+        """
+        if is_device_array(flat):
+            from accelviz.executors.cuda import dense
+
+            rates = (self.rate, self.beta1, self.beta2, self.eps)
+            dense.adam(flat, gradient, states, decay, step, rates)
+            return
+        t = int(step) + 1
+        gradient = gradient + decay * flat
+        mean, square = states
+        mean += (1 - self.beta1) * (gradient - mean)
+        square += (1 - self.beta2) * (gradient * gradient - square)
+        scale = np.sqrt(square / (1 - self.beta2**t)) + self.eps
+        flat -= (self.rate / (1 - self.beta1**t)) * mean / scale
+
+
+@dataclass
+class SGD:
+    """Stochastic gradient descent with momentum and L2 decay, as `torch.optim.SGD`."""
+
+    rate: float
+    momentum: float = 0.0
+    name = "sgd"
+    n_states = 1
+
+    def update(self, flat: Any, gradient: Any, states: Any, decay: Any, step: Any) -> None:
+        """Change all parameters in place; see `Adam`."""
+        (speed,) = states
+        speed *= self.momentum
+        speed += gradient
+        speed += decay * flat
+        flat -= self.rate * speed
+
+
+OPTIMISERS = {each.name: each for each in (Adam, SGD)}

@@ -1,0 +1,106 @@
+"""The networks of two layers that are trained most, with the settings of their papers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from accelviz.errors import ArgumentError
+from accelviz.layers.attention import AGNN, GAT, GATv2
+from accelviz.layers.layer import GCN, GIN, SAGE, Layer, Linear
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network by name.
+
+    Attributes
+    ----------
+    build : callable
+        `build(n_features, n_classes, **options)` gives the layers.
+    options : mapping
+        What `build` takes, with the defaults.
+    rate, decay : float
+        Learning rate, and factor of the L2 penalty.
+    decayed : {"first", "all"}
+        The layers that have the penalty.
+    source : str
+        Where the settings come from.
+    """
+
+    build: Callable[..., list[Layer]]
+    options: Mapping[str, Any]
+    rate: float
+    decay: float
+    decayed: str
+    source: str
+    input_dropout: bool = field(default=True)
+
+
+def _two(layer: Callable[..., Layer]) -> Callable[..., list[Layer]]:
+    def build(n_features: int, n_classes: int, *, hidden: int, dropout: float) -> list[Layer]:
+        first = layer(n_features, hidden, activation="relu", dropout=dropout)
+        return [first, layer(hidden, n_classes)]
+
+    return build
+
+
+def _attention(layer: type[GAT]) -> Callable[..., list[Layer]]:
+    def build(
+        n_features: int,
+        n_classes: int,
+        *,
+        hidden: int,
+        heads: int,
+        output_heads: int,
+        dropout: float,
+        attention_dropout: float,
+    ) -> list[Layer]:
+        edges: dict[str, Any] = {"attention_dropout": attention_dropout}
+        ends: dict[str, Any] = {"activation": "elu", "dropout": dropout}
+        first = layer(n_features, hidden, heads=heads, **ends, **edges)
+        last = layer(first.width, n_classes, heads=output_heads, concat=False, **edges)
+        return [first, last]
+
+    return build
+
+
+def _agnn(n_features: int, n_classes: int, *, hidden: int, dropout: float) -> list[Layer]:
+    return [
+        Linear(n_features, hidden, activation="relu"),
+        AGNN(hidden, train_beta=False),
+        AGNN(hidden, dropout=dropout),
+        Linear(hidden, n_classes),
+    ]
+
+
+_TWO = {"hidden": 16, "dropout": 0.5}
+_HEADS = {"hidden": 8, "heads": 8, "output_heads": 1, "dropout": 0.6, "attention_dropout": 0.6}
+
+MODELS: dict[str, Model] = {
+    "gcn": Model(_two(GCN), _TWO, 0.01, 5e-4, "first", "Kipf and Welling, ICLR 2017"),
+    "gin": Model(_two(GIN), _TWO, 0.01, 5e-4, "all", "the settings of GCN"),
+    "sage": Model(_two(SAGE), _TWO, 0.01, 5e-4, "all", "the settings of GCN"),
+    "gat": Model(_attention(GAT), _HEADS, 0.005, 5e-4, "all", "Velickovic et al., ICLR 2018"),
+    "gatv2": Model(_attention(GATv2), _HEADS, 0.005, 5e-4, "all", "the settings of GAT"),
+    "agnn": Model(_agnn, _TWO, 0.01, 5e-4, "all", "Thekumparampil et al., 2018"),
+}
+
+
+def find_model(model: str, given: Mapping[str, Any]) -> tuple[Model, dict[str, Any]]:
+    """Return a model and its options, those given in place of its own.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such model, or it has no such option.
+    """
+    if not isinstance(model, str) or model.lower() not in MODELS:
+        raise ArgumentError("model", f"there is no {model!r}", f"one of {', '.join(MODELS)}")
+    found = MODELS[model.lower()]
+    for name in given:
+        if name not in found.options:
+            right = ", ".join(found.options)
+            raise ArgumentError(name, f"{model} has no such option", f"one of {right}")
+    return found, {**found.options, **given}

@@ -1,0 +1,230 @@
+"""Products with a sparse matrix and with its transpose, by any strategy, on any device, timed."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from accelviz.errors import ArgumentError
+from accelviz.executors import EXECUTORS, find_executor
+from accelviz.executors.base import ready
+from accelviz.executors.run import plan_of
+from accelviz.graph import Graph, taken_over
+from accelviz.plans import Operation, Strategy
+from accelviz.strategies import OPERATIONS, SDDMM, SPMM, find_strategy
+
+
+class Products:
+    """Where the operations of a network run, by which strategies, and how long they took.
+
+    Parameters
+    ----------
+    strategy : str, Strategy, (strategy, parameters), or mapping of operation to one, optional
+        Such as "accel_gcn", which is of "spmm", or `{"spmm": ("gnnadvisor", {"ngs": 32}),
+        "sddmm": "row_warp"}`. Instead of parameters, a function that makes them of `n_cols`. An
+        operation that is not named takes its fastest.
+    device : {"auto", "cuda", "cpu", "emulator"}
+        "auto" takes the GPU where there is one.
+
+    Attributes
+    ----------
+    seconds : dict of str to float
+        What was timed by `clock` since `reset`, by name.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such strategy, operation or device.
+    """
+
+    def __init__(self, strategy: Any = None, device: str = "auto") -> None:
+        if device == "auto":
+            device = next(each.name for each in EXECUTORS if each.why_not() is None)
+        self._executor = find_executor(device)
+        self.device = device
+        named = strategy if isinstance(strategy, Mapping) else {"spmm": strategy}
+        for name in named:
+            if name not in OPERATIONS:
+                right = f"one of {', '.join(OPERATIONS)}"
+                raise ArgumentError("strategy", f"there is no operation {name!r}", right)
+        self._chosen = {name: _chosen(name, named.get(name)) for name in OPERATIONS}
+        self.seconds: dict[str, float] = {}
+        if device == "cuda":
+            from accelviz.executors.cuda.dense import DeviceClock, cupy_module
+
+            self.xp, self._clock = cupy_module(), DeviceClock(self.seconds)
+        else:
+            self.xp, self._clock = np, HostClock(self.seconds)
+
+    def placed(self, array: Any) -> Any:
+        """Return a host array where this runs."""
+        return self._executor.to_device(array)
+
+    def clock(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Time a block under `name`."""
+        return self._clock(name)
+
+    def reset(self) -> dict[str, float]:
+        """Return the seconds so far by name, and begin anew."""
+        self._clock.settle()
+        found = dict(self.seconds)
+        self.seconds.clear()
+        return found
+
+    def run(
+        self, operation: Operation, graph: Graph, operands: dict[str, Any], label: str = ""
+    ) -> dict[str, Any]:
+        """Run an operation on a graph; return its outputs by name.
+
+        Weights that are missing are the graph's. The plan is kept with the graph. `label` follows
+        the operation's name where its time is kept.
+        """
+        strategy, parameters = self._chosen[operation.name]
+        widths = operation.widths_of(operands)
+        settings = parameters(widths.get("n_cols", 1))
+        plan = plan_of(graph, strategy, {**widths, **settings})
+        with self.clock(operation.name + label):
+            return ready(plan, self._executor).run(operands)
+
+
+def _chosen(operation: str, given: Any) -> tuple[Strategy, Callable[[int], Mapping[str, Any]]]:
+    """Return a strategy, and what makes its parameters of a column count."""
+    strategy, parameters = given if isinstance(given, tuple) else (given, {})
+    strategy = OPERATIONS[operation].fastest if strategy is None else strategy
+    found = find_strategy(strategy, operation)
+    return found, parameters if callable(parameters) else lambda n_cols: parameters
+
+
+class HostClock:
+    """Adds up seconds by name on the host's clock."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self._seconds = seconds
+
+    @contextlib.contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Time a block."""
+        start = time.perf_counter()
+        yield
+        self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - start
+
+    def settle(self) -> None:
+        """Do nothing: every block has ended."""
+
+
+class Matrix:
+    """A sparse matrix whose weights are an operand: its products, and those of its transpose.
+
+    Parameters
+    ----------
+    graph : Graph
+    products : Products
+    values : array of float32, shape (nnz,), optional
+        Weights in place of the graph's own, where `products` runs.
+    label : str
+        What follows an operation's name where its time is kept.
+    """
+
+    def __init__(
+        self, graph: Graph, products: Products, values: Any = None, label: str = ""
+    ) -> None:
+        self.graph, self.products, self.values, self.label = graph, products, values, label
+
+    def _run(self, operation: Operation, graph: Graph, **operands: Any) -> dict[str, Any]:
+        return self.products.run(operation, graph, operands, self.label)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.graph.shape
+
+    def with_values(self, values: Any) -> Matrix:
+        """Return the same pattern with other weights."""
+        other = Matrix(self.graph, self.products, values, self.label)
+        for name in ("rows", "columns", "order", "_transposed", "_row_sums", "_column_sums"):
+            if name in self.__dict__:
+                other.__dict__[name] = self.__dict__[name]
+        return other
+
+    def times(self, X: Any, values: Any = None) -> Any:
+        """Return `A @ X`, X of shape (columns, n_cols)."""
+        values = self.values if values is None else values
+        return self._run(SPMM, self.graph, X=X, values=values)["Y"]
+
+    def transposed_times(self, Y: Any, values: Any = None) -> Any:
+        """Return `A.T @ Y`, Y of shape (rows, n_cols): the gradient of `A @ X` by X."""
+        values = self.values if values is None else values
+        if values is not None:
+            values = values[self.order]
+        return self._run(SPMM, self._transposed, X=Y, values=values)["Y"]
+
+    def dots(self, U: Any, V: Any) -> Any:
+        """Return the dot product of each nonzero, of U (rows, heads, n_cols) and V, (nnz, heads).
+
+        With the gradient of `A @ X` as U, and X as V: the gradient by the weights.
+        """
+        return self._run(SDDMM, self.graph, U=U, V=V)["scores"]
+
+    def row_sums(self, edges: Any) -> Any:
+        """Add up an array of shape (nnz, n_cols) over the nonzeros of each row."""
+        return self._run(SPMM, self._row_sums, X=edges)["Y"]
+
+    def column_sums(self, edges: Any) -> Any:
+        """Add up an array of shape (nnz, n_cols) over the nonzeros of each column."""
+        return self._run(SPMM, self._column_sums, X=edges)["Y"]
+
+    def softmax(self, scores: Any) -> Any:
+        """Return, for each head, the softmax over the nonzeros of each row, (nnz, heads)."""
+        xp = self.products.xp
+        full = np.flatnonzero(self.graph.degrees)
+        tops = np.zeros((self.graph.n_rows, scores.shape[1]), np.float32)
+        tops[full] = np.maximum.reduceat(scores, self.graph.row_pointers[:-1][full])
+        powers = xp.exp(scores - tops[self.rows])
+        return powers / self.row_sums(powers)[self.rows]
+
+    def softmax_gradient(self, alpha: Any, d_alpha: Any) -> Any:
+        """Return the gradient of `softmax` by the scores, of its result and the gradient by it."""
+        weighted = alpha * d_alpha
+        return weighted - alpha * self.row_sums(weighted)[self.rows]
+
+    @cached_property
+    def rows(self) -> Any:
+        """Row of each nonzero, int32, where `products` runs."""
+        rows = np.repeat(np.arange(self.graph.n_rows, dtype=np.int32), self.graph.degrees)
+        return self.products.placed(taken_over(rows))
+
+    @cached_property
+    def columns(self) -> Any:
+        """Column of each nonzero, int32, where `products` runs."""
+        return self.products.placed(self.graph.column_indices)
+
+    @cached_property
+    def order(self) -> Any:
+        """Which nonzero each nonzero of the transpose is, where `products` runs."""
+        return self.products.placed(self.graph.transposed().nonzeros)
+
+    @cached_property
+    def _transposed(self) -> Graph:
+        return self.graph.transposed().graph
+
+    # Sums over nonzeros are products with a matrix that says which nonzero is whose.
+    @cached_property
+    def _row_sums(self) -> Graph:
+        return _incidence(self.graph, np.arange(self.graph.nnz, dtype=np.int32))
+
+    @cached_property
+    def _column_sums(self) -> Graph:
+        turned = self.graph.transposed()
+        return _incidence(turned.graph, turned.nonzeros.astype(np.int32))
+
+
+def _incidence(graph: Graph, nonzeros: Any) -> Graph:
+    ones = np.ones(graph.nnz, np.float32)
+    shape = (graph.n_rows, graph.nnz)
+    name = f"nonzeros of {graph.name}"
+    return Graph(graph.row_pointers, taken_over(nonzeros), taken_over(ones), shape, name)

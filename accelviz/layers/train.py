@@ -1,0 +1,307 @@
+"""`train`: a network on a graph, by any strategy, with what each epoch took and learned."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from tqdm import tqdm
+
+from accelviz.datasets.nodes import SPLITS, UNLABELLED, NodeData, load_nodes
+from accelviz.errors import ArgumentError, checked_choice, checked_integer
+from accelviz.graph import Graph
+from accelviz.layers import dense
+from accelviz.layers.checkpoint import Checkpoint
+from accelviz.layers.models import find_model
+from accelviz.layers.network import Network
+from accelviz.layers.products import Matrix, Products
+
+#: Epochs between two checkpoints.
+CHECKPOINT_EPOCHS = 50
+MOST_SEED = (1 << 64) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What `train` returns.
+
+    Attributes
+    ----------
+    model, data, device, seed
+        What was trained, on what, where; `data` is the NodeData.
+    test_accuracy, val_accuracy, train_accuracy : float
+        Of the last epoch, or with early stopping of the one that was kept.
+    epoch : int
+        That epoch, from 1 on.
+    history : DataFrame
+        A row for each epoch: `epoch`, `loss` (of the nodes to learn from, with dropout),
+        `train_accuracy`, `val_accuracy`, `test_accuracy` (without), `seconds` of the step, and of
+        each operation in it, such as `spmm_seconds`; `spmm_features_seconds` is that of the sparse
+        features, and `dense_seconds` the rest.
+    parameters : dict of str to array of float32
+        By the layer's number and the parameter's name, such as "0.W", on the host.
+    logits : array of float32, shape (n_nodes, n_classes)
+        What the network says of every node; the largest is its class.
+    """
+
+    model: str
+    data: NodeData
+    device: str
+    seed: int
+    test_accuracy: float
+    val_accuracy: float
+    train_accuracy: float
+    epoch: int
+    history: pd.DataFrame
+    parameters: dict[str, npt.NDArray[np.float32]]
+    logits: npt.NDArray[np.float32]
+
+    def __repr__(self) -> str:
+        seconds = self.history["seconds"].sum()
+        return (
+            f"Training({self.model!r} on {self.data.name!r}: {len(self.history)} epochs in "
+            f"{seconds:.2f} s on {self.device}, test accuracy {self.test_accuracy:.1%})"
+        )
+
+
+def train(
+    model: str,
+    data: Any,
+    *,
+    seed: int = 0,
+    strategy: Any = None,
+    device: str = "auto",
+    epochs: int = 200,
+    optimiser: str = "adam",
+    rate: float | None = None,
+    decay: float | None = None,
+    patience: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+    **options: Any,
+) -> Training:
+    """Train a network of two layers to classify the nodes of a graph.
+
+    Parameters
+    ----------
+    model : {"gcn", "gin", "sage", "gat", "gatv2", "agnn"}
+    data : str or NodeData
+        "cora", "citeseer", or your own graph with features, labels and a split.
+    seed : int
+        Of the initial values and of dropout. On a CPU the same seed gives the same numbers.
+    strategy : str, Strategy, (strategy, parameters) or mapping, optional
+        How the products run: "accel_gcn" is of spmm, `{"sddmm": "row_warp"}` of the operation
+        named. What is not named takes the fastest.
+    device : {"auto", "cuda", "cpu", "emulator"}
+        "auto" takes the GPU where there is one.
+    epochs : int
+        At least 1.
+    optimiser : {"adam", "sgd"}
+    rate, decay : float, optional
+        Learning rate and factor of the L2 penalty; the model's own if not given.
+    patience : int, optional
+        Stop when the validation accuracy has not risen for so many epochs, and keep the parameters
+        of the epoch in which it was highest.
+    checkpoint : path, optional
+        A `.npz` that is written every 50 epochs and at the end. If it is there, training goes on
+        from it, and ends with the very bits of an uninterrupted run.
+    progress : bool
+        Show a progress bar.
+    **options
+        The model's own: `hidden`, `dropout`, and of attention `heads`, `output_heads`,
+        `attention_dropout`.
+
+    Returns
+    -------
+    Training
+
+    Raises
+    ------
+    ArgumentError, GraphError
+        If an argument, the data or the checkpoint does not fit.
+    DeviceUnavailable
+        If the device cannot be used, or has too little memory: it says how much was wanted, and
+        what would fit.
+
+    Examples
+    --------
+    >>> from accelviz import layers
+    >>> found = layers.train("gcn", "cora", epochs=20, device="cpu", progress=False)
+    >>> found.test_accuracy > 0.6
+    True
+    """
+    found, options = find_model(model, options)
+    nodes = load_nodes(data)
+    epochs = checked_integer("epochs", epochs, error=ArgumentError)
+    seed = checked_integer("seed", seed, MOST_SEED, least=0, error=ArgumentError)
+    if patience is not None:
+        patience = checked_integer("patience", patience, error=ArgumentError)
+    rate = _positive("rate", found.rate if rate is None else rate)
+    decay = _positive("decay", found.decay if decay is None else decay, or_zero=True)
+    checked_choice("optimiser", optimiser, dense.OPTIMISERS)
+    products = Products(strategy, device)
+    built = found.build(nodes.n_features, nodes.n_classes, **options)
+    dropout = options["dropout"]
+    network = Network(built, nodes.graph, products, seed, input_dropout=dropout)
+    run = _Run(network, nodes, dense.OPTIMISERS[optimiser](rate), decay, found.decayed)
+    settings = {
+        "model": model.lower(),
+        "optimiser": optimiser,
+        "rate": rate,
+        "decay": decay,
+        "seed": seed,
+        "patience": patience,
+        **options,
+    }
+    kept = None if checkpoint is None else Checkpoint(checkpoint, settings, nodes, network.shapes())
+    if kept is not None:
+        run.restore(kept.read())
+    bar = tqdm(total=epochs, initial=min(run.epoch, epochs), disable=not progress, unit="epoch")
+    with bar:
+        while run.epoch < epochs and not run.waited(patience):
+            row = run.advance()
+            bar.set_postfix(loss=f"{row['loss']:.3f}", test=f"{row['test_accuracy']:.3f}")
+            bar.update()
+            if kept is not None and run.epoch % CHECKPOINT_EPOCHS == 0:
+                kept.write(run.state())
+    if kept is not None:
+        kept.write(run.state())
+    if patience is not None:
+        run.take_best()
+    logits = run.logits()
+    judged = {name: float(share) for name, share in zip(SPLITS, run.judged(logits), strict=True)}
+    return Training(
+        model=model.lower(),
+        data=nodes,
+        device=products.device,
+        seed=seed,
+        test_accuracy=judged["test"],
+        val_accuracy=judged["val"],
+        train_accuracy=judged["train"],
+        epoch=run.epoch if patience is None else run.best_epoch,
+        history=pd.DataFrame(run.rows),
+        parameters=run.parameters(),
+        logits=on_host(logits),
+    )
+
+
+class _Run:
+    """A training between two epochs."""
+
+    def __init__(
+        self, network: Network, nodes: NodeData, optimiser: Any, decay: float, decayed: str
+    ) -> None:
+        self.network, self.products, self.optimiser = network, network.products, optimiser
+        products, xp = network.products, network.products.xp
+        self.X = features(nodes.features, products)
+        labels = np.where(nodes.labels == UNLABELLED, 0, nodes.labels).astype(np.int32)
+        self.labels = products.placed(labels)
+        weights = np.zeros((len(SPLITS), nodes.n_nodes), np.float32)
+        for row, split in zip(weights, SPLITS, strict=True):
+            row[getattr(nodes, split)] = 1 / getattr(nodes, split).size
+        self.weights = products.placed(weights)
+        self.states = xp.zeros((optimiser.n_states, network.flat.size), np.float32)
+        self.decay = network.decay(decay, decayed)
+        self.epoch, self.rows = 0, list[dict[str, float]]()
+        self.best, self.best_epoch, self.best_flat = -1.0, 0, network.flat.copy()
+
+    def advance(self) -> dict[str, float]:
+        """Take a step and judge the network; return the row of the history."""
+        start = time.perf_counter()
+        loss = float(self.step(self.epoch).sum())
+        seconds = time.perf_counter() - start
+        parts = self.products.reset()
+        judged = on_host(self.judged(self.logits()))
+        self.products.reset()
+        self.epoch += 1
+        shares = {f"{name}_accuracy": float(x) for name, x in zip(SPLITS, judged, strict=True)}
+        timed = {f"{name}_seconds": value for name, value in sorted(parts.items())}
+        timed["dense_seconds"] = max(seconds - sum(parts.values()), 0.0)
+        row = {"epoch": self.epoch, "loss": loss, **shares, "seconds": seconds, **timed}
+        self.rows.append(row)
+        if shares["val_accuracy"] > self.best:
+            self.best, self.best_epoch = shares["val_accuracy"], self.epoch
+            self.best_flat = self.network.flat.copy()
+        return row
+
+    def step(self, step: Any) -> Any:
+        """Go forward, backward, and change the parameters; return each node's part of the loss."""
+        logits, kept = self.network.forward(self.X, step)
+        with self.products.clock("loss"):
+            losses, gradient = dense.cross_entropy(logits, self.labels, self.weights[0])
+        self.network.backward(kept, gradient, step)
+        with self.products.clock("optimiser"):
+            flat, gradient = self.network.flat, self.network.gradient
+            self.optimiser.update(flat, gradient, self.states, self.decay, step)
+        return losses
+
+    def logits(self) -> Any:
+        """Return what the network says of every node, without dropout."""
+        return self.network.forward(self.X)[0]
+
+    def judged(self, logits: Any) -> Any:
+        """Return the accuracy on each split, shape (3,)."""
+        hits = (logits.argmax(axis=1) == self.labels).astype(np.float32)
+        return dense.matmul(self.weights, hits[:, None])[:, 0]
+
+    def waited(self, patience: int | None) -> bool:
+        """Say whether the validation accuracy has not risen for `patience` epochs."""
+        return patience is not None and self.epoch - self.best_epoch >= patience
+
+    def take_best(self) -> None:
+        """Go back to the parameters of the best epoch."""
+        self.network.flat[...] = self.best_flat
+
+    def parameters(self) -> dict[str, npt.NDArray[np.float32]]:
+        """Return copies of the parameters on the host, by name."""
+        found = {}
+        for i, of_layer in enumerate(self.network.parameters):
+            for name, array in of_layer.items():
+                found[f"{i}.{name}"] = on_host(array).copy()
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """Return all that the next epoch depends on, on the host, by name."""
+        flats = {"flat": self.network.flat, "states": self.states, "best_flat": self.best_flat}
+        return {
+            **{name: on_host(array) for name, array in flats.items()},
+            "epoch": self.epoch,
+            "best": self.best,
+            "best_epoch": self.best_epoch,
+            "rows": self.rows,
+        }
+
+    def restore(self, state: dict[str, Any] | None) -> None:
+        """Go on from a state, if there is one."""
+        if state is None:
+            return
+        self.network.flat[...] = self.products.placed(state["flat"])
+        self.states[...] = self.products.placed(state["states"])
+        self.best_flat[...] = self.products.placed(state["best_flat"])
+        self.epoch, self.rows = state["epoch"], state["rows"]
+        self.best, self.best_epoch = state["best"], state["best_epoch"]
+
+
+def features(given: Any, products: Products) -> Any:
+    """Return features where `products` runs; sparse ones as a Matrix."""
+    if isinstance(given, Graph):
+        return Matrix(given, products, label="_features")
+    return products.placed(given)
+
+
+def on_host(array: Any) -> npt.NDArray[Any]:
+    """Return an array as NumPy's."""
+    return array if isinstance(array, np.ndarray) else array.get()
+
+
+def _positive(name: str, value: Any, *, or_zero: bool = False) -> float:
+    if not isinstance(value, int | float) or not np.isfinite(value) or value < 0:
+        raise ArgumentError(name, f"got {value!r}", "a number above 0")
+    if value == 0 and not or_zero:
+        raise ArgumentError(name, "got 0", "a number above 0")
+    return float(value)
