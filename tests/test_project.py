@@ -22,7 +22,7 @@ PACKAGE = ROOT / "accelviz"
 #: The rooms and the files beside them, in the order of CONTRIBUTING.md: a module imports from its
 #: own room and from those before it. Each is by itself, so that no two import each other.
 ROOMS = (
-    *("errors", "files", "arrays", "store", "graph", "card", "workload"),
+    *("errors", "files", "arrays", "random", "store", "graph", "card", "workload"),
     *("datasets", "ordering", "partition", "plans", "strategies", "executors"),
     *("measure", "analysis", "plots", "widgets", "course", "demo", "cli", "__main__"),
 )

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+from accelviz.random import edge_uniform, element_uniform, philox, uniform
+
+ONES = 0xFFFFFFFF
+#: The vectors that the authors of Philox publish with it: counter, key, words.
+KNOWN = [
+    ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+    ((ONES,) * 4, (ONES,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+    (
+        (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+        (0xA4093822, 0x299F31D0),
+        (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+    ),
+]
+
+
+@pytest.mark.parametrize(("counter", "key", "words"), KNOWN)
+def test_the_published_vectors(counter, key, words):
+    found = philox(key, tuple(np.array([c], np.uint32) for c in counter))
+    assert tuple(int(word[0]) for word in found) == words
+    assert all(word.dtype == np.uint32 for word in found)
+
+
+def test_numbers_are_below_one_and_spread_evenly():
+    drawn = element_uniform(1 << 18, seed=7)
+    assert drawn.dtype == np.float32
+    assert drawn.min() >= 0
+    assert drawn.max() < 1
+    counts = np.bincount((drawn * 64).astype(int), minlength=64)
+    expected = drawn.size / 64
+    assert np.sum((counts - expected) ** 2) / expected < 103.4  # chi-square, 63 degrees, 0.1 %
+    assert abs(np.corrcoef(drawn[:-1], drawn[1:])[0, 1]) < 4 / np.sqrt(drawn.size)
+    assert uniform(np.array([ONES], np.uint32))[0] == np.float32(1 - 2.0**-24)
+
+
+def test_an_element_is_a_function_of_its_place():
+    whole = element_uniform(1001, seed=5, site=2, step=9)
+    np.testing.assert_array_equal(element_uniform(10, seed=5, site=2, step=9), whole[:10])
+    for other in ({"seed": 6}, {"site": 3}, {"step": 10}, {"seed": 5 + (1 << 32)}):
+        given = {"seed": 5, "site": 2, "step": 9} | other
+        assert np.mean(element_uniform(1001, **given) == whole) < 0.01, other
+
+
+def test_an_edge_draws_the_same_wherever_it_is_walked():
+    places = np.arange(500)
+    drawn = edge_uniform(places, 8, seed=11, site=1, step=4)
+    shuffled = np.random.default_rng(0).permutation(places)
+    np.testing.assert_array_equal(edge_uniform(shuffled, 8, 11, 1, 4), drawn[shuffled])
+    np.testing.assert_array_equal(edge_uniform(places, 3, 11, 1, 4), drawn[:, :3])
+    assert len(np.unique(drawn)) > 0.999 * drawn.size
+    key, third = (11, 0), (1 + (5 << 16))
+    word = philox(key, (np.array([499]), 0, third, 4))[0]
+    assert drawn[499, 5] == uniform(word)[0]
+    beyond = edge_uniform(np.array([(1 << 32) + 499]), 1, 11, 1, 4)
+    assert beyond[0, 0] != drawn[499, 0]
