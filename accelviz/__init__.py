@@ -15,7 +15,7 @@ from typing import Any
 from accelviz.analysis.sweep import sweep
 from accelviz.card import describe
 from accelviz.datasets import load_graph
-from accelviz.executors import emulate, sddmm, spmm, trace, trace_gpu
+from accelviz.executors import edge_softmax, emulate, sddmm, spmm, trace, trace_gpu
 from accelviz.measure import benchmark, tune
 from accelviz.ordering import degree_sort
 from accelviz.strategies import plan, strategies
@@ -25,6 +25,7 @@ __all__ = [
     "benchmark",
     "degree_sort",
     "describe",
+    "edge_softmax",
     "emulate",
     "explore",
     "load_graph",

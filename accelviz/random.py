@@ -36,7 +36,7 @@ def _mixed(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> tuple[Any, A
 _mixed_number = numba.njit(cache=True, nogil=True)(_mixed)
 
 
-def philox(key: tuple[int, int], counter: tuple[Any, Any, Any, Any]) -> tuple[Any, ...]:
+def philox(key: tuple[Any, Any], counter: tuple[Any, Any, Any, Any]) -> tuple[Any, ...]:
     """Mix a counter with a key by Philox4x32-10.
 
     Parameters

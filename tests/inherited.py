@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from accelviz import measure
@@ -19,7 +18,7 @@ from accelviz.errors import ArgumentError
 from accelviz.executors import Executor, find_executor
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
-from accelviz.plans import Operation, Plan, Strategy
+from accelviz.plans import Operand, Operation, Plan, Strategy
 from accelviz.strategies import REGISTRY, SPMM, find_strategy
 from tests.graphs import COLUMNS, MADE
 
@@ -65,28 +64,31 @@ def weighted(graph: Graph) -> Graph:
     return measure.random_weights(graph, seed=graph.nnz)
 
 
-class Case:
-    """Random inputs of an operation on a graph, and what must come out: with two sets of weights.
+def other_setting(operand: Operand) -> Any:
+    """A setting that is not the default."""
+    if isinstance(operand.default, tuple):
+        return [word + 3 + i for i, word in enumerate(operand.default)]
+    assert operand.default is not None
+    return operand.default + 0.3
 
-    The first run is with the graph's own weights, the second with others: a plan that keeps
-    weights, or something of the first run, is wrong in the second.
+
+class Case:
+    """Random inputs of an operation on a graph, and what must come out, twice.
+
+    The first run is with the graph's own weights and the default settings, the second with others:
+    a plan that keeps some, or something of the first run, is wrong in the second.
     """
 
     def __init__(self, graph: Graph, operation: Operation, widths: dict[str, int]) -> None:
         self.operation = operation
         self.dense = measure.random_inputs(operation, graph.pattern, widths, seed=graph.nnz)
-        others = measure.random_weights(graph, seed=graph.nnz + 1).values
-        weights: list[npt.NDArray[np.float32] | None] = [None, None]
-        if any(each.of_nonzeros for each in operation.inputs):
-            weights = [None, others]
-        oracle = Oracle(graph, *self.dense, operation=operation)
-        self.runs = [(weights[0], oracle)]
-        if weights[1] is None:
-            self.runs *= 2
-        else:
-            self.runs.append(
-                (others, Oracle(graph, *self.dense, operation=operation, values=others))
-            )
+        others: dict[str, Any] = {each.name: other_setting(each) for each in operation.settings}
+        if any(each.weights for each in operation.inputs):
+            others["values"] = measure.random_weights(graph, seed=graph.nnz + 1).values
+        self.runs = [({}, Oracle(graph, *self.dense, operation=operation))]
+        self.runs.append(self.runs[0])
+        if others:
+            self.runs[1] = others, Oracle(graph, *self.dense, operation=operation, **others)
 
     def check(self, plan: Plan, executor: Executor) -> None:
         """Run a plan with both, into outputs poisoned with NaN."""
@@ -95,8 +97,8 @@ class Case:
             array[tuple(slice(n) for n in operand.shape(plan.sizes))]
             for array, operand in zip(self.dense, self.operation.dense, strict=True)
         ]
-        for number, (values, oracle) in enumerate(self.runs):
-            operands = ready.placed(self.operation.named(*dense, values=values))
+        for number, (others, oracle) in enumerate(self.runs):
+            operands = ready.placed(self.operation.named(*dense, **others))
             out = ready.outputs()
             for array in out.values():
                 array.fill(np.nan)

@@ -15,7 +15,7 @@ from scipy import sparse
 import accelviz
 from accelviz import measure
 from accelviz.errors import AccelvizError, ArgumentError, KernelError, PartitionError
-from accelviz.executors import find_executor
+from accelviz.executors import find_executor, run_operation
 from accelviz.executors.base import ready
 from accelviz.executors.emulator.build import why_not
 from accelviz.graph import Graph
@@ -174,7 +174,7 @@ def test_an_output_that_cannot_be_written_or_overlaps_is_refused(strategy, devic
     made = find_executor(device).prepare(plan)
     operands = operands_of(plan, values=None)
     operands = {name: operands.get(name) for name in (o.name for o in plan.operation.inputs)}
-    (output,) = plan.operation.outputs
+    output, *others = plan.operation.outputs
     shape = output.shape(plan.sizes)
     size = int(np.prod(shape))
     read_only = np.zeros(shape, np.float32)
@@ -201,8 +201,9 @@ def test_an_output_that_cannot_be_written_or_overlaps_is_refused(strategy, devic
                 made.run(given, {output.name: out})
     right = room[size:].reshape(shape)
     right.fill(np.nan)
-    assert made.run(operands, {output.name: right})[output.name] is right
-    assert np.isfinite(right).all()
+    found = made.run(operands, {output.name: right})
+    assert found[output.name] is right
+    assert all(np.isfinite(found[each.name]).all() for each in (output, *others))
 
 
 def test_an_output_that_overlaps_the_weights_is_refused():
@@ -499,8 +500,7 @@ def test_all_of_a_graph_is_freed_with_it_at_once(strategy, device):
     try:
         # As callers do, which keeps the plan in the store and what the device made with the plan.
         dense = measure.random_inputs(strategy.operation, graph.pattern, {"heads": 1, "n_cols": 7})
-        call = getattr(accelviz, strategy.operation.name)
-        call(graph, *dense, strategy=strategy, device=device)
+        run_operation(strategy.operation, graph, strategy.operation.named(*dense), strategy, device)
         plan = strategy.plan(graph, 7)
         made = ready(plan, find_executor(device))
         made.run(operands_of(plan))

@@ -159,6 +159,11 @@ def on_host(name: str, array: Any) -> npt.NDArray[Any]:
         raise ArgumentError(name, f"a {type(array).__name__}: {error}", right) from error
 
 
+def taken_rows(array: Any, order: Any) -> Any:
+    """Return `array[order]` on the host."""
+    return np.take(array, order, axis=0)
+
+
 class Operands:
     """What a plan takes and gives, checked by name; it knows sizes, not the plan.
 
@@ -171,7 +176,7 @@ class Operands:
         plan: Plan,
         xp: Any = np,
         place: Callable[[Any], Any] = np.asarray,
-        take: Callable[[Any, Any], Any] = np.take,
+        take: Callable[[Any, Any], Any] = taken_rows,
     ) -> None:
         self.operation, self.sizes = plan.operation, plan.sizes
         self.storage, self.cleared = plan.storage, plan.cleared
@@ -193,16 +198,19 @@ class Operands:
         Raises
         ------
         ArgumentError
-            If a shape or a dtype does not fit, a GPU's array is to be used on the host, or weights
-            on the host are not finite.
+            If a shape or a dtype does not fit, a GPU's array is to be used on the host, an input
+            with an entry for each nonzero is on the host and not finite, or a number is out of
+            range.
         """
         inputs = self.operation.inputs
         return {each.name: self._input(each, operands.get(each.name)) for each in inputs}
 
     def _input(self, operand: Operand, array: Any) -> Any:
         xp, name = self._xp, operand.name
+        if operand.default is not None:
+            return self._setting(operand, array)
         given = array is not None and array is not self._values and array is not self._own
-        if operand.of_nonzeros and self._values is not None and not given:
+        if operand.weights and self._values is not None and not given:
             self._own = self._place(self._values) if self._own is None else self._own
             return self._own
         ready = type(array) is xp.ndarray and array.dtype == np.float32
@@ -227,11 +235,23 @@ class Operands:
             with np.errstate(over="ignore"):
                 array = array.astype(np.float32, copy=False)
             if not np.isfinite(array).all():
-                raise ArgumentError(name, "some are NaN or infinite", "finite weights only")
+                raise ArgumentError(name, "some are NaN or infinite", "finite ones only")
         if not there and array.dtype == np.float32 and array.flags.c_contiguous:
             return self._place(array)
         with np.errstate(over="ignore"):  # as infinity does, what float32 cannot hold passes
             return xp.ascontiguousarray(xp.asarray(array), dtype=np.float32)
+
+    def _setting(self, operand: Operand, value: Any) -> Any:
+        """Return a number, or words as an array; words that lie on the GPU are not read here."""
+        if operand.axes and is_device_array(value) and self._xp is not np:
+            array = self._xp.asarray(value)
+            if array.shape != self._shapes[operand.name] or array.dtype != operand.dtype:
+                what = f"an array of shape {array.shape}, dtype {array.dtype}"
+                right = f"shape {self._shapes[operand.name]}, dtype {operand.dtype}"
+                raise ArgumentError(operand.name, what, right)
+            return array
+        found = operand.setting(value)
+        return self._place(found) if operand.axes else found
 
     def walked(self, inputs: Arrays) -> Arrays:
         """Bring what has an entry for each nonzero into the order in which kernels walk."""

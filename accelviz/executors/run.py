@@ -15,7 +15,7 @@ from accelviz.executors.cuda import CudaExecutor, device_pattern, device_plan
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.graph import Pattern
 from accelviz.plans import Operation, Plan, Strategy
-from accelviz.strategies import SDDMM, SPMM, find_strategy
+from accelviz.strategies import EDGE_SOFTMAX, SDDMM, SPMM, find_operation, find_strategy
 
 #: What callers call weights; the argument is `values`.
 _LIKE_VALUES = ("value", "weight", "weights")
@@ -108,7 +108,7 @@ def spmm(
     if isinstance(values, str | Strategy):
         raise ArgumentError("values", f"got {values!r}", "weights; write strategy=... by name")
     operands = {"values": values, "X": X}
-    return _run(SPMM, graph, operands, strategy, device, {"Y": out}, parameters)["Y"]
+    return run_operation(SPMM, graph, operands, strategy, device, {"Y": out}, parameters)["Y"]
 
 
 def sddmm(
@@ -164,10 +164,62 @@ def sddmm(
     if flat:  # kernels know heads: one
         U, V = U[:, None, :], V[:, None, :]
     given = out[:, None] if flat and out is not None else out
-    found = _run(SDDMM, graph, {"U": U, "V": V}, strategy, device, {"scores": given}, parameters)
+    found = run_operation(
+        SDDMM, graph, {"U": U, "V": V}, strategy, device, {"scores": given}, parameters
+    )
     if out is not None:
         return out
     return found["scores"][:, 0] if flat else found["scores"]
+
+
+def edge_softmax(
+    graph: Any,
+    scores: Any,
+    strategy: str | Strategy | None = None,
+    device: str = "auto",
+    *,
+    out: Any = None,
+    **parameters: Any,
+) -> Any:
+    """Turn scores of edges into weights that add up to 1 over the nonzeros of each row.
+
+    Parameters
+    ----------
+    graph : Graph, Plan, or anything `load_graph` takes
+        The sparse matrix, n_rows x n_senders; its weights are not used.
+    scores : array, shape (nnz,) or (nnz, heads)
+        In the graph's order of nonzeros; rounded to float32, of any size: the largest of a row is
+        subtracted first. On the host they must be finite.
+    strategy, device, **parameters
+        As of `spmm`; `accelviz.strategies("edge_softmax")` lists the strategies.
+    out : array, optional
+        C-contiguous float32 array of the result's shape to write to. It may not overlap `scores`.
+
+    Returns
+    -------
+    array of float32, shape (nnz,) or (nnz, heads)
+        `exp(score)` over the sum of `exp(score)` of its row, by head. On the GPU if `scores` are.
+
+    Raises
+    ------
+    GraphError, PartitionError, ArgumentError, DeviceUnavailable, KernelError
+        As `spmm` does.
+
+    Examples
+    --------
+    >>> import accelviz, numpy
+    >>> graph = accelviz.load_graph("cora")
+    >>> accelviz.edge_softmax(graph, numpy.zeros(graph.nnz), device="cpu")[:4].round(3)
+    array([0.333, 0.333, 0.333, 0.333], dtype=float32)
+    """
+    scores = _array("scores", scores)
+    flat = len(scores.shape) == 1
+    given = out[:, None] if flat and getattr(out, "ndim", 0) == 1 else out
+    operands = {"scores": scores[:, None] if flat else scores}
+    found = run_operation(
+        EDGE_SOFTMAX, graph, operands, strategy, device, {"alpha": given}, parameters
+    )
+    return out if out is not None else found["alpha"][:, 0] if flat else found["alpha"]
 
 
 def _check_shapes(pattern: Pattern, U: Any, V: Any, out: Any) -> None:
@@ -192,18 +244,50 @@ def _check_shapes(pattern: Pattern, U: Any, V: Any, out: Any) -> None:
         raise ArgumentError("out", what, "a writable, C-contiguous float32 array")
 
 
-def _run(
-    operation: Operation,
+def run_operation(
+    operation: str | Operation,
     graph: Any,
-    operands: dict[str, Any],
-    strategy: str | Strategy | None,
-    device: str,
-    out: Mapping[str, Any],
-    parameters: dict[str, Any],
+    operands: Mapping[str, Any],
+    strategy: str | Strategy | None = None,
+    device: str = "auto",
+    out: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Plan unless it is done, choose a device, run; return the outputs by name."""
-    operands |= {each.name: _array(each.name, operands[each.name]) for each in operation.dense}
-    given = [operands[each.name] for each in operation.dense]
+    """Run any operation on a graph: plan unless it is done, choose a device, run.
+
+    Parameters
+    ----------
+    operation : str or Operation
+    graph : Graph, Plan, or anything `load_graph` takes
+    operands : mapping of str to array or number
+        All dense inputs by name; weights, numbers and words that are missing have defaults.
+    strategy, device
+        As of `spmm`.
+    out : mapping of str to array, optional
+        Outputs to write to; those that are missing are new.
+    parameters : mapping, optional
+        Those of the strategy, which must then be named.
+
+    Returns
+    -------
+    dict of str to array
+        The outputs by name.
+
+    Raises
+    ------
+    GraphError, PartitionError, ArgumentError, DeviceUnavailable, KernelError
+        As `spmm` does.
+    """
+    operation, parameters = find_operation(operation), dict(parameters or {})
+    missing = [each.name for each in operation.dense if operands.get(each.name) is None]
+    unknown = [each for each in operands if each not in operation.operands]
+    if missing or unknown:
+        what = f"{operation.name} " + ("needs it" if missing else "has no such operand")
+        right = ", ".join(each.name for each in operation.inputs)
+        raise ArgumentError((missing or unknown)[0], what, right)
+    dense = {each.name: _array(each.name, operands[each.name]) for each in operation.dense}
+    operands = {**operands, **dense}
+    given = [*dense.values()]
     if isinstance(graph, Plan):
         if graph.operation != operation:
             raise ArgumentError("plan", f"a plan of {graph.operation.name}", operation.name)

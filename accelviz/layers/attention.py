@@ -83,7 +83,7 @@ def _kept_edges(matrix: Matrix, alpha: Any, rate: float, noise: Noise | None) ->
         return np.float32(1)
     xp = matrix.products.xp
     nonzeros, heads = xp.arange(alpha.shape[0]), alpha.shape[1]
-    drawn = edge_uniform(nonzeros, heads, noise.seed, noise.site, int(noise.step), xp)
+    drawn = edge_uniform(nonzeros, heads, *noise.key, xp)
     return (drawn >= np.float32(rate)) * np.float32(1 / (1 - rate))
 
 
@@ -209,7 +209,7 @@ class GATv2(GAT):
     """
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of W, of senders, Wr, of receivers, the vector a of each head, and b."""
+        """Return the shapes of W, of senders, Wr, of receivers, the vector a of a head, and b."""
         weights = {"W": (self.n_in, self.heads_width), "Wr": (self.n_in, self.heads_width)}
         return {**weights, "a": (self.heads, self.n_out), **self._bias()}
 

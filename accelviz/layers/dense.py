@@ -6,6 +6,7 @@ each (`executors.cuda.dense`); here is what those kernels compute.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,26 +23,40 @@ _SMALL_PRODUCTS = 1 << 22
 ACTIVATIONS = ("none", "relu", "elu")
 
 
-@dataclass(frozen=True)
 class Noise:
-    """Which random numbers an array's dropout takes.
+    """Which random numbers an array's dropout draws.
 
     Parameters
     ----------
-    seed : int
+    table : array of uint32, shape (n_sites, 4)
+        Of each array of a step: the two words of the seed, the site and the step, as kernels read
+        them. On a GPU it lies in device memory, so that a captured step can go on counting.
     site : int
-        Which array of a step it is.
-    step : int, or array of uint32, shape (1,)
-        On a GPU it may lie in device memory, so that a captured step can go on counting.
     """
 
-    seed: int
-    site: int
-    step: Any
+    def __init__(self, table: Any, site: int) -> None:
+        self.table, self.site = table, site
+
+    @classmethod
+    def of(cls, seed: int, n_sites: int, step: int = 0) -> Noise:
+        """Return the first site of a new table on the host."""
+        low, high = seed & 0xFFFFFFFF, seed >> 32
+        return cls(np.array([(low, high, i, step) for i in range(n_sites)], np.uint32), 0)
 
     def at(self, site: int) -> Noise:
         """Return the numbers of another array of the same step."""
-        return Noise(self.seed, site, self.step)
+        return Noise(self.table, site)
+
+    @property
+    def words(self) -> Any:
+        """Seed, site and step as kernels read them, uint32, shape (4,)."""
+        return self.table[self.site]
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        """Seed, site and step, of a table on the host."""
+        low, high, site, step = (int(word) for word in self.words)
+        return low | high << 32, site, step
 
 
 def matmul(A: Any, B: Any, *, transposed: str = "", onto: Any = None) -> Any:
@@ -130,7 +145,7 @@ def keep(shape: tuple[int, ...], rate: float, noise: Noise) -> Any:
 
     float32 of that shape; element `i` in C order draws number `i` of `noise`.
     """
-    drawn = element_uniform(int(np.prod(shape)), noise.seed, noise.site, int(noise.step))
+    drawn = element_uniform(math.prod(shape), *noise.key)
     return ((drawn >= np.float32(rate)) * np.float32(1 / (1 - rate))).reshape(shape)
 
 
@@ -250,7 +265,7 @@ class Adam:
     name = "adam"
     n_states = 2
 
-    def update(self, flat: Any, gradient: Any, states: Any, decay: Any, step: Any) -> None:
+    def update(self, flat: Any, gradient: Any, states: Any, decay: Any, words: Any) -> None:
         """Change all parameters, which lie behind each other, in place.
 
         Parameters
@@ -258,16 +273,16 @@ class Adam:
         flat, gradient, decay : arrays of float32, shape (n_parameters,)
             `decay` is the factor of the L2 penalty of each.
         states : array of float32, shape (n_states, n_parameters)
-        step : int, or array of uint32, shape (1,)
-            Steps before this one.
+        words : array of uint32, shape (4,)
+            Of `Noise`; the last counts the steps before this one.
         """
         if is_device_array(flat):
             from accelviz.executors.cuda import dense
 
             rates = (self.rate, self.beta1, self.beta2, self.eps)
-            dense.adam(flat, gradient, states, decay, step, rates)
+            dense.adam(flat, gradient, states, decay, words, rates)
             return
-        t = int(step) + 1
+        t = int(words[3]) + 1
         gradient = gradient + decay * flat
         mean, square = states
         mean += (1 - self.beta1) * (gradient - mean)
@@ -285,7 +300,7 @@ class SGD:
     name = "sgd"
     n_states = 1
 
-    def update(self, flat: Any, gradient: Any, states: Any, decay: Any, step: Any) -> None:
+    def update(self, flat: Any, gradient: Any, states: Any, decay: Any, words: Any) -> None:
         """Change all parameters in place; see `Adam`."""
         (speed,) = states
         speed *= self.momentum

@@ -44,6 +44,8 @@ class Network:
         All parameters behind each other, and their gradient.
     parameters : list of dict of str to array
         Of each layer: views of `flat`.
+    noise : Noise
+        What dropout draws in the next step; its table counts the steps.
 
     Raises
     ------
@@ -73,6 +75,8 @@ class Network:
         self.gradient = products.xp.zeros_like(self.flat)
         self.parameters = self._views(self.flat)
         self._gradients = self._views(self.gradient)
+        table = Noise.of(seed, _SITES_PER_LAYER * (len(self.layers) + 1)).table
+        self.noise = Noise(products.placed(table), 0)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of every parameter, by the layer's number and name: "0.W"."""
@@ -108,27 +112,25 @@ class Network:
             start = stop
         return found
 
-    def _noise(self, layer: int, step: Any) -> Noise | None:
-        if step is None:
-            return None
-        return Noise(self.seed, _SITES_PER_LAYER * (layer + 1), step)
+    def _noise_of(self, layer: int, noise: Noise | None) -> Noise | None:
+        return None if noise is None else noise.at(_SITES_PER_LAYER * (layer + 1))
 
-    def forward(self, X: Any, step: Any = None) -> tuple[Any, list[Any]]:
+    def forward(self, X: Any, noise: Noise | None = None) -> tuple[Any, list[Any]]:
         """Return the last layer's result and what `backward` needs.
 
         Parameters
         ----------
         X : array of float32, shape (n_nodes, n_features), or Matrix
-        step : int, or array of uint32, shape (1,), optional
-            Which step's random numbers dropout draws. None: nothing is dropped.
+        noise : Noise, optional
+            What dropout draws, of `noise`. None: nothing is dropped.
         """
         kept = []
-        if step is not None and self.input_dropout:
+        if noise is not None and self.input_dropout:
             with self.products.clock("dropout"):
-                X = self._dropped(X, Noise(self.seed, 0, step))
+                X = self._dropped(X, noise)
         for i, layer in enumerate(self.layers):
-            noise = self._noise(i, step)
-            X, of_layer = layer.forward(self._matrices[i], X, self.parameters[i], noise)
+            arguments = self._matrices[i], X, self.parameters[i], self._noise_of(i, noise)
+            X, of_layer = layer.forward(*arguments)
             kept.append(of_layer)
         return X, kept
 
@@ -138,12 +140,12 @@ class Network:
         own = self.products.placed(X.graph.values) if X.values is None else X.values
         return X.with_values(dense.dropout(own, self.input_dropout, noise))
 
-    def backward(self, kept: list[Any], dY: Any, step: Any = None) -> None:
+    def backward(self, kept: list[Any], dY: Any, noise: Noise | None = None) -> None:
         """Put the gradient of every parameter into `gradient`, given that of the result."""
         for i in reversed(range(len(self.layers))):
-            layer, noise = self.layers[i], self._noise(i, step)
-            arguments = self._matrices[i], dY, kept[i], self.parameters[i], noise
-            gradients, dY = layer.backward(*arguments)
+            own = self._noise_of(i, noise)
+            arguments = self._matrices[i], dY, kept[i], self.parameters[i], own
+            gradients, dY = self.layers[i].backward(*arguments)
             for name, gradient in gradients.items():
                 self._gradients[i][name][...] = gradient
 

@@ -16,7 +16,14 @@ from accelviz.executors.base import ready
 from accelviz.executors.run import plan_of
 from accelviz.graph import Graph, taken_over
 from accelviz.plans import Operation, Strategy
-from accelviz.strategies import OPERATIONS, SDDMM, SPMM, find_strategy
+from accelviz.strategies import (
+    EDGE_SOFTMAX,
+    EDGE_SOFTMAX_GRADIENT,
+    OPERATIONS,
+    SDDMM,
+    SPMM,
+    find_strategy,
+)
 
 
 class Products:
@@ -180,17 +187,16 @@ class Matrix:
 
     def softmax(self, scores: Any) -> Any:
         """Return, for each head, the softmax over the nonzeros of each row, (nnz, heads)."""
-        xp = self.products.xp
-        full = np.flatnonzero(self.graph.degrees)
-        tops = np.zeros((self.graph.n_rows, scores.shape[1]), np.float32)
-        tops[full] = np.maximum.reduceat(scores, self.graph.row_pointers[:-1][full])
-        powers = xp.exp(scores - tops[self.rows])
-        return powers / self.row_sums(powers)[self.rows]
+        return self._run(EDGE_SOFTMAX, self.graph, scores=scores)["alpha"]
 
     def softmax_gradient(self, alpha: Any, d_alpha: Any) -> Any:
         """Return the gradient of `softmax` by the scores, of its result and the gradient by it."""
-        weighted = alpha * d_alpha
-        return weighted - alpha * self.row_sums(weighted)[self.rows]
+        operands = {"alpha": alpha, "d_alpha": d_alpha}
+        return self._run(EDGE_SOFTMAX_GRADIENT, self.graph, **operands)["d_scores"]
+
+    def run(self, operation: str, **operands: Any) -> dict[str, Any]:
+        """Run any operation on the graph; return its outputs by name."""
+        return self._run(OPERATIONS[operation], self.graph, **operands)
 
     @cached_property
     def rows(self) -> Any:

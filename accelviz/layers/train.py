@@ -213,7 +213,7 @@ class _Run:
     def advance(self) -> dict[str, float]:
         """Take a step and judge the network; return the row of the history."""
         start = time.perf_counter()
-        loss = float(self.step(self.epoch).sum())
+        loss = float(self.step().sum())
         seconds = time.perf_counter() - start
         parts = self.products.reset()
         judged = on_host(self.judged(self.logits()))
@@ -229,15 +229,17 @@ class _Run:
             self.best_flat = self.network.flat.copy()
         return row
 
-    def step(self, step: Any) -> Any:
+    def step(self) -> Any:
         """Go forward, backward, and change the parameters; return each node's part of the loss."""
-        logits, kept = self.network.forward(self.X, step)
+        noise = self.network.noise
+        logits, kept = self.network.forward(self.X, noise)
         with self.products.clock("loss"):
             losses, gradient = dense.cross_entropy(logits, self.labels, self.weights[0])
-        self.network.backward(kept, gradient, step)
+        self.network.backward(kept, gradient, noise)
         with self.products.clock("optimiser"):
             flat, gradient = self.network.flat, self.network.gradient
-            self.optimiser.update(flat, gradient, self.states, self.decay, step)
+            self.optimiser.update(flat, gradient, self.states, self.decay, noise.words)
+        noise.table[:, 3] += np.uint32(1)
         return losses
 
     def logits(self) -> Any:
@@ -284,6 +286,7 @@ class _Run:
         self.states[...] = self.products.placed(state["states"])
         self.best_flat[...] = self.products.placed(state["best_flat"])
         self.epoch, self.rows = state["epoch"], state["rows"]
+        self.network.noise.table[:, 3] = self.epoch
         self.best, self.best_epoch = state["best"], state["best_epoch"]
 
 

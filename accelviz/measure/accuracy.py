@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,15 +32,24 @@ class Oracle:
     operation : Operation
     values : array of float32, shape (nnz,), optional
         Weights in place of the graph's own.
+    **settings
+        Numbers and words in place of the operation's defaults.
     """
 
     def __init__(
-        self, graph: Graph, *dense: Any, operation: Operation = SPMM, values: Any = None
+        self,
+        graph: Graph,
+        *dense: Any,
+        operation: Operation = SPMM,
+        values: Any = None,
+        **settings: Any,
     ) -> None:
         given = operation.named(*dense)
         if "values" in operation.operands:
             given["values"] = graph.values if values is None else values
         wide = {name: np.asarray(array, np.float64) for name, array in given.items()}
+        for each in operation.settings:
+            wide[each.name] = each.setting(settings.get(each.name))
         self.operation = operation
         self.known = dict(operation.reference(graph.pattern, wide))
 
@@ -81,7 +91,8 @@ class Oracle:
 
 def _error(got: Any, expected: Any, bound: Any) -> float:
     if not is_device_array(got):
-        return float(_largest_error(got, expected, bound))
+        flat = expected.shape[0], math.prod(expected.shape[1:])
+        return float(_largest_error(*(each.reshape(flat) for each in (got, expected, bound))))
     if got.size == 0:
         return 0.0
     # Where the bound is 0, any distance but 0 is to be beyond all bounds.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,8 @@ from accelviz.plans.storage import restored, stored
 if TYPE_CHECKING:
     from accelviz.plans.plan import Plan
 
-#: The axes of operands that the pattern gives; the others are widths.
-ROWS, SENDERS, NONZEROS = "rows", "senders", "nonzeros"
+#: The axes of operands that the pattern gives; the others are widths. `WORDS` are four.
+ROWS, SENDERS, NONZEROS, WORDS = "rows", "senders", "nonzeros", "words"
 #: Bytes of an element of every operand that is not kept in 16 bits, and the distance from 1 to the
 #: next of them.
 FLOAT_BYTES, EPS32 = 4, float(np.finfo(np.float32).eps)
@@ -34,21 +35,64 @@ class Operand:
     name : str
         What kernels, executors and callers call it.
     axes : tuple of str
-        What each axis counts: "rows", "senders" (columns of the matrix), "nonzeros", or a width.
-        Along "nonzeros" the caller's order is the graph's.
+        What each axis counts: "rows", "senders" (columns of the matrix), "nonzeros", a width, or
+        "words". Along "nonzeros" the caller's order is the graph's. A number has no axis: kernels
+        get it by value. Words lie in an array, so that a recorded CUDA graph finds others in it
+        each time that it runs.
     gathered : bool
         Whether kernels read whole rows of it in the order of the nonzeros. Such an input may be
         kept in 16 bits.
+    weights : bool
+        Whether a run that brings none takes the graph's own weights.
+    default : float or tuple of int, optional
+        Of a number or of words: what a run that brings none takes.
+    least, below : float
+        The range of a number, without its upper end.
     """
 
     name: str
     axes: tuple[str, ...]
     gathered: bool = False
+    weights: bool = False
+    default: float | tuple[int, ...] | None = None
+    least: float = -math.inf
+    below: float = math.inf
 
     @property
     def of_nonzeros(self) -> bool:
         """Whether it has an entry for each nonzero."""
-        return self.axes[0] == NONZEROS
+        return self.axes[:1] == (NONZEROS,)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """What its elements are: float32, or uint32 of words."""
+        return np.dtype(np.uint32 if isinstance(self.default, tuple) else np.float32)
+
+    def setting(self, value: Any) -> Any:
+        """Return a number as a scalar of NumPy, words as an array of uint32.
+
+        Raises
+        ------
+        ArgumentError
+            If it is something else, or out of range.
+        """
+        value = self.default if value is None else value
+        if isinstance(self.default, tuple):
+            words = np.asarray(value)
+            fits = words.shape == (len(self.default),) and words.dtype.kind in "iu"
+            if not fits or words.min() < 0 or words.max() >= 1 << 32:
+                right = f"{len(self.default)} integers of 0 or more, below 2^32"
+                raise ArgumentError(self.name, f"got {value!r}", right)
+            return words.astype(np.uint32)
+        if isinstance(value, np.ndarray) and not value.ndim:
+            value = value.item()
+        fits = isinstance(value, int | float | np.integer | np.floating)
+        if not fits or isinstance(value, bool) or not self.least <= value < self.below:
+            ends = [f"at least {self.least:g}"] * (self.least > -math.inf)
+            ends += [f"below {self.below:g}"] * (self.below < math.inf)
+            right = f"a number {' and '.join(ends) or 'that is finite'}"
+            raise ArgumentError(self.name, f"got {value!r}", right)
+        return np.float32(value)
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """Return its shape, given the length of each axis."""
@@ -102,7 +146,8 @@ class Operation:
         Sizes that do not follow from the pattern, with their defaults. None stands for no default,
         as of `n_cols`.
     inputs, outputs : tuple of Operand
-        `values`, the weights, come first where there are any. Outputs are float32.
+        `values`, the weights, come first where there are any, and numbers and words last.
+        Outputs are float32.
     fastest : str
         The strategy that is taken if none is named.
     reference : callable
@@ -142,8 +187,13 @@ class Operation:
 
     @functools.cached_property  # every call asks for it
     def dense(self) -> tuple[Operand, ...]:
-        """The inputs that a caller must give: all but the weights, which the graph has."""
-        return tuple(each for each in self.inputs if not each.of_nonzeros)
+        """The inputs that a caller must give: all but weights, numbers and words."""
+        return tuple(each for each in self.inputs if not each.weights and each.default is None)
+
+    @functools.cached_property
+    def settings(self) -> tuple[Operand, ...]:
+        """The inputs that are numbers or words, each with a default."""
+        return tuple(each for each in self.inputs if each.default is not None)
 
     def named(self, *dense: Any, **operands: Any) -> dict[str, Any]:
         """Return operands by name, the dense inputs being given in their order.
@@ -174,7 +224,7 @@ class Operation:
     def sizes(self, pattern: Pattern, widths: Mapping[str, int]) -> dict[str, int]:
         """Return the length of every axis."""
         of_pattern = {ROWS: pattern.shape[0], SENDERS: pattern.shape[1], NONZEROS: pattern.nnz}
-        return {**of_pattern, **widths}
+        return {**of_pattern, WORDS: 4, **widths}
 
     def widths_of(self, operands: Mapping[str, Any]) -> dict[str, int]:
         """Read the widths off the shapes of dense inputs.

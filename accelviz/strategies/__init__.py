@@ -11,6 +11,8 @@ from typing import Any
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.plans import Operation, Plan, Strategy
+from accelviz.strategies.attention import edge_strategies
+from accelviz.strategies.attention.edge_softmax import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT
 from accelviz.strategies.sddmm import cusparse, lane_groups, row_warp
 from accelviz.strategies.sddmm.operation import SDDMM
 from accelviz.strategies.spmm.accel_gcn import AccelGCN
@@ -24,7 +26,17 @@ from accelviz.strategies.spmm.merge_path import MergePath
 from accelviz.strategies.spmm.operation import SPMM
 from accelviz.strategies.spmm.row_thread import RowThread
 
-__all__ = ["OPERATIONS", "SDDMM", "SPMM", "find_operation", "find_strategy", "plan", "strategies"]
+__all__ = [
+    "EDGE_SOFTMAX",
+    "EDGE_SOFTMAX_GRADIENT",
+    "OPERATIONS",
+    "SDDMM",
+    "SPMM",
+    "find_operation",
+    "find_strategy",
+    "plan",
+    "strategies",
+]
 
 REGISTRY: tuple[Strategy, ...] = (
     AccelGCN(),
@@ -40,10 +52,14 @@ REGISTRY: tuple[Strategy, ...] = (
     row_warp.RowWarp(),
     lane_groups.LaneGroups(),
     cusparse.CuSPARSE(),
+    edge_strategies.RowWarp(),
+    edge_strategies.LaneGroups(),
+    edge_strategies.RowWarpGradient(),
+    edge_strategies.LaneGroupsGradient(),
 )
 
 #: Operations by name.
-OPERATIONS: dict[str, Operation] = {each.name: each for each in (SPMM, SDDMM)}
+OPERATIONS: dict[str, Operation] = {each.operation.name: each.operation for each in REGISTRY}
 
 
 def strategies(operation: str = "spmm") -> dict[str, str]:
@@ -51,7 +67,8 @@ def strategies(operation: str = "spmm") -> dict[str, str]:
 
     Parameters
     ----------
-    operation : {"spmm", "sddmm"}
+    operation : str
+        A name of `OPERATIONS`, such as "spmm", "sddmm" or "edge_softmax".
 
     Returns
     -------
@@ -141,7 +158,7 @@ def plan(
     n_cols : int
         Columns of the dense matrices, at least 1.
     operation : str or Operation, optional
-        "spmm" or "sddmm"; if not given, the strategy object's own, or "spmm".
+        "spmm", "sddmm", "edge_softmax" ...; if not given, the strategy object's own, or "spmm".
     **parameters
         The strategy's own, as its class documents them, and further widths of
         the operation (`heads` of "sddmm").

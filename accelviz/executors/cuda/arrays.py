@@ -35,8 +35,8 @@ def on_device(array: Any) -> Any:
 
 
 def gathered(array: Any, order: Any) -> Any:
-    """Return `array[order]` of a 1-D array on the GPU, in one pass; `order` is not checked."""
-    return _gather()(array, order)
+    """Return `array[order]` on the GPU, in one pass; of a 1-D array `order` is not checked."""
+    return _gather()(array, order) if array.ndim == 1 else array[order]
 
 
 @functools.cache

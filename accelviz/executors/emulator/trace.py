@@ -116,6 +116,9 @@ def table(records: npt.NDArray[Any], library: Path, known: Sequence[Known]) -> p
     sizes = np.array([each.itemsize for each in known], dtype=int)[which]
     sizes = np.where(sizes > 0, sizes, records["bytes"])
     shared = np.array([each.shared for each in known], dtype=bool)[which]
+    # Instances of a template each have their own shared arrays, of one name.
+    names = list(dict.fromkeys(each.name for each in known))
+    array = np.array([names.index(each.name) for each in known], dtype=int)[which]
     return pd.DataFrame(
         {
             "block": records["block"].astype(np.int64),
@@ -126,7 +129,7 @@ def table(records: npt.NDArray[Any], library: Path, known: Sequence[Known]) -> p
             "line": np.array([place.line for place in places], dtype=int)[code_of],
             "kind": pd.Categorical.from_codes(records["kind"], KINDS),
             "space": pd.Categorical.from_codes(shared.astype(int), ["global", "shared"]),
-            "array": pd.Categorical.from_codes(which, [each.name for each in known]),
+            "array": pd.Categorical.from_codes(array, names),
             "index": (records["offset"] // sizes).astype(np.int64),
             "bytes": records["bytes"].astype(np.int32),
             "offset": records["offset"].astype(np.int64),

@@ -127,7 +127,7 @@ SPMM = Operation(
     formula="Y = A X",
     widths={"n_cols": None},
     inputs=(
-        Operand("values", (NONZEROS,)),
+        Operand("values", (NONZEROS,), weights=True),
         Operand("X", (SENDERS, "n_cols"), gathered=True),
     ),
     outputs=(Operand("Y", (ROWS, "n_cols")),),

@@ -1,0 +1,84 @@
+"""Rows to lane groups, a group for each head of a row; a very long row has a block for itself.
+
+Nothing is sorted: neighboring groups have neighboring rows. A row's nonzeros count for the group
+that has its first head.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from accelviz.arrays import Ints, Longs
+from accelviz.ordering import RowDegrees
+from accelviz.partition.summary import Loads, PartitionSummary, slots_of
+from accelviz.workload import Workload, spread
+
+
+def long_rows(row_pointers: Longs, most: int) -> Ints:
+    """Return the rows of more than `most` nonzeros, ascending."""
+    return np.flatnonzero(np.diff(row_pointers) > most).astype(np.int32)
+
+
+def row_group_workload(
+    row_pointers: Longs, long: Ints, heads: int, groups: int, start: int, stop: int
+) -> Workload:
+    """Return blocks `start` to `stop` - 1: first a block for each long row, then rows in order.
+
+    Parameters
+    ----------
+    row_pointers : array of int64, shape (n_rows + 1,)
+    long : array of int32, shape (k,)
+        As `long_rows` gives them.
+    heads, groups : int
+        Groups of a row, and of a block.
+    start, stop : int
+    """
+    n_rows, n_long = row_pointers.size - 1, long.size
+    own = long[start : min(stop, n_long)]
+    degree = row_pointers[own + 1] - row_pointers[own]
+    share = -(-degree // groups)
+    owner, part = spread(-(-degree // share))
+    parts = Workload(
+        start + owner,
+        part,
+        own[owner],
+        row_pointers[own][owner] + part * share[owner],
+        np.minimum(share[owner], degree[owner] - part * share[owner]),
+    )
+    units = [max(0, block - n_long) * groups for block in (start, stop)]
+    rows = np.arange(*(min(-(-unit // heads), n_rows) for unit in units))
+    rows = rows[~np.isin(rows, long, assume_unique=True)]
+    block, group = np.divmod(rows * heads, groups)
+    degrees = row_pointers[rows + 1] - row_pointers[rows]
+    whole = Workload(n_long + block, group, rows, row_pointers[rows], degrees)
+    return Workload.concatenate([parts, whole])
+
+
+def row_group_summary(rows: RowDegrees, most: int, heads: int, groups: int) -> PartitionSummary:
+    """Say what `row_group_workload` deals out, in closed form."""
+    degrees, counts = rows.histogram.degrees, rows.histogram.rows
+    is_long = degrees > most
+    n_long = int(counts[is_long].sum())
+    blocks = n_long + -(-rows.histogram.n_rows * heads // groups)
+    share = -(-degrees // groups)
+    parts = Loads.of_shares(counts[is_long], degrees[is_long], share[is_long])
+    loads = Loads.gathered(
+        np.append(parts.nonzeros, degrees[~is_long]), np.append(parts.warps, counts[~is_long])
+    )
+    slots = None
+    if rows.row_pointers is not None:
+        own = np.diff(rows.row_pointers)
+        per_group = np.zeros(own.size * heads, np.int64)
+        per_group[::heads] = np.where(own > most, 0, own)
+        slots = slots_of(per_group, groups) + int(counts[is_long] @ share[is_long]) * groups
+    return PartitionSummary(
+        blocks=blocks,
+        warps=blocks * groups,
+        slots=slots,
+        loads=loads,
+        metadata_bytes=0,
+        rows_shared=n_long if groups > 1 else 0,
+        rows_cut=0,
+        shared_atomics=0,
+        global_atomics=0,
+    )

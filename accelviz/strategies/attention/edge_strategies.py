@@ -1,0 +1,135 @@
+"""Strategies of the softmax over edges and of its gradient, which walk rows alike."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.row_groups import long_rows, row_group_summary, row_group_workload
+from accelviz.partition.row_split import row_summary, row_workload
+from accelviz.partition.summary import PartitionSummary
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter, Plan, Strategy
+from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
+from accelviz.strategies.attention.edge_softmax import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT
+
+#: Nonzeros of a lane that stay in registers, and those of a row that one group has at most.
+KEPT, LONG_ROW = 4, 1024
+_POWERS = (1, 2, 4, 8, 16, 32)
+
+
+def _kernel(operation: Operation, file: str, defines: dict[str, int], *own: str) -> KernelSpec:
+    """Return a kernel that takes the operands of an operation between arrays of its own."""
+    arguments = ("row_pointers", *own[:1], *operation.operands, *own[1:], "n_rows", "n_cols")
+    return KernelSpec(f"attention/{file}", operation.name, defines, arguments)
+
+
+class RowWarp(Strategy):
+    """A warp has a row: one pass over its values finds the row's sum, a second one writes.
+
+    It takes `block_warps` (warps of a block, 1 to 32).
+    """
+
+    operation: ClassVar = EDGE_SOFTMAX
+    name = "row_warp"
+    summary = "a warp a row, one head after the other, two passes"
+    parameters: ClassVar = {
+        "block_warps": Parameter(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, 16))
+    }
+
+    def build(self, graph: Graph, n_cols: int, *, block_warps: int) -> Plan:
+        """Deal out the rows."""
+        kernel = _kernel(self.operation, "edge_row_warp.cu", {"BLOCK_WARPS": block_warps})
+        launch = LaunchConfig((-(-graph.n_rows // block_warps), 1, 1), block_warps)
+        return Plan(
+            graph.pattern,
+            (Call(launch, kernel),),
+            partial(row_workload, graph.row_pointers, 1, block_warps),
+            arrays={
+                "row_pointers": graph.row_pointers,
+                "n_rows": np.int32(graph.n_rows),
+                "n_cols": np.int32(n_cols),
+            },
+            clears=(),
+        )
+
+    def summarize(self, rows: RowDegrees, n_cols: int, *, block_warps: int) -> PartitionSummary:
+        """Count blocks and loads; every row is one warp's."""
+        return row_summary(rows, 1, block_warps)
+
+
+class RowWarpGradient(RowWarp):
+    """See `RowWarp`."""
+
+    operation = EDGE_SOFTMAX_GRADIENT
+
+
+class LaneGroups(Strategy):
+    """A few lanes have a head of a row and keep its values in registers: each is read once.
+
+    It takes `lanes` of a group (a power of two up to 32; None for the choice of a rule, by the
+    average degree), `long_row` (most nonzeros of a row that one group has, up to 2^20; longer rows
+    have a block each) and `block_threads` (a multiple of 32 up to 1,024).
+    """
+
+    operation: ClassVar = EDGE_SOFTMAX
+    name = "lane_groups"
+    summary = "our own: a lane group a head of a row, values in registers, long rows a block each"
+    worker = "lane group"
+    parameters: ClassVar = {
+        "lanes": Parameter(None, "lanes of a group", choices=_POWERS, tries=(4, 8, 16)),
+        "long_row": Parameter(LONG_ROW, "longest row of a group", 1 << 20, tries=(256, 1024)),
+        "block_threads": Parameter(
+            128, "threads of a block", 1024, step=WARP_SIZE, tries=(64, 128, 256)
+        ),
+    }
+
+    def build(self, graph: Graph, n_cols: int, **parameters: Any) -> Plan:
+        """Find the long rows; deal out the others."""
+        lanes, groups, most = _setting(graph.n_rows, graph.nnz, **parameters)
+        long = long_rows(graph.row_pointers, most)
+        long.setflags(write=False)
+        defines = {"LANES": lanes, "GROUPS": groups, "KEPT": KEPT, "LONG_ROW": most}
+        operation = self.operation
+        kernel = _kernel(operation, "edge_lane_groups.cu", defines, "long_rows", "n_long")
+        blocks = long.size + -(-graph.n_rows * n_cols // groups)
+        return Plan(
+            graph.pattern,
+            (Call(LaunchConfig((blocks, 1, 1), groups * lanes // WARP_SIZE), kernel),),
+            partial(row_group_workload, graph.row_pointers, long, n_cols, groups),
+            arrays={
+                "row_pointers": graph.row_pointers,
+                "long_rows": long,
+                "n_long": np.int32(long.size),
+                "n_rows": np.int32(graph.n_rows),
+                "n_cols": np.int32(n_cols),
+            },
+            clears=(),
+            workers_per_block=groups,
+            parameters={"lanes": lanes},
+        )
+
+    def summarize(self, rows: RowDegrees, n_cols: int, **parameters: Any) -> PartitionSummary:
+        """Count groups and long rows: nothing is added by atomics."""
+        histogram = rows.histogram
+        _, groups, most = _setting(histogram.n_rows, histogram.nnz, **parameters)
+        return row_group_summary(rows, most, n_cols, groups)
+
+
+class LaneGroupsGradient(LaneGroups):
+    """See `LaneGroups`."""
+
+    operation = EDGE_SOFTMAX_GRADIENT
+
+
+def _setting(
+    n_rows: int, nnz: int, *, lanes: int | None, long_row: int, block_threads: int
+) -> tuple[int, int, int]:
+    """Return the lanes of a group, the groups of a block and the longest row of a group."""
+    if lanes is None:
+        enough = nnz // (KEPT * max(n_rows, 1))
+        lanes = min(1 << max(enough - 1, 0).bit_length(), WARP_SIZE)
+    return lanes, block_threads // lanes, long_row
