@@ -151,7 +151,8 @@ def _checked_features(features: Any, n_nodes: int) -> Any:
         features = load_graph(features, name="features")
     if not isinstance(features, Graph):
         try:
-            features = np.ascontiguousarray(features, dtype=np.float32)
+            with np.errstate(over="ignore"):  # what becomes infinite is named below
+                features = np.ascontiguousarray(features, dtype=np.float32)
         except (TypeError, ValueError) as error:
             right = "a 2-D array of numbers, or a SciPy sparse matrix"
             raise ArgumentError("features", str(error), right) from error

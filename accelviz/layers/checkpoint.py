@@ -69,7 +69,7 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            with np.load(self.path, allow_pickle=False) as archive:
+            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in _ARRAYS}
                 about = json.loads(str(archive["about"]))
             others = about["state"]
@@ -87,11 +87,10 @@ class Checkpoint:
         for name, own in self.settings.items():
             other = settings.get(name)
             if other != own:
-                shown = (
-                    "its content differs" if name == "data_sha256" else f"{other!r}, not {own!r}"
-                )
-                what = f"{self.path} is of another training: {name} is {shown}"
-                what = what.replace("data_sha256 is its", "the graph or its data: the")
+                shown = f"{name} is {other!r}, not {own!r}"
+                if name == "data_sha256":
+                    shown = "its graph, features, labels or split differ"
+                what = f"{self.path} is of another training: {shown}"
                 raise ArgumentError("checkpoint", what, "the same arguments, or another path")
         return {**arrays, **others}
 

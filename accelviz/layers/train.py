@@ -201,10 +201,12 @@ class _Run:
         self.X = features(nodes.features, products)
         labels = np.where(nodes.labels == UNLABELLED, 0, nodes.labels).astype(np.int32)
         self.labels = products.placed(labels)
-        weights = np.zeros((len(SPLITS), nodes.n_nodes), np.float32)
-        for row, split in zip(weights, SPLITS, strict=True):
-            row[getattr(nodes, split)] = 1 / getattr(nodes, split).size
-        self.weights = products.placed(weights)
+        members = np.zeros((len(SPLITS), nodes.n_nodes), np.float32)
+        for row, split in zip(members, SPLITS, strict=True):
+            row[getattr(nodes, split)] = 1
+        self.sizes = members.sum(axis=1, dtype=np.float64)
+        self.members = products.placed(members)
+        self.weights = self.members[0] * np.float32(1 / self.sizes[0])
         self.states = xp.zeros((optimiser.n_states, network.flat.size), np.float32)
         self.decay = network.decay(decay, decayed)
         self.epoch, self.rows = 0, list[dict[str, float]]()
@@ -216,7 +218,7 @@ class _Run:
         loss = float(self.step().sum())
         seconds = time.perf_counter() - start
         parts = self.products.reset()
-        judged = on_host(self.judged(self.logits()))
+        judged = self.judged(self.logits())
         self.products.reset()
         self.epoch += 1
         shares = {f"{name}_accuracy": float(x) for name, x in zip(SPLITS, judged, strict=True)}
@@ -234,7 +236,7 @@ class _Run:
         noise = self.network.noise
         logits, kept = self.network.forward(self.X, noise)
         with self.products.clock("loss"):
-            losses, gradient = dense.cross_entropy(logits, self.labels, self.weights[0])
+            losses, gradient = dense.cross_entropy(logits, self.labels, self.weights)
         self.network.backward(kept, gradient, noise)
         with self.products.clock("optimiser"):
             flat, gradient = self.network.flat, self.network.gradient
@@ -247,9 +249,9 @@ class _Run:
         return self.network.forward(self.X)[0]
 
     def judged(self, logits: Any) -> Any:
-        """Return the accuracy on each split, shape (3,)."""
+        """Return the accuracy on each split, float64, shape (3,), on the host."""
         hits = (logits.argmax(axis=1) == self.labels).astype(np.float32)
-        return dense.matmul(self.weights, hits[:, None])[:, 0]
+        return on_host(dense.matmul(self.members, hits[:, None]))[:, 0] / self.sizes
 
     def waited(self, patience: int | None) -> bool:
         """Say whether the validation accuracy has not risen for `patience` epochs."""

@@ -1,0 +1,83 @@
+"""Test accuracy of every model at its last epoch, seed by seed, and the mean beside its target.
+
+A seed that is in the output already is not trained again, so that an interrupted run goes on. The
+target is the mean of an independent implementation, with the deviation of the mean that is allowed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+from tqdm import tqdm
+
+from accelviz import layers
+from accelviz.measure.records import hardware, source_commit
+
+#: Percent, of the public split.
+TARGETS = {
+    ("gcn", "cora"): (81.4, 0.5),
+    ("gat", "cora"): (82.4, 0.5),
+    ("sage", "cora"): (80.3, 0.7),
+    ("agnn", "cora"): (81.9, 0.6),
+    ("gin", "cora"): (76.6, 1.5),
+    ("gcn", "citeseer"): (70.7, 0.5),
+}
+KEY = ["model", "data", "strategy", "device", "seed", "epochs"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="a CSV, to which rows are added")
+    parser.add_argument("--cases", nargs="*", help="such as gcn:cora; all targets if not given")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=200)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--strategy", help="of spmm; its fastest if not given")
+    options = parser.parse_args()
+    cases = [tuple(each.split(":")) for each in options.cases or map(":".join, TARGETS)]
+    found = pd.read_csv(options.output) if options.output.exists() else pd.DataFrame(columns=KEY)
+    done = set(found[KEY].fillna("").itertuples(index=False, name=None))
+    for model, data in cases:
+        for seed in tqdm(range(options.seeds), desc=f"{model} on {data}"):
+            key = (model, data, options.strategy or "", options.device, seed, options.epochs)
+            if key in done:
+                continue
+            trained = layers.train(
+                *(model, data),
+                seed=seed,
+                epochs=options.epochs,
+                device=options.device,
+                strategy=options.strategy,
+                progress=False,
+            )
+            row = {
+                **dict(zip(KEY, key, strict=True)),
+                "test_accuracy": trained.test_accuracy,
+                "val_accuracy": trained.val_accuracy,
+                "loss": trained.history["loss"].iloc[-1],
+                "training_s": trained.history["seconds"].sum(),
+                **hardware(trained.device),
+                "commit": source_commit(),
+            }
+            there = options.output.exists()
+            pd.DataFrame([row]).to_csv(options.output, mode="a", header=not there, index=False)
+    print(summary(pd.read_csv(options.output)).to_string())
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Return mean and deviation of the seeds in percent, beside the target."""
+    keys = [name for name in KEY if name != "seed"]
+    grouped = table.fillna({"strategy": ""}).groupby(keys)["test_accuracy"]
+    found = grouped.agg(["mean", "std", "count"]).reset_index()
+    found[["mean", "std"]] *= 100
+    targets = [TARGETS.get(key) for key in zip(found.model, found.data, strict=True)]
+    found["target"] = [target[0] if target else float("nan") for target in targets]
+    found["allowed"] = [target[1] if target else float("nan") for target in targets]
+    found["met"] = (found["mean"] - found["target"]).abs() <= found["allowed"]
+    return found.round(2)
+
+
+if __name__ == "__main__":
+    main()

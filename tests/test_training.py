@@ -1,0 +1,311 @@
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from accelviz import datasets, layers, load_graph
+from accelviz.datasets import NodeData, load_nodes
+from accelviz.errors import AccelvizError, ArgumentError, GraphError
+from accelviz.layers import MODELS
+from accelviz.strategies import OPERATIONS, strategies
+
+
+def small_data(**changes):
+    """Two communities of 30 nodes, whose features say little and whose edges say more."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 2
+    near = labels[:, None] == labels[None]
+    edges = np.triu(rng.random((60, 60)) < np.where(near, 0.2, 0.02), 1)
+    features = rng.standard_normal((60, 12)) + 0.5 * labels[:, None]
+    parts = np.split(rng.permutation(60), [20, 40])
+    given = {
+        "graph": sparse.csr_array((edges | edges.T).astype(np.float32)),
+        "features": features,
+        "labels": labels,
+        **dict(zip(("train", "val", "test"), parts, strict=True)),
+        "name": "two communities",
+    }
+    return {**given, **changes}
+
+
+SMALL = NodeData(**small_data())
+
+
+def train(model="gcn", data=SMALL, **options):
+    return layers.train(model, data, **{"device": "cpu", "progress": False, "epochs": 5, **options})
+
+
+# Data ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [("cora", (2708, 1433, 7, 140)), ("Citeseer", (3327, 3703, 6, 120))],
+)
+def test_bundled_data_is_the_published_one(name, sizes):
+    data = load_nodes(name)
+    assert (data.n_nodes, data.n_features, data.n_classes, data.train.size) == sizes
+    assert (data.val.size, data.test.size) == (500, 1000)
+    assert (np.bincount(data.labels[data.train]) == 20).all()
+    sums = data.features.adjacency.sum(axis=1)
+    np.testing.assert_allclose(sums[data.features.degrees > 0], 1, rtol=1e-6)
+    assert load_nodes(data) is data
+
+
+def test_masks_and_numbers_of_nodes_are_the_same():
+    mask = np.zeros(60, bool)
+    mask[SMALL.train] = True
+    np.testing.assert_array_equal(NodeData(**small_data(train=mask)).train, SMALL.train)
+
+
+NAN = small_data()["features"].copy()
+NAN[17, 4] = np.nan
+SPARSE_NAN = sparse.csr_array(np.where(np.isnan(NAN), np.nan, 0) + np.eye(60, 12))
+LABELS = small_data()["labels"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": None}, "labels: there are none"),
+        ({"labels": LABELS[:-1]}, r"labels: shape \(59,\) for 60 nodes"),
+        ({"labels": LABELS * 0.5}, "labels: dtype float64"),
+        ({"labels": LABELS - 3}, "labels: -3 of node 0"),
+        ({"labels": np.full(60, -1)}, "labels: no node has one"),
+        ({"labels": np.where(np.arange(60) == SMALL.train[3], -1, LABELS)}, "train: 1 of its node"),
+        ({"train": np.ones(59, bool)}, r"train: a mask of shape \(59,\)"),
+        ({"val": np.zeros(60, bool)}, "val: no node is in it"),
+        ({"test": [59, 60]}, "test: there is no node 60"),
+        ({"test": [-1, 4]}, "test: there is no node -1"),
+        ({"test": [4, 4]}, "test: 1 nodes are twice"),
+        ({"test": [0.5]}, "test: shape"),
+        ({"val": SMALL.train}, "train: 20 nodes are in val or test too"),
+        ({"features": np.ones((59, 3))}, "features: shape"),
+        ({"features": np.ones(60)}, "features: shape"),
+        ({"features": np.ones((60, 0))}, "features: shape"),
+        ({"features": [["a"]] * 60}, "features: "),
+        ({"features": NAN}, r"features: 1 are NaN.*\(nan\) is column 4 of node 17"),
+        ({"features": SPARSE_NAN}, r"features: 1 are NaN.*\(nan\) is column 4 of node 17"),
+        ({"features": np.full((60, 2), 1e300)}, "features: 120 are NaN or infinite"),
+        ({"graph": sparse.csr_array(np.ones((60, 61)))}, "graph: 60 x 61 is not square"),
+    ],
+)
+def test_data_that_does_not_fit_is_named(change, message):
+    with pytest.raises((ArgumentError, GraphError), match=message):
+        NodeData(**small_data(**change))
+
+
+@pytest.mark.parametrize("name", ["pubmed", "nowhere", None, 3, "collab"])
+def test_a_graph_without_labels_is_refused(name):
+    with pytest.raises(ArgumentError, match="data: .*cora"):
+        train(data=name)
+
+
+# Training ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_learns_two_communities(model):
+    trained = train(model, epochs=60, hidden=8, seed=1)
+    history = trained.history
+    assert len(history) == 60
+    assert history.loss.iloc[-5:].mean() < 0.6 * history.loss.iloc[:3].mean()
+    assert trained.test_accuracy >= 0.75
+    assert trained.test_accuracy == history.test_accuracy.iloc[-1]
+    assert set(history) >= {"epoch", "seconds", "spmm_seconds", "dense_seconds", "val_accuracy"}
+    parts = [name for name in history if name.endswith("_seconds")]
+    np.testing.assert_allclose(history[parts].sum(axis=1), history.seconds, rtol=1e-6)
+    predicted = trained.logits[SMALL.test].argmax(axis=1)
+    assert (predicted == SMALL.labels[SMALL.test]).mean() == pytest.approx(trained.test_accuracy)
+    assert all(array.dtype == np.float32 for array in trained.parameters.values())
+
+
+def test_cora_is_learned():
+    trained = train("gcn", "cora", epochs=40)
+    assert trained.test_accuracy > 0.76
+    assert "spmm_features_seconds" in trained.history
+
+
+def test_a_seed_gives_the_same_bits_and_another_one_others():
+    one, same, other = train(seed=4), train(seed=4), train(seed=5)
+    for name, array in one.parameters.items():
+        np.testing.assert_array_equal(array, same.parameters[name])
+    assert (one.parameters["0.W"] != other.parameters["0.W"]).any()
+
+
+def with_kernel(operation):
+    """Strategies that a CPU can replay."""
+    graph = load_graph(sparse.eye_array(4, format="csr"))
+    for name in strategies(operation):
+        from accelviz import plan
+
+        if plan(graph, name, 4, operation=operation).has_workload:
+            yield name
+
+
+CASES = [
+    (operation, name)
+    for operation in ("spmm", "sddmm", "edge_softmax", "edge_softmax_gradient")
+    for name in with_kernel(operation)
+]
+
+
+@pytest.mark.parametrize(("operation", "name"), CASES)
+def test_every_strategy_gives_the_same_losses(operation, name):
+    model = "gcn" if operation == "spmm" else "agnn"
+    options = {"epochs": 20, "hidden": 8, "seed": 2}
+    usual = train(model, **options).history.loss
+    other = train(model, strategy={operation: name}, **options).history.loss
+    np.testing.assert_allclose(other, usual, atol=1e-4)
+
+
+def test_the_emulator_trains_too():
+    usual = train("agnn", hidden=4, epochs=2)
+    emulated = train("agnn", hidden=4, epochs=2, device="emulator")
+    np.testing.assert_allclose(emulated.history.loss, usual.history.loss, atol=1e-4)
+    assert emulated.device == "emulator"
+
+
+def test_parameters_of_a_strategy_may_follow_from_the_columns():
+    asked = []
+
+    def parameters(n_cols):
+        asked.append(n_cols)
+        return {"ngs": 16}
+
+    trained = train(strategy=("gnnadvisor", parameters), epochs=20)
+    np.testing.assert_allclose(trained.history.loss, train(epochs=20).history.loss, atol=1e-4)
+    assert set(asked) == {12, 2}
+
+
+def test_early_stopping_keeps_the_best_epoch():
+    trained = train(epochs=300, patience=10, rate=0.05)
+    history = trained.history
+    best = int(history.val_accuracy.argmax())
+    assert trained.epoch == best + 1
+    assert len(history) == best + 11 < 300
+    assert trained.val_accuracy == history.val_accuracy[best]
+    assert trained.test_accuracy == history.test_accuracy[best]
+
+
+def test_sgd_learns_too():
+    losses = train(epochs=60, optimiser="sgd", rate=0.5).history.loss
+    assert losses.iloc[-1] < losses.iloc[0]
+
+
+def test_a_self_loop_is_not_doubled():
+    looped = small_data()["graph"].tolil()
+    looped.setdiag(1)
+    losses = train(data=NodeData(**small_data(graph=looped.tocsr()))).history.loss
+    np.testing.assert_allclose(losses, train().history.loss, rtol=1e-6)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_isolated_nodes_are_classified_too(model):
+    matrix = small_data()["graph"].tolil()
+    matrix[SMALL.test[:3]] = 0
+    matrix[:, SMALL.test[:3]] = 0
+    trained = train(model, NodeData(**small_data(graph=matrix.tocsr())))
+    assert np.isfinite(trained.logits).all()
+    assert np.isfinite(trained.history.loss).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [
+        ({"model": "transformer"}, "model"),
+        ({"hidden": 0}, "hidden|n_out"),
+        ({"heads": 4}, "heads"),
+        ({"epochs": 0}, "epochs"),
+        ({"rate": -1}, "rate"),
+        ({"rate": float("nan")}, "rate"),
+        ({"decay": -1.0}, "decay"),
+        ({"seed": -1}, "seed"),
+        ({"patience": 0}, "patience"),
+        ({"optimiser": "lbfgs"}, "optimiser"),
+        ({"dropout": 1.5}, "dropout"),
+        ({"strategy": "nobody"}, "strategy"),
+        ({"device": "abacus"}, "device"),
+        ({"checkpoint": "model.pt"}, "checkpoint"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_named(options, argument):
+    with pytest.raises(AccelvizError, match=f"^({argument}): "):
+        train(**options)
+
+
+# Checkpoints ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["gcn", "gat"])
+def test_a_checkpoint_goes_on_bit_for_bit(tmp_path, model):
+    path = tmp_path / "half.npz"
+    train(model, epochs=4, checkpoint=path)
+    resumed, whole = train(model, epochs=9, checkpoint=path), train(model, epochs=9)
+    for name, array in whole.parameters.items():
+        np.testing.assert_array_equal(array, resumed.parameters[name])
+    timed = [name for name in whole.history if name.endswith("seconds")]
+    assert resumed.history.drop(columns=timed).equals(whole.history.drop(columns=timed))
+    again = train(model, epochs=9, checkpoint=path)
+    np.testing.assert_array_equal(again.logits, whole.logits)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "sage"}, "model is 'gcn', not 'sage'"),
+        ({"hidden": 8}, "hidden is 16, not 8"),
+        ({"seed": 1}, "seed is 0, not 1"),
+        ({"rate": 0.02}, "rate is 0.01, not 0.02"),
+        (
+            {"data": NodeData(**small_data(labels=np.roll(LABELS, 1)))},
+            "its graph, features, labels or split differ",
+        ),
+    ],
+)
+def test_a_checkpoint_of_another_training_is_refused(tmp_path, change, message):
+    path = tmp_path / "one.npz"
+    train(epochs=1, checkpoint=path)
+    with pytest.raises(ArgumentError, match=message):
+        train(checkpoint=path, **change)
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path):
+    path = tmp_path / "one.npz"
+    train(epochs=1, checkpoint=path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for length in (0, 10, len(whole) // 2, len(whole) - 30):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ArgumentError, match="checkpoint: .* is damaged"):
+            train(checkpoint=path)
+    refused = 0
+    for _ in range(60):
+        place, bit = rng.integers(len(whole)), 1 << rng.integers(8)
+        damaged = bytearray(whole)
+        damaged[place] ^= bit
+        path.write_bytes(damaged)
+        try:
+            found = train(epochs=1, checkpoint=path)
+        except ArgumentError:
+            refused += 1
+        else:  # a bit that means nothing, such as a date in the archive
+            assert found.test_accuracy == train(epochs=1).test_accuracy
+    assert refused > 30
+    path.write_bytes(whole)
+    with np.load(path) as archive:
+        arrays = {**archive}
+    np.savez(path, **{**arrays, "flat": arrays["flat"] + 1})
+    with pytest.raises(ArgumentError, match="does not match its checksum"):
+        train(checkpoint=path)
+    about = json.loads(str(arrays["about"]))
+    np.savez(path, **{**arrays, "about": np.array(json.dumps({**about, "version": 99}))})
+    with pytest.raises(ArgumentError, match="version 99"):
+        train(checkpoint=path)
+
+
+def test_the_public_names_are_exported():
+    assert {"NodeData", "load_nodes"} <= set(datasets.__all__)
+    assert {"spmm", "sddmm", "edge_softmax"} <= set(OPERATIONS)
+    assert repr(train()).startswith("Training('gcn' on 'two communities': 5 epochs")
