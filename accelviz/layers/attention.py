@@ -56,7 +56,7 @@ def spread(matrix: Matrix, scores: Any, V: Any, rate: float, noise: Noise | None
     alpha = matrix.softmax(scores)
     dropped = alpha * _kept_edges(matrix, alpha, rate, noise)
     heads = [matrix.times(_head(V, h), _head(dropped, h)) for h in range(alpha.shape[1])]
-    return matrix.products.xp.stack(heads, axis=1), (alpha, dropped)
+    return dense.side_by_side(*heads).reshape(-1, *V.shape[1:]), (alpha, dropped)
 
 
 def spread_gradient(
@@ -68,7 +68,7 @@ def spread_gradient(
     d_scores = matrix.softmax_gradient(alpha, d_alpha)
     heads = range(alpha.shape[1])
     dV = [matrix.transposed_times(_head(dY, h), _head(dropped, h)) for h in heads]
-    return d_scores, matrix.products.xp.stack(dV, axis=1)
+    return d_scores, dense.side_by_side(*dV).reshape(V.shape)
 
 
 def _head(array: Any, head: int) -> Any:

@@ -127,8 +127,18 @@ def diagonal_blocks(matrix: Any, heads: int) -> Any:
 
 
 def side_by_side(*matrices: Any) -> Any:
-    """Return matrices of as many rows as one."""
-    return array_module(matrices[0]).concatenate(matrices, axis=1)
+    """Return matrices of as many rows as one.
+
+    CuPy's own `concatenate` and `stack` copy addresses from the host, which a recorded step cannot
+    repeat.
+    """
+    xp, rows = array_module(matrices[0]), matrices[0].shape[0]
+    joined = xp.empty((rows, sum(each.shape[1] for each in matrices)), np.float32)
+    start = 0
+    for each in matrices:
+        joined[:, start : start + each.shape[1]] = each
+        start += each.shape[1]
+    return joined
 
 
 def array_module(array: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 from accelviz.errors import ArgumentError
 from accelviz.executors import EXECUTORS, find_executor
 from accelviz.executors.base import ready
+from accelviz.executors.cuda import gpu_state
 from accelviz.executors.run import plan_of
 from accelviz.graph import Graph, taken_over
 from accelviz.plans import Operation, Strategy
@@ -61,12 +62,16 @@ class Products:
                 raise ArgumentError("strategy", f"there is no operation {name!r}", right)
         self._chosen = {name: _chosen(name, named.get(name)) for name in OPERATIONS}
         self.seconds: dict[str, float] = {}
+        self.xp: Any = np
+        self._clock: Any = HostClock(self.seconds)
+        #: On a GPU everything is queued on one stream, which a recording needs.
+        self.stream: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if device == "cuda":
             from accelviz.executors.cuda.dense import DeviceClock, cupy_module
 
+            gpu_state().require("device 'cuda'")
             self.xp, self._clock = cupy_module(), DeviceClock(self.seconds)
-        else:
-            self.xp, self._clock = np, HostClock(self.seconds)
+            self.stream = self.xp.cuda.Stream(non_blocking=True)
 
     def placed(self, array: Any) -> Any:
         """Return a host array where this runs."""
@@ -82,6 +87,19 @@ class Products:
         found = dict(self.seconds)
         self.seconds.clear()
         return found
+
+    def recorded(self, work: Callable[[], Any]) -> Callable[[], Any]:
+        """Return a function whose later calls are one launch; on the host, `work` itself.
+
+        See `executors.cuda.recorded.Recorded`. Without nvmath-python, whose cuBLAS can be recorded,
+        it is `work` too.
+        """
+        if self.device != "cuda":
+            return work
+        from accelviz.executors.cuda.dense import can_record
+        from accelviz.executors.cuda.recorded import Recorded
+
+        return Recorded(work, self._clock) if can_record() else work
 
     def run(
         self, operation: Operation, graph: Graph, operands: dict[str, Any], label: str = ""

@@ -42,7 +42,8 @@ class Training:
         A row for each epoch: `epoch`, `loss` (of the nodes to learn from, with dropout),
         `train_accuracy`, `val_accuracy`, `test_accuracy` (without), `seconds` of the step, and of
         each operation in it, such as `spmm_seconds`; `spmm_features_seconds` is that of the sparse
-        features, and `dense_seconds` the rest.
+        features, and `dense_seconds` the rest. On a GPU only the first epochs have these: later
+        steps are one launch each, of a recorded CUDA graph.
     parameters : dict of str to array of float32
         By the layer's number and the parameter's name, such as "0.W", on the host.
     logits : array of float32, shape (n_nodes, n_classes)
@@ -146,48 +147,17 @@ def train(
     checked_choice("optimiser", optimiser, dense.OPTIMISERS)
     products = Products(strategy, device)
     built = found.build(nodes.n_features, nodes.n_classes, **options)
-    dropout = options["dropout"]
-    network = Network(built, nodes.graph, products, seed, input_dropout=dropout)
-    run = _Run(network, nodes, dense.OPTIMISERS[optimiser](rate), decay, found.decayed)
-    settings = {
-        "model": model.lower(),
-        "optimiser": optimiser,
-        "rate": rate,
-        "decay": decay,
-        "seed": seed,
-        "patience": patience,
-        **options,
-    }
-    kept = None if checkpoint is None else Checkpoint(checkpoint, settings, nodes, network.shapes())
-    if kept is not None:
-        run.restore(kept.read())
-    bar = tqdm(total=epochs, initial=min(run.epoch, epochs), disable=not progress, unit="epoch")
-    with bar:
-        while run.epoch < epochs and not run.waited(patience):
-            row = run.advance()
-            bar.set_postfix(loss=f"{row['loss']:.3f}", test=f"{row['test_accuracy']:.3f}")
-            bar.update()
-            if kept is not None and run.epoch % CHECKPOINT_EPOCHS == 0:
-                kept.write(run.state())
-    if kept is not None:
-        kept.write(run.state())
-    if patience is not None:
-        run.take_best()
-    logits = run.logits()
-    judged = {name: float(share) for name, share in zip(SPLITS, run.judged(logits), strict=True)}
-    return Training(
-        model=model.lower(),
-        data=nodes,
-        device=products.device,
-        seed=seed,
-        test_accuracy=judged["test"],
-        val_accuracy=judged["val"],
-        train_accuracy=judged["train"],
-        epoch=run.epoch if patience is None else run.best_epoch,
-        history=pd.DataFrame(run.rows),
-        parameters=run.parameters(),
-        logits=on_host(logits),
-    )
+    settings = {"model": model.lower(), "seed": seed, "patience": patience, **options}
+    settings |= {"optimiser": optimiser, "rate": rate, "decay": decay}
+    with products.stream:
+        network = Network(built, nodes.graph, products, seed, input_dropout=options["dropout"])
+        run = _Run(network, nodes, dense.OPTIMISERS[optimiser](rate), decay, found.decayed)
+        kept = None
+        if checkpoint is not None:
+            kept = Checkpoint(checkpoint, settings, nodes, network.shapes())
+            run.restore(kept.read())
+        run.train(epochs, patience, kept, progress)
+        return run.training(model.lower(), seed, patience is not None)
 
 
 class _Run:
@@ -197,7 +167,7 @@ class _Run:
         self, network: Network, nodes: NodeData, optimiser: Any, decay: float, decayed: str
     ) -> None:
         self.network, self.products, self.optimiser = network, network.products, optimiser
-        products, xp = network.products, network.products.xp
+        self.nodes, products, xp = nodes, network.products, network.products.xp
         self.X = features(nodes.features, products)
         labels = np.where(nodes.labels == UNLABELLED, 0, nodes.labels).astype(np.int32)
         self.labels = products.placed(labels)
@@ -211,19 +181,56 @@ class _Run:
         self.decay = network.decay(decay, decayed)
         self.epoch, self.rows = 0, list[dict[str, float]]()
         self.best, self.best_epoch, self.best_flat = -1.0, 0, network.flat.copy()
+        self._step = products.recorded(self.step)
+        self._judge = products.recorded(lambda: self.hits(self.logits()))
+
+    def train(
+        self, epochs: int, patience: int | None, kept: Checkpoint | None, progress: bool
+    ) -> None:
+        """Take steps until `epochs` or, with `patience`, until waiting is over."""
+        first = min(self.epoch, epochs)
+        with tqdm(total=epochs, initial=first, disable=not progress, unit="epoch") as bar:
+            while self.epoch < epochs and not self.waited(patience):
+                row = self.advance()
+                bar.set_postfix(loss=f"{row['loss']:.3f}", test=f"{row['test_accuracy']:.3f}")
+                bar.update()
+                if kept is not None and self.epoch % CHECKPOINT_EPOCHS == 0:
+                    kept.write(self.state())
+        if kept is not None:
+            kept.write(self.state())
+
+    def training(self, model: str, seed: int, best: bool) -> Training:
+        """Return what came of it; with `best`, of the epoch that validated best."""
+        if best:
+            self.network.flat[...] = self.best_flat
+        logits = self.logits()
+        shares = map(float, on_host(self.hits(logits)) / self.sizes)
+        accuracies = dict(zip((f"{name}_accuracy" for name in SPLITS), shares, strict=True))
+        return Training(
+            model=model,
+            data=self.nodes,
+            device=self.products.device,
+            seed=seed,
+            **accuracies,
+            epoch=self.best_epoch if best else self.epoch,
+            history=pd.DataFrame(self.rows),
+            parameters=self.parameters(),
+            logits=on_host(logits),
+        )
 
     def advance(self) -> dict[str, float]:
         """Take a step and judge the network; return the row of the history."""
         start = time.perf_counter()
-        loss = float(self.step().sum())
+        loss = float(self._step())
         seconds = time.perf_counter() - start
         parts = self.products.reset()
-        judged = self.judged(self.logits())
+        judged = on_host(self._judge()) / self.sizes
         self.products.reset()
         self.epoch += 1
         shares = {f"{name}_accuracy": float(x) for name, x in zip(SPLITS, judged, strict=True)}
         timed = {f"{name}_seconds": value for name, value in sorted(parts.items())}
-        timed["dense_seconds"] = max(seconds - sum(parts.values()), 0.0)
+        if timed:  # of a step that is one launch, nothing is known but the whole
+            timed["dense_seconds"] = max(seconds - sum(parts.values()), 0.0)
         row = {"epoch": self.epoch, "loss": loss, **shares, "seconds": seconds, **timed}
         self.rows.append(row)
         if shares["val_accuracy"] > self.best:
@@ -232,7 +239,7 @@ class _Run:
         return row
 
     def step(self) -> Any:
-        """Go forward, backward, and change the parameters; return each node's part of the loss."""
+        """Go forward, backward, and change the parameters; return the loss, where it lies."""
         noise = self.network.noise
         logits, kept = self.network.forward(self.X, noise)
         with self.products.clock("loss"):
@@ -242,24 +249,20 @@ class _Run:
             flat, gradient = self.network.flat, self.network.gradient
             self.optimiser.update(flat, gradient, self.states, self.decay, noise.words)
         noise.table[:, 3] += np.uint32(1)
-        return losses
+        return losses.sum()
 
     def logits(self) -> Any:
         """Return what the network says of every node, without dropout."""
         return self.network.forward(self.X)[0]
 
-    def judged(self, logits: Any) -> Any:
-        """Return the accuracy on each split, float64, shape (3,), on the host."""
+    def hits(self, logits: Any) -> Any:
+        """Return how many nodes of each split are classified right, shape (3,), where they lie."""
         hits = (logits.argmax(axis=1) == self.labels).astype(np.float32)
-        return on_host(dense.matmul(self.members, hits[:, None]))[:, 0] / self.sizes
+        return dense.matmul(self.members, hits[:, None])[:, 0]
 
     def waited(self, patience: int | None) -> bool:
         """Say whether the validation accuracy has not risen for `patience` epochs."""
         return patience is not None and self.epoch - self.best_epoch >= patience
-
-    def take_best(self) -> None:
-        """Go back to the parameters of the best epoch."""
-        self.network.flat[...] = self.best_flat
 
     def parameters(self) -> dict[str, npt.NDArray[np.float32]]:
         """Return copies of the parameters on the host, by name."""

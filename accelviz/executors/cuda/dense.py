@@ -1,0 +1,192 @@
+"""Dense steps of layers on the GPU: cuBLAS, which a recorded step may hold, and kernels/layers."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from accelviz.executors.cuda.compiler import compile_options, loaded_module
+from accelviz.executors.cuda.state import import_cupy
+from accelviz.plans import KernelSpec
+
+_FILE = "layers/dense.cu"
+_THREADS, _AT_ONCE = 256, 4
+_ACTIVATIONS = {"none": 0, "relu": 1, "elu": 2}
+#: Blocks of the first pass of a column sum: two for each SM of a large GPU.
+_SUM_BLOCKS = 264
+#: What cuBLAS asks for on Hopper; it allocates for itself otherwise, which a recording forbids.
+_WORKSPACE_BYTES = 32 << 20
+_ONE, _ZERO = np.array(1, np.float32), np.array(0, np.float32)
+_PLAIN, _TRANSPOSED = 0, 1
+
+
+def cupy_module() -> Any:
+    """Return CuPy."""
+    return import_cupy()
+
+
+class DeviceClock:
+    """Adds up seconds by name between pairs of CUDA events; see `layers.products.HostClock`.
+
+    While `paused`, as in a step that is recorded, nothing is timed.
+    """
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self._seconds, self._cupy = seconds, import_cupy()
+        self._pairs: list[tuple[str, Any, Any]] = []
+        self.paused = False
+
+    @contextlib.contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Time what a block queues on the current stream."""
+        if self.paused:
+            yield
+            return
+        start, stop = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+        start.record()
+        yield
+        stop.record()
+        self._pairs.append((name, start, stop))
+
+    def settle(self) -> None:
+        """Wait for what was queued and read the events."""
+        for name, start, stop in self._pairs:
+            stop.synchronize()
+            seconds = self._cupy.cuda.get_elapsed_time(start, stop) * 1e-3
+            self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+        self._pairs.clear()
+
+
+def can_record() -> bool:
+    """Say whether products can be part of a recorded step: CuPy's own cannot."""
+    return importlib.util.find_spec("nvmath") is not None
+
+
+@functools.cache
+def _blas(device: int, stream: int) -> Any:
+    """Return a handle of cuBLAS for a stream, with a workspace of its own."""
+    from nvmath.bindings import cublas
+
+    handle = cublas.create()
+    workspace = import_cupy().empty(_WORKSPACE_BYTES, np.uint8)
+    cublas.set_stream(handle, stream)
+    cublas.set_workspace(handle, workspace.data.ptr, workspace.nbytes)
+    return cublas, handle, workspace
+
+
+def matmul(A: Any, B: Any, transposed: str, onto: Any) -> Any:
+    """Multiply; see `layers.dense.matmul`. `onto` is overwritten with the sum."""
+    cupy = import_cupy()
+    if not can_record():
+        product = (A.T if transposed == "A" else A) @ (B.T if transposed == "B" else B)
+        return product if onto is None else onto + product
+    A, B = cupy.ascontiguousarray(A), cupy.ascontiguousarray(B)
+    inner, rows = A.shape if transposed == "A" else A.shape[::-1]
+    columns = B.shape[0] if transposed == "B" else B.shape[1]
+    product = cupy.empty((rows, columns), np.float32) if onto is None else onto
+    if product.size == 0:
+        return product
+    blas, handle, _ = _blas(cupy.cuda.Device().id, cupy.cuda.get_current_stream().ptr)
+    # In column order a row-major matrix is its transpose, and (A B)^T = B^T A^T.
+    first = _TRANSPOSED if transposed == "B" else _PLAIN
+    second = _TRANSPOSED if transposed == "A" else _PLAIN
+    blas.sgemm(
+        *(handle, first, second, columns, rows, inner, _ONE.ctypes.data),
+        *(B.data.ptr, B.shape[1], A.data.ptr, A.shape[1]),
+        *((_ZERO if onto is None else _ONE).ctypes.data, product.data.ptr, columns),
+    )
+    return product
+
+
+def column_sums(A: Any) -> Any:
+    """Add up each column, in an order that is always the same."""
+    cupy = import_cupy()
+    A = cupy.ascontiguousarray(A)
+    n_rows, n_cols = A.shape
+    width = min(n_cols, _THREADS)
+    blocks = max(1, min(_SUM_BLOCKS, n_rows * width // _THREADS))
+    parts, total = cupy.empty((blocks, n_cols), np.float32), cupy.empty(n_cols, np.float32)
+    add = _kernel("column_sums")
+    sizes = np.int32(n_cols), np.int32(width)
+    add((blocks,), (_THREADS,), (A, parts, np.int32(n_rows), *sizes))
+    add((1,), (_THREADS,), (parts, total, np.int32(blocks), *sizes))
+    return total
+
+
+def finish(Z: Any, bias: Any, activation: str, rate: float, noise: Any) -> Any:
+    """Add the bias, activate, drop; see `layers.dense.finish`."""
+    if bias is None and activation == "none" and not rate:
+        return Z
+    cupy = import_cupy()
+    Z = cupy.ascontiguousarray(Z)
+    Y = cupy.empty_like(Z)
+    arguments = Z, bias, Y, np.int64(Z.size), np.int32(Z.shape[-1]), *_dropped(rate, noise)
+    _run("finish", Z.size, _AT_ONCE, arguments, _ACTIVATIONS[activation], bool(rate))
+    return Y
+
+
+def finish_gradient(dY: Any, Y: Any, activation: str, rate: float, noise: Any) -> Any:
+    """Go back through `finish`; see `layers.dense.finish_gradient`."""
+    if activation == "none" and not rate:
+        return dY
+    cupy = import_cupy()
+    dY, Y = cupy.ascontiguousarray(dY), cupy.ascontiguousarray(Y)
+    dZ = cupy.empty_like(dY)
+    arguments = dY, Y, dZ, np.int64(dY.size), *_dropped(rate, noise)
+    _run("finish_gradient", dY.size, _AT_ONCE, arguments, _ACTIVATIONS[activation], bool(rate))
+    return dZ
+
+
+def _dropped(rate: float, noise: Any) -> tuple[Any, Any]:
+    return np.float32(rate), noise.words if rate else None
+
+
+def cross_entropy(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
+    """Return each row's part of the loss, and the gradient; see `layers.dense.cross_entropy`."""
+    cupy = import_cupy()
+    logits = cupy.ascontiguousarray(logits)
+    losses, gradient = cupy.empty_like(weights), cupy.empty_like(logits)
+    n_rows, n_classes = logits.shape
+    sizes = np.int32(n_rows), np.int32(n_classes)
+    _run("cross_entropy", n_rows, 1, (logits, labels, weights, losses, gradient, *sizes))
+    return losses, gradient
+
+
+def adam(
+    flat: Any, gradient: Any, states: Any, decay: Any, words: Any, rates: tuple[float, ...]
+) -> None:
+    """Change all parameters in place; see `layers.dense.Adam`."""
+    logarithms = math.log(rates[1]), math.log(rates[2])
+    numbers = map(np.float32, (*rates, *logarithms))
+    arguments = flat, gradient, states[0], states[1], decay, words, np.int64(flat.size), *numbers
+    _run("adam", flat.size, 1, arguments)
+
+
+def _run(
+    entry: str,
+    n: int,
+    at_once: int,
+    arguments: tuple[Any, ...],
+    activation: int = 0,
+    dropout: bool = False,
+) -> None:
+    blocks = -(-n // (_THREADS * at_once))
+    if blocks:
+        _kernel(entry, activation, dropout)((blocks,), (_THREADS,), arguments)
+
+
+def dense_kernel(entry: str, activation: int = 0, dropout: bool = False) -> KernelSpec:
+    """Return a kernel of kernels/layers/dense.cu."""
+    return KernelSpec(_FILE, entry, {"ACTIVATION": activation, "DROPOUT": int(dropout)}, ())
+
+
+@functools.cache
+def _kernel(entry: str, activation: int = 0, dropout: bool = False) -> Any:
+    spec = dense_kernel(entry, activation, dropout)
+    return loaded_module(spec.source(), compile_options(spec)).get_function(entry)

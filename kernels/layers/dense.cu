@@ -1,0 +1,178 @@
+// What layers do to dense matrices between their products: one pass over memory each. Four elements
+// in C order share a counter of Philox, so a thread has four; accelviz.layers.dense says what each
+// function computes.
+#include "common.cuh"
+#include "philox.cuh"
+
+#if !defined(ACTIVATION) || !defined(DROPOUT)
+#error \
+    "dense.cu is compiled by accelviz, which supplies ACTIVATION (0 none, 1 ReLU, 2 ELU), DROPOUT"
+#endif
+
+#define AT_ONCE 4
+
+// What dropout multiplies four neighboring elements with.
+struct Kept {
+    float factor[AT_ONCE];
+};
+
+__device__ __forceinline__ Kept kept(long long four, float rate, const unsigned *random) {
+    Kept found = {{1.0f, 1.0f, 1.0f, 1.0f}};
+#if DROPOUT
+    const RandomWords counter = {unsigned(four), unsigned((unsigned long long)four >> 32),
+                                 random[2], random[3]};
+    const RandomWords drawn = philox(random[0], random[1], counter);
+    const unsigned words[AT_ONCE] = {drawn.c0, drawn.c1, drawn.c2, drawn.c3};
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) {
+        const bool stays = float(words[i] >> 8) * 0x1p-24f >= rate;
+        found.factor[i] = stays ? 1.0f / (1.0f - rate) : 0.0f;
+    }
+#endif
+    return found;
+}
+
+__device__ __forceinline__ bool is_whole(const void *first, const void *second, long long four,
+                                         long long n) {
+    const bool aligned = ((size_t)first | (size_t)second) % sizeof(float4) == 0;
+    return aligned && AT_ONCE * four + AT_ONCE <= n;
+}
+
+__device__ __forceinline__ void load_four(const float *X, long long four, long long n, bool whole,
+                                          float *found) {
+    if (whole) {
+        const float4 read = reinterpret_cast<const float4 *>(X)[four];
+        found[0] = read.x, found[1] = read.y, found[2] = read.z, found[3] = read.w;
+        return;
+    }
+    for (int i = 0; i < AT_ONCE; ++i) {
+        found[i] = AT_ONCE * four + i < n ? X[AT_ONCE * four + i] : 0.0f;
+    }
+}
+
+__device__ __forceinline__ void store_four(float *Y, long long four, long long n, bool whole,
+                                           const float *values) {
+    if (whole) {
+        reinterpret_cast<float4 *>(Y)[four] =
+            make_float4(values[0], values[1], values[2], values[3]);
+        return;
+    }
+    for (int i = 0; i < AT_ONCE; ++i) {
+        if (AT_ONCE * four + i < n) Y[AT_ONCE * four + i] = values[i];
+    }
+}
+
+// Y = dropout(activation(Z + bias)), n elements; bias may be null.
+extern "C" __global__ void finish(const float *Z, const float *bias, float *Y, long long n,
+                                  int n_cols, float rate, const unsigned *random) {
+    const long long four = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (AT_ONCE * four >= n) return;
+    const bool whole = is_whole(Z, Y, four, n);
+    float values[AT_ONCE];
+    load_four(Z, four, n, whole, values);
+    const Kept keep = kept(four, rate, random);
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) {
+        float z = values[i];
+        if (bias != nullptr) z += bias[(AT_ONCE * four + i) % n_cols];
+#if ACTIVATION == 1
+        z = z > 0.0f ? z : 0.0f;
+#elif ACTIVATION == 2
+        z = z > 0.0f ? z : expm1f(z);
+#endif
+        values[i] = z * keep.factor[i];
+    }
+    store_four(Y, four, n, whole, values);
+}
+
+// The gradient by Z, of that by Y; the slope follows from Y.
+extern "C" __global__ void finish_gradient(const float *dY, const float *Y, float *dZ, long long n,
+                                           float rate, const unsigned *random) {
+    const long long four = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (AT_ONCE * four >= n) return;
+    const bool whole = is_whole(dY, dZ, four, n) && (size_t)Y % sizeof(float4) == 0;
+    float values[AT_ONCE], results[AT_ONCE];
+    load_four(dY, four, n, whole, values);
+    load_four(Y, four, n, whole, results);
+    const Kept keep = kept(four, rate, random);
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) {
+        values[i] *= keep.factor[i];
+#if ACTIVATION == 1
+        values[i] = results[i] > 0.0f ? values[i] : 0.0f;
+#elif ACTIVATION == 2
+        if (results[i] <= 0.0f) values[i] *= 1.0f + results[i] * (DROPOUT ? 1.0f - rate : 1.0f);
+#endif
+    }
+    store_four(dZ, four, n, whole, values);
+}
+
+// Softmax and cross entropy of a row a thread: its part of the loss, and the gradient.
+extern "C" __global__ void cross_entropy(const float *logits, const int *labels,
+                                         const float *weights, float *losses, float *gradient,
+                                         int n_rows, int n_classes) {
+    const int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= n_rows) return;
+    const float weight = weights[row];
+    const float *own = logits + element(row, 0, n_classes);
+    float *slopes = gradient + element(row, 0, n_classes);
+    if (weight == 0.0f) {
+        losses[row] = 0.0f;
+        for (int c = 0; c < n_classes; ++c) slopes[c] = 0.0f;
+        return;
+    }
+    float largest = own[0], sum = 0.0f;
+    for (int c = 1; c < n_classes; ++c) largest = fmaxf(largest, own[c]);
+    for (int c = 0; c < n_classes; ++c) sum += expf(own[c] - largest);
+    losses[row] = weight * (logf(sum) - (own[labels[row]] - largest));
+    for (int c = 0; c < n_classes; ++c) {
+        const float share = expf(own[c] - largest) / sum;
+        slopes[c] = weight * (share - (c == labels[row] ? 1.0f : 0.0f));
+    }
+}
+
+// A step of Adam for all parameters. `words[3]` counts the steps before; the logarithms of the
+// betas keep 1 - beta^t exact where beta^t is almost 1.
+extern "C" __global__ void adam(float *flat, const float *gradient, float *mean, float *square,
+                                const float *decay, const unsigned *words, long long n, float rate,
+                                float beta1, float beta2, float eps, float log_beta1,
+                                float log_beta2) {
+    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    const float steps = float(words[3]) + 1.0f;
+    const float slope = gradient[i] + decay[i] * flat[i];
+    const float average = mean[i] + (1.0f - beta1) * (slope - mean[i]);
+    const float spread = square[i] + (1.0f - beta2) * (slope * slope - square[i]);
+    mean[i] = average;
+    square[i] = spread;
+    const float scale = sqrtf(spread / -expm1f(steps * log_beta2)) + eps;
+    flat[i] -= rate / -expm1f(steps * log_beta1) * average / scale;
+}
+
+// Adds up the rows that are this block's: sums[block, column], whatever order blocks come in.
+// `width` threads, at most n_cols and those of a block, have neighboring columns of a row.
+extern "C" __global__ void column_sums(const float *A, float *sums, int n_rows, int n_cols,
+                                       int width) {
+    __shared__ float parts[256];
+    const int rows_at_once = blockDim.x / width;
+    const int own_row = threadIdx.x / width, own_column = threadIdx.x % width;
+    for (int first = 0; first < n_cols; first += width) {
+        const int column = first + own_column;
+        float sum = 0.0f;
+        if (own_row < rows_at_once && column < n_cols) {
+            for (int row = blockIdx.x * rows_at_once + own_row; row < n_rows;
+                 row += gridDim.x * rows_at_once) {
+                sum += A[element(row, column, n_cols)];
+            }
+        }
+        parts[threadIdx.x] = sum;
+        __syncthreads();
+        if (own_row == 0 && column < n_cols) {
+            for (int other = 1; other < rows_at_once; ++other) {
+                sum += parts[other * width + own_column];
+            }
+            sums[element(blockIdx.x, column, n_cols)] = sum;
+        }
+        __syncthreads();
+    }
+}

@@ -1,0 +1,106 @@
+"""The dense kernels of layers, in the emulator, against what NumPy computes for layers."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from accelviz.errors import DeviceUnavailable
+from accelviz.executors.cuda import compile_cubin
+from accelviz.executors.cuda.dense import dense_kernel
+from accelviz.executors.emulator import build
+from accelviz.executors.kernel_call import emulate
+from accelviz.files import kernel_directory
+from accelviz.layers import Noise, dense
+from accelviz.layers.dense import Adam
+
+SOURCE = kernel_directory() / "layers/dense.cu"
+NOISE = Noise.of(seed=(7 << 32) + 11, n_sites=4, step=3).at(2)
+ACTIVATIONS = ("none", "relu", "elu")
+rng = np.random.default_rng(0)
+
+pytestmark = pytest.mark.skipif(build.why_not() is not None, reason="no C++ compiler")
+
+
+def run(entry, n, at_once, *arguments, activation="none", rate=0.0):
+    spec = dense_kernel(entry, ACTIVATIONS.index(activation), rate > 0)
+    blocks = -(-n // (256 * at_once))
+    return emulate(SOURCE, blocks, 256, *arguments, kernel=entry, defines=spec.defines)
+
+
+def normal(*shape):
+    return rng.standard_normal(shape, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("activation", "rate", "shape", "bias"),
+    [
+        (*each, shape, bias)
+        for each, (shape, bias) in zip(
+            itertools.product(ACTIVATIONS, (0.0, 0.6)),
+            itertools.cycle([((37, 5), True), ((129, 16), False), ((300, 7), True)]),
+            strict=False,
+        )
+    ],
+)
+def test_the_end_of_a_layer_and_its_gradient(activation, rate, shape, bias):
+    Z, dY, b = normal(*shape), normal(*shape), normal(shape[1]) if bias else None
+    Y, dZ = np.full(shape, np.nan, np.float32), np.full(shape, np.nan, np.float32)
+    words, options = NOISE.words.copy(), {"activation": activation, "rate": rate}
+    run("finish", Z.size, 4, Z, b, Y, Z.size, shape[1], rate, words, **options)
+    expected = dense.finish(Z, b, activation, rate, NOISE)
+    np.testing.assert_allclose(Y, expected, rtol=1e-6, atol=1e-7)
+    run("finish_gradient", Z.size, 4, dY, Y, dZ, Z.size, rate, words, **options)
+    expected = dense.finish_gradient(dY, Y, activation, rate, NOISE)
+    np.testing.assert_allclose(dZ, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [1, 7, 40])
+def test_cross_entropy(n_classes):
+    logits, labels = 10 * normal(300, n_classes), rng.integers(0, n_classes, 300).astype(np.int32)
+    weights = (rng.random(300) < 0.3).astype(np.float32) / 90
+    labels[weights == 0] = -1
+    losses, gradient = np.full(300, np.nan, np.float32), np.full_like(logits, np.nan)
+    run("cross_entropy", 300, 1, logits, labels, weights, losses, gradient, 300, n_classes)
+    expected = dense.cross_entropy(logits, labels, weights)
+    np.testing.assert_allclose(losses, expected[0], rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(gradient, expected[1], rtol=1e-5, atol=1e-8)
+
+
+def test_adam():
+    n, rates = 1000, (0.01, 0.9, 0.999, 1e-8)
+    flat, states, decay = normal(n), np.zeros((2, n), np.float32), abs(normal(n)) * 1e-3
+    ours, own = flat.copy(), states.copy()
+    words = Noise.of(1, 1).words.copy()
+    for step in range(4):
+        gradient = normal(n)
+        words[3] = step
+        Adam(rates[0]).update(flat, gradient, states, decay, words)
+        logs = np.log(rates[1:3]).astype(np.float32)
+        numbers = [np.float32(each) for each in (*rates, *logs)]
+        run("adam", n, 1, ours, gradient, own[0], own[1], decay, words, n, *numbers)
+    np.testing.assert_allclose(ours, flat, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(own, states, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 16), (700, 64), (300, 7), (40, 300), (3, 1000)])
+def test_column_sums(shape):
+    A, width = normal(*shape), min(shape[1], 256)
+    parts = np.full((3, shape[1]), np.nan, np.float32)
+    total = np.full(shape[1], np.nan, np.float32)
+    defines = dense_kernel("column_sums").defines
+    options = {"kernel": "column_sums", "defines": defines}
+    emulate(SOURCE, 3, 256, A, parts, *shape, width, **options)
+    emulate(SOURCE, 1, 256, parts, total, 3, shape[1], width, **options)
+    np.testing.assert_allclose(total, A.sum(axis=0, dtype=float), atol=1e-4)
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_100"])
+def test_kernels_compile_for_gpus(arch):
+    """One file has all entries; each architecture has two of its six settings."""
+    try:
+        for activation in {"sm_75": (0, 1), "sm_90": (1, 2), "sm_100": (2, 0)}[arch]:
+            dropout = activation == 1 or arch == "sm_100"
+            assert len(compile_cubin(dense_kernel("finish", activation, dropout), arch)) > 1000
+    except DeviceUnavailable as error:
+        pytest.skip(f"kernels are not compile-checked here: {error}")
