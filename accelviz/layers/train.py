@@ -151,7 +151,7 @@ def train(
     settings |= {"optimiser": optimiser, "rate": rate, "decay": decay}
     with products.stream:
         network = Network(built, nodes.graph, products, seed, input_dropout=options["dropout"])
-        run = _Run(network, nodes, dense.OPTIMISERS[optimiser](rate), decay, found.decayed)
+        run = Run(network, nodes, dense.OPTIMISERS[optimiser](rate), decay, found.decayed)
         kept = None
         if checkpoint is not None:
             kept = Checkpoint(checkpoint, settings, nodes, network.shapes())
@@ -160,7 +160,7 @@ def train(
         return run.training(model.lower(), seed, patience is not None)
 
 
-class _Run:
+class Run:
     """A training between two epochs."""
 
     def __init__(

@@ -27,6 +27,11 @@ class Recorded:
     clock : DeviceClock
         Paused while recording.
 
+    Attributes
+    ----------
+    pool : MemoryPool
+        Where its memory comes from; `pool.total_bytes()` is what the step holds.
+
     Notes
     -----
     Memory comes from a pool that nobody else takes from, so that what the recording writes to is
@@ -35,7 +40,7 @@ class Recorded:
 
     def __init__(self, work: Callable[[], Any], clock: Any) -> None:
         self._work, self._clock, self._cupy = work, clock, import_cupy()
-        self._pool = self._cupy.cuda.MemoryPool()
+        self.pool = self._cupy.cuda.MemoryPool()
         self._calls = 0
         self._graph: Any = None
         self._result: Any = None
@@ -48,7 +53,7 @@ class Recorded:
     def __call__(self) -> Any:
         """Run, or launch the recording."""
         if self._graph is None:
-            with self._cupy.cuda.using_allocator(self._pool.malloc):
+            with self._cupy.cuda.using_allocator(self.pool.malloc):
                 if self._calls < WARM_RUNS:
                     self._calls += 1
                     return self._work()
@@ -68,8 +73,3 @@ class Recorded:
                 self._graph = stream.end_capture()
         finally:
             self._clock.paused = False
-
-    @property
-    def bytes_held(self) -> int:
-        """Device memory of the pool, in bytes."""
-        return int(self._pool.total_bytes())

@@ -1,0 +1,251 @@
+"""Time of a whole training step, ours beside PyTorch Geometric's, and the memory that it takes.
+
+Networks of two layers, 128 -> 64 -> 16, on random features and labels of every node: forward,
+backward, Adam, no dropout. Every case is a process of its own, so that peaks of memory are its own.
+Ours is one CUDA graph; PyTorch Geometric's is tried with `edge_index` and with CSR, and the table
+in the end takes the faster. GAT has 8 heads of 8 columns, then one of 16; AGNN two propagations of
+64 columns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from accelviz import load_graph
+from accelviz.datasets import NodeData
+from accelviz.layers import dense
+from accelviz.layers.models import find_model
+from accelviz.layers.network import Network
+from accelviz.layers.products import Products
+from accelviz.layers.train import Run
+from accelviz.measure.records import hardware, source_commit
+
+GRAPHS = {
+    "cora": ("cora", {}),
+    "pubmed": ("pubmed", {}),
+    "collab shuffled": ("collab", {"order": "shuffled"}),
+    "amazon0601": ("amazon0601", {}),
+    "yelp": ("yelp", {}),
+    "reddit": ("reddit", {}),
+}
+MODELS = ("gcn", "gin", "sage", "gat", "agnn")
+FORMS = ("ours", "edge_index", "csr")
+N_FEATURES, N_HIDDEN, N_CLASSES, HEADS = 128, 64, 16, 8
+WARMUP, STEPS = 5, 30
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="a CSV, to which rows are added")
+    parser.add_argument("--graphs", nargs="*", default=[g for g in GRAPHS if g != "reddit"])
+    parser.add_argument("--models", nargs="*", default=MODELS)
+    parser.add_argument("--forms", nargs="*", default=FORMS, choices=FORMS)
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    parser.add_argument("--timeout", type=float, default=300, help="seconds of a case")
+    parser.add_argument("--case", help="one case, as JSON: what the others are started with")
+    options = parser.parse_args()
+    if options.case:
+        print(json.dumps(measured(**json.loads(options.case))))
+        return
+    run = time.strftime("%Y-%m-%d %H:%M:%S")
+    for graph in options.graphs:
+        for model in options.models:
+            for form in options.forms:
+                case = {"graph": graph, "model": model, "form": form, "device": options.device}
+                found = {"run": run, **case, **in_a_process(case, options.timeout)}
+                found |= {**hardware(options.device), "commit": source_commit()}
+                there = options.output.exists()
+                table = pd.DataFrame([found], columns=[*COLUMNS, *hardware(options.device)])
+                table.to_csv(options.output, mode="a", header=not there, index=False)
+                print(f"{graph:16} {model:5} {form:11}", found["step_ms"], found["problem"])
+    print(ratios(pd.read_csv(options.output)).to_string(index=False))
+
+
+COLUMNS = [
+    *("run", "graph", "model", "form", "device", "nodes", "edges", "step_ms", "quartile1_ms"),
+    *("quartile3_ms", "peak_mib", "loss", "problem", "commit"),
+]
+
+
+def in_a_process(case: dict[str, str], timeout: float) -> dict[str, Any]:
+    """Measure a case; a failure is a row with a problem."""
+    command = [sys.executable, __file__, "--output", "none", "--case", json.dumps(case)]
+    empty = {"step_ms": float("nan"), "peak_mib": float("nan")}
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return {**empty, "problem": f"not done in {timeout:.0f} s"}
+    if answer.returncode:
+        return {**empty, "problem": answer.stderr.strip().splitlines()[-1][:200]}
+    return {**json.loads(answer.stdout.splitlines()[-1]), "problem": ""}
+
+
+def measured(graph: str, model: str, form: str, device: str) -> dict[str, Any]:
+    """Time the steps of one case in this process."""
+    name, knobs = GRAPHS[graph]
+    loaded = load_graph(name, **knobs)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((loaded.n_rows, N_FEATURES), dtype=np.float32)
+    labels = rng.integers(0, N_CLASSES, loaded.n_rows)
+    step = ours(loaded, X, labels, model, device) if form == "ours" else None
+    if step is None:
+        step = theirs(loaded, X, labels, model, form)
+    losses = [step() for _ in range(WARMUP)]
+    times, peak = timed(step, form, device)
+    quartiles = np.percentile(times, [25, 50, 75]) * 1e3
+    return {
+        "nodes": loaded.n_rows,
+        "edges": loaded.nnz,
+        "loss": float(losses[0]),
+        "step_ms": quartiles[1],
+        "quartile1_ms": quartiles[0],
+        "quartile3_ms": quartiles[2],
+        "peak_mib": peak / 2**20,
+    }
+
+
+def ours(graph: Any, X: Any, labels: Any, model: str, device: str) -> Any:
+    """Return a step of ours: a recording on a GPU."""
+    options: dict[str, Any] = {"hidden": N_HIDDEN, "dropout": 0.0}
+    if model == "gat":
+        options |= {"hidden": N_HIDDEN // HEADS, "heads": HEADS, "attention_dropout": 0.0}
+    found, options = find_model(model, options)
+    # Every node is learned from; the other splits are not looked at here.
+    nodes = np.arange(graph.n_rows)
+    data = NodeData(graph, X, labels, nodes[:-2], nodes[-2:-1], nodes[-1:])
+    products = Products(None, device)
+    products.stream.__enter__()  # the process ends on it
+    network = Network(found.build(N_FEATURES, N_CLASSES, **options), graph, products)
+    run = Run(network, data, dense.Adam(found.rate), 0.0, "all")
+    return products.recorded(run.step)
+
+
+def theirs(graph: Any, X: Any, labels: Any, model: str, form: str) -> Any:
+    """Return a step of PyTorch Geometric's."""
+    import torch
+    import torch_geometric.nn as layers
+
+    def mlp(n_in: int, n_out: int) -> Any:
+        parts = torch.nn.Linear(n_in, n_out), torch.nn.ReLU(), torch.nn.Linear(n_out, n_out)
+        return torch.nn.Sequential(*parts)
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first: Any = torch.nn.Identity()
+            self.last: Any = torch.nn.Identity()
+            if model == "gcn":
+                self.one = layers.GCNConv(N_FEATURES, N_HIDDEN)
+                self.two = layers.GCNConv(N_HIDDEN, N_CLASSES)
+            elif model == "sage":
+                self.one = layers.SAGEConv(N_FEATURES, N_HIDDEN)
+                self.two = layers.SAGEConv(N_HIDDEN, N_CLASSES)
+            elif model == "gin":
+                self.one = layers.GINConv(mlp(N_FEATURES, N_HIDDEN))
+                self.two = layers.GINConv(mlp(N_HIDDEN, N_CLASSES))
+            elif model == "gat":
+                self.one = layers.GATConv(N_FEATURES, N_HIDDEN // HEADS, heads=HEADS)
+                self.two = layers.GATConv(N_HIDDEN, N_CLASSES, heads=1, concat=False)
+            else:
+                self.first = torch.nn.Linear(N_FEATURES, N_HIDDEN)
+                self.one = layers.AGNNConv(requires_grad=False)
+                self.two = layers.AGNNConv()
+                self.last = torch.nn.Linear(N_HIDDEN, N_CLASSES)
+
+        def forward(self, x: Any, edges: Any) -> Any:
+            x = self.first(x)
+            x = torch.relu(x) if model == "agnn" else x
+            x = self.one(x, edges)
+            x = x if model == "agnn" else torch.relu(x)
+            return self.last(self.two(x, edges))
+
+    torch.manual_seed(0)
+    features, classes = torch.from_numpy(X).cuda(), torch.from_numpy(labels).cuda()
+    rows = np.repeat(np.arange(graph.n_rows), graph.degrees)
+    if form == "edge_index":
+        pair = np.stack([graph.column_indices.astype(np.int64), rows])
+        edges = torch.from_numpy(pair).cuda()
+    else:
+        parts = (
+            graph.row_pointers,
+            graph.column_indices.astype(np.int64),
+            np.ones_like(graph.values),
+        )
+        parts = tuple(torch.from_numpy(each.copy()).cuda() for each in parts)
+        edges = torch.sparse_csr_tensor(*parts, size=graph.shape)
+    net = Net().cuda()
+    optimiser = torch.optim.Adam(net.parameters(), lr=0.01)
+    entropy = torch.nn.CrossEntropyLoss()
+
+    def step() -> Any:
+        optimiser.zero_grad()
+        loss = entropy(net(features, edges), classes)
+        loss.backward()
+        optimiser.step()
+        return loss.detach()
+
+    return step
+
+
+def timed(step: Any, form: str, device: str) -> tuple[Any, int]:
+    """Return the seconds of every step, waits for the GPU included, and the peak of memory.
+
+    The peak is what the framework's pool holds of the device, for both alike.
+    """
+    wait, peak = (lambda: None), (lambda: 0)
+    if device == "cuda" and form == "ours":
+        from accelviz.executors.cuda.dense import cupy_module
+
+        cupy = cupy_module()
+        pools = cupy.get_default_memory_pool(), step.pool
+        wait = cupy.cuda.Device().synchronize
+        peak = lambda: sum(pool.total_bytes() for pool in pools)  # noqa: E731
+    elif device == "cuda":
+        import torch
+
+        wait, peak = torch.cuda.synchronize, torch.cuda.max_memory_reserved
+    wait()
+    times = []
+    for _ in range(STEPS):
+        start = time.perf_counter()
+        step()
+        wait()
+        times.append(time.perf_counter() - start)
+    return np.array(times), peak()
+
+
+def ratios(table: pd.DataFrame) -> pd.DataFrame:
+    """Return ours beside PyTorch Geometric's faster form, by model and graph of the last run."""
+    table = table[table["run"] == table["run"].iloc[-1]]
+    rows = []
+    for (graph, model), cases in table.groupby(["graph", "model"], sort=False):
+        by_form = cases.set_index("form")
+        others = by_form[by_form.index != "ours"].dropna(subset="step_ms")
+        if "ours" not in by_form.index or others.empty:
+            continue
+        own, best = by_form.loc["ours"], others.loc[others["step_ms"].idxmin()]
+        rows.append(
+            {
+                "graph": graph,
+                "model": model,
+                "form": best.name,
+                "ours_ms": own.step_ms,
+                "pyg_ms": best.step_ms,
+                "times_as_fast": best.step_ms / own.step_ms,
+                "memory_share": own.peak_mib / others["peak_mib"].min(),
+            }
+        )
+    return pd.DataFrame(rows).round(3)
+
+
+if __name__ == "__main__":
+    main()
