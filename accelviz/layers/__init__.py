@@ -5,6 +5,7 @@
 
 from accelviz.layers.attention import AGNN, GAT, GATv2
 from accelviz.layers.dense import SGD, Adam, Noise
+from accelviz.layers.gnnadvisor import advise, gnnadvisor
 from accelviz.layers.layer import GCN, GIN, SAGE, Layer, Linear, Propagation
 from accelviz.layers.models import MODELS
 from accelviz.layers.network import Network
@@ -29,5 +30,7 @@ __all__ = [
     "Products",
     "Propagation",
     "Training",
+    "advise",
+    "gnnadvisor",
     "train",
 ]

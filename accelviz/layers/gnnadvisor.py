@@ -1,0 +1,161 @@
+"""GNNAdvisor's runtime as one call: load, extract, decide, train (thesis, sections 3.2 to 3.6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from accelviz.datasets.nodes import SPLITS, NodeData, load_nodes
+from accelviz.errors import checked_choice
+from accelviz.graph import Graph
+from accelviz.layers.layer import GCN, GIN
+from accelviz.layers.models import find_model
+from accelviz.layers.train import Training, train
+from accelviz.ordering import Permutation, RenumberingAdvice, rabbit_order, renumbering_pays
+from accelviz.strategies.spmm.gnnadvisor import WORKLOAD_PER_THREAD, Decision, decide
+
+#: The two models of the paper's evaluation.
+MODELS = ("gcn", "gin")
+#: Relation of the largest degree to the mean from which the text says that rows differ much.
+_UNEVEN = 10
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What the runtime found in its input, and what it decided.
+
+    Attributes
+    ----------
+    data : NodeData
+    widths : tuple of int
+        Columns that the layers gather, in order.
+    renumber : RenumberingAdvice
+        Whether the nodes get new numbers, by their average edge span.
+    decisions : tuple of Decision
+        Of each width that occurs: dimension workers and size of a neighbor group.
+    """
+
+    data: NodeData
+    widths: tuple[int, ...]
+    renumber: RenumberingAdvice
+    decisions: tuple[Decision, ...]
+
+    def __str__(self) -> str:
+        degrees = self.data.graph.degrees
+        mean, most = degrees.mean(), int(degrees.max(initial=0))
+        uneven = most > _UNEVEN * max(mean, 1)
+        groups = "cut into groups, so that no warp has a hub to itself" if uneven else "alike"
+        lines = [
+            "Extracted:",
+            f"  {self.data.n_nodes:,} nodes, {self.data.graph.nnz:,} edges; degrees are {mean:.1f} "
+            f"on average and {most:,} at most: long rows are {groups}.",
+            f"  The layers gather rows of {' and '.join(map(str, self.widths))} columns.",
+            "Decided:",
+            f"  {self.renumber}",
+            f"  So the nodes {'get new numbers by Rabbit order' if self.renumber else 'stay'}.",
+        ]
+        lines += [f"  {_reason(each)}" for each in self.decisions]
+        return "\n".join(lines)
+
+
+def _reason(decision: Decision) -> str:
+    wide = decision.dw == 32
+    columns = f"{decision.n_cols} columns: "
+    why = "at least as many as a warp has lanes" if wide else "fewer than a warp has lanes"
+    return (
+        f"{columns}dw = {decision.dw} dimension workers, as there are {why} (Equation 3.6); "
+        f"ngs = {decision.ngs}, which gives a thread {decision.workload_per_thread:,.0f} products, "
+        f"about {WORKLOAD_PER_THREAD} (Equation 3.5); a block of {decision.block_warps} warps "
+        f"needs {decision.shared_bytes:,} bytes of shared memory."
+    )
+
+
+def advise(model: str, data: Any, **options: Any) -> Advice:
+    """Extract what GNNAdvisor looks at, and decide as it does; nothing is trained.
+
+    Parameters
+    ----------
+    model : {"gcn", "gin"}
+        The models of the paper.
+    data : str or NodeData
+        As of `train`.
+    **options
+        The model's own, such as `hidden`.
+
+    Raises
+    ------
+    ArgumentError
+        As `train` does.
+    """
+    checked_choice("model", model, MODELS)
+    found, options = find_model(model, options)
+    nodes = load_nodes(data)
+    widths = []
+    for i, layer in enumerate(found.build(nodes.n_features, nodes.n_classes, **options)):
+        assert isinstance(layer, GCN | GIN)
+        columns = layer.propagation.gathered(needs_input_gradient=i > 0)
+        sparse = i == 0 and isinstance(nodes.features, Graph)
+        first = sparse or columns["weights first"] <= columns["matrix first"]
+        widths.append(layer.propagation.n_out if first else layer.n_in)
+    decisions = tuple(decide(each) for each in sorted(set(widths), reverse=True))
+    return Advice(nodes, tuple(widths), renumbering_pays(nodes.graph), decisions)
+
+
+def gnnadvisor(model: str, data: Any, *, quiet: bool = False, **settings: Any) -> Training:
+    """Load, extract, decide and train as GNNAdvisor's runtime does, and print every decision.
+
+    Parameters
+    ----------
+    model : {"gcn", "gin"}
+    data : str or NodeData
+    quiet : bool
+        Print nothing.
+    **settings
+        As of `train`, without `strategy`.
+
+    Returns
+    -------
+    Training
+        In the order of the nodes that were given, whatever order they were trained in.
+
+    Raises
+    ------
+    ArgumentError, GraphError, DeviceUnavailable
+        As `train` does.
+
+    Examples
+    --------
+    >>> from accelviz.layers import gnnadvisor
+    >>> found = gnnadvisor("gcn", "cora", epochs=2, device="cpu", progress=False)
+    ... # doctest: +ELLIPSIS, +NORMALIZE_WHITESPACE
+    Extracted:
+      2,708 nodes, 10,556 edges; degrees are 3.9 on average and 168 at most: ...
+      The layers gather rows of 16 and 7 columns.
+    Decided:
+      ...
+      16 columns: dw = 16 dimension workers, as there are fewer than a warp has lanes ...
+    """
+    own = find_model(checked_choice("model", model, MODELS), {})[0].options
+    advice = advise(model, data, **{name: settings[name] for name in own if name in settings})
+    if not quiet:
+        print(advice)
+    nodes, order = advice.data, None
+    if advice.renumber:
+        order = rabbit_order(nodes.graph)
+        nodes = renumbered(nodes, order)
+    trained = train(model, nodes, strategy=("gnnadvisor", {"ngs": None}), **settings)
+    if order is None:
+        return trained
+    return replace(trained, data=advice.data, logits=order.invert(trained.logits))
+
+
+def renumbered(data: NodeData, order: Permutation) -> NodeData:
+    """Return the same data with node `order.order[i]` as node `i`."""
+    features = data.features
+    if isinstance(features, Graph):
+        features = order.apply_to_graph(features)
+    else:
+        features = order.apply(features)
+    splits = {name: order.inverse[getattr(data, name)] for name in SPLITS}
+    graph = order.apply_to_graph(data.graph, columns=True)
+    return NodeData(graph, features, order.apply(data.labels), **splits, name=data.name)
