@@ -1,0 +1,34 @@
+// Random numbers by counter, as accelviz.random draws them on the host: Philox4x32-10 of Salmon et
+// al., SC 2011. A gradient draws again what its forward pass drew; nothing is kept.
+#pragma once
+
+struct RandomWords {
+    unsigned c0, c1, c2, c3;
+};
+
+__device__ __forceinline__ RandomWords philox(unsigned key0, unsigned key1, RandomWords counter) {
+#pragma unroll
+    for (int round = 0; round < 10; ++round) {
+        const unsigned high0 = __umulhi(0xd2511f53u, counter.c0), low0 = 0xd2511f53u * counter.c0;
+        const unsigned high1 = __umulhi(0xcd9e8d57u, counter.c2), low1 = 0xcd9e8d57u * counter.c2;
+        counter = {high1 ^ counter.c1 ^ key0, low1, high0 ^ counter.c3 ^ key1, low0};
+        key0 += 0x9e3779b9u;
+        key1 += 0xbb67ae85u;
+    }
+    return counter;
+}
+
+// Dropout of edge values: what those that stay are multiplied with, and which stay.
+struct Dropout {
+    float rate;
+    const unsigned *__restrict__ random;  // the seed's two words, a site, a step
+
+    // 0 or 1 / (1 - rate), for a nonzero in the caller's order and a head.
+    __device__ __forceinline__ float factor(unsigned long long nonzero, int head) const {
+        if (rate == 0.0f) return 1.0f;
+        const RandomWords counter = {unsigned(nonzero), unsigned(nonzero >> 32),
+                                     __ldg(&random[2]) | unsigned(head) << 16, __ldg(&random[3])};
+        const unsigned word = philox(__ldg(&random[0]), __ldg(&random[1]), counter).c0;
+        return float(word >> 8) * 0x1p-24f >= rate ? 1.0f / (1.0f - rate) : 0.0f;
+    }
+};
