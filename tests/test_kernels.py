@@ -30,8 +30,9 @@ each_variant = pytest.mark.parametrize(("strategy", "parameters"), VARIANTS, ids
 
 
 def kernels_of(strategy, n_cols=64, **parameters) -> list[KernelSpec]:
-    """The kernels of all calls of a plan."""
-    kernels = [call.kernel for call in accelviz.plan(GRAPH, strategy, n_cols, **parameters).calls]
+    """The kernels of all calls of a plan and of those that follow it."""
+    plan = accelviz.plan(GRAPH, strategy, n_cols, **parameters)
+    kernels = [call.kernel for part in plan.parts for call in part.calls]
     assert None not in kernels
     return kernels
 
@@ -86,13 +87,15 @@ def test_refuses_to_compile_without_the_plan_s_constants(strategy, parameters):
 @each_variant
 def test_takes_the_arguments_that_the_plan_names(strategy, parameters):
     plan = accelviz.plan(GRAPH, strategy, **parameters)
-    used = set()
+    used, there = set(), set()
+    for part in plan.parts:
+        there |= {*part.arrays, *part.scratch, *part.workspace}
     for spec in kernels_of(strategy, **parameters):
         signature = re.search(rf"\b{spec.entry}\(([^)]*)\)", spec.source()).group(1)
         names = [re.search(r"(\w+)\s*$", part).group(1) for part in signature.split(",")]
         assert tuple(names) == spec.arguments
         used |= {*names}
-    assert used - {*plan.operation.operands} == {*plan.arrays, *plan.scratch}
+    assert used - {*plan.operation.operands} == there
 
 
 def test_a_kernel_that_does_not_exist_is_named():

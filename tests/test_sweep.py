@@ -62,7 +62,7 @@ def settings_of(strategy):
 
 
 def closed_form(graph, strategy, n_cols, **parameters):
-    return strategy.closed_form(RowDegrees.of(graph), n_cols, **parameters)
+    return strategy.closed_form(strategy.degrees(graph), n_cols, **parameters)
 
 
 def counted_rows(plan):
@@ -87,7 +87,7 @@ def check_against_workload(graph, strategy, n_cols, **parameters):
     assert found.metadata_bytes == plan.metadata_bytes
     assert (found.rows_shared, found.rows_cut) == counted_rows(plan)
     from_histogram = strategy.closed_form(
-        RowDegrees(DegreeHistogram.of(graph.row_pointers)), n_cols, **parameters
+        RowDegrees(strategy.degrees(graph).histogram), n_cols, **parameters
     )
     for name in ("blocks", "warps", "slots", "metadata_bytes", *STATISTICS[-4:]):
         known = getattr(from_histogram, name)

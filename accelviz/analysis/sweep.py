@@ -164,7 +164,7 @@ def summary(
     ArgumentError
         If the strategy has no closed form and there are only degrees to go by.
     """
-    rows = graph if isinstance(graph, RowDegrees) else RowDegrees.of(graph)
+    rows = graph if isinstance(graph, RowDegrees) else strategy.degrees(graph)
     found = strategy.closed_form(rows, n_cols, **parameters)
     if found is not None:
         return found

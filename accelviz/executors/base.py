@@ -107,15 +107,16 @@ def ready(plan: Plan, executor: Executor) -> ReadyPlan:
 
 def no_kernel(plan: Plan) -> str | None:
     """Say why there is no CUDA kernel to run or emulate, or None."""
-    if any(isinstance(call, LibraryCall) for call in plan.calls):
+    calls = [call for part in plan.parts for call in part.calls]
+    if any(isinstance(call, LibraryCall) for call in calls):
         return f"{plan.name!r} is a library's, whose kernels are closed"
-    if any(call.kernel is None for call in plan.calls):
+    if any(call.kernel is None for call in calls):
         return f"{plan.name!r} has no CUDA kernel"
     return None
 
 
-def kernels_of(plan: Plan, device: str) -> tuple[Call, ...]:
-    """Return the plan's kernels with their launches.
+def kernels_of(plan: Plan, device: str) -> tuple[tuple[Plan, Call], ...]:
+    """Return the kernels of a plan and of those that follow it, with their launches.
 
     Raises
     ------
@@ -126,7 +127,8 @@ def kernels_of(plan: Plan, device: str) -> tuple[Call, ...]:
     if problem is not None:
         other = "device='cpu', which replays the workload" if plan.has_workload else "device='cuda'"
         raise DeviceUnavailable(f"device {device!r}", problem, other)
-    return tuple(call for call in plan.calls if isinstance(call, Call))
+    every = [(part, call) for part in plan.parts for call in part.calls]
+    return tuple((part, call) for part, call in every if isinstance(call, Call))
 
 
 def is_device_array(array: Any) -> bool:

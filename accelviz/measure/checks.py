@@ -25,8 +25,11 @@ def random_inputs(
 ) -> list[npt.NDArray[np.float32]]:
     """Return random signed dense inputs of an operation, in order."""
     rng, sizes = np.random.default_rng(seed), operation.sizes(pattern, widths)
-    shapes = [each.shape(sizes) for each in operation.dense]
-    return [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
+    shapes = {each.name: each.shape(sizes) for each in operation.dense}
+    found = {n: rng.standard_normal(shape, dtype=np.float32) for n, shape in shapes.items()}
+    if operation.completed is not None:
+        found |= operation.completed(pattern, found)
+    return [*found.values()]
 
 
 def random_weights(graph: Graph, seed: int = 0) -> Graph:

@@ -159,6 +159,12 @@ class Operation:
     traffic : callable
         `traffic(pattern, widths, element_bytes)` gives `Traffic`; the last is the size of an
         element of gathered inputs.
+    completed : callable, optional
+        `completed(pattern, inputs)` puts random inputs right that depend on each other, where an
+        operation makes no sense of independent ones.
+    by_sender : bool
+        Whether strategies walk the transposed matrix (first), so that closed forms are of the
+        degrees of senders.
     independent : str
         A width whose entries do not depend on each other, as the columns of an SpMM; "" if none.
     """
@@ -172,6 +178,8 @@ class Operation:
     reference: Callable[[Pattern, Arrays], Mapping[str, tuple[Any, Any]]]
     replay: Callable[[Plan], Callable[[Arrays, Arrays], None]]
     traffic: Callable[[Pattern, Mapping[str, int], int], Traffic]
+    completed: Callable[[Pattern, Arrays], Arrays] | None = None
+    by_sender: bool = False
     independent: str = ""
     operands: Mapping[str, Operand] = field(init=False)
 

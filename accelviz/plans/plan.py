@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from accelviz.plans.operation import Operation
     from accelviz.plans.strategy import Strategy
 
+_MAPPINGS = ("arrays", "scratch", "workspace", "setup_seconds", "parameters", "widths")
 #: Blocks to a slice where a workload is read in slices.
 SLICE_BLOCKS = 1 << 15
 
@@ -39,15 +40,16 @@ class Plan:
     pattern : Pattern
         The caller's.
     calls : tuple of Call or LibraryCall
-        What a GPU does, in order. The workload describes the first of them.
+        What a GPU does, in order. The workload describes one of them, `main`.
     slice_workload : callable, optional
         `slice_workload(start, stop)` gives the Workload of those blocks. None where it is not known
         which warp does what.
     walked : Pattern, optional
         The matrix that the kernels walk, and whose nonzeros the workload counts: `pattern` itself
-        if not given, or `pattern` with its rows permuted.
+        if not given, or `pattern` with its rows permuted, or transposed, or both.
     permutation : Permutation, optional
-        Row `i` of `walked` is row `permutation.order[i]` of `pattern`. None for the caller's order.
+        Row `i` of `walked` is row `permutation.order[i]` of `pattern` (or of its transpose). None
+        for the caller's order.
     nonzero_order : array of int, shape (nnz,), optional
         Nonzero `k` of `walked` is nonzero `nonzero_order[k]` of `pattern`. Inputs that have an
         entry for each nonzero are brought into this order before the first call; outputs that have
@@ -59,6 +61,14 @@ class Plan:
     scratch : mapping of str to (int, dtype)
         Further arguments: buffers of so many elements, zero before the first launch, that the
         kernels may write and have to leave as they found them.
+    workspace : mapping of str to (int, dtype)
+        Further arguments: buffers of so many elements that one call leaves for a later one. They
+        hold anything before.
+    main : int
+        Which of the calls the workload describes, and `launch` and `kernel` are those of.
+    then : tuple of Plan
+        Further plans that are run on the same operands afterwards, each with a pattern that it
+        walks and a workload of its own. They share scratch and workspace by name.
     clears : tuple of str, optional
         Outputs that are cleared before the first call; all outputs if not given. Clearing is
         timed with the kernels.
@@ -85,6 +95,9 @@ class Plan:
     metadata: npt.NDArray[np.int32] | None = None
     arrays: Mapping[str, npt.NDArray[Any] | np.generic] = field(default_factory=dict)
     scratch: Mapping[str, tuple[int, npt.DTypeLike]] = field(default_factory=dict)
+    workspace: Mapping[str, tuple[int, npt.DTypeLike]] = field(default_factory=dict)
+    main: int = 0
+    then: tuple[Plan, ...] = ()
     clears: tuple[str, ...] | None = None
     workers_per_block: int = 0
     storage: str = "float32"
@@ -98,7 +111,7 @@ class Plan:
     def __post_init__(self) -> None:
         if self.walked is None:
             object.__setattr__(self, "walked", self.pattern)
-        for name in ("arrays", "scratch", "setup_seconds", "parameters", "widths"):
+        for name in _MAPPINGS:
             given = getattr(self, name).items()
             kept = {key: _kept(value) for key, value in given}
             object.__setattr__(self, name, MappingProxyType(kept))
@@ -129,13 +142,26 @@ class Plan:
 
     @property
     def launch(self) -> LaunchConfig:
-        """Grid and block of the first call."""
-        return self.calls[0].launch
+        """Grid and block of the main call."""
+        return self.calls[self.main].launch
 
     @property
     def kernel(self) -> KernelSpec | None:
-        """The kernel of the first call, if it has one."""
-        return self.calls[0].kernel
+        """The kernel of the main call, if it has one."""
+        return self.calls[self.main].kernel
+
+    @property
+    def parts(self) -> tuple[Plan, ...]:
+        """The plan itself and those that follow it."""
+        return (self, *self.then)
+
+    def buffers(self, kind: str) -> dict[str, tuple[int, npt.DTypeLike]]:
+        """Return the "scratch" or the "workspace" of all parts, each as large as any wants it."""
+        found: dict[str, tuple[int, npt.DTypeLike]] = {}
+        for part in self.parts:
+            for name, (size, dtype) in getattr(part, kind).items():
+                found[name] = max(size, found.get(name, (0, dtype))[0]), dtype
+        return found
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -210,12 +236,13 @@ class Plan:
         PartitionError
             Naming the first record or nonzero at fault.
         """
-        check_cover(
-            self.workload_slices(),
-            self.walked.row_pointers,
-            self.launch.n_blocks,
-            self.workers_per_block,
-        )
+        for part in self.parts:
+            check_cover(
+                part.workload_slices(),
+                part.walked.row_pointers,
+                part.launch.n_blocks,
+                part.workers_per_block,
+            )
 
     @property
     def metadata_bytes(self) -> int:
@@ -224,9 +251,9 @@ class Plan:
 
     @cached_property
     def output_rows(self) -> npt.NDArray[np.int32]:
-        """Row of the pattern that each row of `walked` is, int32, shape (n_rows,)."""
+        """Row before any permutation that each row of `walked` is, int32, shape (n_rows,)."""
         if self.permutation is None:
-            return np.arange(self.pattern.n_rows, dtype=np.int32)
+            return np.arange(self.walked.n_rows, dtype=np.int32)
         return self.permutation.order
 
     def __repr__(self) -> str:

@@ -198,19 +198,24 @@ class Strategy(ABC):
         """
         widths, parameters = self._checked(n_cols, given)
         made = self.build(graph, **widths, **parameters)
-        return replace(
-            made,
-            operation=self.operation,
-            strategy=self,
-            widths=widths,
-            own_values=getattr(graph, "values", None),  # a pattern on the GPU has none
-            parameters={**parameters, **made.parameters},
-        )
+        filled: dict[str, Any] = {
+            "operation": self.operation,
+            "strategy": self,
+            "widths": widths,
+            "own_values": getattr(graph, "values", None),  # a pattern on the GPU has none
+            "parameters": {**parameters, **made.parameters},
+        }
+        then = tuple(replace(each, **filled) for each in made.then)
+        return replace(made, then=then, **filled)
 
     def closed_form(self, rows: RowDegrees, n_cols: int, **given: Any) -> PartitionSummary | None:
         """Check the column count and the parameters as `plan` does, then `summarize`."""
         widths, parameters = self._checked(n_cols, given)
         return self.summarize(rows, **widths, **parameters)
+
+    def degrees(self, graph: Graph) -> RowDegrees:
+        """Return the degrees that its closed forms are of: of rows, or of senders."""
+        return RowDegrees.of(graph.transposed().graph if self.operation.by_sender else graph)
 
     def _checked(
         self, n_cols: int, given: Mapping[str, Any]

@@ -12,6 +12,8 @@ from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.plans import Operation, Plan, Strategy
 from accelviz.strategies.attention import edge_strategies
+from accelviz.strategies.attention import lane_groups as attention_groups
+from accelviz.strategies.attention import row_warp as attention_warp
 from accelviz.strategies.attention.edge_softmax import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT
 from accelviz.strategies.sddmm import cusparse, lane_groups, row_warp
 from accelviz.strategies.sddmm.operation import SDDMM
@@ -56,6 +58,18 @@ REGISTRY: tuple[Strategy, ...] = (
     edge_strategies.LaneGroups(),
     edge_strategies.RowWarpGradient(),
     edge_strategies.LaneGroupsGradient(),
+    attention_warp.RowWarp(),
+    attention_groups.LaneGroups(),
+    attention_warp.RowWarpGatGradient(),
+    attention_groups.LaneGroupsGatGradient(),
+    attention_warp.RowWarpDot(),
+    attention_groups.LaneGroupsDot(),
+    attention_warp.RowWarpDotGradient(),
+    attention_groups.LaneGroupsDotGradient(),
+    attention_warp.RowWarpGatv2(),
+    attention_groups.LaneGroupsGatv2(),
+    attention_warp.RowWarpGatv2Gradient(),
+    attention_groups.LaneGroupsGatv2Gradient(),
 )
 
 #: Operations by name.

@@ -21,7 +21,6 @@ from accelviz.executors import trace
 from accelviz.graph import Graph
 from accelviz.measure import random_inputs
 from accelviz.measure.prediction import Timing, recorded_curve, recorded_times, timing
-from accelviz.ordering import RowDegrees
 from accelviz.partition.summary import PartitionSummary
 from accelviz.plans import Operation, Parameter, Plan, Strategy
 from accelviz.plans.operation import FLOAT_BYTES
@@ -353,7 +352,7 @@ class State:
                 return side.summary.slots
             key = (graph.name, strategy.name, side.n_cols, *sorted(parameters.items()))
             if key not in self._slots:
-                found = strategy.closed_form(RowDegrees.of(graph), side.n_cols, **parameters)
+                found = strategy.closed_form(strategy.degrees(graph), side.n_cols, **parameters)
                 self._slots[key] = None if found is None else found.slots
             return self._slots[key]
 

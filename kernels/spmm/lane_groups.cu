@@ -40,38 +40,13 @@
 #endif
 
 #include "common.cuh"
+#include "lane_blocks.cuh"
 #include "vectors.cuh"
 
 #define TILE_VECTORS (LANES * LANE_VECTORS)  // that a group covers
 #define STAGE_BYTES int(STAGED * sizeof(int2))
 #define PARTIAL_BYTES int(GROUPS * TILE_VECTORS * sizeof(Vector))
 #define SHARED_VECTORS ((STAGE_BYTES > PARTIAL_BYTES ? STAGE_BYTES : PARTIAL_BYTES) / 16 + 1)
-
-struct Block {
-    int first_row;
-    unsigned first_nz;
-    int rows;       // rows in this block
-    int row_nzs;    // nonzeros of each row inside this block
-    int group_nzs;  // nonzeros of each group, fewer at a row's end
-    bool cut;       // other blocks hold more of this row
-    int part;       // which part of it this is
-    int parts;      // how many there are
-};
-
-__device__ __forceinline__ Block decode(int4 metadata) {
-    const int degree = metadata.x;
-    const unsigned info = metadata.w;
-    Block block;
-    block.first_row = metadata.y;
-    block.first_nz = metadata.z;
-    block.cut = degree > DEG_BOUND;
-    block.part = block.cut ? info : 0;
-    block.parts = block.cut ? ceil_div(degree, DEG_BOUND) : 1;
-    block.rows = block.cut ? 1 : info & ((1u << INFO_FIELD_BITS) - 1);
-    block.row_nzs = block.cut ? min(DEG_BOUND, degree - block.part * DEG_BOUND) : degree;
-    block.group_nzs = block.cut ? ceil_div(block.row_nzs, GROUPS) : info >> INFO_FIELD_BITS;
-    return block;
-}
 
 // Where a thread is: its group, and the columns that it covers.
 struct Place {

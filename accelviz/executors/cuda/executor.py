@@ -109,7 +109,8 @@ class CudaPlan:
         self.variant = ""
         self._operands = Operands(plan, self._cupy, on_device, gathered)
         self._gathered = [each.name for each in plan.operation.inputs if each.gathered]
-        self._scratch_sizes, self._scratch = plan.scratch, dict[int, Arrays]()
+        self._scratch_sizes, self._scratch = plan.buffers("scratch"), dict[int, Arrays]()
+        self._workspace_sizes = plan.buffers("workspace")
         self.calls: tuple[Callable[[Arrays], None], ...]
         with self._errors:
             if isinstance(plan.calls[0], LibraryCall):
@@ -120,7 +121,7 @@ class CudaPlan:
                 self.calls = (made,)
             else:
                 calls = kernels_of(plan, "cuda")
-                self.calls = tuple(KernelLaunch(plan, call, *options) for call in calls)
+                self.calls = tuple(KernelLaunch(part, call, *options) for part, call in calls)
 
     def placed(self, operands: Mapping[str, Any]) -> Arrays:
         """Return the inputs on the GPU; see `ReadyPlan`."""
@@ -145,17 +146,19 @@ class CudaPlan:
             if outputs[name].nbytes:
                 outputs[name].data.memset_async(0, outputs[name].nbytes)
         operands = {**inputs, **outputs}
-        if self._scratch_sizes:
+        if self._scratch_sizes or self._workspace_sizes:
             operands.update(self._scratch_of_stream())
         for call in self.calls:
             call(operands)
 
     def _scratch_of_stream(self) -> Arrays:
-        """Return scratch buffers that no launch on another stream uses."""
+        """Return scratch and workspace that no launch on another stream uses."""
         stream = self._cupy.cuda.get_current_stream().ptr
         if stream not in self._scratch:
             sizes = self._scratch_sizes.items()
             self._scratch[stream] = {name: self._cupy.zeros(*size) for name, size in sizes}
+            for name, size in self._workspace_sizes.items():
+                self._scratch[stream][name] = self._cupy.empty(*size)
         return self._scratch[stream]
 
     def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:

@@ -55,11 +55,11 @@ def trace_gpu(plan: Plan, *dense: Any, values: Any = None) -> pd.DataFrame:
 
     Notes
     -----
-    Of a plan of several calls, the first one's warps are recorded. The recording build has a few
-    instructions more at the start and the end of each warp; time it by `benchmark`, not by this.
+    Of a plan of several calls, the warps of the main one are recorded. The recording build has a
+    few instructions more at the start and the end of each warp; `benchmark` times plans, not this.
     """
     gpu_state().require("trace_gpu")
-    spec = kernels_of(plan, "cuda")[0].kernel
+    spec = kernels_of(plan, "cuda")[plan.main][1].kernel
     assert spec is not None
     if MARK not in spec.source():
         raise KernelError(
@@ -67,7 +67,7 @@ def trace_gpu(plan: Plan, *dense: Any, values: Any = None) -> pd.DataFrame:
         )
     cupy = import_cupy()
     recording = CudaPlan(plan, f"-D{SWITCH}")
-    launch = recording.calls[0]
+    launch = recording.calls[plan.main]
     assert isinstance(launch, KernelLaunch)
     inputs = recording.inputs(recording.placed(plan.operation.named(*dense, values=values)))
     outputs = recording.outputs()

@@ -70,16 +70,27 @@ class EmulatorPlan(HostPlan):
     def __init__(self, plan: Plan, *, seed: int, checked: bool, timeout: float) -> None:
         super().__init__(plan)
         self.checked = checked
-        self.calls = kernels_of(plan, "emulator")
+        calls = kernels_of(plan, "emulator")
+        self.calls = tuple(call for _, call in calls)
         self.specs = tuple(call.kernel for call in self.calls if call.kernel)  # each has one
+        # Parts of a plan have arrays of one name each.
+        parts = [plan.parts.index(part) for part, _ in calls]
+        self.names = tuple(
+            tuple(_name(part, name, plan) for name in spec.arguments)
+            for part, spec in zip(parts, self.specs, strict=True)
+        )
         program = build.runtime()
         self.libraries = tuple(
             load(build.build(spec, checked=checked), program, spec.entry, spec.arguments)
             for spec in self.specs
         )
         self._options = {"seed": seed, "checked": checked, "timeout": timeout}
-        self._scratch = plan.scratch
-        self._arguments = plan.arrays
+        self._scratch, self._workspace = plan.buffers("scratch"), plan.buffers("workspace")
+        self._arguments = {
+            _name(part, name, plan): array
+            for part, each in enumerate(plan.parts)
+            for name, array in each.arrays.items()
+        }
 
     def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
         """Run the kernels on outputs that hold what they should find there; see `ReadyPlan`.
@@ -89,9 +100,9 @@ class EmulatorPlan(HostPlan):
         inputs = self.placed(operands)
         outputs = self._operands.outputs(out, inputs)
         memory = self.memory(inputs, outputs)
-        for number, spec in enumerate(self.specs):
+        for number, names in enumerate(self.names):
             self.launch(number, memory)
-            memory.written(spec.arguments)  # a later call may read what this one has written
+            memory.written(names)  # a later call may read what this one has written
         for name in self._scratch:
             if np.any(memory.known[name].data):
                 what = f"it leaves scratch {name!r} other than zero, as it found it"
@@ -117,16 +128,19 @@ class EmulatorPlan(HostPlan):
             found[name] = np.zeros_like(array) if cleared else array
         for name, (size, dtype) in self._scratch.items():
             found[name] = np.zeros(size, dtype)
+        for name, (size, dtype) in self._workspace.items():
+            found[name] = np.zeros(size, dtype)
         unwritten = [name for name in outputs if name not in self._operands.cleared]
-        return Memory.of(found, [*outputs, *self._scratch], unwritten)
+        writable = [*outputs, *self._scratch, *self._workspace]
+        return Memory.of(found, writable, [*unwritten, *self._workspace])
 
     def launch(self, number: int, memory: Memory, **options: Any) -> tuple[list[Known], Any]:
         """Run the kernel of one of the plan's calls, or some blocks of it; see `run_checked`."""
-        spec, launch = self.specs[number], self.calls[number].launch
+        names, launch = self.names[number], self.calls[number].launch
         if 0 in launch.grid:
             return [], None
         options |= self._options
-        return run_checked(self.libraries[number], launch, spec.arguments, memory, **options)
+        return run_checked(self.libraries[number], launch, names, memory, **options)
 
     def seconds(
         self, operands: Mapping[str, Any], repeats: int = 3, warmup: int = 1, *, cold: bool = False
@@ -134,6 +148,11 @@ class EmulatorPlan(HostPlan):
         """Time runs by the host's clock, which says nothing about a GPU; see `ReadyPlan`."""
         inputs, outputs = self.placed(operands), self.outputs()
         return self._timed(lambda: self.run(inputs, outputs), repeats, warmup, cold=cold)
+
+
+def _name(part: int, name: str, plan: Plan) -> str:
+    """Return what an argument of a plan's part is called beside those of other parts."""
+    return f"{part}:{name}" if part and name in plan.parts[part].arrays else name
 
 
 def run_checked(

@@ -40,7 +40,7 @@ _LAUNCH = _structure(
 )
 _NOTE = _structure("code:u8 other_code:u8 block:3u4 thread:3u4 other_thread:3u4 warp:i4 unlike:i4")
 _ANSWER = _structure(
-    "problem:S32 text:S1024 code:u8 other_code:u8 block:3u4 thread:3u4 other_block:3u4 "
+    "problem:S32 text:S4096 code:u8 other_code:u8 block:3u4 thread:3u4 other_block:3u4 "
     "other_thread:3u4 array:i4 bytes:i4 kind:i4 finished:i4 offset:i8 waiting:u4 left:u4 "
     "records:u8 n_records:u8 n_notes:u4 in_kernel:u4 other_kind:i4",
     ("notes", _NOTE, 16),

@@ -62,8 +62,8 @@ def trace(
 
     Notes
     -----
-    Of a plan of several calls, the first one is traced. The blocks come in the order given, and
-    find in scratch buffers what those before them left.
+    Of a plan of several calls, the main one is traced, after those before it. The blocks come in
+    the order given, and find in scratch buffers what those before them left.
     Lanes of a warp go through the kernel side by side. Where they part, those at the earliest
     instruction go first and the others wait, so that they meet again where the paths do.
     """
@@ -79,16 +79,19 @@ def trace(
     ready = EmulatorExecutor().prepare(plan)
     operands = plan.operation.named(*dense, values=values)
     memory = ready.memory(ready.placed(operands), ready.outputs())
-    parts = []
+    for number in range(plan.main):
+        ready.launch(number, memory)
+        memory.written(ready.names[number])
+    library, parts = ready.libraries[plan.main], []
     for first, count in _runs(blocks):
-        known, answer = ready.launch(0, memory, first_block=first, n_blocks=count, traced=True)
-        records = ready.libraries[0].trace(memory, answer)
-        parts.append(table(records, ready.libraries[0].path, known))
+        some = {"first_block": first, "n_blocks": count, "traced": True}
+        known, answer = ready.launch(plan.main, memory, **some)
+        parts.append(table(library.trace(memory, answer), library.path, known))
     if into is not None:
         for each in plan.operation.outputs:
             into[each.name] = np.asarray(memory.known[each.name].data)
     if not parts:
-        return table(np.empty(0, dtype=RECORD), ready.libraries[0].path, [])
+        return table(np.empty(0, dtype=RECORD), library.path, [])
     return pd.concat(parts, ignore_index=True)
 
 

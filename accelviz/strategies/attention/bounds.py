@@ -9,3 +9,5 @@ import numpy as np
 EXP_ULPS, EXP_SLOPE = 2, 1.173
 #: The smallest normal float32: what is below may be flushed to zero.
 SMALLEST = float(np.finfo(np.float32).tiny)
+#: A kernel's log(x) of x >= 1 is off by at most this times 1 + log(x) (there: __logf).
+LOG_ERROR = 2.0**-21

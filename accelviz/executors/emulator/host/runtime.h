@@ -56,7 +56,7 @@ struct EmulatorNote {
 // What came of it; Python makes a sentence of it.
 struct EmulatorAnswer {
     char problem[32];  // empty: nothing
-    char text[1024];   // the loader's, the signature, or what the kernel itself says
+    char text[4096];   // the loader's, the signature, or what the kernel itself says
     std::uint64_t code;  // offset of the instruction after the one in question
     std::uint64_t other_code;
     std::uint32_t block[3];

@@ -1,0 +1,200 @@
+"""`Y[i] = sum of dropout(softmax_j(score[i, j])) V[j]`, each head for itself, in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numba
+import numpy as np
+
+from accelviz.arrays import Ints, Longs
+from accelviz.graph import Pattern
+from accelviz.plans import Operand, Operation, Plan
+from accelviz.plans.operation import EPS32, FLOAT_BYTES, ROWS, Arrays, Traffic
+from accelviz.plans.replay import Records, in_pieces
+from accelviz.strategies.attention.bounds import EXP_SLOPE, EXP_ULPS, LOG_ERROR, SMALLEST
+from accelviz.strategies.attention.scores import (
+    INPUTS,
+    dropout_factors,
+    ingredients,
+    score_error,
+    score_of,
+    settings_of,
+)
+
+
+def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
+    """Attend in float64; see `Operation.reference`.
+
+    Notes
+    -----
+    Scores off by at most d change each alpha by a factor of at most exp(2 d); their softmax is off
+    as `edge_softmax.softmax_reference` says. A sum of deg products in any order adds deg eps.
+    """
+    leaky, a, A, B, features, slope = ingredients(score, inputs)
+    factors = dropout_factors(pattern.nnz, features.shape[1], inputs)
+    Y, Y_bound = np.zeros((2, pattern.n_rows, *features.shape[1:]))
+    logs, logs_bound = np.zeros((2, *Y.shape[:2]))
+    arrays = (pattern.row_pointers, pattern.column_indices, leaky, a, A, B, features, slope)
+    _exact_rows(*arrays, factors, Y, Y_bound, logs, logs_bound)
+    return {"Y": (Y, Y_bound), "logsumexp": (logs, logs_bound)}
+
+
+@numba.njit(cache=True, nogil=True)
+def _exact_rows(
+    row_pointers: Longs,
+    columns: Ints,
+    leaky: bool,
+    a: Any,
+    A: Any,
+    B: Any,
+    V: Any,
+    slope: Any,
+    factors: Any,
+    Y: Any,
+    Y_bound: Any,
+    logs: Any,
+    logs_bound: Any,
+) -> None:
+    heads, n_cols = V.shape[1], V.shape[2]
+    most = 0
+    for row in range(row_pointers.size - 1):
+        most = max(most, row_pointers[row + 1] - row_pointers[row])
+    scores = np.empty(most)
+    for row in range(row_pointers.size - 1):
+        first, degree = row_pointers[row], row_pointers[row + 1] - row_pointers[row]
+        if degree == 0:
+            continue
+        fixed = EPS32 * 2 * (EXP_ULPS + 3) * (degree + 2)
+        for h in range(heads):
+            largest, off = -np.inf, 0.0
+            for k in range(degree):
+                j = columns[first + k]
+                scores[k] = score_of(leaky, a[h], A[row, h], B[j, h], slope)
+                off = max(off, score_error(leaky, a[h], A[row, h], B[j, h]))
+                largest = max(largest, scores[k])
+            total = drift = 0.0
+            for k in range(degree):
+                t = scores[k] - largest
+                total += np.exp(t)
+                drift -= np.exp(t) * t
+            drift /= total
+            for k in range(degree):
+                j, t = columns[first + k], scores[k] - largest
+                kept = factors[first + k, h] if factors.size else np.float32(1)
+                alpha = np.exp(t) / total * kept
+                relative = np.expm1(2 * off) + EPS32 * (1 + EXP_SLOPE) * (drift - t) + fixed
+                least = SMALLEST * (degree + 2) * kept
+                for c in range(n_cols):
+                    Y[row, h, c] += alpha * V[j, h, c]
+                    Y_bound[row, h, c] += (alpha * relative + least) * abs(V[j, h, c])
+            found = largest + np.log(total)
+            logs[row, h] = found
+            rounding = EPS32 * (2 * abs(found) + 2 * abs(largest) + (1 + EXP_SLOPE) * drift)
+            logs_bound[row, h] = off + rounding + fixed + LOG_ERROR * (1 + np.log(total))
+
+
+def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
+    """Find each row's softmax on the way through its records; see `Operation.replay`."""
+    records = Records.by_row(plan)
+    columns, output_rows, order = plan.walked.column_indices, plan.output_rows, plan.nonzero_order
+    nnz = plan.pattern.nnz
+
+    def run(inputs: Arrays, outputs: Arrays) -> None:
+        found = ingredients(score, inputs)
+        heads, n_cols = inputs["V"].shape[1:]
+        factors = dropout_factors(nnz if order is None else order, heads, inputs)
+
+        def piece(first: int, last: int) -> None:
+            of_rows = (records.first, records.nz_start, records.nz_count, columns, output_rows)
+            _attend(first, last, *of_rows, *found, factors, outputs["Y"], outputs["logsumexp"])
+
+        in_pieces(piece, records, heads * n_cols)
+
+    return run
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def _attend(
+    first: int,
+    last: int,
+    first_record: Longs,
+    nz_start: Longs,
+    nz_count: Ints,
+    columns: Ints,
+    output_rows: Ints,
+    leaky: bool,
+    a: Any,
+    A: Any,
+    B: Any,
+    V: Any,
+    slope: Any,
+    factors: Any,
+    Y: Any,
+    logs: Any,
+) -> None:
+    heads, n_cols = V.shape[1], V.shape[2]
+    for row in range(first, last):
+        i = output_rows[row]
+        for h in range(heads):
+            y = Y[i, h]
+            y[:] = 0
+            largest, total = np.float32(-np.inf), np.float32(0)
+            for record in range(first_record[row], first_record[row + 1]):
+                for k in range(nz_start[record], nz_start[record] + nz_count[record]):
+                    j = columns[k]
+                    score = score_of(leaky, a[h], A[i, h], B[j, h], slope)
+                    if score > largest:
+                        before = np.exp(largest - score)
+                        total *= before
+                        for c in range(n_cols):
+                            y[c] *= before
+                        largest = score
+                    power = np.exp(score - largest)
+                    total += power
+                    if factors.size:
+                        power *= factors[k, h]
+                    for c in range(n_cols):
+                        y[c] += power * V[j, h, c]
+            logs[i, h] = 0
+            if total > 0:
+                logs[i, h] = largest + np.log(total)
+                for c in range(n_cols):
+                    y[c] /= total
+
+
+def traffic(score: str, pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
+    """Count bytes: of each nonzero a column index and its sender's rows, of each row the rest.
+
+    A sender's row has the features V of all heads, and of `gat` a score, of `dot` the keys too.
+    """
+    heads, features = widths["heads"], widths["heads"] * widths["n_cols"]
+    own = {"gat": FLOAT_BYTES * heads, "dot": FLOAT_BYTES * features, "gatv2": 0}[score]
+    of_row = {"gat": heads, "dot": features, "gatv2": features}[score]
+    streamed = FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (pattern.n_rows + 1)
+    streamed += FLOAT_BYTES * (of_row + features + heads) * pattern.n_rows
+    return Traffic.of_senders(pattern, element_bytes * features + own, streamed)
+
+
+def _operation(score: str, formula: str) -> Operation:
+    return Operation(
+        name=score,
+        formula=f"Y = sum of dropout(softmax({formula})) V",
+        widths={"n_cols": None, "heads": 1},
+        inputs=(*INPUTS[score], *settings_of(score)),
+        outputs=(
+            Operand("Y", (ROWS, "heads", "n_cols")),
+            Operand("logsumexp", (ROWS, "heads")),
+        ),
+        fastest="lane_groups",
+        reference=partial(reference, score),
+        replay=partial(replay, score),
+        traffic=partial(traffic, score),
+    )
+
+
+GAT = _operation("gat", "LeakyReLU(receiver + sender)")
+DOT = _operation("dot", "Q K^T")
+GATV2 = _operation("gatv2", "a LeakyReLU(R + V)")

@@ -1,0 +1,358 @@
+"""Gradients of attention: of every input, given that of Y. Softmax is computed again, not kept.
+
+With alpha = exp(score - logsumexp[i]), g = dY[i] . V[j], D[i] = dY[i] . Y[i], and `kept` 0 or
+1 / (1 - rate): d_score = alpha (kept g - D[i]), and dV[j] is the sum of alpha kept dY[i].
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numba
+import numpy as np
+
+from accelviz.arrays import Ints, Longs
+from accelviz.graph import Pattern
+from accelviz.plans import Operand, Operation, Plan
+from accelviz.plans.operation import EPS32, FLOAT_BYTES, ROWS, SENDERS, Arrays, Traffic
+from accelviz.plans.replay import Records, in_pieces
+from accelviz.strategies.attention import forward
+from accelviz.strategies.attention.bounds import EXP_SLOPE, EXP_ULPS, SMALLEST
+from accelviz.strategies.attention.scores import (
+    INPUTS,
+    dropout_factors,
+    ingredients,
+    product,
+    product_error,
+    score_error,
+    score_of,
+    settings_of,
+)
+
+_FEATURES = ("heads", "n_cols")
+_OUTPUTS = {
+    "gat": (
+        Operand("d_receiver", (ROWS, "heads")),
+        Operand("d_sender", (SENDERS, "heads")),
+        Operand("dV", (SENDERS, *_FEATURES)),
+    ),
+    "dot": (
+        Operand("dQ", (ROWS, *_FEATURES)),
+        Operand("dK", (SENDERS, *_FEATURES)),
+        Operand("dV", (SENDERS, *_FEATURES)),
+    ),
+    "gatv2": (
+        Operand("dR", (ROWS, *_FEATURES)),
+        Operand("dV", (SENDERS, *_FEATURES)),
+        Operand("da", _FEATURES),
+    ),
+}
+
+
+def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
+    """Sum in float64; see `Operation.reference`.
+
+    Notes
+    -----
+    Each term is carried with what it may be off by: alpha by a factor of exp of what its score and
+    its exponent's rounding are off by, dot products as in `sddmm`. A sum of n terms in any order
+    adds (n + 2) eps times their magnitudes.
+    """
+    leaky, a, A, B, features, slope = ingredients(score, inputs)
+    factors = dropout_factors(pattern.nnz, features.shape[1], inputs)
+    dA, dB, dV = (np.zeros((3, *each.shape)) for each in (A, B, features))
+    da = np.zeros((3, *a.shape))
+    known = inputs["Y"], inputs["dY"], inputs["logsumexp"]
+    arrays = (pattern.row_pointers, pattern.column_indices, leaky, a, A, B, features, slope)
+    _exact_terms(*arrays, factors, *known, dA, dB, dV, da)
+    of_rows, of_senders = (
+        pattern.degrees,
+        np.bincount(pattern.column_indices, minlength=pattern.shape[1]),
+    )
+    if score == "gatv2":
+        dV = dV + dB
+        of_senders = 2 * of_senders
+    found = {
+        **{
+            "gat": {"d_receiver": _held(dA[..., 0], of_rows)},
+            "dot": {"dQ": _held(dA, of_rows)},
+        }.get(score, {"dR": _held(dA, of_rows)}),
+        "dV": _held(dV, of_senders),
+    }
+    if score == "gat":
+        found["d_sender"] = _held(dB[..., 0], of_senders)
+    elif score == "dot":
+        found["dK"] = _held(dB, of_senders)
+    else:
+        found["da"] = _held(da, np.full(a.shape[0], pattern.nnz + 3))
+    return found
+
+
+def _held(sums: Any, terms: Any) -> tuple[Any, Any]:
+    """Return sums and their bounds, of sums of terms, of their magnitudes, of their errors."""
+    counts = terms.reshape(-1, *[1] * (sums.ndim - 2))
+    return sums[0], sums[2] + EPS32 * (counts + 3) * sums[1]
+
+
+@numba.njit(cache=True, nogil=True)
+def _add(sums: Any, place: Any, term: float, error: float) -> None:
+    sums[0][place] += term
+    sums[1][place] += abs(term)
+    sums[2][place] += error
+
+
+@numba.njit(cache=True, nogil=True)
+def _exact_terms(
+    row_pointers: Longs,
+    columns: Ints,
+    leaky: bool,
+    a: Any,
+    A: Any,
+    B: Any,
+    V: Any,
+    slope: Any,
+    factors: Any,
+    Y: Any,
+    dY: Any,
+    logs: Any,
+    dA: Any,
+    dB: Any,
+    dV: Any,
+    da: Any,
+) -> None:
+    heads, n_cols, width = V.shape[1], V.shape[2], A.shape[2]
+    for i in range(row_pointers.size - 1):
+        for h in range(heads):
+            if row_pointers[i] == row_pointers[i + 1]:
+                continue
+            D, D_off = product(dY[i, h], Y[i, h]), product_error(dY[i, h], Y[i, h])
+            for k in range(row_pointers[i], row_pointers[i + 1]):
+                j = columns[k]
+                found = score_of(leaky, a[h], A[i, h], B[j, h], slope)
+                t = found - logs[i, h]
+                alpha = np.exp(t)
+                off = score_error(leaky, a[h], A[i, h], B[j, h])
+                off += EPS32 * ((1 + EXP_SLOPE) * abs(t) + EXP_ULPS + 6)
+                off = alpha * np.expm1(off) + 2 * SMALLEST
+                g, g_off = product(dY[i, h], V[j, h]), product_error(dY[i, h], V[j, h])
+                kept = factors[k, h] if factors.size else np.float32(1)
+                weight = alpha * kept
+                d_score = alpha * (kept * g - D)
+                d_off = off * (abs(kept * g) + abs(D)) + alpha * (kept * g_off + D_off)
+                for c in range(n_cols):
+                    _add(dV, (j, h, c), weight * dY[i, h, c], off * kept * abs(dY[i, h, c]))
+                for c in range(width):
+                    if leaky:
+                        x = A[i, h, c] + B[j, h, c]
+                        rise = 1.0 if x > 0 else slope
+                        up = down = rise * a[h, c]
+                        size = abs(A[i, h, c]) + abs(B[j, h, c])
+                        error = d_off * abs(rise * x) + 4 * EPS32 * abs(d_score * rise) * size
+                        _add(da, (h, c), d_score * rise * x, error)
+                    else:
+                        up, down = B[j, h, c], A[i, h, c]
+                    rounding = 4 * EPS32 * abs(d_score)
+                    _add(dA, (i, h, c), d_score * up, (d_off + rounding) * abs(up))
+                    _add(dB, (j, h, c), d_score * down, (d_off + rounding) * abs(down))
+
+
+def completed(score: str, pattern: Pattern, inputs: Arrays) -> Arrays:
+    """Put Y and logsumexp right: what attention gives of the other inputs."""
+    wide = {name: np.asarray(array, np.float64) for name, array in inputs.items()}
+    defaults = {each.name: each.setting(None) for each in settings_of(score)}
+    found = forward.reference(score, pattern, wide | defaults)
+    return {name: expected.astype(np.float32) for name, (expected, _) in found.items()}
+
+
+def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
+    """Follow the plan's records, of senders, and those of rows; see `Operation.replay`.
+
+    Where the plan has no records of rows, as for a kernel that adds their sums by atomics, each row
+    is one.
+    """
+    senders, pattern = Records.by_row(plan), plan.pattern
+    columns, output_rows = plan.walked.column_indices, plan.output_rows
+    order = plan.nonzero_order
+    if plan.then:
+        (back,) = plan.then
+        rows, row_columns = Records.by_row(back), back.walked.column_indices
+        row_of, row_order = back.output_rows, back.nonzero_order
+    else:
+        first = np.arange(pattern.n_rows + 1)
+        rows = Records(first, pattern.row_pointers[:-1], pattern.degrees, pattern.row_pointers)
+        row_columns, row_order = pattern.column_indices, None
+        row_of = first[:-1].astype(np.int32)
+    nnz, lock = pattern.nnz, threading.Lock()
+    names = [each.name for each in _OUTPUTS[score]]
+
+    def run(inputs: Arrays, outputs: Arrays) -> None:
+        found = ingredients(score, inputs)
+        heads, n_cols = inputs["V"].shape[1:]
+        D = np.einsum("ihc,ihc->ih", inputs["Y"], inputs["dY"])
+        known = inputs["dY"], inputs["logsumexp"], D
+        dV = outputs["dV"]
+        dA = outputs[names[0]].reshape(-1, heads, found[2].shape[2])
+        dB = dV if score == "gatv2" else outputs[names[1]].reshape(-1, heads, found[3].shape[2])
+        dV[...], dA[...], dB[...] = 0, 0, 0
+        da = np.zeros_like(found[1])
+
+        def of_senders(first: int, last: int) -> None:
+            walked = (senders.first, senders.nz_start, senders.nz_count, columns, output_rows)
+            _sender_terms(first, last, *walked, *found, factors, *known, dB, dV)
+
+        def of_receivers(first: int, last: int) -> None:
+            walked = (rows.first, rows.nz_start, rows.nz_count, row_columns, row_of)
+            own = np.zeros_like(da)
+            _receiver_terms(first, last, *walked, *found, factors, *known, dA, own)
+            with lock:
+                np.add(da, own, out=da)
+
+        factors = dropout_factors(order, heads, inputs)
+        in_pieces(of_senders, senders, heads * n_cols)
+        factors = dropout_factors(nnz if row_order is None else row_order, heads, inputs)
+        in_pieces(of_receivers, rows, heads * n_cols)
+        if score == "gatv2":
+            outputs["da"][...] = da
+
+    return run
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def _sender_terms(
+    first: int,
+    last: int,
+    first_record: Longs,
+    nz_start: Longs,
+    nz_count: Ints,
+    columns: Ints,
+    output_rows: Ints,
+    leaky: bool,
+    a: Any,
+    A: Any,
+    B: Any,
+    V: Any,
+    slope: Any,
+    factors: Any,
+    dY: Any,
+    logs: Any,
+    D: Any,
+    dB: Any,
+    dV: Any,
+) -> None:
+    heads, n_cols, width = V.shape[1], V.shape[2], A.shape[2]
+    one = np.float32(1)
+    for row in range(first, last):
+        j = output_rows[row]
+        for h in range(heads):
+            for record in range(first_record[row], first_record[row + 1]):
+                for k in range(nz_start[record], nz_start[record] + nz_count[record]):
+                    i = columns[k]
+                    alpha = np.exp(score_of(leaky, a[h], A[i, h], B[j, h], slope) - logs[i, h])
+                    kept = factors[k, h] if factors.size else one
+                    weight = alpha * kept
+                    d_score = alpha * (kept * product(dY[i, h], V[j, h]) - D[i, h])
+                    for c in range(n_cols):
+                        dV[j, h, c] += weight * dY[i, h, c]
+                    for c in range(width):
+                        if leaky:
+                            x = A[i, h, c] + B[j, h, c]
+                            dB[j, h, c] += d_score * (a[h, c] if x > 0 else slope * a[h, c])
+                        else:
+                            dB[j, h, c] += d_score * A[i, h, c]
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def _receiver_terms(
+    first: int,
+    last: int,
+    first_record: Longs,
+    nz_start: Longs,
+    nz_count: Ints,
+    columns: Ints,
+    output_rows: Ints,
+    leaky: bool,
+    a: Any,
+    A: Any,
+    B: Any,
+    V: Any,
+    slope: Any,
+    factors: Any,
+    dY: Any,
+    logs: Any,
+    D: Any,
+    dA: Any,
+    da: Any,
+) -> None:
+    heads, width = V.shape[1], A.shape[2]
+    one = np.float32(1)
+    for row in range(first, last):
+        i = output_rows[row]
+        for h in range(heads):
+            for record in range(first_record[row], first_record[row + 1]):
+                for k in range(nz_start[record], nz_start[record] + nz_count[record]):
+                    j = columns[k]
+                    alpha = np.exp(score_of(leaky, a[h], A[i, h], B[j, h], slope) - logs[i, h])
+                    kept = factors[k, h] if factors.size else one
+                    d_score = alpha * (kept * product(dY[i, h], V[j, h]) - D[i, h])
+                    for c in range(width):
+                        if leaky:
+                            x = A[i, h, c] + B[j, h, c]
+                            rise = d_score if x > 0 else slope * d_score
+                            dA[i, h, c] += rise * a[h, c]
+                            da[h, c] += rise * x
+                        else:
+                            dA[i, h, c] += d_score * B[j, h, c]
+
+
+def traffic(score: str, pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
+    """Count bytes of the walk over senders, and of `dot` and `gatv2` of that over rows as well.
+
+    Of each nonzero the first reads dY of its receiver and, of `dot` and `gatv2`, Q or R; the second
+    reads its sender's V and, of `dot`, K. Both read a column index; a head of a receiver has 16 or
+    8 bytes of statistics.
+    """
+    heads, features = widths["heads"], widths["heads"] * widths["n_cols"] * FLOAT_BYTES
+    of_row = {"gat": features + 16 * heads, "dot": 2 * features + 8 * heads}
+    receiver = of_row.get(score, 2 * features + 8 * heads)
+    sender = {"gat": 0, "dot": 2 * features, "gatv2": features}[score]
+    walks = 1 if score == "gat" else 2
+    n_rows, n_senders = pattern.shape
+    streamed = walks * (FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (n_rows + 1))
+    # What statistics are made of; then each row's own operands and results, once.
+    streamed += n_rows * (2 * features + 2 * receiver) + n_senders * (3 * features + sender)
+    rows = int(np.count_nonzero(pattern.degrees))
+    return Traffic(
+        compulsory=streamed + receiver * rows + sender * pattern.used_columns,
+        gathered=(receiver + sender) * pattern.nnz,
+        streamed=streamed,
+        gathered_rows=n_rows,
+        gathered_row_bytes=receiver + sender,
+    )
+
+
+def _operation(score: str) -> Operation:
+    known = (
+        Operand("Y", (ROWS, *_FEATURES)),
+        Operand("logsumexp", (ROWS, "heads")),
+        Operand("dY", (ROWS, *_FEATURES), gathered=True),
+    )
+    own = tuple(Operand(each.name, each.axes) for each in INPUTS[score])
+    return Operation(
+        name=f"{score}_gradient",
+        formula=f"gradients of {score} by {', '.join(each.name for each in own)}",
+        widths={"n_cols": None, "heads": 1},
+        inputs=(*own, *known, *settings_of(score)),
+        outputs=_OUTPUTS[score],
+        fastest="lane_groups",
+        reference=partial(reference, score),
+        replay=partial(replay, score),
+        traffic=partial(traffic, score),
+        completed=partial(completed, score),
+        by_sender=True,
+    )
+
+
+GAT_GRADIENT, DOT_GRADIENT, GATV2_GRADIENT = (_operation(each) for each in INPUTS)

@@ -1,0 +1,290 @@
+"""Our own attention, and its gradients: one pass over the nonzeros by lane groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from accelviz.errors import PartitionError
+from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.ordering.degree import DegreeHistogram, SortedRows
+from accelviz.partition.block4 import FIELD_BITS
+from accelviz.partition.block_level import BlockSetting
+from accelviz.partition.lane_groups import (
+    in_place_order,
+    lane_group_partition,
+    lane_group_summary,
+    lane_group_workload,
+)
+from accelviz.partition.summary import PartitionSummary
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans.launch import WARP_SIZE
+from accelviz.store import Stopwatch
+from accelviz.strategies.attention import walks
+from accelviz.strategies.attention.forward import DOT, GAT, GATV2
+from accelviz.strategies.attention.gradient import DOT_GRADIENT, GAT_GRADIENT, GATV2_GRADIENT
+
+_POWERS = (1, 2, 4, 8, 16, 32)
+#: Most nonzeros of a group, and of a group that takes several rows.
+GROUP_NZS, SHORT_NZS = 32, 8
+#: Floats of gathered rows that a lane has on their way at once, and most nonzeros of them.
+FLOATS_AT_ONCE, MOST_AT_ONCE = 32, 4
+#: Threads of an SM that blocks should leave registers for.
+SM_THREADS = 1024
+#: Bytes of the states of a block's groups, and the widest head that one group's fit for.
+STATE_BYTES, MOST_COLUMNS = 16 << 10, 5120
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that a kernel is compiled with; see kernels/attention/lane_groups.cu."""
+
+    lanes: walks.Lanes
+    together: int
+    tiles: int
+    groups: BlockSetting
+    short_nzs: int
+    at_once: int
+    blocks_per_sm: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block, whole warps."""
+        threads = self.groups.max_block_warps * self.together * self.lanes.head_lanes
+        return -(-threads // WARP_SIZE) * WARP_SIZE
+
+    @property
+    def tile(self) -> int:
+        """Floats of a group's state, of each output."""
+        return self.together * self.lanes.head_lanes * self.lanes.vector * self.lanes.lane_vectors
+
+    def defines(self, problem: walks.Problem, heads: int, n_cols: int) -> dict[str, int]:
+        """Return the constants of the kernel."""
+        return {
+            "PROBLEM": problem.number,
+            **self.lanes.defines(n_cols),
+            "HEADS_TOGETHER": self.together,
+            "WHOLE_HEADS": int(heads % self.together == 0),
+            "GROUPS": self.groups.max_block_warps,
+            "BLOCK_THREADS": self.threads,
+            "DEG_BOUND": self.groups.deg_bound,
+            "STAGED": self.groups.max_block_warps * max(self.groups.max_warp_nzs, self.short_nzs),
+            "AT_ONCE": self.at_once,
+            "BLOCKS_PER_SM": self.blocks_per_sm,
+            "INFO_FIELD_BITS": FIELD_BITS,
+            "TOTAL_PARTS": walks.TOTAL_PARTS,
+        }
+
+
+def chosen(
+    problems: tuple[walks.Problem, ...],
+    n_cols: int,
+    heads: int,
+    *,
+    head_lanes: int | None,
+    at_once: int | None,
+    group_nzs: int,
+    short_nzs: int,
+    block_threads: int,
+    blocks_per_sm: int | None,
+) -> Setting:
+    """Choose what is None by a rule.
+
+    Raises
+    ------
+    PartitionError
+        If a head is too wide for shared memory.
+    """
+    if n_cols > MOST_COLUMNS:
+        raise PartitionError("n_cols", f"got {n_cols}", f"at most {MOST_COLUMNS:,} of a head")
+    lanes = walks.cover(n_cols, head_lanes)
+    width = lanes.vector * lanes.lane_vectors
+    together = min(heads, WARP_SIZE // lanes.head_lanes)
+    group_lanes = together * lanes.head_lanes
+    outputs = max(each.outputs for each in problems)
+    fit = STATE_BYTES // (4 * outputs * width * group_lanes)
+    groups = max(1, min(block_threads // group_lanes, WARP_SIZE, fit))
+    if at_once is None:
+        items = max(each.items for each in problems)
+        at_once = max(1, min(FLOATS_AT_ONCE // (items * width), MOST_AT_ONCE))
+    made = Setting(
+        *(lanes, together, -(-heads // together), BlockSetting(groups, group_nzs)),
+        *(short_nzs, at_once, 1),
+    )
+    room = max(1, SM_THREADS // made.threads) if blocks_per_sm is None else blocks_per_sm
+    return replace(made, blocks_per_sm=min(room, 2048 // made.threads, 32))
+
+
+class LaneGroups(Strategy):
+    """Groups of lanes have rows of equal degree; softmax is found on the way through them.
+
+    It takes `head_lanes` (lanes of a head, a power of two up to 32), `at_once` (nonzeros whose
+    loads a lane has in flight together, 1 to 8) and `blocks_per_sm` (blocks that an SM should have
+    room for, which bounds the registers, 1 to 32), each None for the choice of a rule; `group_nzs`
+    (most nonzeros of a group, 1 to 128; a longer row has several groups), `short_nzs` (most
+    nonzeros of a group that takes several rows, 1 to 128) and `block_threads` (a multiple of 32 up
+    to 512).
+    """
+
+    operation: ClassVar = GAT
+    name = "lane_groups"
+    summary = "our own: lane groups, softmax on the way, nothing the size of edges x columns"
+    worker = "lane group"
+    metadata_words = ("degree", "first row", "first nonzero", "nonzeros of a group | rows, or part")
+    metadata_owner = "block"
+    parameters: ClassVar = {
+        "head_lanes": Parameter(None, "lanes of a head", choices=_POWERS, tries=(4, 8, 16)),
+        "at_once": Parameter(None, "nonzeros in flight together", 8, tries=(1, 2, 4)),
+        "group_nzs": Parameter(GROUP_NZS, "most nonzeros of a group", 128, tries=(16, 32, 64)),
+        "short_nzs": Parameter(
+            SHORT_NZS, "most nonzeros of a group of several rows", 128, tries=(4, 8, 16)
+        ),
+        "block_threads": Parameter(
+            128, "most threads of a block", 512, step=WARP_SIZE, tries=(128, 256)
+        ),
+        "blocks_per_sm": Parameter(None, "blocks that an SM has room for", 32, tries=(4, 8, 12)),
+    }
+
+    def build(self, graph: Graph, n_cols: int, *, heads: int, **parameters: Any) -> Plan:
+        """Sort the rows, and partition them; of a gradient those of the transposed matrix first.
+
+        Raises
+        ------
+        PartitionError
+            If the graph has 2^32 nonzeros or more, or a head is too wide.
+        """
+        walks.checked_nonzeros(graph)
+        problems = walks.problems_of(self.operation)
+        setting = chosen(problems, n_cols, heads, **parameters)
+        shared = walks.buffers(problems, graph.n_rows, heads, n_cols)
+        if not self.operation.by_sender:
+            return _walk(graph, problems[0], setting, heads, n_cols, shared)
+        turned = graph.transposed()
+        before = walks.statistics_call(graph.pattern, self.operation, heads, n_cols)
+        made = _walk(turned.graph, problems[0], setting, heads, n_cols, shared, turned.nonzeros)
+        then = tuple(_walk(graph, each, setting, heads, n_cols, shared) for each in problems[1:])
+        return replace(
+            made,
+            pattern=graph.pattern,
+            calls=(before, *made.calls),
+            arrays={**made.arrays, "n_receivers": np.int32(graph.n_rows)},
+            main=1,
+            then=then,
+            clears=("d_receiver",) if self.operation == GAT_GRADIENT else (),
+        )
+
+    def summarize(
+        self, rows: RowDegrees, n_cols: int, *, heads: int, **parameters: Any
+    ) -> PartitionSummary:
+        """Count blocks, groups, loads and atomics."""
+        setting = chosen(walks.problems_of(self.operation), n_cols, heads, **parameters)
+        found = lane_group_summary(rows.histogram, setting.groups, setting.short_nzs, 0, None)
+        parts = _parts(rows.histogram, setting) * setting.tiles
+        return walks.with_atomics(found, self.operation, rows, heads, parts)
+
+
+def _parts(histogram: DegreeHistogram, setting: Setting) -> int:
+    """Count the blocks that have parts of cut rows."""
+    bound = setting.groups.deg_bound
+    cut = histogram.degrees > bound
+    return int(histogram.rows[cut] @ -(-histogram.degrees[cut] // bound))
+
+
+def _walk(
+    graph: Graph,
+    problem: walks.Problem,
+    setting: Setting,
+    heads: int,
+    n_cols: int,
+    shared: Any,
+    turned: Any = None,
+) -> Plan:
+    """Return the plan of one walk over a graph; `turned` says which nonzeros its own are."""
+    rows, seconds = SortedRows.of(graph)
+    clock = Stopwatch()
+    with clock.step("block partition"):
+        metadata, cut_blocks = lane_group_partition(
+            rows.histogram, setting.groups, setting.short_nzs
+        )
+        metadata = in_place_order(metadata, cut_blocks, rows.permutation.order)
+        metadata.setflags(write=False)
+        order = rows.nonzero_order if turned is None else turned[rows.nonzero_order]
+        order.setflags(write=False)
+    scratch = (*("part_sums", "part_heads", "arrivals"),)
+    walked = ("metadata", "output_rows", "columns", "order")
+    kernel = KernelSpec(
+        "attention/lane_groups.cu",
+        problem.name,
+        setting.defines(problem, heads, n_cols),
+        (*problem.arguments(walked, scratch), "heads", "n_cols"),
+    )
+    launch = LaunchConfig((len(metadata), setting.tiles, 1), setting.threads // WARP_SIZE)
+    last = (walks.totals_call(heads, n_cols),) if problem.totals else ()
+    cut = max(cut_blocks, 1) * setting.tiles
+    own = {
+        "part_sums": (cut * problem.outputs * setting.tile, np.float32),
+        "part_heads": (2 * cut * setting.together, np.float32),
+        "arrivals": (cut, np.uint32),
+    }
+    lanes = setting.lanes
+    return Plan(
+        graph.pattern,
+        (Call(launch, kernel), *last),
+        partial(lane_group_workload, metadata, setting.groups),
+        walked=rows.pattern,
+        permutation=rows.permutation,
+        nonzero_order=order,
+        metadata=metadata,
+        arrays={
+            "metadata": metadata,
+            "output_rows": rows.permutation.order,
+            "columns": rows.pattern.column_indices,
+            "order": walks.narrow(order),
+            "heads": np.int32(heads),
+            "n_cols": np.int32(n_cols),
+        },
+        scratch={**shared["scratch"], **own},
+        workspace=shared["workspace"],
+        clears=(),
+        workers_per_block=setting.groups.max_block_warps,
+        setup_seconds={**seconds, **clock.seconds},
+        parameters={
+            "head_lanes": lanes.head_lanes,
+            "at_once": setting.at_once,
+            "blocks_per_sm": setting.blocks_per_sm,
+        },
+    )
+
+
+class LaneGroupsDot(LaneGroups):
+    """See `LaneGroups`."""
+
+    operation = DOT
+
+
+class LaneGroupsGatv2(LaneGroups):
+    """See `LaneGroups`."""
+
+    operation = GATV2
+
+
+class LaneGroupsGatGradient(LaneGroups):
+    """See `LaneGroups`."""
+
+    operation = GAT_GRADIENT
+
+
+class LaneGroupsDotGradient(LaneGroups):
+    """See `LaneGroups`."""
+
+    operation = DOT_GRADIENT
+
+
+class LaneGroupsGatv2Gradient(LaneGroups):
+    """See `LaneGroups`."""
+
+    operation = GATV2_GRADIENT

@@ -1,0 +1,136 @@
+"""The readable attention, and its gradients: a warp has a head of a row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.row_split import row_summary, row_workload
+from accelviz.partition.summary import PartitionSummary
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
+from accelviz.strategies.attention import walks
+from accelviz.strategies.attention.forward import DOT, GAT, GATV2
+from accelviz.strategies.attention.gradient import DOT_GRADIENT, GAT_GRADIENT, GATV2_GRADIENT
+
+
+class RowWarp(Strategy):
+    """A warp has a head of a row: its lanes walk the columns of one nonzero after the other.
+
+    Correct and simple, and slow: a hub is one warp's, and only one row is on its way. It takes
+    `block_warps` (warps of a block, 1 to 32).
+    """
+
+    operation: ClassVar = GAT
+    name = "row_warp"
+    summary = "a warp a head of a row, one nonzero after the other"
+    parameters: ClassVar = {
+        "block_warps": Parameter(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, 16))
+    }
+
+    def build(self, graph: Graph, n_cols: int, *, heads: int, block_warps: int) -> Plan:
+        """Deal out the rows, of a gradient those of the transposed matrix first.
+
+        Raises
+        ------
+        PartitionError
+            If there are 2^32 nonzeros or more.
+        """
+        walks.checked_nonzeros(graph)
+        problems = walks.problems_of(self.operation)
+        shared: dict[str, Any] = walks.buffers(problems, graph.n_rows, heads, n_cols)
+        of_widths = heads, n_cols, block_warps
+        if not self.operation.by_sender:
+            return self._walk(graph, problems[0], *of_widths)
+        turned = graph.transposed()
+        then = tuple(
+            self._walk(graph, each, *of_widths, clears=(), **shared) for each in problems[1:]
+        )
+        made = self._walk(
+            turned.graph,
+            problems[0],
+            *of_widths,
+            pattern=graph.pattern,
+            nonzero_order=turned.nonzeros,
+            before=(walks.statistics_call(graph.pattern, self.operation, heads, n_cols),),
+            then=then,
+            main=1,
+            clears=("d_receiver",) if self.operation == GAT_GRADIENT else (),
+            **shared,
+        )
+        return replace(made, arrays={**made.arrays, "n_receivers": np.int32(graph.n_rows)})
+
+    @staticmethod
+    def _walk(
+        graph: Graph, problem: walks.Problem, heads: int, n_cols: int, block_warps: int, **more: Any
+    ) -> Plan:
+        before, order = more.pop("before", ()), more.get("nonzero_order")
+        walked = ("row_pointers", "columns", *(() if order is None else ("order",)))
+        defines = {
+            "PROBLEM": problem.number,
+            "BLOCK_WARPS": block_warps,
+            "LANE_VECTORS": -(-n_cols // WARP_SIZE),
+            "WHOLE_LANES": int(n_cols % WARP_SIZE == 0),
+            "TOTAL_PARTS": walks.TOTAL_PARTS,
+        }
+        arguments = (*problem.arguments(walked, ()), "n_rows", "heads", "n_cols")
+        kernel = KernelSpec("attention/row_warp.cu", problem.name, defines, arguments)
+        launch = LaunchConfig((-(-graph.n_rows // block_warps), heads, 1), block_warps)
+        last = (walks.totals_call(heads, n_cols),) if problem.totals else ()
+        more = {"pattern": graph.pattern, "clears": (), **more}
+        return Plan(
+            calls=(*before, Call(launch, kernel), *last),
+            slice_workload=partial(row_workload, graph.row_pointers, 1, block_warps),
+            walked=graph.pattern,
+            arrays={
+                "row_pointers": graph.row_pointers,
+                "columns": graph.column_indices,
+                **({} if order is None else {"order": walks.narrow(order)}),
+                "n_rows": np.int32(graph.n_rows),
+                "heads": np.int32(heads),
+                "n_cols": np.int32(n_cols),
+            },
+            **more,
+        )
+
+    def summarize(
+        self, rows: RowDegrees, n_cols: int, *, heads: int, block_warps: int
+    ) -> PartitionSummary:
+        """Count blocks and loads; every row is one warp's."""
+        found = row_summary(rows, 1, block_warps)
+        return walks.with_atomics(found, self.operation, rows, heads, 0)
+
+
+class RowWarpDot(RowWarp):
+    """See `RowWarp`."""
+
+    operation = DOT
+
+
+class RowWarpGatv2(RowWarp):
+    """See `RowWarp`."""
+
+    operation = GATV2
+
+
+class RowWarpGatGradient(RowWarp):
+    """See `RowWarp`."""
+
+    operation = GAT_GRADIENT
+
+
+class RowWarpDotGradient(RowWarp):
+    """See `RowWarp`."""
+
+    operation = DOT_GRADIENT
+
+
+class RowWarpGatv2Gradient(RowWarp):
+    """See `RowWarp`."""
+
+    operation = GATV2_GRADIENT

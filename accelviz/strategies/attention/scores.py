@@ -1,0 +1,114 @@
+"""What attention's references and replays share: three ways to score an edge, and dropout.
+
+A score is `a . LeakyReLU(A[i] + B[j])`, of GAT with one column and `a` = 1, or `A[i] . B[j]`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from accelviz.plans import Operand
+from accelviz.plans.operation import EPS32, ROWS, SENDERS, WORDS, Arrays
+from accelviz.random import edge_uniform
+
+#: The settings of a run: LeakyReLU's slope below 0, and dropout of alpha: its rate, and what it is
+#: drawn from: the seed's two words, a site and a step (accelviz.random.edge_uniform).
+SLOPE = Operand("slope", (), default=0.2)
+DROPOUT = (
+    Operand("rate", (), default=0.0, least=0.0, below=1.0),
+    Operand("random", (WORDS,), default=(0, 0, 0, 0)),
+)
+_FEATURES = ("heads", "n_cols")
+#: Dense inputs by operation, V gathered by row.
+RECEIVER, SENDER = Operand("receiver", (ROWS, "heads")), Operand("sender", (SENDERS, "heads"))
+V = Operand("V", (SENDERS, *_FEATURES), gathered=True)
+INPUTS = {
+    "gat": (RECEIVER, SENDER, V),
+    "dot": (Operand("Q", (ROWS, *_FEATURES)), Operand("K", (SENDERS, *_FEATURES)), V),
+    "gatv2": (Operand("R", (ROWS, *_FEATURES)), V, Operand("a", _FEATURES)),
+}
+
+
+def settings_of(score: str) -> tuple[Operand, ...]:
+    """Return the numbers and words of attention with a score."""
+    return DROPOUT if score == "dot" else (SLOPE, *DROPOUT)
+
+
+def ingredients(score: str, inputs: Arrays) -> tuple[bool, Any, Any, Any, Any, Any]:
+    """Return leaky, `a`, `A`, `B`, `V` and the slope of a score, arrays of three axes."""
+    features = inputs["V"]
+    ones = np.ones((features.shape[1], 1), features.dtype)
+    slope = inputs["slope"] if score != "dot" else np.float32(0)
+    if score == "gat":
+        A, B = inputs["receiver"][..., None], inputs["sender"][..., None]
+        return True, ones, A, B, features, features.dtype.type(slope)
+    if score == "dot":
+        return False, ones, inputs["Q"], inputs["K"], features, features.dtype.type(slope)
+    return True, inputs["a"], inputs["R"], features, features, features.dtype.type(slope)
+
+
+def dropout_factors(nonzeros: Any, heads: int, inputs: Arrays) -> Any:
+    """Return what each edge value is multiplied with, 0 or 1 / (1 - rate).
+
+    Parameters
+    ----------
+    nonzeros : int or array of int, shape (n,)
+        How many nonzeros, or their places in the caller's order.
+    heads : int
+    inputs : mapping
+        With `rate` and `random`.
+
+    Returns
+    -------
+    array of float32, shape (n, heads), or (0, 0) where the rate is 0
+    """
+    rate, words = np.float32(inputs["rate"]), inputs["random"]
+    if rate == 0:
+        return np.ones((0, 0), np.float32)
+    nonzeros = np.arange(nonzeros) if np.ndim(nonzeros) == 0 else nonzeros
+    low, high, site, step = (int(word) for word in words)
+    drawn = edge_uniform(nonzeros, heads, low | high << 32, site, step)
+    return np.where(drawn >= rate, np.float32(1) / (np.float32(1) - rate), np.float32(0))
+
+
+@numba.njit(cache=True, nogil=True)
+def score_of(leaky: bool, a: Any, r: Any, s: Any, slope: Any) -> Any:
+    """Return the score of one edge and head, of the type of its inputs."""
+    total = slope * 0
+    for c in range(r.size):
+        if leaky:
+            x = r[c] + s[c]
+            total += a[c] * (x if x > 0 else slope * x)
+        else:
+            total += r[c] * s[c]
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def score_error(leaky: bool, a: Any, r: Any, s: Any) -> float:
+    """Bound what a float32 score is off by: n rounded products of rounded sums, added up."""
+    total = 0.0
+    for c in range(r.size):
+        total += abs(a[c]) * (abs(r[c]) + abs(s[c])) if leaky else abs(r[c] * s[c])
+    return EPS32 * (r.size + 3) * total
+
+
+@numba.njit(cache=True, nogil=True)
+def product(u: Any, v: Any) -> Any:
+    """Return the dot product of two rows, of their type."""
+    total = u[0] * 0
+    for c in range(u.size):
+        total += u[c] * v[c]
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def product_error(u: Any, v: Any) -> float:
+    """Bound what a float32 dot product is off by."""
+    total = 0.0
+    for c in range(u.size):
+        total += abs(u[c] * v[c])
+    return EPS32 * (u.size + 2) * total

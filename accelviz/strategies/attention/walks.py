@@ -1,0 +1,187 @@
+"""What strategies of attention share: which kernels an operation takes, and their arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.errors import PartitionError
+from accelviz.graph import Graph, Pattern
+from accelviz.ordering import RowDegrees
+from accelviz.partition.summary import PartitionSummary
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation
+from accelviz.plans.launch import WARP_SIZE
+
+#: Columns that one load moves, the widest first; lanes of a head that are enough as long as
+#: `MOST_LANE_VECTORS` to each reach.
+VECTORS, ENOUGH_LANES, MOST_LANE_VECTORS = (4, 2, 1), 8, 4
+#: Places where blocks add up the gradient of what belongs to no row.
+TOTAL_PARTS = 128
+#: Kernels number their nonzeros in 32 bits, for dropout.
+MOST_NONZEROS = (1 << 32) - 1
+_STATISTICS_THREADS = 128
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a kernel computes of a row and its nonzeros; see kernels/attention/*.cuh.
+
+    Attributes
+    ----------
+    name : str
+        The kernel's entry.
+    operands : tuple of str
+        Its operands, inputs first.
+    slope : bool
+        Whether it takes a slope.
+    outputs : int
+        Sums of columns that it keeps of a row.
+    items : int
+        Rows of columns that it gathers for each nonzero.
+    totals : bool
+        Whether it adds up something of all rows.
+    """
+
+    name: str
+    operands: tuple[str, ...]
+    slope: bool
+    outputs: int
+    items: int
+    totals: bool = False
+
+    @property
+    def number(self) -> int:
+        """The kernel's number in the sources."""
+        return PROBLEMS.index(self)
+
+    def arguments(self, walk: tuple[str, ...], scratch: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the parameters of the kernel, but for sizes."""
+        return (
+            *(*walk, *self.operands, *scratch),
+            *(("total_parts",) if self.totals else ()),
+            *(("slope",) if self.slope else ()),
+            *("rate", "random"),
+        )
+
+
+PROBLEMS = (
+    Problem("gat", ("receiver", "sender", "V", "Y", "logsumexp"), True, 1, 1),
+    Problem("dot", ("Q", "K", "V", "Y", "logsumexp"), False, 1, 2),
+    Problem("gatv2", ("R", "V", "a", "Y", "logsumexp"), True, 1, 1),
+    Problem(
+        "gat_senders",
+        ("statistics", "sender", "V", "dY", "d_receiver", "d_sender", "dV"),
+        *(True, 1, 1),
+    ),
+    Problem("dot_senders", ("statistics", "Q", "K", "V", "dY", "dK", "dV"), False, 2, 2),
+    Problem("dot_receivers", ("statistics", "Q", "K", "V", "dY", "dQ"), False, 1, 2),
+    Problem("gatv2_senders", ("statistics", "R", "V", "a", "dY", "dV"), True, 1, 2),
+    Problem("gatv2_receivers", ("statistics", "R", "V", "a", "dY", "dR"), True, 1, 1, totals=True),
+)
+
+
+def problems_of(operation: Operation) -> tuple[Problem, ...]:
+    """Return what an operation's kernels compute: one, of a gradient that of senders first."""
+    name = operation.name.removesuffix("_gradient")
+    if name == operation.name:
+        return tuple(each for each in PROBLEMS if each.name == name)
+    return tuple(each for each in PROBLEMS if each.name.startswith(f"{name}_"))
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """How lanes cover the columns of a head."""
+
+    vector: int
+    head_lanes: int
+    lane_vectors: int
+
+    def whole(self, n_cols: int) -> int:
+        """Return 1 if the columns fill every lane, else 0."""
+        return int(n_cols == self.vector * self.head_lanes * self.lane_vectors)
+
+    def defines(self, n_cols: int) -> dict[str, int]:
+        """Return the constants of columns.cuh."""
+        return {
+            "VECTOR": self.vector,
+            "HEAD_LANES": self.head_lanes,
+            "LANE_VECTORS": self.lane_vectors,
+            "WHOLE_LANES": self.whole(n_cols),
+        }
+
+
+def cover(n_cols: int, head_lanes: int | None = None) -> Lanes:
+    """Choose vectors and lanes for the columns of a head."""
+    vector = next(v for v in VECTORS if n_cols % v == 0)
+    vectors = n_cols // vector
+    if head_lanes is None:
+        enough = max(min(vectors, ENOUGH_LANES), -(-vectors // MOST_LANE_VECTORS))
+        head_lanes = min(1 << (enough - 1).bit_length(), WARP_SIZE)
+    return Lanes(vector, head_lanes, -(-vectors // head_lanes))
+
+
+def checked_nonzeros(graph: Graph) -> None:
+    """Refuse a graph whose nonzeros do not fit in 32 bits.
+
+    Raises
+    ------
+    PartitionError
+    """
+    if graph.nnz > MOST_NONZEROS:
+        raise PartitionError("graph", f"{graph.nnz:,} nonzeros", f"at most {MOST_NONZEROS:,}")
+
+
+def narrow(order: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
+    """Return the places of nonzeros in 32 bits, without a copy where they are."""
+    return order.view(np.uint32) if order.itemsize == 4 else order.astype(np.uint32)
+
+
+def statistics_call(pattern: Pattern, operation: Operation, heads: int, n_cols: int) -> Call:
+    """Return the call that comes before a gradient's walk over nonzeros."""
+    lanes = cover(n_cols)
+    threads, of_gat = _STATISTICS_THREADS, operation.name == "gat_gradient"
+    own = (*(("receiver",) if of_gat else ()), "Y", "logsumexp", "dY", "statistics")
+    kernel = KernelSpec(
+        "attention/statistics.cu",
+        "statistics_of_gat" if of_gat else "statistics_of_any",
+        {"BLOCK_THREADS": threads, **lanes.defines(n_cols)},
+        (*own, "n_receivers", "heads", "n_cols"),
+    )
+    blocks = -(-pattern.n_rows * heads // (threads // lanes.head_lanes))
+    return Call(LaunchConfig((blocks, 1, 1), threads // WARP_SIZE), kernel)
+
+
+def totals_call(heads: int, n_cols: int) -> Call:
+    """Return the call that adds up what blocks have left in several places."""
+    kernel = KernelSpec(
+        "attention/add_parts.cu",
+        "add_parts",
+        {"TOTAL_PARTS": TOTAL_PARTS, "BLOCK_THREADS": 128},
+        ("total_parts", "da", "heads", "n_cols"),
+    )
+    return Call(LaunchConfig((-(-heads * n_cols // 128), 1, 1), 4), kernel)
+
+
+def buffers(problems: tuple[Problem, ...], n_rows: int, heads: int, n_cols: int) -> dict[str, Any]:
+    """Return the workspace and the scratch that the problems share, as arguments of `Plan`."""
+    first = problems[0]
+    size = n_rows * heads * (4 if first.name == "gat_senders" else 2)
+    totals = {"total_parts": (TOTAL_PARTS * heads * n_cols, np.float32)}
+    return {
+        "workspace": {"statistics": (size, np.float32)} if "statistics" in first.operands else {},
+        "scratch": totals if any(each.totals for each in problems) else {},
+    }
+
+
+def with_atomics(
+    found: PartitionSummary, operation: Operation, rows: RowDegrees, heads: int, parts: int
+) -> PartitionSummary:
+    """Put in what a main kernel adds by atomics: the count of parts, of GAT's gradient d_receiver.
+
+    `parts` is how often a block reports that its part of a cut row is done.
+    """
+    added = rows.histogram.nnz * heads if operation.name == "gat_gradient" else 0
+    return replace(found, global_atomics=parts + added)

@@ -1,0 +1,101 @@
+// The columns that a lane has of one head: HEAD_LANES lanes cover a head with vectors of VECTOR
+// columns, LANE_VECTORS to a lane, HEAD_LANES apart. The including file has these constants.
+#pragma once
+
+#include "common.cuh"
+#include "vectors.cuh"
+
+#define WIDTH (LANE_VECTORS * VECTOR)  // columns of a lane
+
+struct Columns {
+    float x[WIDTH];
+};
+
+// A lane's head and its lane there. Of `heads` heads of `n_cols` columns, the last of a grid may
+// not be there.
+struct Place {
+    int head, lane, heads, n_cols;
+
+    __device__ __forceinline__ bool there() const {
+        return WHOLE_HEADS || head < heads;
+    }
+    __device__ __forceinline__ int column(int i) const {  // first of the lane's vector i
+        return (lane + i * HEAD_LANES) * VECTOR;
+    }
+    __device__ __forceinline__ bool has(int i) const {
+        return there() && (WHOLE_LANES || column(i) < n_cols);
+    }
+    __device__ __forceinline__ long long head_of(int row) const {
+        return (long long)row * heads + head;
+    }
+
+    // The lane's columns of a row of a matrix (rows, heads, n_cols); zeros where it has none.
+    __device__ __forceinline__ Columns load(const float *__restrict__ matrix, int row) const {
+        const float *__restrict__ from = matrix + head_of(row) * n_cols;
+        Columns found;
+#pragma unroll
+        for (int i = 0; i < LANE_VECTORS; ++i) {
+            const Vector *place = reinterpret_cast<const Vector *>(from + column(i));
+            const Vector vector = has(i) ? __ldg(place) : Vector{};
+#pragma unroll
+            for (int j = 0; j < VECTOR; ++j) found.x[i * VECTOR + j] = part(vector, j);
+        }
+        return found;
+    }
+
+    __device__ __forceinline__ void store(float *__restrict__ matrix, int row,
+                                          const Columns &own) const {
+        float *__restrict__ to = matrix + head_of(row) * n_cols;
+#pragma unroll
+        for (int i = 0; i < LANE_VECTORS; ++i) {
+            if (has(i)) stream(reinterpret_cast<Vector *>(to + column(i)), vector_of(own, i));
+        }
+    }
+
+    static __device__ __forceinline__ Vector vector_of(const Columns &own, int i) {
+#if VECTOR == 4
+        return make_float4(own.x[4 * i], own.x[4 * i + 1], own.x[4 * i + 2], own.x[4 * i + 3]);
+#elif VECTOR == 2
+        return make_float2(own.x[2 * i], own.x[2 * i + 1]);
+#else
+        return own.x[i];
+#endif
+    }
+
+    // The sum over the lanes of the head. Other heads of the warp need not be here.
+    static __device__ __forceinline__ float sum(float own) {
+        const unsigned first = threadIdx.x % WARP_SIZE / HEAD_LANES * HEAD_LANES;
+        const unsigned lanes = (HEAD_LANES == 32 ? 0xffffffffu : (1u << HEAD_LANES % 32) - 1)
+                               << first;
+#pragma unroll
+        for (int apart = HEAD_LANES / 2; apart > 0; apart /= 2) {
+            own += __shfl_xor_sync(lanes, own, apart);
+        }
+        return own;
+    }
+};
+
+__device__ __forceinline__ float inner(const Columns &a, const Columns &b) {
+    float sum = 0.0f;
+#pragma unroll
+    for (int c = 0; c < WIDTH; ++c) sum += a.x[c] * b.x[c];
+    return sum;
+}
+
+__device__ __forceinline__ void add_product(Columns &sum, float weight, const Columns &x) {
+#pragma unroll
+    for (int c = 0; c < WIDTH; ++c) sum.x[c] += weight * x.x[c];
+}
+
+__device__ __forceinline__ float leaky(float x, float slope) {
+    return x > 0.0f ? x : slope * x;
+}
+
+// a . LeakyReLU(x + y), of the lane's columns.
+__device__ __forceinline__ float leaky_dot(const Columns &a, const Columns &x, const Columns &y,
+                                           float slope) {
+    float sum = 0.0f;
+#pragma unroll
+    for (int c = 0; c < WIDTH; ++c) sum += a.x[c] * leaky(x.x[c] + y.x[c], slope);
+    return sum;
+}

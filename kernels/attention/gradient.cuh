@@ -1,0 +1,289 @@
+// What the gradients of attention compute of a row and its nonzeros. With
+//   alpha = exp(score - logsumexp[i]),  g = dY[i] . V[j],  D[i] = dY[i] . Y[i],
+//   d_score = alpha (kept g - D[i])
+// where `kept` is 0 or 1 / (1 - rate). "Senders" walk the transposed matrix: a row is j, and its
+// items are receivers i; "receivers" walk the matrix itself. `statistics` has, for each receiver
+// and head, what a kernel before has put there: (logsumexp, D), of GAT (receiver, logsumexp, D, 0).
+#pragma once
+
+#include "attention/forward.cuh"
+
+// What all have in common: sums, which parts add up to.
+struct Sums {
+    static __device__ __forceinline__ float2 none() {
+        return make_float2(0.0f, 0.0f);
+    }
+    static __device__ __forceinline__ float2 together(float2 a, float2 b) {
+        return make_float2(a.x + b.x, 0.0f);
+    }
+    static __device__ __forceinline__ float share(float2, float2) {
+        return 1.0f;
+    }
+    static __device__ __forceinline__ float result(float sum, float2) {
+        return sum;
+    }
+    __device__ __forceinline__ void finish(long long, float2) const {
+    }
+};
+
+__device__ __forceinline__ float2 statistics_of(const float *__restrict__ statistics,
+                                                const Place &place, int i) {
+    const float2 *all = reinterpret_cast<const float2 *>(statistics);
+    return place.there() ? __ldg(&all[place.head_of(i)]) : float2{};
+}
+
+// dV[j], d_sender[j], and d_receiver[i] by an atomic for each nonzero and head.
+struct GatSenders : Sums, NoTotals {
+    static constexpr int OUTPUTS = 1;
+    struct Row {
+        Columns v;
+        float sender;
+    };
+    struct Item {
+        Columns dy;
+        float4 known;
+    };
+    const float *__restrict__ statistics;
+    const float *__restrict__ sender;
+    const float *__restrict__ V;
+    const float *__restrict__ dY;
+    float slope;
+    Dropout dropout;
+    float *d_receiver;
+    float *__restrict__ d_sender;
+    float *__restrict__ dV;
+
+    __device__ __forceinline__ Row row(const Place &place, int j) const {
+        return {place.load(V, j), place.there() ? __ldg(&sender[place.head_of(j)]) : 0.0f};
+    }
+    __device__ __forceinline__ Item item(const Place &place, int i) const {
+        const float4 *all = reinterpret_cast<const float4 *>(statistics);
+        return {place.load(dY, i), place.there() ? __ldg(&all[place.head_of(i)]) : float4{}};
+    }
+    template <int N>
+    __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
+                                         const int (&columns)[N], const unsigned (&nonzeros)[N],
+                                         const Place &place) {
+        float g[N];
+#pragma unroll
+        for (int n = 0; n < N; ++n) g[n] = Place::sum(inner(items[n].dy, row.v));
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+            if (columns[n] < 0) continue;
+            const float4 known = items[n].known;
+            const float x = known.x + row.sender;
+            const float alpha = __expf(leaky(x, slope) - known.y);
+            const float kept = dropout.factor(nonzeros[n], place.head);
+            const float d_score = alpha * (kept * g[n] - known.z);
+            const float d_x = x > 0.0f ? d_score : slope * d_score;
+            state.head.x += d_x;
+            add_product(state.sums[0], alpha * kept, items[n].dy);
+            if (place.lane == 0 && place.there()) {
+                atomicAdd(&d_receiver[place.head_of(columns[n])], d_x);
+            }
+        }
+    }
+    __device__ __forceinline__ float *out(int) const {
+        return dV;
+    }
+    __device__ __forceinline__ void finish(long long row_head, float2 head) const {
+        d_sender[row_head] = head.x;
+    }
+};
+
+// alpha kept, and d_score.
+__device__ __forceinline__ float2 weights_of(float score, float g, float2 known, float kept) {
+    const float alpha = __expf(score - known.x);
+    return make_float2(alpha * kept, alpha * (kept * g - known.y));
+}
+
+// dK[j] and dV[j]
+struct DotSenders : Sums, NoTotals {
+    static constexpr int OUTPUTS = 2;
+    struct Row {
+        Columns k, v;
+    };
+    struct Item {
+        Columns q, dy;
+        float2 known;
+    };
+    const float *__restrict__ statistics;
+    const float *__restrict__ Q;
+    const float *__restrict__ K;
+    const float *__restrict__ V;
+    const float *__restrict__ dY;
+    Dropout dropout;
+    float *__restrict__ dK;
+    float *__restrict__ dV;
+
+    __device__ __forceinline__ Row row(const Place &place, int j) const {
+        return {place.load(K, j), place.load(V, j)};
+    }
+    __device__ __forceinline__ Item item(const Place &place, int i) const {
+        return {place.load(Q, i), place.load(dY, i), statistics_of(statistics, place, i)};
+    }
+    template <int N>
+    __device__ __forceinline__ void take(State<2> &state, const Row &row, const Item (&items)[N],
+                                         const int (&columns)[N], const unsigned (&nonzeros)[N],
+                                         const Place &place) {
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+            const float score = Place::sum(inner(items[n].q, row.k));
+            const float g = Place::sum(inner(items[n].dy, row.v));
+            if (columns[n] < 0) continue;
+            const float kept = dropout.factor(nonzeros[n], place.head);
+            const float2 weights = weights_of(score, g, items[n].known, kept);
+            add_product(state.sums[0], weights.y, items[n].q);
+            add_product(state.sums[1], weights.x, items[n].dy);
+        }
+    }
+    __device__ __forceinline__ float *out(int output) const {
+        return output == 0 ? dK : dV;
+    }
+};
+
+// dQ[i]
+struct DotReceivers : Sums, NoTotals {
+    static constexpr int OUTPUTS = 1;
+    struct Row {
+        Columns q, dy;
+        float2 known;
+    };
+    struct Item {
+        Columns k, v;
+    };
+    const float *__restrict__ statistics;
+    const float *__restrict__ Q;
+    const float *__restrict__ K;
+    const float *__restrict__ V;
+    const float *__restrict__ dY;
+    Dropout dropout;
+    float *__restrict__ dQ;
+
+    __device__ __forceinline__ Row row(const Place &place, int i) const {
+        return {place.load(Q, i), place.load(dY, i), statistics_of(statistics, place, i)};
+    }
+    __device__ __forceinline__ Item item(const Place &place, int j) const {
+        return {place.load(K, j), place.load(V, j)};
+    }
+    template <int N>
+    __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
+                                         const int (&columns)[N], const unsigned (&nonzeros)[N],
+                                         const Place &place) {
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+            const float score = Place::sum(inner(row.q, items[n].k));
+            const float g = Place::sum(inner(row.dy, items[n].v));
+            if (columns[n] < 0) continue;
+            const float kept = dropout.factor(nonzeros[n], place.head);
+            const float2 weights = weights_of(score, g, row.known, kept);
+            add_product(state.sums[0], weights.y, items[n].k);
+        }
+    }
+    __device__ __forceinline__ float *out(int) const {
+        return dQ;
+    }
+};
+
+// dV[j]
+struct Gatv2Senders : Sums, NoTotals {
+    static constexpr int OUTPUTS = 1;
+    struct Row {
+        Columns v, a;
+    };
+    struct Item {
+        Columns r, dy;
+        float2 known;
+    };
+    const float *__restrict__ statistics;
+    const float *__restrict__ R;
+    const float *__restrict__ V;
+    const float *__restrict__ a;
+    const float *__restrict__ dY;
+    float slope;
+    Dropout dropout;
+    float *__restrict__ dV;
+
+    __device__ __forceinline__ Row row(const Place &place, int j) const {
+        return {place.load(V, j), place.load(a, 0)};
+    }
+    __device__ __forceinline__ Item item(const Place &place, int i) const {
+        return {place.load(R, i), place.load(dY, i), statistics_of(statistics, place, i)};
+    }
+    template <int N>
+    __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
+                                         const int (&columns)[N], const unsigned (&nonzeros)[N],
+                                         const Place &place) {
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+            const float score = Place::sum(leaky_dot(row.a, items[n].r, row.v, slope));
+            const float g = Place::sum(inner(items[n].dy, row.v));
+            if (columns[n] < 0) continue;
+            const float kept = dropout.factor(nonzeros[n], place.head);
+            const float2 weights = weights_of(score, g, items[n].known, kept);
+#pragma unroll
+            for (int c = 0; c < WIDTH; ++c) {
+                const float rise = items[n].r.x[c] + row.v.x[c] > 0.0f ? 1.0f : slope;
+                state.sums[0].x[c] += weights.x * items[n].dy.x[c] + weights.y * rise * row.a.x[c];
+            }
+        }
+    }
+    __device__ __forceinline__ float *out(int) const {
+        return dV;
+    }
+};
+
+// dR[i], and of all nonzeros together da.
+struct Gatv2Receivers : Sums {
+    static constexpr int OUTPUTS = 1;
+    struct Row {
+        Columns r, a, dy;
+        float2 known;
+    };
+    struct Item {
+        Columns v;
+    };
+    const float *__restrict__ statistics;
+    const float *__restrict__ R;
+    const float *__restrict__ V;
+    const float *__restrict__ a;
+    const float *__restrict__ dY;
+    float slope;
+    Dropout dropout;
+    float *__restrict__ dR;
+    Columns da;  // the lane's part, of all its rows
+
+    __device__ __forceinline__ Row row(const Place &place, int i) const {
+        return {place.load(R, i), place.load(a, 0), place.load(dY, i),
+                statistics_of(statistics, place, i)};
+    }
+    __device__ __forceinline__ Item item(const Place &place, int j) const {
+        return {place.load(V, j)};
+    }
+    template <int N>
+    __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
+                                         const int (&columns)[N], const unsigned (&nonzeros)[N],
+                                         const Place &place) {
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+            const float score = Place::sum(leaky_dot(row.a, row.r, items[n].v, slope));
+            const float g = Place::sum(inner(row.dy, items[n].v));
+            if (columns[n] < 0) continue;
+            const float kept = dropout.factor(nonzeros[n], place.head);
+            const float2 weights = weights_of(score, g, row.known, kept);
+#pragma unroll
+            for (int c = 0; c < WIDTH; ++c) {
+                const float x = row.r.x[c] + items[n].v.x[c];
+                const float rise = x > 0.0f ? weights.y : slope * weights.y;
+                state.sums[0].x[c] += rise * row.a.x[c];
+                da.x[c] += rise * x;
+            }
+        }
+    }
+    __device__ __forceinline__ float *out(int) const {
+        return dR;
+    }
+    __device__ __forceinline__ const Columns *totals() const {
+        return &da;
+    }
+};

@@ -1,0 +1,111 @@
+// Attention and its gradients, the readable ones: a warp has a head of a row.
+//
+// Each PROBLEM is what is computed of a row (forward.cuh, gradient.cuh); row_warp.cuh is how the
+// rows are walked.
+
+// The plan supplies, at compile time:
+//   PROBLEM       which of the kernels below
+//   BLOCK_WARPS   warps of a block
+//   LANE_VECTORS  columns of a lane, 32 apart
+//   WHOLE_LANES   1 if the columns of a head fill every lane, else 0
+//   TOTAL_PARTS   places where warps add up what belongs to no row
+#if !defined(PROBLEM) || !defined(BLOCK_WARPS) || !defined(LANE_VECTORS) || \
+    !defined(WHOLE_LANES) || !defined(TOTAL_PARTS)
+#error "row_warp.cu is compiled by accelviz, which supplies the constants listed above"
+#endif
+#define VECTOR 1
+#define HEAD_LANES 32
+#define WHOLE_HEADS 1
+
+#include "attention/row_warp.cuh"
+
+#if PROBLEM == 0
+extern "C" __global__ void gat(const long long *__restrict__ row_pointers,
+                               const int *__restrict__ columns, const float *__restrict__ receiver,
+                               const float *__restrict__ sender, const float *__restrict__ V,
+                               float *__restrict__ Y, float *__restrict__ logsumexp, float slope,
+                               float rate, const unsigned *__restrict__ random, int n_rows,
+                               int heads, int n_cols) {
+    RECORD_WARP;
+    walk(Attention<GatScore>{{}, {receiver, sender, V, slope}, {rate, random}, Y, logsumexp},
+         row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
+}
+#elif PROBLEM == 1
+extern "C" __global__ void dot(const long long *__restrict__ row_pointers,
+                               const int *__restrict__ columns, const float *__restrict__ Q,
+                               const float *__restrict__ K, const float *__restrict__ V,
+                               float *__restrict__ Y, float *__restrict__ logsumexp, float rate,
+                               const unsigned *__restrict__ random, int n_rows, int heads,
+                               int n_cols) {
+    RECORD_WARP;
+    walk(Attention<DotScore>{{}, {Q, K, V}, {rate, random}, Y, logsumexp}, row_pointers, columns,
+         nullptr, nullptr, n_rows, heads, n_cols);
+}
+#elif PROBLEM == 2
+extern "C" __global__ void gatv2(const long long *__restrict__ row_pointers,
+                                 const int *__restrict__ columns, const float *__restrict__ R,
+                                 const float *__restrict__ V, const float *__restrict__ a,
+                                 float *__restrict__ Y, float *__restrict__ logsumexp, float slope,
+                                 float rate, const unsigned *__restrict__ random, int n_rows,
+                                 int heads, int n_cols) {
+    RECORD_WARP;
+    walk(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, logsumexp}, row_pointers,
+         columns, nullptr, nullptr, n_rows, heads, n_cols);
+}
+#elif PROBLEM == 3
+extern "C" __global__ void gat_senders(
+    const long long *__restrict__ row_pointers, const int *__restrict__ columns,
+    const unsigned *__restrict__ order, const float *__restrict__ statistics,
+    const float *__restrict__ sender, const float *__restrict__ V, const float *__restrict__ dY,
+    float *d_receiver, float *__restrict__ d_sender, float *__restrict__ dV, float slope,
+    float rate, const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
+    RECORD_WARP;
+    walk(
+        GatSenders{
+            {}, {}, statistics, sender, V, dY, slope, {rate, random}, d_receiver, d_sender, dV},
+        row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
+}
+#elif PROBLEM == 4
+extern "C" __global__ void dot_senders(
+    const long long *__restrict__ row_pointers, const int *__restrict__ columns,
+    const unsigned *__restrict__ order, const float *__restrict__ statistics,
+    const float *__restrict__ Q, const float *__restrict__ K, const float *__restrict__ V,
+    const float *__restrict__ dY, float *__restrict__ dK, float *__restrict__ dV, float rate,
+    const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
+    RECORD_WARP;
+    walk(DotSenders{{}, {}, statistics, Q, K, V, dY, {rate, random}, dK, dV}, row_pointers, columns,
+         order, nullptr, n_rows, heads, n_cols);
+}
+#elif PROBLEM == 5
+extern "C" __global__ void dot_receivers(
+    const long long *__restrict__ row_pointers, const int *__restrict__ columns,
+    const float *__restrict__ statistics, const float *__restrict__ Q, const float *__restrict__ K,
+    const float *__restrict__ V, const float *__restrict__ dY, float *__restrict__ dQ, float rate,
+    const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
+    RECORD_WARP;
+    walk(DotReceivers{{}, {}, statistics, Q, K, V, dY, {rate, random}, dQ}, row_pointers, columns,
+         nullptr, nullptr, n_rows, heads, n_cols);
+}
+#elif PROBLEM == 6
+extern "C" __global__ void gatv2_senders(
+    const long long *__restrict__ row_pointers, const int *__restrict__ columns,
+    const unsigned *__restrict__ order, const float *__restrict__ statistics,
+    const float *__restrict__ R, const float *__restrict__ V, const float *__restrict__ a,
+    const float *__restrict__ dY, float *__restrict__ dV, float slope, float rate,
+    const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
+    RECORD_WARP;
+    walk(Gatv2Senders{{}, {}, statistics, R, V, a, dY, slope, {rate, random}, dV}, row_pointers,
+         columns, order, nullptr, n_rows, heads, n_cols);
+}
+#elif PROBLEM == 7
+extern "C" __global__ void gatv2_receivers(
+    const long long *__restrict__ row_pointers, const int *__restrict__ columns,
+    const float *__restrict__ statistics, const float *__restrict__ R, const float *__restrict__ V,
+    const float *__restrict__ a, const float *__restrict__ dY, float *__restrict__ dR,
+    float *total_parts, float slope, float rate, const unsigned *__restrict__ random, int n_rows,
+    int heads, int n_cols) {
+    RECORD_WARP;
+    walk(Gatv2Receivers{{}, statistics, R, V, a, dY, slope, {rate, random}, dR, {}}, row_pointers,
+         columns, nullptr, total_parts, n_rows, heads, n_cols);
+}
+#endif

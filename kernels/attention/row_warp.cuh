@@ -1,0 +1,44 @@
+// How the readable attention walks rows: a warp has a head of a row, one nonzero after the other.
+// What is computed of a row is the argument Problem (forward.cuh, gradient.cuh).
+//
+// grid  = (rows over BLOCK_WARPS, rounded up; heads)
+// block = BLOCK_WARPS warps
+#pragma once
+
+#include "attention/gradient.cuh"
+
+// `order` says which nonzero of the caller's each is; without it, they are in the caller's order.
+template <class Problem>
+__device__ __forceinline__ void walk(Problem problem, const long long *__restrict__ row_pointers,
+                                     const int *__restrict__ columns,
+                                     const unsigned *__restrict__ order, float *total_parts,
+                                     int n_rows, int heads, int n_cols) {
+    const long long row = (long long)blockIdx.x * BLOCK_WARPS + threadIdx.x / WARP_SIZE;
+    const Place place = {int(blockIdx.y), int(threadIdx.x) % WARP_SIZE, heads, n_cols};
+    if (row >= n_rows) return;  // a whole warp
+
+    State<Problem::OUTPUTS> state = {};
+    state.head = Problem::none();
+    const typename Problem::Row own = problem.row(place, int(row));
+    for (long long k = row_pointers[row]; k < row_pointers[row + 1]; ++k) {
+        const int column[1] = {columns[k]};
+        const unsigned nonzero[1] = {order == nullptr ? unsigned(k) : order[k]};
+        const typename Problem::Item item[1] = {problem.item(place, column[0])};
+        problem.take(state, own, item, column, nonzero, place);
+    }
+    for (int o = 0; o < Problem::OUTPUTS; ++o) {
+        Columns found;
+        for (int c = 0; c < WIDTH; ++c) {
+            found.x[c] = Problem::result(state.sums[o].x[c], state.head);
+        }
+        place.store(problem.out(o), int(row), found);
+    }
+    if (place.lane == 0) problem.finish(place.head_of(int(row)), state.head);
+
+    const Columns *totals = problem.totals();
+    if (totals == nullptr) return;
+    float *to = total_parts + (blockIdx.x % TOTAL_PARTS * (long long)heads + place.head) * n_cols;
+    for (int i = 0; i < LANE_VECTORS; ++i) {
+        if (place.has(i)) atomicAdd(&to[place.column(i)], totals->x[i]);
+    }
+}
