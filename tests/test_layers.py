@@ -114,6 +114,9 @@ CASES = {
     "gat mean": (gat, lambda: GAT(5, 4, heads=3, concat=False, activation="elu")),
     "gatv2": (gatv2, lambda: GATv2(5, 4, heads=2, activation="elu")),
     "gatv2 mean": (gatv2, lambda: GATv2(5, 4, heads=3, concat=False, attention_dropout=0.3)),
+    "gat composed": (gat, lambda: GAT(5, 4, heads=3, attention_dropout=0.5, fused=False)),
+    "gatv2 composed": (gatv2, lambda: GATv2(5, 4, heads=2, attention_dropout=0.3, fused=False)),
+    "agnn composed": (agnn, lambda: AGNN(5, beta=0.75, fused=False)),
     "agnn": (agnn, lambda: AGNN(5, beta=0.75)),
     "agnn fixed": (agnn, lambda: AGNN(5, train_beta=False, activation="relu", dropout=0.5)),
 }

@@ -55,8 +55,9 @@ def _attention(layer: type[GAT]) -> Callable[..., list[Layer]]:
         output_heads: int,
         dropout: float,
         attention_dropout: float,
+        fused: bool,
     ) -> list[Layer]:
-        edges: dict[str, Any] = {"attention_dropout": attention_dropout}
+        edges: dict[str, Any] = {"attention_dropout": attention_dropout, "fused": fused}
         ends: dict[str, Any] = {"activation": "elu", "dropout": dropout}
         first = layer(n_features, hidden, heads=heads, **ends, **edges)
         last = layer(first.width, n_classes, heads=output_heads, concat=False, **edges)
@@ -65,11 +66,13 @@ def _attention(layer: type[GAT]) -> Callable[..., list[Layer]]:
     return build
 
 
-def _agnn(n_features: int, n_classes: int, *, hidden: int, dropout: float) -> list[Layer]:
+def _agnn(
+    n_features: int, n_classes: int, *, hidden: int, dropout: float, fused: bool
+) -> list[Layer]:
     return [
         Linear(n_features, hidden, activation="relu"),
-        AGNN(hidden, train_beta=False),
-        AGNN(hidden, dropout=dropout),
+        AGNN(hidden, train_beta=False, fused=fused),
+        AGNN(hidden, dropout=dropout, fused=fused),
         Linear(hidden, n_classes),
     ]
 
@@ -77,6 +80,7 @@ def _agnn(n_features: int, n_classes: int, *, hidden: int, dropout: float) -> li
 _TWO = {"hidden": 16, "dropout": 0.5}
 _WIDE = {"hidden": 64, "dropout": 0.5}
 _HEADS = {"hidden": 8, "heads": 8, "output_heads": 1, "dropout": 0.6, "attention_dropout": 0.6}
+_HEADS |= {"fused": True}
 
 MODELS: dict[str, Model] = {
     "gcn": Model(_two(GCN), _TWO, 0.01, 5e-4, "first", "Kipf and Welling, ICLR 2017"),
@@ -84,7 +88,7 @@ MODELS: dict[str, Model] = {
     "sage": Model(_two(SAGE), _TWO, 0.01, 5e-4, "all", "the settings of GCN"),
     "gat": Model(_attention(GAT), _HEADS, 0.005, 5e-4, "all", "Velickovic et al., ICLR 2018"),
     "gatv2": Model(_attention(GATv2), _HEADS, 0.005, 5e-4, "all", "the settings of GAT"),
-    "agnn": Model(_agnn, _TWO, 0.01, 5e-4, "all", "Thekumparampil et al., 2018"),
+    "agnn": Model(_agnn, {**_TWO, "fused": True}, 0.01, 5e-4, "all", "Thekumparampil et al., 2018"),
 }
 
 

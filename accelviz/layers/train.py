@@ -115,7 +115,7 @@ def train(
         Show a progress bar.
     **options
         The model's own: `hidden`, `dropout`, and of attention `heads`, `output_heads`,
-        `attention_dropout`.
+        `attention_dropout` and `fused` (False: scores, softmax and sums are operations each).
 
     Returns
     -------

@@ -1,0 +1,117 @@
+"""Attention as several operations, in place of the fused one: scores, softmax, a product a head.
+
+It computes what the operations `gat`, `gatv2` and `dot` compute, of the same operands by name. Any
+strategy can be each of its steps, and a learner can look between them; the fused operations write
+nothing of the size of the edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from accelviz.layers.dense import side_by_side
+from accelviz.layers.products import Matrix
+from accelviz.random import edge_uniform
+
+Operands = Mapping[str, Any]
+
+
+def leaky(X: Any, slope: float) -> Any:
+    """Return `X` where it is positive, else `slope * X`."""
+    return X * leaky_slope(X, slope)
+
+
+def leaky_slope(X: Any, slope: float) -> Any:
+    """Return the derivative of `leaky`: 1 or `slope`, float32."""
+    return (X > 0) * np.float32(1 - slope) + np.float32(slope)
+
+
+def forward(matrix: Matrix, score: str, operands: Operands) -> tuple[Any, Any]:
+    """Turn scores into weights of the neighbors and add the neighbors up.
+
+    Parameters
+    ----------
+    matrix : Matrix
+    score : {"gat", "gatv2", "dot"}
+    operands : mapping of str to array or number
+        As of the operation of that name.
+
+    Returns
+    -------
+    Y : array of float32, shape (n_nodes, heads, n_cols)
+    kept : tuple
+        For `backward`: the scores before their LeakyReLU, the weights, and what dropout left of
+        them.
+    """
+    before, scores = _scores(matrix, score, operands)
+    alpha = matrix.softmax(scores)
+    dropped = alpha * _kept_edges(matrix, alpha, operands)
+    V = operands["V"]
+    heads = [matrix.times(_head(V, h), _head(dropped, h)) for h in range(alpha.shape[1])]
+    return side_by_side(*heads).reshape(-1, *V.shape[1:]), (before, alpha, dropped)
+
+
+def backward(matrix: Matrix, score: str, operands: Operands, kept: Any, dY: Any) -> dict[str, Any]:
+    """Return the gradient by each operand, "d_" before its name or "d" before a single letter."""
+    before, alpha, dropped = kept
+    V = operands["V"]
+    d_alpha = matrix.dots(dY, V) * _kept_edges(matrix, alpha, operands)
+    d_scores = matrix.softmax_gradient(alpha, d_alpha)
+    heads = range(alpha.shape[1])
+    dV = [matrix.transposed_times(_head(dY, h), _head(dropped, h)) for h in heads]
+    joined = side_by_side(*dV).reshape(V.shape)
+    return _scores_gradient(matrix, score, operands, before, d_scores, joined)
+
+
+def _scores(matrix: Matrix, score: str, operands: Operands) -> tuple[Any, Any]:
+    """Return what a score's slope depends on, and the scores, (nnz, heads)."""
+    if score == "dot":
+        return None, matrix.dots(operands["Q"], operands["K"])
+    if score == "gat":
+        before = operands["receiver"][matrix.rows] + operands["sender"][matrix.columns]
+        return before, leaky(before, operands["slope"])
+    before = operands["R"][matrix.rows] + operands["V"][matrix.columns]
+    return before, (leaky(before, operands["slope"]) * operands["a"]).sum(axis=2)
+
+
+def _scores_gradient(
+    matrix: Matrix, score: str, operands: Operands, before: Any, d_scores: Any, dV: Any
+) -> dict[str, Any]:
+    """Return the gradients by the operands of the scores, and by V."""
+    if score == "dot":
+        Q, K = operands["Q"], operands["K"]
+        heads = range(d_scores.shape[1])
+        dQ = [matrix.times(_head(K, h), _head(d_scores, h)) for h in heads]
+        dK = [matrix.transposed_times(_head(Q, h), _head(d_scores, h)) for h in heads]
+        dQ, dK = (side_by_side(*parts).reshape(Q.shape) for parts in (dQ, dK))
+        return {"dQ": dQ, "dK": dK, "dV": dV}
+    slopes = leaky_slope(before, operands["slope"])
+    if score == "gat":
+        d_before = d_scores * slopes
+        sums = matrix.row_sums(d_before), matrix.column_sums(d_before)
+        return {"d_receiver": sums[0], "d_sender": sums[1], "dV": dV}
+    d_scores = d_scores[:, :, None]
+    da = (leaky(before, operands["slope"]) * d_scores).sum(axis=0)
+    d_before = (d_scores * operands["a"] * slopes).reshape(len(before), -1)
+    dR = matrix.row_sums(d_before).reshape(-1, *dV.shape[1:])
+    return {"dR": dR, "da": da, "dV": dV + matrix.column_sums(d_before).reshape(dV.shape)}
+
+
+def _head(array: Any, head: int) -> Any:
+    """Return one head's part, contiguous, as products want it."""
+    part = array[:, head]
+    return part if part.flags.c_contiguous else part.copy()
+
+
+def _kept_edges(matrix: Matrix, alpha: Any, operands: Operands) -> Any:
+    """Return what dropout of the weights multiplies with: 0, or 1 / (1 - rate)."""
+    rate = operands.get("rate", 0.0)
+    if rate == 0:
+        return np.float32(1)
+    xp, (low, high, site, step) = matrix.products.xp, map(int, operands["random"])
+    nonzeros, seed = xp.arange(alpha.shape[0]), low | high << 32
+    drawn = edge_uniform(nonzeros, alpha.shape[1], seed, site, step, xp)
+    return (drawn >= np.float32(rate)) * np.float32(1 / (1 - rate))
