@@ -23,7 +23,7 @@ PACKAGE = ROOT / "accelviz"
 #: own room and from those before it. Each is by itself, so that no two import each other.
 ROOMS = (
     *("errors", "files", "arrays", "random", "store", "graph", "card", "workload"),
-    *("datasets", "ordering", "partition", "plans", "strategies", "executors", "layers"),
+    *("datasets", "ordering", "partition", "plans", "strategies", "executors", "layers", "torch"),
     *("measure", "analysis", "plots", "widgets", "course", "demo", "cli", "__main__"),
 )
 #: `Graph.describe` asks the card, which is made of a graph; only when it is called.
@@ -35,6 +35,7 @@ ONLY_IN = {
     "ipywidgets": ("widgets/",),
     "anywidget": ("widgets/",),
     "nbgrader": ("course/",),
+    "torch": ("torch.py",),
 }
 
 

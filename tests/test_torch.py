@@ -1,0 +1,179 @@
+"""The layers for PyTorch against PyTorch Geometric's own, or against dense matrices without it."""
+
+import copy
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from accelviz import torch as ours  # noqa: E402
+from accelviz.errors import ArgumentError  # noqa: E402
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+each_device = pytest.mark.parametrize("device", DEVICES)
+N = 40
+
+
+def edges(device, repeated=False):
+    rng = np.random.default_rng(0)
+    pairs = np.unique(rng.integers(0, N - 2, (2, 150)), axis=1)  # two nodes are isolated
+    pairs = np.concatenate([pairs, pairs[:, :7]], axis=1) if repeated else pairs
+    return torch.from_numpy(pairs[:, rng.permutation(pairs.shape[1])]).to(device)
+
+
+def mlp():
+    return torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.ReLU(), torch.nn.Linear(5, 4))
+
+
+LAYERS = {
+    "gcn": ("GCNConv", (6, 4), {}),
+    "gcn wide": ("GCNConv", (6, 9), {"improved": True}),
+    "gcn plain": ("GCNConv", (6, 4), {"normalize": False, "bias": False}),
+    "gin": ("GINConv", (), {"train_eps": True, "eps": 0.3}),
+    "gin fixed": ("GINConv", (), {}),
+    "sage": ("SAGEConv", (6, 4), {}),
+    "sage wide": ("SAGEConv", (6, 9), {"normalize": True}),
+    "sage sum": ("SAGEConv", (6, 4), {"aggr": "sum", "project": True, "root_weight": False}),
+    "gat": ("GATConv", (6, 4), {"heads": 3}),
+    "gat mean": ("GATConv", (6, 4), {"heads": 3, "concat": False, "residual": True}),
+    "gat alone": ("GATConv", (6, 4), {"add_self_loops": False}),
+    "gatv2": ("GATv2Conv", (6, 4), {"heads": 2}),
+    "gatv2 shared": ("GATv2Conv", (6, 4), {"heads": 2, "share_weights": True, "concat": False}),
+    "agnn": ("AGNNConv", (), {}),
+    "agnn fixed": ("AGNNConv", (), {"requires_grad": False}),
+}
+each_layer = pytest.mark.parametrize("case", LAYERS)
+
+
+def made(module, case, device):
+    name, arguments, options = LAYERS[case]
+    torch.manual_seed(1)
+    arguments = (mlp(),) if name == "GINConv" else arguments
+    return getattr(module, name)(*arguments, **options).to(device)
+
+
+def features(device):
+    torch.manual_seed(2)
+    return torch.randn(N, 6, device=device, requires_grad=True)
+
+
+def outcome(layer, x, *arguments):
+    """The result and every gradient, of a loss that weighs each element differently."""
+    y = layer(x, *arguments)
+    torch.manual_seed(3)
+    wanted = [x, *(each for each in (*arguments[1:], *layer.parameters()) if each.requires_grad)]
+    return [y, *torch.autograd.grad((y * torch.randn_like(y)).sum(), wanted)]
+
+
+def assert_alike(found, expected):
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@each_layer
+@each_device
+@pytest.mark.parametrize("form", ["edge_index", "csr"])
+def test_results_gradients_and_state_dicts_are_pygs(case, device, form):
+    pyg = pytest.importorskip("torch_geometric.nn")
+    theirs, own = made(pyg, case, device), made(ours, case, device)
+    own.load_state_dict(theirs.state_dict(), strict=True)
+    theirs.load_state_dict(copy.deepcopy(own).state_dict(), strict=True)
+    given = edges(device)
+    expected = outcome(theirs, features(device), given)
+    if form == "csr":
+        ones = torch.ones(given.shape[1], device=device)
+        given = torch.sparse_coo_tensor(given.flip(0), ones, (N, N)).coalesce().to_sparse_csr()
+    assert_alike(outcome(own, features(device), given), expected)
+
+
+@each_device
+def test_gcn_is_that_of_dense_matrices(device):
+    layer, x, pairs = made(ours, "gcn", device), features(device), edges(device)
+    A = torch.zeros(N, N, device=device)
+    A[pairs[1], pairs[0]] = 1
+    A = A + torch.diag((A.diagonal() == 0).float())
+    root = A.sum(1).pow(-0.5)
+    expected = root[:, None] * A * root @ x @ layer.lin.weight.T + layer.bias
+    torch.testing.assert_close(layer(x, pairs), expected, rtol=1e-4, atol=1e-5)
+
+
+@each_device
+@pytest.mark.parametrize("repeated", [False, True])
+def test_edge_weights_have_gradients(device, repeated):
+    pyg = pytest.importorskip("torch_geometric.nn")
+    pairs = edges(device, repeated)
+    pairs = pairs[:, pairs[0] != pairs[1]]
+    torch.manual_seed(5)
+    weight = torch.rand(pairs.shape[1], device=device).requires_grad_()
+    theirs, own = made(pyg, "gcn", device), made(ours, "gcn", device)
+    own.load_state_dict(theirs.state_dict())
+    expected = outcome(theirs, features(device), pairs, weight)
+    assert_alike(outcome(own, features(device), pairs, weight), expected)
+
+
+@each_device
+@pytest.mark.parametrize("case", ["gat", "gatv2"])
+def test_dropout_of_attention_follows_pytorchs_seed(case, device):
+    layer, x, pairs = made(ours, case, device), features(device).detach(), edges(device)
+    layer.dropout = 0.5
+    found = []
+    for seed in (7, 7, 8):
+        torch.manual_seed(seed)
+        found.append(layer(x, pairs))
+    torch.testing.assert_close(found[0], found[1])
+    assert not torch.allclose(found[0], found[2])
+    layer.eval()
+    torch.testing.assert_close(layer(x, pairs), layer(x, pairs))
+
+
+@each_layer
+@each_device
+def test_torch_compile_does_not_break_it(case, device):
+    layer, pairs = made(ours, case, device), edges(device)
+    expected = outcome(layer, features(device), pairs)
+    compiled = torch.compile(layer, backend="aot_eager")
+    assert_alike(outcome(compiled, features(device), pairs), expected)
+
+
+@each_device
+def test_edges_are_made_once_for_a_tensor_and_again_when_it_changes(device):
+    pairs = edges(device)
+    first = ours.Edges.of(pairs, N, True)
+    assert ours.Edges.of(pairs, N, True) is first
+    assert ours.Edges.of(pairs.clone(), N, True) is not first
+    pairs[0, 0] = (pairs[0, 0] + 1) % N
+    assert ours.Edges.of(pairs, N, True) is not first
+
+
+@pytest.mark.gpu
+def test_the_current_stream_is_respected():
+    layer, x, pairs = made(ours, "gat", "cuda"), features("cuda"), edges("cuda")
+    expected = layer(x, pairs)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(50_000_000)
+        doubled = x * 2
+        found = layer(doubled, pairs)
+    stream.synchronize()
+    torch.testing.assert_close(found, layer(x * 2, pairs))
+    assert not torch.allclose(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda: ours.GCNConv(-1, 4), "in_channels"),
+        (lambda: ours.GATConv(6, 4, edge_dim=3), "edge_dim"),
+        (lambda: ours.SAGEConv(6, 4, aggr="lstm"), "aggr"),
+        (lambda: ours.GCNConv(6, 4)(torch.randn(5, 6), torch.tensor([[0], [5]])), "edge_index"),
+        (lambda: ours.GCNConv(6, 4)(torch.randn(5, 6), torch.zeros(3, 2).long()), "edge_index"),
+        (lambda: ours.GCNConv(6, 4)(torch.randn(5, 6).double(), edges("cpu")), "x"),
+        (lambda: ours.GATConv(6, 4)(torch.randn(N, 6), edges("cpu", True)), "edge_index"),
+    ],
+)
+def test_what_is_not_there_is_said(call, argument):
+    with pytest.raises(ArgumentError, match=f"^{argument}: "):
+        call()
