@@ -41,7 +41,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Matplotlib takes longer to import than all the rest.
+    # Matplotlib takes longer to import than all the rest; layers combine what is here.
     if name in ("plots", "layers"):
         return importlib.import_module(f"accelviz.{name}")
     raise AttributeError(f"module 'accelviz' has no attribute {name!r}")

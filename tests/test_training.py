@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pytest
@@ -6,8 +7,9 @@ from scipy import sparse
 
 from accelviz import datasets, layers, load_graph
 from accelviz.datasets import NodeData, load_nodes
-from accelviz.errors import AccelvizError, ArgumentError, GraphError
-from accelviz.layers import MODELS
+from accelviz.errors import AccelvizError, ArgumentError, DeviceUnavailable, GraphError
+from accelviz.layers import MODELS, Products, memory
+from accelviz.layers.train import Run
 from accelviz.strategies import OPERATIONS, strategies
 
 
@@ -248,6 +250,40 @@ def test_isolated_nodes_are_classified_too(model):
 def test_arguments_that_make_no_sense_are_named(options, argument):
     with pytest.raises(AccelvizError, match=f"^({argument}): "):
         train(**options)
+
+
+def test_what_cannot_fit_is_refused_before_it_is_tried():
+    message = r"wants [\d,]+\.\d GiB at the least.* What to do: hidden=(\d+) would fit"
+    with pytest.raises(DeviceUnavailable, match=message) as refused:
+        train(hidden=1 << 40)
+    fits = int(re.search(message, str(refused.value))[1])
+    free = memory.free_bytes(Products(device="cpu"))
+    found = [
+        memory.least_bytes(MODELS["gcn"].build(12, 2, hidden=hidden, dropout=0.5), 60)
+        for hidden in (fits, 2 * fits)
+    ]
+    assert found[0] <= free < found[1]
+
+
+@pytest.mark.parametrize("error", [MemoryError("7.0 GiB for an array"), None])
+def test_running_out_of_memory_is_explained(monkeypatch, error):
+    def run_out(self):
+        if error is not None:
+            raise error
+        raise DeviceUnavailable("device 'cpu'", "of a plan", "") from MemoryError()
+
+    monkeypatch.setattr(Run, "advance", run_out)
+    with pytest.raises(DeviceUnavailable, match="out of memory: .* hidden=(8|4|2) would fit"):
+        train()
+
+
+def test_a_device_that_is_not_there_is_not_called_out_of_memory(monkeypatch):
+    def gone(self):
+        raise DeviceUnavailable("device 'cpu'", "it is gone", "")
+
+    monkeypatch.setattr(Run, "advance", gone)
+    with pytest.raises(DeviceUnavailable, match="it is gone"):
+        train()
 
 
 # Checkpoints ---------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from accelviz.errors import ArgumentError, checked_choice, checked_integer
 from accelviz.graph import Graph
 from accelviz.layers import dense
 from accelviz.layers.checkpoint import Checkpoint
+from accelviz.layers.memory import enough_memory
 from accelviz.layers.models import find_model
 from accelviz.layers.network import Network
 from accelviz.layers.products import Matrix, Products
@@ -146,10 +148,11 @@ def train(
     decay = _positive("decay", found.decay if decay is None else decay, or_zero=True)
     checked_choice("optimiser", optimiser, dense.OPTIMISERS)
     products = Products(strategy, device)
-    built = found.build(nodes.n_features, nodes.n_classes, **options)
+    build = functools.partial(found.build, nodes.n_features, nodes.n_classes)
+    built = build(**options)
     settings = {"model": model.lower(), "seed": seed, "patience": patience, **options}
     settings |= {"optimiser": optimiser, "rate": rate, "decay": decay}
-    with products.stream:
+    with enough_memory(build, options, nodes.n_nodes, products), products.stream:
         network = Network(built, nodes.graph, products, seed, input_dropout=options["dropout"])
         run = Run(network, nodes, dense.OPTIMISERS[optimiser](rate), decay, found.decayed)
         kept = None

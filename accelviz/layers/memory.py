@@ -1,0 +1,83 @@
+"""Whether a network's step fits into memory, and what would."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from accelviz.errors import DeviceUnavailable
+from accelviz.layers.layer import Layer
+from accelviz.layers.products import Products
+
+_FLOAT_BYTES, _GIB = 4, 1 << 30
+#: Arrays of the parameters' size that training holds: themselves, their gradient, L2 factors, the
+#: best ones so far, and the two of Adam.
+_PARAMETER_ARRAYS = 6
+#: Arrays of a layer's result that a step holds at once, at least: the result, and its gradient.
+_RESULT_ARRAYS = 2
+
+
+def least_bytes(layers: Sequence[Layer], n_nodes: int) -> int:
+    """Return what a step of these layers holds at the least, in bytes; it may hold twice that."""
+    shapes = (shape for layer in layers for shape in layer.shapes().values())
+    parameters = _PARAMETER_ARRAYS * sum(map(math.prod, shapes))
+    return _FLOAT_BYTES * (
+        parameters + _RESULT_ARRAYS * n_nodes * sum(layer.width for layer in layers)
+    )
+
+
+def free_bytes(products: Products) -> int:
+    """Return the memory there is for a step: what is free of a GPU's, all of the host's."""
+    if products.device == "cuda":
+        free, _ = products.xp.cuda.runtime.memGetInfo()
+        return int(free + products.xp.get_default_memory_pool().free_bytes())
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@contextlib.contextmanager
+def enough_memory(
+    build: Callable[..., list[Layer]], options: dict[str, Any], n_nodes: int, products: Products
+) -> Iterator[None]:
+    """Refuse what cannot fit before anything is allocated, and explain what did not fit after all.
+
+    Parameters
+    ----------
+    build : callable
+        Gives the layers of `options`.
+    options : dict
+        With `hidden`, which is what is advised about.
+    n_nodes : int
+    products : Products
+
+    Raises
+    ------
+    DeviceUnavailable
+        Saying how much was wanted, how much there is, and which `hidden` would fit.
+    """
+    wanted, there = least_bytes(build(**options), n_nodes), free_bytes(products)
+
+    def refused(problem: str, limit: float) -> DeviceUnavailable:
+        fits = int(options["hidden"])
+        while fits > 1 and least_bytes(build(**{**options, "hidden": fits}), n_nodes) > limit:
+            fits //= 2
+        smaller = least_bytes(build(**{**options, "hidden": fits}), n_nodes) <= limit
+        fix = f"hidden={fits} would fit" if smaller else "a smaller graph or fewer features"
+        if products.device == "cuda":
+            fix += ", or device='cpu'"
+        return DeviceUnavailable(f"device {products.device!r}", problem, fix)
+
+    if wanted > there:
+        what = f"a step wants {wanted / _GIB:,.1f} GiB at the least, and there are "
+        raise refused(f"{what}{there / _GIB:,.1f}", there)
+    try:
+        yield
+    except (MemoryError, DeviceUnavailable) as error:
+        if not isinstance(error, MemoryError) and not isinstance(error.__cause__, MemoryError):
+            raise
+        what = f"out of memory: a step wants {wanted / _GIB:,.1f} GiB at the least, there were "
+        problem = f"{what}{there / _GIB:,.1f} ({str(error) or 'MemoryError'})"
+        # What is held at the least was there, so the rest was too much: half is safe.
+        raise refused(problem, min(wanted, there) / 2) from error
