@@ -11,8 +11,10 @@ from accelviz.executors.cuda.dense import dense_kernel
 from accelviz.executors.emulator import build
 from accelviz.executors.kernel_call import emulate
 from accelviz.files import kernel_directory
-from accelviz.layers import Noise, dense
+from accelviz.layers import Matrix, Noise, Products, dense
 from accelviz.layers.dense import Adam
+from accelviz.layers.maximum import row_max, row_max_gradient
+from tests.graphs import graph_of_degrees
 
 SOURCE = kernel_directory() / "layers/dense.cu"
 NOISE = Noise.of(seed=(7 << 32) + 11, n_sites=4, step=3).at(2)
@@ -95,6 +97,27 @@ def test_column_sums(shape):
     np.testing.assert_allclose(total, A.sum(axis=0, dtype=float), atol=1e-4)
 
 
+@pytest.mark.parametrize("n_cols", [1, 33])
+def test_the_largest_of_the_neighbors_and_its_gradient(n_cols):
+    graph = graph_of_degrees([3, 0, 40, 1, 2, 7, 0])
+    source, senders = kernel_directory() / "layers/row_max.cu", graph.shape[1]
+    X = rng.integers(-2, 3, (senders, n_cols)).astype(np.float32)  # many are equal
+    matrix = Matrix(graph, Products(device="cpu"))
+    Y, share = np.full((2, graph.n_rows, n_cols), np.nan, np.float32)
+    arrays, sizes = (graph.row_pointers, graph.column_indices), (graph.n_rows, n_cols)
+    blocks = -(-graph.n_rows // 8)
+    emulate(source, blocks, 256, *arrays, X, Y, share, *sizes, kernel="row_max")
+    expected = row_max(matrix, X)
+    np.testing.assert_array_equal(Y, expected[0])
+    np.testing.assert_array_equal(share, expected[1])
+    dY, dX = normal(*Y.shape), np.full_like(X, np.nan)
+    turned = graph.transposed().graph
+    arrays, blocks = (turned.row_pointers, turned.column_indices), -(-senders // 8)
+    options = {"kernel": "row_max_gradient"}
+    emulate(source, blocks, 256, *arrays, X, Y, dY, dX, senders, n_cols, **options)
+    np.testing.assert_allclose(dX, row_max_gradient(matrix, X, Y, dY), rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_100"])
 def test_kernels_compile_for_gpus(arch):
     """One file has all entries; each architecture has two of its six settings."""
@@ -102,5 +125,7 @@ def test_kernels_compile_for_gpus(arch):
         for activation in {"sm_75": (0, 1), "sm_90": (1, 2), "sm_100": (2, 0)}[arch]:
             dropout = activation == 1 or arch == "sm_100"
             assert len(compile_cubin(dense_kernel("finish", activation, dropout), arch)) > 1000
+        spec = dense_kernel("row_max", file="layers/row_max.cu")
+        assert len(compile_cubin(spec, arch)) > 1000
     except DeviceUnavailable as error:
         pytest.skip(f"kernels are not compile-checked here: {error}")

@@ -7,6 +7,7 @@ from accelviz import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.layers import AGNN, GAT, GCN, GIN, SAGE, GATv2, Linear, Matrix, Noise, Products
 from accelviz.layers import dense as steps
+from accelviz.layers.maximum import row_max, row_max_gradient
 from accelviz.random import edge_uniform, element_uniform
 from tests.graphs import MADE, graph_of_degrees
 
@@ -52,6 +53,13 @@ def gin(layer, A, X, p):
 def sage(layer, A, X, p):
     share = (A != 0) / np.maximum((A != 0).sum(axis=1, keepdims=True), 1)
     return finish(layer, share @ X @ p["W"] + X @ p["Wr"], p)
+
+
+def sage_max(layer, A, X, p):
+    there = A != 0
+    largest = np.where(there[:, :, None], X[None], -np.inf).max(axis=1)
+    largest[~there.any(axis=1)] = 0
+    return finish(layer, largest @ p["W"] + X @ p["Wr"], p)
 
 
 def attend(layer, A, scores, V, rate=0.0):
@@ -109,6 +117,7 @@ CASES = {
     "gin fixed eps": (gin, lambda: GIN(5, 4, eps=0.25, dropout=0.5)),
     "sage": (sage, lambda: SAGE(5, 4, activation="relu")),
     "sage wide": (sage, lambda: SAGE(5, 9, dropout=0.5)),
+    "sage max": (sage_max, lambda: SAGE(5, 4, aggregate="max", activation="elu")),
     "gat": (gat, lambda: GAT(5, 4, activation="elu", dropout=0.4)),
     "gat heads": (gat, lambda: GAT(5, 4, heads=3, attention_dropout=0.5)),
     "gat mean": (gat, lambda: GAT(5, 4, heads=3, concat=False, activation="elu")),
@@ -222,6 +231,17 @@ def test_the_order_is_the_one_that_gathers_fewer_columns():
         assert layer.propagation.matrix_first(np.ones((3, n_in)), needed) is first
 
 
+def test_neighbors_that_are_equal_share_the_gradient_of_their_maximum():
+    graph = load_graph(np.array([[0, 1, 2, 3], [3, 3, 3, 0]]))  # three neighbors of 3, one of 0
+    matrix = Matrix(graph, Products(device="cpu"))
+    X = np.array([[2.0, 1], [2, 5], [1, 5], [4, 4]], np.float32)
+    Y, share = row_max(matrix, X)
+    np.testing.assert_array_equal(Y, [[4, 4], [0, 0], [0, 0], [2, 5]])
+    np.testing.assert_array_equal(share, [[1, 1], [0, 0], [0, 0], [0.5, 0.5]])
+    dX = row_max_gradient(matrix, X, Y, np.full_like(Y, 8) * share)
+    np.testing.assert_array_equal(dX, [[4, 0], [4, 4], [0, 4], [8, 8]])
+
+
 def test_cross_entropy_is_that_of_float64():
     rng = np.random.default_rng(0)
     logits = (20 * rng.standard_normal((40, 6))).astype(np.float32)
@@ -280,6 +300,7 @@ def test_nodes_without_edges_are_no_problem(name, case):
         (lambda: GAT(4, 4, attention_dropout=2), "attention_dropout"),
         (lambda: GCN(4, 4, activation="tanh"), "activation"),
         (lambda: GCN(4, 4, order="any"), "order"),
+        (lambda: SAGE(4, 4, aggregate="lstm"), "aggregate"),
         (lambda: Products({"spmv": "accel_gcn"}), "strategy"),
         (lambda: Products("none of them"), "strategy"),
         (lambda: Products(device="tpu"), "device"),

@@ -252,6 +252,48 @@ def test_arguments_that_make_no_sense_are_named(options, argument):
         train(**options)
 
 
+# On a GPU the first steps are launched as they are, and the others as one recorded graph.
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("model", MODELS)
+def test_a_gpu_learns_what_a_cpu_learns(model, fused):
+    options = {"epochs": 20, "hidden": 8, "seed": 6}
+    if "fused" in MODELS[model].options:
+        options |= {"fused": fused}
+        # The composed form reads the words of dropout on the host, which a recording cannot.
+        options |= {} if fused or model == "agnn" else {"attention_dropout": 0.0}
+    elif not fused:
+        pytest.skip("it has one form")
+    expected = train(model, **options).history
+    found = train(model, device="cuda", **options)
+    np.testing.assert_allclose(found.history.loss, expected.loss, atol=1e-4)
+    assert found.device == "cuda"
+    assert found.history.dense_seconds[0] > 0
+    assert np.isnan(found.history.dense_seconds.iloc[-1])
+
+
+@pytest.mark.gpu
+def test_a_gpu_learns_cora_and_resumes(tmp_path):
+    options = {"device": "cuda", "seed": 1}
+    whole = train("gcn", "cora", epochs=60, **options)
+    assert whole.test_accuracy > 0.76
+    train("gcn", "cora", epochs=31, checkpoint=tmp_path / "a.npz", **options)
+    resumed = train("gcn", "cora", epochs=60, checkpoint=tmp_path / "a.npz", **options)
+    np.testing.assert_array_equal(resumed.logits, whole.logits)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("aggregate", ["mean", "max"])
+def test_sage_on_a_gpu(aggregate):
+    losses = [
+        train("sage", epochs=20, device=device, aggregate=aggregate).history.loss
+        for device in ("cpu", "cuda")
+    ]
+    np.testing.assert_allclose(*losses, atol=1e-4)
+
+
 def test_what_cannot_fit_is_refused_before_it_is_tried():
     message = r"wants [\d,]+\.\d GiB at the least.* What to do: hidden=(\d+) would fit"
     with pytest.raises(DeviceUnavailable, match=message) as refused:

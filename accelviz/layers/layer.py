@@ -16,6 +16,7 @@ from accelviz.graph import Graph
 from accelviz.layers import dense
 from accelviz.layers.adjacency import gcn_matrix, mean_matrix, sum_matrix
 from accelviz.layers.dense import Noise
+from accelviz.layers.maximum import row_max, row_max_gradient
 from accelviz.layers.products import Matrix, Products
 
 Parameters = dict[str, Any]
@@ -337,20 +338,31 @@ class GIN(Layer):
 
 
 class SAGE(Layer):
-    """GraphSAGE with the mean (Hamilton et al., NeurIPS 2017): `D^-1 A X W + X Wr`.
+    """GraphSAGE (Hamilton et al., NeurIPS 2017): the neighbors' mean or maximum, and the node.
 
-    Weights do not count. A node without neighbors keeps its own part only.
+    `D^-1 A X W + X Wr`, or with "max" the largest of each column over the neighbors in place of
+    `D^-1 A X`. Weights do not count. A node without neighbors keeps its own part only.
 
     Parameters
     ----------
     n_in, n_out, activation, dropout, bias, order
-        As of `GCN`.
+        As of `GCN`; a maximum is always taken first.
+    aggregate : {"mean", "max"}
     """
 
     matrix_of = staticmethod(mean_matrix)
 
-    def __init__(self, n_in: int, n_out: int, *, order: str = "auto", **options: Any) -> None:
+    def __init__(
+        self,
+        n_in: int,
+        n_out: int,
+        *,
+        aggregate: str = "mean",
+        order: str = "auto",
+        **options: Any,
+    ) -> None:
         super().__init__(n_in, n_out, **options)
+        self.aggregate = checked_choice("aggregate", aggregate, ("mean", "max"))
         self.propagation = Propagation(n_in, n_out, order)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -361,16 +373,29 @@ class SAGE(Layer):
     def linear(
         self, matrix: Matrix, X: Any, parameters: Parameters, noise: Noise | None
     ) -> tuple[Any, Any]:
-        """Propagate, and add the node's own part; see `Layer`."""
-        Z, kept = self.propagation.forward(matrix, X, parameters["W"], self.needs_input_gradient)
+        """Add up the neighbors' part and the node's own; see `Layer`."""
+        W, kept = parameters["W"], None
+        if self.aggregate == "max":
+            full = X.dense() if isinstance(X, Matrix) else X
+            largest, share = row_max(matrix, full)
+            Z, kept = dense.matmul(largest, W), (X, full, largest, share)
+        else:
+            Z, kept = self.propagation.forward(matrix, X, W, self.needs_input_gradient)
         return weighted(X, parameters["Wr"], onto=Z), kept
 
     def linear_gradient(
         self, matrix: Matrix, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None
     ) -> tuple[Parameters, Any]:
-        """Propagate back, and add the node's own part; see `Layer`."""
-        needed, X = self.needs_input_gradient, kept[0]
-        dW, dX = self.propagation.backward(matrix, dZ, kept, parameters["W"], needed)
+        """Go back to the neighbors, and to the node itself; see `Layer`."""
+        needed, X, W, dX = self.needs_input_gradient, kept[0], parameters["W"], None
+        if self.aggregate == "max":
+            _, full, largest, share = kept
+            dW = dense.matmul(largest, dZ, transposed="A")
+            if needed:
+                d_largest = dense.matmul(dZ, W, transposed="B") * share
+                dX = row_max_gradient(matrix, full, largest, d_largest)
+        else:
+            dW, dX = self.propagation.backward(matrix, dZ, kept, W, needed)
         if needed:
             dX = dense.matmul(dZ, parameters["Wr"], transposed="B", onto=dX)
         return {"W": dW, "Wr": weight_gradient(X, dZ)}, dX

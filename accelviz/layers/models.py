@@ -38,9 +38,11 @@ class Model:
 
 
 def _two(layer: Callable[..., Layer]) -> Callable[..., list[Layer]]:
-    def build(n_features: int, n_classes: int, *, hidden: int, dropout: float) -> list[Layer]:
-        first = layer(n_features, hidden, activation="relu", dropout=dropout)
-        return [first, layer(hidden, n_classes)]
+    def build(
+        n_features: int, n_classes: int, *, hidden: int, dropout: float, **options: Any
+    ) -> list[Layer]:
+        first = layer(n_features, hidden, activation="relu", dropout=dropout, **options)
+        return [first, layer(hidden, n_classes, **options)]
 
     return build
 
@@ -77,7 +79,8 @@ def _agnn(
     ]
 
 
-_TWO = {"hidden": 16, "dropout": 0.5}
+_TWO: dict[str, Any] = {"hidden": 16, "dropout": 0.5}
+_MEAN = {**_TWO, "aggregate": "mean"}
 _WIDE = {"hidden": 64, "dropout": 0.5}
 _HEADS = {"hidden": 8, "heads": 8, "output_heads": 1, "dropout": 0.6, "attention_dropout": 0.6}
 _HEADS |= {"fused": True}
@@ -85,7 +88,9 @@ _HEADS |= {"fused": True}
 MODELS: dict[str, Model] = {
     "gcn": Model(_two(GCN), _TWO, 0.01, 5e-4, "first", "Kipf and Welling, ICLR 2017"),
     "gin": Model(_two(GIN), _WIDE, 0.01, 5e-4, "all", "GCN's, and the paper's 64 columns"),
-    "sage": Model(_two(SAGE), _TWO, 0.01, 5e-4, "all", "the settings of GCN"),
+    "sage": Model(
+        _two(SAGE), {**_TWO, "aggregate": "mean"}, 0.01, 5e-4, "all", "the settings of GCN"
+    ),
     "gat": Model(_attention(GAT), _HEADS, 0.005, 5e-4, "all", "Velickovic et al., ICLR 2018"),
     "gatv2": Model(_attention(GATv2), _HEADS, 0.005, 5e-4, "all", "the settings of GAT"),
     "agnn": Model(_agnn, {**_TWO, "fused": True}, 0.01, 5e-4, "all", "Thekumparampil et al., 2018"),

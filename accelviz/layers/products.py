@@ -216,6 +216,13 @@ class Matrix:
         """Run any operation on the graph; return its outputs by name."""
         return self._run(OPERATIONS[operation], self.graph, **operands)
 
+    def dense(self) -> Any:
+        """Return the matrix as a dense array, where `products` runs."""
+        found = self.products.xp.zeros(self.shape, np.float32)
+        own = self.products.placed(self.graph.values) if self.values is None else self.values
+        found[self.rows, self.columns] = own
+        return found
+
     @cached_property
     def rows(self) -> Any:
         """Row of each nonzero, int32, where `products` runs."""

@@ -116,8 +116,9 @@ def train(
     progress : bool
         Show a progress bar.
     **options
-        The model's own: `hidden`, `dropout`, and of attention `heads`, `output_heads`,
-        `attention_dropout` and `fused` (False: scores, softmax and sums are operations each).
+        The model's own: `hidden`, `dropout`; of SAGE `aggregate` ("mean" or "max"); of attention
+        `heads`, `output_heads`, `attention_dropout` and `fused` (False: scores, softmax and sums
+        are operations each).
 
     Returns
     -------

@@ -11,11 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from accelviz.executors.cuda.arrays import on_device
 from accelviz.executors.cuda.compiler import compile_options, loaded_module
 from accelviz.executors.cuda.state import import_cupy
+from accelviz.graph import Graph
 from accelviz.plans import KernelSpec
+from accelviz.plans.launch import WARP_SIZE
 
-_FILE = "layers/dense.cu"
+_FILE, _ROWS_FILE = "layers/dense.cu", "layers/row_max.cu"
 _THREADS, _AT_ONCE = 256, 4
 _ACTIVATIONS = {"none": 0, "relu": 1, "elu": 2}
 #: Blocks of the first pass of a column sum: two for each SM of a large GPU.
@@ -168,6 +171,33 @@ def adam(
     _run("adam", flat.size, 1, arguments)
 
 
+def row_max(graph: Graph, X: Any) -> tuple[Any, Any]:
+    """Take the largest of the neighbors' features; see `layers.maximum.row_max`."""
+    cupy = import_cupy()
+    X = cupy.ascontiguousarray(X)
+    Y, share = (cupy.empty((graph.n_rows, X.shape[1]), np.float32) for _ in range(2))
+    _run_rows("row_max", graph, (X, Y, share), X.shape[1])
+    return Y, share
+
+
+def row_max_gradient(graph: Graph, X: Any, Y: Any, dY: Any) -> Any:
+    """Go back through `row_max`, along the transposed graph; see `layers.maximum`."""
+    cupy = import_cupy()
+    X, dY = cupy.ascontiguousarray(X), cupy.ascontiguousarray(dY)
+    dX = cupy.empty_like(X)
+    _run_rows("row_max_gradient", graph, (X, Y, dY, dX), X.shape[1])
+    return dX
+
+
+def _run_rows(entry: str, graph: Graph, arrays: tuple[Any, ...], n_cols: int) -> None:
+    """Run a kernel of kernels/layers/row_max.cu, a warp for each row of a graph."""
+    blocks = -(-graph.n_rows * WARP_SIZE // _THREADS)
+    if blocks:
+        pattern = on_device(graph.row_pointers), on_device(graph.column_indices)
+        sizes = np.int32(graph.n_rows), np.int32(n_cols)
+        _kernel(entry, file=_ROWS_FILE)((blocks,), (_THREADS,), (*pattern, *arrays, *sizes))
+
+
 def _run(
     entry: str,
     n: int,
@@ -181,12 +211,14 @@ def _run(
         _kernel(entry, activation, dropout)((blocks,), (_THREADS,), arguments)
 
 
-def dense_kernel(entry: str, activation: int = 0, dropout: bool = False) -> KernelSpec:
-    """Return a kernel of kernels/layers/dense.cu."""
-    return KernelSpec(_FILE, entry, {"ACTIVATION": activation, "DROPOUT": int(dropout)}, ())
+def dense_kernel(
+    entry: str, activation: int = 0, dropout: bool = False, file: str = _FILE
+) -> KernelSpec:
+    """Return a kernel of kernels/layers."""
+    return KernelSpec(file, entry, {"ACTIVATION": activation, "DROPOUT": int(dropout)}, ())
 
 
 @functools.cache
-def _kernel(entry: str, activation: int = 0, dropout: bool = False) -> Any:
-    spec = dense_kernel(entry, activation, dropout)
+def _kernel(entry: str, activation: int = 0, dropout: bool = False, file: str = _FILE) -> Any:
+    spec = dense_kernel(entry, activation, dropout, file)
     return loaded_module(spec.source(), compile_options(spec)).get_function(entry)
