@@ -41,7 +41,7 @@ def philox(key: tuple[Any, Any], counter: tuple[Any, Any, Any, Any]) -> tuple[An
 
     Parameters
     ----------
-    key : tuple of two int
+    key : tuple of two int, or of two arrays
         The two words of a seed.
     counter : tuple of four arrays or int
         The words of the counter, integers from 0 to 2^32 - 1, which are broadcast. NumPy's or
@@ -52,8 +52,8 @@ def philox(key: tuple[Any, Any], counter: tuple[Any, Any, Any, Any]) -> tuple[An
     tuple of four arrays of uint32
         Four independent words for each counter.
     """
-    words = (np.uint64(c) if isinstance(c, int) else c.astype(np.uint64) for c in counter)
-    return tuple(c.astype(np.uint32) for c in _mixed(*words, *map(np.uint64, key)))
+    words = (np.uint64(c) if isinstance(c, int) else c.astype(np.uint64) for c in (*counter, *key))
+    return tuple(c.astype(np.uint32) for c in _mixed(*words))
 
 
 def uniform(words: Any) -> Any:
@@ -115,9 +115,25 @@ def edge_uniform(
         drawn = np.empty((len(nonzeros), heads), np.float32)
         _draw_edges(drawn, nonzeros, *_key(seed), np.uint64(site), np.uint64(step))
         return drawn
+    return _edges_by_arrays(nonzeros, heads, (*_key(seed), np.uint64(site), step), xp)
+
+
+def edge_uniform_of(nonzeros: Any, heads: int, words: Any, xp: Any = np) -> Any:
+    """Draw what `edge_uniform` draws, given seed, site and step as kernels read them.
+
+    `words`, uint32, shape (4,), may lie on a GPU: they are not read on the host.
+    """
+    if xp is np:
+        low, high, site, step = (int(word) for word in words)
+        return edge_uniform(nonzeros, heads, low | high << 32, site, step)
+    return _edges_by_arrays(nonzeros, heads, [words[i].astype(np.uint64) for i in range(4)], xp)
+
+
+def _edges_by_arrays(nonzeros: Any, heads: int, words: Any, xp: Any) -> Any:
+    low, high, site, step = words
     k = nonzeros.astype(np.uint64)[:, None]
     head = site + (xp.arange(heads, dtype=np.uint64) << np.uint64(16))[None, :]
-    return uniform(philox(_key(seed), (k & _WORD, k >> _HALF, head, step))[0])
+    return uniform(philox((low, high), (k & _WORD, k >> _HALF, head, step))[0])
 
 
 def _key(seed: int) -> tuple[np.uint64, np.uint64]:

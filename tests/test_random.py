@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from accelviz.random import edge_uniform, element_uniform, philox, uniform
+from accelviz.random import edge_uniform, edge_uniform_of, element_uniform, philox, uniform
 
 ONES = 0xFFFFFFFF
 #: The vectors that the authors of Philox publish with it: counter, key, words.
@@ -70,3 +70,8 @@ def test_compiled_loops_draw_what_the_array_operations_draw():
     np.testing.assert_array_equal(
         edge_uniform(places, 9, 77, 3, 2, xp=Arrays), edge_uniform(places, 9, 77, 3, 2)
     )
+    words = np.array([77, 0, 3, 2], np.uint32)
+    for xp in (np, Arrays):
+        np.testing.assert_array_equal(
+            edge_uniform_of(places, 9, words, xp), edge_uniform(places, 9, 77, 3, 2)
+        )

@@ -262,8 +262,6 @@ def test_a_gpu_learns_what_a_cpu_learns(model, fused):
     options = {"epochs": 20, "hidden": 8, "seed": 6}
     if "fused" in MODELS[model].options:
         options |= {"fused": fused}
-        # The composed form reads the words of dropout on the host, which a recording cannot.
-        options |= {} if fused or model == "agnn" else {"attention_dropout": 0.0}
     elif not fused:
         pytest.skip("it has one form")
     expected = train(model, **options).history

@@ -96,13 +96,17 @@ class GAT(Layer):
         vectors = {"sender": (self.heads, self.n_out), "receiver": (self.heads, self.n_out)}
         return {"W": (self.n_in, self.heads_width), **vectors, **self._bias()}
 
+    @property
+    def _joined(self) -> bool:
+        return self.concat or self.heads == 1
+
     def _merged(self, Y: Any) -> Any:
         """Put the heads side by side, or take their mean."""
-        return Y.reshape(Y.shape[0], -1) if self.concat else Y.mean(axis=1)
+        return Y.reshape(Y.shape[0], -1) if self._joined else Y.mean(axis=1)
 
     def _parted(self, dZ: Any) -> Any:
         """Return the gradient of `_merged`, (n_nodes, heads, n_out)."""
-        if self.concat:
+        if self._joined:
             return dZ.reshape(-1, self.heads, self.n_out)
         return (dZ * np.float32(1 / self.heads))[:, None].repeat(self.heads, axis=1)
 

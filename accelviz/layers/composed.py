@@ -14,7 +14,7 @@ import numpy as np
 
 from accelviz.layers.dense import side_by_side
 from accelviz.layers.products import Matrix
-from accelviz.random import edge_uniform
+from accelviz.random import edge_uniform_of
 
 Operands = Mapping[str, Any]
 
@@ -111,7 +111,6 @@ def _kept_edges(matrix: Matrix, alpha: Any, operands: Operands) -> Any:
     rate = operands.get("rate", 0.0)
     if rate == 0:
         return np.float32(1)
-    xp, (low, high, site, step) = matrix.products.xp, map(int, operands["random"])
-    nonzeros, seed = xp.arange(alpha.shape[0]), low | high << 32
-    drawn = edge_uniform(nonzeros, alpha.shape[1], seed, site, step, xp)
+    xp, (nnz, heads) = matrix.products.xp, alpha.shape
+    drawn = edge_uniform_of(xp.arange(nnz), heads, operands["random"], xp)
     return (drawn >= np.float32(rate)) * np.float32(1 / (1 - rate))

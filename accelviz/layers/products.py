@@ -67,11 +67,11 @@ class Products:
         #: On a GPU everything is queued on one stream, which a recording needs.
         self.stream: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if device == "cuda":
-            from accelviz.executors.cuda.dense import DeviceClock, cupy_module
+            from accelviz.executors.cuda.dense import DeviceClock, cupy_module, training_stream
 
             gpu_state().require("device 'cuda'")
             self.xp, self._clock = cupy_module(), DeviceClock(self.seconds)
-            self.stream = self.xp.cuda.Stream(non_blocking=True)
+            self.stream = training_stream()
 
     def placed(self, array: Any) -> Any:
         """Return a host array where this runs."""

@@ -27,11 +27,25 @@ _SUM_BLOCKS = 264
 _WORKSPACE_BYTES = 32 << 20
 _ONE, _ZERO = np.array(1, np.float32), np.array(0, np.float32)
 _PLAIN, _TRANSPOSED = 0, 1
+#: A pointer to nothing.
+_NULL = np.uint64(0)
 
 
 def cupy_module() -> Any:
     """Return CuPy."""
     return import_cupy()
+
+
+def training_stream() -> Any:
+    """Return the stream of the current device that layers are queued on, after all before it."""
+    cupy = import_cupy()
+    cupy.cuda.Device().synchronize()
+    return _stream(cupy.cuda.Device().id)
+
+
+@functools.cache
+def _stream(device: int) -> Any:
+    return import_cupy().cuda.Stream(non_blocking=True)
 
 
 class DeviceClock:
@@ -129,7 +143,8 @@ def finish(Z: Any, bias: Any, activation: str, rate: float, noise: Any) -> Any:
     cupy = import_cupy()
     Z = cupy.ascontiguousarray(Z)
     Y = cupy.empty_like(Z)
-    arguments = Z, bias, Y, np.int64(Z.size), np.int32(Z.shape[-1]), *_dropped(rate, noise)
+    pointer = _NULL if bias is None else bias
+    arguments = Z, pointer, Y, np.int64(Z.size), np.int32(Z.shape[-1]), *_dropped(rate, noise)
     _run("finish", Z.size, _AT_ONCE, arguments, _ACTIVATIONS[activation], bool(rate))
     return Y
 
@@ -147,7 +162,7 @@ def finish_gradient(dY: Any, Y: Any, activation: str, rate: float, noise: Any) -
 
 
 def _dropped(rate: float, noise: Any) -> tuple[Any, Any]:
-    return np.float32(rate), noise.words if rate else None
+    return np.float32(rate), noise.words if rate else _NULL
 
 
 def cross_entropy(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
