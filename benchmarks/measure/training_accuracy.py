@@ -39,8 +39,8 @@ def main() -> None:
     parser.add_argument("--strategy", help="of spmm; its fastest if not given")
     options = parser.parse_args()
     cases = [tuple(each.split(":")) for each in options.cases or map(":".join, TARGETS)]
-    found = pd.read_csv(options.output) if options.output.exists() else pd.DataFrame(columns=KEY)
-    done = set(found[KEY].fillna("").itertuples(index=False, name=None))
+    found = recorded(options.output) if options.output.exists() else pd.DataFrame(columns=KEY)
+    done = set(found[KEY].itertuples(index=False, name=None))
     for model, data in cases:
         epochs = options.epochs or EPOCHS.get(model, 200)
         for seed in tqdm(range(options.seeds), desc=f"{model} on {data}"):
@@ -66,13 +66,18 @@ def main() -> None:
             }
             there = options.output.exists()
             pd.DataFrame([row]).to_csv(options.output, mode="a", header=not there, index=False)
-    print(summary(pd.read_csv(options.output)).to_string())
+    print(summary(recorded(options.output)).to_string())
+
+
+def recorded(path: Path) -> pd.DataFrame:
+    """Return a table that was written here; the strategy is empty where none was named."""
+    return pd.read_csv(path, keep_default_na=False)
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """Return mean and deviation of the seeds in percent, beside the target."""
     keys = [name for name in KEY if name != "seed"]
-    grouped = table.fillna({"strategy": ""}).groupby(keys)["test_accuracy"]
+    grouped = table.groupby(keys)["test_accuracy"]
     found = grouped.agg(["mean", "std", "count"]).reset_index()
     found[["mean", "std"]] *= 100
     targets = [TARGETS.get(key) for key in zip(found.model, found.data, strict=True)]
