@@ -7,7 +7,7 @@ inputs and its oracles are made once and serve all strategies and column counts.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,18 @@ def all_widths(operation: Operation, columns: Iterable[int]) -> list[dict[str, i
         others = {name: size or default for name, default in operation.widths.items() if default}
         found.append({"n_cols": n_cols, **others})
     return found
+
+
+def columns_for(strategy: Strategy, columns: Sequence[int]) -> tuple[int, ...]:
+    """What of `columns` a strategy is tried with: all, or of operations with many kernels some.
+
+    Each column count is a build of each of a plan's kernels. Strategies of attention share theirs,
+    so that these take turns: together they see every column count.
+    """
+    if strategy.operation.name in ("spmm", "sddmm", "edge_softmax", "edge_softmax_gradient"):
+        return tuple(columns)
+    turn = [each for each in KERNELS if each.name == strategy.name].index(strategy) % 4
+    return tuple(columns[turn::4]) if len(columns) > 3 else (8, 17)[: len(columns)]
 
 
 def check_results(

@@ -16,6 +16,7 @@ from tests.inherited import (
     case,
     case_name,
     check_results,
+    columns_for,
     each_graph,
     each_strategy,
     weighted,
@@ -40,13 +41,14 @@ WIDE = {"isolated_ends": 1500, "degree_33": 1000, "degree_385": 512}
 def test_kernel_matches_the_oracle(strategy, name):
     graph = GRAPHS[name]()
     columns = columns_of(name, 1) if graph.nnz < 10_000 else (8,)
+    columns = columns_for(strategy, columns)
     check_results(graph, strategy, "emulator", columns=columns)
 
 
 @each_strategy()
 def test_kernel_takes_every_column_count(strategy):
     """On rows of every kind: where columns meet vectors, tiles, cut rows and empty ones."""
-    check_results(GRAPHS["every_kind"](), strategy, "emulator", columns=COLUMNS)
+    check_results(GRAPHS["every_kind"](), strategy, "emulator", columns_for(strategy, COLUMNS))
 
 
 @each_strategy()
@@ -58,19 +60,22 @@ def test_kernel_takes_many_columns(strategy, name):
 @each_strategy()
 @each_graph(SMALL)
 def test_kernel_matches_the_oracle_on_real_graphs(strategy, name):
-    check_results(GRAPHS[name](), strategy, "emulator", columns=columns_of(name, 2)[1:])
+    columns = columns_for(strategy, columns_of(name, 2)[1:])
+    check_results(GRAPHS[name](), strategy, "emulator", columns=columns)
 
 
 @pytest.mark.parametrize(("strategy", "name"), TURNS)
 def test_kernel_matches_the_oracle_on_large_graphs(strategy, name):
-    check_results(GRAPHS[name](), strategy, "emulator", columns=[min(columns_of(name, 3))])
+    columns = columns_for(strategy, [min(columns_of(name, 3))])
+    check_results(GRAPHS[name](), strategy, "emulator", columns=columns)
 
 
 @each_strategy()
 @each_graph(["hub", "every_kind", "isolated_ends"])
 def test_the_order_of_threads_and_blocks_does_not_matter(strategy, name):
     for seed in range(1, 4):
-        check_results(GRAPHS[name](), strategy, EmulatorExecutor(seed=seed), columns=(33,))
+        columns = columns_for(strategy, (33,))
+        check_results(GRAPHS[name](), strategy, EmulatorExecutor(seed=seed), columns=columns)
 
 
 @pytest.mark.parametrize(

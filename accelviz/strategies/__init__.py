@@ -20,6 +20,7 @@ from accelviz.strategies.sddmm.operation import SDDMM
 from accelviz.strategies.spmm.accel_gcn import AccelGCN
 from accelviz.strategies.spmm.cusparse import CuSPARSE
 from accelviz.strategies.spmm.fusegnn import FuseGnnGar, FuseGnnGas
+from accelviz.strategies.spmm.fusegnn_gradient import FuseGnnGarGradient, FuseGnnGasGradient
 from accelviz.strategies.spmm.ge_spmm import GeSpMM
 from accelviz.strategies.spmm.gnnadvisor import GNNAdvisor
 from accelviz.strategies.spmm.graphblast import GraphBLAST
@@ -27,6 +28,7 @@ from accelviz.strategies.spmm.lane_groups import LaneGroups
 from accelviz.strategies.spmm.merge_path import MergePath
 from accelviz.strategies.spmm.operation import SPMM
 from accelviz.strategies.spmm.row_thread import RowThread
+from accelviz.strategies.spmm.unfused import NeuGraph, UnfusedGas
 
 __all__ = [
     "EDGE_SOFTMAX",
@@ -49,11 +51,15 @@ REGISTRY: tuple[Strategy, ...] = (
     MergePath(),
     FuseGnnGas(),
     FuseGnnGar(),
+    NeuGraph(),
+    UnfusedGas(),
     LaneGroups(),
     CuSPARSE(),
     row_warp.RowWarp(),
     lane_groups.LaneGroups(),
     cusparse.CuSPARSE(),
+    FuseGnnGasGradient(),
+    FuseGnnGarGradient(),
     edge_strategies.RowWarp(),
     edge_strategies.LaneGroups(),
     edge_strategies.RowWarpGradient(),

@@ -8,11 +8,12 @@
 //
 // grid  = (rows)
 // block = BLOCK_THREADS threads
-#include "common.cuh"
-
 #if !defined(BLOCK_THREADS)
 #error "fusegnn_gar.cu is compiled by accelviz, which supplies BLOCK_THREADS, the block's threads"
 #endif
+
+#include "common.cuh"
+#include "spmm/fusegnn.cuh"
 
 // Nonzeros of a thread whose loads are in flight together.
 #define BATCH 4
@@ -41,17 +42,6 @@ __device__ __forceinline__ float dot(const int *__restrict__ columns,
         for (unsigned j = 0; j < BATCH; ++j) sum += weights[j] * x[j];
     }
     return sum;
-}
-
-// Group reduce (section 5.2): adds the other groups' entries of `buffer` to the first group's. An
-// even number of groups is halved; of an odd number, the last is added to the first.
-__device__ __forceinline__ void group_reduce(float *buffer, int groups, int thread, int n_cols) {
-    while (groups > 1) {
-        const int moved = groups % 2 == 0 ? groups / 2 : 1;
-        groups -= moved;
-        __syncthreads();
-        if (thread < moved * n_cols) buffer[thread] += buffer[groups * n_cols + thread];
-    }
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)

@@ -108,7 +108,10 @@ class CudaPlan:
         self.setup_seconds: Mapping[str, float] = {}
         self.variant = ""
         self._operands = Operands(plan, self._cupy, on_device, gathered)
-        self._gathered = [each.name for each in plan.operation.inputs if each.gathered]
+        dense = plan.operation.dense
+        self._gathered = [each.name for each in dense if each.gathered]
+        # Kernels move vectors of whatever has rows.
+        self._rows = [each.name for each in dense if each.axes[1:] and not each.gathered]
         self._scratch_sizes, self._scratch = plan.buffers("scratch"), dict[int, Arrays]()
         self._workspace_sizes = plan.buffers("workspace")
         self.calls: tuple[Callable[[Arrays], None], ...]
@@ -138,6 +141,8 @@ class CudaPlan:
         found = dict(self._operands.walked(operands))
         for name in self._gathered:
             found[name] = _aligned(stored(found[name], self._operands.storage, self._cupy))
+        for name in self._rows:
+            found[name] = _aligned(found[name])
         return found
 
     def queue(self, inputs: Arrays, outputs: Arrays) -> None:

@@ -86,7 +86,7 @@ def _exact_gradient(
             for k in range(first, last):
                 expected[k, h] = alpha[k, h] * (d_alpha[k, h] - total)
                 off = (last - first + 2) * magnitude + 2 * abs(d_alpha[k, h])
-                bound[k, h] = EPS32 * abs(alpha[k, h]) * off
+                bound[k, h] = EPS32 * abs(alpha[k, h]) * off + SMALLEST
 
 
 def _traffic(arrays: int, pattern: Pattern, widths: Mapping[str, int]) -> Traffic:

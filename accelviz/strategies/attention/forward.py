@@ -69,11 +69,11 @@ def _exact_rows(
             continue
         fixed = EPS32 * 2 * (EXP_ULPS + 3) * (degree + 2)
         for h in range(heads):
-            largest, off = -np.inf, 0.0
+            largest, wrong = -np.inf, 0.0
             for k in range(degree):
                 j = columns[first + k]
                 scores[k] = score_of(leaky, a[h], A[row, h], B[j, h], slope)
-                off = max(off, score_error(leaky, a[h], A[row, h], B[j, h]))
+                wrong = max(wrong, score_error(leaky, a[h], A[row, h], B[j, h]))
                 largest = max(largest, scores[k])
             total = drift = 0.0
             for k in range(degree):
@@ -85,15 +85,16 @@ def _exact_rows(
                 j, t = columns[first + k], scores[k] - largest
                 kept = factors[first + k, h] if factors.size else np.float32(1)
                 alpha = np.exp(t) / total * kept
-                relative = np.expm1(2 * off) + EPS32 * (1 + EXP_SLOPE) * (drift - t) + fixed
+                relative = np.expm1(2 * wrong) + EPS32 * (1 + EXP_SLOPE) * (drift - t) + fixed
                 least = SMALLEST * (degree + 2) * kept
                 for c in range(n_cols):
                     Y[row, h, c] += alpha * V[j, h, c]
-                    Y_bound[row, h, c] += (alpha * relative + least) * abs(V[j, h, c])
+                    off = (alpha * relative + least) * abs(V[j, h, c])
+                    Y_bound[row, h, c] += off + 2 * SMALLEST
             found = largest + np.log(total)
             logs[row, h] = found
             rounding = EPS32 * (2 * abs(found) + 2 * abs(largest) + (1 + EXP_SLOPE) * drift)
-            logs_bound[row, h] = off + rounding + fixed + LOG_ERROR * (1 + np.log(total))
+            logs_bound[row, h] = wrong + rounding + fixed + LOG_ERROR * (1 + np.log(total))
 
 
 def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:

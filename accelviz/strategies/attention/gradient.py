@@ -59,7 +59,8 @@ def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tupl
     -----
     Each term is carried with what it may be off by: alpha by a factor of exp of what its score and
     its exponent's rounding are off by, dot products as in `sddmm`. A sum of n terms in any order
-    adds (n + 2) eps times their magnitudes.
+    adds (n + 2) eps times their magnitudes. Where softmax is peaked, terms are so small that a GPU
+    may take them for zero, at each of the four operations that make one and add it.
     """
     leaky, a, A, B, features, slope = ingredients(score, inputs)
     factors = dropout_factors(pattern.nnz, features.shape[1], inputs)
@@ -101,7 +102,7 @@ def _held(sums: Any, terms: Any) -> tuple[Any, Any]:
 def _add(sums: Any, place: Any, term: float, error: float) -> None:
     sums[0][place] += term
     sums[1][place] += abs(term)
-    sums[2][place] += error
+    sums[2][place] += error + 4 * SMALLEST
 
 
 @numba.njit(cache=True, nogil=True)
@@ -142,6 +143,7 @@ def _exact_terms(
                 weight = alpha * kept
                 d_score = alpha * (kept * g - D)
                 d_off = off * (abs(kept * g) + abs(D)) + alpha * (kept * g_off + D_off)
+                d_off += SMALLEST
                 for c in range(n_cols):
                     _add(dV, (j, h, c), weight * dY[i, h, c], off * kept * abs(dY[i, h, c]))
                 for c in range(width):

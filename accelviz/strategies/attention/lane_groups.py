@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.ordering.degree import DegreeHistogram, SortedRows
@@ -35,8 +34,8 @@ GROUP_NZS, SHORT_NZS = 32, 8
 FLOATS_AT_ONCE, MOST_AT_ONCE = 32, 4
 #: Threads of an SM that blocks should leave registers for.
 SM_THREADS = 1024
-#: Bytes of the states of a block's groups, and the widest head that one group's fit for.
-STATE_BYTES, MOST_COLUMNS = 16 << 10, 5120
+#: Bytes of the states of a block's groups.
+STATE_BYTES = 16 << 10
 
 
 @dataclass(frozen=True)
@@ -92,15 +91,7 @@ def chosen(
     block_threads: int,
     blocks_per_sm: int | None,
 ) -> Setting:
-    """Choose what is None by a rule.
-
-    Raises
-    ------
-    PartitionError
-        If a head is too wide for shared memory.
-    """
-    if n_cols > MOST_COLUMNS:
-        raise PartitionError("n_cols", f"got {n_cols}", f"at most {MOST_COLUMNS:,} of a head")
+    """Choose what is None by a rule."""
     lanes = walks.cover(n_cols, head_lanes)
     width = lanes.vector * lanes.lane_vectors
     together = min(heads, WARP_SIZE // lanes.head_lanes)
@@ -157,7 +148,7 @@ class LaneGroups(Strategy):
         PartitionError
             If the graph has 2^32 nonzeros or more, or a head is too wide.
         """
-        walks.checked_nonzeros(graph)
+        walks.check(graph, n_cols)
         problems = walks.problems_of(self.operation)
         setting = chosen(problems, n_cols, heads, **parameters)
         shared = walks.buffers(problems, graph.n_rows, heads, n_cols)

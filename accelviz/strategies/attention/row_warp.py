@@ -39,9 +39,9 @@ class RowWarp(Strategy):
         Raises
         ------
         PartitionError
-            If there are 2^32 nonzeros or more.
+            If there are 2^32 nonzeros or more, or a head is too wide.
         """
-        walks.checked_nonzeros(graph)
+        walks.check(graph, n_cols)
         problems = walks.problems_of(self.operation)
         shared: dict[str, Any] = walks.buffers(problems, graph.n_rows, heads, n_cols)
         of_widths = heads, n_cols, block_warps

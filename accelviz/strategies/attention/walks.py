@@ -20,6 +20,8 @@ from accelviz.plans.launch import WARP_SIZE
 VECTORS, ENOUGH_LANES, MOST_LANE_VECTORS = (4, 2, 1), 8, 4
 #: Places where blocks add up the gradient of what belongs to no row.
 TOTAL_PARTS = 128
+#: The widest head: each lane keeps its columns of every row that it works on in registers.
+MOST_COLUMNS = 2048
 #: Kernels number their nonzeros in 32 bits, for dropout.
 MOST_NONZEROS = (1 << 32) - 1
 _STATISTICS_THREADS = 128
@@ -123,8 +125,8 @@ def cover(n_cols: int, head_lanes: int | None = None) -> Lanes:
     return Lanes(vector, head_lanes, -(-vectors // head_lanes))
 
 
-def checked_nonzeros(graph: Graph) -> None:
-    """Refuse a graph whose nonzeros do not fit in 32 bits.
+def check(graph: Graph, n_cols: int) -> None:
+    """Refuse a graph whose nonzeros do not fit in 32 bits, and heads that are too wide.
 
     Raises
     ------
@@ -132,6 +134,9 @@ def checked_nonzeros(graph: Graph) -> None:
     """
     if graph.nnz > MOST_NONZEROS:
         raise PartitionError("graph", f"{graph.nnz:,} nonzeros", f"at most {MOST_NONZEROS:,}")
+    if n_cols > MOST_COLUMNS:
+        why = f"at most {MOST_COLUMNS:,} of a head, as lanes keep them in registers"
+        raise PartitionError("n_cols", f"got {n_cols}", why)
 
 
 def narrow(order: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:

@@ -18,8 +18,8 @@ from accelviz.strategies.spmm.operation import SPMM
 from accelviz.strategies.spmm.rows import csr_arrays
 
 
-def _block_size(default: int) -> dict[str, Parameter]:
-    """Return the one parameter of both: threads of a block, the paper's T."""
+def block_size_of(default: int) -> dict[str, Parameter]:
+    """Return the one parameter of all these: threads of a block, the paper's T."""
     most, tries = MOST_BLOCK_WARPS * WARP_SIZE, (64, 128, 256, 512, 1024)
     meaning = "threads of a block"
     return {"block_size": Parameter(default, meaning, most, step=WARP_SIZE, tries=tries)}
@@ -38,7 +38,7 @@ class FuseGnnGas(Strategy):
     summary = "edges in parallel over COO; every product is added by an atomic"
     worker = "thread group"
     # 256 threads, with which the paper keeps the occupancy high (section 5.3).
-    parameters: ClassVar = _block_size(256)
+    parameters: ClassVar = block_size_of(256)
 
     def build(self, graph: Graph, n_cols: int, *, block_size: int) -> Plan:
         """Spell out the rows of the nonzeros; give each thread group one.
@@ -90,28 +90,32 @@ class FuseGnnGar(Strategy):
     name = "fusegnn_gar"
     summary = "a block a row; thread groups take turns at its nonzeros and reduce on chip"
     worker = "thread group"
-    parameters: ClassVar = _block_size(128)
+    parameters: ClassVar = block_size_of(128)
 
     def build(self, graph: Graph, n_cols: int, *, block_size: int) -> Plan:
         """Give each block a row."""
-        groups = thread_groups(block_size, n_cols)
-        arrays = csr_arrays(graph)
-        del arrays["n_rows"]
-        kernel = KernelSpec(
-            file="spmm/fusegnn_gar.cu",
-            entry="fusegnn_gar",
-            defines={"BLOCK_THREADS": block_size},
-            arguments=("row_pointers", "columns", "values", "X", "Y", "n_cols", "groups"),
-        )
-        return Plan(
-            graph.pattern,
-            (Call(LaunchConfig((graph.n_rows, 1, 1), block_size // WARP_SIZE), kernel),),
-            partial(vertex_workload, graph.row_pointers, groups),
-            arrays={**arrays, "n_cols": np.int32(n_cols), "groups": np.int32(groups)},
-            clears=(),
-            workers_per_block=groups,
-        )
+        return gar_plan(graph, n_cols, block_size, thread_groups(block_size, n_cols))
 
     def summarize(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> PartitionSummary:
         """Count what each thread group of each row has."""
         return vertex_summary(rows, thread_groups(block_size, n_cols))
+
+
+def gar_plan(graph: Graph, n_cols: int, block_size: int, groups: int) -> Plan:
+    """Return a plan in which a block of so many thread groups has a row."""
+    arrays = csr_arrays(graph)
+    del arrays["n_rows"]
+    kernel = KernelSpec(
+        file="spmm/fusegnn_gar.cu",
+        entry="fusegnn_gar",
+        defines={"BLOCK_THREADS": block_size},
+        arguments=("row_pointers", "columns", "values", "X", "Y", "n_cols", "groups"),
+    )
+    return Plan(
+        graph.pattern,
+        (Call(LaunchConfig((graph.n_rows, 1, 1), block_size // WARP_SIZE), kernel),),
+        partial(vertex_workload, graph.row_pointers, groups),
+        arrays={**arrays, "n_cols": np.int32(n_cols), "groups": np.int32(groups)},
+        clears=(),
+        workers_per_block=groups,
+    )

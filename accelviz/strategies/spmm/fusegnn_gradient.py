@@ -1,0 +1,148 @@
+"""fuseGNN's backward passes with the gradient of edge weights (ICCAD 2020, Algorithm 2 and 5.4).
+
+Without that gradient its forward kernels serve, on the transposed matrix.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.errors import PartitionError
+from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_summary, run_workload
+from accelviz.partition.summary import PartitionSummary
+from accelviz.partition.thread_groups import thread_groups, vertex_summary, vertex_workload
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
+from accelviz.plans.launch import WARP_SIZE
+from accelviz.strategies.spmm.fusegnn import block_size_of
+from accelviz.strategies.spmm.gradient import SPMM_GRADIENT
+
+#: Nonzeros are numbered in 32 bits.
+_MOST_NONZEROS = (1 << 32) - 1
+#: Most columns whose sums fit in shared memory beside a row of X.
+_MOST_COLUMNS = 24_000
+_OPERANDS = ("values", "X", "dY", "d_values", "dX")
+
+
+def _turned(graph: Graph) -> tuple[Graph, npt.NDArray[Any], npt.NDArray[np.uint32]]:
+    """Return the transposed graph, and which nonzero each of its own is, twice."""
+    if graph.nnz > _MOST_NONZEROS:
+        raise PartitionError("graph", f"{graph.nnz:,} nonzeros", f"at most {_MOST_NONZEROS:,}")
+    turned = graph.transposed()
+    return turned.graph, turned.nonzeros, turned.nonzeros.astype(np.uint32, copy=False)
+
+
+class FuseGnnGasGradient(Strategy):
+    """A thread group has an edge: it scatters to dX with atomics, and reduces d_values on chip.
+
+    Algorithm 2 of the paper. It takes `block_size` (threads of a block, a multiple of 32 up to
+    1,024; the paper's T).
+    """
+
+    operation = SPMM_GRADIENT
+    name = "fusegnn_gas"
+    summary = "edges in parallel over COO; dX by atomics, weights' gradients reduced on chip"
+    worker = "thread group"
+    parameters: ClassVar = block_size_of(256)
+
+    def build(self, graph: Graph, n_cols: int, *, block_size: int) -> Plan:
+        """Spell out the senders of the nonzeros; give each thread group one.
+
+        Raises
+        ------
+        PartitionError
+            If there are 2^32 nonzeros or more, or too many blocks for a grid.
+        """
+        turned, nonzeros, order = _turned(graph)
+        sources, seconds = rows_of_nonzeros(turned)
+        groups = thread_groups(block_size, n_cols)
+        kernel = KernelSpec(
+            file="spmm/fusegnn_gas_gradient.cu",
+            entry="fusegnn_gas_gradient",
+            defines={"BLOCK_THREADS": block_size},
+            arguments=("sources", "targets", "order", *_OPERANDS, "n_edges", "n_cols", "groups"),
+        )
+        launch = LaunchConfig((-(-graph.nnz // groups), 1, 1), block_size // WARP_SIZE)
+        return Plan(
+            graph.pattern,
+            (Call(launch, kernel),),
+            partial(run_workload, turned.row_pointers, 1, 1, groups),
+            walked=turned.pattern,
+            nonzero_order=nonzeros,
+            arrays={
+                "sources": sources,
+                "targets": turned.column_indices,
+                "order": order,
+                "n_edges": np.int64(graph.nnz),
+                "n_cols": np.int32(n_cols),
+                "groups": np.int32(groups),
+            },
+            clears=("dX",),
+            setup_seconds=seconds,
+            workers_per_block=groups,
+        )
+
+    def summarize(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> PartitionSummary:
+        """Count edges: each is an atomic a column."""
+        groups = thread_groups(block_size, n_cols)
+        return run_summary(rows, 1, 1, groups, atomics=rows.histogram.nnz * n_cols)
+
+
+class FuseGnnGarGradient(Strategy):
+    """A block has a sender: its thread groups share the edges, and all is reduced on chip.
+
+    Section 5.4 of the paper. It takes `block_size` (threads of a block, a multiple of 32 up to
+    1,024; the paper's T).
+    """
+
+    operation = SPMM_GRADIENT
+    name = "fusegnn_gar"
+    summary = "a block a sender; thread groups take turns at its nonzeros and reduce on chip"
+    worker = "thread group"
+    parameters: ClassVar = block_size_of(128)
+
+    def build(self, graph: Graph, n_cols: int, *, block_size: int) -> Plan:
+        """Give each block a sender.
+
+        Raises
+        ------
+        PartitionError
+            If there are 2^32 nonzeros or more, or the columns do not fit in shared memory.
+        """
+        if n_cols > _MOST_COLUMNS:
+            raise PartitionError("n_cols", f"got {n_cols}", f"at most {_MOST_COLUMNS:,}")
+        turned, nonzeros, order = _turned(graph)
+        groups = thread_groups(block_size, n_cols)
+        kernel = KernelSpec(
+            file="spmm/fusegnn_gar_gradient.cu",
+            entry="fusegnn_gar_gradient",
+            defines={"BLOCK_THREADS": block_size},
+            arguments=("source_pointers", "targets", "order", *_OPERANDS, "n_cols", "groups"),
+        )
+        shared = 8 * n_cols if groups == 1 else 0
+        launch = LaunchConfig((turned.n_rows, 1, 1), block_size // WARP_SIZE, shared)
+        return Plan(
+            graph.pattern,
+            (Call(launch, kernel),),
+            partial(vertex_workload, turned.row_pointers, groups),
+            walked=turned.pattern,
+            nonzero_order=nonzeros,
+            arrays={
+                "source_pointers": turned.row_pointers,
+                "targets": turned.column_indices,
+                "order": order,
+                "n_cols": np.int32(n_cols),
+                "groups": np.int32(groups),
+            },
+            clears=(),
+            workers_per_block=groups,
+        )
+
+    def summarize(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> PartitionSummary:
+        """Count what each thread group of each sender has."""
+        return vertex_summary(rows, thread_groups(block_size, n_cols))

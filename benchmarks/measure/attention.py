@@ -1,0 +1,178 @@
+"""Our attention beside PyTorch Geometric's layers: forward, backward, and peak memory, on a GPU.
+
+    python benchmarks/measure/attention.py --output attention.csv
+    python benchmarks/measure/attention.py --graphs cora yelp --scores gat --heads 4 --columns 16
+
+Needs CuPy, torch and torch_geometric. What is timed is attention alone: of GATConv, GATv2Conv and
+AGNNConv the dense transforms are left out (they are replaced by the identity), nobody adds
+self-loops, dropout is 0. PyG computes GAT's two scores of each node, and AGNN's norms, inside its
+layer; ours finds them ready. That is work on nodes, which the tables should be read with. Times are
+medians of CUDA events, warm. Peaks are all that each allocates, inputs and plans included. Results
+are compared before they are timed: `difference` is the largest |ours - theirs| over the largest
+|theirs| of Y; gradients are held to float64 by the tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import cupy
+import numpy as np
+import pandas as pd
+import torch
+from torch_geometric.nn import AGNNConv, GATConv, GATv2Conv
+
+import accelviz
+from accelviz.executors import find_executor
+from accelviz.graph import Graph
+from accelviz.measure.records import hardware, source_commit
+
+GRAPHS = ("cora", "pubmed", "collab", "amazon0601", "yelp")
+SCORES = ("gat", "gatv2", "dot")
+#: More than this between ours and theirs, of the largest element, is a mistake of somebody.
+MOST_DIFFERENCE = 1e-4
+_WARMUP = 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--graphs", nargs="+", default=GRAPHS, help="names that load_graph takes")
+    parser.add_argument("--scores", nargs="+", default=SCORES, choices=SCORES)
+    parser.add_argument("--strategy", default="lane_groups")
+    parser.add_argument("--heads", type=int, default=8, help="of gat and gatv2; dot has one")
+    parser.add_argument("--columns", type=int, default=8, help="of a head")
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--output", type=Path, help="CSV, written after each row")
+    options = parser.parse_args()
+    rows = []
+    for name in options.graphs:
+        graph = accelviz.load_graph(name)
+        for score in options.scores:
+            row = compared(graph, score, options)
+            rows.append(row)
+            if options.output:
+                pd.DataFrame(rows).to_csv(options.output, index=False)
+            print(pd.DataFrame([row]).iloc[:, 5:].to_string(index=False), flush=True)
+
+
+def compared(graph: Graph, score: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Check and time one score on one graph, theirs after ours."""
+    heads, n_cols = options.heads, options.columns
+    if score == "dot":  # AGNN: one head of all columns
+        heads, n_cols = 1, heads * n_cols
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((graph.n_rows, heads, n_cols), dtype=np.float32)
+    a = 0.3 * rng.standard_normal((2, heads, n_cols), dtype=np.float32)
+    dY = rng.standard_normal(x.shape, dtype=np.float32)
+    own = ours(graph, score, x, a, dY, options)
+    other = theirs(graph, score, x, a, dY, options.repeats)
+    difference = np.abs(own["Y"] - other["Y"]).max() / np.abs(other["Y"]).max()
+    assert difference < MOST_DIFFERENCE, f"{graph.name}, {score}: Y differs by {difference:.2g}"
+    return {
+        **hardware("cuda"),
+        "commit": source_commit(),
+        "strategy": options.strategy,
+        "graph": graph.name,
+        "edges": graph.nnz,
+        "score": score,
+        "heads": heads,
+        "columns": n_cols,
+        "difference": float(difference),
+        **{f"ours_{k}": own[k] for k in ("forward_us", "backward_us", "peak_mib", "setup_ms")},
+        **{f"pyg_{k}": other[k] for k in ("forward_us", "backward_us", "peak_mib")},
+        "times_as_fast": (other["forward_us"] + other["backward_us"])
+        / (own["forward_us"] + own["backward_us"]),
+    }
+
+
+def ours(
+    graph: Graph, score: str, x: Any, a: Any, dY: Any, options: argparse.Namespace
+) -> dict[str, Any]:
+    """Time a forward and a backward plan in a memory pool of their own."""
+    torch.cuda.empty_cache()
+    pool = cupy.cuda.MemoryPool()
+    with cupy.cuda.using_allocator(pool.malloc):
+        widths = {"heads": x.shape[1], "n_cols": x.shape[2]}
+        plans = [
+            accelviz.plan(graph, options.strategy, operation=name, **widths)
+            for name in (score, f"{score}_gradient")
+        ]
+        forward, backward = (find_executor("cuda").prepare(plan) for plan in plans)
+        X = cupy.asarray(x)
+        inputs: dict[str, Any] = {"V": X}
+        if score == "gat":
+            inputs["receiver"] = (X * cupy.asarray(a[1])).sum(-1)
+            inputs["sender"] = (X * cupy.asarray(a[0])).sum(-1)
+        elif score == "gatv2":
+            inputs |= {"R": X.copy(), "a": cupy.asarray(a[0])}
+        else:
+            unit = X / cupy.linalg.norm(X, axis=-1, keepdims=True)
+            inputs |= {"Q": unit, "K": unit.copy()}
+        known = forward.run(inputs)
+        given = {**inputs, **known, "dY": cupy.asarray(dY)}
+        backward.run(given)
+        found = {
+            "Y": known["Y"].get(),
+            "forward_us": 1e6 * np.median(forward.seconds(inputs, options.repeats, _WARMUP)),
+            "backward_us": 1e6 * np.median(backward.seconds(given, options.repeats, _WARMUP)),
+            "peak_mib": pool.total_bytes() / 2**20,
+            "setup_ms": 1e3 * sum(sum(plan.setup_seconds.values()) for plan in plans),
+        }
+    return found
+
+
+def theirs(graph: Graph, score: str, x: Any, a: Any, dY: Any, repeats: int) -> dict[str, Any]:
+    """Time PyG's layer, its dense transforms replaced by the identity, on `edge_index`."""
+    cupy.get_default_memory_pool().free_all_blocks()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    n_rows, heads, n_cols = x.shape
+    rows = np.repeat(np.arange(graph.n_rows), graph.degrees)
+    edges = torch.as_tensor(np.stack([graph.column_indices.astype(np.int64), rows])).cuda()
+    X = torch.as_tensor(x.reshape(n_rows, -1)).cuda().requires_grad_()
+    more = {"add_self_loops": False}
+    if score == "dot":
+        layer = AGNNConv(requires_grad=True, **more)
+    else:
+        kind = GATConv if score == "gat" else GATv2Conv
+        layer = kind(heads * n_cols, n_cols, heads=heads, bias=False, **more)
+        for name in ("lin", "lin_l", "lin_r", "lin_src", "lin_dst"):
+            if getattr(layer, name, None) is not None:
+                setattr(layer, name, torch.nn.Identity())
+        given = {"att_src": a[0], "att_dst": a[1]} if score == "gat" else {"att": a[0]}
+        with torch.no_grad():
+            for name, value in given.items():
+                getattr(layer, name).copy_(torch.as_tensor(value[None]))
+    layer = layer.cuda()
+    back = torch.as_tensor(dY.reshape(n_rows, -1)).cuda()
+
+    def forward() -> Any:
+        return layer(X, edges)
+
+    Y = forward().detach().cpu().numpy().reshape(x.shape)
+    forward_us, backward_us = [], []
+    for i in range(_WARMUP + repeats):
+        marks = [torch.cuda.Event(enable_timing=True) for _ in range(3)]
+        X.grad = None
+        marks[0].record()
+        result = forward()
+        marks[1].record()
+        result.backward(back)
+        marks[2].record()
+        torch.cuda.synchronize()
+        del result
+        if i >= _WARMUP:
+            forward_us.append(1e3 * marks[0].elapsed_time(marks[1]))
+            backward_us.append(1e3 * marks[1].elapsed_time(marks[2]))
+    return {
+        "Y": Y,
+        "forward_us": float(np.median(forward_us)),
+        "backward_us": float(np.median(backward_us)),
+        "peak_mib": torch.cuda.max_memory_allocated() / 2**20,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+// fuseGNN's backward fused-GAR with the gradient of edge weights (ICCAD 2020, section 5.4), fp32,
+// CSC: a block has a source vertex, whose dX is the sum of w dY[target] over its edges, and
+// d_w = dY[target] . X[source] of each of them.
+//
+// All edges of a block have one source: its row of X is read once, to registers where the columns
+// are fewer than the threads, else to shared memory, where dX is then summed as well. The rest is
+// as in the backward fused-GAS, without atomics.
+//
+// grid  = (sources)
+// block = BLOCK_THREADS threads; with n_cols >= BLOCK_THREADS, 2 n_cols floats of shared memory
+
+#if !defined(BLOCK_THREADS)
+#error "fusegnn_gar_gradient.cu is compiled by accelviz, which supplies BLOCK_THREADS"
+#endif
+
+#include "spmm/fusegnn.cuh"
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    fusegnn_gar_gradient(const long long *__restrict__ source_pointers,
+                         const int *__restrict__ targets, const unsigned *__restrict__ order,
+                         const float *__restrict__ values, const float *__restrict__ X,
+                         const float *__restrict__ dY, float *__restrict__ d_values,
+                         float *__restrict__ dX, int n_cols, int groups) {
+    RECORD_WARP;
+    __shared__ float buffer[BLOCK_THREADS];
+    DYNAMIC_SHARED(float, rows);
+
+    const int source = blockIdx.x, thread = threadIdx.x;
+    const long long begin = source_pointers[source];
+    const int degree = int(source_pointers[source + 1] - begin);
+    targets += begin;
+    values += begin;
+    order += begin;
+
+    if (groups > 1) {
+        const int group = thread / n_cols, column = thread % n_cols;
+        const float x = X[element(source, column, n_cols)];
+        float sum = 0.0f;
+        for (int first = 0; first < degree; first += groups) {
+            const int edge = first + group;
+            const bool works = group < groups && edge < degree;
+            const float g = works ? dY[element(targets[edge], column, n_cols)] : 0.0f;
+            if (works) sum += g * values[edge];
+            __syncthreads();  // the edges before have been read
+            if (group < groups) buffer[column * groups + group] = g * x;
+            group_reduce(buffer, n_cols, thread, groups);
+            if (thread < groups && first + thread < degree) {
+                d_values[order[first + thread]] = buffer[thread];
+            }
+        }
+        __syncthreads();
+        if (group < groups) buffer[thread] = sum;
+        group_reduce(buffer, groups, thread, n_cols);
+        if (thread < n_cols) dX[element(source, column, n_cols)] = buffer[thread];
+    } else {
+        float *x = rows, *sums = rows + n_cols;  // a thread reads and writes its own columns only
+        for (int column = thread; column < n_cols; column += BLOCK_THREADS) {
+            x[column] = X[element(source, column, n_cols)];
+            sums[column] = 0.0f;
+        }
+        for (int edge = 0; edge < degree; ++edge) {
+            const float weight = values[edge];
+            const float *g = &dY[element(targets[edge], 0, n_cols)];
+            float part = 0.0f;
+            for (int column = thread; column < n_cols; column += BLOCK_THREADS) {
+                sums[column] += g[column] * weight;
+                part += g[column] * x[column];
+            }
+            __syncthreads();
+            buffer[thread] = part;
+            block_reduce(buffer, thread);
+            if (thread == 0) d_values[order[edge]] = buffer[0];
+        }
+        for (int column = thread; column < n_cols; column += BLOCK_THREADS) {
+            dX[element(source, column, n_cols)] = sums[column];
+        }
+    }
+}

@@ -1,0 +1,62 @@
+// fuseGNN's backward fused-GAS with the gradient of edge weights (ICCAD 2020, Algorithm 2), fp32,
+// COO: dX[source] += w dY[target] by atomics, and d_w = dY[target] . X[source].
+//
+// As in the forward pass, threads side by side have the columns of an edge and a block has `groups`
+// edges at once. What a thread adds to its edge's d_w goes to shared memory, interleaved: the
+// entries of one column lie side by side, one for each edge. So group reduce, which adds up
+// columns, keeps neighboring threads at work until each edge's sum is in one of the first threads'
+// places. With more columns than threads a block has one edge, and a block-wide reduce adds up.
+//
+// Here a block has one batch of edges, where the paper's take turns at several.
+//
+// grid  = (blocks of `groups` edges)
+// block = BLOCK_THREADS threads
+
+#if !defined(BLOCK_THREADS)
+#error "fusegnn_gas_gradient.cu is compiled by accelviz, which supplies BLOCK_THREADS"
+#endif
+
+#include "spmm/fusegnn.cuh"
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    fusegnn_gas_gradient(const int *__restrict__ sources, const int *__restrict__ targets,
+                         const unsigned *__restrict__ order, const float *__restrict__ values,
+                         const float *__restrict__ X, const float *__restrict__ dY,
+                         float *__restrict__ d_values, float *__restrict__ dX, long long n_edges,
+                         int n_cols, int groups) {
+    RECORD_WARP;
+    __shared__ float buffer[BLOCK_THREADS];
+
+    const int thread = threadIdx.x;
+    const long long first = (long long)blockIdx.x * groups;
+    if (groups > 1) {
+        const int group = thread / n_cols, column = thread % n_cols;
+        const long long edge = first + group;
+        const bool works = group < groups && edge < n_edges;
+        float part = 0.0f;
+        if (works) {
+            const long long own = element(sources[edge], column, n_cols);
+            const float g = dY[element(targets[edge], column, n_cols)];
+            atomicAdd(&dX[own], g * values[edge]);
+            part = g * X[own];
+        }
+        if (group < groups) buffer[column * groups + group] = part;
+        group_reduce(buffer, n_cols, thread, groups);
+        if (thread < groups && first + thread < n_edges) {
+            d_values[order[first + thread]] = buffer[thread];
+        }
+    } else {
+        const int source = sources[first], target = targets[first];
+        const float weight = values[first];
+        float part = 0.0f;
+        for (int column = thread; column < n_cols; column += BLOCK_THREADS) {
+            const long long own = element(source, column, n_cols);
+            const float g = dY[element(target, column, n_cols)];
+            atomicAdd(&dX[own], g * weight);
+            part += g * X[own];
+        }
+        buffer[thread] = part;
+        block_reduce(buffer, thread);
+        if (thread == 0) d_values[order[first]] = buffer[0];
+    }
+}

@@ -1,0 +1,238 @@
+"""Attention and its gradients: the definition, any score, cut rows, dropout, wrong input."""
+
+import numpy as np
+import pytest
+
+import accelviz
+from accelviz import measure
+from accelviz.errors import ArgumentError, PartitionError
+from accelviz.executors import find_executor, run_operation
+from accelviz.executors.emulator.build import why_not
+from accelviz.measure.accuracy import Oracle
+from accelviz.random import edge_uniform
+from accelviz.strategies import OPERATIONS, find_strategy
+from accelviz.strategies.attention.scores import INPUTS, dropout_factors
+from accelviz.strategies.attention.walks import cover
+from tests.graphs import MADE, graph_of_degrees
+from tests.inherited import check_results
+
+emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+HOST = pytest.mark.parametrize("device", ["cpu", pytest.param("emulator", marks=emulated)])
+SCORES = pytest.mark.parametrize("score", list(INPUTS))
+DEGREES = [0, 1, 2, 7, 0, 5, 3]
+SETTINGS = {"slope": 0.3, "rate": 0.4, "random": [7, 8, 9, 10]}
+
+
+def leaky(x):
+    return np.where(x > 0, x, SETTINGS["slope"] * x)
+
+
+def defined(graph, score, inputs):
+    """Y and logsumexp by their definition, densely, in extended precision."""
+    wide = {name: array.astype(np.longdouble) for name, array in inputs.items()}
+    V = wide["V"]
+    if score == "gat":
+        scores = leaky(wide["receiver"][:, None] + wide["sender"][None])
+    elif score == "dot":
+        scores = np.einsum("ihc,jhc->ijh", wide["Q"], wide["K"])
+    else:
+        scores = (leaky(wide["R"][:, None] + V[None]) * wide["a"]).sum(-1)
+    there = graph.with_values(np.ones(graph.nnz, np.float32)).adjacency.toarray() > 0
+    rows = np.repeat(np.arange(graph.n_rows), graph.degrees)
+    low, high, site, step = SETTINGS["random"]
+    drawn = edge_uniform(np.arange(graph.nnz), V.shape[1], low | high << 32, site, step)
+    kept = np.zeros(scores.shape)
+    rate = np.float32(SETTINGS["rate"])
+    kept[rows, graph.column_indices] = np.where(drawn >= rate, 1 / (1 - rate), 0)
+    powers = np.where(there[..., None], np.exp(scores), 0)
+    total = powers.sum(axis=1, keepdims=True)
+    alpha = powers / np.where(total > 0, total, 1)
+    logs = np.log(np.where(total > 0, total, 1))[:, 0]
+    return np.einsum("ijh,jhc->ihc", alpha * kept, V).astype(float), logs.astype(float)
+
+
+def inputs_of(operation, graph, heads=2, n_cols=3):
+    widths = {"heads": heads, "n_cols": n_cols}
+    dense = measure.random_inputs(operation, graph.pattern, widths)
+    return operation.named(*(each.astype(float) for each in dense))
+
+
+def settings(operation):
+    return {each.name: each.setting(SETTINGS[each.name]) for each in operation.settings}
+
+
+@SCORES
+def test_the_reference_is_the_definition(score):
+    graph, operation = graph_of_degrees(DEGREES, 9), OPERATIONS[score]
+    inputs = inputs_of(operation, graph)
+    found = operation.reference(graph.pattern, inputs | settings(operation))
+    Y, logs = defined(graph, score, inputs)
+    np.testing.assert_allclose(found["Y"][0], Y, rtol=1e-6, atol=1e-7)  # slope, rate: float32
+    np.testing.assert_allclose(found["logsumexp"][0], logs, rtol=1e-6, atol=1e-7)
+
+
+@SCORES
+def test_gradients_are_those_of_float64_differences(score):
+    graph, operation = graph_of_degrees(DEGREES, 9), OPERATIONS[score]
+    gradient = OPERATIONS[f"{score}_gradient"]
+    inputs, own = inputs_of(operation, graph), settings(operation)
+    dY = measure.features(graph.n_rows, 6).reshape(-1, 2, 3).astype(float)
+
+    def attend(changed):
+        return {
+            name: expected
+            for name, (expected, _) in operation.reference(graph.pattern, changed | own).items()
+        }
+
+    known = {**inputs, **attend(inputs), "dY": dY}
+    found = gradient.reference(graph.pattern, known | own)
+    step = 1e-6
+    for name, output in zip(inputs, gradient.outputs, strict=True):
+        wanted = np.empty(inputs[name].shape)
+        for place in np.ndindex(wanted.shape):
+            up, down = inputs[name].copy(), inputs[name].copy()
+            up[place] += step
+            down[place] -= step
+            difference = attend({**inputs, name: up})["Y"] - attend({**inputs, name: down})["Y"]
+            wanted[place] = (difference * dY).sum() / (2 * step)
+        np.testing.assert_allclose(found[output.name][0], wanted, rtol=1e-6, atol=1e-8)
+
+
+@HOST
+@pytest.mark.parametrize("operation", [*INPUTS, *(f"{each}_gradient" for each in INPUTS)])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        # Parts of cut rows, groups that share rows, and threads beyond the last group.
+        {"group_nzs": 1, "short_nzs": 1, "block_threads": 32, "at_once": 1},
+        {"group_nzs": 3, "short_nzs": 5, "block_threads": 96, "head_lanes": 16, "at_once": 3},
+    ],
+    ids=["small", "odd"],
+)
+def test_any_setting(setting, operation, device):
+    strategy = find_strategy("lane_groups", operation)
+    for name, columns in (("every_kind", (5, 12)), ("isolated_ends", (12,))):
+        check_results(MADE[name](), strategy, device, columns, **setting)
+        strategy.plan(MADE[name](), 12, heads=5, **setting).check()
+
+
+@HOST
+@SCORES
+@pytest.mark.parametrize("strategy", ["row_warp", "lane_groups"])
+@pytest.mark.parametrize("size", [50.0, 1e4])
+def test_scores_of_any_size(score, strategy, size, device):
+    """exp of these is beyond any float32."""
+    graph, operation = graph_of_degrees([0, 1, 40, 300, 3]), OPERATIONS[score]
+    given = measure.random_inputs(operation, graph.pattern, {"heads": 2, "n_cols": 4})
+    inputs = operation.named(*given)
+    large = next(iter(inputs))
+    inputs[large] = inputs[large] * np.float32(size)
+    found = run_operation(score, graph, inputs, strategy, device)
+    assert all(np.isfinite(each).all() for each in found.values())
+    assert Oracle(graph, *inputs.values(), operation=operation).error(found) <= 1
+
+
+def test_lanes_cover_a_head():
+    for n_cols in range(1, 2049):
+        lanes = cover(n_cols)
+        assert n_cols % lanes.vector == 0
+        assert lanes.head_lanes in (1, 2, 4, 8, 16, 32)
+        covered = lanes.vector * lanes.head_lanes * lanes.lane_vectors
+        assert n_cols <= covered < n_cols + lanes.vector * lanes.head_lanes
+
+
+def test_a_gradient_s_dropout_is_that_of_its_forward_pass():
+    """Edges that are dropped give their sender's features no gradient."""
+    graph = graph_of_degrees([3, 4, 2, 5], 30)
+    words = {"rate": 0.5, "random": [1, 2, 3, 4]}
+    ones = {"receiver": np.zeros((4, 1)), "sender": np.zeros((30, 1)), "V": np.ones((30, 1, 1))}
+    for strategy in ("row_warp", "lane_groups"):
+        found = run_operation("gat", graph, {**ones, **words}, strategy, "cpu")
+        given = {**ones, **found, "dY": np.ones((4, 1, 1)), **words}
+        back = run_operation("gat_gradient", graph, given, strategy, "cpu")
+        kept = dropout_factors(graph.nnz, 1, {k: np.asarray(v) for k, v in words.items()})[:, 0]
+        alpha = 1 / graph.degrees[np.repeat(np.arange(4), graph.degrees)]
+        wanted = np.bincount(graph.column_indices, kept * alpha, 30)
+        np.testing.assert_allclose(back["dV"].ravel(), wanted, rtol=1e-5)
+        assert 0 < (kept == 0).sum() < graph.nnz
+
+
+def test_plans_of_a_gradient_walk_both_ways():
+    graph = graph_of_degrees(DEGREES, 9)
+    plan = accelviz.plan(graph, "lane_groups", 4, operation="dot_gradient", heads=2)
+    assert [part.walked.shape for part in plan.parts] == [(9, 7), (7, 9)]
+    assert [call.kernel.entry for call in plan.calls] == ["statistics_of_any", "dot_senders"]
+    assert plan.kernel.entry == "dot_senders"
+    assert [call.kernel.entry for call in plan.then[0].calls] == ["dot_receivers"]
+    plan.check()
+    alone = accelviz.plan(graph, "row_warp", 4, operation="gat_gradient")
+    assert alone.then == ()
+    np.testing.assert_array_equal(alone.nonzero_order, graph.transposed().nonzeros)
+
+
+@emulated
+def test_the_main_kernel_is_traced_after_those_before_it():
+    graph = graph_of_degrees(DEGREES, 9)
+    plan = accelviz.plan(graph, "row_warp", 4, operation="gat_gradient", heads=2)
+    dense = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
+    traced = accelviz.trace(plan, *dense, block=range(int(np.prod(plan.launch.grid))))
+    atomics = traced[traced.kind == "atomic"]
+    assert set(atomics.array) == {"d_receiver"}
+    assert len(atomics) == 2 * graph.nnz
+
+
+WRONG = [
+    ({"sender": None}, "sender: gat needs it"),
+    ({"sender": np.ones((9, 3))}, r"sender: shape \(9, 3\).*\(9, 2\): senders = 9, heads = 2"),
+    ({"V": np.ones((9, 2))}, r"V: shape \(9, 2\).*3-D: senders, heads, n_cols"),
+    ({"V": np.ones((9, 2, 0))}, "V: .*at least one n_cols"),
+    ({"V": np.ones((9, 2, 4), complex)}, "V: dtype complex128"),
+    ({"rate": 1.0}, "rate: got 1.0.*at least 0 and below 1"),
+    ({"rate": float("nan")}, "rate: got nan"),
+    ({"rate": True}, "rate: got True"),
+    ({"slope": float("inf")}, "slope: got inf.*finite"),
+    ({"slope": "0.2"}, "slope: got '0.2'"),
+    ({"random": [1, 2, 3]}, "random: got .*4 integers"),
+    ({"random": [1, 2, 3, -4]}, "random: got .*4 integers"),
+    ({"random": [1.5] * 4}, "random: got .*4 integers"),
+    ({"K": np.ones((9, 2, 4))}, "K: gat has no such operand"),
+]
+
+
+@HOST
+@pytest.mark.parametrize(("wrong", "says"), WRONG, ids=[says[:24] for _, says in WRONG])
+def test_wrong_operands_are_named(wrong, says, device):
+    graph = graph_of_degrees(DEGREES, 9)
+    given = {"receiver": np.ones((7, 2)), "sender": np.ones((9, 2)), "V": np.ones((9, 2, 4))}
+    with pytest.raises(ArgumentError, match=says):
+        run_operation("gat", graph, {**given, **wrong}, device=device)
+
+
+@pytest.mark.parametrize("strategy", ["row_warp", "lane_groups"])
+def test_heads_too_wide_are_refused(strategy):
+    with pytest.raises(PartitionError, match="n_cols: got 2049.*2,048 of a head"):
+        accelviz.plan(MADE["one_node"](), strategy, 2049, operation="gat")
+
+
+@HOST
+def test_a_nan_in_features_stays_in_its_columns(device):
+    graph = graph_of_degrees([1, 2, 0, 3], 4)
+    given = {"receiver": np.ones((4, 1)), "sender": np.ones((4, 1)), "V": np.ones((4, 1, 2))}
+    given["V"][1, 0, 1] = np.nan
+    Y = run_operation("gat", graph, given, device=device)["Y"]
+    rows = np.repeat(np.arange(4), graph.degrees)[graph.column_indices == 1]
+    assert np.isnan(Y[rows, 0, 1]).all()
+    assert not np.isnan(Y[..., 0]).any()
+    np.testing.assert_array_equal(Y[2], 0)
+
+
+def test_executors_agree_on_words():
+    ready = find_executor("cpu").prepare(accelviz.plan("cora", None, 2, operation="gat"))
+    dense = measure.random_inputs(OPERATIONS["gat"], accelviz.load_graph("cora").pattern,
+                                  {"heads": 1, "n_cols": 2})  # fmt: skip
+    named = OPERATIONS["gat"].named(*dense, rate=0.5)
+    one = ready.run({**named, "random": [1, 2, 3, 4]})["Y"]
+    same = ready.run({**named, "random": np.array([1, 2, 3, 4], np.uint32)})["Y"]
+    other = ready.run({**named, "random": [1, 2, 3, 5]})["Y"]
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).any()

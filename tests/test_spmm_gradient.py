@@ -1,0 +1,82 @@
+"""fuseGNN's backward kernels, and what it compares its forward ones with."""
+
+import numpy as np
+import pytest
+
+import accelviz
+from accelviz import measure
+from accelviz.errors import PartitionError
+from accelviz.executors import run_operation
+from accelviz.executors.emulator.build import why_not
+from accelviz.strategies import OPERATIONS, find_strategy
+from tests.graphs import MADE, graph_of_degrees
+from tests.inherited import check_results, weighted
+
+emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+HOST = pytest.mark.parametrize("device", ["cpu", pytest.param("emulator", marks=emulated)])
+BOTH = pytest.mark.parametrize("strategy", accelviz.strategies("spmm_gradient"))
+
+
+def test_the_gradient_is_that_of_float64_differences():
+    graph = weighted(graph_of_degrees([0, 1, 2, 7, 0, 5], 9))
+    X, dY = measure.features(9, 3).astype(float), measure.features(6, 3, seed=1).astype(float)
+    values = graph.values.astype(float)
+    operation = OPERATIONS["spmm_gradient"]
+    found = operation.reference(graph.pattern, {"values": values, "X": X, "dY": dY})
+
+    def loss(values, X):
+        reference = OPERATIONS["spmm"].reference(graph.pattern, {"values": values, "X": X})
+        return (reference["Y"][0] * dY).sum()
+
+    step = 1e-5
+    for name, given in (("d_values", values), ("dX", X)):
+        for place in np.ndindex(given.shape):
+            up, down = given.copy(), given.copy()
+            up[place] += step
+            down[place] -= step
+            ends = [
+                loss(*((each, X) if name == "d_values" else (values, each))) for each in (up, down)
+            ]
+            slope = (ends[0] - ends[1]) / (2 * step)
+            assert found[name][0][place] == pytest.approx(slope, abs=1e-8)
+
+
+@HOST
+@BOTH
+@pytest.mark.parametrize("block_size", [32, 96, 1024])
+def test_any_block_size(strategy, block_size, device):
+    """Even and odd numbers of groups, one group, and fewer edges than groups."""
+    columns = (1, 5, 7, block_size // 3, block_size - 1, block_size, 2 * block_size + 3)
+    graph = graph_of_degrees([0, 1, 2, 3, 12, 13, 14, 40, 0, 150, 0])
+    strategy = find_strategy(strategy, "spmm_gradient")
+    check_results(graph, strategy, device, columns=columns, block_size=block_size)
+    for name in ("empty", "no_edges", "no_columns"):
+        check_results(MADE[name](), strategy, device, columns=(1, 33), block_size=block_size)
+
+
+@HOST
+@BOTH
+def test_it_is_what_two_other_operations_give(strategy, device):
+    graph = weighted(MADE["wide"]())
+    X, dY = measure.features(graph.shape[1], 6), measure.features(graph.n_rows, 6, seed=1)
+    found = run_operation("spmm_gradient", graph, {"X": X, "dY": dY}, strategy, device)
+    turned = graph.transposed()
+    dX = accelviz.spmm(turned.graph, dY, device="cpu")
+    np.testing.assert_allclose(found["dX"], dX, rtol=1e-4, atol=1e-4)
+    scores = accelviz.sddmm(graph, dY, X, device="cpu")
+    np.testing.assert_allclose(found["d_values"], scores, rtol=1e-4, atol=1e-4)
+
+
+def test_columns_beyond_shared_memory_are_refused():
+    with pytest.raises(PartitionError, match="n_cols: got 24001.*24,000"):
+        accelviz.plan(MADE["one_node"](), "fusegnn_gar", 24_001, operation="spmm_gradient")
+
+
+def test_what_is_not_fused_has_edges_times_columns_between_its_kernels():
+    graph = MADE["isolated_ends"]()
+    plan = accelviz.plan(graph, "unfused_gas", 5)
+    assert [call.kernel.entry for call in plan.calls] == ["gather", "apply_edge", "scatter"]
+    assert plan.workspace["messages"][0] == 5 * graph.nnz
+    fused = accelviz.plan(graph, "neugraph", 5)
+    assert fused.arrays["groups"] == 1
+    assert accelviz.plan(graph, "fusegnn_gar", 5).arrays["groups"] == 128 // 5
