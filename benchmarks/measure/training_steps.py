@@ -1,7 +1,8 @@
 """Time of a whole training step, ours beside PyTorch Geometric's, and the memory that it takes.
 
 Networks of two layers, 128 -> 64 -> 16, on random features and labels of every node: forward,
-backward, Adam, no dropout. Every case is a process of its own, so that peaks of memory are its own.
+backward, Adam, no dropout. Each graph and form has a process, in which models follow each other;
+what one has freed does not count for the next one's peak of memory.
 Ours is one CUDA graph; PyTorch Geometric's is tried with `edge_index` and with CSR, and the table
 in the end takes the faster. GAT has 8 heads of 8 columns, then one of 16; AGNN two propagations of
 64 columns.
@@ -10,10 +11,12 @@ in the end takes the faster. GAT has 8 heads of 8 columns, then one of 16; AGNN 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,23 +53,24 @@ def main() -> None:
     parser.add_argument("--models", nargs="*", default=MODELS)
     parser.add_argument("--forms", nargs="*", default=FORMS, choices=FORMS)
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
-    parser.add_argument("--timeout", type=float, default=300, help="seconds of a case")
-    parser.add_argument("--case", help="one case, as JSON: what the others are started with")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds of a process")
+    parser.add_argument("--case", help="of one process, as JSON: what the others are started with")
     options = parser.parse_args()
     if options.case:
-        print(json.dumps(measured(**json.loads(options.case))))
+        for row in measured(**json.loads(options.case)):
+            print(json.dumps(row), flush=True)
         return
     run = time.strftime("%Y-%m-%d %H:%M:%S")
     for graph in options.graphs:
-        for model in options.models:
-            for form in options.forms:
-                case = {"graph": graph, "model": model, "form": form, "device": options.device}
-                found = {"run": run, **case, **in_a_process(case, options.timeout)}
-                found |= {**hardware(options.device), "commit": source_commit()}
+        for form in options.forms:
+            case = {"graph": graph, "form": form, "device": options.device}
+            for found in in_a_process({**case, "models": options.models}, options.timeout):
+                row = {"run": run, **case, **found, **hardware(options.device)}
+                row["commit"] = source_commit()
                 there = options.output.exists()
-                table = pd.DataFrame([found], columns=[*COLUMNS, *hardware(options.device)])
+                table = pd.DataFrame([row], columns=[*COLUMNS, *hardware(options.device)])
                 table.to_csv(options.output, mode="a", header=not there, index=False)
-                print(f"{graph:16} {model:5} {form:11}", found["step_ms"], found["problem"])
+                print(f"{graph:16} {form:11} {row['model']:5}", row["step_ms"], row["problem"])
     print(ratios(pd.read_csv(options.output)).to_string(index=False))
 
 
@@ -76,41 +80,62 @@ COLUMNS = [
 ]
 
 
-def in_a_process(case: dict[str, str], timeout: float) -> dict[str, Any]:
-    """Measure a case; a failure is a row with a problem."""
+def in_a_process(case: dict[str, Any], timeout: float) -> list[dict[str, Any]]:
+    """Measure all models of a case; those after a failure are rows with its problem."""
     command = [sys.executable, __file__, "--output", "none", "--case", json.dumps(case)]
-    empty = {"step_ms": float("nan"), "peak_mib": float("nan")}
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
-    except subprocess.TimeoutExpired:
-        return {**empty, "problem": f"not done in {timeout:.0f} s"}
-    if answer.returncode:
-        return {**empty, "problem": answer.stderr.strip().splitlines()[-1][:200]}
-    return {**json.loads(answer.stdout.splitlines()[-1]), "problem": ""}
+        said, problem = answer.stdout, (answer.stderr.strip().splitlines() or [""])[-1][:200]
+    except subprocess.TimeoutExpired as late:
+        said, problem = (late.stdout or b"").decode(), f"not done in {timeout:.0f} s"
+    rows = [json.loads(line) for line in said.splitlines()]
+    done = {row["model"] for row in rows}
+    empty = {"step_ms": float("nan"), "peak_mib": float("nan"), "problem": problem}
+    return [*rows, *({"model": each, **empty} for each in case["models"] if each not in done)]
 
 
-def measured(graph: str, model: str, form: str, device: str) -> dict[str, Any]:
-    """Time the steps of one case in this process."""
+def measured(graph: str, models: list[str], form: str, device: str) -> Iterator[dict[str, Any]]:
+    """Time the steps of each model in this process."""
     name, knobs = GRAPHS[graph]
     loaded = load_graph(name, **knobs)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((loaded.n_rows, N_FEATURES), dtype=np.float32)
     labels = rng.integers(0, N_CLASSES, loaded.n_rows)
-    step = ours(loaded, X, labels, model, device) if form == "ours" else None
-    if step is None:
-        step = theirs(loaded, X, labels, model, form)
-    losses = [step() for _ in range(WARMUP)]
-    times, peak = timed(step, form, device)
-    quartiles = np.percentile(times, [25, 50, 75]) * 1e3
-    return {
-        "nodes": loaded.n_rows,
-        "edges": loaded.nnz,
-        "loss": float(losses[0]),
-        "step_ms": quartiles[1],
-        "quartile1_ms": quartiles[0],
-        "quartile3_ms": quartiles[2],
-        "peak_mib": peak / 2**20,
-    }
+    for model in models:
+        gc.collect()  # what the one before held
+        forget(form, device)
+        if form == "ours":
+            step = ours(loaded, X, labels, model, device)
+        else:
+            step = theirs(loaded, X, labels, model, form)
+        loss = float([step() for _ in range(WARMUP)][0])
+        times, peak = timed(step, form, device)
+        quartiles = np.percentile(times, [25, 50, 75]) * 1e3
+        yield {
+            "model": model,
+            "nodes": loaded.n_rows,
+            "edges": loaded.nnz,
+            "loss": loss,
+            "step_ms": quartiles[1],
+            "quartile1_ms": quartiles[0],
+            "quartile3_ms": quartiles[2],
+            "peak_mib": peak / 2**20,
+            "problem": "",
+        }
+        del step
+
+
+def forget(form: str, device: str) -> None:
+    """Give back what the pool holds and nobody uses, and begin its peak anew."""
+    if device == "cuda" and form == "ours":
+        from accelviz.executors.cuda.dense import cupy_module
+
+        cupy_module().get_default_memory_pool().free_all_blocks()
+    elif device == "cuda":
+        import torch
+
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
 
 
 def ours(graph: Any, X: Any, labels: Any, model: str, device: str) -> Any:
@@ -123,7 +148,7 @@ def ours(graph: Any, X: Any, labels: Any, model: str, device: str) -> Any:
     nodes = np.arange(graph.n_rows)
     data = NodeData(graph, X, labels, nodes[:-2], nodes[-2:-1], nodes[-1:])
     products = Products(None, device)
-    products.stream.__enter__()  # the process ends on it
+    products.stream.__enter__()  # on which the process goes on
     network = Network(found.build(N_FEATURES, N_CLASSES, **options), graph, products)
     run = Run(network, data, dense.Adam(found.rate), 0.0, "all")
     return products.recorded(run.step)
