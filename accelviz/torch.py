@@ -205,10 +205,11 @@ def _on_stream(device: Any) -> contextlib.AbstractContextManager[Any]:
         return contextlib.nullcontext()
     from accelviz.executors.cuda.dense import cupy_module
 
-    stream = torch.cuda.current_stream(device)
-    found: contextlib.AbstractContextManager[Any] = cupy_module().cuda.ExternalStream(
-        stream.cuda_stream, stream.device_index
-    )
+    stream, cuda = torch.cuda.current_stream(device), cupy_module().cuda
+    if hasattr(stream, "__cuda_stream__") and hasattr(cuda.Stream, "from_external"):
+        found: contextlib.AbstractContextManager[Any] = cuda.Stream.from_external(stream)
+    else:  # before CuPy 14 or the protocol in PyTorch
+        found = cuda.ExternalStream(stream.cuda_stream, stream.device_index)
     return found
 
 

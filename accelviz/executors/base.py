@@ -186,6 +186,7 @@ class Operands:
         self._values, self._order = plan.own_values, plan.nonzero_order
         self._own: Any = None
         self._own_walked: Any = None
+        self._defaults: dict[str, Any] = {}
         operands = self.operation.operands.items()
         self._shapes = {name: operand.shape(self.sizes) for name, operand in operands}
         self._ordered = [each.name for each in self.operation.inputs if each.of_nonzeros]
@@ -253,7 +254,13 @@ class Operands:
                 raise ArgumentError(operand.name, what, right)
             return array
         found = operand.setting(value)
-        return self._place(found) if operand.axes else found
+        if not operand.axes:
+            return found
+        if value is not None:
+            return self._place(found)
+        if operand.name not in self._defaults:  # placed once: a recorded run may not copy it
+            self._defaults[operand.name] = self._place(found)
+        return self._defaults[operand.name]
 
     def walked(self, inputs: Arrays) -> Arrays:
         """Bring what has an entry for each nonzero into the order in which kernels walk."""
