@@ -18,6 +18,7 @@ import numpy as np
 from accelviz.errors import ArgumentError, PartitionError, checked_integer
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
+from accelviz.partition.cut import Cut
 from accelviz.partition.metadata import MetadataLine, word_lines
 from accelviz.partition.summary import PartitionSummary
 from accelviz.plans.launch import WARP_SIZE
@@ -139,6 +140,18 @@ class Strategy(ABC):
             operation, such as `heads`, come the same way. All are checked before the call.
         """
 
+    def cut(self, rows: RowDegrees, n_cols: int, *args: Any, **parameters: Any) -> Cut | None:
+        """Say which known scheme `build` deals such rows out by, if it is one of `partition.cut`.
+
+        Takes what `summarize` takes.
+
+        Returns
+        -------
+        Cut or None
+            None, as here, where it is a scheme of its own.
+        """
+        return None
+
     def summarize(
         self, rows: RowDegrees, n_cols: int, *args: Any, **parameters: Any
     ) -> PartitionSummary | None:
@@ -155,9 +168,10 @@ class Strategy(ABC):
         Returns
         -------
         PartitionSummary or None
-            None, as here, where no closed form is known.
+            That of the `cut`; None where no closed form is known.
         """
-        return None
+        found = self.cut(rows, n_cols, *args, **parameters)
+        return None if found is None else found.summary(rows, n_cols)
 
     def metadata_lines(self, plan: Plan, lines: int | Iterable[int]) -> list[MetadataLine]:
         """Take some lines of a plan's metadata apart: what each bit of them says.
@@ -211,6 +225,11 @@ class Strategy(ABC):
         """Check the column count and the parameters as `plan` does, then `summarize`."""
         widths, parameters = self._checked(n_cols, given)
         return self.summarize(rows, **widths, **parameters)
+
+    def scheme(self, rows: RowDegrees, n_cols: int, **given: Any) -> Cut | None:
+        """Check the column count and the parameters as `plan` does, then `cut`."""
+        widths, parameters = self._checked(n_cols, given)
+        return self.cut(rows, **widths, **parameters)
 
     def _checked(
         self, n_cols: int, given: Mapping[str, Any]
