@@ -23,6 +23,7 @@ from accelviz.partition.summary import PartitionSummary
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.operation import Operation
 from accelviz.plans.plan import Plan
+from accelviz.plans.reading import Reading
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,23 @@ class Strategy(ABC):
         -------
         PartitionSummary or None
             None, as here, where no closed form is known.
+        """
+        return None
+
+    def reading(
+        self, graph: Graph, n_cols: int, *args: Any, **parameters: Any
+    ) -> Reading | None:
+        """Say which lane has which columns of a gathered row.
+
+        Parameters
+        ----------
+        graph, n_cols, *args, **parameters
+            As those of `build`.
+
+        Returns
+        -------
+        Reading or None
+            None, as here, where that is not known; a trace shows it.
         """
         return None
 

@@ -13,7 +13,7 @@ from accelviz.graph import MAX_SIDE, Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_summary, run_workload
 from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.sddmm.operation import SDDMM
 
@@ -172,3 +172,8 @@ class LaneGroups(Strategy):
         n_rows, nnz = rows.histogram.n_rows, rows.histogram.nnz
         setting = chosen(n_cols, heads, nnz, n_rows, **parameters)
         return run_summary(rows, setting.group_products, heads, setting.groups)
+
+    def reading(self, graph: Graph, n_cols: int, *, heads: int, **parameters: Any) -> Reading:
+        """Spread a group over the columns of a head, a vector a lane."""
+        setting = chosen(n_cols, heads, graph.nnz, graph.n_rows, **parameters)
+        return Reading(setting.lanes, setting.vector, n_cols)

@@ -11,8 +11,8 @@ from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import row_summary, row_workload
 from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
-from accelviz.plans.launch import MOST_BLOCK_WARPS
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
+from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
 from accelviz.strategies.sddmm.operation import SDDMM
 
 
@@ -61,3 +61,7 @@ class RowWarp(Strategy):
     ) -> PartitionSummary:
         """Count blocks and loads; every row is one warp's."""
         return row_summary(rows, 1, block_warps)
+
+    def reading(self, graph: Graph, n_cols: int, *, heads: int, block_warps: int) -> Reading:
+        """Spread the lanes over the columns of a head."""
+        return Reading(WARP_SIZE, 1, n_cols)

@@ -16,7 +16,7 @@ from accelviz.partition.block_level import WORD_LIMIT
 from accelviz.partition.neighbor_groups import group_workload, neighbor_groups, warp_memory
 from accelviz.partition.summary import PartitionSummary
 from accelviz.partition.warp_level import runs_summary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
 from accelviz.plans.launch import MOST_BLOCK_WARPS, STATIC_SHARED_BYTES, WARP_SIZE
 from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.strategy import column_tiles
@@ -242,3 +242,11 @@ class GNNAdvisor(Strategy):
         """Count groups, loads and atomics."""
         decision = decide(n_cols, block_warps, dw=dw, ngs=ngs)
         return runs_summary(rows, n_cols, decision.ngs, decision.block_warps, METADATA_BYTES)
+
+    def reading(
+        self, graph: Graph, n_cols: int, *, ngs: int | None, dw: int | None, block_warps: int | None
+    ) -> Reading:
+        """Let the dimension workers walk the columns, a vector each."""
+        decision = decide(n_cols, block_warps, dw=dw, ngs=ngs)
+        vector, _ = lane_vectors(n_cols, decision.tile_columns, decision.dw)
+        return Reading(decision.dw, vector, decision.tile_columns)

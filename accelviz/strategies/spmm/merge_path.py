@@ -17,7 +17,7 @@ from accelviz.partition.merge_path import (
     merge_path_workload,
 )
 from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.strategy import column_tiles
 from accelviz.store import Stopwatch
@@ -99,3 +99,9 @@ class MergePath(Strategy):
     ) -> PartitionSummary:
         """Count shares, loads and atomics."""
         return merge_path_summary(rows, n_cols, items_per_thread * WARP_SIZE, block_warps)
+
+    def reading(
+        self, graph: Graph, n_cols: int, *, items_per_thread: int, block_warps: int
+    ) -> Reading:
+        """Give each lane up to four columns of the tile, 32 apart."""
+        return Reading(WARP_SIZE, 1, column_tiles(n_cols, MOST_LANE_COLUMNS * WARP_SIZE)[1])
