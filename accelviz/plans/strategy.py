@@ -24,6 +24,7 @@ from accelviz.partition.summary import PartitionSummary
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.operation import Operation
 from accelviz.plans.plan import Plan
+from accelviz.plans.reading import Reading
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,21 @@ class Strategy(ABC):
         found = self.cut(rows, n_cols, *args, **parameters)
         return None if found is None else found.summary(rows, n_cols)
 
+    def reading(self, graph: Graph, n_cols: int, *args: Any, **parameters: Any) -> Reading | None:
+        """Say which lane has which columns of a gathered row.
+
+        Parameters
+        ----------
+        graph, n_cols, *args, **parameters
+            As those of `build`.
+
+        Returns
+        -------
+        Reading or None
+            None, as here, where that is not known; a trace shows it.
+        """
+        return None
+
     def metadata_lines(self, plan: Plan, lines: int | Iterable[int]) -> list[MetadataLine]:
         """Take some lines of a plan's metadata apart: what each bit of them says.
 
@@ -230,6 +246,11 @@ class Strategy(ABC):
         """Check the column count and the parameters as `plan` does, then `cut`."""
         widths, parameters = self._checked(n_cols, given)
         return self.cut(rows, **widths, **parameters)
+
+    def reader(self, graph: Graph, n_cols: int, **given: Any) -> Reading | None:
+        """Check the column count and the parameters as `plan` does, then say the `reading`."""
+        widths, parameters = self._checked(n_cols, given)
+        return self.reading(graph, **widths, **parameters)
 
     def _checked(
         self, n_cols: int, given: Mapping[str, Any]

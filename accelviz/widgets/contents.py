@@ -75,7 +75,6 @@ def strategies_content(
     given : mapping
         Parameters that are offered, and set, besides the usual ones.
     """
-    rows = RowDegrees.of(graph)
     colours = strategy_colours(each.name for each in strategies)
     columns = columns_offered(n_cols)
     found = []
@@ -104,7 +103,7 @@ def strategies_content(
                     }
                     for name in own
                 ],
-                "cut": cut_tables(strategy, rows, axes, {**start, "n_cols": n_cols}),
+                "cut": cut_tables(strategy, graph, axes, {**start, "n_cols": n_cols}),
             }
         )
     return found

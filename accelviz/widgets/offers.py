@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accelviz.errors import AccelvizError
+from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.plans import Parameter, Strategy
 
@@ -46,7 +46,7 @@ def _once(values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def cut_tables(
-    strategy: Strategy, rows: RowDegrees, axes: Values, start: Mapping[str, Any]
+    strategy: Strategy, graph: Graph, axes: Values, start: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Say what each argument of a strategy's cut is, over the values that the controls offer.
 
@@ -55,7 +55,8 @@ def cut_tables(
     Parameters
     ----------
     strategy : Strategy
-    rows : RowDegrees
+    graph : Graph
+        Rules look at its size and order.
     axes : mapping of str to sequence
         "n_cols" and the parameters that have controls, each with what its control offers.
     start : mapping
@@ -64,10 +65,11 @@ def cut_tables(
     Returns
     -------
     dict of str to tree, or None
-        Of "kind" and each argument a tree: a number, a word or None where it depends on nothing
-        more; else {"over": name, "each": trees}, with a tree for each value of that name. The kind
-        is `REFUSED` where the strategy cannot have values together. None if the strategy names no
-        cut.
+        Of "kind", each argument of the cut, and "reading lanes", "reading vector" and "reading
+        tile" of what the lanes read (None if not known), a tree: a number, a word or None where it
+        depends on nothing more; else {"over": name, "each": trees}, with a tree for each value of
+        that name. The kind is `REFUSED` where the strategy cannot have values together. None if
+        the strategy names no cut.
 
     Notes
     -----
@@ -79,25 +81,18 @@ def cut_tables(
     seen: dict[Places, dict[str, Any]] = {}
     names = [*axes]
     origin = tuple(_place(axes[name], start[name]) for name in names)
-    own_columns = {name: value for name, value in start.items() if name not in axes}
+    fixed = {name: value for name, value in start.items() if name not in axes}
 
     def look(places: Places) -> dict[str, Any]:
         if places not in seen:
             setting = {name: axes[name][at] for name, at in zip(names, places, strict=True)}
-            try:
-                found = strategy.scheme(rows, **own_columns, **setting)
-                seen[places] = {} if found is None else {"kind": found.kind, **found.arguments}
-            except AccelvizError:
-                seen[places] = {"kind": REFUSED}
+            seen[places] = _looked(strategy, graph, {**fixed, **setting})
         return seen[places]
 
     def moved(places: Places, axis: int, some: int | None = None) -> list[Places]:
-        ats = range(len(axes[names[axis]]))
-        ats = (
-            ats
-            if some is None
-            else {ats[round(i * (len(ats) - 1) / some)] for i in range(some + 1)}
-        )
+        ats = [*range(len(axes[names[axis]]))]
+        if some is not None:
+            ats = sorted({ats[round(i * (len(ats) - 1) / some)] for i in range(some + 1)})
         return [(*places[:axis], at, *places[axis + 1 :]) for at in ats]
 
     def tree(argument: str, places: Places, left: tuple[int, ...]) -> Any:
@@ -128,6 +123,18 @@ def cut_tables(
                     depends.setdefault(argument, set()).add(axis)
     arguments = dict.fromkeys(key for found in [*seen.values()] for key in found)
     return {key: tree(key, origin, tuple(sorted(depends.get(key, ())))) for key in arguments}
+
+
+def _looked(strategy: Strategy, graph: Graph, setting: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        cut = strategy.scheme(RowDegrees.of(graph), **setting)
+        if cut is None:
+            return {}
+        reading = strategy.reader(graph, **setting)
+    except AccelvizError:
+        return {"kind": REFUSED}
+    read = {} if reading is None else {f"reading {n}": v for n, v in vars(reading).items()}
+    return {"kind": cut.kind, **cut.arguments, **read}
 
 
 def _place(values: Sequence[Any], wanted: Any) -> int:

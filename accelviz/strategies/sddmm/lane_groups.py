@@ -13,7 +13,7 @@ from accelviz.graph import MAX_SIDE, Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.cut import Cut
 from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.sddmm.operation import SDDMM
 
@@ -171,3 +171,8 @@ class LaneGroups(Strategy):
         setting = chosen(n_cols, heads, nnz, n_rows, **parameters)
         run, groups = setting.group_products, setting.groups
         return Cut("products", {"run": run, "heads": heads, "warps": groups, "atomics": 0})
+
+    def reading(self, graph: Graph, n_cols: int, *, heads: int, **parameters: Any) -> Reading:
+        """Spread a group over the columns of a head, a vector a lane."""
+        setting = chosen(n_cols, heads, graph.nnz, graph.n_rows, **parameters)
+        return Reading(setting.lanes, setting.vector, n_cols)

@@ -30,7 +30,7 @@ from accelviz.partition.warp_level import (
     warp_partition,
     warp_workload,
 )
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
 from accelviz.plans.launch import STATIC_SHARED_BYTES, WARP_SIZE
 from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.strategy import column_tiles
@@ -123,6 +123,20 @@ class AccelGCN(Strategy):
         if partition == "block":
             return Cut("block_level", setting)
         return Cut("runs", {**setting, "line_bytes": INT4_BYTES})
+
+    def reading(
+        self,
+        graph: Graph,
+        n_cols: int,
+        *,
+        max_block_warps: int,
+        max_warp_nzs: int,
+        partition: str,
+        combined_warp: bool,
+    ) -> Reading:
+        """Cover the tile with a combined warp at once, or by turns of 32 columns without it."""
+        _, columns = column_tiles(n_cols, widest_tile(max_block_warps))
+        return Reading(columns if combined_warp else WARP_SIZE, 1, columns)
 
     def metadata_lines(self, plan: Plan, lines: int | Iterable[int]) -> list[MetadataLine]:
         """Take int4 words apart: a block's, or a warp's (Figure 3b); see `Strategy`."""

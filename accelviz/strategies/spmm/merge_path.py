@@ -16,7 +16,7 @@ from accelviz.partition.merge_path import (
     merge_path_partition,
     merge_path_workload,
 )
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.strategy import column_tiles
 from accelviz.store import Stopwatch
@@ -96,3 +96,9 @@ class MergePath(Strategy):
     def cut(self, rows: RowDegrees, n_cols: int, *, items_per_thread: int, block_warps: int) -> Cut:
         """Name the shares."""
         return Cut("merge_path", {"items": items_per_thread * WARP_SIZE, "warps": block_warps})
+
+    def reading(
+        self, graph: Graph, n_cols: int, *, items_per_thread: int, block_warps: int
+    ) -> Reading:
+        """Give each lane up to four columns of the tile, 32 apart."""
+        return Reading(WARP_SIZE, 1, column_tiles(n_cols, MOST_LANE_COLUMNS * WARP_SIZE)[1])

@@ -12,8 +12,8 @@ from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.cut import Cut
 from accelviz.partition.row_split import row_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
-from accelviz.plans.launch import MOST_BLOCK_WARPS
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
+from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
 from accelviz.strategies.spmm.operation import SPMM
 
 #: Warps of a block, a parameter of many strategies.
@@ -57,6 +57,13 @@ class RowStrategy(Strategy):
     def cut(self, rows: RowDegrees, n_cols: int, *, block_warps: int) -> Cut:
         """Name the row split; every row is one warp's."""
         return Cut("rows", {"each": self.rows_per_warp, "warps": block_warps})
+
+    def reading(self, graph: Graph, n_cols: int, *, block_warps: int) -> Reading:
+        """Spread a warp over a tile's columns, or give a lane all if it has a row of its own."""
+        if self.rows_per_warp == WARP_SIZE:
+            return Reading(1, 1, n_cols)
+        _, defines = self.columns(n_cols)
+        return Reading(WARP_SIZE, 1, WARP_SIZE * defines.get("LANE_COLUMNS", 1))
 
 
 def csr_arrays(graph: Graph) -> dict[str, Any]:

@@ -46,11 +46,15 @@ export function makeStore(data, bridge = null) {
   }
 
   function makeSide(strategy, parameters, graph, nCols, key) {
-    let partition = null, summary = null, waiting = false;
+    let partition = null, summary = null, waiting = false, reading = null;
     if (strategy.cut) {
       const cut = cutOf(strategy, data.columns, nCols, parameters);
       if (!cut) return null;
       partition = CUTS[cut.kind](graph, cut, nCols);
+      if (cut["reading lanes"]) {
+        reading = { lanes: cut["reading lanes"], vector: cut["reading vector"],
+          tile: cut["reading tile"] };
+      }
       summary = partition?.summary ?? summaryOf({});
     } else if (lists.has(key)) {
       ({ partition, summary } = lists.get(key));
@@ -62,7 +66,7 @@ export function makeStore(data, bridge = null) {
       strategy: strategy.name, worker: strategy.worker, colour: strategy.colour, parameters,
       label: labelOf(strategy, parameters), partition, summary, waiting, nCols,
       order: null, placeOf: partition?.placeOf ?? ((row) => row), key,
-      bytes: parameters.storage && parameters.storage !== "float32" ? 2 : 4, reading: null,
+      bytes: parameters.storage && parameters.storage !== "float32" ? 2 : 4, reading,
     };
     if (partition) Object.defineProperty(side, "order", { get: () => partition.order });
     let times = null;

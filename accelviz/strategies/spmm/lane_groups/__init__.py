@@ -19,7 +19,7 @@ from accelviz.partition.lane_groups import (
     lane_group_partition,
     lane_group_workload,
 )
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Reading, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.storage import STORAGE_BYTES
 from accelviz.store import Stopwatch
@@ -73,12 +73,7 @@ class LaneGroups(Strategy):
             If the graph has 2^32 nonzeros or more.
         """
         pattern = graph.pattern
-
-        def look(clock: Stopwatch) -> bool:
-            with clock.step("look at the order"):
-                return is_local(pattern)
-
-        local, look_seconds = graph.store.prepared("local vertex order", look)
+        local, look_seconds = _local(graph)
         setting = lane_setting(n_cols, graph.shape, graph.nnz, local, **parameters)
         rows, sort_seconds = SortedRows.of(graph)
         clock = Stopwatch()
@@ -111,6 +106,13 @@ class LaneGroups(Strategy):
             "block_order": ("place", "degree"),
         }
 
+    def reading(self, graph: Graph, n_cols: int, **parameters: Any) -> Reading:
+        """Spread a group over the columns of a tile, a vector a lane."""
+        local, _ = _local(graph)
+        cover = lane_setting(n_cols, graph.shape, graph.nnz, local, **parameters).cover
+        vectors = cover.lanes * cover.lane_vectors
+        return Reading(cover.lanes, cover.vector, cover.vector * vectors)
+
     def cut(self, rows: RowDegrees, n_cols: int, **parameters: Any) -> Cut:
         """Name the blocks of lane groups that the rule and the parameters give.
 
@@ -129,6 +131,16 @@ class LaneGroups(Strategy):
         in_place = int(setting.block_order == "place")
         rest = {"short": setting.short_nzs, "tiles": tiles, "in_place": in_place}
         return Cut("lane_groups", {**groups, **rest})
+
+
+def _local(graph: Graph) -> tuple[bool, dict[str, float]]:
+    """Say whether the order of the vertices is local, and what finding out took; it is kept."""
+
+    def look(clock: Stopwatch) -> bool:
+        with clock.step("look at the order"):
+            return is_local(graph.pattern)
+
+    return graph.store.prepared("local vertex order", look)
 
 
 def lane_groups_plan(
