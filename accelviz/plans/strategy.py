@@ -160,9 +160,7 @@ class Strategy(ABC):
         """
         return None
 
-    def reading(
-        self, graph: Graph, n_cols: int, *args: Any, **parameters: Any
-    ) -> Reading | None:
+    def reading(self, graph: Graph, n_cols: int, *args: Any, **parameters: Any) -> Reading | None:
         """Say which lane has which columns of a gathered row.
 
         Parameters
