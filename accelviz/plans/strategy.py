@@ -18,6 +18,7 @@ import numpy as np
 from accelviz.errors import ArgumentError, PartitionError, checked_integer
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
+from accelviz.partition.cut import Cut
 from accelviz.partition.metadata import MetadataLine, word_lines
 from accelviz.partition.summary import PartitionSummary
 from accelviz.plans.launch import WARP_SIZE
@@ -140,6 +141,18 @@ class Strategy(ABC):
             operation, such as `heads`, come the same way. All are checked before the call.
         """
 
+    def cut(self, rows: RowDegrees, n_cols: int, *args: Any, **parameters: Any) -> Cut | None:
+        """Say which known scheme `build` deals such rows out by, if it is one of `partition.cut`.
+
+        Takes what `summarize` takes.
+
+        Returns
+        -------
+        Cut or None
+            None, as here, where it is a scheme of its own.
+        """
+        return None
+
     def summarize(
         self, rows: RowDegrees, n_cols: int, *args: Any, **parameters: Any
     ) -> PartitionSummary | None:
@@ -156,9 +169,10 @@ class Strategy(ABC):
         Returns
         -------
         PartitionSummary or None
-            None, as here, where no closed form is known.
+            That of the `cut`; None where no closed form is known.
         """
-        return None
+        found = self.cut(rows, n_cols, *args, **parameters)
+        return None if found is None else found.summary(rows, n_cols)
 
     def reading(self, graph: Graph, n_cols: int, *args: Any, **parameters: Any) -> Reading | None:
         """Say which lane has which columns of a gathered row.
@@ -227,6 +241,16 @@ class Strategy(ABC):
         """Check the column count and the parameters as `plan` does, then `summarize`."""
         widths, parameters = self._checked(n_cols, given)
         return self.summarize(rows, **widths, **parameters)
+
+    def scheme(self, rows: RowDegrees, n_cols: int, **given: Any) -> Cut | None:
+        """Check the column count and the parameters as `plan` does, then `cut`."""
+        widths, parameters = self._checked(n_cols, given)
+        return self.cut(rows, **widths, **parameters)
+
+    def reader(self, graph: Graph, n_cols: int, **given: Any) -> Reading | None:
+        """Check the column count and the parameters as `plan` does, then say the `reading`."""
+        widths, parameters = self._checked(n_cols, given)
+        return self.reading(graph, **widths, **parameters)
 
     def _checked(
         self, n_cols: int, given: Mapping[str, Any]

@@ -12,7 +12,6 @@ from accelviz.errors import AccelvizError
 from accelviz.plans import Strategy
 from accelviz.strategies import find_strategy
 from accelviz.widgets.prediction import Prediction
-from accelviz.widgets.state import State
 from accelviz.widgets.sweep_state import STATISTICS, SweepState
 
 #: What the panels are made with; everything else in accelviz works without.
@@ -49,10 +48,9 @@ def explore(graph: Any = "cora", strategies: Sequence[Strategy | str] = (), **se
     AccelvizError
         If ipywidgets or anywidget is not installed.
     """
-    _check_packages("explore")
     from accelviz.widgets.explorer import Explorer
 
-    return Explorer(State(load_graph(graph), strategies, **settings))
+    return Explorer(load_graph(graph), strategies, **settings)
 
 
 def ask(

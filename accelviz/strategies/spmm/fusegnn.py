@@ -9,9 +9,9 @@ import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_summary, run_workload
-from accelviz.partition.summary import PartitionSummary
-from accelviz.partition.thread_groups import thread_groups, vertex_summary, vertex_workload
+from accelviz.partition.cut import Cut
+from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_workload
+from accelviz.partition.thread_groups import thread_groups, vertex_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
 from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
 from accelviz.strategies.spmm.operation import SPMM
@@ -81,10 +81,10 @@ class FuseGnnGas(_ThreadGroups):
             workers_per_block=groups,
         )
 
-    def summarize(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> PartitionSummary:
-        """Count edges: each is an atomic a column."""
+    def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
+        """Name runs of one edge: each is an atomic a column."""
         groups = thread_groups(block_size, n_cols)
-        return run_summary(rows, 1, 1, groups, atomics=rows.histogram.nnz * n_cols)
+        return Cut("products", {"run": 1, "heads": 1, "warps": groups, "atomics": 1})
 
 
 class FuseGnnGar(_ThreadGroups):
@@ -119,6 +119,6 @@ class FuseGnnGar(_ThreadGroups):
             workers_per_block=groups,
         )
 
-    def summarize(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> PartitionSummary:
-        """Count what each thread group of each row has."""
-        return vertex_summary(rows, thread_groups(block_size, n_cols))
+    def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
+        """Name the thread groups of a row."""
+        return Cut("vertex", {"warps": thread_groups(block_size, n_cols)})

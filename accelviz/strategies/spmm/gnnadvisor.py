@@ -13,9 +13,8 @@ from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition import neighbor_groups as bits
 from accelviz.partition.block_level import WORD_LIMIT
+from accelviz.partition.cut import Cut
 from accelviz.partition.neighbor_groups import group_workload, neighbor_groups, warp_memory
-from accelviz.partition.summary import PartitionSummary
-from accelviz.partition.warp_level import runs_summary
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
 from accelviz.plans.launch import MOST_BLOCK_WARPS, STATIC_SHARED_BYTES, WARP_SIZE
 from accelviz.plans.operation import FLOAT_BYTES
@@ -230,7 +229,7 @@ class GNNAdvisor(Strategy):
             },
         )
 
-    def summarize(
+    def cut(
         self,
         rows: RowDegrees,
         n_cols: int,
@@ -238,10 +237,11 @@ class GNNAdvisor(Strategy):
         ngs: int | None,
         dw: int | None,
         block_warps: int | None,
-    ) -> PartitionSummary:
-        """Count groups, loads and atomics."""
+    ) -> Cut:
+        """Name the groups that the Decider and the parameters give."""
         decision = decide(n_cols, block_warps, dw=dw, ngs=ngs)
-        return runs_summary(rows, n_cols, decision.ngs, decision.block_warps, METADATA_BYTES)
+        setting = {"most": decision.ngs, "warps": decision.block_warps}
+        return Cut("runs", {**setting, "line_bytes": METADATA_BYTES})
 
     def reading(
         self, graph: Graph, n_cols: int, *, ngs: int | None, dw: int | None, block_warps: int | None

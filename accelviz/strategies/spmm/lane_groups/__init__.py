@@ -12,14 +12,13 @@ from accelviz.ordering import RowDegrees
 from accelviz.ordering.degree import SortedRows
 from accelviz.ordering.local import is_local
 from accelviz.partition.block4 import FIELD_BITS
+from accelviz.partition.cut import Cut
 from accelviz.partition.lane_groups import (
     LanePartition,
     in_place_order,
     lane_group_partition,
-    lane_group_summary,
     lane_group_workload,
 )
-from accelviz.partition.summary import PartitionSummary
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Reading, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.storage import STORAGE_BYTES
@@ -114,8 +113,8 @@ class LaneGroups(Strategy):
         vectors = cover.lanes * cover.lane_vectors
         return Reading(cover.lanes, cover.vector, cover.vector * vectors)
 
-    def summarize(self, rows: RowDegrees, n_cols: int, **parameters: Any) -> PartitionSummary:
-        """Count blocks, groups, loads and atomics.
+    def cut(self, rows: RowDegrees, n_cols: int, **parameters: Any) -> Cut:
+        """Name the blocks of lane groups that the rule and the parameters give.
 
         Notes
         -----
@@ -128,7 +127,10 @@ class LaneGroups(Strategy):
         narrow = row_bytes < 2 * NARROW_BYTES or nnz < NARROW_DEGREE * n_rows
         known = parameters["slab"] is not None or narrow
         tiles = setting.cover.tiles if known else None
-        return lane_group_summary(rows.histogram, setting.groups, setting.short_nzs, n_cols, tiles)
+        groups = {"warps": setting.groups.max_block_warps, "most": setting.groups.max_warp_nzs}
+        in_place = int(setting.block_order == "place")
+        rest = {"short": setting.short_nzs, "tiles": tiles, "in_place": in_place}
+        return Cut("lane_groups", {**groups, **rest})
 
 
 def _local(graph: Graph) -> tuple[bool, dict[str, float]]:

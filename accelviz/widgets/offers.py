@@ -1,0 +1,142 @@
+"""What the controls of a strategy offer, and what each of its settings makes of the cut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from accelviz.errors import AccelvizError
+from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.plans import Parameter, Strategy
+
+#: What the control of the columns offers.
+COLUMNS = (1, 4, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256, 512)
+#: A control has every value of a range up to so many; of a longer one it has steps that grow, up to
+#: so many times the largest value that is worth trying.
+_EVERY, _BEYOND = 32, 8
+#: What a table says of values that cannot be had together.
+REFUSED = "refused"
+
+Values = Mapping[str, Sequence[Any]]
+Places = tuple[int, ...]
+
+
+def offered(parameter: Parameter, now: Any) -> tuple[Any, ...]:
+    """Return what the control of a parameter offers, the present value included.
+
+    Of a parameter without choices and without values worth trying, that is `now` alone.
+    """
+    most, step, tries = parameter.most, parameter.step, parameter.tries
+    rule = (None,) if parameter.default is None or parameter.rule else ()
+    if parameter.choices or not tries or not all(type(each) is int for each in tries):
+        return _once((*rule, *(parameter.choices or tries), now))
+    if most is not None and most <= _EVERY * step:
+        values = {*range(step, most + 1, step)}
+    else:
+        end = min(_BEYOND * max(tries), most or max(tries)) // step
+        powers = {1 << i for i in range(end.bit_length())}
+        values = {step * i for i in powers | {3 * i for i in powers} if i <= end}
+    return (*rule, *sorted({*values, *tries, parameter.default, now} - {None}))
+
+
+def _once(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Leave out what is there twice; True is not 1 here."""
+    return tuple(value for _, value in {(type(each), each): each for each in values}.items())
+
+
+def cut_tables(
+    strategy: Strategy, graph: Graph, axes: Values, start: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Say what each argument of a strategy's cut is, over the values that the controls offer.
+
+    A rule that chooses arguments stays in Python this way, and the page needs nobody to ask.
+
+    Parameters
+    ----------
+    strategy : Strategy
+    graph : Graph
+        Rules look at its size and order.
+    axes : mapping of str to sequence
+        "n_cols" and the parameters that have controls, each with what its control offers.
+    start : mapping
+        "n_cols" and all parameters as they are set; those of `axes` have one of the values there.
+
+    Returns
+    -------
+    dict of str to tree, or None
+        Of "kind", each argument of the cut, and "reading lanes", "reading vector" and "reading
+        tile" of what the lanes read (None if not known), a tree: a number, a word or None where it
+        depends on nothing more; else {"over": name, "each": trees}, with a tree for each value of
+        that name. The kind is `REFUSED` where the strategy cannot have values together. None if
+        the strategy names no cut.
+
+    Notes
+    -----
+    A tree branches over a name if the argument changes while that name alone does, and asks again
+    in each branch, of the names on which it depends at all. These are found by varying each name
+    alone, and a few values of each two together; what changes it only where three change together
+    would be missed.
+    """
+    seen: dict[Places, dict[str, Any]] = {}
+    names = [*axes]
+    origin = tuple(_place(axes[name], start[name]) for name in names)
+    fixed = {name: value for name, value in start.items() if name not in axes}
+
+    def look(places: Places) -> dict[str, Any]:
+        if places not in seen:
+            setting = {name: axes[name][at] for name, at in zip(names, places, strict=True)}
+            seen[places] = _looked(strategy, graph, {**fixed, **setting})
+        return seen[places]
+
+    def moved(places: Places, axis: int, some: int | None = None) -> list[Places]:
+        ats = [*range(len(axes[names[axis]]))]
+        if some is not None:
+            ats = sorted({ats[round(i * (len(ats) - 1) / some)] for i in range(some + 1)})
+        return [(*places[:axis], at, *places[axis + 1 :]) for at in ats]
+
+    def tree(argument: str, places: Places, left: tuple[int, ...]) -> Any:
+        here = look(places).get(argument)
+        for axis in left:
+            if any(look(each).get(argument) != here for each in moved(places, axis)):
+                rest = tuple(each for each in left if each != axis)
+                branches = [tree(argument, each, rest) for each in moved(places, axis)]
+                return {"over": names[axis], "each": branches}
+        return here
+
+    if not look(origin):
+        return None
+    depends: dict[str, set[int]] = {}
+    every = range(len(names))
+    for axis in every:
+        lines = [moved(origin, axis)]
+        lines += [
+            moved(each, axis, 3)
+            for other in every
+            if other != axis
+            for each in moved(origin, other, 2)
+        ]
+        for line in lines:
+            found = [look(each) for each in line]
+            for argument in {key for each in found for key in each}:
+                if len({each.get(argument) for each in found}) > 1:
+                    depends.setdefault(argument, set()).add(axis)
+    arguments = dict.fromkeys(key for found in [*seen.values()] for key in found)
+    return {key: tree(key, origin, tuple(sorted(depends.get(key, ())))) for key in arguments}
+
+
+def _looked(strategy: Strategy, graph: Graph, setting: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        cut = strategy.scheme(RowDegrees.of(graph), **setting)
+        if cut is None:
+            return {}
+        reading = strategy.reader(graph, **setting)
+    except AccelvizError:
+        return {"kind": REFUSED}
+    read = {} if reading is None else {f"reading {n}": v for n, v in vars(reading).items()}
+    return {"kind": cut.kind, **cut.arguments, **read}
+
+
+def _place(values: Sequence[Any], wanted: Any) -> int:
+    """Return where a value is; True is not 1 here."""
+    return next(i for i, each in enumerate(values) if type(each) is type(wanted) and each == wanted)
