@@ -59,7 +59,7 @@ class RowStrategy(Strategy):
         return Cut("rows", {"each": self.rows_per_warp, "warps": block_warps})
 
     def reading(self, graph: Graph, n_cols: int, *, block_warps: int) -> Reading:
-        """Spread a warp over a tile's columns, or give a lane all if it has a row of its own."""
+        """Spread a warp over a tile's columns, or give a lane all of them if it has a row."""
         if self.rows_per_warp == WARP_SIZE:
             return Reading(1, 1, n_cols)
         _, defines = self.columns(n_cols)

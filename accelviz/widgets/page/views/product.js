@@ -41,7 +41,9 @@ class Product {
     if (scene.settings.row !== this.row?.row || scene.graph !== this.row?.graph) this.at = 0;
     this.row = followed(scene);
     this.at = Math.max(Math.min(this.at, this.row.degree - 1), 0);
-    const glide = moves(this.host);
+    const same = scene.a === this.scene?.a && scene.settings === this.scene?.settings;
+    const glide = same ? () => {} : moves(this.host);
+    this.scene = scene;
     this.draw();
     glide();
   }
