@@ -6,14 +6,30 @@ import { controlsOf } from "./settings.js";
 import { makeLink } from "./link.js";
 import { makeStore } from "./store.js";
 import { unpackText } from "./pack.js";
+import { degrees } from "./views/degrees.js";
+import { loads } from "./views/loads.js";
+import { map } from "./views/map.js";
+import { metadata } from "./views/metadata.js";
+import { play } from "./views/play.js";
 import { product } from "./views/product.js";
 import { statistics } from "./views/statistics.js";
+import { times } from "./views/times.js";
 
 // Groups of views, each of which fits on a screen beside the controls: name, title, and its views
 // with their titles and how many twelfths of the panel they are wide.
 const GROUPS = [
   ["product", "One row", [["product", "A row, from the graph to memory", product, 12]]],
-  ["numbers", "Numbers", [["statistics", "What the partition does", statistics, 7]]],
+  ["balance", "Every warp", [
+    ["map", "Every warp of every block", map, 12],
+    ["loads", "How much work a warp has", loads, 6],
+    ["degrees", "Degrees, and how A treats such a row", degrees, 6],
+  ]],
+  ["numbers", "Numbers", [
+    ["statistics", "What the partition does", statistics, 7],
+    ["times", "Time on a GPU", times, 5],
+    ["metadata", "What the block reads first", metadata, 12],
+  ]],
+  ["play", "Play", [["play", "The block, request by request", play, 12]]],
 ];
 
 // Pages by id, so that a widget finds the page it belongs to.

@@ -46,9 +46,9 @@ export function makeStore(data, bridge = null) {
   }
 
   function makeSide(strategy, parameters, graph, nCols, key) {
-    let partition = null, summary = null, waiting = false, reading = null;
+    let partition = null, summary = null, waiting = false, reading = null, cut = null;
     if (strategy.cut) {
-      const cut = cutOf(strategy, data.columns, nCols, parameters);
+      cut = cutOf(strategy, data.columns, nCols, parameters);
       if (!cut) return null;
       partition = CUTS[cut.kind](graph, cut, nCols);
       if (cut["reading lanes"]) {
@@ -65,7 +65,7 @@ export function makeStore(data, bridge = null) {
     const side = {
       strategy: strategy.name, worker: strategy.worker, colour: strategy.colour, parameters,
       label: labelOf(strategy, parameters), partition, summary, waiting, nCols,
-      order: null, placeOf: partition?.placeOf ?? ((row) => row), key,
+      order: null, placeOf: partition?.placeOf ?? ((row) => row), key, cut,
       bytes: parameters.storage && parameters.storage !== "float32" ? 2 : 4, reading,
     };
     if (partition) Object.defineProperty(side, "order", { get: () => partition.order });
