@@ -6,6 +6,7 @@ import { controlsOf } from "./settings.js";
 import { makeLink } from "./link.js";
 import { makeStore } from "./store.js";
 import { unpackText } from "./pack.js";
+import { play } from "./views/play.js";
 import { product } from "./views/product.js";
 import { statistics } from "./views/statistics.js";
 
@@ -13,6 +14,7 @@ import { statistics } from "./views/statistics.js";
 // with their titles and how many twelfths of the panel they are wide.
 const GROUPS = [
   ["product", "One row", [["product", "A row, from the graph to memory", product, 12]]],
+  ["play", "Play", [["play", "The block, request by request", play, 12]]],
   ["numbers", "Numbers", [["statistics", "What the partition does", statistics, 7]]],
 ];
 
@@ -99,7 +101,7 @@ export function mount(host, data, bridge = null) {
   store.watch(repaint);
   const resized = new ResizeObserver(repaint);
   resized.observe(panel);
-  choose(data.settings.view ?? "product");
+  choose(groups.has(data.settings.view) ? data.settings.view : "product");
   store.start();
   return { store, panel, choose, repaint, close: () => resized.disconnect() };
 }
