@@ -15,6 +15,8 @@ COLUMNS = (1, 4, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256, 512)
 #: A control has every value of a range up to so many; of a longer one it has steps that grow, up to
 #: so many times the largest value that is worth trying.
 _EVERY, _BEYOND = 32, 8
+#: Values of a name up to which all of them are looked at together with each other name.
+_FEW = 7
 #: What a table says of values that cannot be had together.
 REFUSED = "refused"
 
@@ -80,7 +82,14 @@ def cut_tables(
     """
     seen: dict[Places, dict[str, Any]] = {}
     names = [*axes]
+    every = tuple(range(len(names)))
+    depends: dict[str, set[int]] = {}
     origin = tuple(_place(axes[name], start[name]) for name in names)
+    known = strategy.defaults()
+    default = tuple(
+        _place(axes[name], known[name]) if name in known and known[name] in axes[name] else at
+        for name, at in zip(names, origin, strict=True)
+    )
     fixed = {name: value for name, value in start.items() if name not in axes}
 
     def look(places: Places) -> dict[str, Any]:
@@ -91,38 +100,50 @@ def cut_tables(
 
     def moved(places: Places, axis: int, some: int | None = None) -> list[Places]:
         ats = [*range(len(axes[names[axis]]))]
-        if some is not None:
-            ats = sorted({ats[round(i * (len(ats) - 1) / some)] for i in range(some + 1)})
+        if some is not None and len(ats) > _FEW:
+            ats = [ats[round(i * (len(ats) - 1) / some)] for i in range(some + 1)]
         return [(*places[:axis], at, *places[axis + 1 :]) for at in ats]
 
-    def tree(argument: str, places: Places, left: tuple[int, ...]) -> Any:
-        here = look(places).get(argument)
-        for axis in left:
-            if any(look(each).get(argument) != here for each in moved(places, axis)):
-                rest = tuple(each for each in left if each != axis)
+    def having(argument: str, places: Places, free: tuple[int, ...]) -> Places:
+        """Find the argument near a place where another kind, or values refused, have it not."""
+        if argument in look(places):
+            return places
+        usual = tuple(default[i] if i in free else at for i, at in enumerate(places))
+        for middle in (places, usual):
+            for each in (middle, *(near for axis in free for near in moved(middle, axis))):
+                if argument in look(each):
+                    return each
+        return places
+
+    def varies(argument: str, line: list[Places]) -> bool:
+        found = [look(each) for each in line]
+        return len({each[argument] for each in found if argument in each}) > 1
+
+    def tree(argument: str, places: Places, free: tuple[int, ...] = every) -> Any:
+        places = having(argument, places, free)
+        for axis in free:
+            if axis in depends.get(argument, ()) and varies(argument, moved(places, axis)):
+                rest = tuple(each for each in free if each != axis)
                 branches = [tree(argument, each, rest) for each in moved(places, axis)]
                 return {"over": names[axis], "each": branches}
-        return here
+        return look(places).get(argument)
 
     if not look(origin):
         return None
-    depends: dict[str, set[int]] = {}
-    every = range(len(names))
     for axis in every:
         lines = [moved(origin, axis)]
         lines += [
-            moved(each, axis, 3)
+            moved(each, axis, 4)
             for other in every
             if other != axis
-            for each in moved(origin, other, 2)
+            for each in moved(origin, other, 3)
         ]
         for line in lines:
-            found = [look(each) for each in line]
-            for argument in {key for each in found for key in each}:
-                if len({each.get(argument) for each in found}) > 1:
+            for argument in {key for each in line for key in look(each)}:
+                if varies(argument, line):
                     depends.setdefault(argument, set()).add(axis)
     arguments = dict.fromkeys(key for found in [*seen.values()] for key in found)
-    return {key: tree(key, origin, tuple(sorted(depends.get(key, ())))) for key in arguments}
+    return {key: tree(key, origin) for key in arguments}
 
 
 def _looked(strategy: Strategy, graph: Graph, setting: Mapping[str, Any]) -> dict[str, Any]:
