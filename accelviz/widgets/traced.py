@@ -35,10 +35,10 @@ class TracedBlock:
         Places in the source that touch memory: `file`, `line`, `kind`, `space`, `array`, `bytes`
         that a lane asks for, and `size`, the bytes of an element.
     columns : dict of str to array, shape (requests,)
-        `site` (uint16), `warp` (uint16), `lanes` (uint32, a bit a lane), `first` (float64, the
+        `site` (uint16), `warp` (uint16), `lanes` (uint32, a bit a lane), `first` (int64, the
         offset of the first of these lanes in bytes) and `step` (int32, bytes from one of them to
-        the next). `others` (float64) has the offsets of all lanes of those requests, in order,
-        whose step is `SPELLED`.
+        the next). `others` (int64) has the offsets of all lanes of those requests, in order, whose
+        step is `SPELLED`.
     waits : list of dict
         As `accelviz.trace` gives them.
     """
@@ -61,7 +61,7 @@ class TracedBlock:
         """
         found = list(map(dict, waits))
         if not len(traced):
-            kinds = ("u2", "u2", "u4", "f8", "i4", "f8")
+            kinds = ("u2", "u2", "u4", "i8", "i4", "i8")
             names = ("site", "warp", "lanes", "first", "step", "others")
             return cls(0, [], {n: np.empty(0, k) for n, k in zip(names, kinds, strict=True)}, found)
         offset, lane = (traced[name].to_numpy(np.int64) for name in ("offset", "lane"))
@@ -78,9 +78,9 @@ class TracedBlock:
             "site": site.astype(np.uint16),
             "warp": traced["warp"].to_numpy()[begins].astype(np.uint16),
             "lanes": np.bitwise_or.reduceat(1 << lane, begins).astype(np.uint32),
-            "first": offset[begins].astype(np.float64),
+            "first": offset[begins],
             "step": np.where(spelled, SPELLED, step).astype(np.int32),
-            "others": offset[np.repeat(spelled, counts)].astype(np.float64),
+            "others": offset[np.repeat(spelled, counts)],
         }
         return cls(int(traced["block"].iloc[0]), sites, columns, found)
 
@@ -90,7 +90,7 @@ class TracedBlock:
         request, lane = np.nonzero(bits)
         turn = (np.cumsum(bits, axis=1, dtype=np.int64) - 1)[request, lane]
         step = self.columns["step"].astype(np.int64)[request]
-        offset = self.columns["first"].astype(np.int64)[request] + turn * step
+        offset = self.columns["first"][request] + turn * step
         offset[step == SPELLED] = self.columns["others"]
         named = pd.DataFrame(self.sites, columns=[*_SITE, "size"]).astype({"size": np.int64})
         own = named.iloc[self.columns["site"][request]].reset_index(drop=True)
@@ -148,3 +148,17 @@ def sources(plan: Plan) -> dict[str, str]:
 
     read(kernel.file, kernel.source())
     return found
+
+
+def trace_content(
+    traced: pd.DataFrame, plan: Plan, waits: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """Return a traced block as `pack` sends it; `page/traces.js` reads it."""
+    made = TracedBlock.of(traced, waits)
+    return {
+        "block": made.block,
+        "sites": made.sites,
+        "columns": made.columns,
+        "waits": made.waits,
+        "source": sources(plan),
+    }

@@ -76,7 +76,7 @@ export function makeStore(data, bridge = null) {
         summary.slots, slotsOf)),
     });
     side.metadataOf = (block) => {
-      const lines = partition?.metadata?.(block);
+      const lines = partition?.blocks ? partition.metadata?.(block) : null;
       return lines ? { owner: strategy.owner, lines } : null;
     };
     return side;
@@ -179,6 +179,7 @@ export function makeStore(data, bridge = null) {
   const traceKey = () => JSON.stringify([sideOf(settings.first, settings.given)?.key,
     settings.block]);
   const state = { busy: 0, trace: null, said: "" };
+  if (data.trace) state.trace = { key: traceKey(), ...data.trace };
   const say = (text) => ((state.said = text), changed());
   const changed = () => watchers.forEach((each) => each());
 

@@ -145,7 +145,7 @@ export function block(row, width) {
   parts.push(rect(end - 0.75, top - 6, 1.5, bottom - top + 10, { class: "av-end", "data-m": "end" }));
   const who = busiest(row);
   parts.push(words(width - 2, 13, fitting(who, width), "end", { class: "av-b" }));
-  parts.push(ticks(work.most, x, bottom));
+  parts.push(ticks(work.most, x, bottom, width));
   const axisName = `nonzeros, which is time if each takes the same${every > 1 ? `; of every ${every} ${worker}s the busiest` : ""}`;
   parts.push(words(left, bottom + 34, fitting(axisName, width - left, 11), "start", { class: "av-q", "font-size": 11 }));
   return {
@@ -206,14 +206,15 @@ function names(row, shown, y, high, left, mine, every) {
 }
 
 // Whole numbers along the axis, at most one in 70 pixels.
-function ticks(most, x, y) {
+function ticks(most, x, y, width) {
   const space = x(1) - x(0);
   const steps = [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6].map((e) => n * 10 ** e)).sort((a, b) => a - b);
   const step = steps.find((each) => each * space >= 50) ?? most;
   let text = "";
   for (let value = 0; value <= most; value += step) {
     text += rect(x(value) - 0.5, y, 1, 4, { class: "av-tick" });
-    text += words(x(value), y + 17, number(value), "middle", { class: "av-q", "font-size": 11 });
+    const middle = Math.min(x(value), width - room(number(value)) / 2 - 1);
+    text += words(middle, y + 17, number(value), "middle", { class: "av-q", "font-size": 11 });
     if (!step) break;
   }
   return text;

@@ -6,14 +6,17 @@ const ROWS = 9; // rows of X that are drawn
 const LINE = 24;
 const WARP = 32; // lanes of a warp of the hardware
 
+/** Whether each lane of a warp has a row of A for itself. */
+export const ownRows = ({ reading, worker }) => reading?.lanes === 1 && worker === "warp";
+
 /** Lanes above rows of X: those of the nonzeros around `at`, or where each lane has a row its own. */
 export function gathered(row, width, at) {
-  const rows = row.reading?.lanes === 1 ? rowsOfLanes(row, at) : rowsOfNonzeros(row, at);
+  const rows = ownRows(row) ? rowsOfLanes(row, at) : rowsOfNonzeros(row, at);
   const left = Math.max(...rows.map((each) => room(each.label, 12)), 60) + 10;
   const wide = Math.max(width - left - 2, 40);
   const per = wide / row.nCols;
   const x = (column) => left + column * per;
-  const top = row.reading ? 66 : 24;
+  const top = ownRows(row) ? 30 : row.reading ? 68 : 10;
   const y = (i) => top + i * LINE;
   const tile = Math.min(row.reading?.tile ?? row.nCols, row.nCols);
   const parts = [row.reading ? lanes(row, x, per, tile, left) : ""];
@@ -80,38 +83,35 @@ function rowsOfLanes(row, at) {
 
 // The lanes, each over the columns that it has.
 function lanes(row, x, per, tile, left) {
-  const { reading, nCols } = row;
+  const { reading } = row;
   const turn = reading.lanes * reading.vector;
   const turns = Math.ceil(tile / turn);
-  if (reading.lanes === 1) {
-    const text = `Each lane has a row of A for itself and reads one column after the other: ${count(nCols, "turn")}.`;
-    return words(0, 14, text, "start", {}) + words(0, 32, "In the same turn, neighboring lanes read here:", "start", { class: "av-q" });
-  }
-  const parts = [words(left - 8, 42, "lanes", "end", { class: "av-b" })];
+  if (ownRows(row)) return words(0, 14, "what neighboring lanes read in one turn", "start", { class: "av-q" });
+  const parts = [words(left - 8, 44, "lanes", "end", { class: "av-b" })];
   const box = reading.vector * per;
   const each = box >= 4 ? 1 : Math.min(WARP, reading.lanes);
   for (let t = 0; t < turns; ++t) {
     const begin = t * turn;
     const end = Math.min(begin + turn, tile);
     const text = `turn ${t + 1}`;
-    if (turns > 1 && room(text, 11) < (end - begin) * per) parts.push(words(x((begin + end) / 2), 8, text, "middle", { class: "av-q", "font-size": 11 }));
+    if (turns > 1 && room(text, 11) < (end - begin) * per) parts.push(words(x((begin + end) / 2), 10, text, "middle", { class: "av-q", "font-size": 11 }));
     for (let lane = 0; lane < reading.lanes && begin + lane * reading.vector < end; lane += WARP) {
       const after = Math.min(lane + WARP, reading.lanes, lane + Math.ceil((end - begin) / reading.vector));
       const named = [`lanes ${lane} to ${after - 1}`, `${lane} to ${after - 1}`, String(lane)];
       const wide = (after - lane) * reading.vector * per;
       const fits = named.find((each_) => room(each_, 11) < wide - 2);
       const middle = x(begin + ((lane + after) / 2) * reading.vector);
-      if (fits && each === 1 && box < 20) parts.push(words(middle, 24, fits, "middle", { class: "av-q", "font-size": 11 }));
+      if (fits && each === 1 && box < 20) parts.push(words(middle, 25, fits, "middle", { class: "av-q", "font-size": 11 }));
     }
-    if (turns > 1 && t) parts.push(rect(x(begin) - 0.75, 10, 1.5, 42, { class: "av-end" }));
+    if (turns > 1 && t) parts.push(rect(x(begin) - 0.75, 13, 1.5, 39, { class: "av-end" }));
     for (let lane = 0; lane < reading.lanes; lane += each) {
       const from = begin + lane * reading.vector;
       if (from >= end) break;
       const to = Math.min(from + each * reading.vector, end);
       const warp = Math.floor(lane / WARP) % 2;
-      parts.push(rect(x(from), 28, (to - from) * per - (box >= 3 ? 1 : 0.5), 20, { class: warp ? "av-lane av-other" : "av-lane", "data-f": `lane:${lane}:${from}:${to - 1}` }));
+      parts.push(rect(x(from), 30, (to - from) * per - (box >= 3 ? 1 : 0.5), 20, { class: warp ? "av-lane av-other" : "av-lane", "data-f": `lane:${lane}:${from}:${to - 1}` }));
       const name = each > 1 ? `${lane} to ${Math.min(lane + each, reading.lanes) - 1}` : String(lane);
-      if (room(name, 11) < (to - from) * per - 2 && (each > 1 || box >= 20)) parts.push(words(x((from + to) / 2), 42, name, "middle", { class: "av-on-lane", "font-size": 11 }));
+      if (room(name, 11) < (to - from) * per - 2 && (each > 1 || box >= 20)) parts.push(words(x((from + to) / 2), 44, name, "middle", { class: "av-on-lane", "font-size": 11 }));
     }
   }
   return parts.join("");
@@ -120,7 +120,11 @@ function lanes(row, x, per, tile, left) {
 // One row of X, cut into its sectors.
 function bar(row, each, i, x, y, tile, left) {
   const parts = [words(left - 8, y + 14, each.label, "end", { class: each.own ? "av-r" : "av-q", "data-f": each.column === null ? null : `nz:${each.nonzero}:${each.nonzero}` })];
-  if (each.column === null) return parts.join("") + words(x(0), y + 14, "its row is shorter: it waits for the other lanes of its warp", "start", { class: "av-q" });
+  if (each.column === null) {
+    const texts = ["its row is shorter: it waits for the other lanes of its warp", "its row is shorter: it waits", "waits"];
+    const text = texts.find((one) => room(one) < x(row.nCols) - x(0)) ?? "";
+    return parts.join("") + words(x(0), y + 14, text, "start", { class: "av-q" });
+  }
   const [first, last] = sectorsOf(row, each.column);
   for (let sector = first; sector <= last; ++sector) {
     const [from, to] = columnsOf(row, each.column, sector);
@@ -132,11 +136,11 @@ function bar(row, each, i, x, y, tile, left) {
   return parts.join("");
 }
 
-/** What one request of the worker's first 32 lanes moves: sectors and bytes used. */
+/** What one load of the worker's first 32 lanes needs and moves, and the sentence that says so. */
 export function request(row, rows) {
   const { reading } = row;
   if (!reading || !rows.length) return null;
-  if (reading.lanes === 1) {
+  if (ownRows(row)) {
     const read = new Set();
     const own = pieceOf(row, 0);
     const at = rows[0].nonzero;
@@ -153,11 +157,26 @@ export function request(row, rows) {
   return { lanes: Math.ceil(columns / reading.vector), bytes: columns * row.bytes, sectors: last - first + 1 };
 }
 
+/** Say what a load moves, how much of it is used, and which lanes have no column. */
+export function loadSaid(row, { lanes, bytes, sectors }) {
+  const { reading, worker } = row;
+  const used = Math.round((bytes / (sectors * 32)) * 100);
+  const who = ownRows(row) ? `Each lane has a row of A for itself. In one turn, ${count(lanes, "lane")}` : `In one load, ${count(lanes, "lane")}`;
+  const moved = `${who} ${lanes === 1 ? "needs" : "need"} ${count(bytes, "byte")}; memory moves ${count(sectors, "sector")} of 32, of which ${used} % is used.`;
+  if (ownRows(row)) return moved;
+  const most = Math.ceil(tileOf(row) / reading.vector);
+  const idle = Math.min(reading.lanes, WARP) - Math.min(lanes, WARP);
+  if (idle > 0 && most < reading.lanes) return `${moved} The other ${count(idle, "lane")} have no column and do nothing.`;
+  if (reading.lanes >= WARP) return moved;
+  if (worker === "warp") return `${moved} The other ${WARP - reading.lanes} lanes of the warp do nothing.`;
+  return `${moved} The warp's other lanes belong to other ${worker}s, which read rows of their own.`;
+}
+
 function alt(row, rows, tile) {
   const moved = request(row, rows);
   if (!rows.length) return "No row of X is read.";
   const list = rows.filter((each) => each.column !== null).map((each) => number(each.column));
-  const how = moved ? ` One request of ${count(moved.lanes, "lane")} needs ${number(moved.bytes)} bytes and moves ${count(moved.sectors, "sector")}.` : "";
+  const how = moved ? ` ${loadSaid(row, moved)}` : "";
   const part = tile < row.nCols ? `, columns 0 to ${tile - 1}` : "";
   return `${capital(row.worker)}s read rows ${list.join(", ")} of X${part}, each in sectors of 32 bytes.${how}`;
 }
@@ -173,7 +192,7 @@ function lit(row, rows, focus, x, y, left, width, tile) {
   if (focus.lane) {
     const [from, to] = focus.lane;
     found += path(`M${x((from + to + 1) / 2)} 48V${y(rows.length) - 4}`, { class: "av-ring" });
-    found += rect(x(from) - 1, 27, x(to + 1) - x(from) + 1, 22, { class: "av-ring" });
+    found += rect(x(from) - 1, 29, x(to + 1) - x(from) + 1, 22, { class: "av-ring" });
   }
   return found;
 }

@@ -32,12 +32,15 @@ function dots(graph, side) {
 /** A, X and Y with the row, the rows of X that it gathers, and the row of Y that it writes. */
 export function equation(row, width) {
   const { graph, degree, columns, nCols } = row;
-  const side = Math.round(Math.min(width * 0.36, 230));
-  const narrow = Math.round(Math.min(Math.max((side * nCols) / Math.max(graph.cols, 1), 40), 84));
+  const side = Math.round(Math.min(width * 0.34, 230));
+  const narrow = Math.round(Math.min(Math.max((side * nCols) / Math.max(graph.cols, 1), 46), 84));
   const label = `row ${number(row.row)}`;
+  const size = (rows, wide) => `${number(rows)} × ${number(wide)}`;
+  const beside = Math.max(room(size(graph.rows, nCols), 11) - narrow, 0) / 2 + 2; // of Y's size
   const gap = 34;
   const left = room(label, 12) + 12;
-  const start = Math.max(Math.min((width - (left + side + 2 * narrow + 2 * gap)) / 2, 60), 0);
+  const free = width - (left + side + 2 * narrow + 2 * gap + beside);
+  const start = Math.max(Math.min(free / 2, 60), 0);
   const A = start + left;
   const X = A + side + gap;
   const Y = X + narrow + gap;
@@ -45,7 +48,6 @@ export function equation(row, width) {
   const y = (index, of) => top + ((index + 0.5) / Math.max(of, 1)) * side;
   const x = (column) => A + ((column + 0.5) / Math.max(graph.cols, 1)) * side;
   const own = y(row.row, graph.rows);
-  const size = (rows, wide) => `${number(rows)} × ${number(wide)}`;
   const head = (at, wide, name, text) =>
     words(at + wide / 2, 14, name, "middle", { class: "av-b" }) +
     words(at + wide / 2, 30, text, "middle", { class: "av-q", "font-size": 11 });
@@ -54,8 +56,8 @@ export function equation(row, width) {
     head(Y, narrow, "Y", size(graph.rows, nCols)),
     rect(A, top, side, side, { class: "av-matrix" }) + rect(X, top, narrow, side, { class: "av-matrix" }),
     rect(Y, top, narrow, side, { class: "av-matrix" }),
-    words(X - gap / 2, top + side / 2 + 6, "×", "middle", { "font-size": 18 }),
-    words(Y - gap / 2, top + side / 2 + 6, "=", "middle", { "font-size": 18 }),
+    words(X - gap / 2, top + side / 2 + 6, "×", "middle", { class: "av-big" }),
+    words(Y - gap / 2, top + side / 2 + 6, "=", "middle", { class: "av-big" }),
     path(dots(graph, side), { class: "av-dots", transform: `translate(${A} ${top})` }),
   ];
   const last = (columns?.length ?? 0) - 1;
@@ -101,7 +103,7 @@ export function neighborhood(row, width, height) {
   const names = shown <= 30 && step === 1;
   const several = pieces.length > 1;
   const edge = names ? 26 + room(number(row.graph.cols), 11) : several ? 34 : 10;
-  const radius = Math.max(Math.min(width / 2 - edge, height / 2 - (names ? 32 : 24)), 30);
+  const radius = Math.max(Math.min(width / 2 - edge, height / 2 - (names ? 34 : 29)), 30);
   const [cx, cy] = [width / 2, height / 2];
   const rings = Math.max(1, Math.ceil(shown / ((2 * Math.PI * radius) / 6)));
   const size = rings > 1 ? 2 : Math.min(6, Math.max((Math.PI * radius) / Math.max(shown, 1) - 0.7, 2));

@@ -3,7 +3,7 @@ import { count, number, safe, span } from "../marks.js";
 import { moves } from "../moves.js";
 import { block, order } from "./assigned.js";
 import { capital, followed, owners, several } from "./followed.js";
-import { gathered, request } from "./gathered.js";
+import { gathered, loadSaid, request } from "./gathered.js";
 import { equation, neighborhood } from "./matrices.js";
 import { nonzeroFocus, resolve } from "./pointed.js";
 import { strip } from "./strip.js";
@@ -85,9 +85,8 @@ class Product {
     const picture = able ? gathered(row, this.widths.read, this.at) : null;
     this.drawn.rows = picture?.rows ?? [];
     const moved = able && request(row, picture.rows);
-    const said = moved
-      ? `A request of ${count(moved.lanes, "lane")} needs ${count(moved.bytes, "byte")} and moves ${count(moved.sectors, "sector")} of 32: ${Math.round((moved.bytes / (moved.sectors * 32)) * 100)} % of what is moved is used.`
-      : able ? "The strategy does not say which lane has which column; a trace of the block shows it." : ""; // prettier-ignore
+    const silent = able && row.partition ? "The strategy does not say which lane has which column; a trace of the block shows it." : "";
+    const said = moved ? loadSaid(row, moved) : silent;
     const what = row.degree ? this.missing() : "Nothing of X is read for this row.";
     this.put("read", "What its lanes read of X", picture, what, safe(said));
   }
