@@ -40,7 +40,7 @@ export function mount(host, data, bridge = null) {
   const store = makeStore(data, bridge);
   const act = {
     set: store.set, ask: store.ask, undo: store.undo, redo: store.redo, reset: store.reset,
-    pin: store.pin, swap: store.swap, say: store.say,
+    pin: store.pin, swap: store.swap, trace: store.trace, cancel: store.cancel, say: store.say,
     follow: (row) => store.set({ row }),
     showBlock: (block) => store.set({ block }),
     show: (group) => choose(group),
@@ -128,7 +128,8 @@ export async function open(id, bridge = null) {
   // A kernel may come later: what the store asks is whatever is there then.
   page.proxy = {
     alive: () => Boolean(page.bridge?.alive()),
-    ask: (question) => page.bridge.ask(question),
+    ask: (...question) => page.bridge.ask(...question),
+    tell: (question) => page.bridge?.tell(question),
     settled: (settings) => page.bridge?.settled?.(settings),
   };
   const kept = document.querySelector(`.av-kept[data-page="${id}"]`)?.dataset.settings;

@@ -62,7 +62,8 @@ export function degrees(host, scene, act) {
   });
   const degree = graph.degrees[settings.row];
   if (degree) {
-    drawn += words(x(degree), 20, `row ${number(settings.row)}`, "middle", { class: "av-r" });
+    const at = x(degree) > width - 70 ? "end" : x(degree) < 110 ? "start" : "middle";
+    drawn += words(x(degree), 20, `row ${number(settings.row)}`, at, { class: "av-r" });
     drawn += rect(x(degree) - 1, 24, 2, y.start - 24, { class: "av-row" });
   }
   const seen = [...new Set(bars.map((bar) => bar.treated))].map((each) => TREATED[each]);

@@ -110,7 +110,7 @@ export function map(host, scene, act) {
         `block${each > 1 ? "s" : ""}${workers > 1 ? ` and ${Math.ceil(workers)} ${side.worker}s` : ""}.`
         : "A cell is one of them."));
     const frame = element("div", { className: "av-map-frame" }, [canvas]);
-    frame.style.marginLeft = `${LEFT}px`;
+    Object.assign(frame.style, { marginLeft: `${LEFT}px`, width: `${across}px` });
     frame.dataset.first = side.worker;
     if (i === 0 && grid.first <= scene.settings.block && scene.settings.block < grid.last) {
       const at = (scene.settings.block + 0.5 - grid.first) / (grid.last - grid.first);
