@@ -88,9 +88,7 @@ class Connection(anywidget.AnyWidget):
             seconds = time.monotonic() - begun
             said = f"Running block {settings['block']:,} in the emulator: {seconds:.0f} s."
             if seconds > _COMPILING:
-                said += (
-                    " The first time, the CUDA source is compiled, half a minute at most."
-                )
+                said += " The first time, the CUDA source is compiled, half a minute at most."
             self.send({"number": number, "progress": said})
             await asyncio.wait([made], timeout=_EVERY)
             if self._cancelled:
