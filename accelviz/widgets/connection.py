@@ -81,7 +81,7 @@ class Connection(anywidget.AnyWidget):
 
         What runs cannot be stopped half-way; it ends by itself, and what it compiled is kept.
         """
-        settings = {**self.explorer.settings, **question["trace"]}
+        settings = question["trace"]
         begun = time.monotonic()
         pool = ThreadPoolExecutor(1)
         made = pool.submit(self.explorer.trace, settings)

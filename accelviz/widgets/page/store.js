@@ -149,6 +149,11 @@ export function makeStore(data, bridge = null) {
       say("No kernel answers here: run the cell again to ask for that.");
       return null;
     }
+    if (question.trace) {
+      const given = sideOf(settings.first, settings.given).parameters;
+      question = { trace: { ...settings, given } };
+    }
+    const of = question.trace ? traceKey() : null;
     state.busy += 1;
     changed();
     try {
@@ -156,7 +161,7 @@ export function makeStore(data, bridge = null) {
         state.progress = text;
         changed();
       });
-      learn(answer);
+      learn(answer, of);
       if (then) set(then);
       return answer;
     } catch (error) {
@@ -169,7 +174,7 @@ export function makeStore(data, bridge = null) {
     }
   }
 
-  function learn(answer) {
+  function learn(answer, of = null) {
     if (answer.graph) {
       graphs.set(answer.graph.name, openGraph(answer.graph));
       recorded.set(answer.graph.name, answer.graph.times);
@@ -177,7 +182,7 @@ export function makeStore(data, bridge = null) {
     }
     if (answer.listed) lists.set(listKey(answer.listed), listed(answer.listed));
     if (answer.some) graphs.get(answer.some.graph)?.learn(answer.some.row, answer.some.columns);
-    if (answer.trace) state.trace = { key: traceKey(), ...answer.trace };
+    if (answer.trace) state.trace = { key: of ?? traceKey(), ...answer.trace };
   }
 
   const traceKey = () => JSON.stringify([sideOf(settings.first, settings.given)?.key,
@@ -204,7 +209,7 @@ export function makeStore(data, bridge = null) {
 
   return {
     scene, set, ask, learn, say,
-    trace: () => ask({ trace: { ...settings, given: sideOf(settings.first, settings.given).parameters } }),
+    trace: () => ask({ trace: true }),
     cancel: () => bridge?.alive() && bridge.tell({ cancel: true }),
     undo: () => go(past, future),
     redo: () => go(future, past),
