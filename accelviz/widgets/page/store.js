@@ -76,7 +76,7 @@ export function makeStore(data, bridge = null) {
         summary.slots, slotsOf)),
     });
     side.metadataOf = (block) => {
-      const lines = partition?.metadata?.(block);
+      const lines = partition?.blocks ? partition.metadata?.(block) : null;
       return lines ? { owner: strategy.owner, lines } : null;
     };
     return side;

@@ -40,9 +40,11 @@ class Player {
     this.tracks.onpointermove = (event) => this.hover(event);
     this.tracks.onpointerleave = () => act.link.show(null);
     this.tracks.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    new ResizeObserver(() => this.trace && this.draw()).observe(host);
+    new ResizeObserver(() => {
+      if (this.trace?.count && this.width !== Math.floor(this.tracks.clientWidth)) this.draw();
+    }).observe(host);
     const dark = window.matchMedia("(prefers-color-scheme: dark)");
-    dark.addEventListener("change", () => this.trace && this.draw());
+    dark.addEventListener("change", () => this.trace?.count && this.draw());
   }
 
   makeBar() {
@@ -263,7 +265,7 @@ class Player {
     const wait = this.trace.waits.find((each) => each.warp === warp && each.arrived <= at && at < each.left);
     const near = this.trace.nearest(at, warp);
     const far = near < 0 ? Infinity : Math.abs(across(this.view, this.width, near + 0.5) - across(this.view, this.width, at + 0.5));
-    let sentence = `Warp ${warp} makes no request here.`;
+    let sentence = `Warp ${warp} makes no request here: it is the turn of others.`;
     if (wait) sentence = `Warp ${warp} waits at the barrier in ${wait.file}:${wait.line}, for ${count(wait.left - wait.arrived, "request")} of others.`;
     else if (far < 14) sentence = requestSaid(this.trace.at(near), this.row, this.trace.count);
     else if (this.trace.spans[warp][1] < at) sentence = `Warp ${warp} has left the kernel, or touches no memory any more.`;
@@ -330,7 +332,7 @@ ${["head", "line", "quiet", "back", "again", "once"].map((name) => `<span class=
 <div class="av-tracks" role="slider" tabindex="0"><canvas></canvas><canvas></canvas></div>
 <p class="av-note">From left to right: the order in which the emulator lets warps make their requests, one in turn. It is no time of a GPU.</p>
 <p class="av-request"><strong class="av-said"></strong> <span class="av-waits"></span></p>
-<div class="av-side"><pre class="av-listing" tabindex="0" aria-label="source"></pre>
+<div class="av-side"><pre class="av-listing" tabindex="0" role="region" aria-label="source of the kernel"></pre>
 <div><div class="av-name">Its lanes, and what they touch</div><div class="av-draw av-lanes"></div>
 <div class="av-mapbox"><div class="av-name">Sectors of X that the block has read</div><canvas class="av-map" role="img"></canvas>
 <div class="av-below av-mapped"></div></div></div></div></div></div>`;
