@@ -6,8 +6,8 @@ import pytest
 import accelviz
 from accelviz.measure import random_inputs
 from accelviz.strategies import REGISTRY, find_operation, find_strategy
+from tests.compilers import needs_compiler
 from tests.graphs import MADE
-from tests.pages import needs_compiler
 
 CASES = [
     *((each.name, 64, {}) for each in REGISTRY if each.operation.name == "spmm"),

@@ -7,8 +7,8 @@ import pytest
 import accelviz
 from accelviz.measure import random_inputs
 from accelviz.widgets.traced import SPELLED, TracedBlock, sources
+from tests.compilers import needs_compiler
 from tests.graphs import MADE
-from tests.pages import needs_compiler
 
 pytestmark = needs_compiler
 CASES = [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import anywidget
@@ -12,6 +14,9 @@ import traitlets
 from accelviz.errors import AccelvizError
 from accelviz.widgets import assets
 from accelviz.widgets.pack import pack
+
+#: Seconds between two words about a trace, and after which it has more to say.
+_EVERY, _COMPILING = 0.5, 1.5
 
 
 class Connection(anywidget.AnyWidget):
@@ -39,6 +44,8 @@ class Connection(anywidget.AnyWidget):
         self.on_msg(self._asked)
         self.observe(self._settled, "settings")
 
+    _cancelled = False
+
     def show(self, settings: Mapping[str, Any]) -> None:
         """Have the page show other settings."""
         # The number makes it another value where the page has moved since.
@@ -49,13 +56,43 @@ class Connection(anywidget.AnyWidget):
 
     def _asked(self, _: Any, message: Mapping[str, Any], buffers: Any) -> None:
         number, question = message["number"], message["question"]
+        if question.get("cancel"):
+            self._cancelled = True
+        elif question.get("trace"):
+            self._tracing = asyncio.ensure_future(self._trace(number, question))
+        else:
+            self._answer(number, lambda: self.explorer.answer(question))
+
+    def _answer(self, number: str, answer: Callable[[], Mapping[str, Any]]) -> None:
         try:
-            packed = pack(self.explorer.answer(question))
+            packed = pack(answer())
         except AccelvizError as error:
             self.send({"number": number, "error": str(error)})
         except Exception as error:  # a dead page would say less
             said = f"Something failed: {type(error).__name__}: {error}"
-            details = traceback.format_exc()
-            self.send({"number": number, "error": said, "details": details})
+            self.send({"number": number, "error": said, "details": traceback.format_exc()})
         else:
             self.send({"number": number}, [packed])
+
+    async def _trace(self, number: str, question: Mapping[str, Any]) -> None:
+        """Trace in a thread, so that the kernel can say how long it has been and be told to stop.
+
+        What runs cannot be stopped half-way; it ends by itself, and what it compiled is kept.
+        """
+        self._cancelled = False
+        settings = {**self.explorer.settings, **question["trace"]}
+        begun = time.monotonic()
+        loop = asyncio.get_running_loop()
+        made = loop.run_in_executor(None, self.explorer.trace, settings)
+        while not made.done():
+            seconds = time.monotonic() - begun
+            said = f"Running block {settings['block']:,} in the emulator: {seconds:.0f} s."
+            if seconds > _COMPILING:
+                said += " The first time, the CUDA source is compiled, half a minute at most."
+            self.send({"number": number, "progress": said})
+            await asyncio.wait([made], timeout=_EVERY)
+            if self._cancelled:
+                made.add_done_callback(lambda done: done.exception())
+                self.send({"number": number, "error": "The trace was cancelled."})
+                return
+        self._answer(number, made.result)

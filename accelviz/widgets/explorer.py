@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -15,9 +16,12 @@ from accelviz.analysis.sweep import summary
 from accelviz.datasets import bundled_graphs, load_graph
 from accelviz.datasets.synthetic.table_one import TABLE_ONE
 from accelviz.errors import ArgumentError
+from accelviz.executors import trace
 from accelviz.files import written_whole
 from accelviz.graph import Graph
+from accelviz.measure import random_inputs
 from accelviz.plans import Operation, Strategy
+from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.strategies import REGISTRY, SPMM, find_strategy
 from accelviz.widgets import assets
 from accelviz.widgets.contents import (
@@ -28,7 +32,10 @@ from accelviz.widgets.contents import (
     listed_content,
     strategies_content,
 )
+from accelviz.widgets.traced import trace_content
 
+#: Memory that a trace may copy: the emulator keeps its own copy of every array.
+TRACE_BYTES = 400_000_000
 #: What may be set, besides the first strategy's parameters: name in Python to name in the page.
 SETTINGS = {
     **{name: name for name in ("graph", "first", "second", "row", "block", "pinned")},
@@ -209,6 +216,37 @@ class Explorer:
             graph, row = self.graph(self.settings["graph"]), int(question["columns"])
             return {"some": {"graph": graph.name, "row": row, "columns": columns_of(graph, row)}}
         raise ArgumentError("question", f"got {list(question)}", "graph, listed or columns")
+
+    def trace(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a block in the emulator and return what each lane touched, for the page.
+
+        Raises
+        ------
+        ArgumentError
+            If the graph is too large for the emulator's copies of its arrays.
+        AccelvizError
+            As `accelviz.trace` does; where there is no C++ compiler, DeviceUnavailable.
+        """
+        strategy, graph = self.strategies[settings["first"]], self.graph(settings["graph"])
+        own = {n: v for n, v in settings["given"].items() if n in strategy.parameters}
+        plan = strategy.plan(graph, settings["nCols"], **own)
+        dense = [
+            each.shape(plan.sizes)
+            for each in self.operation.operands.values()
+            if not each.of_nonzeros
+        ]
+        size = sum(array.nbytes for array in plan.arrays.values())
+        size += 2 * FLOAT_BYTES * sum(map(math.prod, dense))
+        if size > TRACE_BYTES:
+            raise ArgumentError(
+                "graph",
+                f"a trace would copy {size / 1e6:,.0f} MB of matrices",
+                f"at most {TRACE_BYTES / 1e6:,.0f} MB: a smaller graph or fewer columns",
+            )
+        waits: list[dict[str, Any]] = []
+        inputs = random_inputs(self.operation, plan.pattern, plan.widths)
+        table = trace(plan, *inputs, block=settings["block"], waits=waits)
+        return {"trace": trace_content(table, plan, waits)}
 
     # Shown and kept
 

@@ -17,6 +17,8 @@ COLUMNS = (1, 4, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256, 512)
 _EVERY, _BEYOND = 32, 8
 #: Values of a name up to which all of them are looked at together with each other name.
 _FEW = 7
+#: Combinations of values up to which all of them are looked at.
+_WHOLE = 2000
 #: What a table says of values that cannot be had together.
 REFUSED = "refused"
 
@@ -75,10 +77,9 @@ def cut_tables(
 
     Notes
     -----
-    A tree branches over a name if the argument changes while that name alone does, and asks again
-    in each branch, of the names on which it depends at all. These are found by varying each name
-    alone, and a few values of each two together; what changes it only where three change together
-    would be missed.
+    What an argument depends on is found by varying each name alone, and a few values of each two
+    together. Of few combinations of these names all are looked at; of many, a tree branches over a
+    name if the argument changes while that name alone does, and asks again in each branch.
     """
     seen: dict[Places, dict[str, Any]] = {}
     names = [*axes]
@@ -119,13 +120,17 @@ def cut_tables(
         found = [look(each) for each in line]
         return len({each[argument] for each in found if argument in each}) > 1
 
-    def tree(argument: str, places: Places, free: tuple[int, ...] = every) -> Any:
+    def tree(argument: str, places: Places, left: tuple[int, ...], whole: bool) -> Any:
+        free = tuple(each for each in every if each in left or each not in depends[argument])
         places = having(argument, places, free)
-        for axis in free:
-            if axis in depends.get(argument, ()) and varies(argument, moved(places, axis)):
-                rest = tuple(each for each in free if each != axis)
-                branches = [tree(argument, each, rest) for each in moved(places, axis)]
-                return {"over": names[axis], "each": branches}
+        for axis in left:
+            if whole or varies(argument, moved(places, axis)):
+                rest = tuple(each for each in left if each != axis)
+                branches = [tree(argument, each, rest, whole) for each in moved(places, axis)]
+                same = all(
+                    type(each) is type(branches[0]) and each == branches[0] for each in branches
+                )
+                return branches[0] if same else {"over": names[axis], "each": branches}
         return look(places).get(argument)
 
     if not look(origin):
@@ -142,8 +147,17 @@ def cut_tables(
             for argument in {key for each in line for key in look(each)}:
                 if varies(argument, line):
                     depends.setdefault(argument, set()).add(axis)
+    # Names that move one argument together may move another only together.
+    for one, other in itertools.permutations(depends, 2):
+        if depends[one] & depends[other]:
+            depends[one] |= depends[other]
     arguments = dict.fromkeys(key for found in [*seen.values()] for key in found)
-    return {key: tree(key, origin) for key in arguments}
+    trees = {}
+    for argument in arguments:
+        left = tuple(sorted(depends.setdefault(argument, set())))
+        whole = math.prod(len(axes[names[axis]]) for axis in left) <= _WHOLE
+        trees[argument] = tree(argument, origin, left, whole)
+    return trees
 
 
 def _looked(strategy: Strategy, graph: Graph, setting: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,16 +6,30 @@ import { controlsOf } from "./settings.js";
 import { makeLink } from "./link.js";
 import { makeStore } from "./store.js";
 import { unpackText } from "./pack.js";
+import { degrees } from "./views/degrees.js";
+import { loads } from "./views/loads.js";
+import { map } from "./views/map.js";
+import { metadata } from "./views/metadata.js";
 import { play } from "./views/play.js";
 import { product } from "./views/product.js";
 import { statistics } from "./views/statistics.js";
+import { times } from "./views/times.js";
 
 // Groups of views, each of which fits on a screen beside the controls: name, title, and its views
 // with their titles and how many twelfths of the panel they are wide.
 const GROUPS = [
   ["product", "One row", [["product", "A row, from the graph to memory", product, 12]]],
+  ["balance", "Every warp", [
+    ["map", "Every warp of every block", map, 12],
+    ["loads", "How much work a warp has", loads, 6],
+    ["degrees", "Degrees, and how A treats such a row", degrees, 6],
+  ]],
+  ["numbers", "Numbers", [
+    ["statistics", "What the partition does", statistics, 7],
+    ["times", "Time on a GPU", times, 5],
+    ["metadata", "What the block reads first", metadata, 12],
+  ]],
   ["play", "Play", [["play", "The block, request by request", play, 12]]],
-  ["numbers", "Numbers", [["statistics", "What the partition does", statistics, 7]]],
 ];
 
 // Pages by id, so that a widget finds the page it belongs to.
@@ -26,7 +40,7 @@ export function mount(host, data, bridge = null) {
   const store = makeStore(data, bridge);
   const act = {
     set: store.set, ask: store.ask, undo: store.undo, redo: store.redo, reset: store.reset,
-    pin: store.pin, swap: store.swap, say: store.say,
+    pin: store.pin, swap: store.swap, trace: store.trace, cancel: store.cancel, say: store.say,
     follow: (row) => store.set({ row }),
     showBlock: (block) => store.set({ block }),
     show: (group) => choose(group),
@@ -101,7 +115,7 @@ export function mount(host, data, bridge = null) {
   store.watch(repaint);
   const resized = new ResizeObserver(repaint);
   resized.observe(panel);
-  choose(groups.has(data.settings.view) ? data.settings.view : "product");
+  choose(data.settings.view ?? "product");
   store.start();
   return { store, panel, choose, repaint, close: () => resized.disconnect() };
 }
@@ -114,7 +128,8 @@ export async function open(id, bridge = null) {
   // A kernel may come later: what the store asks is whatever is there then.
   page.proxy = {
     alive: () => Boolean(page.bridge?.alive()),
-    ask: (question) => page.bridge.ask(question),
+    ask: (...question) => page.bridge.ask(...question),
+    tell: (question) => page.bridge?.tell(question),
     settled: (settings) => page.bridge?.settled?.(settings),
   };
   const kept = document.querySelector(`.av-kept[data-page="${id}"]`)?.dataset.settings;

@@ -70,8 +70,10 @@ export function controlsOf(act, panel) {
     const wanted = scene.first.parameters.filter((each) => moves(scene, each));
     for (const each of wanted) {
       if (own.has(each.name)) continue;
-      own.set(each.name, sliderControl(each.name, each.name, each.meaning,
-        (value) => act.set({ given: { [each.name]: value } })));
+      const then = (value) => act.set({ given: { [each.name]: value } });
+      own.set(each.name, each.values.some((value) => typeof value === "number")
+        ? sliderControl(each.name, each.name, each.meaning, then)
+        : wordControl(each, then));
     }
     for (const each of wanted) own.get(each.name).update(each.values, a.parameters[each.name]);
     const boxes = wanted.map((each) => own.get(each.name).box);
@@ -83,6 +85,14 @@ export function controlsOf(act, panel) {
   }
 
   return { head, box, update };
+}
+
+// A menu of values that are no numbers, such as words and flags.
+function wordControl({ name, meaning, values }, then) {
+  const control = menuControl(name, name, meaning,
+    (text) => then(values.find((value) => String(value) === text)));
+  return { box: control.box,
+    update: (offered, value) => control.update(offered.map(String), String(value)) };
 }
 
 // Whether a parameter moves anything that is shown: the cut, or which time was recorded.

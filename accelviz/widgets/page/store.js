@@ -46,9 +46,9 @@ export function makeStore(data, bridge = null) {
   }
 
   function makeSide(strategy, parameters, graph, nCols, key) {
-    let partition = null, summary = null, waiting = false, reading = null;
+    let partition = null, summary = null, waiting = false, reading = null, cut = null;
     if (strategy.cut) {
-      const cut = cutOf(strategy, data.columns, nCols, parameters);
+      cut = cutOf(strategy, data.columns, nCols, parameters);
       if (!cut) return null;
       partition = CUTS[cut.kind](graph, cut, nCols);
       if (cut["reading lanes"]) {
@@ -65,7 +65,7 @@ export function makeStore(data, bridge = null) {
     const side = {
       strategy: strategy.name, worker: strategy.worker, colour: strategy.colour, parameters,
       label: labelOf(strategy, parameters), partition, summary, waiting, nCols,
-      order: null, placeOf: partition?.placeOf ?? ((row) => row), key,
+      order: null, placeOf: partition?.placeOf ?? ((row) => row), key, cut,
       bytes: parameters.storage && parameters.storage !== "float32" ? 2 : 4, reading,
     };
     if (partition) Object.defineProperty(side, "order", { get: () => partition.order });
@@ -146,13 +146,16 @@ export function makeStore(data, bridge = null) {
   // What only Python can answer; `then` is set when the answer has come.
   async function ask(question, then = null) {
     if (!bridge?.alive()) {
-      say("No kernel answers here: run the cell again to ask for more.");
+      say("No kernel answers here: run the cell again to ask for that.");
       return null;
     }
     state.busy += 1;
     changed();
     try {
-      const answer = await bridge.ask({ graphNow: settings.graph, ...question });
+      const answer = await bridge.ask({ graphNow: settings.graph, ...question }, (text) => {
+        state.progress = text;
+        changed();
+      });
       learn(answer);
       if (then) set(then);
       return answer;
@@ -161,6 +164,7 @@ export function makeStore(data, bridge = null) {
       return null;
     } finally {
       state.busy -= 1;
+      state.progress = "";
       changed();
     }
   }
@@ -178,7 +182,7 @@ export function makeStore(data, bridge = null) {
 
   const traceKey = () => JSON.stringify([sideOf(settings.first, settings.given)?.key,
     settings.block]);
-  const state = { busy: 0, trace: null, said: "" };
+  const state = { busy: 0, progress: "", trace: null, said: "" };
   if (data.trace) state.trace = { key: traceKey(), ...data.trace };
   const say = (text) => ((state.said = text), changed());
   const changed = () => watchers.forEach((each) => each());
@@ -191,7 +195,7 @@ export function makeStore(data, bridge = null) {
     const trace = state.trace?.key === traceKey() ? state.trace : null;
     return {
       graph: graphNow(), settings, a, b, trace, alive: Boolean(bridge?.alive()),
-      busy: state.busy, message: refused || state.said, strategies: known(),
+      busy: state.busy, progress: state.progress, message: refused || state.said, strategies: known(),
       graphs: bridge?.alive() ? data.graphs : [...graphs.keys()], columns: data.columns,
       glossary: data.glossary ?? {}, canUndo: past.length > 0, canRedo: future.length > 0,
       first: strategyOf(settings.first), operation: data.operation,
@@ -200,6 +204,8 @@ export function makeStore(data, bridge = null) {
 
   return {
     scene, set, ask, learn, say,
+    trace: () => ask({ trace: { ...settings, given: sideOf(settings.first, settings.given).parameters } }),
+    cancel: () => bridge?.alive() && bridge.tell({ cancel: true }),
     undo: () => go(past, future),
     redo: () => go(future, past),
     reset: () => set({ ...begin, given: resetGiven(begin.given) }),

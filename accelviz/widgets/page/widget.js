@@ -42,6 +42,7 @@ export function bridgeOf(model) {
         lose();
       }
     }),
+    tell: (question) => model.send({ number: "", question }),
     settled: (settings) => {
       if (gone) return;
       model.set("settings", { ...settings });
