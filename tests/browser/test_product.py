@@ -13,8 +13,8 @@ from accelviz.strategies import strategies
 from accelviz.widgets import assets, explore
 from accelviz.widgets.traced import trace_content
 
+from ..compilers import needs_compiler
 from ..graphs import MADE
-from ..pages import needs_compiler
 
 N_COLS = 64
 #: What is wrong with the pictures that are seen: words outside of them or small, no number.
@@ -29,7 +29,8 @@ FAULTS = """() => {
       const out = own.left < box.left - 2 || own.right > box.right + 2
         || own.top < box.top - 2 || own.bottom > box.bottom + 2;
       if (own.width && out) found.push(`outside: ${text.textContent}`);
-      if (parseFloat(getComputedStyle(text).fontSize) < 11) found.push(`small: ${text.textContent}`);
+      const size = parseFloat(getComputedStyle(text).fontSize);
+      if (size < 11) found.push(`small: ${text.textContent}`);
     }
     for (const mark of svg.querySelectorAll("rect, circle, path, line"))
       for (const { value } of mark.attributes)
@@ -201,7 +202,8 @@ def test_what_moves_glides_unless_the_reader_wants_no_motion(cora, motion, glide
         """async () => {
           const field = [...document.querySelectorAll("input")]
             .find((each) => each.getAttribute("aria-label") === "follow row, as a number");
-          const where = () => document.querySelector('.av-of-order [data-m="p20"]').getAttribute("x");
+          const mark = '.av-of-order [data-m="p20"]';
+          const where = () => document.querySelector(mark).getAttribute("x");
           field.value = 2500;
           field.dispatchEvent(new Event("change"));
           const seen = new Set();

@@ -27,7 +27,9 @@ const INKS = { load: "", store: "", atomic: "", wait: "", head: "", line: "", qu
 
 class Player {
   constructor(host, act) {
-    Object.assign(this, { host, act, trace: null, at: 0, speed: 2, playing: false, view: { from: 0, to: 1 } });
+    Object.assign(
+      this, { host, act, trace: null, at: 0, speed: 2, playing: false, view: { from: 0, to: 1 } },
+    );
     host.innerHTML = FRAME;
     const find = (name) => host.querySelector(`.av-${name}`);
     for (const name of ["offer", "bar", "tracks", "said", "listing", "lanes", "map", "mapped", "waits"]) this[name] = find(name);
@@ -49,7 +51,9 @@ class Player {
 
   makeBar() {
     const button = (name, label, text, press) => {
-      const made = quiet(element("button", { type: "button", textContent: text, title: label, attributes: { "aria-label": label } }));
+      const made = quiet(
+        element("button", { type: "button", textContent: text, title: label, attributes: { "aria-label": label } }),
+      );
       made.onclick = press;
       this.bar.append(made);
       return [name, made];
@@ -65,7 +69,9 @@ class Player {
       button("all", "the whole trace (0)", "All", () => this.zoom(Infinity)),
     ]);
     const select = quiet(element("select", { attributes: { "aria-label": "speed, in requests a second" } }));
-    select.append(...SPEEDS.map((speed, i) => element("option", { value: i, textContent: `${number(speed)} a second` })));
+    select.append(
+      ...SPEEDS.map((speed, i) => element("option", { value: i, textContent: `${number(speed)} a second` })),
+    );
     select.value = this.speed;
     select.onchange = () => (this.speed = Number(select.value));
     found.play.after(select);
@@ -89,9 +95,8 @@ class Player {
 
   // What there is without a trace: a button, or why there is none.
   offerTrace(scene) {
-    const block = count(1, "block").replace("1 ", "");
     const busy = scene.progress || (scene.busy ? "The kernel is at work." : "");
-    let text = `A trace runs ${block} ${number(scene.settings.block)} in the emulator, lane by lane, and shows each request of each warp.`;
+    let text = `A trace runs block ${number(scene.settings.block)} in the emulator, lane by lane, and shows each request of each warp.`;
     if (scene.trace) text = "This block touches no memory.";
     else if (!scene.a.partition) text = "A library's kernels cannot be traced.";
     else if (!scene.alive) text += " That needs a kernel: run the cell again.";
@@ -99,8 +104,10 @@ class Player {
     if (this.offered === key) return;
     this.offered = key;
     const able = scene.alive && scene.a.partition && !scene.trace;
-    const press = quiet(element("button", { type: "button", textContent: "Trace this block", disabled: Boolean(busy) }));
-    press.onclick = () => this.act.ask({ trace: true });
+    const press = quiet(
+      element("button", { type: "button", textContent: "Trace this block", disabled: Boolean(busy) }),
+    );
+    press.onclick = () => this.act.trace();
     const cancel = quiet(element("button", { type: "button", textContent: "Cancel" }));
     cancel.onclick = () => this.act.cancel?.();
     const parts = [element("p", { textContent: text })];
@@ -264,7 +271,9 @@ class Player {
     if (this.held) return this.go(at);
     const wait = this.trace.waits.find((each) => each.warp === warp && each.arrived <= at && at < each.left);
     const near = this.trace.nearest(at, warp);
-    const far = near < 0 ? Infinity : Math.abs(across(this.view, this.width, near + 0.5) - across(this.view, this.width, at + 0.5));
+    const far = near < 0 ? Infinity : Math.abs(
+      across(this.view, this.width, near + 0.5) - across(this.view, this.width, at + 0.5),
+    );
     let sentence = `Warp ${warp} makes no request here: it is the turn of others.`;
     if (wait) sentence = `Warp ${warp} waits at the barrier in ${wait.file}:${wait.line}, for ${count(wait.left - wait.arrived, "request")} of others.`;
     else if (far < 14) sentence = requestSaid(this.trace.at(near), this.row, this.trace.count);

@@ -73,14 +73,25 @@ class Product {
     this.answer.innerHTML = answer(row);
     this.pictures = {};
     this.put("equation", "The product Y = A X", equation(row, widths.equation));
-    this.put("neighbors", `Row ${number(row.row)} and its neighbors`, row.columns && neighborhood(row, widths.neighbors, Math.min(SIDE, widths.neighbors)), this.missing());
+    this.put(
+      "neighbors", `Row ${number(row.row)} and its neighbors`,
+      row.columns && neighborhood(row, widths.neighbors, Math.min(SIDE, widths.neighbors)),
+      this.missing(),
+    );
     this.drawStrip(widths.strip);
     const none = row.partition ? "There is no block: no row has a nonzero." : `The library ${row.side.label} does not say what its warps do.`;
     this.put("order", "Where the row goes", row.work && order(row, widths.order), none);
-    this.put("block", row.work ? `Block ${number(row.work.block)}: who works, who waits` : "Its block", row.work && block(row, widths.block), none, this.blocks());
+    this.put(
+      "block", row.work ? `Block ${number(row.work.block)}: who works, who waits` : "Its block",
+      row.work && block(row, widths.block), none, this.blocks(),
+    );
     this.drawn.line = lineOf(row);
     const silent = row.partition ? `${row.side.label} has no metadata: a ${row.worker} finds its rows from its own number.` : none;
-    this.put("told", `What tells the ${row.side.metadata?.owner ?? "block"} its work`, this.drawn.line && metadata(row, widths.told, this.drawn.line), silent, safe(this.drawn.line?.meaning ? `${capital(this.drawn.line.meaning)}.` : ""));
+    this.put(
+      "told", `What tells the ${row.side.metadata?.owner ?? "block"} its work`,
+      this.drawn.line && metadata(row, widths.told, this.drawn.line), silent,
+      safe(this.drawn.line?.meaning ? `${capital(this.drawn.line.meaning)}.` : ""),
+    );
     this.widths = widths;
     this.drawRead();
     this.light(this.act.link.now);
@@ -89,7 +100,11 @@ class Product {
   drawStrip(width) {
     const { row } = this;
     const picture = strip(row, width, this.at);
-    this.put("strip", `The ${count(row.degree, "nonzero")} of row ${number(row.row)}, by column${row.pieces.length ? `, and the ${row.worker} that has them` : ""}`, picture);
+    this.put(
+      "strip",
+      `The ${count(row.degree, "nonzero")} of row ${number(row.row)}, by column${row.pieces.length ? `, and the ${row.worker} that has them` : ""}`,
+      picture,
+    );
     const values = { label: `Nonzeros of row ${number(row.row)}`, valuemin: 0, valuemax: Math.max(row.degree - 1, 0), valuenow: this.at };
     for (const name in values) this.walk.setAttribute(`aria-${name}`, values[name]);
     const said = row.degree ? nonzeroFocus(row, this.at).sentence : "no nonzero";

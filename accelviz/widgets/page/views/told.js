@@ -18,7 +18,9 @@ export function metadata(row, width, line) {
     return one(value, line.fields[i] ?? [], i, left, top, cell, row);
   });
   const height = Math.ceil(shown.length / across) * high;
-  const said = shown.map((value, i) => named(value, line.fields[i] ?? []).map((f) => `${f.name} ${number(f.value)}`).join(", "));
+  const said = shown.map(
+    (value, i) => named(value, line.fields[i] ?? []).map((f) => `${f.name} ${number(f.value)}`).join(", "),
+  );
   return { svg: picture(width, height, parts.join(""), `Metadata of ${line.title}: ${said.join("; ")}.`), over: () => "" };
 }
 
@@ -32,7 +34,9 @@ function one(value, fields, index, left, top, cell, row) {
     const x = left + bit * cell;
     const wide = field.bits * cell;
     const token = `field:${index}:${k}`;
-    parts.push(rect(x, top + 18, wide - 1, 20, { class: k % 2 ? "av-field av-other" : "av-field", "data-f": token }));
+    parts.push(
+      rect(x, top + 18, wide - 1, 20, { class: k % 2 ? "av-field av-other" : "av-field", "data-f": token }),
+    );
     const own = ownField(field, row) ? "av-r" : "av-b";
     const whole = number(field.value);
     const name = fitting(field.name.replace(/^info: /, ""), wide - room(whole) - 10, 12);
@@ -42,12 +46,16 @@ function one(value, fields, index, left, top, cell, row) {
   });
   for (const [digit, look] of [["0", "av-zero"], ["1", "av-one"]]) {
     // One element for all of them: each letter has an x of its own.
-    const places = [...text].flatMap((each, i) => (each === digit ? [left + (i + 0.5) * cell - DIGIT / 2] : []));
+    const places = [...text].flatMap(
+      (each, i) => (each === digit ? [left + (i + 0.5) * cell - DIGIT / 2] : []),
+    );
     const x = places.map((place) => place.toFixed(1)).join(" ");
     if (x) parts.push(mark("text", { x, y: top + 32, class: look, "font-size": 11 }, digit.repeat(places.length)));
   }
   const hex = `0x${(value >>> 0).toString(16).padStart(8, "0")}`;
-  parts.push(words(left, top + 12, `word ${index}: ${hex}`, "start", { class: "av-q av-mono", "font-size": 11 }));
+  parts.push(
+    words(left, top + 12, `word ${index}: ${hex}`, "start", { class: "av-q av-mono", "font-size": 11 }),
+  );
   return parts.join("");
 }
 
