@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from threading import Thread
 from typing import Any
 
 import anywidget
@@ -59,7 +60,8 @@ class Connection(anywidget.AnyWidget):
         if question.get("cancel"):
             self._cancelled = True
         elif question.get("trace"):
-            self._tracing = asyncio.ensure_future(self._trace(number, question))
+            self._cancelled = False
+            Thread(target=self._trace, args=(number, question), daemon=True).start()
         else:
             self._answer(number, lambda: self.explorer.answer(question))
 
@@ -74,25 +76,23 @@ class Connection(anywidget.AnyWidget):
         else:
             self.send({"number": number}, [packed])
 
-    async def _trace(self, number: str, question: Mapping[str, Any]) -> None:
-        """Trace in a thread, so that the kernel can say how long it has been and be told to stop.
+    def _trace(self, number: str, question: Mapping[str, Any]) -> None:
+        """Trace in threads, so that the kernel can say how long it has been and be told to stop.
 
         What runs cannot be stopped half-way; it ends by itself, and what it compiled is kept.
         """
-        self._cancelled = False
         settings = {**self.explorer.settings, **question["trace"]}
         begun = time.monotonic()
-        loop = asyncio.get_running_loop()
-        made = loop.run_in_executor(None, self.explorer.trace, settings)
-        while not made.done():
+        pool = ThreadPoolExecutor(1)
+        made = pool.submit(self.explorer.trace, settings)
+        pool.shutdown(wait=False)
+        while not wait([made], timeout=_EVERY).done:
             seconds = time.monotonic() - begun
             said = f"Running block {settings['block']:,} in the emulator: {seconds:.0f} s."
             if seconds > _COMPILING:
                 said += " The first time, the CUDA source is compiled, half a minute at most."
             self.send({"number": number, "progress": said})
-            await asyncio.wait([made], timeout=_EVERY)
             if self._cancelled:
-                made.add_done_callback(lambda done: done.exception())
                 self.send({"number": number, "error": "The trace was cancelled."})
                 return
         self._answer(number, made.result)

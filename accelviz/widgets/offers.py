@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -149,16 +148,16 @@ def cut_tables(
             for argument in {key for each in line for key in look(each)}:
                 if varies(argument, line):
                     depends.setdefault(argument, set()).add(axis)
-    # Names that move one argument together may move another only together.
-    for one, other in itertools.permutations(depends, 2):
-        if depends[one] & depends[other]:
-            depends[one] |= depends[other]
     arguments = dict.fromkeys(key for found in [*seen.values()] for key in found)
     trees = {}
     for argument in arguments:
-        left = tuple(sorted(depends.setdefault(argument, set())))
-        whole = math.prod(len(axes[names[axis]]) for axis in left) <= _WHOLE
-        trees[argument] = tree(argument, origin, left, whole)
+        own = depends.setdefault(argument, set())
+        # Names that move one argument together may move another only together.
+        joined = own.union(*(each for each in depends.values() if each & own))
+        many = math.prod(len(axes[names[axis]]) for axis in joined)
+        if whole := many <= _WHOLE:
+            depends[argument] = joined
+        trees[argument] = tree(argument, origin, tuple(sorted(depends[argument])), whole)
     return trees
 
 

@@ -4,6 +4,7 @@
 import { element, quiet } from "./controls.js";
 import { controlsOf } from "./settings.js";
 import { makeLink } from "./link.js";
+import { explained } from "./share.js";
 import { makeStore } from "./store.js";
 import { unpackText } from "./pack.js";
 import { degrees } from "./views/degrees.js";
@@ -72,8 +73,9 @@ export function mount(host, data, bridge = null) {
       attributes: { role: "tabpanel", "aria-label": title } });
     const own = views.map(([view, heading, draw, width]) => {
       const canvas = element("div", { className: "av-view" });
+      const title = explained(heading, data.glossary ?? {});
       const section = element("section", { dataset: { view } }, [
-        element("h4", { textContent: heading }), canvas]);
+        element("h4", { textContent: heading, title }), canvas]);
       section.style.setProperty("--av-width", width);
       box.append(section);
       return { host: canvas, draw, drawn: null };

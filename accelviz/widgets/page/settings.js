@@ -1,6 +1,7 @@
 // The head and the controls of the panel: what is looked at, and what it is compared with.
 
 import { element, menuControl, pressButton, sliderControl, stepsControl } from "./controls.js";
+import { codeOf, copyText, savePng, saveSvg, tour } from "./share.js";
 import { percent } from "./numbers.js";
 
 export function controlsOf(act, panel) {
@@ -14,7 +15,19 @@ export function controlsOf(act, panel) {
   const undo = pressButton("undo", "Undo", "Undo the last change (Ctrl+Z)", act.undo);
   const redo = pressButton("redo", "Redo", "Redo (Ctrl+Shift+Z)", act.redo);
   const reset = pressButton("reset", "Reset", "Back to the settings of the call", act.reset);
-  buttons.append(undo, redo, reset);
+  const code = pressButton("code", "Copy as code", "The call that opens the explorer like this",
+    async () => {
+      const text = codeOf(last);
+      act.say(await copyText(text) ? `Copied: ${text}` : text);
+    });
+  const svg = pressButton("svg", "SVG", "Save the pictures that are seen as SVG",
+    () => saveSvg(panel.querySelector(".av-group:not([hidden])"), last.graph.name));
+  const png = pressButton("png", "PNG", "Save the pictures that are seen as PNG",
+    () => savePng(panel.querySelector(".av-group:not([hidden])"), last.graph.name));
+  const guide = pressButton("tour", "Tour", "What is what, in a minute",
+    () => tour(panel, act.show));
+  let last = null; // the scene that is shown
+  buttons.append(undo, redo, reset, code, svg, png, guide);
   head.append(line, buttons, message);
 
   const graph = menuControl("graph", "graph", "", (value) => act.set({ graph: value }));
@@ -44,7 +57,7 @@ export function controlsOf(act, panel) {
   });
 
   function update(scene) {
-    const { a, b, settings } = scene;
+    const { a, b, settings } = last = scene;
     const side = (each, mark) => {
       const share = each.summary.idle_share;
       const said = Number.isNaN(share) ? "does not say what its warps do" : percent(share);
