@@ -76,7 +76,7 @@ export function order(row, width) {
   const per = width / Math.max(partition.blocks, 1);
   parts.push(rect(0, bar, width, 14, { class: "av-rest" }));
   if (per >= 4) for (let b = 1; b < partition.blocks; ++b) parts.push(rect(b * per - 0.5, bar, 1, 14, { class: "av-cut" }));
-  const text = `${count(partition.blocks, "block")}, in the order in which the GPU starts them`;
+  const text = `${count(partition.blocks, "block")}, in the order of their start`;
   parts.push(words(0, bar + 29, fitting(text, width), "start", { class: "av-q" }));
   if (blocks.length) {
     const [first, last] = blocks;

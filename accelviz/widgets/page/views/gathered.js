@@ -24,7 +24,9 @@ export function gathered(row, width, at) {
   if (tile < row.nCols) {
     const end = x(tile);
     parts.push(rect(end - 1, top - 6, 2, rows.length * LINE + 8, { class: "av-end" }));
-    const text = fitting("other tiles of columns: other blocks do the same", wide - tile * per - 6);
+    const free = wide - tile * per - 6;
+    const texts = ["other tiles of columns: other blocks do the same", "other blocks read these"];
+    const text = texts.find((one) => room(one) < free) ?? "";
     parts.push(words(end + 5, top - 8, text, "start", { class: "av-q" }));
   }
   const bottom = y(rows.length);
