@@ -7,8 +7,10 @@ const SIGNS = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#3
 /** Text that may stand in an element or an attribute. */
 export const safe = (text) => String(text).replace(/[&<>"']/g, (sign) => SIGNS[sign]);
 
+const english = new Intl.NumberFormat("en-US");
+
 /** A number as people write it: 1,358. */
-export const number = (value) => Number(value).toLocaleString("en-US");
+export const number = (value) => english.format(value);
 
 /** "1 nonzero", "1,358 nonzeros". */
 export const count = (value, thing, plural = `${thing}s`) =>

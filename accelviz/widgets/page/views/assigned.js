@@ -46,7 +46,9 @@ export function order(row, width) {
   const from = share(row.row, graph.rows);
   const to = share(place, graph.rows);
   const parts = [words(0, 13, `the rows of A as they are in ${graph.name}`, "start", { class: "av-q" })];
-  const place_line = (x, y) => rect(x - 1.5, y, 3, high, { class: "av-row", "data-f": "row", "data-m": `p${y}` });
+  const place_line = (x, y) => rect(
+    x - 1.5, y, 3, high, { class: "av-row", "data-f": "row", "data-m": `p${y}` },
+  );
   let y = 20;
   parts.push(path(skyline(graph, null, width, high), { class: "av-sky", transform: `translate(0 ${y})` }));
   parts.push(place_line(from, y));
@@ -56,9 +58,13 @@ export function order(row, width) {
     const next = y + high + 62;
     parts.push(mover(from, y + high, to, next, "o"));
     parts.push(label(from, y + high + 15, `row ${number(row.row)}`, width, { class: "av-r av-halo" }));
-    parts.push(words(0, next - 8, fitting("the same rows as the kernel walks them", width), "start", { class: "av-q av-halo" }));
+    parts.push(
+      words(0, next - 8, fitting("the same rows as the kernel walks them", width), "start", { class: "av-q av-halo" }),
+    );
     y = next;
-    parts.push(path(skyline(graph, side.order, width, high), { class: "av-sky", transform: `translate(0 ${y})` }));
+    parts.push(
+      path(skyline(graph, side.order, width, high), { class: "av-sky", transform: `translate(0 ${y})` }),
+    );
     parts.push(place_line(to, y));
     down = to;
     said = `Row ${number(row.row)} moves to place ${number(place)} of the order`;
@@ -70,14 +76,16 @@ export function order(row, width) {
   const per = width / Math.max(partition.blocks, 1);
   parts.push(rect(0, bar, width, 14, { class: "av-rest" }));
   if (per >= 4) for (let b = 1; b < partition.blocks; ++b) parts.push(rect(b * per - 0.5, bar, 1, 14, { class: "av-cut" }));
-  const text = `${count(partition.blocks, "block")}, in the order in which the GPU starts them`;
+  const text = `${count(partition.blocks, "block")}, in the order of their start`;
   parts.push(words(0, bar + 29, fitting(text, width), "start", { class: "av-q" }));
   if (blocks.length) {
     const [first, last] = blocks;
     const middle = ((first + last + 1) / 2) * per;
     parts.push(mover(down, y, middle, bar, "b"));
     const tick = Math.max((last - first + 1) * per, 4);
-    parts.push(rect(Math.min(middle - tick / 2, width - tick), bar - 2, tick, 18, { class: "av-row", "data-f": "block", "data-m": "block" }));
+    parts.push(
+      rect(Math.min(middle - tick / 2, width - tick), bar - 2, tick, 18, { class: "av-row", "data-f": "block", "data-m": "block" }),
+    );
     const blockName = first === last ? `block ${number(first)}` : `blocks ${number(first)} to ${number(last)}`;
     parts.push(label(middle, bar - 7, blockName, width, { class: "av-r av-halo" }));
     said += `, and is in ${blockName} of ${number(partition.blocks)}`;
@@ -110,7 +118,9 @@ export function block(row, width) {
   for (const warp of shown) {
     const load = work.loads[warp];
     const rest = { class: load ? "av-waits" : "av-waits av-none", fill: hatch.paint };
-    parts.push(rect(x(load), y(warp), x(work.most) - x(load), high - gap, { ...rest, "data-f": `warp:${work.block}:${warp}`, "data-m": `h${warp}` }));
+    parts.push(
+      rect(x(load), y(warp), x(work.most) - x(load), high - gap, { ...rest, "data-f": `warp:${work.block}:${warp}`, "data-m": `h${warp}` }),
+    );
   }
   let empty = "";
   work.runs.forEach((run, k) => {
@@ -125,19 +135,28 @@ export function block(row, width) {
     else if (own) empty = `${worker} ${number(run.warp)} writes zeros`;
     if (!label || !run.count) return;
     const named = row.side.order ? row.side.order[run.place] : run.place;
-    const texts = [`row ${number(named)}: ${count(run.count, "nonzero")}`, `row ${number(named)}`, number(run.count)];
+    const texts = [
+      `row ${number(named)}: ${count(run.count, "nonzero")}`, `row ${number(named)}`,
+      number(run.count),
+    ];
     const text = texts.find((each) => room(each, 12) < to - from - 6);
     if (text) parts.push(words(from + 5, y(run.warp) + high / 2 + 3.5, text, "start", { class: own ? "av-on" : "av-over-rest" }));
   });
   for (const warp of shown) {
     const load = work.loads[warp];
     const wait = work.most - load;
-    const texts = load ? [`waits: ${number(wait)} of ${number(work.most)}`, `waits ${number(wait)}`] : ["no work"];
+    const texts = load ? [
+      `waits: ${number(wait)} of ${number(work.most)}`, `waits ${number(wait)}`,
+    ] : ["no work"];
     const text = texts.find((each) => room(each, 12) + 16 < x(work.most) - x(load));
     if (!label || !wait || !text) continue;
     const at = (x(load) + x(work.most)) / 2;
-    parts.push(rect(at - room(text) / 2 - 4, y(warp) + 1, room(text) + 8, high - gap - 2, { class: "av-plate" }));
-    parts.push(words(at, y(warp) + high / 2 + 3.5, text, "middle", { class: mine.has(warp) ? "av-b" : "av-q" }));
+    parts.push(
+      rect(at - room(text) / 2 - 4, y(warp) + 1, room(text) + 8, high - gap - 2, { class: "av-plate" }),
+    );
+    parts.push(
+      words(at, y(warp) + high / 2 + 3.5, text, "middle", { class: mine.has(warp) ? "av-b" : "av-q" }),
+    );
   }
   parts.push(names(row, shown, y, high, left, mine, every));
   const end = x(work.most);
@@ -147,7 +166,9 @@ export function block(row, width) {
   parts.push(words(width - 2, 13, fitting(who, width), "end", { class: "av-b" }));
   parts.push(ticks(work.most, x, bottom, width));
   const axisName = `nonzeros, which is time if each takes the same${every > 1 ? `; of every ${every} ${worker}s the busiest` : ""}`;
-  parts.push(words(left, bottom + 34, fitting(axisName, width - left, 11), "start", { class: "av-q", "font-size": 11 }));
+  parts.push(
+    words(left, bottom + 34, fitting(axisName, width - left, 11), "start", { class: "av-q", "font-size": 11 }),
+  );
   return {
     svg: picture(width, bottom + 40, parts.join(""), blockAlt(row, mine, empty)),
     over(focus) {
@@ -158,13 +179,13 @@ export function block(row, width) {
   };
 }
 
-function busiest({ work, worker, place }) {
+function busiest({ work, worker }) {
   const { loads, most } = work;
   if (!most) return "nothing to sum";
-  if (loads.every((load) => load === most)) return `every ${worker} has as much: none waits`;
-  // Of those that have the most, the followed row's is named.
-  const own = work.runs.find((run) => run.place === place && loads[run.warp] === most);
-  return `${worker} ${number(own?.warp ?? work.busiest)} is the busiest: the block is done when it is`;
+  const those = loads.flatMap((load, warp) => (load === most ? [warp] : []));
+  if (those.length === loads.length) return `every ${worker} has as much: none waits`;
+  const [are, they] = those.length > 1 ? ["are", "they are"] : ["is", "it is"];
+  return `${several(worker, those)} ${are} the busiest: the block is done when ${they}`;
 }
 
 function blockAlt(row, mine, empty) {
@@ -191,7 +212,7 @@ function busiestOf(loads, every, mine) {
 }
 
 function names(row, shown, y, high, left, mine, every) {
-  let [text, last] = ["", -100];
+  let text = "";
   const order = [...shown].sort((a, b) => mine.has(b) - mine.has(a));
   const taken = [];
   for (const warp of order) {
@@ -200,7 +221,6 @@ function names(row, shown, y, high, left, mine, every) {
     taken.push(at);
     const own = { class: mine.has(warp) ? "av-r" : "av-q", "data-f": `warp:${row.work.block}:${warp}` };
     text += words(left - 8, at, `${row.worker} ${number(warp)}`, "end", own);
-    last = at;
   }
   return text;
 }

@@ -1,5 +1,5 @@
 // What the lanes of a worker read: the columns that each lane has, rows of X, sectors of 32 bytes.
-import { count, fitting, number, path, picture, rect, room, span, words } from "../marks.js";
+import { count, fitting, number, path, picture, rect, room, words } from "../marks.js";
 import { capital, columnsOf, pieceOf, sectorsOf } from "./followed.js";
 
 const ROWS = 9; // rows of X that are drawn
@@ -7,7 +7,7 @@ const LINE = 24;
 const WARP = 32; // lanes of a warp of the hardware
 
 /** Whether each lane of a warp has a row of A for itself. */
-export const ownRows = ({ reading, worker }) => reading?.lanes === 1 && worker === "warp";
+const ownRows = ({ reading, worker }) => reading?.lanes === 1 && worker === "warp";
 
 /** Lanes above rows of X: those of the nonzeros around `at`, or where each lane has a row its own. */
 export function gathered(row, width, at) {
@@ -24,7 +24,9 @@ export function gathered(row, width, at) {
   if (tile < row.nCols) {
     const end = x(tile);
     parts.push(rect(end - 1, top - 6, 2, rows.length * LINE + 8, { class: "av-end" }));
-    const text = fitting("other tiles of columns: other blocks do the same", wide - tile * per - 6);
+    const free = wide - tile * per - 6;
+    const texts = ["other tiles of columns: other blocks do the same", "other blocks read these"];
+    const text = texts.find((one) => room(one) < free) ?? "";
     parts.push(words(end + 5, top - 8, text, "start", { class: "av-q" }));
   }
   const bottom = y(rows.length);
@@ -109,7 +111,9 @@ function lanes(row, x, per, tile, left) {
       if (from >= end) break;
       const to = Math.min(from + each * reading.vector, end);
       const warp = Math.floor(lane / WARP) % 2;
-      parts.push(rect(x(from), 30, (to - from) * per - (box >= 3 ? 1 : 0.5), 20, { class: warp ? "av-lane av-other" : "av-lane", "data-f": `lane:${lane}:${from}:${to - 1}` }));
+      parts.push(
+        rect(x(from), 30, (to - from) * per - (box >= 3 ? 1 : 0.5), 20, { class: warp ? "av-lane av-other" : "av-lane", "data-f": `lane:${lane}:${from}:${to - 1}` }),
+      );
       const name = each > 1 ? `${lane} to ${Math.min(lane + each, reading.lanes) - 1}` : String(lane);
       if (room(name, 11) < (to - from) * per - 2 && (each > 1 || box >= 20)) parts.push(words(x((from + to) / 2), 44, name, "middle", { class: "av-on-lane", "font-size": 11 }));
     }
@@ -119,9 +123,14 @@ function lanes(row, x, per, tile, left) {
 
 // One row of X, cut into its sectors.
 function bar(row, each, i, x, y, tile, left) {
-  const parts = [words(left - 8, y + 14, each.label, "end", { class: each.own ? "av-r" : "av-q", "data-f": each.column === null ? null : `nz:${each.nonzero}:${each.nonzero}` })];
+  const parts = [
+    words(left - 8, y + 14, each.label, "end", { class: each.own ? "av-r" : "av-q", "data-f": each.column === null ? null : `nz:${each.nonzero}:${each.nonzero}` }),
+  ];
   if (each.column === null) {
-    const texts = ["its row is shorter: it waits for the other lanes of its warp", "its row is shorter: it waits", "waits"];
+    const texts = [
+      "its row is shorter: it waits for the other lanes of its warp",
+      "its row is shorter: it waits", "waits",
+    ];
     const text = texts.find((one) => room(one) < x(row.nCols) - x(0)) ?? "";
     return parts.join("") + words(x(0), y + 14, text, "start", { class: "av-q" });
   }
@@ -131,7 +140,9 @@ function bar(row, each, i, x, y, tile, left) {
     const read = from <= each.last;
     const kind = read ? (each.own ? "av-row" : "av-soft") : "av-unread";
     const wide = x(to + 1) - x(from);
-    parts.push(rect(x(from), y, wide - (wide > 4 ? 1.5 : 0.5), LINE - 6, { class: kind, "data-f": `sector:${i}:${sector}`, "data-m": `x${i} ${sector - first}` }));
+    parts.push(
+      rect(x(from), y, wide - (wide > 4 ? 1.5 : 0.5), LINE - 6, { class: kind, "data-f": `sector:${i}:${sector}`, "data-m": `x${i} ${sector - first}` }),
+    );
   }
   return parts.join("");
 }
@@ -183,7 +194,9 @@ function alt(row, rows, tile) {
 
 function lit(row, rows, focus, x, y, left, width, tile) {
   let found = "";
-  const band = (from, to, i) => rect(x(from) - 1, y(i) - 2, x(to + 1) - x(from) + 1, LINE - 2, { class: "av-ring" });
+  const band = (from, to, i) => rect(
+    x(from) - 1, y(i) - 2, x(to + 1) - x(from) + 1, LINE - 2, { class: "av-ring" },
+  );
   rows.forEach((each, i) => {
     const among = focus.nonzeros && each.nonzero >= focus.nonzeros[0] && each.nonzero <= focus.nonzeros[1];
     if (among && !focus.read && each.lane === undefined) found += rect(1, y(i) - 3, width - 2, LINE, { class: "av-ring" });

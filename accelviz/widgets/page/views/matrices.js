@@ -66,7 +66,9 @@ export function equation(row, width) {
     const at = y(columns[i], graph.cols);
     const token = `nz:${i}:${Math.min(i + step - 1, last)}`;
     parts.push(rect(X, at - 1, narrow, 2, { class: "av-row", "data-f": token, "data-m": `x${i}` }));
-    parts.push(rect(x(columns[i]) - 1, own - 4, 2, 8, { class: "av-row", "data-f": token, "data-m": `a${i}` }));
+    parts.push(
+      rect(x(columns[i]) - 1, own - 4, 2, 8, { class: "av-row", "data-f": token, "data-m": `a${i}` }),
+    );
   }
   parts.push(
     rect(A, own - 1, side, 2, { class: "av-row av-thin", "data-f": "row", "data-m": "arow" }),
@@ -74,10 +76,18 @@ export function equation(row, width) {
     words(A - 8, Math.min(Math.max(own + 4, top + 10), top + side), label, "end", { class: "av-r" }),
   );
   const under = [
-    words(A + side / 2, top + side + 17, fitting(count(degree, "nonzero"), side), "middle", { class: "av-r" }),
-    words((X + Y + narrow) / 2, top + side + 17, `${count(degree, "row")} of X gathered, one of Y written`, "middle", { class: "av-r" }),
+    words(
+      A + side / 2, top + side + 17, fitting(count(degree, "nonzero"), side), "middle",
+      { class: "av-r" },
+    ),
+    words(
+      (X + Y + narrow) / 2, top + side + 17,
+      `${count(degree, "row")} of X gathered, one of Y written`, "middle", { class: "av-r" },
+    ),
   ];
-  const fits = room(`${number(degree)} rows of X gathered, one of Y written`) / 2 < width - (X + Y + narrow) / 2;
+  const fits = room(
+    `${number(degree)} rows of X gathered, one of Y written`,
+  ) / 2 < width - (X + Y + narrow) / 2;
   if (!fits) under[1] = words(X + narrow / 2, top + side + 17, count(degree, "row"), "middle", { class: "av-r" });
   const alt = `Y = A X. ${capital(label)} of A has ${count(degree, "nonzero")}, so it gathers ${count(degree, "row")} of X and writes row ${number(row.row)} of Y.`;
   return {
@@ -130,7 +140,9 @@ export function neighborhood(row, width, height) {
     class: wide ? "av-r av-halo" : "av-on",
     "font-size": 11,
   });
-  const inner = path(edges, { class: "av-edges", opacity: shown > 60 ? 0.35 : 0.8 }) + arcs + nodes + middle + centre + text;
+  const inner = path(
+    edges, { class: "av-edges", opacity: shown > 60 ? 0.35 : 0.8 },
+  ) + arcs + nodes + middle + centre + text;
   const alt = `Row ${label} and its ${count(n, "neighbor")} in the graph${several ? `, shared by ${count(pieces.length, "run")} of nonzeros` : ""}.`;
   return {
     svg: picture(width, height, inner, alt),

@@ -27,7 +27,9 @@ const INKS = { load: "", store: "", atomic: "", wait: "", head: "", line: "", qu
 
 class Player {
   constructor(host, act) {
-    Object.assign(this, { host, act, trace: null, at: 0, speed: 2, playing: false, view: { from: 0, to: 1 } });
+    Object.assign(
+      this, { host, act, trace: null, at: 0, speed: 2, playing: false, view: { from: 0, to: 1 } },
+    );
     host.innerHTML = FRAME;
     const find = (name) => host.querySelector(`.av-${name}`);
     for (const name of ["offer", "bar", "tracks", "said", "listing", "lanes", "map", "mapped", "waits"]) this[name] = find(name);
@@ -40,14 +42,18 @@ class Player {
     this.tracks.onpointermove = (event) => this.hover(event);
     this.tracks.onpointerleave = () => act.link.show(null);
     this.tracks.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    new ResizeObserver(() => this.trace && this.draw()).observe(host);
+    new ResizeObserver(() => {
+      if (this.trace?.count && this.width !== Math.floor(this.tracks.clientWidth)) this.draw();
+    }).observe(host);
     const dark = window.matchMedia("(prefers-color-scheme: dark)");
-    dark.addEventListener("change", () => this.trace && this.draw());
+    dark.addEventListener("change", () => this.trace?.count && this.draw());
   }
 
   makeBar() {
     const button = (name, label, text, press) => {
-      const made = quiet(element("button", { type: "button", textContent: text, title: label, attributes: { "aria-label": label } }));
+      const made = quiet(
+        element("button", { type: "button", textContent: text, title: label, attributes: { "aria-label": label } }),
+      );
       made.onclick = press;
       this.bar.append(made);
       return [name, made];
@@ -63,7 +69,9 @@ class Player {
       button("all", "the whole trace (0)", "All", () => this.zoom(Infinity)),
     ]);
     const select = quiet(element("select", { attributes: { "aria-label": "speed, in requests a second" } }));
-    select.append(...SPEEDS.map((speed, i) => element("option", { value: i, textContent: `${number(speed)} a second` })));
+    select.append(
+      ...SPEEDS.map((speed, i) => element("option", { value: i, textContent: `${number(speed)} a second` })),
+    );
     select.value = this.speed;
     select.onchange = () => (this.speed = Number(select.value));
     found.play.after(select);
@@ -87,9 +95,8 @@ class Player {
 
   // What there is without a trace: a button, or why there is none.
   offerTrace(scene) {
-    const block = count(1, "block").replace("1 ", "");
     const busy = scene.progress || (scene.busy ? "The kernel is at work." : "");
-    let text = `A trace runs ${block} ${number(scene.settings.block)} in the emulator, lane by lane, and shows each request of each warp.`;
+    let text = `A trace runs block ${number(scene.settings.block)} in the emulator, lane by lane, and shows each request of each warp.`;
     if (scene.trace) text = "This block touches no memory.";
     else if (!scene.a.partition) text = "A library's kernels cannot be traced.";
     else if (!scene.alive) text += " That needs a kernel: run the cell again.";
@@ -97,8 +104,10 @@ class Player {
     if (this.offered === key) return;
     this.offered = key;
     const able = scene.alive && scene.a.partition && !scene.trace;
-    const press = quiet(element("button", { type: "button", textContent: "Trace this block", disabled: Boolean(busy) }));
-    press.onclick = () => this.act.ask({ trace: true });
+    const press = quiet(
+      element("button", { type: "button", textContent: "Trace this block", disabled: Boolean(busy) }),
+    );
+    press.onclick = () => this.act.trace();
     const cancel = quiet(element("button", { type: "button", textContent: "Cancel" }));
     cancel.onclick = () => this.act.cancel?.();
     const parts = [element("p", { textContent: text })];
@@ -262,8 +271,10 @@ class Player {
     if (this.held) return this.go(at);
     const wait = this.trace.waits.find((each) => each.warp === warp && each.arrived <= at && at < each.left);
     const near = this.trace.nearest(at, warp);
-    const far = near < 0 ? Infinity : Math.abs(across(this.view, this.width, near + 0.5) - across(this.view, this.width, at + 0.5));
-    let sentence = `Warp ${warp} makes no request here.`;
+    const far = near < 0 ? Infinity : Math.abs(
+      across(this.view, this.width, near + 0.5) - across(this.view, this.width, at + 0.5),
+    );
+    let sentence = `Warp ${warp} makes no request here: it is the turn of others.`;
     if (wait) sentence = `Warp ${warp} waits at the barrier in ${wait.file}:${wait.line}, for ${count(wait.left - wait.arrived, "request")} of others.`;
     else if (far < 14) sentence = requestSaid(this.trace.at(near), this.row, this.trace.count);
     else if (this.trace.spans[warp][1] < at) sentence = `Warp ${warp} has left the kernel, or touches no memory any more.`;
@@ -330,7 +341,7 @@ ${["head", "line", "quiet", "back", "again", "once"].map((name) => `<span class=
 <div class="av-tracks" role="slider" tabindex="0"><canvas></canvas><canvas></canvas></div>
 <p class="av-note">From left to right: the order in which the emulator lets warps make their requests, one in turn. It is no time of a GPU.</p>
 <p class="av-request"><strong class="av-said"></strong> <span class="av-waits"></span></p>
-<div class="av-side"><pre class="av-listing" tabindex="0" aria-label="source"></pre>
+<div class="av-side"><pre class="av-listing" tabindex="0" role="region" aria-label="source of the kernel"></pre>
 <div><div class="av-name">Its lanes, and what they touch</div><div class="av-draw av-lanes"></div>
 <div class="av-mapbox"><div class="av-name">Sectors of X that the block has read</div><canvas class="av-map" role="img"></canvas>
 <div class="av-below av-mapped"></div></div></div></div></div></div>`;

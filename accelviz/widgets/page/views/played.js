@@ -6,7 +6,9 @@ const WIDEST = 14; // pixels of a row of X at most
 export class SectorMap {
   constructor(trace, row) {
     Object.assign(this, { trace, wide: row.nCols * row.bytes, upTo: 0 });
-    this.sites = new Set(trace.sites.flatMap((site, i) => (site.array === "X" && site.kind === "load" && site.space === "global" ? [i] : [])));
+    this.sites = new Set(
+      trace.sites.flatMap((site, i) => (site.array === "X" && site.kind === "load" && site.space === "global" ? [i] : [])),
+    );
     const rows = new Set();
     for (let i = 0; i < trace.count; ++i) if (this.reads(i)) trace.sectorsAt(i, (sector) => this.rowsOf(sector, (each) => rows.add(each)));
     this.rows = [...rows].sort((a, b) => a - b);
@@ -52,7 +54,10 @@ export class SectorMap {
     pen.clearRect(0, 0, width, height);
     this.counts.forEach((times, i) => {
       pen.fillStyle = times > 1 ? inks.again : times ? inks.once : inks.line;
-      pen.fillRect(Math.floor(i / this.high) * cell, (i % this.high) * tall, Math.max(cell - gap[0], 0.7), tall - gap[1]);
+      pen.fillRect(
+        Math.floor(i / this.high) * cell, (i % this.high) * tall, Math.max(cell - gap[0], 0.7),
+        tall - gap[1],
+      );
     });
     pen.fillStyle = inks.head;
     for (const i of now) pen.fillRect(Math.floor(i / this.high) * cell - 1, (i % this.high) * tall, Math.max(cell + 1, 3), tall);

@@ -55,7 +55,9 @@ function yFocus(row) {
 
 function runFocus(row, block, warp, start) {
   const piece = row.pieces.find((each) => each.block === block && each.warp === warp && each.start === start);
-  const place = piece ? row.place : row.work?.runs.find((run) => run.warp === warp && run.start === start)?.place;
+  const place = piece ? row.place : row.work?.runs.find(
+    (run) => run.warp === warp && run.start === start,
+  )?.place;
   if (place === undefined) return warpFocus(row, block, warp);
   const name = `${capital(row.worker)} ${number(warp)} of block ${number(block)}`;
   const wait = block === row.work?.block ? ` ${waiting(row, warp)}` : "";

@@ -2,7 +2,7 @@
 import { count, number, safe, span } from "../marks.js";
 import { moves } from "../moves.js";
 import { block, order } from "./assigned.js";
-import { capital, followed, owners, several } from "./followed.js";
+import { capital, followed, owners, pieceOf, several } from "./followed.js";
 import { gathered, loadSaid, request } from "./gathered.js";
 import { equation, neighborhood } from "./matrices.js";
 import { nonzeroFocus, resolve } from "./pointed.js";
@@ -22,7 +22,7 @@ export function product(host, scene, act) {
 
 class Product {
   constructor(host, act) {
-    Object.assign(this, { host, act, at: 0, row: null, pictures: {}, boxes: {}, drawn: {} });
+    Object.assign(this, { host, act, at: 0, row: null, pictures: {}, boxes: {}, drawn: {}, html: {} });
     host.innerHTML = `<div class="av-product"><p class="av-answer"></p>${NAMES.map(frame).join("")}</div>`;
     for (const name of NAMES) this.boxes[name] = host.querySelector(`.av-of-${name}`);
     this.answer = host.querySelector(".av-answer");
@@ -34,18 +34,34 @@ class Product {
     act.link.listen(host, (token, event) => this.point(token, event));
     act.link.add((focus) => this.light(focus));
     host.addEventListener("click", (event) => this.pick(event));
-    new ResizeObserver(() => this.row && this.draw()).observe(host);
+    new ResizeObserver(() => {
+      if (this.row && host.clientWidth && this.drawnWidth !== host.clientWidth) this.draw();
+    }).observe(host);
   }
 
   see(scene) {
     if (scene.settings.row !== this.row?.row || scene.graph !== this.row?.graph) this.at = 0;
     this.row = followed(scene);
     this.at = Math.max(Math.min(this.at, this.row.degree - 1), 0);
+    if (scene.alive && this.row.degree && !this.row.columns) this.ask(scene);
+    // Of a row in several blocks, the nonzero that is looked at is one of the block's.
+    const here = this.row.pieces.filter((piece) => piece.block === this.row.work?.block);
+    if (here.length && pieceOf(this.row, this.at).block !== this.row.work.block) this.at = here[0].at;
     const same = scene.a === this.scene?.a && scene.settings === this.scene?.settings;
+    // The columns of a row may have come meanwhile.
+    if (same && this.row.columns && this.drawnWidth === this.host.clientWidth) return;
     const glide = same ? () => {} : moves(this.host);
     this.scene = scene;
     this.draw();
     glide();
+  }
+
+  // Of a large graph, the columns of most rows are with the kernel alone; they are asked for once.
+  ask({ graph }) {
+    const wanted = `${graph.name} ${this.row.row}`;
+    if (this.asked === wanted) return;
+    this.asked = wanted;
+    this.act.ask({ columns: this.row.row });
   }
 
   draw() {
@@ -53,17 +69,29 @@ class Product {
     const widths = {};
     for (const name of NAMES) widths[name] = Math.floor(boxes[name].firstElementChild.clientWidth);
     if (!widths.equation) return;
+    this.drawnWidth = this.host.clientWidth;
     this.answer.innerHTML = answer(row);
     this.pictures = {};
     this.put("equation", "The product Y = A X", equation(row, widths.equation));
-    this.put("neighbors", `Row ${number(row.row)} and its neighbors`, row.columns && neighborhood(row, widths.neighbors, Math.min(SIDE, widths.neighbors)), this.missing());
+    this.put(
+      "neighbors", `Row ${number(row.row)} and its neighbors`,
+      row.columns && neighborhood(row, widths.neighbors, Math.min(SIDE, widths.neighbors)),
+      this.missing(),
+    );
     this.drawStrip(widths.strip);
     const none = row.partition ? "There is no block: no row has a nonzero." : `The library ${row.side.label} does not say what its warps do.`;
     this.put("order", "Where the row goes", row.work && order(row, widths.order), none);
-    this.put("block", row.work ? `Block ${number(row.work.block)}: who works, who waits` : "Its block", row.work && block(row, widths.block), none, this.blocks());
+    this.put(
+      "block", row.work ? `Block ${number(row.work.block)}: who works, who waits` : "Its block",
+      row.work && block(row, widths.block), none, this.blocks(),
+    );
     this.drawn.line = lineOf(row);
     const silent = row.partition ? `${row.side.label} has no metadata: a ${row.worker} finds its rows from its own number.` : none;
-    this.put("told", `What tells the ${row.side.metadata?.owner ?? "block"} its work`, this.drawn.line && metadata(row, widths.told, this.drawn.line), silent, safe(this.drawn.line?.meaning ? `${capital(this.drawn.line.meaning)}.` : ""));
+    this.put(
+      "told", `What tells the ${row.side.metadata?.owner ?? "block"} its work`,
+      this.drawn.line && metadata(row, widths.told, this.drawn.line), silent,
+      safe(this.drawn.line?.meaning ? `${capital(this.drawn.line.meaning)}.` : ""),
+    );
     this.widths = widths;
     this.drawRead();
     this.light(this.act.link.now);
@@ -72,7 +100,11 @@ class Product {
   drawStrip(width) {
     const { row } = this;
     const picture = strip(row, width, this.at);
-    this.put("strip", `The ${count(row.degree, "nonzero")} of row ${number(row.row)}, by column${row.pieces.length ? `, and the ${row.worker} that has them` : ""}`, picture);
+    this.put(
+      "strip",
+      `The ${count(row.degree, "nonzero")} of row ${number(row.row)}, by column${row.pieces.length ? `, and the ${row.worker} that has them` : ""}`,
+      picture,
+    );
     const values = { label: `Nonzeros of row ${number(row.row)}`, valuemin: 0, valuemax: Math.max(row.degree - 1, 0), valuenow: this.at };
     for (const name in values) this.walk.setAttribute(`aria-${name}`, values[name]);
     const said = row.degree ? nonzeroFocus(row, this.at).sentence : "no nonzero";
@@ -95,8 +127,8 @@ class Product {
     const box = this.boxes[name];
     const [draw, below] = [box.children[0], box.children[1]];
     box.parentElement.querySelector(".av-name").textContent = title;
-    if (picture) draw.innerHTML = picture.svg;
-    else draw.innerHTML = `<p class="av-note">${safe(otherwise)}</p>`;
+    const html = picture ? picture.svg : `<p class="av-note">${safe(otherwise)}</p>`;
+    if (this.html[name] !== html) draw.innerHTML = this.html[name] = html;
     if (below.innerHTML !== note) below.innerHTML = note;
     this.pictures[name] = picture;
   }
@@ -139,7 +171,7 @@ class Product {
 
   pick(event) {
     const pressed = event.target.closest?.("[data-block]");
-    if (pressed) return this.act.showBlock(Number(pressed.dataset.block));
+    if (pressed) return this.act.set({ row: this.row.row, block: Number(pressed.dataset.block) });
     const token = event.target.closest?.("[data-f]")?.dataset.f ?? "";
     const [kind, a, b, c] = token.split(":");
     if (token === "strip@") this.go(this.under(event), event);
@@ -169,6 +201,8 @@ class Product {
   // Walk to a nonzero, and say what it is; where the pointer is, or at the nonzero.
   go(nonzero, event = null) {
     this.at = nonzero;
+    const block = this.row.pieces.length ? pieceOf(this.row, nonzero).block : this.row.work?.block;
+    if (this.row.work && block !== this.row.work.block) this.act.set({ row: this.row.row, block });
     this.drawStrip(this.widths.strip);
     this.drawRead();
     const here = this.walk.querySelector(".av-here")?.getBoundingClientRect();
@@ -193,7 +227,7 @@ function lineOf({ side, work, row, pieces }) {
 /** The way of the row in one line, and why its workers wait. */
 function answer(row) {
   const way = (token, text) => `<span data-f="${token}">${safe(text)}</span>`;
-  const steps = [way("row", `row ${number(row.row)} of A (${count(row.degree, "nonzero")})`)];
+  const steps = [way("row", `Row ${number(row.row)} of A (${count(row.degree, "nonzero")})`)];
   if (row.side.order && row.place !== null) steps.push(way("row", `place ${number(row.place)} in the order`));
   if (row.blocks.length) {
     steps.push(way("block", span("block", ...row.blocks)));
@@ -201,7 +235,7 @@ function answer(row) {
     if (numbers.length) steps.push(way(`warp:${row.work.block}:${numbers[0]}`, several(row.worker, numbers)));
   }
   steps.push(way("row", `${count(row.degree, "row")} of X`), way("y", `row ${number(row.row)} of Y`));
-  return `<span class="av-way-line">${capital(steps.join(" → "))}</span> <strong>${safe(why(row))}</strong>`;
+  return `<span class="av-way-line">${steps.join(" → ")}</span> <strong>${safe(why(row))}</strong>`;
 }
 
 function why(row) {
@@ -214,7 +248,9 @@ function why(row) {
   const least = numbers.reduce((a, b) => (work.loads[b] < work.loads[a] ? b : a));
   const load = work.loads[least];
   const name = (warp) => `${worker} ${number(warp)}`;
-  const has = numbers.length > 1 ? `${capital(several(worker, numbers))} share it in block ${number(work.block)}.` : `${capital(name(least))} of block ${number(work.block)} has it.`;
+  const part = row.blocks[0] === row.blocks[1] ? "it" : "a part of it";
+  const verb = numbers.length > 1 ? "share" : "has";
+  const has = `${capital(several(worker, numbers))} of block ${number(work.block)} ${verb} ${part}.`;
   if (load === work.most) {
     const none = work.loads.filter((each) => !each).length;
     const others = none ? ` ${capital(count(none, `other ${worker}`))} of the block ${none > 1 ? "have" : "has"} no work and ${none > 1 ? "wait" : "waits"} for ${numbers.length > 1 ? "them" : "it"}.` : "";

@@ -6,7 +6,7 @@ const LANES = 32;
 const DOES = { load: "reads", store: "writes", atomic: "adds to" };
 
 /** Which rows and columns of a dense matrix a request touches; null for any other array. */
-export function touched(request, row) {
+function touched(request, row) {
   const dense = { X: row.bytes, Y: 4 }[request.array];
   if (!dense || request.space === "shared") return null;
   const wide = row.nCols * dense;
@@ -54,7 +54,9 @@ export function lanesPicture(request, width) {
   const where = new Map(units.map((sector, i) => [sector, i]));
   for (let lane = 0; lane < LANES; ++lane) {
     const there = taking.has(lane);
-    parts.push(rect(lane * slot, 18, slot - 1.5, 20, { class: there ? `av-is-${request.kind}` : "av-lane-out" }));
+    parts.push(
+      rect(lane * slot, 18, slot - 1.5, 20, { class: there ? `av-is-${request.kind}` : "av-lane-out" }),
+    );
     if (slot >= 18 || lane % 8 === 0) parts.push(words((lane + 0.5) * slot - 0.75, 32, String(lane), "middle", { class: there ? "av-on-kind" : "av-q" }));
   }
   let lines = "";

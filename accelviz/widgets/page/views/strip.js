@@ -18,7 +18,9 @@ export function strip(row, width, at) {
   pieces.forEach((piece, k) => {
     if (!piece.count) return;
     const long = cell * piece.count;
-    parts.push(rect(x(piece.at), 0, long, CELL, { class: k % 2 ? "av-soft av-other" : "av-soft", "data-m": `s${k}` }));
+    parts.push(
+      rect(x(piece.at), 0, long, CELL, { class: k % 2 ? "av-soft av-other" : "av-soft", "data-m": `s${k}` }),
+    );
     const name = `${worker} ${number(piece.warp)}`;
     const whole = row.blocks[0] === row.blocks[1] ? name : `${name} of block ${number(piece.block)}`;
     const text = [whole, name, number(piece.warp)].find((each) => room(each, 12) < long - 4);
@@ -42,7 +44,9 @@ export function strip(row, width, at) {
     svg: picture(width, height, parts.join("") + cursor, alt),
     over(focus) {
       const [first, last] = focus.nonzeros ?? [0, -1];
-      return last < first ? "" : rect(x(first), 0, Math.max((last - first + 1) * cell, 2), CELL, { class: "av-ring" });
+      return last < first ? "" : rect(
+        x(first), 0, Math.max((last - first + 1) * cell, 2), CELL, { class: "av-ring" },
+      );
     },
     nonzero: (offset) => Math.min(Math.max(Math.floor(offset / cell), 0), degree - 1),
   };

@@ -1,7 +1,8 @@
 // The metadata that tells a block, or a warp, its work: words of 32 bits with the fields in them.
-import { fitting, number, picture, rect, room, words } from "../marks.js";
+import { fitting, mark, number, picture, rect, room, words } from "../marks.js";
 
 const BITS = 32;
+const DIGIT = 7; // pixels of a digit
 const MOST = 8; // words that are drawn
 
 /** Lines of metadata bit by bit; `line` is the one of the followed row's block or worker. */
@@ -17,7 +18,9 @@ export function metadata(row, width, line) {
     return one(value, line.fields[i] ?? [], i, left, top, cell, row);
   });
   const height = Math.ceil(shown.length / across) * high;
-  const said = shown.map((value, i) => named(value, line.fields[i] ?? []).map((f) => `${f.name} ${number(f.value)}`).join(", "));
+  const said = shown.map(
+    (value, i) => named(value, line.fields[i] ?? []).map((f) => `${f.name} ${number(f.value)}`).join(", "),
+  );
   return { svg: picture(width, height, parts.join(""), `Metadata of ${line.title}: ${said.join("; ")}.`), over: () => "" };
 }
 
@@ -31,12 +34,9 @@ function one(value, fields, index, left, top, cell, row) {
     const x = left + bit * cell;
     const wide = field.bits * cell;
     const token = `field:${index}:${k}`;
-    parts.push(rect(x, top + 18, wide - 1, 20, { class: k % 2 ? "av-field av-other" : "av-field", "data-f": token }));
-    for (let i = 0; i < field.bits; ++i) {
-      const digit = text[bit + i];
-      const look = { class: digit === "1" ? "av-one" : "av-zero", "font-size": 11 };
-      parts.push(words(x + (i + 0.5) * cell, top + 32, digit, "middle", look));
-    }
+    parts.push(
+      rect(x, top + 18, wide - 1, 20, { class: k % 2 ? "av-field av-other" : "av-field", "data-f": token }),
+    );
     const own = ownField(field, row) ? "av-r" : "av-b";
     const whole = number(field.value);
     const name = fitting(field.name.replace(/^info: /, ""), wide - room(whole) - 10, 12);
@@ -44,8 +44,18 @@ function one(value, fields, index, left, top, cell, row) {
     parts.push(words(x + 2 + (name ? room(name) + 8 : 0), top + 53, whole, "start", { class: own }));
     bit += field.bits;
   });
+  for (const [digit, look] of [["0", "av-zero"], ["1", "av-one"]]) {
+    // One element for all of them: each letter has an x of its own.
+    const places = [...text].flatMap(
+      (each, i) => (each === digit ? [left + (i + 0.5) * cell - DIGIT / 2] : []),
+    );
+    const x = places.map((place) => place.toFixed(1)).join(" ");
+    if (x) parts.push(mark("text", { x, y: top + 32, class: look, "font-size": 11 }, digit.repeat(places.length)));
+  }
   const hex = `0x${(value >>> 0).toString(16).padStart(8, "0")}`;
-  parts.push(words(left, top + 12, `word ${index}: ${hex}`, "start", { class: "av-q av-mono", "font-size": 11 }));
+  parts.push(
+    words(left, top + 12, `word ${index}: ${hex}`, "start", { class: "av-q av-mono", "font-size": 11 }),
+  );
   return parts.join("");
 }
 

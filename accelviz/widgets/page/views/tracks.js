@@ -3,7 +3,7 @@
 
 import { number } from "../marks.js";
 
-export const KINDS = ["load", "store", "atomic"];
+const KINDS = ["load", "store", "atomic"];
 const ROOM = 3; // pixels that a request needs for a shape of its own
 const LEFT = 62, TOP = 20; // room for the names of warps, and for the axis
 
@@ -156,5 +156,8 @@ export function drawHead(pen, trace, view, width, at, inks) {
   pen.fillRect(x - 0.75, TOP - 8, 1.5, whole - TOP + 4);
   pen.strokeStyle = inks.head;
   pen.lineWidth = 2;
-  pen.strokeRect(x - Math.max(wide / 2, 5) - 1, TOP + trace.columns.warp[at] * track, Math.max(wide, 10) + 2, track - 1);
+  pen.strokeRect(
+    x - Math.max(wide / 2, 5) - 1, TOP + trace.columns.warp[at] * track, Math.max(wide, 10) + 2,
+    track - 1,
+  );
 }
