@@ -289,7 +289,7 @@ def _legend(left: float, top: float, most: int) -> list[str]:
         parts.append(rect(left + i * 30, top, 30, 10, colour))
         if i % 2 == 0 or len(colours) < len(LOADS):
             parts.append(tick(left + i * 30, top + 21, short(low), at="start"))
-    said = "nonzeros of the warp. A block lasts as long as its darkest cell; what is paler waits."
+    said = "nonzeros of the warp. A block lasts as long as its busiest warp; its others wait."
     return [*parts, text(left + 30 * len(colours) + 8, top + 9, said)]
 
 
