@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-import accelviz
+from accelviz.errors import AccelvizError
 from accelviz.graph import KINDS, Graph
 from accelviz.measure.prediction import recorded_times
 from accelviz.ordering import RowDegrees
@@ -113,7 +113,7 @@ def _kept(parameter: Any, value: Any) -> Any:
     """Return a value if the parameter can have it, else its default: ranges differ."""
     try:
         return parameter.checked("parameter", value)
-    except accelviz.errors.AccelvizError:
+    except AccelvizError:
         return parameter.default
 
 
@@ -162,7 +162,7 @@ def listed_content(strategy: Strategy, graph: Graph, n_cols: int, given: Mapping
 @functools.cache
 def glossary() -> dict[str, str]:
     """Return the terms of the lessons' glossary and what they mean."""
-    here = Path(accelviz.__file__).resolve().parent
+    here = Path(__file__).resolve().parents[1]
     for folder in (here, here.parent):
         path = folder / "notebooks" / "glossary.md"
         if path.exists():

@@ -1,4 +1,4 @@
-"""The explorer in a real JupyterLab: what a hand on the keyboard sees, with a kernel and without."""
+"""The explorer in a real JupyterLab: what a hand on the keyboard sees, with a kernel or none."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The saved page, opened from a file: keys, themes, widths, what it says to those who cannot see."""
+"""The saved page, opened from a file: keys, themes, widths, names for those who cannot see."""
 
 import pytest
 
@@ -92,7 +92,8 @@ def test_every_control_and_picture_has_a_name(open_page):
             """() => [...document.querySelectorAll(
               '.av-panel :is(input, select, button, svg[role], canvas[role])')].filter((e) =>
               e.getClientRects().length && !e.getAttribute('aria-label') && !e.textContent.trim() &&
-              !(e.labels && [...e.labels].some((l) => l.textContent.trim()))).map((e) => e.outerHTML)"""
+              ![...(e.labels ?? [])].some((l) => l.textContent.trim()))
+              .map((e) => e.outerHTML)"""
         )
         assert nameless == [], group
 
@@ -123,6 +124,7 @@ def test_a_setting_is_pinned_and_told_as_code(open_page):
     page.wait_for_function("() => document.body.innerText.includes('11 x 32')")
     assert "accel_gcn 12 x 32" in headline(page)
     page.locator("[data-control=code]").click()
+    page.locator(".av-message:not([hidden])").wait_for()
     code = page.locator(".av-message").inner_text().removeprefix("Copied: ")
     assert "max_block_warps=11" in code
     panel = eval(code, {"accelviz": accelviz})

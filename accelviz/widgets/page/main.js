@@ -10,7 +10,6 @@ import { unpackText } from "./pack.js";
 import { degrees } from "./views/degrees.js";
 import { loads } from "./views/loads.js";
 import { map } from "./views/map.js";
-import { metadata } from "./views/metadata.js";
 import { play } from "./views/play.js";
 import { product } from "./views/product.js";
 import { statistics } from "./views/statistics.js";
@@ -28,7 +27,6 @@ const GROUPS = [
   ["numbers", "Numbers", [
     ["statistics", "What the partition does", statistics, 7],
     ["times", "Time on a GPU", times, 5],
-    ["metadata", "What the block reads first", metadata, 12],
   ]],
   ["play", "Play", [["play", "The block, request by request", play, 12]]],
 ];
@@ -115,7 +113,12 @@ export function mount(host, data, bridge = null) {
   }
 
   store.watch(repaint);
-  const resized = new ResizeObserver(repaint);
+  let width = 0; // a change of height alone is the panel's own
+  const resized = new ResizeObserver(() => {
+    if (panel.clientWidth === width) return;
+    width = panel.clientWidth;
+    repaint();
+  });
   resized.observe(panel);
   choose(data.settings.view ?? "product");
   store.start();

@@ -60,9 +60,9 @@ export function statistics(host, scene) {
   });
   const mark = (side, letter) =>
     `<th scope="col"><span class="av-mark av-${letter}">${letter}</span> ${safe(side.label)}</th>`;
-  host.innerHTML = `<table class="av-statistics"><thead><tr><td></td>${mark(a, "A")}` +
+  host.innerHTML = `<div class="av-scroll"><table class="av-statistics"><thead><tr><td></td>${mark(a, "A")}` +
     (b ? `${mark(b, "B")}<th scope="col">A &minus; B</th>` : "") +
-    `</tr></thead><tbody>${lines.join("")}</tbody></table>` +
+    `</tr></thead><tbody>${lines.join("")}</tbody></table></div>` +
     (b ? '<p class="av-note">&#9650; A is better, &#9660; A is worse; without a sign it is ' +
       "neither.</p>" : "");
 }
