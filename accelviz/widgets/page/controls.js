@@ -102,8 +102,14 @@ export function stepsControl(name, label, title, act) {
   let last = 0;
   const choose = (value) => act(Math.max(0, Math.min(last, Math.round(value))));
   range.oninput = () => choose(Number(range.value));
-  field.onchange = () => field.value !== "" && choose(Number(field.value));
-  field.onkeydown = (event) => event.key === "Enter" && field.onchange();
+  // Handlers in braces: one that returns false would keep the key from the browser, Tab included.
+  const typed = () => {
+    if (field.value !== "") choose(Number(field.value));
+  };
+  field.onchange = typed;
+  field.onkeydown = (event) => {
+    if (event.key === "Enter") typed();
+  };
   return {
     box,
     update(end, value) {

@@ -128,7 +128,9 @@ export function tour(panel, choose) {
   const unmark = () => panel.querySelector(".av-toured")?.classList.remove("av-toured");
   const back = press("Back", () => go(at - 1)), next = press("Next", () => go(at + 1));
   box.append(text, back, next, press("End", end));
-  box.onkeydown = (event) => event.key === "Escape" && end();
+  box.onkeydown = (event) => {
+    if (event.key === "Escape") end();
+  };
   const go = (place) => {
     if (place >= TOUR.length) return end();
     at = Math.max(place, 0);
