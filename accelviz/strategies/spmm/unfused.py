@@ -9,9 +9,8 @@ import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_summary, run_workload
-from accelviz.partition.row_split import row_summary
-from accelviz.partition.summary import PartitionSummary
+from accelviz.partition.cut import Cut
+from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.spmm.fusegnn import block_size_of, gar_plan
@@ -36,9 +35,9 @@ class NeuGraph(Strategy):
         """Give each block a row."""
         return gar_plan(graph, n_cols, block_size, groups=1)
 
-    def summarize(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> PartitionSummary:
-        """Count rows: each is one block's."""
-        return row_summary(rows, 1, 1)
+    def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
+        """Name the rows: each is one block's."""
+        return Cut("rows", {"each": 1, "warps": 1})
 
 
 class UnfusedGas(Strategy):
@@ -97,6 +96,7 @@ class UnfusedGas(Strategy):
             setup_seconds=seconds,
         )
 
-    def summarize(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> PartitionSummary:
-        """Count threads, each of which has a product; the first of an edge counts as it."""
-        return run_summary(rows, 1, n_cols, block_size, atomics=0)
+    def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
+        """Name the threads, each of which has a product; the first of an edge counts as it."""
+        arguments = {"run": 1, "heads": n_cols, "warps": block_size, "atomics": 0}
+        return Cut("products", arguments)
