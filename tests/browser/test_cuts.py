@@ -89,6 +89,8 @@ def cases_of(graph, rng, many):
                 cut = strategy.scheme(rows, n_cols, **own)
             except AccelvizError:  # values that cannot be had together
                 continue
+            if cut is None:  # a scheme of its own, which the page has from Python
+                continue
             plan = strategy.plan(graph, n_cols, **own)
             known = plan.has_workload
             cases.append(
