@@ -59,10 +59,9 @@ MADE: dict[str, Callable[[], Graph]] = {
     "tall": made(_shuffled({0: 100, 1: 500, 2: 300, 9: 40}), 9),
     "every_kind": made(EVERY_KIND),
     "all_degrees": made(_shuffled(dict.fromkeys(range(0, 800, 7), 2))),
-    **{
-        f"degree_{degree}": made([degree] * 3 + [1] * 5 + [degree] * 2)
-        for degree in CRITICAL_DEGREES
-    },
+    "critical_degrees": made([each for n in CRITICAL_DEGREES for each in [n] * 3 + [1] + [n] * 2]),
+    # Alone, so that a block has nothing else: the last that are whole, and the first that are cut.
+    **{f"degree_{n}": made([n] * 3 + [1] * 5 + [n] * 2) for n in (33, 384, 385)},
 }
 
 GRAPHS: dict[str, Callable[[], Graph]] = {

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.checkers.corpus import CASES, KERNELS, KINDS
 from benchmarks.checkers.corpus.emulated import look
-from tests.pages import needs_compiler
+from tests.compilers import needs_compiler
 
 RIGHT = [case for case in CASES if not case.mistake]
 MISTAKES = [case for case in CASES if case.mistake]

@@ -291,6 +291,17 @@ def test_bars_stand_on_one_and_losses_hang_below():
     plt.close(ax.figure)
 
 
+def test_numbers_of_many_means_do_not_touch():
+    table = records.recorded("strategies-h200")
+    strategies = ["accel_gcn", "ge_spmm", "graphblast", "row_thread", "fusegnn_gar", "fusegnn_gas"]
+    ax = plots.speedup_bars(table, "merge_path", strategies)
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.texts if text.get_fontweight() == "bold"]
+    assert len(boxes) == 6
+    assert not any(boxes[i].overlaps(each) for i in range(6) for each in boxes[:i])
+    plt.close(ax.figure)
+
+
 def test_a_panel_for_each_graph_with_the_measured_times():
     rows = made_up(states=("warm",))
     page = plots.time_against_columns(rows, ["A-twin"], {"own": PUBLISHED, "b": "graphblast"})

@@ -71,7 +71,7 @@ def test_a_table_of_blocks_takes_info_apart():
     assert found["degree"].tolist() == [1, 3, 5, 5]
     assert found["info"].tolist() == ["0x00010002", "0x00020001", "0x00000004", "0x00000001"]
     assert found["decoded"].tolist() == [
-        *("1 a warp | 2 rows", "2 a warp | 1 rows"),
+        *("1 a warp | 2 rows", "2 a warp | 1 row"),
         *("4 of a long row", "1 of a long row"),
     ]
 

@@ -26,10 +26,8 @@ from accelviz.partition.row_split import row_summary, row_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
 from accelviz.strategies import SDDMM, SPMM
 from accelviz.widgets.explorer import Explorer
-from accelviz.widgets.state import State
 from tests.graphs import MADE, columns_of
 from tests.inherited import check_results, each_graph
-from tests.pages import ALL, table
 
 matplotlib.use("agg")
 emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
@@ -288,21 +286,16 @@ def test_it_is_timed_and_tuned(mine):
 @each_of_ours
 def test_it_is_explored(mine):
     graph = accelviz.load_graph("cora")
-    state = State(graph, mine)
-    assert state.settings.first == mine.name
-    assert state.first.plan.strategy is mine
-    for view in ALL.values():
-        assert mine.name in table(view(state)) or view(state)
-    state.change(row=7, n_cols=16)
-    assert state.place.row == 7
-    if mine.parameters["block_rows"].tries:
-        state.change(block_rows=8)
-        assert state.first.plan.parameters["block_rows"] == 8
-    if why_not() is None and state.first.plan.kernel is not None:
-        state.trace()
-        assert len(state.traced.steps)
-        assert ALL["trace"](state)
-    Explorer(state)
+    panel = Explorer(graph, mine, row=7, n_cols=16, block_rows=8)
+    assert panel.settings["first"] == mine.name
+    (told,) = (each for each in panel.content()["strategies"] if each["name"] == mine.name)
+    assert told["cut"] is None
+    (listed,) = (each for each in panel.content()["listed"] if each["strategy"] == mine.name)
+    work = mine.plan(graph, 16, block_rows=8).workload()
+    assert listed["row"].tolist() == work.row.tolist()
+    assert listed["count"].tolist() == work.nz_count.tolist()
+    if why_not() is None and mine.plan(graph, 16).kernel is not None:
+        assert panel.trace(panel.settings)["trace"]["columns"]["site"].size
 
 
 def test_a_mistake_in_it_is_found():

@@ -164,6 +164,7 @@ def test_scattered_and_coalesced_beside_each_other():
     spanned = touched[-1] - touched[0] + 1
     assert f"only the {touched.size:,} of {spanned:,} sectors touched" in notes
     assert "to a cell" in axes[-1].get_xlabel()
+    assert "as wide as its own requests" in axes[-1].get_xlabel().replace("\n", " ")
     plt.close(axes[0].figure)
 
 

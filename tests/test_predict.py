@@ -6,10 +6,12 @@ import re
 
 import numpy as np
 import pytest
+from scipy.sparse import eye_array
 
 import accelviz
 from accelviz import plots
-from accelviz.course import compare, predict
+from accelviz.course import compare, predict, sealed
+from accelviz.course.exercise import seal
 from accelviz.datasets import graph_of_degrees
 from accelviz.errors import ArgumentError
 from accelviz.widgets import entry, prediction
@@ -182,8 +184,25 @@ def test_a_function_is_right_or_its_first_mistake_is_named(capsys, mine, cases, 
         (3.00001, 3, "Right."),
         ("ab", "ab", "Right."),
         ([1, 2], [1, 3], "Not yet: yours gives [1, 2]. Expected: 3 at 1, not 2."),
+        ([np.int64(1)], [2], "Not yet: yours gives [1]. Expected: 2 at 0"),
+        (eye_array(1).tocsr(), [[2]], "Not yet: yours gives [[1.]]. Expected: 2 at (0, 0)"),
+        ([0.961, -0.0001], sealed(seal([0.96, 0])), "Right."),
+        (
+            [0.96, 0.93],
+            sealed(seal([0.96, 0.92])),
+            "Not yet: yours gives [0.96, 0.93]. That is not it.",
+        ),
+        (0.96, sealed(seal([0.96])), "Not yet"),
+        (0.9612, sealed(seal(0.9613, 4), digits=4), "Not yet"),
+        ("ab", sealed(seal(3)), "Not yet: yours gives 'ab'. Expected: numbers."),
+        (None, sealed(seal(3)), "Not written yet"),
     ],
 )
 def test_a_value_is_compared_too(capsys, mine, right, said):
     compare(mine, right)
     assert capsys.readouterr().out.startswith(said)
+
+
+def test_what_cannot_be_checked_is_not_right(capsys):
+    compare(3, 3, unless="there is no compiler")
+    assert capsys.readouterr().out == "Not checked: there is no compiler\n"

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from accelviz.analysis.balance import example_blocks
@@ -35,9 +34,10 @@ class OwnershipMap:
     ----------
     counts : array of int64, shape (rows of cells, columns of cells)
         Nonzeros in each cell. They add up to the matrix's.
-    mean_block : array of float64, the shape of `counts`
-        Mean over a cell's nonzeros of the number of their block; NaN where a cell has no nonzero.
-        In a map that is `exact`, the block itself.
+    blocks : array of int64, the shape of `counts`
+        Blocks that have nonzeros in each cell.
+    block : array of int64, the shape of `counts`
+        The last of them; -1 where a cell has no nonzero. In a map that is `exact`, the only one.
     shape : tuple of int
         Rows and columns of the matrix. Cell i begins at row `ceil(i * rows / cells)`.
     n_blocks : int
@@ -47,20 +47,17 @@ class OwnershipMap:
     rows_apart : float
         Rows from the first to the last, both included, that a block has nonzeros in; mean over the
         blocks that have any. 0 if none has.
-    spread : float
-        Standard deviation of the block numbers within a cell, pooled over all nonzeros; 0 in a map
-        that is `exact`.
     strategy, graph : str
         Their names.
     """
 
     counts: Longs
-    mean_block: npt.NDArray[np.float64]
+    blocks: Longs
+    block: Longs
     shape: tuple[int, int]
     n_blocks: int
     order: str
     rows_apart: float
-    spread: float
     strategy: str
     graph: str
 
@@ -93,31 +90,25 @@ def ownership_map(plan: Plan, *, cells: int = 150, order: str = "caller") -> Own
         raise ArgumentError("order", f"got {order!r}", " or ".join(map(repr, ORDERS)))
     n_rows, n_cols = plan.walked.shape
     counts = np.zeros((min(cells, n_rows), min(cells, n_cols)), dtype=np.int64)
-    block_sums = np.zeros_like(counts)
-    block_squares = np.zeros(counts.shape)
+    of_cell, last = np.zeros_like(counts), np.full_like(counts, -1)
     place = plan.output_rows if order == "caller" else np.arange(n_rows, dtype=np.int32)
     blocks = rows_apart = 0
     for part in plan.workload_slices():
         found = _count_cells(
             part.block, part.row, part.nz_start, part.nz_count, place, plan.walked.column_indices,
-            n_cols, counts, block_sums, block_squares,
+            n_cols, counts, of_cell, last,
         )  # fmt: skip
         blocks, rows_apart = blocks + found[0], rows_apart + found[1]
-    with np.errstate(invalid="ignore"):
-        mean = block_sums / counts
-    work = counts > 0
-    variance = (block_squares - block_sums * mean)[work].sum() / max(1, int(counts.sum()))
     apart = rows_apart / blocks if blocks else 0.0
-    spread = float(np.sqrt(max(0.0, variance)))
     names, n_blocks = (plan.name, plan.pattern.name), plan.launch.n_blocks
-    return OwnershipMap(counts, mean, (n_rows, n_cols), n_blocks, order, apart, spread, *names)
+    return OwnershipMap(counts, of_cell, last, (n_rows, n_cols), n_blocks, order, apart, *names)
 
 
 @numba.njit(cache=True, nogil=True)
 def _count_cells(
     block: Longs, row: Ints, nz_start: Longs, nz_count: Ints,
     place: Ints, column_indices: Ints, n_cols: int,
-    counts: Longs, block_sums: Longs, block_squares: npt.NDArray[np.float64],
+    counts: Longs, blocks_of_cell: Longs, last_block: Longs,
 ) -> tuple[int, int]:  # fmt: skip
     """Add some whole blocks to the cells; return how many have work, and the sum of their rows."""
     blocks = rows_apart = 0
@@ -135,8 +126,9 @@ def _count_cells(
         for k in range(nz_start[i], nz_start[i] + nz_count[i]):
             cell = int(column_indices[k]) * counts.shape[1] // n_cols
             counts[line, cell] += 1
-            block_sums[line, cell] += block[i]
-            block_squares[line, cell] += float(block[i]) * block[i]
+            if last_block[line, cell] != block[i]:  # blocks ascend, so that it is a new one
+                blocks_of_cell[line, cell] += 1
+                last_block[line, cell] = block[i]
     return blocks, rows_apart + high - low + 1
 
 

@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 
-def compare(mine: Any, right: Any, *cases: tuple[Any, ...]) -> None:
+@dataclass(frozen=True)
+class sealed:  # noqa: N801 - reads as a function in a lesson
+    """An answer that `compare` can check and nobody can read: numbers, by a digest of them.
+
+    Parameters
+    ----------
+    digest : str
+        `seal(answer, digits)`.
+    digits : int
+        Decimals to which both are rounded.
+    """
+
+    digest: str
+    digits: int = 2
+
+
+def seal(answer: Any, digits: int = 2) -> str:
+    """Return the digest of a number or of an array of numbers, rounded to so many decimals."""
+    numbers = np.round(np.asarray(answer, dtype=float), digits) + 0.0  # no -0
+    text = f"{numbers.shape} {numbers.ravel().tolist()}"
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def compare(mine: Any, right: Any, *cases: tuple[Any, ...], unless: str | None = None) -> None:
     """Print whether a learner's function gives what it should, or where it first does not.
 
     Parameters
@@ -18,9 +43,12 @@ def compare(mine: Any, right: Any, *cases: tuple[Any, ...]) -> None:
         is not written yet.
     right : callable, or a value
         What is right: a function of the same arguments, called when something is there to be
-        compared, or the value.
+        compared, or the value. A `sealed` value is not told.
     *cases : tuple
         Arguments of both functions, a tuple a case; each call gets copies of its own.
+    unless : str, optional
+        Why it cannot be checked here, such as `find_executor("emulator").why_not()`. That is
+        printed, and nothing is compared.
 
     Examples
     --------
@@ -29,6 +57,9 @@ def compare(mine: Any, right: Any, *cases: tuple[Any, ...]) -> None:
     >>> compare(blocks, lambda rows, warps: -(-rows // warps), (8, 4), (9, 4))
     Not written yet: blocks gives nothing.
     """
+    if unless:
+        print(f"Not checked: {unless}")
+        return
     for case in cases or [()]:
         call = name = getattr(mine, "__name__", "yours")
         if cases:
@@ -50,6 +81,12 @@ def compare(mine: Any, right: Any, *cases: tuple[Any, ...]) -> None:
 
 def _difference(got: Any, expected: Any) -> str:
     """Say in what two values differ; "" if they agree."""
+    if isinstance(expected, sealed):
+        try:
+            agree = seal(got, expected.digits) == expected.digest
+        except (TypeError, ValueError):
+            return "Expected: numbers."
+        return "" if agree else "That is not it."
     got, expected = (
         each.toarray() if hasattr(each, "toarray") else each for each in (got, expected)
     )
@@ -73,9 +110,12 @@ def _difference(got: Any, expected: Any) -> str:
 
 
 def _short(value: Any) -> str:
+    if hasattr(value, "toarray"):
+        value = value.toarray()
     if isinstance(value, np.ndarray) and value.ndim:
         return np.array2string(value, threshold=8, edgeitems=3, precision=4, separator=", ")
     if isinstance(value, (float, np.floating)):
         return f"{value:.6g}"
-    text = str(value) if isinstance(value, np.generic) else repr(value)
+    with np.printoptions(legacy="1.25"):  # 9 in a list, not np.int64(9)
+        text = " ".join(str(value if isinstance(value, np.generic) else repr(value)).split())
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -284,8 +284,10 @@ def block_table(metadata: Ints, setting: BlockSetting) -> pd.DataFrame:
     """
     table = pd.DataFrame(metadata, columns=["degree", "first row", "first nonzero", "info"])
     words = table["info"].to_numpy().astype(np.uint32)
+    rows = (words & (1 << FIELD_BITS) - 1).tolist()
     halves = [
-        f"{word >> FIELD_BITS} a warp | {word & (1 << FIELD_BITS) - 1} rows" for word in words
+        f"{word >> FIELD_BITS} a warp | {n} row{'s' * (n != 1)}"
+        for word, n in zip(words, rows, strict=True)
     ]
     whole = table["degree"] <= setting.deg_bound
     table["info"] = [f"0x{word:08x}" for word in words]

@@ -3,6 +3,7 @@
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
 from accelviz.plans.operation import Operand, Operation
 from accelviz.plans.plan import Plan
+from accelviz.plans.reading import Reading
 from accelviz.plans.strategy import Parameter, Strategy
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "Operation",
     "Parameter",
     "Plan",
+    "Reading",
     "Strategy",
 ]

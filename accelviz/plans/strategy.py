@@ -18,11 +18,13 @@ import numpy as np
 from accelviz.errors import ArgumentError, PartitionError, checked_integer
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
+from accelviz.partition.cut import Cut
 from accelviz.partition.metadata import MetadataLine, word_lines
 from accelviz.partition.summary import PartitionSummary
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.operation import Operation
 from accelviz.plans.plan import Plan
+from accelviz.plans.reading import Reading
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,18 @@ class Strategy(ABC):
             operation, such as `heads`, come the same way. All are checked before the call.
         """
 
+    def cut(self, rows: RowDegrees, n_cols: int, *args: Any, **parameters: Any) -> Cut | None:
+        """Say which known scheme `build` deals such rows out by, if it is one of `partition.cut`.
+
+        Takes what `summarize` takes.
+
+        Returns
+        -------
+        Cut or None
+            None, as here, where it is a scheme of its own.
+        """
+        return None
+
     def summarize(
         self, rows: RowDegrees, n_cols: int, *args: Any, **parameters: Any
     ) -> PartitionSummary | None:
@@ -155,7 +169,23 @@ class Strategy(ABC):
         Returns
         -------
         PartitionSummary or None
-            None, as here, where no closed form is known.
+            That of the `cut`; None where no closed form is known.
+        """
+        found = self.cut(rows, n_cols, *args, **parameters)
+        return None if found is None else found.summary(rows, n_cols)
+
+    def reading(self, graph: Graph, n_cols: int, *args: Any, **parameters: Any) -> Reading | None:
+        """Say which lane has which columns of a gathered row.
+
+        Parameters
+        ----------
+        graph, n_cols, *args, **parameters
+            As those of `build`.
+
+        Returns
+        -------
+        Reading or None
+            None, as here, where that is not known; a trace shows it.
         """
         return None
 
@@ -212,6 +242,16 @@ class Strategy(ABC):
         """Check the column count and the parameters as `plan` does, then `summarize`."""
         widths, parameters = self._checked(n_cols, given)
         return self.summarize(rows, **widths, **parameters)
+
+    def scheme(self, rows: RowDegrees, n_cols: int, **given: Any) -> Cut | None:
+        """Check the column count and the parameters as `plan` does, then `cut`."""
+        widths, parameters = self._checked(n_cols, given)
+        return self.cut(rows, **widths, **parameters)
+
+    def reader(self, graph: Graph, n_cols: int, **given: Any) -> Reading | None:
+        """Check the column count and the parameters as `plan` does, then say the `reading`."""
+        widths, parameters = self._checked(n_cols, given)
+        return self.reading(graph, **widths, **parameters)
 
     def degrees(self, graph: Graph) -> RowDegrees:
         """Return the degrees that its closed forms are of: of rows, or of senders."""

@@ -32,6 +32,8 @@ from accelviz.plots.style import BLACK, GREY, GRID, VERMILLION, Page, strategy_c
 #: Behind everything slower than the baseline.
 _LOSS = "#FBE9E0"
 _HATCH = "////"
+#: Room of a mean's bar, of the room of a graph, so that numbers do not touch.
+_MEAN_WIDTH = 0.27
 #: Above a picture, on the left.
 _ABOVE: Look = {"loc": "lower left", "bbox_to_anchor": (-0.01, 0.99), "frameon": False}
 #: Column counts from few to many, in Table II's four ranges: lightness tells them apart.
@@ -83,12 +85,15 @@ def speedup_bars(
     names = list(dict.fromkeys([*first.index, *graphs["graph"]]))
     labels, approximate = _labels(graphs, names)
     ax = new_axes(ax, figsize=(max(8.0, 1.8 + 0.6 * len(names)), 4.8))
-    places = np.append(np.arange(len(names)), len(names) + 0.4)
     width = 0.82 / len(means)
+    wide = max(width, _MEAN_WIDTH)  # each mean has its number written, of which a graph has one
+    middle = len(names) + wide * len(means) / 2
+    places = np.append(np.arange(len(names)), middle)
     colours = strategy_colours(means.index)
     for i, (strategy, colour) in enumerate(colours.items()):
         heights = np.append(values[strategy].reindex(names), means.loc[strategy, "speedup"])
-        left = places + (i - (len(means) - 1) / 2) * width
+        steps = np.append(np.full(len(names), width), wide)
+        left = places + (i - (len(means) - 1) / 2) * steps
         bars = ax.bar(left, heights - 1, width, bottom=1, color=colour, zorder=2)
         for bar, name, height in zip(bars, [*names, ""], heights, strict=True):
             if name in approximate:
@@ -100,7 +105,10 @@ def speedup_bars(
     ax.set_xticks(places, [*labels, "mean of\nall graphs"], rotation=40, ha="right", fontsize=9)
     ax.get_xticklabels()[-1].set_fontweight("bold")
     ax.tick_params(axis="x", length=0)
-    ax.set(xlim=(-0.6, places[-1] + 0.6), ylabel=f"times as fast as {called}")
+    ax.set(
+        xlim=(-0.6, middle + max(0.6, wide * len(means) / 2 + 0.2)),
+        ylabel=f"times as fast as {called}",
+    )
     handles = [Patch(color=colour, label=name) for name, colour in colours.items()]
     if approximate:
         note = "* degrees approximate"
@@ -150,8 +158,8 @@ def time_against_columns(
     down = -(-len(shown) // across)
     alt = (
         f"Time of {', '.join(names)} against the columns of the features, "
-        f"{rows['columns'].min()} to {rows['columns'].max()}, a panel for each of "
-        f"{', '.join(map(_short, shown))}."
+        f"{rows['columns'].min()} to {rows['columns'].max()}, "
+        f"{'a panel for each of' if len(shown) > 1 else 'on'} {', '.join(map(_short, shown))}."
     )
     size = (max(3.1 * across, 5.0) + 0.5, 2.45 * down + 0.7)
     page = Page(alt=alt, figsize=size, layout="constrained", dpi=110)

@@ -25,8 +25,8 @@ MOST_REQUESTS, MOST_SECTORS = 320, 20_000
 LINES, COLUMNS = 60, 400
 #: Of a figure of its own, as long as there are not so many arrays that more are needed.
 MOST_INCHES = 9.0
-#: How pale a sector is where no byte of it is asked for.
-_PALE = 0.25
+#: How strong the colour of a sector is where no byte of it is asked for.
+_FAINT = 0.25
 _SHARE = ListedColormap(colormaps["Blues"](np.linspace(0.22, 1, 256)))
 #: Around requests that do not load, where an array has several kinds.
 _EDGES = {"load": "none", "store": BLACK, "atomic": VERMILLION}
@@ -78,15 +78,16 @@ def access_map(
     """Draw which 32-byte sectors the requests of a block move, and which bytes they ask for.
 
     The traces of one array are side by side. Requests go to the right, in order, and addresses
-    upwards, sector by sector, the same for all traces. A sector that a request moves is pale, and
+    upwards, sector by sector, the same for all traces. A sector that a request moves is faint, and
     the bytes of it that a lane asks for have the full colour of the warp. Thus 32 lanes that read
-    neighboring floats are four full sectors, and 32 lanes that read here and there are 32 pale
+    neighboring floats are four full sectors, and 32 lanes that read here and there are 32 faint
     ones. Where an array has several kinds of requests, stores have a black edge and atomics a red
     one. Where few sectors are touched, the others have no place, and the panel says so.
 
     More than `MOST_REQUESTS` requests (over the width of the page) or `MOST_SECTORS` sectors make
     an image of at most `LINES` x `COLUMNS` cells, and the picture says how much a cell is. Its
-    colour is the share of the moved bytes that is asked for.
+    colour is the share of the moved bytes that is asked for. Each trace then has its own axis of
+    requests; the heading has their number.
 
     Parameters
     ----------
@@ -143,8 +144,11 @@ def access_map(
             label += f"\n{each.first:,} to {last:,} of {each.total:,} are shown"
         per_cell = max(1, -(-each.shown // (COLUMNS // len(cut))))
         note = f"{counted(per_cell, 'request')} to a cell"
+        if len({other.shown for other in cut}) > 1:
+            note += " (each panel as wide as its own requests)"
+        note = wrapped(note, len(cut), 9.5)
         if single:
-            note = wrapped("pale: moved, full: asked for; colours: warps", len(cut), 9.5)
+            note = wrapped("faint: moved, full: asked for; colours: warps", len(cut), 9.5)
         ax.set_xlabel(f"{label}\n{note}", fontsize=9.5)
     if not single:
         shares = ScalarMappable(Normalize(0, 1), _SHARE)
@@ -209,7 +213,7 @@ def _panel(
 
 
 def _sectors(ax: Axes, runs: pd.DataFrame, places: Places, each: _Trace, *, shared: bool) -> str:
-    """Draw the sectors that requests move, pale, and the bytes asked for; explain the edges."""
+    """Draw the sectors that requests move, faint, and the bytes asked for; explain the edges."""
     gap = 0.08 if each.shown <= MOST_REQUESTS // 2 else 0.0
     left = runs["request"].to_numpy() + each.first - 0.5 + gap
     right = left + 1 - 2 * gap
@@ -218,10 +222,10 @@ def _sectors(ax: Axes, runs: pd.DataFrame, places: Places, each: _Trace, *, shar
     colours = palette[runs["warp"].to_numpy() % len(palette)]
     begins = runs["begins"].to_numpy()
     if not shared:
-        pale = (side[begins] for side in (left, right, bottom, bottom + 1))
-        fill = 1 - (1 - colours[begins]) * _PALE
+        faint = (side[begins] for side in (left, right, bottom, bottom + 1))
+        fill = 1 - (1 - colours[begins]) * _FAINT
         # An edge of its own colour keeps a sector in sight that is lower than a pixel.
-        rectangles(ax, *pale, facecolors=fill, edgecolors="face", linewidths=0.4)
+        rectangles(ax, *faint, facecolors=fill, edgecolors="face", linewidths=0.4)
     kinds = runs["kind"].astype(str).to_numpy()
     several = len(set(kinds)) > 1
     low = bottom + runs["first"].to_numpy() / SECTOR_BYTES
@@ -277,7 +281,7 @@ def _head(ax: Axes, each: _Trace, names: Sequence[str], panels: int) -> None:
         sectors = int(costs["sectors"].sum())
         text += (
             f":\n{_asked(moved, sectors)} of the bytes it moves are asked for,\n"
-            f"{_mean(sectors / len(costs), 'sector', 's')} a request"
+            f"{counted(len(costs), 'request')}, {_mean(sectors / len(costs), 'sector', 's')} each"
         )
     lines = ax.get_title(loc="left").count("\n") + 1
     notes = "".join(note.get_text() for note in ax.texts)

@@ -9,21 +9,19 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap, Normalize
+from matplotlib.colors import ListedColormap, LogNorm, Normalize
 
 from accelviz.analysis.ownership import OwnershipMap, ownership_map
 from accelviz.errors import ArgumentError
 from accelviz.plans import Plan
-from accelviz.plots.drawing import Look, cells, count_ticks, nothing, points
+from accelviz.plots.drawing import Look, cells, colour_bar, count_ticks, nothing, points
 from accelviz.plots.labels import counted
 from accelviz.plots.style import TURNS, VERMILLION, ink, new_figure, tell
 
 #: Blocks in turn, where each nonzero is a cell. Neighbors differ with any kind of colour vision.
 _BLOCK_COLOURS = (*TURNS, VERMILLION)
-#: First to last block, where cells are coloured by a mean. The palest yellow would not show.
-_FIRST_TO_LAST = ListedColormap(colormaps["plasma"](np.linspace(0, 0.88, 256)), name="blocks")
-#: Opacity of the cells with the fewest nonzeros.
-_FAINTEST = 0.35
+#: One block to many. The palest yellow would not show.
+_ONE_TO_MANY = ListedColormap(colormaps["plasma"](np.linspace(0.88, 0, 256)), name="blocks")
 #: Sides up to which the entries of a matrix are parted by lines.
 _GRID_LIMIT = 60
 
@@ -36,9 +34,8 @@ def block_ownership(*maps: Plan | OwnershipMap, axes: Sequence[Axes] | None = No
     *maps : Plan or OwnershipMap
         Plans, or what `ownership_map` makes of them with options: two strategies, or two orders of
         the rows, side by side. Where a map is exact, each cell is a nonzero, the colours take
-        turns, and the block's number is written where there is room. Else a cell's hue is the mean
-        number of its nonzeros' blocks, and its paleness shows how few nonzeros it has. A key
-        explains both.
+        turns, and the block's number is written where there is room. Else a cell's colour says how
+        many blocks have nonzeros in it, on one scale for all maps.
 
     Raises
     ------
@@ -53,7 +50,7 @@ def block_ownership(*maps: Plan | OwnershipMap, axes: Sequence[Axes] | None = No
         figure.set_layout_engine("compressed")  # square panels stay next to each other
         axes = list(figure.subplots(1, len(shown), squeeze=False)[0])
     coarse = [each for each in shown if not each.exact]
-    most = max((int(each.counts.max(initial=1)) for each in coarse), default=1)
+    most = max((int(each.blocks.max(initial=1)) for each in coarse), default=1)
     for ax, each in zip(axes, shown, strict=True):
         n_rows, n_cols = each.shape
         label = "row" if each.order == "caller" else "row, in the kernel's order"
@@ -71,12 +68,13 @@ def block_ownership(*maps: Plan | OwnershipMap, axes: Sequence[Axes] | None = No
             _cells(ax, each, most)
         said = (
             f"The {int(each.counts.sum()):,} nonzeros of {each.graph}, rows in the {each.order}'s "
-            f"order, coloured by which of {each.n_blocks:,} blocks of {each.strategy} handles them"
+            f"order, coloured by which or how many of the {each.n_blocks:,} blocks of "
+            f"{each.strategy} handle them"
         )
         tell(ax, f"{said}: {_reach(each)}.".replace("\n", "; "))
-    if any(each.counts.any() for each in coarse):
-        last = max(i for i, each in enumerate(shown) if not each.exact)
-        _key(axes[last], coarse, most)
+    drawn = [ax for ax, each in zip(axes, shown, strict=True) if not each.exact and ax.images]
+    if drawn:
+        colour_bar(drawn[-1], drawn[-1].images[0], "blocks of a cell", shrink=0.6)
     return list(axes)
 
 
@@ -85,7 +83,8 @@ def _reach(each: OwnershipMap) -> str:
         return "no nonzero"
     text = f"a block's work spans {_number(each.rows_apart)} rows on average"
     if not each.exact:
-        text += f"\nblocks within a cell differ by \N{PLUS-MINUS SIGN}{_number(each.spread)}"
+        mean = _number(float(each.blocks.sum() / max(1, np.count_nonzero(each.counts))))
+        text += f"\na cell's nonzeros are of {mean} blocks on average"
     return text
 
 
@@ -96,7 +95,7 @@ def _number(value: float) -> str:
 def _entries(ax: Axes, each: OwnershipMap) -> None:
     turns = [_BLOCK_COLOURS[i % len(_BLOCK_COLOURS)] for i in range(max(2, each.n_blocks))]
     norm = Normalize(-0.5, len(turns) - 0.5)
-    cells(ax, each.mean_block, ListedColormap(turns), norm, aspect=ax.get_aspect())
+    cells(ax, _masked(each, each.block), ListedColormap(turns), norm, aspect=ax.get_aspect())
     if each.n_blocks > len(_BLOCK_COLOURS):
         ax.set_xlabel(f"column ({len(_BLOCK_COLOURS)} colours take turns)")
     n_rows, n_cols = each.shape
@@ -112,38 +111,19 @@ def _entries(ax: Axes, each: OwnershipMap) -> None:
     if size < 5:
         return
     for row, column in np.argwhere(each.counts).tolist():
-        block = int(each.mean_block[row, column])
+        block = int(each.block[row, column])
         look: Look = {"ha": "center", "va": "center", "color": ink(turns[block])}
         ax.text(column, row, str(block), fontsize=size, **look)
 
 
 def _cells(ax: Axes, each: OwnershipMap, most: int) -> None:
     n_rows, n_cols = each.shape
-    look: Look = {"alpha": _opacity(each.counts, most), "aspect": ax.get_aspect()}
-    look["extent"] = (-0.5, n_cols - 0.5, n_rows - 0.5, -0.5)
-    cells(ax, each.mean_block, _FIRST_TO_LAST, Normalize(0, max(1, each.n_blocks - 1)), **look)
+    look: Look = {"aspect": ax.get_aspect(), "extent": (-0.5, n_cols - 0.5, n_rows - 0.5, -0.5)}
+    cells(ax, _masked(each, each.blocks), _ONE_TO_MANY, LogNorm(1, max(most, 2)), **look)
     lines, columns = each.counts.shape
     cell = f"a cell is {_number(n_rows / lines)} x {_number(n_cols / columns)} entries"
     ax.set_xlabel(f"column ({cell})")
 
 
-def _opacity(counts: npt.NDArray[Any], most: int) -> npt.NDArray[np.float64]:
-    """From `_FAINTEST` for one nonzero to 1 for `most`, even steps for equal factors."""
-    share = np.log(np.maximum(counts, 1)) / np.log(max(most, 2))
-    return _FAINTEST + (1 - _FAINTEST) * share
-
-
-def _key(ax: Axes, maps: Sequence[OwnershipMap], most: int) -> None:
-    """Explain hue (blocks, upwards) and paleness (nonzeros, to the right) right of `ax`."""
-    key = ax.inset_axes((1.06, 0.3, 0.13, 0.4))
-    counts = np.geomspace(1, max(most, 2), 24)
-    shades = np.linspace(0, 1, 64)[:, None].repeat(counts.size, axis=1)
-    look: Look = {"alpha": _opacity(counts, most)[None].repeat(64, axis=0), "aspect": "auto"}
-    key.imshow(shades, cmap=_FIRST_TO_LAST, extent=(0, np.log10(max(most, 2)), 1, 0), **look)
-    numbers = {each.n_blocks for each in maps}
-    last = f"last ({numbers.pop() - 1:,})" if len(numbers) == 1 else "last"
-    key.yaxis.tick_right()
-    key.set_yticks([0, 1], ["first", last], fontsize=8)
-    key.set_xticks([0, np.log10(max(most, 2))], ["1", f"{max(most, 2):,}"], fontsize=8)
-    key.set_title("mean block\nof a cell", fontsize=9, loc="left")
-    key.set_xlabel("its nonzeros", fontsize=9)
+def _masked(each: OwnershipMap, of_cells: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    return np.where(each.counts > 0, of_cells.astype(np.float64), np.nan)

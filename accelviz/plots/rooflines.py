@@ -14,7 +14,7 @@ from accelviz.errors import ArgumentError
 from accelviz.measure.comparison import Cases
 from accelviz.measure.roofline import MODELS, roofline_table, shares
 from accelviz.plots.drawing import Look, log_ticks, new_axes
-from accelviz.plots.labels import HALO, label_points, write_title
+from accelviz.plots.labels import HALO, counted, label_points, write_title
 from accelviz.plots.quantities import percent_text
 from accelviz.plots.style import BLACK, GREY, VERMILLION, strategy_colours, tell, tidy
 
@@ -124,7 +124,7 @@ def roofline(
     sentence = _sentence(found, reached, len(cases), model, peak_gflops)
     write_title(ax, sentence)
     others = ", ".join(f"{name} {written[name][0]}" for name in names)
-    cases_said = f"{len(cases)} cases by the {model} model of bytes"
+    cases_said = f"{counted(len(cases), 'case')} by the {model} model of bytes"
     tell(ax, f"Roofline of {cases_said}. {sentence}. All: {others}.")
     return tidy(ax)
 

@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from accelviz.widgets.entry import ask, explore, predict
-from accelviz.widgets.state import State
 
-__all__ = ["State", "ask", "explore", "predict"]
+__all__ = ["ask", "explore", "predict"]

@@ -12,7 +12,6 @@ from accelviz.errors import AccelvizError
 from accelviz.plans import Strategy
 from accelviz.strategies import find_strategy
 from accelviz.widgets.prediction import Prediction
-from accelviz.widgets.state import State
 from accelviz.widgets.sweep_state import STATISTICS, SweepState
 
 #: What the panels are made with; everything else in accelviz works without.
@@ -32,13 +31,15 @@ def explore(graph: Any = "cora", strategies: Sequence[Strategy | str] = (), **se
     strategies : Strategy, str, or sequence of them, optional
         Strategies of your own, offered beside those there are; the first is shown first.
     **settings
-        Where to begin: `first`, `second`, `n_cols`, `row`, and parameters that have a slider, such
-        as `max_block_warps`.
+        Where to begin: `first`, `second` (None for no comparison) with the parameters `pinned`,
+        `n_cols`, `row` or `block`, and parameters of the first, such as `max_block_warps`.
 
     Returns
     -------
     Explorer
-        A widget: as the last line of a cell it is shown.
+        As the last line of a cell it is shown; `.save("x.html")` writes it to a page of its own.
+        Without ipywidgets and anywidget, as in a page, no kernel answers what only it can: another
+        graph, a trace, the columns of a large graph.
 
     Raises
     ------
@@ -46,13 +47,10 @@ def explore(graph: Any = "cora", strategies: Sequence[Strategy | str] = (), **se
         If `graph` is not a valid sparse matrix.
     ArgumentError
         If there is no such setting.
-    AccelvizError
-        If ipywidgets or anywidget is not installed.
     """
-    _check_packages("explore")
     from accelviz.widgets.explorer import Explorer
 
-    return Explorer(State(load_graph(graph), strategies, **settings))
+    return Explorer(load_graph(graph), strategies, **settings)
 
 
 def ask(

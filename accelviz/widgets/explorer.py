@@ -1,81 +1,326 @@
-"""The explorer: one panel in which a slider shows at once what a partition does to a graph."""
+"""The explorer: a page that is alive by itself, and the kernel behind it for what it cannot do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
 from typing import Any
 
-from accelviz.widgets import charts, clocks, close_ups
-from accelviz.widgets.panel import Panel, button, menu, slider, steps, view
-from accelviz.widgets.state import COLUMNS, State, offered
+import numpy as np
+
+from accelviz.analysis.sweep import summary
+from accelviz.datasets import bundled_graphs, load_graph
+from accelviz.datasets.synthetic.table_one import TABLE_ONE
+from accelviz.errors import ArgumentError
+from accelviz.executors import trace
+from accelviz.files import written_whole
+from accelviz.graph import Graph
+from accelviz.measure import random_inputs
+from accelviz.plans import Operation, Strategy
+from accelviz.plans.operation import FLOAT_BYTES
+from accelviz.strategies import REGISTRY, SPMM, find_strategy
+from accelviz.widgets import assets
+from accelviz.widgets.contents import (
+    columns_of,
+    columns_offered,
+    glossary,
+    graph_content,
+    listed_content,
+    strategies_content,
+)
+from accelviz.widgets.traced import trace_content
+
+#: Memory that a trace may copy: the emulator keeps its own copy of every array.
+TRACE_BYTES = 400_000_000
+#: What may be set, besides the first strategy's parameters: name in Python to name in the page.
+SETTINGS = {
+    **{name: name for name in ("graph", "first", "second", "row", "block", "pinned")},
+    "n_cols": "nCols",
+}
 
 
-class Explorer(Panel):
-    """The panel that `explore` returns.
+class Explorer:
+    """What `explore` returns; as the last line of a cell it is shown.
 
-    Attributes
+    Parameters
     ----------
-    state : State
-        What it shows, to be read and changed from Python too: `explorer.set(n_cols=16)`.
+    graph : Graph
+    own : Strategy or str, or sequence of them
+        Strategies to offer besides those there are; the first is shown first.
+    **settings
+        As of `set`.
     """
 
-    def __init__(self, state: State) -> None:
-        self.state = state
-        super().__init__(self._wanted, self._seen)
+    def __init__(
+        self, graph: Graph, own: Strategy | str | Sequence[Strategy | str] = (), **settings: Any
+    ) -> None:
+        own = [own] if isinstance(own, Strategy | str) else list(own)
+        self.operation: Operation = getattr(own[0], "operation", SPMM) if own else SPMM
+        known = [find_strategy(each, self.operation) for each in own]
+        every = [*known, *(each for each in REGISTRY if each.operation == self.operation)]
+        self.strategies = {each.name: each for each in reversed(every)}
+        self.strategies = {each.name: self.strategies[each.name] for each in every}
+        self.graphs: dict[str, Graph] = {graph.name: graph}
+        first = next(iter(self.strategies))
+        plain, pinned = next(each.name for each in REGISTRY if each.operation == self.operation), {}
+        if "partition" in self.strategies[plain].parameters:
+            pinned = {"partition": "warp"}
+        #: What the page shows; names as in `page/store.js`.
+        self.settings: dict[str, Any] = {
+            "graph": graph.name,
+            "first": first,
+            "second": plain,
+            "nCols": 64,
+            "row": longest(graph),
+            "block": 0,
+            "given": {},
+            "pinned": pinned,
+        }
+        self._change(settings)
+        self._connection: Any = None
+        self._kept: Any = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The graphs that can be chosen: this one, the bundled ones, twins of Table I."""
+        twins = [f"{each.name}-twin" for each in TABLE_ONE.values() if each.exact]
+        twins += [f"{each.name}-approximate-twin" for each in TABLE_ONE.values() if not each.exact]
+        return tuple(dict.fromkeys([*self.graphs, *bundled_graphs(), *twins]))
+
+    def graph(self, name: str) -> Graph:
+        """Return a graph by name, opened once."""
+        if name not in self.graphs:
+            self.graphs[name] = load_graph(name)
+        return self.graphs[name]
 
     def set(self, **settings: Any) -> None:
-        """Change settings, as the controls do; see `State.change`."""
-        self.state.change(**settings)
-        self.refresh()
+        """Change settings, as the controls do; nothing changes if one of them cannot be.
 
-    def _wanted(self, wanted: Mapping[str, Any]) -> None:
-        state, rest = self.state, dict(wanted)
-        degrees = rest.pop("degree", None)
-        if degrees is not None:
-            rest["row"] = state.row_of_degree(*degrees)
-        step, traced = rest.pop("request", None), rest.pop("trace", None)
-        if rest:
-            state.change(**rest)
-        if traced:
-            state.trace()
-        if step is not None and state.traced is not None:
-            state.traced.go(step)
+        Parameters
+        ----------
+        **settings
+            `graph`, `first`, `second` (None for no comparison), `n_cols`, `row`, `block`, `pinned`
+            (the second's parameters), and parameters of the first.
 
-    def _seen(self) -> Mapping[str, Any]:
-        title = charts.headline(self.state)
-        return {"title": title, "controls": self._controls(), "views": self._views()}
+        Raises
+        ------
+        ArgumentError
+            If there is no such setting, graph, strategy, row or block, or a number is out of range.
+        AccelvizError
+            What the strategy says of parameters that it cannot have.
+        """
+        self._change(settings)
+        if self._connection is not None:
+            self._connection.show(self.settings)
 
-    def _controls(self) -> list[dict[str, Any]]:
-        state, now, plan = self.state, self.state.settings, self.state.first.plan
-        blocks = plan.launch.n_blocks if plan.has_workload else 0
-        requests = len(state.traced.steps) if state.traced else 0
-        columns = sorted({*COLUMNS, now.n_cols})
-        return [
-            menu("graph", "graph", state.graphs, now.graph),
-            menu("first", "strategy", tuple(state.choices), now.first),
-            menu("second", "compare with", tuple(state.choices), now.second),
-            *(
-                slider(name, name, offered(parameter, value), value, title=parameter.meaning)
-                for name, (parameter, value) in state.sliders.items()
-            ),
-            slider("n_cols", "columns", columns, now.n_cols),
-            steps("row", "follow row", state.graph.n_rows - 1, now.row),
-            steps("block", "block", blocks - 1, now.block),
-            button("trace", "Trace this block", enabled=blocks > 0 and plan.kernel is not None),
-            steps("request", "request", requests - 1, state.traced.step if state.traced else 0),
+    def _change(self, settings: Mapping[str, Any]) -> None:
+        wanted = {**self.settings, "given": {**self.settings["given"]}}
+        for name, value in settings.items():
+            if name in SETTINGS:
+                wanted[SETTINGS[name]] = self._checked(name, value)
+        graph = self.graph(wanted["graph"])
+        if wanted["graph"] != self.settings["graph"] and "row" not in settings:
+            wanted["row"] = longest(graph)
+        if "second" in settings and "pinned" not in settings:
+            wanted["pinned"] = {}
+        own = self.strategies[wanted["first"]].parameters
+        for name, value in settings.items():
+            if name not in SETTINGS:
+                if name not in own:
+                    known = ", ".join((*SETTINGS, *own))
+                    raise ArgumentError(name, "there is no such setting", known)
+                wanted["given"][name] = own[name].checked(name, value)
+        if not 0 <= wanted["row"] < max(graph.n_rows, 1):
+            raise ArgumentError("row", f"got {wanted['row']}", f"0 to {graph.n_rows - 1}")
+        found = {"first": "given", "second": "pinned"}
+        for side, given in found.items():
+            if wanted[side] is None:
+                continue
+            strategy = self.strategies[wanted[side]]
+            chosen = {n: v for n, v in wanted[given].items() if n in strategy.parameters}
+            counted = summary(strategy, graph, wanted["nCols"], chosen)  # fails here or not at all
+            if side == "first" and "block" in settings:
+                last = max((counted.blocks or 1) - 1, 0)
+                if not 0 <= wanted["block"] <= last:
+                    raise ArgumentError("block", f"got {wanted['block']}", f"0 to {last}")
+        self.settings = wanted
+
+    def _checked(self, name: str, value: Any) -> Any:
+        if name == "pinned":
+            return dict(value)
+        known = {"graph": self.names, "first": self.strategies, "second": self.strategies}
+        if name in known:
+            if value not in known[name] and not (name == "second" and value is None):
+                raise ArgumentError(name, f"there is no {value!r}", ", ".join(known[name]))
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise ArgumentError(name, f"got {value!r}", "an integer")
+        return int(value)
+
+    def content(self) -> dict[str, Any]:
+        """Return what the page draws from, as it is set now."""
+        now = self.settings
+        graph = self.graph(now["graph"])
+        listed = [
+            self.listed(now[side], now[given])
+            for side, given in (("first", "given"), ("second", "pinned"))
+            if now[side] is not None and self._unknown(self.strategies[now[side]])
         ]
+        return {
+            "graphs": list(self.names),
+            "columns": columns_offered(now["nCols"]),
+            "operation": {"name": self.operation.name, "formula": self.operation.formula},
+            "settings": now,
+            "glossary": glossary(),
+            "listed": listed,
+            **self.graph_answer(graph),
+        }
 
-    def _views(self) -> list[dict[str, Any]]:
-        state, number = self.state, f"{self.state.settings.block:,}"
-        shown = (
-            ("degrees", "Degrees: how a row would be treated alone", charts.degrees, 4),
-            ("loads", "Work of a warp", charts.loads, 4),
-            ("statistics", "What the partition does", charts.statistics, 4),
-            ("map", "Every warp of every block", charts.block_map, 12),
-            ("block", f"Block {number}: a colour a row", close_ups.block, 5),
-            ("row", "One row, from the graph to memory", close_ups.row, 7),
-            ("times", "Time on a GPU", clocks.times, 5),
-            ("metadata", f"Metadata of block {number}", close_ups.metadata, 7),
-            ("trace", "What the lanes read next", close_ups.trace, 12),
+    def graph_answer(self, graph: Graph) -> dict[str, Any]:
+        """Return a graph and what the strategies make of graphs of its size."""
+        now = self.settings
+        each = strategies_content(
+            [*self.strategies.values()], graph, now["nCols"], {**now["pinned"], **now["given"]}
         )
-        return [view(name, title, draw(state), width=width) for name, title, draw, width in shown]
+        return {"graph": graph_content(graph, now["row"]), "strategies": each}
+
+    def _unknown(self, strategy: Strategy) -> bool:
+        return type(strategy).cut is Strategy.cut
+
+    def listed(self, name: str, given: Mapping[str, Any], n_cols: int | None = None) -> Any:
+        """Return the workload of a strategy that names no cut."""
+        strategy, now = self.strategies[name], self.settings
+        own = {
+            **strategy.defaults(),
+            **{n: v for n, v in given.items() if n in strategy.parameters},
+        }
+        return listed_content(strategy, self.graph(now["graph"]), n_cols or now["nCols"], own)
+
+    def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer what the page asks for: a graph, a workload, columns, a trace."""
+        if question.get("page"):
+            return self.content()
+        if "graphNow" in question:
+            self.settings["graph"] = question["graphNow"]
+        if "graph" in question:
+            return self.graph_answer(self.graph(str(question["graph"])))
+        if "listed" in question:
+            wanted = question["listed"]
+            found = self.listed(wanted["strategy"], wanted["given"], wanted["nCols"])
+            return {"listed": found}
+        if "columns" in question:
+            graph, row = self.graph(self.settings["graph"]), int(question["columns"])
+            return {"some": {"graph": graph.name, "row": row, "columns": columns_of(graph, row)}}
+        raise ArgumentError("question", f"got {list(question)}", "graph, listed or columns")
+
+    def trace(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a block in the emulator and return what each lane touched, for the page.
+
+        Raises
+        ------
+        ArgumentError
+            If the graph is too large for the emulator's copies of its arrays.
+        AccelvizError
+            As `accelviz.trace` does; where there is no C++ compiler, DeviceUnavailable.
+        """
+        strategy, graph = self.strategies[settings["first"]], self.graph(settings["graph"])
+        own = {n: v for n, v in settings["given"].items() if n in strategy.parameters}
+        plan = strategy.plan(graph, settings["nCols"], **own)
+        dense = [
+            each.shape(plan.sizes)
+            for each in self.operation.operands.values()
+            if not each.of_nonzeros
+        ]
+        size = sum(array.nbytes for array in plan.arrays.values())
+        size += 2 * FLOAT_BYTES * sum(map(math.prod, dense))
+        if size > TRACE_BYTES:
+            raise ArgumentError(
+                "graph",
+                f"a trace would copy {size / 1e6:,.0f} MB of matrices",
+                f"at most {TRACE_BYTES / 1e6:,.0f} MB: a smaller graph or fewer columns",
+            )
+        waits: list[dict[str, Any]] = []
+        inputs = random_inputs(self.operation, plan.pattern, plan.widths)
+        table = trace(plan, *inputs, block=settings["block"], waits=waits)
+        return {"trace": trace_content(table, plan, waits)}
+
+    # Shown and kept
+
+    def html(self) -> str:
+        """Return it as it is now as HTML with a script, alive without a kernel or a network."""
+        return assets.page(self.content(), assets.new_name(), self.fallback())
+
+    def fallback(self) -> str:
+        """Say the most important in HTML without a script."""
+        now = self.settings
+        graph = self.graph(now["graph"])
+        said = []
+        for side, given in (("first", "given"), ("second", "pinned")):
+            if now[side] is None:
+                continue
+            strategy = self.strategies[now[side]]
+            own = {n: v for n, v in now[given].items() if n in strategy.parameters}
+            share = summary(strategy, graph, now["nCols"], own).idle_share
+            known = "not known" if np.isnan(share) else f"{share:.1%}"
+            words = " ".join([strategy.name, *(f"{n}={v}" for n, v in own.items())])
+            said.append(f"{escape(words)}: {known}")
+        return (
+            f"<p><b>{escape(graph.name)}</b>, {graph.n_rows:,} rows, {graph.nnz:,} nonzeros. Warp "
+            f"time spent waiting: {', '.join(said)}.</p>"
+            "<p>Here is a panel to explore this; it needs scripts (in JupyterLab, a notebook that "
+            "you trust).</p>"
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write it as it is now to a page of HTML, alive without a kernel or a network.
+
+        Raises
+        ------
+        ArgumentError
+            If the path does not end in `.html`, or its folder cannot be written to.
+        """
+        target = Path(path)
+        if target.suffix != ".html":
+            raise ArgumentError("path", f"got {str(path)!r}", "a name that ends in .html")
+        title = f"{self.settings['graph']}, explored with accelviz"
+        with written_whole(target) as temporary:
+            text = assets.document(self.content(), title, self.fallback())
+            Path(temporary).write_text(text, "utf-8")
+        return target
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        name = assets.new_name()
+        page = assets.page(self.content(), name, self.fallback())
+        display({"text/html": page, "text/plain": repr(self)}, raw=True)
+        try:
+            from accelviz.widgets.connection import Connection
+        except ImportError:  # without ipywidgets the page has no kernel, and lives
+            return
+        self._kept = display(self._kept_html(name), raw=True, display_id=True)
+        self._connection = Connection(self, name)
+        display(self._connection)
+
+    def _kept_html(self, name: str) -> dict[str, str]:
+        text = escape(json.dumps(self.settings))
+        html = f'<div class="av-kept" hidden data-page="{name}" data-settings="{text}"></div>'
+        return {"text/html": html, "text/plain": ""}
+
+    def keep(self, settings: Mapping[str, Any], name: str) -> None:
+        """Take the settings over from the page, and keep them in the notebook."""
+        self.settings = {**self.settings, **settings}
+        if self._kept is not None:
+            self._kept.update(self._kept_html(name), raw=True)
+
+    def __repr__(self) -> str:
+        return f"Explorer of {self.settings['graph']}: {self.settings['first']}"
+
+
+def longest(graph: Graph) -> int:
+    """Return the row with the most nonzeros, which shows most about a partition."""
+    return int(graph.degrees.argmax()) if graph.n_rows else 0

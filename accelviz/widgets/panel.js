@@ -99,14 +99,14 @@ const CONTROLS = {
 };
 
 function render({ model, el }) {
-  const title = element("div", { className: "av-title" });
-  const message = element("div", { className: "av-message", hidden: true });
+  const title = element("div", { className: "ask-title" });
+  const message = element("div", { className: "ask-message", hidden: true });
   message.setAttribute("role", "alert");
-  const controls = element("div", { className: "av-controls" });
-  const views = element("div", { className: "av-views" });
-  const hint = element("div", { className: "av-hint" });
+  const controls = element("div", { className: "ask-controls" });
+  const views = element("div", { className: "ask-views" });
+  const hint = element("div", { className: "ask-hint" });
   hint.setAttribute("aria-live", "polite");
-  const all = { className: "av-panel", tabIndex: -1 };
+  const all = { className: "ask-panel", tabIndex: -1 };
   const panel = element("div", all, [title, message, controls, views, hint]);
   el.append(panel);
 
@@ -134,7 +134,7 @@ function render({ model, el }) {
   function send() {
     sent += 1;
     answered = false;
-    panel.classList.add("av-busy");
+    panel.classList.add("ask-busy");
     clearTimeout(patience);
     patience = setTimeout(() => say(SILENT), PATIENCE);
     try {
@@ -151,7 +151,7 @@ function render({ model, el }) {
   function rest() {
     clearTimeout(patience);
     answered = true;
-    panel.classList.remove("av-busy");
+    panel.classList.remove("ask-busy");
   }
 
   function gone() {
@@ -171,7 +171,7 @@ function render({ model, el }) {
     if (!there) {
       there = CONTROLS[control.kind](ask, control.name);
       const name = element("span", { textContent: control.kind === "button" ? "" : control.label });
-      const className = `av-control av-${control.kind}`;
+      const className = `ask-control ask-${control.kind}`;
       there.box = element("label", { className }, [name, ...there.parts]);
       there.parts[0].dataset.control = control.name;
       for (const each of there.parts) quiet(each);
@@ -197,7 +197,7 @@ function render({ model, el }) {
   function showView(view) {
     let there = known.get(`view ${view.name}`);
     if (!there) {
-      there = { heading: element("h4"), body: element("div", { className: "av-body" }) };
+      there = { heading: element("h4"), body: element("div", { className: "ask-body" }) };
       there.box = element("section", {}, [there.heading, there.body]);
       there.box.dataset.view = view.name;
       there.box.style.gridColumn = `span ${view.width}`;
@@ -231,11 +231,11 @@ function render({ model, el }) {
   // --- pointing -----------------------------------------------------------------------------
   function point(event) {
     const target = event.target.closest?.("[data-key], [data-info]");
-    for (const lit of views.querySelectorAll(".av-lit")) lit.classList.remove("av-lit");
+    for (const lit of views.querySelectorAll(".ask-lit")) lit.classList.remove("ask-lit");
     hint.textContent = target?.dataset.info ?? "";
     if (!target?.dataset.key) return;
     const key = CSS.escape(target.dataset.key);
-    for (const same of views.querySelectorAll(`[data-key="${key}"]`)) same.classList.add("av-lit");
+    for (const same of views.querySelectorAll(`[data-key="${key}"]`)) same.classList.add("ask-lit");
   }
 
   function pick(event) {

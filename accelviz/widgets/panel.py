@@ -121,12 +121,12 @@ class Panel(anywidget.AnyWidget):
         style = (_HERE / "panel.css").read_text(encoding="utf-8")
         boxes = "".join(
             f'<section style="grid-column: span {each["width"]}"><h4>{escape(each["title"])}</h4>'
-            f'<div class="av-body">{each["html"]}</div></section>'
+            f'<div class="ask-body">{each["html"]}</div></section>'
             for each in shown["views"]
         )
         return (
-            f'<style>{style}</style><div class="av-panel"><div class="av-title">{shown["title"]}'
-            f'</div><div class="av-views">{boxes}</div></div>'
+            f'<style>{style}</style><div class="ask-panel"><div class="ask-title">{shown["title"]}'
+            f'</div><div class="ask-views">{boxes}</div></div>'
         )
 
     def _repr_mimebundle_(self, **options: Any) -> Any:

@@ -17,10 +17,10 @@ from accelviz.errors import ArgumentError
 _MADE: dict[str, Any] = {}
 #: Without a kernel the browser holds the answer back: nothing opens before every field is filled.
 _STYLE = """<style>
-.av-predict { margin: 0; padding: .5em 1em; border: 1px solid; border-left-width: 4px; }
-.av-predict label { display: block; padding: .15em 0; }
-.av-predict summary { cursor: pointer; font-weight: bold; padding: .3em 0; }
-.av-predict:invalid > details, .av-predict:valid > .av-first { display: none; }
+.ask-predict { margin: 0; padding: .5em 1em; border: 1px solid; border-left-width: 4px; }
+.ask-predict label { display: block; padding: .15em 0; }
+.ask-predict summary { cursor: pointer; font-weight: bold; padding: .3em 0; }
+.ask-predict:invalid > details, .ask-predict:valid > .ask-first { display: none; }
 </style>"""
 
 
@@ -140,7 +140,7 @@ class Prediction:
         """Describe what the panel shows now."""
         from accelviz.widgets.panel import button, field, view
 
-        title = f'<span class="av-ask"><b>Prediction.</b> {marked(self.question)}</span>'
+        title = f'<span class="ask-ask"><b>Prediction.</b> {marked(self.question)}</span>'
         if self.made is not None:
             seen = view("answer", "", self._compared(), width=12)
             return {"title": title, "controls": [], "views": [seen]}
@@ -185,8 +185,8 @@ class Prediction:
             inside = told + self._explained()
         opened = " open" if self.made is not None else ""
         return (
-            f'{_STYLE}<fieldset class="av-predict">{question}{fields}'
-            '<p class="av-first"><i>Answer; then you can compare.</i></p>'
+            f'{_STYLE}<fieldset class="ask-predict">{question}{fields}'
+            '<p class="ask-first"><i>Answer; then you can compare.</i></p>'
             f"<details{opened}><summary>Compare</summary>{inside}</details></fieldset>"
         )
 

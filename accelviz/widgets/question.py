@@ -76,7 +76,7 @@ def guesses_html(state: SweepState) -> str:
         else "Compare your guesses with the best: what do the settings around it share?"
     )
     table = drawing.table(("guess", "value", f"of {len(state.of_setting)}"), rows) if rows else ""
-    return f'{table}<p class="av-note">{said}</p>'
+    return f'{table}<p class="ask-note">{said}</p>'
 
 
 def answer_html(state: SweepState) -> str:
@@ -115,4 +115,4 @@ def answer_html(state: SweepState) -> str:
         more = "" if len(state.answers) <= 6 else f" and {len(state.answers) - 6} others"
         said = f"Best is {value_text(state, state.best)}, at {settings}{more} (red)."
     picture = svg(720, bottom + 36, parts, f"{STATISTICS[state.statistic][0]} of all settings")
-    return f'{picture}<p class="av-note">{said} Brighter is better.</p>'
+    return f'{picture}<p class="ask-note">{said} Brighter is better.</p>'

@@ -1,92 +1,91 @@
-"""How long a sweep takes, and the explorer's opening and a step of its sliders, without a browser.
+"""How long the explorer takes to open, and from a key to the repainted page, in a Chromium.
 
-    python benchmarks/measure/explorer.py --graph citation
+    python benchmarks/measure/explorer.py pubmed reddit-approximate-twin products-approximate-twin
 
-What a key press takes to the painted picture in a real JupyterLab, the browser test prints:
-`python -m pytest -m "large or not large" tests/browser -k latency`.
+Needs Chromium (on PATH, or named in ACCELVIZ_CHROMIUM) and Playwright. The page is the one that
+`explore(...).save(...)` writes, with the controls at 848 px; 60 moves of each slider, one after the
+other, on the view that is seen. A time is from the browser's receiving the key to the end of the
+frame that shows its effect.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
+import statistics
 import sys
+import tempfile
 import time
-from collections.abc import Callable
-
-import numpy as np
+from pathlib import Path
 
 import accelviz
-from accelviz.ordering import DegreeHistogram
 
-#: As many rows as ogbn-papers100M has nodes, and more distinct degrees than any graph of Table I.
-ROWS, DISTINCT, EXPONENT = 111_000_000, 11_000, 1.9
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+from tests.browser.lab import REPAINT  # noqa: E402
+from tests.browser.server import find_browser, launch  # noqa: E402
+
+MOVES = 60
+SLIDERS = ("max_block_warps", "max_warp_nzs", "n_cols", "row", "block")
+GROUPS = ("product", "balance", "numbers")
+SHOWN = "const now = document.querySelector('.av-panel').dataset.drawn;"
+READY = SHOWN + "return before === undefined ? {now} : now !== before.now;"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--graph", default="citation")
+    parser.add_argument("graphs", nargs="*", default=["pubmed"])
     options = parser.parse_args()
+    path = find_browser()
+    if path is None:
+        sys.exit("There is no Chromium: install it, or name it in ACCELVIZ_CHROMIUM.")
+    from playwright.sync_api import sync_playwright
 
-    histogram = made_up()
-    settings = {
-        "max_block_warps": range(2, 33),
-        "max_warp_nzs": [4, 8, 16, 32, 64, 128, 256, 512],
-    }
-    print(
-        f"sweep of 31 x 8 settings, {histogram.n_rows:,} rows, {histogram.nnz:,} nonzeros, "
-        f"{histogram.degrees.size:,} distinct degrees: "
-        f"{timed(lambda: accelviz.sweep(histogram, **settings))}"
-    )
-    graph = accelviz.load_graph(options.graph)
-    before = memory()
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
+        browser = launch(playwright, path)
+        for name in options.graphs:
+            measure(browser, accelviz.load_graph(name), Path(folder))
+        browser.close()
+
+
+def measure(browser, graph, folder: Path) -> None:
+    page_of_graph = folder / "explorer.html"
     start = time.perf_counter()
-    panel = accelviz.explore(graph)
-    opened = time.perf_counter() - start
-    print(f"explore({graph.name!r}) opens in {opened:.2f} s and holds {memory() - before:.0f} MB")
-    print(f"  the whole process then has {memory():.0f} MB, {peak():.0f} MB at its peak")
-    for name, values in (
-        ("max_block_warps", range(2, 33)),
-        ("max_warp_nzs", [8, 12, 16, 24, 48, 64]),
-    ):
-        steps = iter([*values, *values])
-        step = timed(
-            lambda name=name, steps=steps: panel.set(**{name: next(steps)}), len(values) * 2
-        )
-        print(f"  a step of {name}: {step}")
+    accelviz.explore(graph).save(page_of_graph)
+    seconds, size = time.perf_counter() - start, page_of_graph.stat().st_size
+    print(f"{graph.name}, {graph.n_rows:,} rows, {graph.nnz:,} nonzeros")
+    print(f"  saved in {seconds:.2f} s, {size / 1e6:.2f} MB", flush=True)
+    page = browser.new_page(viewport={"width": 848, "height": 1000})
+    start = time.perf_counter()
+    page.goto(page_of_graph.as_uri())
+    page.wait_for_selector(".av-panel[data-drawn]", timeout=120_000)
+    print(f"  opens in {time.perf_counter() - start:.2f} s", flush=True)
+    for group in GROUPS:
+        page.locator(f"[data-group={group}]").click()
+        page.wait_for_timeout(1500)
+        for slider in SLIDERS:
+            times = pressed(page, slider)
+            ordered = sorted(times)
+            print(
+                f"  {group}, {slider}: median {statistics.median(times):.0f} ms, "
+                f"p90 {ordered[int(0.9 * len(times))]:.0f} ms, most {ordered[-1]:.0f} ms",
+                flush=True,
+            )
+    page.close()
 
 
-def made_up() -> DegreeHistogram:
-    """Make a power law with that many rows and distinct degrees."""
-    degrees = np.unique(np.geomspace(1, 250_000, 3 * DISTINCT).astype(np.int64))
-    degrees = np.unique(np.concatenate([np.arange(1, 4000), degrees]))[:DISTINCT]
-    weight = degrees**-EXPONENT
-    return DegreeHistogram(degrees, np.maximum(1, ROWS * weight / weight.sum()).astype(np.int64))
-
-
-def timed(call: Callable[[], object], repeats: int = 11) -> str:
-    """Call once to warm up where that changes nothing, then time; say median and quartiles."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    low, median, high, most = np.percentile(seconds, [25, 50, 75, 90]) * 1e3
-    return f"{median:.1f} ms (quartiles {low:.1f} to {high:.1f}, p90 {most:.1f}) of {repeats}"
-
-
-def memory() -> float:
-    """Resident memory of this process now, in MB."""
-    with open("/proc/self/statm", encoding="ascii") as statm:
-        return int(statm.read().split()[1]) * resource.getpagesize() / 1e6
-
-
-def peak() -> float:
-    """Largest resident memory of this process so far, in MB."""
-    unit = 1e6 if sys.platform == "darwin" else 1e3
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+def pressed(page, slider: str) -> list[float]:
+    """Press keys back and forth, each after the one before was shown."""
+    found = []
+    control = page.locator(f"[data-control={slider}]").first
+    for move in range(MOVES):
+        control.focus()
+        key = "ArrowLeft" if move % 10 < 5 else "ArrowRight"
+        page.evaluate(REPAINT, [key, 1, READY, 60_000])
+        page.keyboard.press(key)
+        found.append(page.evaluate("window.repaint"))
+    return found
 
 
 if __name__ == "__main__":

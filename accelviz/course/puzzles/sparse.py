@@ -142,5 +142,5 @@ PUZZLES = {
     "segments": Puzzle(edges, Par(29, 10), par_is_the_task=True),
     "equal_rows": Puzzle(equal_rows, Par(88, 40)),
     "combined": Puzzle(combined, Par(108, 60)),
-    "accel_block": Puzzle(accel_block, Par(206, 126)),
+    "accel_block": Puzzle(accel_block, Par(206, 126), par_is_the_task=True),
 }

@@ -46,7 +46,7 @@ _ANSWER = _structure(
     ("notes", _NOTE, 16),
 )
 _REQUEST = np.dtype([("launch", _LAUNCH), ("answer", _ANSWER)], align=True)
-#: One lane's part in one step of a warp; `EmulatorRecord` in runtime.h.
+#: One lane's part in one step of a warp, or a wait; `EmulatorRecord` in runtime.h.
 RECORD = _structure("block:u4 warp:u2 lane:u1 kind:u1 step:u4 array:i2 bytes:u2 code:u8 offset:u8")
 
 

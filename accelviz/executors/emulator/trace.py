@@ -26,6 +26,7 @@ def trace(
     block: int | Iterable[int] = 0,
     values: Any = None,
     into: dict[str, npt.NDArray[Any]] | None = None,
+    waits: list[dict[str, Any]] | None = None,
 ) -> pd.DataFrame:
     """Run blocks of a plan's kernel in the emulator and record every access of every lane.
 
@@ -42,6 +43,10 @@ def trace(
         Weights in place of the graph's own.
     into : dict, optional
         Receives the outputs as these blocks left them, by name.
+    waits : list, optional
+        Receives what warps waited for at barriers, as dicts of `block`, `warp`, `file`, `line`,
+        `arrived` and `left`: the number of the step that came next when the warp's last lane was
+        there, and when the block went on.
 
     Returns
     -------
@@ -86,7 +91,10 @@ def trace(
     for first, count in _runs(blocks):
         some = {"first_block": first, "n_blocks": count, "traced": True}
         known, answer = ready.launch(plan.main, memory, **some)
-        parts.append(table(library.trace(memory, answer), library.path, known))
+        records = library.trace(memory, answer)
+        parts.append(table(records, library.path, known))
+        if waits is not None:
+            waits += _waits(records, library.path)
     if into is not None:
         for each in plan.operation.outputs:
             into[each.name] = np.asarray(memory.known[each.name].data)
@@ -111,8 +119,29 @@ def _runs(blocks: Sequence[int]) -> list[tuple[int, int]]:
     return found
 
 
+#: Kind of a record that is no access but a warp's wait.
+_WAIT = len(KINDS)
+
+
+def _waits(records: npt.NDArray[Any], library: Path) -> list[dict[str, Any]]:
+    records = records[records["kind"] == _WAIT]
+    places = {int(code): line_of(library, int(code)) or Line("", 0) for code in records["code"]}
+    return [
+        {
+            "block": int(each["block"]),
+            "warp": int(each["warp"]),
+            "file": places[int(each["code"])].file,
+            "line": places[int(each["code"])].line,
+            "arrived": int(each["step"]),
+            "left": int(each["offset"]),
+        }
+        for each in records
+    ]
+
+
 def table(records: npt.NDArray[Any], library: Path, known: Sequence[Known]) -> pd.DataFrame:
-    """Put what `Library.trace` returns into a table."""
+    """Put the accesses of what `Library.trace` returns into a table."""
+    records = records[records["kind"] != _WAIT]
     codes, code_of = np.unique(records["code"], return_inverse=True)
     places = [line_of(library, int(code)) or Line("", 0) for code in codes]
     which = records["array"]

@@ -9,8 +9,9 @@ import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
+from accelviz.partition.cut import Cut
 from accelviz.partition.row_groups import long_rows, row_group_summary, row_group_workload
-from accelviz.partition.row_split import row_summary, row_workload
+from accelviz.partition.row_split import row_workload
 from accelviz.partition.summary import PartitionSummary
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter, Plan, Strategy
 from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
@@ -56,9 +57,9 @@ class RowWarp(Strategy):
             clears=(),
         )
 
-    def summarize(self, rows: RowDegrees, n_cols: int, *, block_warps: int) -> PartitionSummary:
-        """Count blocks and loads; every row is one warp's."""
-        return row_summary(rows, 1, block_warps)
+    def cut(self, rows: RowDegrees, n_cols: int, *, block_warps: int) -> Cut:
+        """Name the row split; every row is one warp's."""
+        return Cut("rows", {"each": 1, "warps": block_warps})
 
 
 class RowWarpGradient(RowWarp):

@@ -7,7 +7,7 @@ from typing import ClassVar
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.summary import PartitionSummary
+from accelviz.partition.cut import Cut
 from accelviz.plans import LibraryCall, Parameter, Plan, Strategy
 from accelviz.strategies.sddmm.operation import SDDMM
 
@@ -45,8 +45,8 @@ class CuSPARSE(Strategy):
             raise ArgumentError("heads", f"got {heads}", "1: cuSPARSE has no heads")
         return Plan(graph.pattern, (LibraryCall("cusparse", algorithm, preprocess),), clears=())
 
-    def summarize(
+    def cut(
         self, rows: RowDegrees, n_cols: int, *, heads: int, algorithm: str, preprocess: bool
-    ) -> PartitionSummary:
+    ) -> Cut:
         """Know nothing: the library does not say what its warps do."""
-        return PartitionSummary()
+        return Cut("library", {})

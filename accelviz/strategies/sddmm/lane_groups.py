@@ -11,9 +11,9 @@ import numpy as np
 from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_summary, run_workload
-from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.partition.cut import Cut
+from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_workload
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.sddmm.operation import SDDMM
 
@@ -165,10 +165,14 @@ class LaneGroups(Strategy):
             offered[name] = tuple(each for each in offered[name] if each <= lanes)
         return offered
 
-    def summarize(
-        self, rows: RowDegrees, n_cols: int, *, heads: int, **parameters: Any
-    ) -> PartitionSummary:
-        """Count runs: nothing is added by atomics."""
+    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, **parameters: Any) -> Cut:
+        """Name the runs: nothing is added by atomics."""
         n_rows, nnz = rows.histogram.n_rows, rows.histogram.nnz
         setting = chosen(n_cols, heads, nnz, n_rows, **parameters)
-        return run_summary(rows, setting.group_products, heads, setting.groups)
+        run, groups = setting.group_products, setting.groups
+        return Cut("products", {"run": run, "heads": heads, "warps": groups, "atomics": 0})
+
+    def reading(self, graph: Graph, n_cols: int, *, heads: int, **parameters: Any) -> Reading:
+        """Spread a group over the columns of a head, a vector a lane."""
+        setting = chosen(n_cols, heads, graph.nnz, graph.n_rows, **parameters)
+        return Reading(setting.lanes, setting.vector, n_cols)

@@ -9,10 +9,10 @@ import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.row_split import row_summary, row_workload
-from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
-from accelviz.plans.launch import MOST_BLOCK_WARPS
+from accelviz.partition.cut import Cut
+from accelviz.partition.row_split import row_workload
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
+from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
 from accelviz.strategies.sddmm.operation import SDDMM
 
 
@@ -56,8 +56,10 @@ class RowWarp(Strategy):
             clears=(),
         )
 
-    def summarize(
-        self, rows: RowDegrees, n_cols: int, *, heads: int, block_warps: int
-    ) -> PartitionSummary:
-        """Count blocks and loads; every row is one warp's."""
-        return row_summary(rows, 1, block_warps)
+    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, block_warps: int) -> Cut:
+        """Name the row split; every row is one warp's."""
+        return Cut("rows", {"each": 1, "warps": block_warps})
+
+    def reading(self, graph: Graph, n_cols: int, *, heads: int, block_warps: int) -> Reading:
+        """Spread the lanes over the columns of a head."""
+        return Reading(WARP_SIZE, 1, n_cols)

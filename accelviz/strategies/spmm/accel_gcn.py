@@ -20,19 +20,17 @@ from accelviz.partition.block_level import (
     BlockSetting,
     block_level_lines,
     block_partition,
-    block_summary,
     block_workload,
 )
+from accelviz.partition.cut import Cut
 from accelviz.partition.metadata import MetadataLine
-from accelviz.partition.summary import PartitionSummary
 from accelviz.partition.warp_level import (
     cuts_rows,
-    runs_summary,
     warp_level_lines,
     warp_partition,
     warp_workload,
 )
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
 from accelviz.plans.launch import STATIC_SHARED_BYTES, WARP_SIZE
 from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.strategy import column_tiles
@@ -110,7 +108,7 @@ class AccelGCN(Strategy):
         """Return the settings that the recorded sweeps cover."""
         return {name: self.parameters[name].tries for name in ("max_warp_nzs", "max_block_warps")}
 
-    def summarize(
+    def cut(
         self,
         rows: RowDegrees,
         n_cols: int,
@@ -119,11 +117,26 @@ class AccelGCN(Strategy):
         max_warp_nzs: int,
         partition: str,
         combined_warp: bool,
-    ) -> PartitionSummary:
-        """Count blocks, warps, loads and atomics; the combined warp changes none of them."""
+    ) -> Cut:
+        """Name the partition; the combined warp changes nothing of it."""
+        setting = {"warps": max_block_warps, "most": max_warp_nzs}
         if partition == "block":
-            return block_summary(rows, n_cols, BlockSetting(max_block_warps, max_warp_nzs))
-        return runs_summary(rows, n_cols, max_warp_nzs, max_block_warps, INT4_BYTES)
+            return Cut("block_level", setting)
+        return Cut("runs", {**setting, "line_bytes": INT4_BYTES})
+
+    def reading(
+        self,
+        graph: Graph,
+        n_cols: int,
+        *,
+        max_block_warps: int,
+        max_warp_nzs: int,
+        partition: str,
+        combined_warp: bool,
+    ) -> Reading:
+        """Cover the tile with a combined warp at once, or by turns of 32 columns without it."""
+        _, columns = column_tiles(n_cols, widest_tile(max_block_warps))
+        return Reading(columns if combined_warp else WARP_SIZE, 1, columns)
 
     def metadata_lines(self, plan: Plan, lines: int | Iterable[int]) -> list[MetadataLine]:
         """Take int4 words apart: a block's, or a warp's (Figure 3b); see `Strategy`."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.summary import PartitionSummary
+from accelviz.partition.cut import Cut
 from accelviz.plans import LibraryCall, Parameter, Plan, Strategy
 from accelviz.strategies.spmm.operation import SPMM
 
@@ -40,8 +40,6 @@ class CuSPARSE(Strategy):
         call = LibraryCall("cusparse", algorithm, preprocess)
         return Plan(graph.pattern, (call,), clears=())
 
-    def summarize(
-        self, rows: RowDegrees, n_cols: int, *, algorithm: str, preprocess: bool
-    ) -> PartitionSummary:
+    def cut(self, rows: RowDegrees, n_cols: int, *, algorithm: str, preprocess: bool) -> Cut:
         """Know nothing: the library does not say what its warps do."""
-        return PartitionSummary()
+        return Cut("library", {})

@@ -9,10 +9,10 @@ import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_summary, run_workload
-from accelviz.partition.summary import PartitionSummary
-from accelviz.partition.thread_groups import thread_groups, vertex_summary, vertex_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.partition.cut import Cut
+from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_workload
+from accelviz.partition.thread_groups import thread_groups, vertex_workload
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
 from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
 from accelviz.strategies.spmm.operation import SPMM
 from accelviz.strategies.spmm.rows import csr_arrays
@@ -25,7 +25,18 @@ def block_size_of(default: int) -> dict[str, Parameter]:
     return {"block_size": Parameter(default, meaning, most, step=WARP_SIZE, tries=tries)}
 
 
-class FuseGnnGas(Strategy):
+class ThreadGroups(Strategy):
+    """What these share: threads side by side take the columns."""
+
+    operation = SPMM
+    worker = "thread group"
+
+    def reading(self, graph: Graph, n_cols: int, *, block_size: int) -> Reading:
+        """Give each thread of a group a column, or several where the block is one group."""
+        return Reading(min(n_cols, block_size), 1, n_cols)
+
+
+class FuseGnnGas(ThreadGroups):
     """A thread group has an edge: it gathers a row of X and scatters it to Y with atomics.
 
     Gather-ApplyEdge-Scatter, Algorithm 1 of the paper. Its COO may be in any order; here it is the
@@ -33,10 +44,8 @@ class FuseGnnGas(Strategy):
     multiple of 32 up to 1,024; the paper's T).
     """
 
-    operation = SPMM
     name = "fusegnn_gas"
     summary = "edges in parallel over COO; every product is added by an atomic"
-    worker = "thread group"
     # 256 threads, with which the paper keeps the occupancy high (section 5.3).
     parameters: ClassVar = block_size_of(256)
 
@@ -72,13 +81,13 @@ class FuseGnnGas(Strategy):
             workers_per_block=groups,
         )
 
-    def summarize(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> PartitionSummary:
-        """Count edges: each is an atomic a column."""
+    def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
+        """Name runs of one edge: each is an atomic a column."""
         groups = thread_groups(block_size, n_cols)
-        return run_summary(rows, 1, 1, groups, atomics=rows.histogram.nnz * n_cols)
+        return Cut("products", {"run": 1, "heads": 1, "warps": groups, "atomics": 1})
 
 
-class FuseGnnGar(Strategy):
+class FuseGnnGar(ThreadGroups):
     """A block has a vertex: its thread groups share the edges and add up in shared memory.
 
     Gather-ApplyEdge-Reduce, Algorithm 3 of the paper, without its weights of self-loops, which are
@@ -86,19 +95,17 @@ class FuseGnnGar(Strategy):
     1,024; the paper's T).
     """
 
-    operation = SPMM
     name = "fusegnn_gar"
     summary = "a block a row; thread groups take turns at its nonzeros and reduce on chip"
-    worker = "thread group"
     parameters: ClassVar = block_size_of(128)
 
     def build(self, graph: Graph, n_cols: int, *, block_size: int) -> Plan:
         """Give each block a row."""
         return gar_plan(graph, n_cols, block_size, thread_groups(block_size, n_cols))
 
-    def summarize(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> PartitionSummary:
-        """Count what each thread group of each row has."""
-        return vertex_summary(rows, thread_groups(block_size, n_cols))
+    def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
+        """Name the thread groups of a row."""
+        return Cut("vertex", {"warps": thread_groups(block_size, n_cols)})
 
 
 def gar_plan(graph: Graph, n_cols: int, block_size: int, groups: int) -> Plan:

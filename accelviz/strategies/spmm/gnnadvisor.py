@@ -13,10 +13,9 @@ from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition import neighbor_groups as bits
 from accelviz.partition.block_level import WORD_LIMIT
+from accelviz.partition.cut import Cut
 from accelviz.partition.neighbor_groups import group_workload, neighbor_groups, warp_memory
-from accelviz.partition.summary import PartitionSummary
-from accelviz.partition.warp_level import runs_summary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
 from accelviz.plans.launch import MOST_BLOCK_WARPS, STATIC_SHARED_BYTES, WARP_SIZE
 from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.strategy import column_tiles
@@ -230,7 +229,7 @@ class GNNAdvisor(Strategy):
             },
         )
 
-    def summarize(
+    def cut(
         self,
         rows: RowDegrees,
         n_cols: int,
@@ -238,7 +237,16 @@ class GNNAdvisor(Strategy):
         ngs: int | None,
         dw: int | None,
         block_warps: int | None,
-    ) -> PartitionSummary:
-        """Count groups, loads and atomics."""
+    ) -> Cut:
+        """Name the groups that the Decider and the parameters give."""
         decision = decide(n_cols, block_warps, dw=dw, ngs=ngs)
-        return runs_summary(rows, n_cols, decision.ngs, decision.block_warps, METADATA_BYTES)
+        setting = {"most": decision.ngs, "warps": decision.block_warps}
+        return Cut("runs", {**setting, "line_bytes": METADATA_BYTES})
+
+    def reading(
+        self, graph: Graph, n_cols: int, *, ngs: int | None, dw: int | None, block_warps: int | None
+    ) -> Reading:
+        """Let the dimension workers walk the columns, a vector each."""
+        decision = decide(n_cols, block_warps, dw=dw, ngs=ngs)
+        vector, _ = lane_vectors(n_cols, decision.tile_columns, decision.dw)
+        return Reading(decision.dw, vector, decision.tile_columns)

@@ -10,14 +10,13 @@ import numpy.typing as npt
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
+from accelviz.partition.cut import Cut
 from accelviz.partition.merge_path import (
     cuts_rows,
     merge_path_partition,
-    merge_path_summary,
     merge_path_workload,
 )
-from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.strategy import column_tiles
 from accelviz.store import Stopwatch
@@ -94,8 +93,12 @@ class MergePath(Strategy):
             setup_seconds=seconds,
         )
 
-    def summarize(
-        self, rows: RowDegrees, n_cols: int, *, items_per_thread: int, block_warps: int
-    ) -> PartitionSummary:
-        """Count shares, loads and atomics."""
-        return merge_path_summary(rows, n_cols, items_per_thread * WARP_SIZE, block_warps)
+    def cut(self, rows: RowDegrees, n_cols: int, *, items_per_thread: int, block_warps: int) -> Cut:
+        """Name the shares."""
+        return Cut("merge_path", {"items": items_per_thread * WARP_SIZE, "warps": block_warps})
+
+    def reading(
+        self, graph: Graph, n_cols: int, *, items_per_thread: int, block_warps: int
+    ) -> Reading:
+        """Give each lane up to four columns of the tile, 32 apart."""
+        return Reading(WARP_SIZE, 1, column_tiles(n_cols, MOST_LANE_COLUMNS * WARP_SIZE)[1])

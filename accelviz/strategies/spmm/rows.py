@@ -10,10 +10,10 @@ import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.row_split import row_summary, row_workload
-from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
-from accelviz.plans.launch import MOST_BLOCK_WARPS
+from accelviz.partition.cut import Cut
+from accelviz.partition.row_split import row_workload
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
+from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
 from accelviz.strategies.spmm.operation import SPMM
 
 #: Warps of a block, a parameter of many strategies.
@@ -54,9 +54,16 @@ class RowStrategy(Strategy):
             clears=(),
         )
 
-    def summarize(self, rows: RowDegrees, n_cols: int, *, block_warps: int) -> PartitionSummary:
-        """Count blocks and loads; every row is one warp's."""
-        return row_summary(rows, self.rows_per_warp, block_warps)
+    def cut(self, rows: RowDegrees, n_cols: int, *, block_warps: int) -> Cut:
+        """Name the row split; every row is one warp's."""
+        return Cut("rows", {"each": self.rows_per_warp, "warps": block_warps})
+
+    def reading(self, graph: Graph, n_cols: int, *, block_warps: int) -> Reading:
+        """Spread a warp over a tile's columns, or give a lane all of them if it has a row."""
+        if self.rows_per_warp == WARP_SIZE:
+            return Reading(1, 1, n_cols)
+        _, defines = self.columns(n_cols)
+        return Reading(WARP_SIZE, 1, WARP_SIZE * defines.get("LANE_COLUMNS", 1))
 
 
 def csr_arrays(graph: Graph) -> dict[str, Any]:

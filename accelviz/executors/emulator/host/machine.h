@@ -37,8 +37,6 @@ class Machine : public Meetings {
         for (std::size_t i = 0; i < threads_.size(); ++i) threads_[i].index = i;
     }
 
-    std::vector<EmulatorRecord> trace;
-
     void run() {
         std::vector<std::uint32_t> blocks = numbers(launch_.first_block, launch_.n_blocks);
         if (launch_.seed) shuffle(blocks);
@@ -227,7 +225,6 @@ class Machine : public Meetings {
     void (*entry_)(void **);
     std::uint64_t random_;
     std::deque<std::uint32_t> polling_;
-    std::uint32_t step_ = 0;
 };
 
 }  // namespace emulator

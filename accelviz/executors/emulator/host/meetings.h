@@ -6,6 +6,7 @@
 #include <array>
 #include <deque>
 #include <unordered_map>
+#include <vector>
 
 #include "judge.h"
 // After all others, as it gives words of theirs another meaning.
@@ -17,8 +18,11 @@ class Meetings : public Judge {
    public:
     using Judge::Judge;
 
+    std::vector<EmulatorRecord> trace;
+
     void sync_threads(std::uint64_t code) {
         settle(*current_);
+        current_->arrived = step_;
         wait(State::AT_BARRIER, code);
     }
 
@@ -110,6 +114,7 @@ class Meetings : public Judge {
             report("barrier missed", *first, gone, waiting, left);
             return false;
         }
+        if (launch_.traced) record_waits();
         const Order *all = nullptr;
         for (const Thread &thread : threads_) all = united(all, thread.order);
         for (Thread &thread : threads_) {
@@ -195,6 +200,7 @@ class Meetings : public Judge {
         groups_.clear();
     }
 
+    std::uint32_t step_ = 0;  // of the block that is traced
     std::deque<std::uint32_t> ready_;
     unsigned exchanging_ = 0;  // threads that wait for others of their warp
 
@@ -217,6 +223,20 @@ class Meetings : public Judge {
             if ((waiting.mask >> i & 1) && !there && first[i].state != State::DONE) return &first[i];
         }
         return nullptr;
+    }
+
+    void record_waits() {
+        for (std::size_t first = 0; first < threads_.size(); first += lanes) {
+            const Thread *last = nullptr;
+            for (unsigned lane = 0; lane < count_of(&threads_[first]); ++lane) {
+                const Thread &thread = threads_[first + lane];
+                if (thread.state != State::AT_BARRIER) continue;
+                if (!last || thread.arrived >= last->arrived) last = &thread;
+            }
+            if (!last) continue;
+            const std::uint16_t warp = first / lanes;
+            trace.push_back({block_, warp, 0, 3, last->arrived, -1, 0, last->code - base_, step_});
+        }
     }
 
     void report(const char *problem, const Thread &thread, const Thread *other,

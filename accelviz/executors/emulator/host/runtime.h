@@ -75,7 +75,8 @@ struct EmulatorAnswer {
     EmulatorNote notes[16];
 };
 
-// One lane's part in one step of a warp.
+// One lane's part in one step of a warp. Of kind 3, a warp's wait at a barrier: from `step`, when its
+// last lane came, to step `offset`, when the block went on; lane, array and bytes say nothing.
 struct EmulatorRecord {
     std::uint32_t block;
     std::uint16_t warp;

@@ -45,6 +45,7 @@ struct Thread {
     std::uint32_t index = 0;  // in the block
     std::unique_ptr<Fiber> fiber;
     std::uint64_t code = 0;  // where it waits
+    std::uint32_t arrived = 0;  // step in which it came to a barrier
     bool records = false;    // at an access, and not at the beginning of a basic block
     EmulatorRecord record{};
     unsigned mask = 0;

@@ -12,15 +12,14 @@ from accelviz.ordering import RowDegrees
 from accelviz.ordering.degree import SortedRows
 from accelviz.ordering.local import is_local
 from accelviz.partition.block4 import FIELD_BITS
+from accelviz.partition.cut import Cut
 from accelviz.partition.lane_groups import (
     LanePartition,
     in_place_order,
     lane_group_partition,
-    lane_group_summary,
     lane_group_workload,
 )
-from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Reading, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.storage import STORAGE_BYTES
 from accelviz.store import Stopwatch
@@ -74,12 +73,7 @@ class LaneGroups(Strategy):
             If the graph has 2^32 nonzeros or more.
         """
         pattern = graph.pattern
-
-        def look(clock: Stopwatch) -> bool:
-            with clock.step("look at the order"):
-                return is_local(pattern)
-
-        local, look_seconds = graph.store.prepared("local vertex order", look)
+        local, look_seconds = _local(graph)
         setting = lane_setting(n_cols, graph.shape, graph.nnz, local, **parameters)
         rows, sort_seconds = SortedRows.of(graph)
         clock = Stopwatch()
@@ -112,8 +106,15 @@ class LaneGroups(Strategy):
             "block_order": ("place", "degree"),
         }
 
-    def summarize(self, rows: RowDegrees, n_cols: int, **parameters: Any) -> PartitionSummary:
-        """Count blocks, groups, loads and atomics.
+    def reading(self, graph: Graph, n_cols: int, **parameters: Any) -> Reading:
+        """Spread a group over the columns of a tile, a vector a lane."""
+        local, _ = _local(graph)
+        cover = lane_setting(n_cols, graph.shape, graph.nnz, local, **parameters).cover
+        vectors = cover.lanes * cover.lane_vectors
+        return Reading(cover.lanes, cover.vector, cover.vector * vectors)
+
+    def cut(self, rows: RowDegrees, n_cols: int, **parameters: Any) -> Cut:
+        """Name the blocks of lane groups that the rule and the parameters give.
 
         Notes
         -----
@@ -126,7 +127,20 @@ class LaneGroups(Strategy):
         narrow = row_bytes < 2 * NARROW_BYTES or nnz < NARROW_DEGREE * n_rows
         known = parameters["slab"] is not None or narrow
         tiles = setting.cover.tiles if known else None
-        return lane_group_summary(rows.histogram, setting.groups, setting.short_nzs, n_cols, tiles)
+        groups = {"warps": setting.groups.max_block_warps, "most": setting.groups.max_warp_nzs}
+        in_place = int(setting.block_order == "place")
+        rest = {"short": setting.short_nzs, "tiles": tiles, "in_place": in_place}
+        return Cut("lane_groups", {**groups, **rest})
+
+
+def _local(graph: Graph) -> tuple[bool, dict[str, float]]:
+    """Say whether the order of the vertices is local, and what finding out took; it is kept."""
+
+    def look(clock: Stopwatch) -> bool:
+        with clock.step("look at the order"):
+            return is_local(graph.pattern)
+
+    return graph.store.prepared("local vertex order", look)
 
 
 def lane_groups_plan(

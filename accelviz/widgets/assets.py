@@ -1,0 +1,100 @@
+"""Puts the page's modules and styles together, and writes pages of HTML around them.
+
+No bundler and no network: each module becomes a function that returns what it exports, in an order
+in which what is imported comes first.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import secrets
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from accelviz.widgets.pack import pack_text
+
+_HERE = Path(__file__).resolve().parent / "page"
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.M)
+_EXPORT = re.compile(r"^export ((?:async )?function\*?|const|class) (\w+)", re.M)
+
+
+@functools.cache
+def script() -> str:
+    """Return all modules as one script that sets `modules`, an object of each module's exports."""
+    done: dict[str, str] = {}
+
+    def add(path: Path) -> None:
+        name = path.relative_to(_HERE).as_posix()
+        if name in done:
+            return
+        done[name] = ""  # a circle would find it empty
+        source = path.read_text("utf-8")
+
+        def bound(found: re.Match[str]) -> str:
+            other = (path.parent / found[2]).resolve()
+            add(other)
+            names = re.sub(r"(\w+) as (\w+)", r"\1: \2", " ".join(found[1].split()))
+            return f'const {{ {names} }} = modules["{other.relative_to(_HERE).as_posix()}"];\n'
+
+        body = _IMPORT.sub(bound, source)
+        exported = ", ".join(each[1] for each in _EXPORT.findall(body))
+        body = re.sub(r"^export ", "", body, flags=re.M)
+        text = f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();\n'
+        # What is imported was put together meanwhile; this comes after it.
+        del done[name]
+        done[name] = text
+
+    for path in sorted(_HERE.rglob("*.js")):
+        add(path)
+    return "const modules = {};\n" + "".join(done.values())
+
+
+@functools.cache
+def style() -> str:
+    """Return the styles."""
+    return "\n".join(path.read_text("utf-8") for path in sorted(_HERE.glob("*.css")))
+
+
+def module() -> str:
+    """Return the modules as the one that a widget is made of."""
+    return f'{script()}\nexport default {{ render: modules["widget.js"].render }};\n'
+
+
+def page(content: Any, name: str, fallback: str) -> str:
+    """Return HTML that is alive by itself: data, script and styles, for a notebook or a page.
+
+    Parameters
+    ----------
+    content : object
+        What `mount` draws from.
+    name : str
+        The id of the element; no other in the document has it.
+    fallback : str
+        HTML that is shown until the script runs, and where none may.
+    """
+    # `</script` cannot occur in base64; in the modules it does not.
+    return (
+        f"<style>{style()}</style>"
+        f'<div class="av-page" id="{name}">{fallback}</div>'
+        f'<script type="text/plain" id="{name}-data">{pack_text(content, 9)}</script>'
+        f"<script>(() => {{\n{script()}\n"
+        f'modules["main.js"].open("{name}");\n}})();</script>'
+    )
+
+
+def document(content: Any, title: str, fallback: str) -> str:
+    """Return a whole document of HTML."""
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title>"
+        "<style>:root { color-scheme: light dark; } body { margin: 12px; }</style></head><body>"
+        f"<main>{page(content, new_name(), fallback)}</main></body></html>\n"
+    )
+
+
+def new_name() -> str:
+    """Return an id for a page."""
+    return f"accelviz-{secrets.token_hex(6)}"

@@ -1,0 +1,98 @@
+"""The widget behind a page: it carries questions to the kernel and answers back."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from threading import Thread
+from typing import Any
+
+import anywidget
+import traitlets
+
+from accelviz.errors import AccelvizError
+from accelviz.widgets import assets
+from accelviz.widgets.pack import pack
+
+#: Seconds between two words about a trace, and after which it has more to say.
+_EVERY, _COMPILING = 0.5, 1.5
+
+
+class Connection(anywidget.AnyWidget):
+    """Connects a page to the explorer in the kernel; it shows nothing itself.
+
+    Attributes
+    ----------
+    page : str
+        The id of the page that it belongs to.
+    settings : dict
+        What the page shows, as the page tells.
+    wanted : dict
+        What Python wants it to show.
+    """
+
+    _esm = assets.module()
+    _css = assets.style()
+    page = traitlets.Unicode().tag(sync=True)
+    settings = traitlets.Dict().tag(sync=True)
+    wanted = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, explorer: Any, page: str) -> None:
+        self.explorer = explorer
+        super().__init__(page=page)
+        self.on_msg(self._asked)
+        self.observe(self._settled, "settings")
+
+    _cancelled = False
+
+    def show(self, settings: Mapping[str, Any]) -> None:
+        """Have the page show other settings."""
+        # The number makes it another value where the page has moved since.
+        self.wanted = {"settings": dict(settings), "number": self.wanted.get("number", 0) + 1}
+
+    def _settled(self, event: Mapping[str, Any]) -> None:
+        self.explorer.keep(event["new"], self.page)
+
+    def _asked(self, _: Any, message: Mapping[str, Any], buffers: Any) -> None:
+        number, question = message["number"], message["question"]
+        if question.get("cancel"):
+            self._cancelled = True
+        elif question.get("trace"):
+            self._cancelled = False
+            Thread(target=self._trace, args=(number, question), daemon=True).start()
+        else:
+            self._answer(number, lambda: self.explorer.answer(question))
+
+    def _answer(self, number: str, answer: Callable[[], Mapping[str, Any]]) -> None:
+        try:
+            packed = pack(answer())
+        except AccelvizError as error:
+            self.send({"number": number, "error": str(error)})
+        except Exception as error:  # a dead page would say less
+            said = f"Something failed: {type(error).__name__}: {error}"
+            self.send({"number": number, "error": said, "details": traceback.format_exc()})
+        else:
+            self.send({"number": number}, [packed])
+
+    def _trace(self, number: str, question: Mapping[str, Any]) -> None:
+        """Trace in threads, so that the kernel can say how long it has been and be told to stop.
+
+        What runs cannot be stopped half-way; it ends by itself, and what it compiled is kept.
+        """
+        settings = question["trace"]
+        begun = time.monotonic()
+        pool = ThreadPoolExecutor(1)
+        made = pool.submit(self.explorer.trace, settings)
+        pool.shutdown(wait=False)
+        while not wait([made], timeout=_EVERY).done:
+            seconds = time.monotonic() - begun
+            said = f"Running block {settings['block']:,} in the emulator: {seconds:.0f} s."
+            if seconds > _COMPILING:
+                said += " The first time, the CUDA source is compiled, half a minute at most."
+            self.send({"number": number, "progress": said})
+            if self._cancelled:
+                self.send({"number": number, "error": "The trace was cancelled."})
+                return
+        self._answer(number, made.result)

@@ -1,0 +1,171 @@
+"""What the page draws from: graphs, strategies, recorded times, terms. Settings are the page's."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accelviz.errors import AccelvizError
+from accelviz.graph import KINDS, Graph
+from accelviz.measure.prediction import recorded_times
+from accelviz.ordering import RowDegrees
+from accelviz.plans import Strategy
+from accelviz.plots.style import strategy_colours
+from accelviz.widgets.offers import COLUMNS, cut_tables, offered
+from accelviz.widgets.pack import Differences
+
+#: Nonzeros up to which a graph's columns are in the page: about two bytes each, compressed.
+MOST_COLUMNS = 1_000_000
+
+
+def graph_content(graph: Graph, row: int = 0) -> dict[str, Any]:
+    """Return a graph: its degrees, and its columns or, of a large one, those of a row."""
+    content: dict[str, Any] = {
+        "name": graph.name,
+        "rows": graph.shape[0],
+        "cols": graph.shape[1],
+        "kind": KINDS.get(graph.kind, graph.kind),
+        "degrees": graph.degrees,
+        "times": times_content(graph),
+    }
+    if graph.nnz <= MOST_COLUMNS:
+        content["columns"] = Differences(graph.column_indices)
+    else:
+        content["some"] = [{"row": row, "columns": columns_of(graph, row)}]
+    return content
+
+
+def columns_of(graph: Graph, row: int) -> Any:
+    """Return the neighbors of a row."""
+    first, last = graph.row_pointers[row : row + 2]
+    return graph.column_indices[first:last]
+
+
+def times_content(graph: Graph) -> dict[str, Any]:
+    """Return what was recorded of exactly this graph on a GPU."""
+    times = recorded_times(graph)
+    hardware, date = times["hardware"].unique(), times["date"].unique()
+    where = f"{', '.join(hardware)}, {', '.join(sorted(date))}" if len(times) else ""
+    return {
+        "where": where,
+        "strategy": times["strategy"].tolist(),
+        "columns": times["columns"].tolist(),
+        "setting": times["setting"].tolist(),
+        "median": times["median_us"].round(3).tolist(),
+        "limit": times["gather_limit_us"].round(3).tolist(),
+    }
+
+
+def strategies_content(
+    strategies: Sequence[Strategy], graph: Graph, n_cols: int, given: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the strategies: their parameters with the values offered, and their cuts.
+
+    Parameters
+    ----------
+    strategies : sequence of Strategy
+    graph : Graph
+        Rules look at its size.
+    n_cols : int
+    given : mapping
+        Parameters that are offered, and set, besides the usual ones.
+    """
+    colours = strategy_colours(each.name for each in strategies)
+    columns = columns_offered(n_cols)
+    found = []
+    for strategy in strategies:
+        own = strategy.parameters
+        start = {name: given.get(name, own[name].default) for name in own}
+        offers = {name: offered(own[name], _kept(own[name], start[name])) for name in own}
+        start = {name: _kept(own[name], value) for name, value in start.items()}
+        axes = {"n_cols": columns, **{n: each for n, each in offers.items() if len(each) > 1}}
+        found.append(
+            {
+                "name": strategy.name,
+                "operation": strategy.operation.name,
+                "formula": strategy.operation.formula,
+                "summary": strategy.summary,
+                "worker": strategy.worker,
+                "owner": strategy.metadata_owner,
+                "colour": colours[strategy.name],
+                "parameters": [
+                    {
+                        "name": name,
+                        "meaning": own[name].meaning,
+                        "default": own[name].default,
+                        "value": start[name],
+                        "values": list(offers[name]),
+                    }
+                    for name in own
+                ],
+                "cut": cut_tables(strategy, graph, axes, {**start, "n_cols": n_cols}),
+            }
+        )
+    return found
+
+
+def _kept(parameter: Any, value: Any) -> Any:
+    """Return a value if the parameter can have it, else its default: ranges differ."""
+    try:
+        return parameter.checked("parameter", value)
+    except AccelvizError:
+        return parameter.default
+
+
+def columns_offered(n_cols: int) -> list[int]:
+    """Return the column counts of the control, the present one included."""
+    return sorted({*COLUMNS, n_cols})
+
+
+def listed_content(strategy: Strategy, graph: Graph, n_cols: int, given: Mapping[str, Any]) -> Any:
+    """Return the workload of a strategy that names no cut, record by record, and what it counts."""
+    plan = strategy.plan(graph, n_cols, **given)
+    content: dict[str, Any] = {
+        "strategy": strategy.name,
+        "graph": graph.name,
+        "nCols": n_cols,
+        "given": dict(given),
+    }
+    found = strategy.closed_form(RowDegrees.of(graph), n_cols, **given)
+    if plan.has_workload:
+        work = plan.workload()
+        counted = found or plan.statistics
+        order = None if plan.permutation is None else plan.permutation.order
+        bounds = np.searchsorted(work.block, np.arange(plan.launch.n_blocks + 1))
+        content |= {
+            "blocks": plan.launch.n_blocks,
+            "warps": plan.workers_per_block,
+            "order": order,
+            "bounds": bounds,
+            "warp": work.warp,
+            "row": work.row,
+            "start": work.nz_start,
+            "count": work.nz_count,
+        }
+        loads = counted.loads
+        content["summary"] = {
+            **{n: v for n, v in vars(counted).items() if n != "loads"},
+            "loads": loads and {"nonzeros": loads.nonzeros, "warps": loads.warps},
+        }
+        if plan.metadata is not None and plan.metadata.dtype.itemsize == 4:
+            table = plan.metadata.reshape(len(plan.metadata), -1)
+            content["metadata"] = {"words": table, "wide": table.shape[1]}
+            content["metadata"]["names"] = list(strategy.metadata_words)
+    return content
+
+
+@functools.cache
+def glossary() -> dict[str, str]:
+    """Return the terms of the lessons' glossary and what they mean."""
+    here = Path(__file__).resolve().parents[1]
+    for folder in (here, here.parent):
+        path = folder / "notebooks" / "glossary.md"
+        if path.exists():
+            found = re.findall(r"\*\*(.+?)\*\*: (.+?) \(\[", path.read_text("utf-8"))
+            return dict(found)
+    return {}

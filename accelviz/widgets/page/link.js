@@ -1,0 +1,101 @@
+// What is pointed at, or has the focus, is told to every view; its sentence stands at the pointer.
+//
+// A focus is an object: `sentence`, what is said of it; `keys`, names such as "row:1358" of what is
+// to be lit wherever elements have them as `data-key`; anything else is for the views.
+
+const GAP = 14; // pixels between the pointer and the sentence
+
+/** Make the link of one panel: an element that is positioned, and holds all views. */
+export function makeLink(panel) {
+  const lights = new Set();
+  const tip = document.createElement("div");
+  tip.className = "av-tip";
+  tip.hidden = true;
+  panel.append(tip);
+  let now = null;
+
+  function place(at) {
+    const box = panel.getBoundingClientRect();
+    const wide = tip.offsetWidth;
+    const high = tip.offsetHeight;
+    const right = at.x - box.left + GAP;
+    const left = right + wide > box.width ? at.x - box.left - GAP - wide : right;
+    const above = at.y + GAP + high > window.innerHeight;
+    tip.style.left = `${Math.max(left, 0)}px`;
+    tip.style.top = `${at.y - box.top + (above ? -GAP - high : GAP)}px`;
+  }
+
+  function lightKeys() {
+    for (const lit of panel.querySelectorAll(".av-lit")) lit.classList.remove("av-lit");
+    for (const key of now?.keys ?? [])
+      for (const same of panel.querySelectorAll(`[data-key~="${CSS.escape(key)}"]`))
+        same.classList.add("av-lit");
+  }
+
+  /** Light a focus, or nothing for null; `at` is where its sentence is to stand, if anywhere. */
+  function show(focus, at = null) {
+    const same = focus === now;
+    now = focus;
+    if (!same) {
+      lightKeys();
+      for (const light of lights) light(focus);
+    }
+    tip.hidden = !(focus?.sentence && at);
+    if (tip.hidden) return;
+    if (tip.textContent !== focus.sentence) tip.textContent = focus.sentence;
+    place(at);
+  }
+
+  /** Have a view's `light(focus)` called at each change; returns what ends that. */
+  function add(light) {
+    lights.add(light);
+    return () => lights.delete(light);
+  }
+
+  /** Let `resolve(token, event)` say what the elements of `host` with `data-f="token"` are. What a
+   *  token means that ends with "@" depends on where the pointer is. */
+  function listen(host, resolve) {
+    let token = null;
+    let focus = null;
+    const find = (event) => {
+      const target = event.target.closest?.("[data-f]");
+      if (!target) return leave();
+      const again = target.dataset.f !== token || target.dataset.f.endsWith("@") || focus !== now;
+      if (again) focus = resolve(target.dataset.f, event);
+      token = target.dataset.f;
+      show(focus, { x: event.clientX, y: event.clientY });
+    };
+    const leave = () => {
+      if (focus && focus === now) show(null);
+      token = focus = null;
+    };
+    host.addEventListener("pointermove", find);
+    host.addEventListener("pointerleave", leave);
+    return () => {
+      host.removeEventListener("pointermove", find);
+      host.removeEventListener("pointerleave", leave);
+    };
+  }
+
+  // Elements of any view that say for themselves what they are.
+  const told = (element) => ({
+    sentence: element.dataset.say ?? "",
+    keys: (element.dataset.key ?? "").split(" ").filter(Boolean),
+  });
+  let own = null;
+  panel.addEventListener("pointerover", (event) => {
+    const target = event.target.closest?.("[data-say], [data-key]");
+    if (target) show((own = told(target)), { x: event.clientX, y: event.clientY });
+    else if (own && own === now) show(null);
+  });
+  panel.addEventListener("focusin", (event) => {
+    const target = event.target.closest?.("[data-say]");
+    if (!target) return;
+    const box = target.getBoundingClientRect();
+    show((own = told(target)), { x: box.left, y: box.bottom });
+  });
+  panel.addEventListener("focusout", () => own && own === now && show(null));
+  panel.addEventListener("keydown", (event) => event.key === "Escape" && show(null));
+
+  return { show, add, listen, get now() { return now; } }; // prettier-ignore
+}

@@ -1,0 +1,145 @@
+// The panel: controls on top, one group of views below. `open` shows a page without a kernel,
+// `connect` gives a page that is there already a kernel.
+
+import { element, quiet } from "./controls.js";
+import { controlsOf } from "./settings.js";
+import { makeLink } from "./link.js";
+import { explained } from "./share.js";
+import { makeStore } from "./store.js";
+import { unpackText } from "./pack.js";
+import { degrees } from "./views/degrees.js";
+import { loads } from "./views/loads.js";
+import { map } from "./views/map.js";
+import { play } from "./views/play.js";
+import { product } from "./views/product.js";
+import { statistics } from "./views/statistics.js";
+import { times } from "./views/times.js";
+
+// Groups of views, each of which fits on a screen beside the controls: name, title, and its views
+// with their titles and how many twelfths of the panel they are wide.
+const GROUPS = [
+  ["product", "One row", [["product", "A row, from the graph to memory", product, 12]]],
+  ["balance", "Every warp", [
+    ["map", "Every warp of every block", map, 12],
+    ["loads", "How much work a warp has", loads, 6],
+    ["degrees", "Degrees, and how A treats such a row", degrees, 6],
+  ]],
+  ["numbers", "Numbers", [
+    ["statistics", "What the partition does", statistics, 7],
+    ["times", "Time on a GPU", times, 5],
+  ]],
+  ["play", "Play", [["play", "The block, request by request", play, 12]]],
+];
+
+// Pages by id, so that a widget finds the page it belongs to.
+const pages = (globalThis.accelvizPages ??= new Map());
+
+export function mount(host, data, bridge = null) {
+  const panel = element("div", { className: "av-panel", tabIndex: -1 });
+  const store = makeStore(data, bridge);
+  const act = {
+    set: store.set, ask: store.ask, undo: store.undo, redo: store.redo, reset: store.reset,
+    pin: store.pin, swap: store.swap, trace: store.trace, cancel: store.cancel, say: store.say,
+    follow: (row) => store.set({ row }),
+    showBlock: (block) => store.set({ block }),
+    show: (group) => choose(group),
+    link: makeLink(panel),
+  };
+  const controls = controlsOf(act, panel);
+  const tabs = element("div", { className: "av-tabs", attributes: { role: "tablist" } });
+  const body = element("div", { className: "av-views" });
+  panel.append(controls.head, controls.box, tabs, body);
+  host.replaceChildren(panel);
+
+  const groups = new Map(GROUPS.map(([name, title, views]) => [name, makeGroup(name, title, views)]));
+  let shown = null, waiting = false;
+
+  function makeGroup(name, title, views) {
+    const tab = quiet(element("button", { type: "button", textContent: title, className: "av-tab",
+      dataset: { group: name }, attributes: { role: "tab" } }));
+    tab.onclick = () => choose(name);
+    tab.onkeydown = (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      const names = [...groups.keys()];
+      const next = names[(names.indexOf(name) + step + names.length) % names.length];
+      choose(next);
+      groups.get(next).tab.focus();
+    };
+    tabs.append(tab);
+    const box = element("div", { className: "av-group", hidden: true,
+      attributes: { role: "tabpanel", "aria-label": title } });
+    const own = views.map(([view, heading, draw, width]) => {
+      const canvas = element("div", { className: "av-view" });
+      const title = explained(heading, data.glossary ?? {});
+      const section = element("section", { dataset: { view } }, [
+        element("h4", { textContent: heading, title }), canvas]);
+      section.style.setProperty("--av-width", width);
+      box.append(section);
+      return { host: canvas, draw, drawn: null };
+    });
+    body.append(box);
+    return { tab, box, views: own };
+  }
+
+  function choose(name) {
+    shown = name;
+    for (const [key, { tab, box }] of groups) {
+      box.hidden = key !== name;
+      tab.setAttribute("aria-selected", key === name);
+      tab.tabIndex = key === name ? 0 : -1;
+    }
+    repaint();
+  }
+
+  // One repaint a frame at most, of what is to be seen.
+  function repaint() {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      draw();
+    });
+  }
+
+  function draw() {
+    const scene = store.scene();
+    controls.update(scene);
+    for (const view of groups.get(shown).views) {
+      view.cleanup?.();
+      view.cleanup = view.draw(view.host, scene, act) ?? null;
+    }
+    panel.dataset.drawn = Number(panel.dataset.drawn ?? 0) + 1;
+  }
+
+  store.watch(repaint);
+  let width = 0; // a change of height alone is the panel's own
+  const resized = new ResizeObserver(() => {
+    if (panel.clientWidth === width) return;
+    width = panel.clientWidth;
+    repaint();
+  });
+  resized.observe(panel);
+  choose(data.settings.view ?? "product");
+  store.start();
+  return { store, panel, choose, repaint, close: () => resized.disconnect() };
+}
+
+// A page that has its data in a script element of its own.
+export async function open(id, bridge = null) {
+  const host = document.getElementById(id);
+  const data = await unpackText(document.getElementById(`${id}-data`).textContent);
+  const page = { bridge };
+  // A kernel may come later: what the store asks is whatever is there then.
+  page.proxy = {
+    alive: () => Boolean(page.bridge?.alive()),
+    ask: (...question) => page.bridge.ask(...question),
+    tell: (question) => page.bridge?.tell(question),
+    settled: (settings) => page.bridge?.settled?.(settings),
+  };
+  const kept = document.querySelector(`.av-kept[data-page="${id}"]`)?.dataset.settings;
+  if (kept) data.settings = { ...data.settings, ...JSON.parse(kept) };
+  Object.assign(page, mount(host, data, page.proxy));
+  pages.set(id, page);
+  return page;
+}

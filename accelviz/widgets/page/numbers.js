@@ -1,0 +1,30 @@
+// Small arithmetic that several modules need.
+
+export const ceilDiv = (dividend, divisor) => Math.ceil(dividend / divisor);
+
+// The last place whose entry is at most `value` in an ascending array.
+export function binarySearch(ascending, value, length = ascending.length) {
+  let low = 0, high = length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (ascending[middle] <= value) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
+
+// A count in few characters: 950, 12.3k, 2.9M.
+export function short(number) {
+  if (!Number.isFinite(number)) return "not known";
+  for (const [least, unit, divisor] of [[1e9, "G", 1e9], [1e6, "M", 1e6], [1e4, "k", 1e3]]) {
+    if (Math.abs(number) < least) continue;
+    const value = number / divisor;
+    return `${value < 999.5 ? Number(value.toPrecision(3)) : Math.round(value)}${unit}`;
+  }
+  if (Number.isInteger(number) || number >= 100) return Math.round(number).toLocaleString("en");
+  return String(Number(number.toPrecision(2)));
+}
+
+export const whole = (number) => number.toLocaleString("en", { maximumFractionDigits: 0 });

@@ -1,0 +1,122 @@
+// The head and the controls of the panel: what is looked at, and what it is compared with.
+
+import { element, menuControl, pressButton, sliderControl, stepsControl } from "./controls.js";
+import { codeOf, copyText, savePng, saveSvg, tour } from "./share.js";
+import { percent } from "./numbers.js";
+
+export function controlsOf(act, panel) {
+  const head = element("div", { className: "av-head" });
+  const box = element("div", { className: "av-controls", attributes: { role: "group",
+    "aria-label": "settings" } });
+  const message = element("div", { className: "av-message", hidden: true,
+    attributes: { role: "alert" } });
+  const line = element("div", { className: "av-headline", attributes: { "aria-live": "polite" } });
+  const buttons = element("div", { className: "av-buttons" });
+  const undo = pressButton("undo", "Undo", "Undo the last change (Ctrl+Z)", act.undo);
+  const redo = pressButton("redo", "Redo", "Redo (Ctrl+Shift+Z)", act.redo);
+  const reset = pressButton("reset", "Reset", "Back to the settings of the call", act.reset);
+  const code = pressButton("code", "Copy as code", "The call that opens the explorer like this",
+    async () => {
+      const text = codeOf(last);
+      act.say(await copyText(text) ? `Copied: ${text}` : text);
+    });
+  const svg = pressButton("svg", "SVG", "Save the pictures that are seen as SVG",
+    () => saveSvg(panel.querySelector(".av-group:not([hidden])"), last.graph.name));
+  const png = pressButton("png", "PNG", "Save the pictures that are seen as PNG",
+    () => savePng(panel.querySelector(".av-group:not([hidden])"), last.graph.name));
+  const guide = pressButton("tour", "Tour", "What is what, in a minute",
+    () => tour(panel, act.show));
+  let last = null; // the scene that is shown
+  buttons.append(undo, redo, reset, code, svg, png, guide);
+  head.append(line, buttons, message);
+
+  const graph = menuControl("graph", "graph", "", (value) => act.set({ graph: value }));
+  const first = menuControl("first", "strategy", "", (value) => act.set({ first: value }));
+  const second = menuControl("second", "compare with", "",
+    (value) => act.set({ second: value || null, pinned: {} }));
+  const pin = pressButton("pin", "Pin this", "Compare with this setting from now on", act.pin);
+  const swap = pressButton("swap", "Swap", "Look at the other one", act.swap);
+  const columns = sliderControl("n_cols", "columns", "Columns of X",
+    (value) => act.set({ nCols: value }));
+  const row = stepsControl("row", "follow row", "A row of the graph",
+    (value) => act.set({ row: value }));
+  const block = stepsControl("block", "block", "A block of the grid",
+    (value) => act.set({ block: value }));
+  const own = new Map(); // name of a parameter to its control
+  const parameters = element("div", { className: "av-parameters" });
+  const compare = element("div", { className: "av-control av-compare" },
+    [second.box, pin, swap]);
+  box.append(graph.box, first.box, compare, parameters, columns.box, row.box, block.box);
+
+  panel.addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (event.shiftKey) act.redo();
+    else act.undo();
+  });
+
+  function update(scene) {
+    const { a, b, settings } = last = scene;
+    const side = (each, mark) => {
+      const share = each.summary.idle_share;
+      const said = Number.isNaN(share) ? "does not say what its warps do" : percent(share);
+      return [element("span", { className: `av-mark av-${mark}`, textContent: mark }),
+        ` ${each.label}: `, element("b", { textContent: said }), " "];
+    };
+    line.replaceChildren(element("b", { textContent: scene.graph.name }),
+      `, ${scene.graph.rows.toLocaleString("en")} rows, ` +
+      `${scene.graph.nnz.toLocaleString("en")} nonzeros. Warp time spent waiting: `,
+      ...side(a, "A"), ...(b ? side(b, "B") : []));
+    message.textContent = scene.message;
+    message.hidden = !scene.message;
+    undo.disabled = !scene.canUndo;
+    redo.disabled = !scene.canRedo;
+    graph.update(scene.graphs, settings.graph);
+    const names = scene.strategies.map((each) => each.name);
+    first.update(names, settings.first);
+    second.update(["", ...names], settings.second ?? "", ["nothing", ...names]);
+    first.box.title = scene.first.summary;
+    columns.update(scene.columns, settings.nCols);
+    row.update(scene.graph.rows - 1, settings.row);
+    block.update((a.partition?.blocks ?? 0) - 1, settings.block);
+    const wanted = scene.first.parameters.filter((each) => moves(scene, each));
+    for (const each of wanted) {
+      if (own.has(each.name)) continue;
+      const then = (value) => act.set({ given: { [each.name]: value } });
+      own.set(each.name, each.values.some((value) => typeof value === "number")
+        ? sliderControl(each.name, each.name, each.meaning, then)
+        : wordControl(each, then));
+    }
+    for (const each of wanted) own.get(each.name).update(each.values, a.parameters[each.name]);
+    const boxes = wanted.map((each) => own.get(each.name).box);
+    for (const each of [...parameters.children]) if (!boxes.includes(each)) each.remove();
+    boxes.forEach((each, i) => {
+      if (parameters.children[i] !== each) parameters.insertBefore(each, parameters.children[i]);
+    });
+    swap.disabled = !b;
+  }
+
+  return { head, box, update };
+}
+
+// A menu of values that are no numbers, such as words and flags.
+function wordControl({ name, meaning, values }, then) {
+  const control = menuControl(name, name, meaning,
+    (text) => then(values.find((value) => String(value) === text)));
+  return { box: control.box,
+    update: (offered, value) => control.update(offered.map(String), String(value)) };
+}
+
+// Whether a parameter moves anything that is shown: the cut, or which time was recorded.
+function moves(scene, parameter) {
+  if (parameter.values.length < 2) return false;
+  const { cut } = scene.first;
+  if (!cut) return true;
+  const names = (tree) => tree === null || typeof tree !== "object" ? []
+    : [tree.over, ...tree.each.flatMap(names)];
+  const over = (scene.first.over ??= new Set(Object.values(cut).flatMap(names)));
+  return over.has(parameter.name) || parameter.name in scene.a.times.curves ||
+    typeof parameter.value !== "number" && scene.a.times.recorded !== null &&
+    ["boolean", "string"].includes(typeof parameter.default);
+}

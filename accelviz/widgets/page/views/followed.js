@@ -1,0 +1,107 @@
+// The followed row: where it is in the matrix, the order and the partition, and who has what of it.
+import { count, number, span } from "../marks.js";
+
+const SECTOR = 32; // bytes that memory moves at once
+
+/** Everything that the pictures of the product draw, from one scene. */
+export function followed(scene) {
+  const { graph, settings, a: side } = scene;
+  const row = Math.min(settings.row, graph.rows - 1);
+  const known = graph.rows > 0 && side.partition !== null;
+  const found = {
+    ...{ scene, graph, side, row, nCols: settings.nCols, bytes: side.bytes ?? 4 },
+    degree: graph.rows ? graph.degrees[row] : 0,
+    columns: graph.rows ? graph.columns(row) : null,
+    worker: side.worker,
+    place: known ? side.placeOf(row) : null,
+    partition: known ? side.partition : null,
+    reading: side.reading ?? null,
+    ...{ blocks: [], pieces: [], work: null },
+  };
+  if (!known || !side.partition.blocks) return found;
+  found.blocks = side.partition.blocksOf(found.place);
+  found.pieces = piecesOf(found);
+  found.work = workOf(side.partition, settings.block);
+  return found;
+}
+
+// The runs of the row: `at` counts from its first nonzero. A row without nonzeros may have one of 0.
+function piecesOf({ partition, place, blocks }) {
+  const pieces = [];
+  for (let block = blocks[0]; blocks.length && block <= blocks[1]; ++block)
+    for (const run of partition.runs(block)) if (run.place === place) pieces.push({ block, ...run });
+  pieces.sort((a, b) => a.start - b.start);
+  const first = pieces.length ? pieces[0].start : 0;
+  for (const piece of pieces) piece.at = piece.start - first;
+  return pieces;
+}
+
+/** What the workers of a block do: their runs, the nonzeros of each, the busiest one. */
+function workOf(partition, block) {
+  const runs = partition.runs(block);
+  const loads = new Array(partition.warps).fill(0);
+  for (const run of runs) loads[run.warp] += run.count;
+  const busiest = loads.reduce((most, load, i) => (load > loads[most] ? i : most), 0);
+  return { block, runs, loads, busiest, most: loads[busiest] ?? 0 };
+}
+
+/** The piece that has a nonzero of the row; pieces are in order and side by side. */
+export function pieceOf(row, nonzero) {
+  let low = 0;
+  let high = row.pieces.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (row.pieces[middle].at <= nonzero) low = middle;
+    else high = middle - 1;
+  }
+  return row.pieces[low] ?? null;
+}
+
+/** First and last sector of some columns of a row of X, counted from the beginning of X. */
+export function sectorsOf(row, column, first = 0, last = row.nCols - 1) {
+  const begin = (column * row.nCols + first) * row.bytes;
+  const end = (column * row.nCols + last + 1) * row.bytes - 1;
+  return [Math.floor(begin / SECTOR), Math.floor(end / SECTOR)];
+}
+
+/** Columns of X that a sector has of a row: the first and the last. */
+export function columnsOf(row, column, sector) {
+  const at = (byte) => byte / row.bytes - column * row.nCols;
+  const first = Math.max(at(sector * SECTOR), 0);
+  return [first, Math.min(at((sector + 1) * SECTOR) - 1, row.nCols - 1)];
+}
+
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** Which nonzeros of the row a piece has: "nonzeros 0 to 31". */
+export const range = (piece) => span("nonzero", piece.at, piece.at + piece.count - 1);
+
+/** Numbers of the workers that have some of the row in the block that is shown, ascending. */
+export const owners = (row) =>
+  [...new Set(row.pieces.filter((p) => p.block === row.work?.block).map((p) => p.warp))].sort(
+    (a, b) => a - b,
+  );
+
+/** "warps 0 to 5", "warps 0, 2 and 7", "168 warps". */
+export function several(worker, numbers) {
+  const [first, last] = [numbers[0], numbers[numbers.length - 1]];
+  if (last - first === numbers.length - 1) return span(worker, first, last);
+  if (numbers.length > 4) return count(numbers.length, worker);
+  const text = numbers.map(number);
+  return `${worker}s ${text.slice(0, -1).join(", ")} and ${text[text.length - 1]}`;
+}
+
+/** Say how long a worker of the block waits, and for whom. */
+export function waiting(row, warp) {
+  const { worker, work } = row;
+  const [load, most] = [work.loads[warp], work.most];
+  const name = `${worker} ${work.busiest}`;
+  if (!most) return "No worker of this block has a nonzero.";
+  const busiest = `${name} is the busiest of the block: ${number(most)}`;
+  if (!load) return `It has no nonzero. ${capital(busiest)}; until it is done, this one's place is taken.`;
+  if (load === most) return "None has more in this block, so it waits for nobody.";
+  return (
+    `It has ${count(load, "nonzero")}. ${capital(busiest)}. ` +
+    `So its place is taken for nothing while ${number(most - load)} more are summed.`
+  );
+}

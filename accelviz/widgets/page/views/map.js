@@ -1,0 +1,204 @@
+// The nonzeros of every warp of every block, both sides in step. A cell shows the most of what it
+// covers, so that no outlier is hidden; the wheel or the buttons look closer.
+
+import { element, quiet } from "../controls.js";
+import { count, number, span } from "../marks.js";
+import { percent, short } from "../numbers.js";
+
+const LINE_MOST = 32, TALL = 150, LEFT = 64;
+// From few nonzeros to many: viridis, light to dark.
+const LOADS = ["#dfe318", "#bade28", "#86d549", "#56c667", "#35b779", "#1f988b", "#277f8e",
+  "#2e6e8e", "#3b528b", "#453781", "#482173", "#440154"];
+// Blocks whose cells are summed in one frame; the rest follows in the next ones.
+const A_FRAME = 12000;
+
+const seen = new WeakMap(); // host to the part of the grid that is looked at, as shares of it
+
+// The most nonzeros of what each cell covers, filled in a few blocks at a time.
+function makeGrid(partition, columns, from, to) {
+  const lines = Math.min(partition.warps, LINE_MOST), cells = new Float64Array(columns * lines);
+  const out = new Float64Array(partition.warps);
+  const first = Math.floor(from * partition.blocks);
+  const last = Math.min(partition.blocks, Math.max(first + 1, Math.ceil(to * partition.blocks)));
+  const grid = { cells, lines, columns, first, last, at: first, largest: 0 };
+  grid.fill = (many) => {
+    const stop = Math.min(last, grid.at + many);
+    for (let block = grid.at; block < stop; block++) {
+      partition.loadsOf(block, out);
+      const column = Math.floor(((block - first) * columns) / (last - first));
+      const wide = Math.max(1, Math.ceil(columns / (last - first)));
+      for (let warp = 0; warp < out.length; warp++) {
+        const line = Math.floor((warp * lines) / out.length), load = out[warp];
+        for (let i = 0; i < wide && column + i < columns; i++) {
+          const cell = (column + i) * lines + line;
+          if (load > cells[cell]) cells[cell] = load;
+        }
+      }
+    }
+    grid.at = stop;
+    return grid.at >= last;
+  };
+  return grid;
+}
+
+export function map(host, scene, act) {
+  if (!seen.has(host)) {
+    const zoom = element("div", { className: "av-zoom" });
+    const own = { from: 0, to: 1, zoom, body: element("div"), note: element("p", {
+      className: "av-note" }), grids: new Map(), frame: 0 };
+    host.replaceChildren(zoom, own.body, own.note);
+    seen.set(host, own);
+  }
+  const own = seen.get(host), width = Math.max(host.clientWidth, 280);
+  const sides = [scene.a, scene.b].filter(Boolean), across = width - LEFT - 6;
+  const most = Math.max(2, ...sides.map((side) => side.summary.largest || 0));
+  const look = (from, to) => {
+    const reach = Math.min(1, Math.max(to - from, 1e-6));
+    own.from = Math.min(Math.max(from, 0), 1 - reach);
+    own.to = own.from + reach;
+    map(host, scene, act);
+  };
+  const scaled = (factor, middle = (own.from + own.to) / 2) =>
+    look(middle - (middle - own.from) * factor, middle + (own.to - middle) * factor);
+  if (!own.zoom.children.length) {
+    for (const [label, title] of [["Closer", "Look at fewer blocks"], ["Wider", "Look at more"],
+      ["◀", "To earlier blocks"], ["▶", "To later blocks"], ["All", "All blocks"]])
+      own.zoom.append(quiet(element("button", { type: "button", textContent: label, title,
+        attributes: { "aria-label": title } })));
+  }
+  const step = (own.to - own.from) / 2;
+  [() => scaled(0.5), () => scaled(2), () => look(own.from - step, own.to - step),
+    () => look(own.from + step, own.to + step), () => look(0, 1)]
+    .forEach((then, i) => (own.zoom.children[i].onclick = then));
+  const shown = sides.map((side, i) => pictureOf(side, i));
+  own.body.replaceChildren(...shown.map((each) => each.box));
+  cancelAnimationFrame(own.frame);
+  work();
+
+  function pictureOf(side, i) {
+    const { partition } = side, title = element("div", { className: "av-map-title" }, [
+      element("span", { className: `av-mark av-${"AB"[i]}`, textContent: "AB"[i] }),
+      ` ${side.label}`]);
+    const box = element("div", { className: "av-map" }, [title]);
+    if (!partition) {
+      box.append(element("p", { className: "av-note",
+        textContent: "A library does not say which warp does what." }));
+      return { box, done: true };
+    }
+    const lines = Math.min(partition.warps, LINE_MOST);
+    const tall = Math.max(24, Math.min(TALL, lines * 12));
+    const canvas = element("canvas", { width: Math.round(across * devicePixelRatio),
+      height: Math.round(tall * devicePixelRatio) });
+    Object.assign(canvas.style, { width: `${across}px`, height: `${tall}px` });
+    canvas.setAttribute("role", "img");
+    const share = Number.isNaN(side.summary.idle_share) ? "" :
+      `; ${percent(side.summary.idle_share)} of the time is waiting`;
+    canvas.setAttribute("aria-label",
+      `${side.label}: nonzeros of every ${side.worker} of ${number(partition.blocks)} blocks${share}`);
+    const columns = Math.max(1, Math.min(Math.floor(across), partition.blocks));
+    const key = `${side.key} ${columns} ${own.from} ${own.to}`;
+    if (!own.grids.has(key)) {
+      own.grids.set(key, makeGrid(partition, columns, own.from, own.to));
+      if (own.grids.size > 6) own.grids.delete(own.grids.keys().next().value);
+    }
+    const grid = own.grids.get(key);
+    const each = (grid.last - grid.first) / grid.columns;
+    const workers = partition.warps / lines;
+    title.append(`: blocks ${number(grid.first)} to ${number(grid.last - 1)} across, ` +
+      `${side.worker}s 0 to ${partition.warps - 1} down. ` +
+      (each > 1 || workers > 1 ? `A cell is the most of ${number(Math.ceil(each))} ` +
+        `block${each > 1 ? "s" : ""}${workers > 1 ? ` and ${Math.ceil(workers)} ${side.worker}s` : ""}.`
+        : "A cell is one of them."));
+    const frame = element("div", { className: "av-map-frame" }, [canvas]);
+    Object.assign(frame.style, { marginLeft: `${LEFT}px`, width: `${across}px` });
+    frame.dataset.first = side.worker;
+    if (i === 0 && grid.first <= scene.settings.block && scene.settings.block < grid.last) {
+      const at = (scene.settings.block + 0.5 - grid.first) / (grid.last - grid.first);
+      const cursor = element("div", { className: "av-map-cursor" });
+      cursor.style.left = `${at * 100}%`;
+      frame.append(cursor);
+    }
+    const blockAt = (event) => {
+      const area = canvas.getBoundingClientRect();
+      const part = Math.min(Math.max((event.clientX - area.left) / area.width, 0), 0.999999);
+      const line = Math.floor(((event.clientY - area.top) / area.height) * grid.lines);
+      return { column: Math.floor(part * grid.columns), line, share: part,
+        block: grid.first + Math.floor(part * (grid.last - grid.first)) };
+    };
+    canvas.onclick = (event) => i === 0 && act.showBlock(blockAt(event).block);
+    canvas.onpointermove = (event) => {
+      const { column, line, block } = blockAt(event);
+      const load = grid.cells[column * grid.lines + Math.max(0, Math.min(line, grid.lines - 1))];
+      const begin = grid.first + Math.ceil((column * (grid.last - grid.first)) / grid.columns);
+      const end = Math.max(begin, grid.first +
+        Math.ceil(((column + 1) * (grid.last - grid.first)) / grid.columns) - 1);
+      const which = each > 1 ? `${span("Block", begin, end)}: at most ` : `Block ${number(block)}: `;
+      const sentence = `${which}${count(load, "nonzero")} of ${side.worker} ` +
+        `${Math.floor((line * partition.warps) / grid.lines)}.`;
+      const keys = each > 1 ? [] : [`block:${block}`];
+      act.link.show({ sentence, keys }, { x: event.clientX, y: event.clientY });
+    };
+    canvas.onpointerleave = () => act.link.show(null);
+    canvas.onwheel = (event) => {
+      if (!event.ctrlKey && !event.altKey) return; // the page scrolls
+      event.preventDefault();
+      const { share: part } = blockAt(event);
+      scaled(event.deltaY < 0 ? 0.7 : 1.4, own.from + part * (own.to - own.from));
+    };
+    box.append(frame);
+    return { box, grid, canvas, done: false, budget: Math.max(1, Math.floor(A_FRAME / partition.warps)) };
+  }
+
+  function work() {
+    let left = false;
+    const end = performance.now() + 14;
+    for (const each of shown) {
+      if (each.done) continue;
+      let finished = each.grid.at >= each.grid.last;
+      while (!finished && performance.now() < end) finished = each.grid.fill(each.budget);
+      paint(each.canvas, each.grid, most);
+      each.done = finished;
+      left ||= !finished;
+    }
+    const from = Math.min(...shown.filter((each) => each.grid).map(({ grid }) =>
+      (grid.at - grid.first) / Math.max(1, grid.last - grid.first)));
+    own.note.innerHTML = left ? `Summing up the blocks: ${percent(from, 0)} …` : legend(most);
+    host.dataset.filled = !left;
+    if (left) own.frame = requestAnimationFrame(work);
+  }
+}
+
+const levels = (most) => LOADS.map((_, i) => Math.ceil(most ** (i / LOADS.length) - 1e-9));
+
+function legend(most) {
+  const parts = levels(most).map((least, i, all) => all[i + 1] === least ? "" :
+    `<span class="av-swatch" style="background:${LOADS[i]}"></span>${short(least)}`);
+  return `<span class="av-swatch av-idle"></span>idle ${parts.join(" ")} nonzeros and more. A block ` +
+    "lasts as long as its darkest cell; what is paler waits. Click to choose a block; Ctrl and the " +
+    "wheel look closer.";
+}
+
+function paint(canvas, grid, most) {
+  const { cells, lines, columns } = grid, pen = canvas.getContext("2d");
+  const idle = getComputedStyle(canvas).getPropertyValue("background-color");
+  const image = new ImageData(columns, lines), words = new Uint32Array(image.data.buffer);
+  const paints = LOADS.map((colour) => {
+    const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+    return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+  });
+  const scale = LOADS.length / Math.log(most);
+  for (let column = 0; column < columns; column++) {
+    for (let line = 0; line < lines; line++) {
+      const load = cells[column * lines + line];
+      if (!load) continue;
+      const level = Math.min(LOADS.length - 1, Math.floor(Math.log(load) * scale + 1e-9));
+      words[line * columns + column] = paints[level];
+    }
+  }
+  const small = new OffscreenCanvas(columns, lines);
+  small.getContext("2d").putImageData(image, 0, 0);
+  pen.imageSmoothingEnabled = false;
+  pen.fillStyle = idle;
+  pen.clearRect(0, 0, canvas.width, canvas.height);
+  pen.drawImage(small, 0, 0, canvas.width, canvas.height);
+}

@@ -1,0 +1,261 @@
+// The product, drawn: the followed row from A over its block, warp and lanes to X, and to Y.
+import { count, number, safe, span } from "../marks.js";
+import { moves } from "../moves.js";
+import { block, order } from "./assigned.js";
+import { capital, followed, owners, pieceOf, several } from "./followed.js";
+import { gathered, loadSaid, request } from "./gathered.js";
+import { equation, neighborhood } from "./matrices.js";
+import { nonzeroFocus, resolve } from "./pointed.js";
+import { strip } from "./strip.js";
+import { metadata } from "./told.js";
+
+const SIDE = 300; // height of the neighborhood
+
+const NAMES = ["equation", "neighbors", "strip", "order", "block", "told", "read"];
+const shown = new WeakMap(); // host to its drawing
+
+/** Draw the product for the row that is followed. */
+export function product(host, scene, act) {
+  if (!shown.has(host)) shown.set(host, new Product(host, act));
+  shown.get(host).see(scene);
+}
+
+class Product {
+  constructor(host, act) {
+    Object.assign(this, { host, act, at: 0, row: null, pictures: {}, boxes: {}, drawn: {}, html: {} });
+    host.innerHTML = `<div class="av-product"><p class="av-answer"></p>${NAMES.map(frame).join("")}</div>`;
+    for (const name of NAMES) this.boxes[name] = host.querySelector(`.av-of-${name}`);
+    this.answer = host.querySelector(".av-answer");
+    this.walk = this.boxes.strip.querySelector(".av-draw");
+    Object.assign(this.walk, { tabIndex: 0, onkeydown: (event) => this.step(event) });
+    this.walk.setAttribute("role", "slider");
+    this.walk.onfocus = () => this.row?.degree && this.go(this.at);
+    this.walk.onblur = () => act.link.show(null);
+    act.link.listen(host, (token, event) => this.point(token, event));
+    act.link.add((focus) => this.light(focus));
+    host.addEventListener("click", (event) => this.pick(event));
+    new ResizeObserver(() => {
+      if (this.row && host.clientWidth && this.drawnWidth !== host.clientWidth) this.draw();
+    }).observe(host);
+  }
+
+  see(scene) {
+    if (scene.settings.row !== this.row?.row || scene.graph !== this.row?.graph) this.at = 0;
+    this.row = followed(scene);
+    this.at = Math.max(Math.min(this.at, this.row.degree - 1), 0);
+    if (scene.alive && this.row.degree && !this.row.columns) this.ask(scene);
+    // Of a row in several blocks, the nonzero that is looked at is one of the block's.
+    const here = this.row.pieces.filter((piece) => piece.block === this.row.work?.block);
+    if (here.length && pieceOf(this.row, this.at).block !== this.row.work.block) this.at = here[0].at;
+    const same = scene.a === this.scene?.a && scene.settings === this.scene?.settings;
+    // The columns of a row may have come meanwhile.
+    if (same && this.row.columns && this.drawnWidth === this.host.clientWidth) return;
+    const glide = same ? () => {} : moves(this.host);
+    this.scene = scene;
+    this.draw();
+    glide();
+  }
+
+  // Of a large graph, the columns of most rows are with the kernel alone; they are asked for once.
+  ask({ graph }) {
+    const wanted = `${graph.name} ${this.row.row}`;
+    if (this.asked === wanted) return;
+    this.asked = wanted;
+    this.act.ask({ columns: this.row.row });
+  }
+
+  draw() {
+    const { row, boxes } = this;
+    const widths = {};
+    for (const name of NAMES) widths[name] = Math.floor(boxes[name].firstElementChild.clientWidth);
+    if (!widths.equation) return;
+    this.drawnWidth = this.host.clientWidth;
+    this.answer.innerHTML = answer(row);
+    this.pictures = {};
+    this.put("equation", "The product Y = A X", equation(row, widths.equation));
+    this.put(
+      "neighbors", `Row ${number(row.row)} and its neighbors`,
+      row.columns && neighborhood(row, widths.neighbors, Math.min(SIDE, widths.neighbors)),
+      this.missing(),
+    );
+    this.drawStrip(widths.strip);
+    const none = row.partition ? "There is no block: no row has a nonzero." : `The library ${row.side.label} does not say what its warps do.`;
+    this.put("order", "Where the row goes", row.work && order(row, widths.order), none);
+    this.put(
+      "block", row.work ? `Block ${number(row.work.block)}: who works, who waits` : "Its block",
+      row.work && block(row, widths.block), none, this.blocks(),
+    );
+    this.drawn.line = lineOf(row);
+    const silent = row.partition ? `${row.side.label} has no metadata: a ${row.worker} finds its rows from its own number.` : none;
+    this.put(
+      "told", `What tells the ${row.side.metadata?.owner ?? "block"} its work`,
+      this.drawn.line && metadata(row, widths.told, this.drawn.line), silent,
+      safe(this.drawn.line?.meaning ? `${capital(this.drawn.line.meaning)}.` : ""),
+    );
+    this.widths = widths;
+    this.drawRead();
+    this.light(this.act.link.now);
+  }
+
+  drawStrip(width) {
+    const { row } = this;
+    const picture = strip(row, width, this.at);
+    this.put(
+      "strip",
+      `The ${count(row.degree, "nonzero")} of row ${number(row.row)}, by column${row.pieces.length ? `, and the ${row.worker} that has them` : ""}`,
+      picture,
+    );
+    const values = { label: `Nonzeros of row ${number(row.row)}`, valuemin: 0, valuemax: Math.max(row.degree - 1, 0), valuenow: this.at };
+    for (const name in values) this.walk.setAttribute(`aria-${name}`, values[name]);
+    const said = row.degree ? nonzeroFocus(row, this.at).sentence : "no nonzero";
+    this.walk.setAttribute("aria-valuetext", said);
+  }
+
+  drawRead() {
+    const { row } = this;
+    const able = row.degree && row.columns;
+    const picture = able ? gathered(row, this.widths.read, this.at) : null;
+    this.drawn.rows = picture?.rows ?? [];
+    const moved = able && request(row, picture.rows);
+    const silent = able && row.partition ? "The strategy does not say which lane has which column; a trace of the block shows it." : "";
+    const said = moved ? loadSaid(row, moved) : silent;
+    const what = row.degree ? this.missing() : "Nothing of X is read for this row.";
+    this.put("read", "What its lanes read of X", picture, what, safe(said));
+  }
+
+  put(name, title, picture, otherwise = "", note = "") {
+    const box = this.boxes[name];
+    const [draw, below] = [box.children[0], box.children[1]];
+    box.parentElement.querySelector(".av-name").textContent = title;
+    const html = picture ? picture.svg : `<p class="av-note">${safe(otherwise)}</p>`;
+    if (this.html[name] !== html) draw.innerHTML = this.html[name] = html;
+    if (below.innerHTML !== note) below.innerHTML = note;
+    this.pictures[name] = picture;
+  }
+
+  missing() {
+    if (this.row.columns) return "";
+    return this.row.graph.rows ? "The columns of this row are not in this page." : "The graph has no row.";
+  }
+
+  // Buttons for the blocks of a row that is cut; else which block it is.
+  blocks() {
+    const { row } = this;
+    if (!row.work) return "";
+    const [first, last] = row.blocks.length ? row.blocks : [row.work.block, row.work.block];
+    if (!row.blocks.length) return "This block is shown as an example.";
+    if (first === last && first === row.work.block) return "";
+    const near = (number_) => Math.min(Math.max(number_, first), last);
+    const middle = near(row.work.block);
+    const list = [...new Set([first, ...[-2, -1, 0, 1, 2].map((step) => near(middle + step)), last])];
+    const button = (each) => `<button type="button" data-block="${each}" aria-pressed="${each === row.work.block}">${number(each)}</button>`;
+    return `<span class="av-blocks">Row ${number(row.row)} is in ${safe(span("block", first, last))}: ${list.map(button).join(" ")}</span>`;
+  }
+
+  // --- pointing and walking ----------------------------------------------------------------
+  point(token, event) {
+    if (token !== "strip@") return resolve(this.row, token, this.drawn);
+    return nonzeroFocus(this.row, this.under(event));
+  }
+
+  under(event) {
+    return this.pictures.strip.nonzero(event.clientX - this.walk.getBoundingClientRect().left);
+  }
+
+  light(focus) {
+    for (const name of NAMES) {
+      const over = this.boxes[name].querySelector(".av-over");
+      if (over) over.innerHTML = focus ? this.pictures[name].over(focus) : "";
+    }
+  }
+
+  pick(event) {
+    const pressed = event.target.closest?.("[data-block]");
+    if (pressed) return this.act.set({ row: this.row.row, block: Number(pressed.dataset.block) });
+    const token = event.target.closest?.("[data-f]")?.dataset.f ?? "";
+    const [kind, a, b, c] = token.split(":");
+    if (token === "strip@") this.go(this.under(event), event);
+    else if (kind === "nz") this.go(Number(a), event);
+    else if (kind === "run") this.follow(Number(a), Number(b), Number(c));
+  }
+
+  follow(block_, warp, start) {
+    const run = this.row.work?.runs.find((each) => each.warp === warp && each.start === start);
+    if (!run || run.place === this.row.place || block_ !== this.row.work.block) return;
+    const { order } = this.row.side;
+    this.act.follow(order ? order[run.place] : run.place);
+  }
+
+  step(event) {
+    const last = this.row.degree - 1;
+    const leaps = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10 };
+    const ends = { Home: 0, End: last };
+    if (event.ctrlKey || event.metaKey || event.altKey || last < 0) return;
+    const next = event.key in ends ? ends[event.key] : this.at + leaps[event.key];
+    if (Number.isNaN(next)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.go(Math.min(Math.max(next, 0), last));
+  }
+
+  // Walk to a nonzero, and say what it is; where the pointer is, or at the nonzero.
+  go(nonzero, event = null) {
+    this.at = nonzero;
+    const block = this.row.pieces.length ? pieceOf(this.row, nonzero).block : this.row.work?.block;
+    if (this.row.work && block !== this.row.work.block) this.act.set({ row: this.row.row, block });
+    this.drawStrip(this.widths.strip);
+    this.drawRead();
+    const here = this.walk.querySelector(".av-here")?.getBoundingClientRect();
+    const at = event ? { x: event.clientX, y: event.clientY } : here && { x: here.left, y: here.bottom };
+    this.act.link.show(nonzeroFocus(this.row, nonzero), at);
+  }
+}
+
+const frame = (name) =>
+  `<figure class="av-fig av-fig-${name}"><figcaption class="av-name"></figcaption>` +
+  `<div class="av-of-${name}"><div class="av-draw"></div><div class="av-below"></div></div></figure>`;
+
+// The line of metadata that the followed row's block reads, or its first worker.
+function lineOf({ side, work, row, pieces }) {
+  const told = side.metadata;
+  if (!told?.lines.length) return null;
+  if (told.owner === "block") return told.lines[0];
+  const own = pieces.find((piece) => piece.block === work?.block);
+  return told.lines[own?.warp ?? 0] ?? told.lines[0];
+}
+
+/** The way of the row in one line, and why its workers wait. */
+function answer(row) {
+  const way = (token, text) => `<span data-f="${token}">${safe(text)}</span>`;
+  const steps = [way("row", `Row ${number(row.row)} of A (${count(row.degree, "nonzero")})`)];
+  if (row.side.order && row.place !== null) steps.push(way("row", `place ${number(row.place)} in the order`));
+  if (row.blocks.length) {
+    steps.push(way("block", span("block", ...row.blocks)));
+    const numbers = owners(row);
+    if (numbers.length) steps.push(way(`warp:${row.work.block}:${numbers[0]}`, several(row.worker, numbers)));
+  }
+  steps.push(way("row", `${count(row.degree, "row")} of X`), way("y", `row ${number(row.row)} of Y`));
+  return `<span class="av-way-line">${steps.join(" → ")}</span> <strong>${safe(why(row))}</strong>`;
+}
+
+function why(row) {
+  if (!row.graph.rows) return "The graph has no row.";
+  if (!row.partition) return `The library ${row.side.label} does not say which warp has it.`;
+  if (!row.pieces.length) return "It has no nonzero, so no block has it: its row of Y is cleared beforehand.";
+  const { work, worker } = row;
+  const numbers = owners(row);
+  if (!numbers.length) return "The block that is shown has nothing of it.";
+  const least = numbers.reduce((a, b) => (work.loads[b] < work.loads[a] ? b : a));
+  const load = work.loads[least];
+  const name = (warp) => `${worker} ${number(warp)}`;
+  const part = row.blocks[0] === row.blocks[1] ? "it" : "a part of it";
+  const verb = numbers.length > 1 ? "share" : "has";
+  const has = `${capital(several(worker, numbers))} of block ${number(work.block)} ${verb} ${part}.`;
+  if (load === work.most) {
+    const none = work.loads.filter((each) => !each).length;
+    const others = none ? ` ${capital(count(none, `other ${worker}`))} of the block ${none > 1 ? "have" : "has"} no work and ${none > 1 ? "wait" : "waits"} for ${numbers.length > 1 ? "them" : "it"}.` : "";
+    return `${has} ${numbers.length > 1 ? "None of them waits" : "It waits for nobody"}: no ${worker} of the block has more than ${count(load, "nonzero")}.${others}`;
+  }
+  const who = numbers.length > 1 ? capital(name(least)) : "It";
+  return `${has} ${who} waits: it has ${count(load, "nonzero")}, ${name(work.busiest)} has ${number(work.most)}, and the block is done when the busiest is.`;
+}

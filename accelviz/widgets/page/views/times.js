@@ -1,0 +1,79 @@
+// What a GPU was recorded to take, the limit, and what warp time alone predicts, for both sides.
+
+import { path, picture, rect, room, safe, words } from "../marks.js";
+import { axis, frame, widthOf } from "../plot.js";
+
+const HEIGHT = 210;
+const written = (time) => `${time.toLocaleString("en", { maximumFractionDigits: 1 })} µs`;
+
+export function times(host, scene) {
+  const sides = [scene.a, scene.b].filter(Boolean), found = sides.map((side) => side.times);
+  const limit = found.find((each) => each.limit !== null)?.limit ?? null;
+  if (limit === null) {
+    host.innerHTML = `<p class="av-note">Nothing was recorded for ${safe(scene.graph.name)} with ` +
+      `${scene.settings.nCols} columns. benchmark(...) measures it on a GPU; the bundled graphs ` +
+      "were recorded with 16, 32, 64, 96 and 128 columns.</p>";
+    return;
+  }
+  const width = widthOf(host), [over] = Object.keys(found[0].curves);
+  host.innerHTML = bars(sides, found, limit, width) +
+    (over ? curve(scene, over, found[0].curves[over], limit, width) : "") +
+    `<p class="av-note">${safe(compared(sides, found))}</p>`;
+}
+
+function bars(sides, found, limit, width) {
+  const lines = [["limit of random gathers", limit, "av-limit", ""]];
+  sides.forEach((side, i) => {
+    const { recorded, predicted } = found[i], name = "AB"[i];
+    const own = `${name} recorded`;
+    if (recorded !== null) lines.push([own, recorded, `av-side-${name}`, side.label]);
+    if (predicted !== null && Math.abs(predicted - recorded) > 0.005)
+      lines.push([`${name} by warp time`, predicted, `av-side-${name} av-pale`, side.label]);
+    if (recorded === null && predicted === null) lines.push([`${name}: not recorded`, 0, "", ""]);
+  });
+  const left = 12 + Math.max(...lines.map(([label]) => room(label)));
+  const x = axis(0, Math.max(...lines.map(([, time]) => time)), left, width - 80);
+  let drawn = "";
+  lines.forEach(([label, time, name, whose], i) => {
+    const top = 4 + i * 26;
+    drawn += words(left - 6, top + 14, label, "end");
+    if (!time) return;
+    drawn += rect(left, top, Math.max(x(time) - left, 1), 18, { class: name,
+      "data-say": `${whose || "Random gathers"}: ${written(time)}` });
+    drawn += words(x(time) + 5, top + 14, written(time));
+  });
+  const said = lines.map(([label, time]) => `${label} ${time ? written(time) : ""}`).join("; ");
+  return `<div class="av-draw">${picture(width, 8 + 26 * lines.length, drawn, said)}</div>`;
+}
+
+function curve(scene, over, points, limit, width) {
+  const most = Math.max(...points.map((point) => point.recorded), limit);
+  const x = axis(0, Math.max(...points.map((point) => point.value)) * 1.02, 58, width - 12);
+  const y = axis(0, most * 1.08, HEIGHT - 44, 12);
+  let drawn = frame(x, y, `${over} (A)`, "µs recorded");
+  const at = ({ value, recorded }) => `${x(value)} ${y(recorded)}`;
+  drawn += path(`M${x.start} ${y(limit)}H${x.stop}`, { class: "av-limit-line" });
+  drawn += path(`M${points.map(at).join("L")}`, { class: "av-line-A" });
+  for (const point of points) {
+    const now = point.value === scene.a.parameters[over];
+    drawn += rect(x(point.value) - (now ? 5 : 3), y(point.recorded) - (now ? 5 : 3), now ? 10 : 6,
+      now ? 10 : 6, { class: "av-side-A", "data-say":
+        `${over} ${point.value}: ${written(point.recorded)}${now ? ", as it is set" : ""}` });
+  }
+  const said = points.map(({ value, recorded }) => `${value}: ${written(recorded)}`).join(", ");
+  return `<div class="av-draw">${picture(width, HEIGHT, drawn, `${over} ${said}`)}</div>`;
+}
+
+function compared(sides, found) {
+  const where = found[0].where ? `${found[0].where}.` : "";
+  const slots = sides.map((side) => side.summary.slots), [a, b] = found;
+  if (b && slots[0] && slots[1] && a.recorded && b.recorded) {
+    return `By warp time alone A should take ${(slots[0] / slots[1]).toFixed(2)} times as long as ` +
+      `B; it took ${(a.recorded / b.recorded).toFixed(2)} times as long. ${where}`;
+  }
+  if (a.recorded === null && a.basis !== null) {
+    return "A's setting was not recorded: the prediction is the time of its default, " +
+      `${written(a.basis)}, times the ratio of their warp times. ${where}`;
+  }
+  return where;
+}

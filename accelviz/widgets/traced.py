@@ -1,0 +1,164 @@
+"""A traced block as small arrays that the page draws from, and the sources of its kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from accelviz import files
+from accelviz.analysis.traffic import changes
+from accelviz.plans import Plan
+
+#: What a `step` between lanes says where their offsets are spelled out in `others`.
+SPELLED = -(1 << 31)
+#: Bytes that an element of an array may have, as the trace's `index` counts elements.
+_SIZES = (1, 2, 4, 8, 16)
+_SITE = ["file", "line", "kind", "space", "array", "bytes"]
+_INCLUDE = re.compile(r'^\s*#include\s+"([^"]+)"', re.MULTILINE)
+
+
+@dataclass(frozen=True, eq=False)
+class TracedBlock:
+    """The requests of one block in their order, each in a few numbers.
+
+    Attributes
+    ----------
+    block : int
+    sites : list of dict
+        Places in the source that touch memory: `file`, `line`, `kind`, `space`, `array`, `bytes`
+        that a lane asks for, and `size`, the bytes of an element.
+    columns : dict of str to array, shape (requests,)
+        `site` (uint16), `warp` (uint16), `lanes` (uint32, a bit a lane), `first` (int64, the
+        offset of the first of these lanes in bytes) and `step` (int32, bytes from one of them to
+        the next). `others` (int64) has the offsets of all lanes of those requests, in order, whose
+        step is `SPELLED`.
+    waits : list of dict
+        As `accelviz.trace` gives them.
+    """
+
+    block: int
+    sites: list[dict[str, Any]]
+    columns: dict[str, npt.NDArray[Any]]
+    waits: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, traced: pd.DataFrame, waits: Sequence[Mapping[str, Any]] = ()) -> TracedBlock:
+        """Pack the trace of one block.
+
+        Parameters
+        ----------
+        traced : DataFrame
+            From `accelviz.trace`, of one block.
+        waits : sequence of dict
+            What `accelviz.trace` gave with it.
+        """
+        found = list(map(dict, waits))
+        if not len(traced):
+            kinds = ("u2", "u2", "u4", "i8", "i4", "i8")
+            names = ("site", "warp", "lanes", "first", "step", "others")
+            return cls(0, [], {n: np.empty(0, k) for n, k in zip(names, kinds, strict=True)}, found)
+        offset, lane = (traced[name].to_numpy(np.int64) for name in ("offset", "lane"))
+        begins = np.flatnonzero(changes(traced["step"]))
+        counts = np.diff(np.append(begins, len(traced)))
+        gaps = np.diff(offset, append=0)
+        gaps[np.append(begins[1:], len(traced)) - 1] = gaps[begins]  # none after a last lane
+        alone = counts == 1
+        step = np.where(alone, 0, gaps[begins])
+        spelled = np.minimum.reduceat(gaps, begins) != np.maximum.reduceat(gaps, begins)
+        spelled = ~alone & (spelled | (np.abs(step) >= -SPELLED))
+        sites, site = _sites(traced, begins)
+        columns = {
+            "site": site.astype(np.uint16),
+            "warp": traced["warp"].to_numpy()[begins].astype(np.uint16),
+            "lanes": np.bitwise_or.reduceat(1 << lane, begins).astype(np.uint32),
+            "first": offset[begins],
+            "step": np.where(spelled, SPELLED, step).astype(np.int32),
+            "others": offset[np.repeat(spelled, counts)],
+        }
+        return cls(int(traced["block"].iloc[0]), sites, columns, found)
+
+    def table(self) -> pd.DataFrame:
+        """Return what was packed, a row for each access of each lane, as `accelviz.trace` does."""
+        bits = self.columns["lanes"][:, None] >> np.arange(32, dtype=np.uint32) & 1
+        request, lane = np.nonzero(bits)
+        turn = (np.cumsum(bits, axis=1, dtype=np.int64) - 1)[request, lane]
+        step = self.columns["step"].astype(np.int64)[request]
+        offset = self.columns["first"][request] + turn * step
+        offset[step == SPELLED] = self.columns["others"]
+        named = pd.DataFrame(self.sites, columns=[*_SITE, "size"]).astype({"size": np.int64})
+        own = named.iloc[self.columns["site"][request]].reset_index(drop=True)
+        return pd.DataFrame(
+            {
+                "block": self.block,
+                "warp": self.columns["warp"][request].astype(np.int32),
+                "lane": lane.astype(np.int32),
+                "step": request,
+                **{name: own[name] for name in _SITE[:5]},
+                "index": offset // own["size"].to_numpy(),
+                "bytes": own["bytes"].astype(np.int32),
+                "offset": offset,
+            }
+        )
+
+
+def _sites(
+    traced: pd.DataFrame, begins: npt.NDArray[np.int64]
+) -> tuple[list[dict[str, Any]], npt.NDArray[np.int64]]:
+    """Return the places in the source, and the number of the one that each request is at."""
+    sizes = {
+        str(name): _element(part["offset"].to_numpy(), part["index"].to_numpy())
+        for name, part in traced.groupby("array", observed=True)
+    }
+    first = traced.iloc[begins]
+    numbered = first.groupby(_SITE, observed=True, sort=False).ngroup().to_numpy()
+    _, place = np.unique(numbered, return_index=True)
+    sites = []
+    for record in first.iloc[place][_SITE].to_dict("records"):
+        words = {name: str(record[name]) for name in ("file", "kind", "space", "array")}
+        numbers = {name: int(record[name]) for name in ("line", "bytes")}
+        sites.append({**words, **numbers, "size": sizes[words["array"]]})
+    return sites, numbered
+
+
+def _element(offset: npt.NDArray[np.int64], index: npt.NDArray[np.int64]) -> int:
+    """Return the bytes of an element with which these offsets have these indices."""
+    return next(size for size in _SIZES if np.array_equal(offset // size, index))
+
+
+def sources(plan: Plan) -> dict[str, str]:
+    """Return the text of a plan's kernel and of the files that it includes, by their last name."""
+    kernel = plan.kernel
+    if kernel is None:
+        return {}
+    found: dict[str, str] = {}
+
+    def read(name: str, text: str) -> None:
+        found[PurePosixPath(name).name] = text
+        for each in _INCLUDE.findall(text):
+            path = files.kernel_directory() / each
+            if PurePosixPath(each).name not in found and path.is_file():
+                read(each, path.read_text(encoding="utf-8"))
+
+    read(kernel.file, kernel.source())
+    return found
+
+
+def trace_content(
+    traced: pd.DataFrame, plan: Plan, waits: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """Return a traced block as `pack` sends it; `page/traces.js` reads it."""
+    made = TracedBlock.of(traced, waits)
+    return {
+        "block": made.block,
+        "sites": made.sites,
+        "columns": made.columns,
+        "waits": made.waits,
+        "source": sources(plan),
+    }

@@ -1,0 +1,213 @@
+"""The page's partitions are Python's: blocks, runs, loads, statistics, metadata, readings."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+import accelviz
+from accelviz.analysis.lookup import find_row
+from accelviz.analysis.sweep import summary
+from accelviz.datasets import bundled_graphs
+from accelviz.errors import AccelvizError
+from accelviz.ordering import RowDegrees
+from accelviz.strategies import REGISTRY
+from accelviz.widgets import assets
+from accelviz.widgets.contents import strategies_content
+from accelviz.widgets.offers import COLUMNS, offered
+from accelviz.widgets.pack import pack_text
+
+from ..graphs import MADE
+
+#: Blocks and rows of a graph that are looked at, the first and the last among them.
+SOME = 8
+STATISTICS = (
+    *("blocks", "warps", "slots", "metadata_bytes", "rows_shared", "rows_cut", "shared_atomics"),
+    *("global_atomics", "busy_warps", "nonzeros", "idle_warps", "idle_share", "largest", "mean"),
+    "imbalance",
+)
+RUN = """
+async ({ text, cases, statistics }) => {
+  const { openGraph } = modules["graph.js"], { CUTS } = modules["cuts.js"];
+  const { unpackText } = modules["pack.js"];
+  const content = await unpackText(text);
+  const graph = openGraph(content.graph);
+  return cases.map(({ cut, nCols, blocks, rows }) => {
+    const made = CUTS[cut.kind](graph, cut, nCols);
+    if (!made) return { kind: cut.kind };
+    const out = new Float64Array(made.warps);
+    const plain = (value) => value === null || Number.isNaN(value) ? null : value;
+    return {
+      kind: cut.kind, warps: made.warps,
+      summary: Object.fromEntries(statistics.map((key) => [key, plain(made.summary[key])])),
+      loads: [[...made.summary.loads.nonzeros], [...made.summary.loads.warps]],
+      idle: made.summary.loads.idle,
+      runs: blocks.map((block) =>
+        made.runs(block).map((run) => [run.warp, run.place, run.start, run.count])),
+      sums: blocks.map((block) => [...made.loadsOf(block, out)]),
+      lines: blocks.map((block) => made.metadata(block)?.map(({ title, words, fields, meaning }) =>
+        [title, words, fields.map((own) => own.map((f) => [f.name, f.bits, f.value])), meaning])
+        ?? null),
+      places: rows.map((row) => made.placeOf(row)),
+      found: rows.map((row) => made.blocksOf(made.placeOf(row))),
+    };
+  });
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def page(browser):
+    page = browser.new_page()
+    page.add_script_tag(content=assets.script())
+    yield page
+    page.close()
+
+
+def settings_of(strategy, graph, rng, many):
+    """The default setting, then some at random, of what the controls offer."""
+    own = strategy.parameters
+    for i in range(many):
+        if i == 0:
+            yield 64, strategy.defaults()
+        else:
+            n_cols = rng.choice((1, 16, 48, 80, 512))
+            yield n_cols, {n: rng.choice(offered(own[n], own[n].default)) for n in own}
+
+
+def chosen(count, most, rng):
+    inner = rng.sample(range(1, count - 1), min(most, count - 2)) if count > 2 else []
+    return sorted({*range(min(count, 1)), *inner, *range(max(count - 1, 0), count)})
+
+
+def cases_of(graph, rng, many):
+    rows, cases, expected = RowDegrees.of(graph), [], []
+    for strategy in REGISTRY:
+        for n_cols, own in settings_of(strategy, graph, rng, many):
+            try:
+                cut = strategy.scheme(rows, n_cols, **own)
+            except AccelvizError:  # values that cannot be had together
+                continue
+            if cut is None:  # a scheme that the page does not know
+                continue
+            plan = strategy.plan(graph, n_cols, **own)
+            known = plan.has_workload
+            cases.append(
+                {
+                    "cut": {"kind": cut.kind, **cut.arguments},
+                    "nCols": n_cols,
+                    "blocks": chosen(plan.launch.n_blocks, SOME, rng) if known else [],
+                    "rows": chosen(graph.n_rows, SOME, rng) if known else [],
+                }
+            )
+            expected.append((strategy, n_cols, own, plan))
+    rows, cols = graph.shape
+    content = {"name": graph.name, "rows": rows, "cols": cols, "degrees": graph.degrees}
+    return pack_text({"graph": content}), cases, expected
+
+
+def same(told, wanted):
+    wanted = None if wanted is None or math.isnan(wanted) else wanted
+    if told is None or wanted is None:
+        return told is None and wanted is None
+    return told == pytest.approx(wanted, rel=1e-12, abs=1e-12)
+
+
+def check(graph, case, told, strategy, n_cols, own, plan):
+    where = f"{graph.name}, {strategy.operation.name} {strategy.name} {n_cols} {own}"
+    if not plan.has_workload:
+        assert told == {"kind": "library"}, where
+        return
+    wanted = summary(strategy, graph, n_cols, own)
+    for name in STATISTICS:
+        right = getattr(wanted, name)
+        assert same(told["summary"][name], right), (where, name, told["summary"][name], right)
+    assert told["loads"] == [wanted.loads.nonzeros.tolist(), wanted.loads.warps.tolist()], where
+    assert told["idle"] == wanted.loads.idle, where
+    assert told["warps"] == plan.workers_per_block, where
+    for i, block in enumerate(case["blocks"]):
+        work = plan.workload(block, block + 1)
+        columns = (work.warp, work.row, work.nz_start, work.nz_count)
+        assert told["runs"][i] == [
+            list(run) for run in zip(*map(np.ndarray.tolist, columns), strict=True)
+        ], where
+        sums = np.bincount(work.warp, work.nz_count, plan.workers_per_block)
+        assert told["sums"][i] == sums.tolist(), (where, block)
+        check_lines(where, plan, block, told["lines"][i])
+    for i, row in enumerate(case["rows"]):
+        place = find_row(plan, row)
+        assert told["places"][i] == place.place, where
+        ends = [place.blocks[0], place.blocks[-1]] if place.blocks else []
+        assert told["found"][i] == ends, (where, row)
+
+
+def check_lines(where, plan, block, told):
+    if plan.metadata is None:
+        assert told is None, where
+        return
+    each = 1 if len(plan.metadata) == plan.launch.n_blocks else plan.workers_per_block
+    numbers = range(block * each, min((block + 1) * each, len(plan.metadata)))
+    wanted = [
+        [
+            line.title,
+            list(line.words),
+            [[[field.name, field.bits, field.value] for field in own] for own in line.fields],
+            line.meaning,
+        ]
+        for line in plan.strategy.metadata_lines(plan, numbers)
+    ]
+    assert told == wanted, (where, block)
+
+
+def checked(page, graph, seed, many):
+    text, cases, expected = cases_of(graph, random.Random(seed), many)
+    given = {"text": text, "cases": cases, "statistics": STATISTICS}
+    for case, told, own in zip(cases, page.evaluate(RUN, given), expected, strict=True):
+        check(graph, case, told, *own)
+
+
+@pytest.mark.parametrize("name", bundled_graphs())
+def test_bundled_graphs(page, name):
+    checked(page, accelviz.load_graph(name), name, 3)
+
+
+def test_graphs_that_are_hard(page):
+    for name in MADE:
+        checked(page, MADE[name](), name, 3)
+
+
+def test_what_arguments_depend_on_is_found():
+    """Settings at random of all parameters: the trees that the page has say what the cut is."""
+    rng = random.Random(18)
+    graph = accelviz.load_graph("cora")
+    for strategy in REGISTRY:
+        (told,) = strategies_content([strategy], graph, 64, {})
+        offers = {each["name"]: each["values"] for each in told["parameters"]}
+        offers["n_cols"] = list(COLUMNS)
+        if told["cut"] is None:
+            assert strategy.scheme(RowDegrees.of(graph), 64) is None
+            continue
+        for _ in range(400):
+            own = {name: rng.choice(values) for name, values in offers.items()}
+            check_trees(strategy, graph, told["cut"], own, offers)
+
+
+def check_trees(strategy, graph, trees, setting, offers):
+    def looked(tree):
+        while isinstance(tree, dict):
+            wanted = setting[tree["over"]]
+            same = [type(v) is type(wanted) and v == wanted for v in offers[tree["over"]]]
+            tree = tree["each"][same.index(True)]
+        return tree
+
+    try:
+        cut = strategy.scheme(RowDegrees.of(graph), **setting)
+    except AccelvizError:
+        assert looked(trees["kind"]) == "refused", (strategy.name, setting)
+        return
+    wanted = {"kind": cut.kind, **cut.arguments}
+    if reading := strategy.reader(graph, **setting):
+        wanted |= {f"reading {name}": value for name, value in vars(reading).items()}
+    for name, value in wanted.items():
+        assert looked(trees[name]) == value, (strategy.name, name, setting)

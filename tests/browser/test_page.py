@@ -1,0 +1,143 @@
+"""The saved page, opened from a file: keys, themes, widths, names for those who cannot see."""
+
+import pytest
+
+import accelviz
+
+from .lab import artifacts
+
+GROUPS = ("product", "balance", "numbers", "play")
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    return accelviz.explore("cora").save(tmp_path_factory.mktemp("saved") / "cora.html")
+
+
+@pytest.fixture
+def open_page(browser, saved):
+    opened = []
+
+    def open_(**options):
+        context = browser.new_context(**{"viewport": {"width": 848, "height": 1000}, **options})
+        page = context.new_page()
+        page.complaints = []
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("console", lambda m: m.type == "error" and page.complaints.append(m.text))
+        page.on("request", lambda r: r.url.startswith("http") and page.complaints.append(r.url))
+        page.goto(saved.as_uri())
+        page.wait_for_selector(".av-panel[data-drawn]")
+        opened.append((context, page))
+        return page
+
+    yield open_
+    for context, page in opened:
+        assert page.complaints == []
+        context.close()
+
+
+def headline(page):
+    return page.locator(".av-headline").inner_text()
+
+
+def test_keys_reach_every_control(open_page):
+    page = open_page()
+    page.locator("[data-group=numbers]").click()
+    waiting = page.locator("[data-statistic=idle_share] td").first
+    field = page.locator("[data-control=max_block_warps] ~ input")
+    field.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("4")
+    page.keyboard.press("Enter")
+    table = accelviz.sweep("cora", max_block_warps=[4, 6]).idle_share.map("{:.2%}".format)
+    page.wait_for_function("t => document.body.innerText.includes(t)", arg=table[0])
+    assert waiting.inner_text() == table[0]
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    page.wait_for_function("t => document.body.innerText.includes(t)", arg=table[1])
+    # Undo goes back to before the keys, redo forward again.
+    page.keyboard.press("Control+z")
+    page.wait_for_function("() => document.body.innerText.includes('12 x 32')")
+    page.keyboard.press("Control+Shift+Z")
+    page.wait_for_function("t => document.body.innerText.includes(t)", arg=table[1])
+    page.locator("[data-control=reset]").click()
+    page.wait_for_function("() => document.body.innerText.includes('12 x 32')")
+
+
+def test_tab_walks_through_and_leaves(open_page):
+    page = open_page()
+    there = page.evaluate(
+        "() => [...document.querySelectorAll('.av-panel :is(button, input, select)')].filter("
+        "(e) => !e.disabled && e.tabIndex >= 0 && e.getClientRects().length).length"
+    )
+    seen = []
+    for _ in range(there + 20):
+        page.keyboard.press("Tab")
+        now = page.evaluate(
+            "() => { const e = document.activeElement; if (e === document.body) return null;"
+            " e.dataset.walked ??= Math.random(); return e.dataset.walked; }"
+        )
+        if now is None or now in seen:
+            break
+        seen.append(now)
+    assert len(seen) >= there
+
+
+def test_every_control_and_picture_has_a_name(open_page):
+    page = open_page()
+    for group in GROUPS:
+        page.locator(f"[data-group={group}]").click()
+        page.wait_for_timeout(200)
+        nameless = page.evaluate(
+            """() => [...document.querySelectorAll(
+              '.av-panel :is(input, select, button, svg[role], canvas[role])')].filter((e) =>
+              e.getClientRects().length && !e.getAttribute('aria-label') && !e.textContent.trim() &&
+              ![...(e.labels ?? [])].some((l) => l.textContent.trim()))
+              .map((e) => e.outerHTML)"""
+        )
+        assert nameless == [], group
+
+
+@pytest.mark.parametrize("width", [480, 848, 1700])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_cut_off_at_any_width(open_page, width, scheme):
+    page = open_page(viewport={"width": width, "height": 1000}, color_scheme=scheme)
+    for group in GROUPS:
+        page.locator(f"[data-group={group}]").click()
+        page.wait_for_timeout(250)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, group
+        small = page.evaluate(
+            """() => [...document.querySelectorAll('.av-panel *')].filter((e) =>
+              [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) &&
+              e.getClientRects().length && parseFloat(getComputedStyle(e).fontSize) < 11)
+              .map((e) => e.outerHTML.slice(0, 120))"""
+        )
+        assert small == [], group
+        page.screenshot(path=artifacts() / f"page-{group}-{width}-{scheme}.png", full_page=True)
+
+
+def test_a_setting_is_pinned_and_told_as_code(open_page):
+    page = open_page()
+    page.locator("[data-control=pin]").click()
+    page.locator("[data-control=max_block_warps]").focus()
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function("() => document.body.innerText.includes('11 x 32')")
+    assert "accel_gcn 12 x 32" in headline(page)
+    page.locator("[data-control=code]").click()
+    page.locator(".av-message:not([hidden])").wait_for()
+    code = page.locator(".av-message").inner_text().removeprefix("Copied: ")
+    assert "max_block_warps=11" in code
+    panel = eval(code, {"accelviz": accelviz})
+    assert panel.settings["given"] == {"max_block_warps": 11}
+    assert panel.settings["second"] == "accel_gcn"
+
+
+def test_times_are_those_that_were_recorded(open_page):
+    page = open_page()
+    page.locator("[data-group=numbers]").click()
+    for strategy in ("lane_groups", "gnnadvisor", "row_thread"):
+        page.locator("[data-control=first]").select_option(strategy)
+        page.wait_for_function(
+            "s => document.querySelector('.av-headline').innerText.includes(s)", arg=strategy
+        )
+        page.locator("[data-view=times] svg", has_text="A recorded").wait_for()

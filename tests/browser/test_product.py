@@ -1,0 +1,386 @@
+"""The product and its play, on saved pages without a kernel, by mouse and keys."""
+
+import re
+
+import numpy as np
+import pytest
+
+import accelviz
+from accelviz.analysis.lookup import find_row
+from accelviz.analysis.traffic import requests
+from accelviz.measure import random_inputs
+from accelviz.strategies import strategies
+from accelviz.widgets import assets, explore
+from accelviz.widgets.traced import trace_content
+
+from ..compilers import needs_compiler
+from ..graphs import MADE
+
+N_COLS = 64
+#: What is wrong with the pictures that are seen: words outside of them or small, no number.
+FAULTS = """() => {
+  const found = [];
+  for (const svg of document.querySelectorAll(".av-view svg")) {
+    const box = svg.getBoundingClientRect();
+    if (!box.width) continue;
+    if (svg.getAttribute("role") === "img" && !svg.getAttribute("aria-label")) found.push("silent");
+    for (const text of svg.querySelectorAll("text")) {
+      const own = text.getBoundingClientRect();
+      const out = own.left < box.left - 2 || own.right > box.right + 2
+        || own.top < box.top - 2 || own.bottom > box.bottom + 2;
+      if (own.width && out) found.push(`outside: ${text.textContent}`);
+      const size = parseFloat(getComputedStyle(text).fontSize);
+      if (size < 11) found.push(`small: ${text.textContent}`);
+    }
+    for (const mark of svg.querySelectorAll("rect, circle, path, line"))
+      for (const { value } of mark.attributes)
+        if (/NaN|Infinity|undefined/.test(value)) found.push(mark.outerHTML);
+  }
+  const text = document.querySelector(".av-view").textContent;
+  if (/NaN|undefined|Infinity|null/.test(text)) found.push(text);
+  const page = document.documentElement;
+  if (page.scrollWidth > page.clientWidth) found.push(`scrolls: ${page.scrollWidth}`);
+  return found;
+}"""
+FRAME = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+
+
+def columns_of(row):
+    graph = accelviz.load_graph("cora")
+    return graph.column_indices[graph.row_pointers[row] : graph.row_pointers[row + 1]]
+
+
+class Shown:
+    """A saved page in the browser."""
+
+    def __init__(self, browser, path, **look):
+        look = {"viewport": {"width": 848, "height": 1000}, "reduced_motion": "reduce", **look}
+        self.page = browser.new_page(**look)
+        self.errors = []
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", lambda said: self.errors.append(said.text))
+        self.page.on("request", lambda asked: self.errors.append(asked.url))
+        self.page.goto(path.as_uri())
+        self.errors = [each for each in self.errors if each != path.as_uri()]
+        self.page.wait_for_selector("[data-drawn]")
+
+    def type(self, field, value):
+        box = self.page.get_by_label(f"{field}, as a number", exact=True)
+        box.fill(str(value))
+        box.press("Enter")
+        self.page.evaluate(FRAME)
+
+    def text(self, selector):
+        return self.page.locator(selector).first.inner_text()
+
+    @property
+    def walk(self):
+        return self.page.get_by_role("slider", name="Nonzeros of row")
+
+    def rings(self, name):
+        return self.page.locator(f".av-of-{name} .av-over .av-ring").count()
+
+    def close(self):
+        assert self.errors == []
+        self.page.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture(scope="module")
+def cora(browser, folder):
+    shown = Shown(browser, explore("cora").save(folder / "cora.html"))
+    yield shown
+    shown.close()
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return accelviz.plan("cora", n_cols=N_COLS)
+
+
+@pytest.mark.parametrize("row", [1358, 100, 0, 2707])
+def test_the_way_of_a_row_is_said_and_it_is_the_plans(cora, plan, row):
+    cora.type("follow row", row)
+    place = find_row(plan, row)
+    (block,) = place.blocks
+    work = plan.workload(block, block + 1)
+    warps = np.unique(work.warp[work.row == place.place])
+    said = cora.text(".av-way-line")
+    assert f"Row {row:,} of A ({place.degree:,} nonzero" in said
+    assert f"place {place.place:,} in the order" in said
+    assert f"block {block:,}" in said
+    several = f"warps {warps[0]} to {warps[-1]}" if len(warps) > 1 else f"warp {warps[0]} "
+    assert several in f"{said} "
+    # Why it waits: bars are as long as nonzeros, and hatched up to the busiest.
+    loads = np.bincount(work.warp, work.nz_count, plan.workers_per_block)
+    hatched = cora.page.locator(".av-of-block .av-waits").evaluate_all(
+        "each => each.map((one) => Number(one.getAttribute('width')))"
+    )
+    axis = max(np.array(hatched).max(), 1)
+    if loads.min() == 0:
+        assert np.array(hatched) / axis == pytest.approx(1 - loads / loads.max(), abs=0.02)
+    waits = loads[warps].min() < loads.max()
+    assert ("waits: it has" in cora.text(".av-answer strong")) == waits
+
+
+def test_pointing_at_a_neighbor_lights_it_everywhere_and_says_what_it_is(cora, plan):
+    cora.type("follow row", 1358)
+    cora.page.locator(".av-of-neighbors .av-node").nth(40).hover(force=True)
+    said = cora.text(".av-tip")
+    column = int(columns_of(1358)[40])
+    place = find_row(plan, 1358)
+    work = plan.workload(place.blocks[0], place.blocks[0] + 1)
+    own = work.row == place.place
+    here = (work.nz_start[own] <= place.first_nz + 40).sum() - 1
+    assert said == (
+        f"Nonzero 40 of row 1,358: column {column:,}. Warp {work.warp[own][here]} of block "
+        f"{place.blocks[0]:,} reads row {column:,} of X: 256 bytes, 8 sectors."
+    )
+    assert cora.rings("equation") == 2  # in A, and its row of X
+    assert cora.rings("strip") == cora.rings("block") == 1
+    cora.page.keyboard.press("Escape")
+    cora.page.mouse.move(1, 1)
+    assert cora.page.locator(".av-tip").is_hidden()
+    assert cora.rings("strip") == 0
+
+
+def test_arrows_walk_the_nonzeros(cora):
+    cora.type("follow row", 1358)
+    columns = columns_of(1358)
+    cora.walk.focus()
+    for key, nonzero in (("ArrowRight", 1), ("ArrowRight", 2), ("End", 167), ("ArrowLeft", 166)):
+        cora.page.keyboard.press(key)
+        assert cora.walk.get_attribute("aria-valuenow") == str(nonzero)
+        said = cora.walk.get_attribute("aria-valuetext")
+        assert f"Nonzero {nonzero} of row 1,358: column {columns[nonzero]:,}." in said
+        assert cora.text(".av-tip") == said
+    # The rows of X that its lanes read are those around it.
+    assert f"row {columns[166]:,}" in cora.text(".av-of-read")
+    cora.page.keyboard.press("Home")
+
+
+def test_a_click_on_another_rows_bar_follows_that_row(cora):
+    cora.type("follow row", 100)
+    cora.page.locator(".av-of-block rect.av-rest").first.click(force=True)
+    cora.page.evaluate(FRAME)
+    row = int(cora.page.get_by_label("follow row, as a number").input_value())
+    assert row != 100
+    assert f"Row {row:,} of A" in cora.text(".av-way-line")
+
+
+def test_a_row_in_several_blocks_is_walked_through_them(cora):
+    cora.type("follow row", 1358)
+    cora.type("max_warp_nzs", 8)
+    cora.type("max_block_warps", 4)
+    blocks = cora.page.locator("[data-block]")
+    first, last = (int(blocks.nth(i).get_attribute("data-block")) for i in (0, -1))
+    assert last > first
+    cora.walk.focus()
+    for key, block in (("End", last), ("Home", first)):
+        cora.page.keyboard.press(key)
+        cora.page.evaluate(FRAME)
+        assert f"Block {block:,}: who works" in cora.text(".av-fig-block .av-name")
+        assert f"of block {block:,} reads" in cora.walk.get_attribute("aria-valuetext")
+    blocks.nth(1).click()
+    cora.page.evaluate(FRAME)
+    assert f"Block {first + 1:,}" in cora.text(".av-fig-block .av-name")
+    assert cora.page.get_by_label("follow row, as a number").input_value() == "1358"
+    cora.type("max_warp_nzs", 32)
+    cora.type("max_block_warps", 12)
+
+
+@pytest.mark.parametrize(("motion", "glides"), [("reduce", False), ("no-preference", True)])
+def test_what_moves_glides_unless_the_reader_wants_no_motion(cora, motion, glides):
+    cora.page.emulate_media(reduced_motion=motion)
+    cora.type("follow row", 0)
+    cora.page.wait_for_timeout(400)
+    places = cora.page.evaluate(
+        """async () => {
+          const field = [...document.querySelectorAll("input")]
+            .find((each) => each.getAttribute("aria-label") === "follow row, as a number");
+          const mark = '.av-of-order [data-m="p20"]';
+          const where = () => document.querySelector(mark).getAttribute("x");
+          field.value = 2500;
+          field.dispatchEvent(new Event("change"));
+          const seen = new Set();
+          for (let i = 0; i < 30; ++i) {
+            await new Promise(requestAnimationFrame);
+            seen.add(where());
+          }
+          return [...seen];
+        }"""
+    )
+    assert (len(places) > 4) == glides
+    cora.page.emulate_media(reduced_motion="reduce")
+
+
+@pytest.mark.parametrize(("name", "width"), [("every_kind", 480), ("hub", 1700), ("empty", 848)])
+def test_every_strategy_draws_something_on_every_graph(browser, folder, name, width):
+    path = explore(MADE[name]()).save(folder / f"{name}.html")
+    shown = Shown(browser, path, viewport={"width": width, "height": 900}, color_scheme="dark")
+    for turn, strategy in enumerate(strategies()):
+        shown.page.locator("select[data-control=first]").select_option(strategy)
+        shown.type("columns", (20, 512, 1)[turn % 3])
+        assert shown.page.evaluate(FAULTS) == [], strategy
+        assert shown.text(".av-answer strong")
+    shown.close()
+
+
+# --- play -----------------------------------------------------------------------------------
+
+
+class Played(Shown):
+    """A page with a trace."""
+
+    @property
+    def tracks(self):
+        return self.page.get_by_role("slider", name="Requests of block")
+
+    @property
+    def at(self):
+        return int(self.tracks.get_attribute("aria-valuenow"))
+
+
+@pytest.fixture(scope="module")
+def traced():
+    """A block in which warps wait, with its trace."""
+    graph = MADE["every_kind"]()
+    plan = accelviz.plan(graph, "gnnadvisor", n_cols=32, ngs=16, block_warps=8)
+    inputs = random_inputs(plan.operation, plan.pattern, plan.widths)
+    waits = []
+    block = plan.launch.n_blocks - 1
+    return plan, accelviz.trace(plan, *inputs, block=block, waits=waits), waits, block
+
+
+@pytest.fixture(scope="module")
+def played(browser, folder, traced):
+    plan, table, waits, block = traced
+    shown = explore(
+        MADE["every_kind"](), "gnnadvisor", block=block, n_cols=32, ngs=16, block_warps=8
+    )
+    content = shown.content()
+    content["trace"] = trace_content(table, plan, waits)
+    row = int(plan.workload(block, block + 1).row[0])
+    content["settings"] = {**content["settings"], "view": "play", "row": row, "block": block}
+    path = folder / "played.html"
+    path.write_text(assets.document(content, "played", shown.fallback()), "utf-8")
+    made = Played(browser, path)
+    yield made
+    made.close()
+
+
+def said_of(request, count):
+    """What the page says of a request, as far as the library counts it."""
+    asked = request["lanes"] * request["bytes"] // request["lanes"]
+    cost = f"{request['sectors']:,} sector"
+    if request["space"] == "shared":
+        cost = f"{request['wavefronts']:,} pass"
+    does = {"load": "reads", "store": "writes", "atomic": "adds to"}[request["kind"]]
+    return (
+        f"Request {request['step']:,} of {count:,}: warp {request['warp']} {does} ",
+        f": {request['lanes']} lane{'s' if request['lanes'] > 1 else ''}, {asked:,} bytes, {cost}",
+    )
+
+
+@needs_compiler
+def test_each_request_is_shown_as_it_was_traced(played, traced):
+    table = requests(traced[1])
+    played.tracks.focus()
+    played.page.keyboard.press("Home")
+    for key, step in (
+        *(("ArrowRight", step) for step in range(1, 40)),
+        ("End", len(table) - 1),
+        *(("ArrowLeft", len(table) - 2 - i) for i in range(6)),
+    ):
+        played.page.keyboard.press(key)
+        request = table.iloc[step]
+        start, end = said_of(request, len(table))
+        said = played.text(".av-said")
+        assert said.startswith(start)
+        assert re.search(re.escape(end) + "(s|es through the banks| through the banks)?", said)
+        line = played.text(".av-now")
+        assert line.startswith(str(request["line"]))
+        assert played.text(".av-listing b") == f"{request['file']}:{request['line']}"
+        waiting = {w["warp"] for w in traced[2] if w["arrived"] <= step < w["left"]}
+        found = set(map(int, re.findall(r"\d+", played.text(".av-waits"))))
+        assert found == waiting or len(waiting) > 4
+    # Up and down keep to the warp.
+    warp = table["warp"].iloc[played.at]
+    played.page.keyboard.press("ArrowUp")
+    assert table["warp"].iloc[played.at] == warp
+
+
+@needs_compiler
+def test_it_plays_pauses_and_ends(played, traced):
+    played.page.get_by_label("speed, in requests a second").select_option("20 a second")
+    played.tracks.focus()
+    played.page.keyboard.press("Home")
+    played.page.keyboard.press(" ")
+    played.page.wait_for_timeout(700)
+    played.page.keyboard.press(" ")
+    at = played.at
+    assert 3 < at < 30
+    played.page.wait_for_timeout(200)
+    assert played.at == at
+    played.page.get_by_label("speed, in requests a second").select_option("500 a second")
+    played.page.get_by_role("button", name="play (space)").click()
+    last = traced[1]["step"].max()
+    played.page.wait_for_function(
+        f"() => document.querySelector('.av-tracks').getAttribute('aria-valuenow') === '{last}'"
+    )
+    assert played.page.get_by_role("button", name="play (space)").inner_text() == "Play"
+    # By then every sector of X that the block needs was read.
+    global_x = traced[1][(traced[1]["array"] == "X") & (traced[1]["space"] == "global")]
+    sectors = global_x["offset"].floordiv(32).nunique()
+    assert f"{sectors:,} of {sectors:,} sectors read so far" in played.text(".av-mapped")
+
+
+@needs_compiler
+def test_tracks_zoom_and_scrub(played, traced):
+    table = requests(traced[1])
+    played.tracks.focus()
+    played.page.keyboard.press("0")
+    assert f"0 to {len(table) - 1} of {len(table)} are seen" in played.tracks.get_attribute(
+        "aria-label"
+    )
+    box = played.tracks.bounding_box()
+    # A press on a track goes to that warp's nearest request, and a drag scrubs.
+    middle, height = box["x"] + box["width"] / 2, (box["height"] - 26) / 8
+    played.page.mouse.move(middle, box["y"] + 20 + 1.5 * height)
+    played.page.mouse.down()
+    assert table["warp"].iloc[played.at] == 1
+    assert abs(played.at - len(table) / 2) < 0.12 * len(table)
+    played.page.mouse.move(middle + 200, box["y"] + 40)
+    played.page.mouse.up()
+    assert played.at > 0.65 * len(table)
+    played.page.keyboard.press("+")
+    played.page.keyboard.press("+")
+    first, last = map(
+        int, re.search(r"(\d+) to (\d+) of", played.tracks.get_attribute("aria-label")).groups()
+    )
+    assert first <= played.at <= last
+    assert last - first < 0.3 * len(table)
+    assert played.page.evaluate(FAULTS) == []
+
+
+@needs_compiler
+def test_pointing_at_a_wait_says_for_what(played, traced):
+    wait = max(traced[2], key=lambda each: each["left"] - each["arrived"])
+    played.tracks.focus()
+    played.page.keyboard.press("0")
+    box = played.tracks.bounding_box()
+    share = (wait["arrived"] + wait["left"]) / 2 / (traced[1]["step"].max() + 1)
+    x = box["x"] + 62 + share * (box["width"] - 70)
+    played.page.mouse.move(x, box["y"] + 20 + (wait["warp"] + 0.5) * (box["height"] - 26) / 8)
+    said = played.text(".av-tip")
+    assert f"Warp {wait['warp']} waits at the barrier in {wait['file']}:{wait['line']}" in said
+
+
+def test_without_a_trace_or_a_kernel_it_says_what_there_would_be(cora):
+    cora.page.get_by_role("tab", name="Play").click()
+    assert "needs a kernel" in cora.text(".av-offer")
+    cora.page.get_by_role("tab", name="One row").click()
