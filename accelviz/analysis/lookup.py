@@ -44,13 +44,14 @@ class RowPlace:
 
 
 def find_row(plan: Plan, row: int) -> RowPlace:
-    """Follow a row of the caller's graph to its place and its blocks.
+    """Follow a row of the caller's graph, or of its transpose, to its place and its blocks.
 
     Parameters
     ----------
     plan : Plan
         With a workload.
     row : int
+        A sender, where the plan walks the transposed matrix.
 
     Raises
     ------
@@ -64,8 +65,8 @@ def find_row(plan: Plan, row: int) -> RowPlace:
     Where the blocks go through the rows in order, as those of every strategy here do, a binary
     search looks at a few dozen of them; where they do not, all are read.
     """
-    if not 0 <= row < plan.pattern.n_rows:
-        raise ArgumentError("row", f"got {row}", f"0 to {plan.pattern.n_rows - 1}")
+    if not 0 <= row < plan.walked.n_rows:
+        raise ArgumentError("row", f"got {row}", f"0 to {plan.walked.n_rows - 1}")
     place = row if plan.permutation is None else int(plan.permutation.inverse[row])
     begin, end = (int(each) for each in plan.walked.row_pointers[place : place + 2])
     degree = end - begin
@@ -74,7 +75,8 @@ def find_row(plan: Plan, row: int) -> RowPlace:
     # In order, those between have some of the row or nothing at all.
     near = 0 < after - first <= max(degree, SLICE_BLOCKS)
     blocks, covered = _having(place, [plan.workload(first, after)] if near else [])
-    if covered < degree or not (blocks or plan.cleared):
+    cleared = len(plan.cleared) == len(plan.operation.outputs)
+    if covered < degree or not (blocks or cleared):
         blocks, _ = _having(place, plan.workload_slices())
     return RowPlace(row, place, degree, begin, blocks)
 

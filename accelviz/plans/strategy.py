@@ -243,10 +243,6 @@ class Strategy(ABC):
         widths, parameters = self._checked(n_cols, given)
         return self.summarize(rows, **widths, **parameters)
 
-    def degrees(self, graph: Graph) -> RowDegrees:
-        """Return the degrees that its closed forms are of: of rows, or of senders."""
-        return RowDegrees.of(graph.transposed().graph if self.operation.by_sender else graph)
-
     def scheme(self, rows: RowDegrees, n_cols: int, **given: Any) -> Cut | None:
         """Check the column count and the parameters as `plan` does, then `cut`."""
         widths, parameters = self._checked(n_cols, given)
@@ -256,6 +252,10 @@ class Strategy(ABC):
         """Check the column count and the parameters as `plan` does, then say the `reading`."""
         widths, parameters = self._checked(n_cols, given)
         return self.reading(graph, **widths, **parameters)
+
+    def degrees(self, graph: Graph) -> RowDegrees:
+        """Return the degrees that its closed forms are of: of rows, or of senders."""
+        return RowDegrees.of(graph.transposed().graph if self.operation.by_sender else graph)
 
     def _checked(
         self, n_cols: int, given: Mapping[str, Any]

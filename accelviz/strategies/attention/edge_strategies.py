@@ -58,7 +58,7 @@ class RowWarp(Strategy):
         )
 
     def cut(self, rows: RowDegrees, n_cols: int, *, block_warps: int) -> Cut:
-        """Name the rows; every one is a warp's."""
+        """Name the row split; every row is one warp's."""
         return Cut("rows", {"each": 1, "warps": block_warps})
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
+from accelviz.partition.cut import Cut
 from accelviz.partition.row_split import row_summary, row_workload
 from accelviz.partition.summary import PartitionSummary
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
@@ -97,6 +98,11 @@ class RowWarp(Strategy):
             },
             **more,
         )
+
+    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, block_warps: int) -> Cut | None:
+        """Name the row split; of a gradient nothing, as its rows are those of the transpose."""
+        by_sender = self.operation.by_sender
+        return None if by_sender else Cut("rows", {"each": 1, "warps": block_warps})
 
     def summarize(
         self, rows: RowDegrees, n_cols: int, *, heads: int, block_warps: int

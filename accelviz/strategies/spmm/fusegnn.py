@@ -25,8 +25,8 @@ def block_size_of(default: int) -> dict[str, Parameter]:
     return {"block_size": Parameter(default, meaning, most, step=WARP_SIZE, tries=tries)}
 
 
-class _ThreadGroups(Strategy):
-    """What both share: threads side by side take the columns."""
+class ThreadGroups(Strategy):
+    """What these share: threads side by side take the columns."""
 
     operation = SPMM
     worker = "thread group"
@@ -36,7 +36,7 @@ class _ThreadGroups(Strategy):
         return Reading(min(n_cols, block_size), 1, n_cols)
 
 
-class FuseGnnGas(_ThreadGroups):
+class FuseGnnGas(ThreadGroups):
     """A thread group has an edge: it gathers a row of X and scatters it to Y with atomics.
 
     Gather-ApplyEdge-Scatter, Algorithm 1 of the paper. Its COO may be in any order; here it is the
@@ -87,7 +87,7 @@ class FuseGnnGas(_ThreadGroups):
         return Cut("products", {"run": 1, "heads": 1, "warps": groups, "atomics": 1})
 
 
-class FuseGnnGar(_ThreadGroups):
+class FuseGnnGar(ThreadGroups):
     """A block has a vertex: its thread groups share the edges and add up in shared memory.
 
     Gather-ApplyEdge-Reduce, Algorithm 3 of the paper, without its weights of self-loops, which are

@@ -11,13 +11,13 @@ from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.cut import Cut
 from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Reading, Strategy
 from accelviz.plans.launch import WARP_SIZE
-from accelviz.strategies.spmm.fusegnn import block_size_of, gar_plan
+from accelviz.strategies.spmm.fusegnn import ThreadGroups, block_size_of, gar_plan
 from accelviz.strategies.spmm.operation import SPMM
 
 
-class NeuGraph(Strategy):
+class NeuGraph(ThreadGroups):
     """A block has a vertex and takes its edges one after the other, a thread a column.
 
     NeuGraph's fused gather as fuseGNN describes it (section 6.1): its GAR without thread groups, so
@@ -25,7 +25,6 @@ class NeuGraph(Strategy):
     block, a multiple of 32 up to 1,024).
     """
 
-    operation = SPMM
     name = "neugraph"
     summary = "fused gather: a block a row, one nonzero after the other"
     worker = "block"
@@ -36,7 +35,7 @@ class NeuGraph(Strategy):
         return gar_plan(graph, n_cols, block_size, groups=1)
 
     def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
-        """Name the rows: each is one block's."""
+        """Name the row split: each is one block's."""
         return Cut("rows", {"each": 1, "warps": 1})
 
 
@@ -97,6 +96,9 @@ class UnfusedGas(Strategy):
         )
 
     def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
-        """Name the threads, each of which has a product; the first of an edge counts as it."""
-        arguments = {"run": 1, "heads": n_cols, "warps": block_size, "atomics": 0}
-        return Cut("products", arguments)
+        """Name the products, a thread's each; an edge counts for the thread of its first one."""
+        return Cut("products", {"run": 1, "heads": n_cols, "warps": block_size, "atomics": 0})
+
+    def reading(self, graph: Graph, n_cols: int, *, block_size: int) -> Reading | None:
+        """Give each thread a column, where whole rows fill a block; else they begin anywhere."""
+        return None if block_size % n_cols else Reading(n_cols, 1, n_cols)
