@@ -388,7 +388,9 @@ class GCNConv(torch.nn.Module):
             return edges.constants[kept]
         values = edges.values(weight)
         if self.add_self_loops:
-            missing = (~edges.had_loop).to(values.dtype) * (2.0 if self.improved else 1.0)
+            # As in PyTorch Geometric, `improved` counts only where there are weights.
+            weighted = weight is not None or edges.weight is not None
+            missing = (~edges.had_loop).to(values.dtype) * (1.0 + (self.improved and weighted))
             values = values.index_add(0, edges.own, missing)
         root = edges.row_sums(values).pow(-0.5)
         root = root.masked_fill(root == float("inf"), 0.0)

@@ -137,8 +137,7 @@ class Network:
     def _dropped(self, X: Any, noise: Noise) -> Any:
         if not isinstance(X, Matrix):
             return dense.dropout(X, self.input_dropout, noise)
-        own = self.products.placed(X.graph.values) if X.values is None else X.values
-        return X.with_values(dense.dropout(own, self.input_dropout, noise))
+        return X.with_values(dense.dropout(X.weights, self.input_dropout, noise))
 
     def backward(self, kept: list[Any], dY: Any, noise: Noise | None = None) -> None:
         """Put the gradient of every parameter into `gradient`, given that of the result."""

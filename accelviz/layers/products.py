@@ -224,6 +224,11 @@ class Matrix:
         return found
 
     @cached_property
+    def weights(self) -> Any:
+        """Its weights, (nnz,), where `products` runs: placed once, as a recorded step needs."""
+        return self.products.placed(self.graph.values) if self.values is None else self.values
+
+    @cached_property
     def rows(self) -> Any:
         """Row of each nonzero, int32, where `products` runs."""
         rows = np.repeat(np.arange(self.graph.n_rows, dtype=np.int32), self.graph.degrees)
