@@ -158,7 +158,8 @@ CASES = [(operation, name) for operation in MODEL_OF for name in with_kernel(ope
 
 
 def test_every_operation_has_a_model():
-    assert set(MODEL_OF) == set(OPERATIONS)
+    # Layers take the gradients of a product one by one: an spmm of the transpose, and an sddmm.
+    assert set(MODEL_OF) == set(OPERATIONS) - {"spmm_gradient"}
 
 
 @pytest.mark.parametrize(("operation", "name"), CASES)
