@@ -18,14 +18,15 @@ export function controlsOf(act, panel) {
   const code = pressButton("code", "Copy as code", "The call that opens the explorer like this",
     async () => {
       const text = codeOf(last);
-      act.say(await copyText(text) ? `Copied: ${text}` : text);
+      const copied = await copyText(text);
+      act.say(copied ? `Copied: ${text}` : `Copy this: ${text}`, copied);
     });
   const svg = pressButton("svg", "SVG", "Save the pictures that are seen as SVG",
     () => saveSvg(panel.querySelector(".av-group:not([hidden])"), last.graph.name));
   const png = pressButton("png", "PNG", "Save the pictures that are seen as PNG",
     () => savePng(panel.querySelector(".av-group:not([hidden])"), last.graph.name));
   const guide = pressButton("tour", "Tour", "What is what, in a minute",
-    () => tour(panel, act.show));
+    () => tour(panel, act.show, last.alive || last.keepsTrace));
   let last = null; // the scene that is shown
   buttons.append(undo, redo, reset, code, svg, png, guide);
   head.append(line, buttons, message);
@@ -70,6 +71,7 @@ export function controlsOf(act, panel) {
       ...side(a, "A"), ...(b ? side(b, "B") : []));
     message.textContent = scene.message;
     message.hidden = !scene.message;
+    message.classList.toggle("av-gentle", !scene.warns);
     undo.disabled = !scene.canUndo;
     redo.disabled = !scene.canRedo;
     graph.update(scene.graphs, settings.graph);

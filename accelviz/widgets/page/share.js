@@ -96,11 +96,11 @@ export async function savePng(host, name) {
 // Where a tour of a minute stops: the group, the element, and what is said there.
 const TOUR = [
   ["product", ".av-answer", "One row of the graph is followed. This line says where it goes: to a " +
-    "place in the order, to a block, to its warps, and which of them wait."],
+    "place (its position in the order in which the kernel walks the rows), to a block, to its warps, and which of them wait."],
   ["product", ".av-of-block", "A bar is a warp of the block. The block lasts as long as its " +
     "busiest warp; what is hatched is time in which a warp waits."],
   ["product", "[data-control=row]", "Drag to follow another row; the arrow keys move by one."],
-  ["product", ".av-parameters", "These settle how the strategy cuts the work. Drag one, and watch " +
+  ["product", ".av-parameters > *", "These settle how the strategy cuts the work. Drag one, and watch " +
     "the share of waiting above."],
   ["balance", "[data-view=map]", "Every warp of every block: dark has much to do. A block whose " +
     "cells differ waits for its darkest."],
@@ -111,7 +111,8 @@ const TOUR = [
     "request: what each lane reads, and when a warp waits at a barrier."],
 ];
 
-export function tour(panel, choose) {
+export function tour(panel, choose, playable) {
+  const stops = TOUR.filter(([group]) => group !== "play" || playable);
   const box = element("div", { className: "av-tour", tabIndex: -1,
     attributes: { role: "dialog", "aria-label": "tour" } });
   const text = element("p");
@@ -132,17 +133,21 @@ export function tour(panel, choose) {
     if (event.key === "Escape") end();
   };
   const go = (place) => {
-    if (place >= TOUR.length) return end();
+    if (place >= stops.length) return end();
     at = Math.max(place, 0);
-    const [group, where, said] = TOUR[at];
+    const [group, where, said] = stops[at];
     choose(group);
     unmark();
-    const target = panel.querySelector(where);
-    target?.classList.add("av-toured");
-    target?.scrollIntoView({ block: "nearest" });
-    text.innerHTML = `<b>${at + 1} of ${TOUR.length}.</b> ${safe(said)}`;
+    requestAnimationFrame(() => requestAnimationFrame(() => { // by then the group is drawn
+      const target = at === Math.max(place, 0) && box.isConnected && panel.querySelector(where);
+      if (!target) return;
+      target.classList.add("av-toured");
+      const tall = target.offsetHeight > window.innerHeight * 0.7;
+      target.scrollIntoView({ block: tall ? "start" : "center" });
+    }));
+    text.innerHTML = `<b>${at + 1} of ${stops.length}.</b> ${safe(said)}`;
     back.disabled = at === 0;
-    next.textContent = at + 1 < TOUR.length ? "Next" : "Done";
+    next.textContent = at + 1 < stops.length ? "Next" : "Done";
   };
   panel.querySelector(".av-tour")?.remove();
   panel.append(box);

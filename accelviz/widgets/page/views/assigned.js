@@ -46,8 +46,8 @@ export function order(row, width) {
   const from = share(row.row, graph.rows);
   const to = share(place, graph.rows);
   const parts = [words(0, 13, `the rows of A as they are in ${graph.name}`, "start", { class: "av-q" })];
-  const place_line = (x, y) => rect(
-    x - 1.5, y, 3, high, { class: "av-row", "data-f": "row", "data-m": `p${y}` },
+  const place_line = (x, y, token = "row") => rect(
+    x - 1.5, y, 3, high, { class: "av-row", "data-f": token, "data-m": `p${y}` },
   );
   let y = 20;
   parts.push(path(skyline(graph, null, width, high), { class: "av-sky", transform: `translate(0 ${y})` }));
@@ -59,18 +59,18 @@ export function order(row, width) {
     parts.push(mover(from, y + high, to, next, "o"));
     parts.push(label(from, y + high + 15, `row ${number(row.row)}`, width, { class: "av-r av-halo" }));
     parts.push(
-      words(0, next - 8, fitting("the same rows as the kernel walks them", width), "start", { class: "av-q av-halo" }),
+      words(0, next - 8, fitting("place: the same rows in the order in which the kernel walks them", width), "start", { class: "av-q av-halo", "data-f": "place" }),
     );
     y = next;
     parts.push(
       path(skyline(graph, side.order, width, high), { class: "av-sky", transform: `translate(0 ${y})` }),
     );
-    parts.push(place_line(to, y));
+    parts.push(place_line(to, y, "place"));
     down = to;
     said = `Row ${number(row.row)} moves to place ${number(place)} of the order`;
   }
   const name = side.order ? `place ${number(place)}` : `row ${number(row.row)}`;
-  parts.push(label(down, y + high + 15, name, width, { class: "av-r av-halo" }));
+  parts.push(label(down, y + high + 15, name, width, { class: "av-r av-halo", "data-f": side.order ? "place" : "row" }));
   y += high;
   const bar = y + 58;
   const per = width / Math.max(partition.blocks, 1);
@@ -181,11 +181,11 @@ export function block(row, width) {
 
 function busiest({ work, worker }) {
   const { loads, most } = work;
-  if (!most) return "nothing to sum";
+  if (!most) return "Nothing to sum";
   const those = loads.flatMap((load, warp) => (load === most ? [warp] : []));
-  if (those.length === loads.length) return `every ${worker} has as much: none waits`;
+  if (those.length === loads.length) return `Every ${worker} has as much: none waits`;
   const [are, they] = those.length > 1 ? ["are", "they are"] : ["is", "it is"];
-  return `${several(worker, those)} ${are} the busiest: the block is done when ${they}`;
+  return `${capital(several(worker, those))} ${are} the busiest: the block is done when ${they}`;
 }
 
 function blockAlt(row, mine, empty) {

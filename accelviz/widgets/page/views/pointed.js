@@ -1,6 +1,6 @@
 // What the marks of the product mean when they are pointed at: a focus with its sentence.
 import { count, number, span } from "../marks.js";
-import { capital, columnsOf, owners, pieceOf, range, sectorsOf, several, waiting } from "./followed.js";
+import { PLACE, capital, columnsOf, owners, pieceOf, range, rowAt, sectorsOf, several, waiting } from "./followed.js";
 
 const MOST = 400; // columns that are lit at once
 
@@ -40,6 +40,10 @@ function rowFocus(row) {
   const found = partOf(row, 0, row.degree - 1);
   const sentence = `${capital(call(row))} of A has ${count(row.degree, "nonzero")}: it sums ${count(row.degree, "row")} of X into ${call(row)} of Y.`;
   return { ...found, warp: null, keys: [`row:${row.row}`], y: true, sentence };
+}
+
+function placeFocus(row) {
+  return { ...rowFocus(row), sentence: `Row ${number(row.row)} is in place ${number(row.place)}. ${PLACE}` };
 }
 
 function yFocus(row) {
@@ -91,7 +95,8 @@ function fieldFocus(row, line, word, index) {
   const above = fields.slice(0, index).reduce((sum, field) => sum + field.bits, 0);
   const field = fields[index];
   const bits = field.bits === 32 ? "all 32 bits" : `bits ${32 - above - field.bits} to ${31 - above}`;
-  const sentence = `${capital(field.name)}: ${number(field.value)}, in ${bits} of word ${word}. ${line.meaning ? `${line.meaning}.` : ""}`;
+  const place = /place/.test(`${field.name} ${line.meaning}`) ? ` ${PLACE}` : "";
+  const sentence = `${capital(field.name)}: ${number(field.value)}${rowAt(row, field)}, in ${bits} of word ${word}. ${line.meaning ? `${capital(line.meaning)}.` : ""}${place}`;
   return { sentence, keys: [], field: [word, index] };
 }
 
@@ -99,10 +104,12 @@ function laneFocus(row, lane, from, to) {
   const { reading } = row;
   const each = reading.vector > 1 ? `${reading.vector} neighboring columns in one load` : "one column";
   const last = Math.floor((to - from) / reading.vector);
-  const who = last ? `Lanes ${lane} to ${lane + last}` : `Lane ${lane}`;
+  const combined = reading.lanes > 32; // then a lane of the worker is no lane of a warp
+  const who = last ? `${combined ? "Threads" : "Lanes"} ${lane} to ${lane + last}` : `${combined ? "Thread" : "Lane"} ${lane}`;
+  const whose = combined ? `combined ${row.worker} (${Math.ceil(reading.lanes / 32)} warps of 32)` : row.worker;
   const has = `${last ? "have" : "has"} ${span("column", from, to)} of Y and of each row of X`;
-  const warp = reading.lanes > 32 ? ` Lanes ${Math.floor(lane / 32) * 32} to ${Math.floor(lane / 32) * 32 + 31} are one warp of the hardware.` : "";
-  return { lane: [from, to], keys: [], sentence: `${who} of the ${row.worker} ${has}: ${each}.${warp}` };
+  const warp = reading.lanes > 32 ? ` Threads ${Math.floor(lane / 32) * 32} to ${Math.floor(lane / 32) * 32 + 31} are one warp of the hardware.` : "";
+  return { lane: [from, to], keys: [], sentence: `${who} of the ${whose} ${has}: ${each}.${warp}` };
 }
 
 function sectorFocus(row, rows, index, sector) {
@@ -122,6 +129,7 @@ export function resolve(row, token, drawn) {
   const [kind, ...rest] = token.split(":");
   const [a, b, c] = rest.map(Number);
   if (kind === "row") return rowFocus(row);
+  if (kind === "place") return placeFocus(row);
   if (kind === "y") return yFocus(row);
   if (kind === "nz") return nonzeroFocus(row, a, b);
   if (kind === "run") return runFocus(row, a, b, c);
