@@ -1,8 +1,10 @@
 // The head and the controls of the panel: what is looked at, and what it is compared with.
 
 import { element, menuControl, pressButton, sliderControl, stepsControl } from "./controls.js";
-import { codeOf, copyText, savePng, saveSvg, tour } from "./share.js";
+import { codeOf, copyText, headingOf, savePng, saveSvg, tour } from "./share.js";
 import { percent } from "./numbers.js";
+import { sentenceOf } from "./views/product.js";
+import { LETTERS } from "./views/statistics.js";
 
 export function controlsOf(act, panel) {
   const head = element("div", { className: "av-head" });
@@ -21,10 +23,10 @@ export function controlsOf(act, panel) {
       const copied = await copyText(text);
       act.say(copied ? `Copied: ${text}` : `Copy this: ${text}`, copied);
     });
-  const svg = pressButton("svg", "SVG", "Save the pictures that are seen as SVG",
-    () => saveSvg(panel.querySelector(".av-group:not([hidden])"), last.graph.name));
-  const png = pressButton("png", "PNG", "Save the pictures that are seen as PNG",
-    () => savePng(panel.querySelector(".av-group:not([hidden])"), last.graph.name));
+  const save = (keep) => () => keep(panel.querySelector(".av-group:not([hidden])"),
+    last.graph.name, headingOf(last, sentenceOf(last)));
+  const svg = pressButton("svg", "SVG", "Save the pictures that are seen as SVG", save(saveSvg));
+  const png = pressButton("png", "PNG", "Save the pictures that are seen as PNG", save(savePng));
   const guide = pressButton("tour", "Tour", "What is what, in a minute",
     () => tour(panel, act.show, last.alive || last.keepsTrace));
   let last = null; // the scene that is shown
@@ -62,7 +64,8 @@ export function controlsOf(act, panel) {
     const side = (each, mark) => {
       const share = each.summary.idle_share;
       const said = Number.isNaN(share) ? "does not say what its warps do" : percent(share);
-      return [element("span", { className: `av-mark av-${mark}`, textContent: mark }),
+      return [element("span", { className: `av-mark av-${mark}`, textContent: mark,
+        title: LETTERS[mark] }),
         ` ${each.label}: `, element("b", { textContent: said }), " "];
     };
     line.replaceChildren(element("b", { textContent: scene.graph.name }),

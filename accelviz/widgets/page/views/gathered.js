@@ -1,5 +1,5 @@
 // What the lanes of a worker read: the columns that each lane has, rows of X, sectors of 32 bytes.
-import { count, fitting, number, path, picture, rect, room, words } from "../marks.js";
+import { count, firstFit, fitting, number, path, picture, rect, room, words } from "../marks.js";
 import { capital, columnsOf, pieceOf, sectorsOf } from "./followed.js";
 
 const ROWS = 9; // rows of X that are drawn
@@ -37,8 +37,10 @@ export function gathered(row, width, at) {
   parts.push(words(left + wide / 2, bottom + 9, name, "middle", { class: "av-q", "font-size": 11 }));
   parts.push(words(left, bottom + 28, columnsSaid(row, wide), "start", { class: "av-q" }));
   const hidden = ownRows(row) ? 0 : Math.max((row.columns?.length ?? 0) - rows.length, 0);
-  const more = `… and ${number(hidden)} more of the ${count(row.degree, "row")} of X; the arrow keys walk them`;
-  if (hidden) parts.push(words(left, bottom + 46, fitting(more, wide), "start", { class: "av-q" }));
+  const and = `… and ${number(hidden)} more`;
+  const more = firstFit([`${and} of the ${count(row.degree, "row")} of X; the arrow keys walk them`,
+    `${and} of the ${count(row.degree, "row")} of X`, and], wide);
+  if (hidden) parts.push(words(left, bottom + 46, more, "start", { class: "av-q" }));
   return {
     svg: picture(width, bottom + (hidden ? 54 : 36), parts.join(""), alt(row, rows, tile)),
     over: (focus) => lit(row, rows, focus, x, y, left, width, tile),

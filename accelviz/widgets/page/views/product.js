@@ -239,6 +239,13 @@ function answer(row) {
   return `<span class="av-way-line">${steps.join(" → ")}</span> <strong>${safe(why(row) + tiles(row))}</strong>`;
 }
 
+/** The same as plain text. */
+export function sentenceOf(scene) {
+  const box = document.createElement("div");
+  box.innerHTML = answer(followed(scene));
+  return box.textContent;
+}
+
 // Of wide features a block has a tile of the columns, and others have the rest.
 function tiles({ reading, nCols, blocks }) {
   if (!reading || !blocks.length || reading.tile >= nCols) return "";
