@@ -216,8 +216,10 @@ def test_a_saved_picture_says_what_it_shows(open_page, tmp_path):
     assert (tmp_path / "cora.png").read_bytes().startswith(b"\x89PNG")
     root = ElementTree.parse(tmp_path / "cora.svg").getroot()
     text = " ".join(each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}text"))
-    sentence = " ".join(page.locator(".av-answer").inner_text().split())
-    for said in ("cora, 2,708 rows", "A: accel_gcn (max_block_warps=12", "B: ", sentence):
+    way, why = (
+        page.locator(f".av-answer {each}").inner_text() for each in (".av-way-line", "strong")
+    )
+    for said in ("cora, 2,708 rows", "A: accel_gcn (max_block_warps=12", "B: ", f"{way}. {why}"):
         assert said in " ".join(text.split())
     assert "sans-serif" in root.get("font-family")
     for each in root.iter("{http://www.w3.org/2000/svg}text"):

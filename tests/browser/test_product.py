@@ -115,7 +115,7 @@ def test_the_way_of_a_row_is_said_and_it_is_the_plans(cora, plan, row):
     assert f"block {block:,}" in said
     several = f"warps {warps[0]} to {warps[-1]}" if len(warps) > 1 else f"warp {warps[0]} "
     assert several in f"{said} "
-    told = " ".join(cora.page.locator(".av-of-told text").all_inner_texts())
+    told = " ".join(cora.page.locator(".av-of-told text").all_text_contents())
     first = plan.metadata[block, 1]
     assert f"{first:,} (row {plan.permutation.order[first]:,})" in told
     # Why it waits: bars are as long as nonzeros, and hatched up to the busiest.
@@ -381,36 +381,3 @@ def test_pointing_at_a_wait_says_for_what(played, traced):
     played.page.mouse.move(x, box["y"] + 20 + (wait["warp"] + 0.5) * (box["height"] - 26) / 8)
     said = played.text(".av-tip")
     assert f"Warp {wait['warp']} waits at the barrier in {wait['file']}:{wait['line']}" in said
-
-
-def test_without_a_trace_or_a_kernel_it_says_how_to_get_one(browser, folder):
-    path = explore("cora", "cusparse", second="accel_gcn").save(folder / "library.html")
-    shown = Shown(browser, path)
-    shown.page.get_by_role("tab", name="Play").click()
-    assert "library" in shown.text(".av-offer")
-    shown.page.locator("[data-control=swap]").click()
-    shown.page.evaluate(FRAME)
-    assert "Open the notebook that made the page" in shown.text(".av-offer")
-    shown.page.get_by_role("tab", name="Numbers").click()
-    unknown = shown.page.locator("[data-statistic=imbalance] td").nth(1)
-    assert unknown.inner_text() == "\N{EN DASH}"
-    shown.page.locator("[data-control=tour]").click()
-    assert "1 of 7" in shown.text(".av-tour")  # no word of Play
-    shown.close()
-
-
-@needs_compiler
-def test_a_saved_page_plays_its_block_and_finds_back_to_it(cora, plan):
-    cora.page.locator("[data-control=reset]").click()
-    cora.page.get_by_role("tab", name="Play").click()
-    block = find_row(plan, 1358).blocks[0]
-    table = requests(
-        accelviz.trace(plan, *random_inputs(plan.operation, plan.pattern, plan.widths), block=block)
-    )
-    assert f"of {len(table):,}: warp" in cora.text(".av-said")
-    cora.type("follow row", 0)
-    assert "keeps the trace of one block" in cora.text(".av-offer")
-    cora.page.locator(".av-offer button").click()
-    cora.page.evaluate(FRAME)
-    assert f"of {len(table):,}: warp" in cora.text(".av-said")
-    cora.page.get_by_role("tab", name="One row").click()

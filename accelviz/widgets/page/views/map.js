@@ -2,7 +2,7 @@
 // covers, so that no outlier is hidden; the wheel or the buttons look closer.
 
 import { element, quiet } from "../controls.js";
-import { count, number, path, picture, span, words } from "../marks.js";
+import { count, number, path, picture, room, span, words } from "../marks.js";
 import { percent, short } from "../numbers.js";
 import { axis, ticksOf } from "../plot.js";
 import { LETTERS } from "./statistics.js";
@@ -114,8 +114,12 @@ export function map(host, scene, act) {
         : "A cell is one of them."));
     const frame = element("div", { className: "av-map-frame" }, [canvas]);
     Object.assign(frame.style, { marginLeft: `${LEFT}px`, width: `${across}px` });
-    frame.dataset.first = `${side.worker} 0`;
-    frame.dataset.last = partition.warps > 1 ? `${side.worker} ${number(partition.warps - 1)}` : "";
+    const named = (worker) => {
+      const text = `${side.worker} ${number(worker)}`;
+      return room(text) <= LEFT - 6 ? text : number(worker);
+    };
+    frame.dataset.first = named(0);
+    frame.dataset.last = partition.warps > 1 ? named(partition.warps - 1) : "";
     if (i === 0 && grid.first <= scene.settings.block && scene.settings.block < grid.last) {
       const at = (scene.settings.block + 0.5 - grid.first) / (grid.last - grid.first);
       const cursor = element("div", { className: "av-map-cursor" });
@@ -179,10 +183,10 @@ export function map(host, scene, act) {
 
 // The numbers of blocks below the map.
 function axisOf({ first, last }, across) {
-  const x = axis(first, last, 0, across), room = 24;
+  const x = axis(first, last, 0, across), edge = 24;
   const ticks = ticksOf(x).filter((value) => Number.isInteger(value) && value < last);
   const drawn = ticks.map((value) => {
-    const at = x(value) < room ? "start" : x(value) > across - room ? "end" : "middle";
+    const at = x(value) < edge ? "start" : x(value) > across - edge ? "end" : "middle";
     return path(`M${x(value) + 0.5} 0v4`, { class: "av-frame" }) +
       words(x(value), 16, number(value), at, { class: "av-q" });
   });

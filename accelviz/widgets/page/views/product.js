@@ -243,7 +243,7 @@ function answer(row) {
 export function sentenceOf(scene) {
   const box = document.createElement("div");
   box.innerHTML = answer(followed(scene));
-  return box.textContent;
+  return [...box.children].map((each) => each.textContent).join(". ");
 }
 
 // Of wide features a block has a tile of the columns, and others have the rest.
