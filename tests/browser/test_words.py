@@ -18,8 +18,10 @@ def test_words_say_whose_threads_and_columns_are_meant(browser, tmp_path):
     assert shown.text(".av-tip").startswith(
         "Thread 42 of the combined warp (2 warps of 32) has column 42 of Y"
     )
-    shown.page.locator("[data-f^='field:1']").hover(force=True)
+    shown.page.locator("rect[data-f='field:1:0']").hover(force=True)
     assert "Place: position of the row in the order" in shown.text(".av-tip")
+    shown.page.locator(".av-of-order rect[data-say]").nth(1).hover(position={"x": 9, "y": 2})
+    assert shown.text(".av-tip").startswith("Degrees again, with the rows in their places.")
     assert "and 159 more of the 168 rows of X" in shown.page.locator(".av-of-read").text_content()
     shown.page.locator("[data-control=first]").select_option("graphblast")
     shown.page.evaluate(FRAME)

@@ -33,9 +33,9 @@ export function controlsOf(act, panel) {
   buttons.append(undo, redo, reset, code, svg, png, guide);
   head.append(line, buttons, message);
 
-  const graph = menuControl("graph", "graph", "", (value) => act.set({ graph: value }));
+  const graph = menuControl("graph", "graph", "The graph whose adjacency matrix is A", (value) => act.set({ graph: value }));
   const first = menuControl("first", "strategy", "", (value) => act.set({ first: value }));
-  const second = menuControl("second", "compare with", "",
+  const second = menuControl("second", "compare with", "The strategy that stands beside it as B",
     (value) => act.set({ second: value || null, pinned: {} }));
   const pin = pressButton("pin", "Pin this", "Compare with this setting from now on", act.pin);
   const swap = pressButton("swap", "Swap", "Look at the other one", act.swap);

@@ -51,8 +51,8 @@ export function order(row, width) {
   );
   let y = 20;
   const sky = (order, say) => path(
-    skyline(graph, order, width, high), { class: "av-sky", transform: `translate(0 ${y})`, "data-say": say },
-  );
+    skyline(graph, order, width, high), { class: "av-sky", transform: `translate(0 ${y})` },
+  ) + rect(0, y, width, high, { fill: "transparent", "data-say": say });
   parts.push(sky(null, "Degrees of the rows, from row 0 at the left to the last at the right: the higher the grey, the more nonzeros, on a logarithmic scale."));
   parts.push(place_line(from, y));
   let down = from;

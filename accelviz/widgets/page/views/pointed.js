@@ -88,6 +88,18 @@ function blockFocus(row) {
   return { ...found, warp: null, keys: [`block:${first}`], sentence: `${where} A block runs on one SM of the GPU, with all its warps.` };
 }
 
+// What the words of metadata mean, by how their names begin.
+const WORDS = [
+  ["degree", "How many nonzeros each of its rows has."],
+  ["first nonzero", "Where its columns and values begin in the arrays of the graph in that order."],
+  ["info: nonzeros of a warp", "How many nonzeros a warp takes of a row at most."],
+  ["info: rows", "How many rows the block has."],
+  ["info: nonzeros of this part", "The row is too long for one block; this is what the block takes of it."],
+  ["slot and flags", "Where in shared memory its sum is kept, and who adds it up."],
+  ["length", "How many nonzeros it takes."],
+  ["padding", "Not used: it makes a line 16 bytes long."],
+];
+
 function fieldFocus(row, line, word, index) {
   const value = line.words[word];
   const fields = line.fields[word] ?? [];
@@ -96,7 +108,8 @@ function fieldFocus(row, line, word, index) {
   const field = fields[index];
   const bits = field.bits === 32 ? "all 32 bits" : `bits ${32 - above - field.bits} to ${31 - above}`;
   const place = /place/.test(`${field.name} ${line.meaning}`) ? ` ${PLACE}` : "";
-  const sentence = `${capital(field.name)}: ${number(field.value)}${rowAt(row, field)}, in ${bits} of word ${word}. ${line.meaning ? `${capital(line.meaning)}.` : ""}${place}`;
+  const what = WORDS.find(([name]) => field.name.startsWith(name))?.[1] ?? "";
+  const sentence = `${capital(field.name)}: ${number(field.value)}${rowAt(row, field)}. ${what}${what && " "}It is in ${bits} of word ${word}. ${line.meaning ? `${capital(line.meaning)}.` : ""}${place}`;
   return { sentence, keys: [], field: [word, index] };
 }
 

@@ -41,8 +41,10 @@ function one(value, fields, index, left, top, cell, row) {
     const own = ownField(field, row) ? "av-r" : "av-b";
     const whole = number(field.value) + rowAt(row, field);
     const name = fitting(field.name.replace(/^info: /, ""), wide - room(whole) - 10, 12);
-    parts.push(words(x + 2, top + 53, name, "start", { class: "av-q" }));
-    parts.push(words(x + 2 + (name ? room(name) + 8 : 0), top + 53, whole, "start", { class: own }));
+    parts.push(words(x + 2, top + 53, name, "start", { class: "av-q", "data-f": token }));
+    parts.push(
+      words(x + 2 + (name ? room(name) + 8 : 0), top + 53, whole, "start", { class: own, "data-f": token }),
+    );
     bit += field.bits;
   });
   for (const [digit, look] of [["0", "av-zero"], ["1", "av-one"]]) {
