@@ -64,17 +64,18 @@ def test_an_int4_says_what_the_block_does():
     two, shared, part = lines
     assert two.title == "block 2"
     assert two.meaning == (
-        "degree 2: each of the 2 rows from row 4 on has 2 nonzeros, the first at position 3; "
+        "degree 2: each of the 2 rows from place 4 on has 2 nonzeros, the first at position 3; "
         "one warp a row, at most 2 nonzeros each"
     )
-    assert "row 6 has 3 nonzeros, the first at position 7; 2 warps share a row" in shared.meaning
+    shares = "the row in place 6 has 3 nonzeros, the first at position 7; 2 warps share a row"
+    assert shares in shared.meaning
     assert part.meaning == (
-        "degree 9, more than the 4 that a block takes: this one takes 1 nonzero of row 9, "
-        "the first at position 27, at most 1 a warp"
+        "degree 9, more than the 4 that a block takes: this one takes 1 nonzero of the row in "
+        "place 9, the first at position 27, at most 1 a warp"
     )
     assert [field for fields in two.fields for field in fields] == [
         Field("degree", 32, 2),
-        Field("first row", 32, 4),
+        Field("first place", 32, 4),
         Field("first nonzero (loc)", 32, 3),
         Field("info: nonzeros of a warp", 16, 2),
         Field("info: rows", 16, 2),

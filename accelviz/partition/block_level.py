@@ -323,8 +323,8 @@ def block_level_lines(
             info: tuple[Field, ...] = (Field("info: nonzeros of this part", WORD_BITS, row_nzs),)
             meaning = (
                 f"degree {degree:,}, more than the {setting.deg_bound:,} that a block takes: this "
-                f"one takes {_counted(row_nzs)} of row {row:,}, the first at position {loc:,}, "
-                f"at most {warp_nzs:,} a warp"
+                f"one takes {_counted(row_nzs)} of the row in place {row:,}, the first at position "
+                f"{loc:,}, at most {warp_nzs:,} a warp"
             )
         else:
             info = (
@@ -332,13 +332,15 @@ def block_level_lines(
                 Field("info: rows", FIELD_BITS, rows),
             )
             per_row = int(fields.warps_per_row[0])
-            who = f"each of the {rows} rows from row {row:,} on" if rows > 1 else f"row {row:,}"
+            who = f"the row in place {row:,}"
+            if rows > 1:
+                who = f"each of the {rows} rows from place {row:,} on"
             share = "one warp a row" if per_row == 1 else f"{per_row} warps share a row"
             meaning = (
                 f"degree {degree:,}: {who} has {_counted(degree)}, the first at position {loc:,}; "
                 f"{share}, at most {_counted(warp_nzs)} each"
             )
-        begin = (("degree", degree), ("first row", row), ("first nonzero (loc)", loc))
+        begin = (("degree", degree), ("first place", row), ("first nonzero (loc)", loc))
         words = (*((Field(name, WORD_BITS, value),) for name, value in begin), info)
         found.append(MetadataLine(line.title, line.words, words, meaning))
     return found

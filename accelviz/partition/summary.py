@@ -162,7 +162,12 @@ class PartitionSummary:
 
     @property
     def imbalance(self) -> float:
-        """Busiest warp's nonzeros over the mean of the warps with work; 1 is perfect balance."""
+        """Busiest warp's nonzeros over the mean of the warps with work; 1 is perfect balance.
+
+        NaN if not known.
+        """
+        if self.loads is None:
+            return float("nan")
         return self.largest / self.mean if self.busy_warps else 1.0
 
     def quantile(self, share: float) -> float:

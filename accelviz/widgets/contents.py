@@ -49,8 +49,9 @@ def columns_of(graph: Graph, row: int) -> Any:
 def times_content(graph: Graph) -> dict[str, Any]:
     """Return what was recorded of exactly this graph on a GPU."""
     times = recorded_times(graph)
-    hardware, date = times["hardware"].unique(), times["date"].unique()
-    where = f"{', '.join(hardware)}, {', '.join(sorted(date))}" if len(times) else ""
+    hardware, date = times["hardware"].unique(), times["date"]
+    ends = " to ".join(sorted({date.min(), date.max()}) if len(times) else ())
+    where = f"{', '.join(hardware)}, {ends}" if len(times) else ""
     return {
         "where": where,
         "strategy": times["strategy"].tolist(),

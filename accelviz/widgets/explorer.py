@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from accelviz.analysis.lookup import find_row
 from accelviz.analysis.sweep import summary
 from accelviz.datasets import bundled_graphs, load_graph
 from accelviz.datasets.synthetic.table_one import TABLE_ONE
-from accelviz.errors import ArgumentError
+from accelviz.errors import AccelvizError, ArgumentError
 from accelviz.executors import trace
 from accelviz.files import written_whole
 from accelviz.graph import Graph
 from accelviz.measure import random_inputs
-from accelviz.plans import Operation, Strategy
+from accelviz.plans import Operation, Plan, Strategy
 from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.strategies import REGISTRY, SPMM, find_strategy
 from accelviz.widgets import assets
@@ -36,6 +37,8 @@ from accelviz.widgets.traced import trace_content
 
 #: Memory that a trace may copy: the emulator keeps its own copy of every array.
 TRACE_BYTES = 400_000_000
+#: Nonzeros times columns of a block that a saved page is given the trace of: a few seconds' work.
+QUICK_TRACE = 400_000
 #: What may be set, besides the first strategy's parameters: name in Python to name in the page.
 SETTINGS = {
     **{name: name for name in ("graph", "first", "second", "row", "block", "pinned")},
@@ -227,9 +230,7 @@ class Explorer:
         AccelvizError
             As `accelviz.trace` does; where there is no C++ compiler, DeviceUnavailable.
         """
-        strategy, graph = self.strategies[settings["first"]], self.graph(settings["graph"])
-        own = {n: v for n, v in settings["given"].items() if n in strategy.parameters}
-        plan = strategy.plan(graph, settings["nCols"], **own)
+        plan = self._plan(settings)
         dense = [
             each.shape(plan.sizes)
             for each in self.operation.operands.values()
@@ -247,6 +248,31 @@ class Explorer:
         inputs = random_inputs(self.operation, plan.pattern, plan.widths)
         table = trace(plan, *inputs, block=settings["block"], waits=waits)
         return {"trace": trace_content(table, plan, waits)}
+
+    def _plan(self, settings: Mapping[str, Any]) -> Plan:
+        strategy, graph = self.strategies[settings["first"]], self.graph(settings["graph"])
+        own = {n: v for n, v in settings["given"].items() if n in strategy.parameters}
+        return strategy.plan(graph, settings["nCols"], **own)
+
+    def traced(self) -> dict[str, Any]:
+        """Return the trace of the block that the page opens with, and the settings with this block.
+
+        Nothing where it cannot be traced (a library's kernel, no C++ compiler) or does too much.
+        """
+        now = self.settings
+        try:
+            plan = self._plan(now)
+            if not plan.has_workload:
+                return {}
+            blocks = find_row(plan, now["row"]).blocks or (now["block"],)
+            block = max(blocks[0], min(now["block"], blocks[-1]))
+            work = plan.workload(block, block + 1)
+            if int(work.nz_count.sum()) * now["nCols"] > QUICK_TRACE:
+                return {}
+            settings = {**now, "block": block}
+            return {**self.trace(settings), "settings": settings}
+        except AccelvizError:
+            return {}
 
     # Shown and kept
 
@@ -278,6 +304,9 @@ class Explorer:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it as it is now to a page of HTML, alive without a kernel or a network.
 
+        It keeps a trace of the block that it opens with, if there is a C++ compiler and the block
+        is no large one (`QUICK_TRACE`), so that it can be played.
+
         Raises
         ------
         ArgumentError
@@ -288,7 +317,8 @@ class Explorer:
             raise ArgumentError("path", f"got {str(path)!r}", "a name that ends in .html")
         title = f"{self.settings['graph']}, explored with accelviz"
         with written_whole(target) as temporary:
-            text = assets.document(self.content(), title, self.fallback())
+            content = {**self.content(), **self.traced()}
+            text = assets.document(content, title, self.fallback())
             Path(temporary).write_text(text, "utf-8")
         return target
 

@@ -1,5 +1,8 @@
 """The saved page, opened from a file: keys, themes, widths, names for those who cannot see."""
 
+import re
+from xml.etree import ElementTree
+
 import pytest
 
 import accelviz
@@ -98,7 +101,7 @@ def test_every_control_and_picture_has_a_name(open_page):
         assert nameless == [], group
 
 
-@pytest.mark.parametrize("width", [480, 848, 1700])
+@pytest.mark.parametrize("width", [424, 480, 848, 1700])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_cut_off_at_any_width(open_page, width, scheme):
     page = open_page(viewport={"width": width, "height": 1000}, color_scheme=scheme)
@@ -141,3 +144,83 @@ def test_times_are_those_that_were_recorded(open_page):
             "s => document.querySelector('.av-headline').innerText.includes(s)", arg=strategy
         )
         page.locator("[data-view=times] svg", has_text="A recorded").wait_for()
+
+
+@pytest.mark.parametrize(("name", "most"), [("row", 19716), ("block", 19716)])
+def test_a_number_is_typed_with_real_keys(browser, tmp_path, name, most):
+    path = accelviz.explore("pubmed", "graphblast", block_warps=1).save(tmp_path / "pubmed.html")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector(".av-panel[data-drawn]")
+    field, undo = (
+        page.locator(f"[data-control={name}] ~ input"),
+        page.locator("[data-control=undo]"),
+    )
+    before = field.input_value()
+    assert undo.is_disabled()
+    field.click()
+    page.keyboard.press("Control+a")
+    for key in "4711":
+        page.keyboard.press(key)
+        page.set_viewport_size({"width": 900 + int(key), "height": 900})  # a repaint meanwhile
+        page.wait_for_timeout(50)
+    assert field.input_value() == "4711"
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('.av-answer').innerText.includes('4,711')")
+    page.wait_for_timeout(800)  # a change now would be a step of undo of its own
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert not field.evaluate("each => each === document.activeElement")
+    assert field.input_value() == "4711"
+    undo.click()
+    page.wait_for_timeout(100)
+    assert field.input_value() == before
+    assert undo.is_disabled()
+    field.fill("99999999")
+    field.press("Enter")
+    page.wait_for_timeout(100)
+    assert field.input_value() == str(most)
+    page.close()
+
+
+def test_what_is_confirmed_goes_away(open_page):
+    page = open_page()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("[data-control=code]").click()
+    page.locator(".av-message.av-gentle", has_text="Copied").wait_for()
+    page.locator(".av-message").wait_for(state="hidden", timeout=6000)
+
+
+def test_the_tour_shows_what_it_speaks_of(open_page):
+    page = open_page(viewport={"width": 480, "height": 700})
+    page.locator("[data-control=tour]").click()
+    seen = 0
+    while page.locator(".av-tour").count():
+        page.locator(".av-toured").wait_for()
+        page.wait_for_timeout(100)
+        box = page.locator(".av-toured").bounding_box()
+        assert box["y"] < 600, page.locator(".av-tour").inner_text()
+        assert box["y"] + box["height"] > 0, page.locator(".av-tour").inner_text()
+        assert box["height"] > 0
+        seen += 1
+        page.locator(".av-tour button", has_text=re.compile("Next|Done")).click()
+    assert seen >= 7
+
+
+def test_a_saved_picture_says_what_it_shows(open_page, tmp_path):
+    page = open_page()
+    for name in ("svg", "png"):
+        with page.expect_download() as kept:
+            page.locator(f"[data-control={name}]").click()
+        kept.value.save_as(tmp_path / f"cora.{name}")
+    assert (tmp_path / "cora.png").read_bytes().startswith(b"\x89PNG")
+    root = ElementTree.parse(tmp_path / "cora.svg").getroot()
+    text = " ".join(each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}text"))
+    way, why = (
+        page.locator(f".av-answer {each}").inner_text() for each in (".av-way-line", "strong")
+    )
+    for said in ("cora, 2,708 rows", "A: accel_gcn (max_block_warps=12", "B: ", f"{way}. {why}"):
+        assert said in " ".join(text.split())
+    assert "sans-serif" in root.get("font-family")
+    for each in root.iter("{http://www.w3.org/2000/svg}text"):
+        assert "serif" not in (each.get("style") or "").replace("sans-serif", "")

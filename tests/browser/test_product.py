@@ -115,6 +115,9 @@ def test_the_way_of_a_row_is_said_and_it_is_the_plans(cora, plan, row):
     assert f"block {block:,}" in said
     several = f"warps {warps[0]} to {warps[-1]}" if len(warps) > 1 else f"warp {warps[0]} "
     assert several in f"{said} "
+    told = " ".join(cora.page.locator(".av-of-told text").all_text_contents())
+    first = plan.metadata[block, 1]
+    assert f"{first:,} (row {plan.permutation.order[first]:,})" in told
     # Why it waits: bars are as long as nonzeros, and hatched up to the busiest.
     loads = np.bincount(work.warp, work.nz_count, plan.workers_per_block)
     hatched = cora.page.locator(".av-of-block .av-waits").evaluate_all(
@@ -378,9 +381,3 @@ def test_pointing_at_a_wait_says_for_what(played, traced):
     played.page.mouse.move(x, box["y"] + 20 + (wait["warp"] + 0.5) * (box["height"] - 26) / 8)
     said = played.text(".av-tip")
     assert f"Warp {wait['warp']} waits at the barrier in {wait['file']}:{wait['line']}" in said
-
-
-def test_without_a_trace_or_a_kernel_it_says_what_there_would_be(cora):
-    cora.page.get_by_role("tab", name="Play").click()
-    assert "needs a kernel" in cora.text(".av-offer")
-    cora.page.get_by_role("tab", name="One row").click()

@@ -59,20 +59,28 @@ class AccelGCN(Strategy):
     parameters: ClassVar = {
         "max_block_warps": Parameter(
             MAX_BLOCK_WARPS,
-            "warps of a block",
+            "warps of a block at most; more: fewer, larger blocks, and a long row stays in one",
             _WARPS[0],
             tries=(1, 2, 4, 6, 8, 12, 16, 24, 32),
             why=_WARPS[1],
         ),
         "max_warp_nzs": Parameter(
             MAX_WARP_NZS,
-            "most nonzeros of a warp",
+            "most nonzeros of a warp; more: fewer warps share a row, and each lasts longer",
             _NZS[0],
             tries=(8, 16, 32, 64, 128),
             why=_NZS[1],
         ),
-        "partition": Parameter("block", "who has metadata", choices=("block", "warp")),
-        "combined_warp": Parameter(True, "warps span a row of X", choices=(True, False)),
+        "partition": Parameter(
+            "block",
+            "what a line of metadata describes: a whole block, or each warp",
+            choices=("block", "warp"),
+        ),
+        "combined_warp": Parameter(
+            True,
+            "several warps side by side read a row of X, 32 columns each",
+            choices=(True, False),
+        ),
     }
     metadata_owner = "block"
 

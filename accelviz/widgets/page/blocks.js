@@ -177,15 +177,15 @@ function int4Line(fields, block, bound) {
   const written = (number) => number.toLocaleString("en");
   const cut = degree > bound, each = perRow(fields);
   const info = cut ? rowNzs : warpNzs * HALF + rows;
-  const who = rows > 1 ? `each of the ${rows} rows from row ${written(place)} on`
-    : `row ${written(place)}`;
+  const who = rows > 1 ? `each of the ${rows} rows from place ${written(place)} on`
+    : `the row in place ${written(place)}`;
   const share = each === 1 ? "one warp a row" : `${each} warps share a row`;
   return {
     title: `block ${written(block)}`,
     words: [degree, place, nz, info],
     fields: [
       [{ name: "degree", bits: 32, value: degree }],
-      [{ name: "first row", bits: 32, value: place }],
+      [{ name: "first place", bits: 32, value: place }],
       [{ name: "first nonzero (loc)", bits: 32, value: nz }],
       cut ? [{ name: "info: nonzeros of this part", bits: 32, value: rowNzs }]
         : [{ name: "info: nonzeros of a warp", bits: 16, value: warpNzs },
@@ -193,7 +193,7 @@ function int4Line(fields, block, bound) {
     ],
     meaning: cut
       ? `degree ${written(degree)}, more than the ${written(bound)} that a block takes: this one ` +
-        `takes ${counts(rowNzs)} of row ${written(place)}, the first at position ${written(nz)}, ` +
+        `takes ${counts(rowNzs)} of the row in place ${written(place)}, the first at position ${written(nz)}, ` +
         `at most ${written(warpNzs)} a warp`
       : `degree ${written(degree)}: ${who} has ${counts(degree)}, the first at position ` +
         `${written(nz)}; ${share}, at most ${counts(warpNzs)} each`,
@@ -255,7 +255,7 @@ function inPlaceOrder(graph, shape) {
 
 function laneLine({ degree, place, nz, rows, warpNzs, part }, block) {
   const info = part === null ? warpNzs * HALF + rows : part;
-  const names = ["degree", "first row", "first nonzero", "nonzeros of a group | rows, or part"];
+  const names = ["degree", "first place", "first nonzero", "nonzeros of a group | rows, or part"];
   const words = [degree, place, nz, info];
   const fields = words.map((word, i) => [{ name: names[i], bits: 32, value: word | 0 }]);
   return { title: `block ${block.toLocaleString("en")}`, words, fields, meaning: "" };

@@ -99,12 +99,19 @@ export function stepsControl(name, label, title, act) {
   field.setAttribute("aria-label", `${label}, as a number`);
   const box = element("div", { className: "av-control av-steps", title }, [
     element("span", { textContent: label }), range, field]);
-  let last = 0;
+  let last = 0, typing = false;
   const choose = (value) => act(Math.max(0, Math.min(last, Math.round(value))));
   range.oninput = () => choose(Number(range.value));
   // Handlers in braces: one that returns false would keep the key from the browser, Tab included.
   const typed = () => {
+    typing = false;
     if (field.value !== "") choose(Number(field.value));
+  };
+  field.oninput = () => {
+    typing = true; // a repaint meanwhile leaves the digits alone
+  };
+  field.onblur = () => {
+    typing = false;
   };
   field.onchange = typed;
   field.onkeydown = (event) => {
@@ -117,7 +124,7 @@ export function stepsControl(name, label, title, act) {
       range.max = field.max = end;
       range.disabled = field.disabled = end <= 0;
       range.value = value;
-      if (document.activeElement !== field || Number(field.value) !== value) field.value = value;
+      if (!typing) field.value = value;
     },
   };
 }

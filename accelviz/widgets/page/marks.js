@@ -65,6 +65,10 @@ export function fitting(text, width, size = 12) {
   return end < 4 ? "" : `${text.slice(0, end)}…`;
 }
 
+/** The longest of some texts that fits, given longest first; the last one is shortened. */
+export const firstFit = (texts, width, size = 12) =>
+  texts.find((text) => room(text, size) <= width) ?? fitting(texts.at(-1), width, size);
+
 let made = 0;
 
 /** A pattern of slanted lines, and the paint that uses it: time in which nobody works. */

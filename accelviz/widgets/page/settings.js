@@ -1,8 +1,10 @@
 // The head and the controls of the panel: what is looked at, and what it is compared with.
 
 import { element, menuControl, pressButton, sliderControl, stepsControl } from "./controls.js";
-import { codeOf, copyText, savePng, saveSvg, tour } from "./share.js";
+import { codeOf, copyText, headingOf, savePng, saveSvg, tour } from "./share.js";
 import { percent } from "./numbers.js";
+import { sentenceOf } from "./views/product.js";
+import { LETTERS } from "./views/statistics.js";
 
 export function controlsOf(act, panel) {
   const head = element("div", { className: "av-head" });
@@ -18,21 +20,22 @@ export function controlsOf(act, panel) {
   const code = pressButton("code", "Copy as code", "The call that opens the explorer like this",
     async () => {
       const text = codeOf(last);
-      act.say(await copyText(text) ? `Copied: ${text}` : text);
+      const copied = await copyText(text);
+      act.say(copied ? `Copied: ${text}` : `Copy this: ${text}`, copied);
     });
-  const svg = pressButton("svg", "SVG", "Save the pictures that are seen as SVG",
-    () => saveSvg(panel.querySelector(".av-group:not([hidden])"), last.graph.name));
-  const png = pressButton("png", "PNG", "Save the pictures that are seen as PNG",
-    () => savePng(panel.querySelector(".av-group:not([hidden])"), last.graph.name));
+  const save = (keep) => () => keep(panel.querySelector(".av-group:not([hidden])"),
+    last.graph.name, headingOf(last, sentenceOf(last)));
+  const svg = pressButton("svg", "SVG", "Save the pictures that are seen as SVG", save(saveSvg));
+  const png = pressButton("png", "PNG", "Save the pictures that are seen as PNG", save(savePng));
   const guide = pressButton("tour", "Tour", "What is what, in a minute",
-    () => tour(panel, act.show));
+    () => tour(panel, act.show, last.alive || last.keepsTrace));
   let last = null; // the scene that is shown
   buttons.append(undo, redo, reset, code, svg, png, guide);
   head.append(line, buttons, message);
 
-  const graph = menuControl("graph", "graph", "", (value) => act.set({ graph: value }));
+  const graph = menuControl("graph", "graph", "The graph whose adjacency matrix is A", (value) => act.set({ graph: value }));
   const first = menuControl("first", "strategy", "", (value) => act.set({ first: value }));
-  const second = menuControl("second", "compare with", "",
+  const second = menuControl("second", "compare with", "The strategy that stands beside it as B",
     (value) => act.set({ second: value || null, pinned: {} }));
   const pin = pressButton("pin", "Pin this", "Compare with this setting from now on", act.pin);
   const swap = pressButton("swap", "Swap", "Look at the other one", act.swap);
@@ -61,7 +64,8 @@ export function controlsOf(act, panel) {
     const side = (each, mark) => {
       const share = each.summary.idle_share;
       const said = Number.isNaN(share) ? "does not say what its warps do" : percent(share);
-      return [element("span", { className: `av-mark av-${mark}`, textContent: mark }),
+      return [element("span", { className: `av-mark av-${mark}`, textContent: mark,
+        title: LETTERS[mark] }),
         ` ${each.label}: `, element("b", { textContent: said }), " "];
     };
     line.replaceChildren(element("b", { textContent: scene.graph.name }),
@@ -70,6 +74,7 @@ export function controlsOf(act, panel) {
       ...side(a, "A"), ...(b ? side(b, "B") : []));
     message.textContent = scene.message;
     message.hidden = !scene.message;
+    message.classList.toggle("av-gentle", !scene.warns);
     undo.disabled = !scene.canUndo;
     redo.disabled = !scene.canRedo;
     graph.update(scene.graphs, settings.graph);

@@ -1,7 +1,7 @@
 // To keep and to share: the call that gives this state, pictures of views, a tour, the terms.
 
 import { element, quiet } from "./controls.js";
-import { safe } from "./marks.js";
+import { count, room, safe, words } from "./marks.js";
 
 // How Python writes a value.
 const python = (value) => value === null ? "None" : value === true ? "True"
@@ -39,8 +39,9 @@ function keep(blob, name) {
 }
 
 // What the page's styles say of every mark, written into the marks, as a file has no styles.
-const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font",
-  "text-anchor", "paint-order", "stroke-linejoin"];
+const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-family",
+  "font-size", "font-weight", "text-anchor", "paint-order", "stroke-linejoin"];
+const MARGIN = 20; // pixels around the pictures
 
 function alone(svg) {
   const copy = svg.cloneNode(true), from = svg.querySelectorAll("*"), to = copy.querySelectorAll("*");
@@ -49,40 +50,72 @@ function alone(svg) {
     const own = getComputedStyle(mark);
     for (const name of STYLES) to[i].style.setProperty(name, own.getPropertyValue(name));
   });
-  const back = getComputedStyle(svg.closest(".av-panel")).backgroundColor;
-  copy.style.setProperty("background", back);
   return copy;
 }
 
-// All pictures of a view below each other, as one SVG; canvases as pictures in it.
-export function svgOf(host) {
-  const pictures = [...host.querySelectorAll("svg, canvas")];
-  let top = 0, width = 1;
-  const parts = pictures.map((each) => {
-    const box = each.getBoundingClientRect(), place = top;
-    top += box.height + 12;
-    width = Math.max(width, box.width);
+// Words in as many lines as the width needs.
+function linesOf(text, width, size) {
+  const lines = [];
+  for (const word of text.trim().split(/\s+/)) {
+    const longer = lines.length ? `${lines.at(-1)} ${word}` : word;
+    if (lines.length && room(longer, size) <= width) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+// A picture of what is seen: `heading` above (the first line bold), then pictures and their
+// captions where they stand on the page; canvases as pictures in it.
+export function svgOf(host, heading = []) {
+  const area = host.getBoundingClientRect(), panel = getComputedStyle(host.closest(".av-panel"));
+  const width = Math.ceil(area.width + 2 * MARGIN);
+  let top = MARGIN, text = "";
+  const write = (said, x, y, wide, size, weight, colour) => linesOf(said, wide, size).reduce(
+    (at, line) => {
+      text += words(x, at + size, line, "start",
+        { "font-size": size, "font-weight": weight, fill: colour });
+      return at + 1.4 * size;
+    }, y);
+  heading.forEach((line, i) =>
+    (top = write(line, MARGIN, top, area.width, i ? 13 : 16, i ? 400 : 600, panel.color)));
+  top += heading.length ? 14 : 0;
+  for (const each of host.querySelectorAll("svg, canvas, h4, .av-name, .av-map-title, .av-below, .av-note")) {
+    const box = each.getBoundingClientRect(), own = getComputedStyle(each);
+    if (!box.width || !box.height || each.parentElement.closest("svg, .av-legend, .av-below, .av-note")) continue;
+    const [x, y] = [box.left - area.left + MARGIN, box.top - area.top + top];
     if (each instanceof SVGElement) {
       const copy = alone(each);
-      copy.setAttribute("y", place);
-      return new XMLSerializer().serializeToString(copy);
-    }
-    return `<image y="${place}" width="${box.width}" height="${box.height}" ` +
-      `href="${each.toDataURL()}"/>`;
-  });
-  const back = getComputedStyle(host.closest(".av-panel")).backgroundColor;
-  return { width: Math.ceil(width), height: Math.ceil(top), text:
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${Math.ceil(width)}" ` +
-    `height="${Math.ceil(top)}"><rect width="100%" height="100%" fill="${back}"/>` +
-    `${parts.join("")}</svg>` };
+      copy.setAttribute("x", x);
+      copy.setAttribute("y", y);
+      text += new XMLSerializer().serializeToString(copy);
+    } else if (each instanceof HTMLCanvasElement) {
+      text += `<image x="${x}" y="${y}" width="${box.width}" height="${box.height}" ` +
+        `preserveAspectRatio="none" href="${each.toDataURL()}"/>`;
+    } else write(each.textContent, x, y, box.width + 2, parseFloat(own.fontSize), own.fontWeight, own.color);
+  }
+  const height = Math.ceil(top + area.height + MARGIN);
+  return { width, height, text:
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" ` +
+    `font-family="${safe(panel.fontFamily)}"><rect width="100%" height="100%" ` +
+    `fill="${panel.backgroundColor}"/>${text}</svg>` };
 }
 
-export function saveSvg(host, name) {
-  keep(new Blob([svgOf(host).text], { type: "image/svg+xml" }), `${name}.svg`);
+// The heading of a picture: the graph, the strategies with all their settings, the row's sentence.
+export function headingOf({ graph, settings, a, b }, sentence) {
+  const side = (each, letter) => {
+    const own = Object.entries(each.parameters).map(([name, value]) => `${name}=${python(value)}`);
+    return `${letter}: ${each.strategy}${own.length ? ` (${own.join(", ")})` : ""}`;
+  };
+  return [`${graph.name}, ${count(graph.rows, "row")}, ${count(graph.nnz, "nonzero")}, ` +
+    `${count(settings.nCols, "column")} of X`, side(a, "A"), ...(b ? [side(b, "B")] : []), sentence];
 }
 
-export async function savePng(host, name) {
-  const { text, width, height } = svgOf(host);
+export function saveSvg(host, name, heading) {
+  keep(new Blob([svgOf(host, heading).text], { type: "image/svg+xml" }), `${name}.svg`);
+}
+
+export async function savePng(host, name, heading) {
+  const { text, width, height } = svgOf(host, heading);
   const image = new Image(width, height);
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
   await image.decode();
@@ -96,11 +129,11 @@ export async function savePng(host, name) {
 // Where a tour of a minute stops: the group, the element, and what is said there.
 const TOUR = [
   ["product", ".av-answer", "One row of the graph is followed. This line says where it goes: to a " +
-    "place in the order, to a block, to its warps, and which of them wait."],
+    "place (its position in the order in which the kernel walks the rows), to a block, to its warps, and which of them wait."],
   ["product", ".av-of-block", "A bar is a warp of the block. The block lasts as long as its " +
     "busiest warp; what is hatched is time in which a warp waits."],
   ["product", "[data-control=row]", "Drag to follow another row; the arrow keys move by one."],
-  ["product", ".av-parameters", "These settle how the strategy cuts the work. Drag one, and watch " +
+  ["product", ".av-parameters > *", "These settle how the strategy cuts the work. Drag one, and watch " +
     "the share of waiting above."],
   ["balance", "[data-view=map]", "Every warp of every block: dark has much to do. A block whose " +
     "cells differ waits for its darkest."],
@@ -111,7 +144,8 @@ const TOUR = [
     "request: what each lane reads, and when a warp waits at a barrier."],
 ];
 
-export function tour(panel, choose) {
+export function tour(panel, choose, playable) {
+  const stops = TOUR.filter(([group]) => group !== "play" || playable);
   const box = element("div", { className: "av-tour", tabIndex: -1,
     attributes: { role: "dialog", "aria-label": "tour" } });
   const text = element("p");
@@ -132,17 +166,21 @@ export function tour(panel, choose) {
     if (event.key === "Escape") end();
   };
   const go = (place) => {
-    if (place >= TOUR.length) return end();
+    if (place >= stops.length) return end();
     at = Math.max(place, 0);
-    const [group, where, said] = TOUR[at];
+    const [group, where, said] = stops[at];
     choose(group);
     unmark();
-    const target = panel.querySelector(where);
-    target?.classList.add("av-toured");
-    target?.scrollIntoView({ block: "nearest" });
-    text.innerHTML = `<b>${at + 1} of ${TOUR.length}.</b> ${safe(said)}`;
+    requestAnimationFrame(() => requestAnimationFrame(() => { // by then the group is drawn
+      const target = at === Math.max(place, 0) && box.isConnected && panel.querySelector(where);
+      if (!target) return;
+      target.classList.add("av-toured");
+      const tall = target.offsetHeight > window.innerHeight * 0.7;
+      target.scrollIntoView({ block: tall ? "start" : "center" });
+    }));
+    text.innerHTML = `<b>${at + 1} of ${stops.length}.</b> ${safe(said)}`;
     back.disabled = at === 0;
-    next.textContent = at + 1 < TOUR.length ? "Next" : "Done";
+    next.textContent = at + 1 < stops.length ? "Next" : "Done";
   };
   panel.querySelector(".av-tour")?.remove();
   panel.append(box);

@@ -9,6 +9,8 @@ import { timesOf } from "./times.js";
 const KEPT = 8, STEPS = 200;
 // Changes of the same settings this soon after each other, in milliseconds, are one step of undo.
 const ONE_STEP = 700;
+// Milliseconds that a word of confirmation stands.
+const GENTLE = 4000;
 
 export function makeStore(data, bridge = null) {
   const graphs = new Map([[data.graph.name, openGraph(data.graph)]]);
@@ -116,6 +118,10 @@ export function makeStore(data, bridge = null) {
       return changed();
     }
     settings = followed(wanted, "block" in change && !("row" in change));
+    if (JSON.stringify(settings) === JSON.stringify(before)) { // nothing for undo to take back
+      settings = before;
+      return changed();
+    }
     if (remember) keep(before, Object.keys(change.given ?? change).join());
     changed();
     for (const side of [scene().a, scene().b]) if (side?.waiting) ask({ listed: request(side) });
@@ -187,9 +193,16 @@ export function makeStore(data, bridge = null) {
 
   const traceKey = () => JSON.stringify([sideOf(settings.first, settings.given)?.key,
     settings.block]);
-  const state = { busy: 0, progress: "", trace: null, said: "" };
+  const state = { busy: 0, progress: "", trace: null, said: "", gentle: false };
   if (data.trace) state.trace = { key: traceKey(), ...data.trace };
-  const say = (text) => ((state.said = text), changed());
+  let fading = 0;
+  // What only confirms something is `gentle`, and goes away by itself.
+  function say(text, gentle = false) {
+    clearTimeout(fading);
+    Object.assign(state, { said: text, gentle });
+    if (gentle) fading = setTimeout(() => say(""), GENTLE);
+    changed();
+  }
   const changed = () => watchers.forEach((each) => each());
 
   function scene() {
@@ -200,7 +213,9 @@ export function makeStore(data, bridge = null) {
     const trace = state.trace?.key === traceKey() ? state.trace : null;
     return {
       graph: graphNow(), settings, a, b, trace, alive: Boolean(bridge?.alive()),
-      busy: state.busy, progress: state.progress, message: refused || state.said, strategies: known(),
+      keepsTrace: Boolean(data.trace),
+      busy: state.busy, progress: state.progress, message: refused || state.said,
+      warns: Boolean(refused) || !state.gentle, strategies: known(),
       graphs: bridge?.alive() ? data.graphs : [...graphs.keys()], columns: data.columns,
       glossary: data.glossary ?? {}, canUndo: past.length > 0, canRedo: future.length > 0,
       first: strategyOf(settings.first), operation: data.operation,

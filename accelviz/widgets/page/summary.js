@@ -44,7 +44,7 @@ export function summaryOf(known) {
   found.idle_warps = warps === null ? NaN : warps ? 1 - busy / warps : 0;
   found.idle_share = slots === null ? NaN : slots ? 1 - nonzeros / slots : 0;
   found.mean = busy ? nonzeros / busy : NaN;
-  found.imbalance = busy ? largest / found.mean : 1;
+  found.imbalance = busy ? largest / found.mean : loads ? 1 : NaN;
   return found;
 }
 

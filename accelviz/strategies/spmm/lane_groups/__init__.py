@@ -61,7 +61,12 @@ class LaneGroups(Strategy):
     summary = "our own: lane groups, staged nonzeros, blocks in the order of the graph, no clearing"
     parameters: ClassVar = PARAMETERS
     worker = "lane group"
-    metadata_words = ("degree", "first row", "first nonzero", "nonzeros of a group | rows, or part")
+    metadata_words = (
+        "degree",
+        "first place",
+        "first nonzero",
+        "nonzeros of a group | rows, or part",
+    )
     metadata_owner = "block"
 
     def build(self, graph: Graph, n_cols: int, **parameters: Any) -> Plan:

@@ -1,6 +1,6 @@
 // From the row to its workers: its place in the order, its block, and the block's workers as bars.
-import { count, fitting, hatching, number, path, picture, rect, room, words } from "../marks.js";
-import { capital, owners, several } from "./followed.js";
+import { count, firstFit, fitting, hatching, number, path, picture, rect, room, words } from "../marks.js";
+import { PLACE, capital, owners, several } from "./followed.js";
 
 const BARS = 160; // workers that have a bar of their own
 const TALL = 300; // pixels for all bars, at most
@@ -46,11 +46,14 @@ export function order(row, width) {
   const from = share(row.row, graph.rows);
   const to = share(place, graph.rows);
   const parts = [words(0, 13, `the rows of A as they are in ${graph.name}`, "start", { class: "av-q" })];
-  const place_line = (x, y) => rect(
-    x - 1.5, y, 3, high, { class: "av-row", "data-f": "row", "data-m": `p${y}` },
+  const place_line = (x, y, token = "row") => rect(
+    x - 1.5, y, 3, high, { class: "av-row", "data-f": token, "data-m": `p${y}` },
   );
   let y = 20;
-  parts.push(path(skyline(graph, null, width, high), { class: "av-sky", transform: `translate(0 ${y})` }));
+  const sky = (order, say) => path(
+    skyline(graph, order, width, high), { class: "av-sky", transform: `translate(0 ${y})` },
+  ) + rect(0, y, width, high, { fill: "transparent", "data-say": say });
+  parts.push(sky(null, "Degrees of the rows, from row 0 at the left to the last at the right: the higher the grey, the more nonzeros, on a logarithmic scale."));
   parts.push(place_line(from, y));
   let down = from;
   let said = `Row ${number(row.row)} stays where it is`;
@@ -59,18 +62,16 @@ export function order(row, width) {
     parts.push(mover(from, y + high, to, next, "o"));
     parts.push(label(from, y + high + 15, `row ${number(row.row)}`, width, { class: "av-r av-halo" }));
     parts.push(
-      words(0, next - 8, fitting("the same rows as the kernel walks them", width), "start", { class: "av-q av-halo" }),
+      words(0, next - 8, firstFit(["place: the same rows in the order in which the kernel walks them", "place: the order in which the kernel walks the rows", "place: as the kernel walks them"], width), "start", { class: "av-q av-halo", "data-f": "place" }),
     );
     y = next;
-    parts.push(
-      path(skyline(graph, side.order, width, high), { class: "av-sky", transform: `translate(0 ${y})` }),
-    );
-    parts.push(place_line(to, y));
+    parts.push(sky(side.order, `Degrees again, with the rows in their places. ${PLACE}`));
+    parts.push(place_line(to, y, "place"));
     down = to;
     said = `Row ${number(row.row)} moves to place ${number(place)} of the order`;
   }
   const name = side.order ? `place ${number(place)}` : `row ${number(row.row)}`;
-  parts.push(label(down, y + high + 15, name, width, { class: "av-r av-halo" }));
+  parts.push(label(down, y + high + 15, name, width, { class: "av-r av-halo", "data-f": side.order ? "place" : "row" }));
   y += high;
   const bar = y + 58;
   const per = width / Math.max(partition.blocks, 1);
@@ -163,11 +164,11 @@ export function block(row, width) {
   const bottom = top + lines * high;
   parts.push(rect(end - 0.75, top - 6, 1.5, bottom - top + 10, { class: "av-end", "data-m": "end" }));
   const who = busiest(row);
-  parts.push(words(width - 2, 13, fitting(who, width), "end", { class: "av-b" }));
+  parts.push(words(width - 2, 13, firstFit([who, who.split(":")[0]], width), "end", { class: "av-b" }));
   parts.push(ticks(work.most, x, bottom, width));
   const axisName = `nonzeros, which is time if each takes the same${every > 1 ? `; of every ${every} ${worker}s the busiest` : ""}`;
   parts.push(
-    words(left, bottom + 34, fitting(axisName, width - left, 11), "start", { class: "av-q", "font-size": 11 }),
+    words(left, bottom + 34, firstFit([axisName, "nonzeros, as a measure of time", "nonzeros"], width - left, 11), "start", { class: "av-q", "font-size": 11 }),
   );
   return {
     svg: picture(width, bottom + 40, parts.join(""), blockAlt(row, mine, empty)),
@@ -181,11 +182,11 @@ export function block(row, width) {
 
 function busiest({ work, worker }) {
   const { loads, most } = work;
-  if (!most) return "nothing to sum";
+  if (!most) return "Nothing to sum";
   const those = loads.flatMap((load, warp) => (load === most ? [warp] : []));
-  if (those.length === loads.length) return `every ${worker} has as much: none waits`;
+  if (those.length === loads.length) return `Every ${worker} has as much: none waits`;
   const [are, they] = those.length > 1 ? ["are", "they are"] : ["is", "it is"];
-  return `${several(worker, those)} ${are} the busiest: the block is done when ${they}`;
+  return `${capital(several(worker, those))} ${are} the busiest: the block is done when ${they}`;
 }
 
 function blockAlt(row, mine, empty) {

@@ -1,6 +1,16 @@
 // The followed row: where it is in the matrix, the order and the partition, and who has what of it.
 import { count, number, span } from "../marks.js";
 
+/** What the word means, for a tooltip. */
+export const PLACE =
+  "Place: position of the row in the order in which the kernel walks the rows, counted from 0.";
+
+/** The row of the graph that a field of the metadata means by a place: " (row 4,614)". */
+export function rowAt({ side }, { name, value }) {
+  const row = /place/.test(name) ? side.order?.[value] : undefined;
+  return row === undefined ? "" : ` (row ${number(row)})`;
+}
+
 const SECTOR = 32; // bytes that memory moves at once
 
 /** Everything that the pictures of the product draw, from one scene. */
@@ -98,10 +108,10 @@ export function waiting(row, warp) {
   const name = `${worker} ${work.busiest}`;
   if (!most) return "No worker of this block has a nonzero.";
   const busiest = `${name} is the busiest of the block: ${number(most)}`;
-  if (!load) return `It has no nonzero. ${capital(busiest)}; until it is done, this one's place is taken.`;
+  if (!load) return `It has no nonzero. ${capital(busiest)}; until it is done, this one waits.`;
   if (load === most) return "None has more in this block, so it waits for nobody.";
   return (
     `It has ${count(load, "nonzero")}. ${capital(busiest)}. ` +
-    `So its place is taken for nothing while ${number(most - load)} more are summed.`
+    `So it waits while ${number(most - load)} more are summed.`
   );
 }

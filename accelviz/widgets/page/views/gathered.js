@@ -1,5 +1,5 @@
 // What the lanes of a worker read: the columns that each lane has, rows of X, sectors of 32 bytes.
-import { count, fitting, number, path, picture, rect, room, words } from "../marks.js";
+import { count, firstFit, fitting, number, path, picture, rect, room, words } from "../marks.js";
 import { capital, columnsOf, pieceOf, sectorsOf } from "./followed.js";
 
 const ROWS = 9; // rows of X that are drawn
@@ -36,8 +36,13 @@ export function gathered(row, width, at) {
   if (row.nCols > 1) parts.push(words(left + wide, bottom + 9, ends[1], "end", { class: "av-q", "font-size": 11 }));
   parts.push(words(left + wide / 2, bottom + 9, name, "middle", { class: "av-q", "font-size": 11 }));
   parts.push(words(left, bottom + 28, columnsSaid(row, wide), "start", { class: "av-q" }));
+  const hidden = ownRows(row) ? 0 : Math.max((row.columns?.length ?? 0) - rows.length, 0);
+  const and = `… and ${number(hidden)} more`;
+  const more = firstFit([`${and} of the ${count(row.degree, "row")} of X; the arrow keys walk them`,
+    `${and} of the ${count(row.degree, "row")} of X`, and], wide);
+  if (hidden) parts.push(words(left, bottom + 46, more, "start", { class: "av-q" }));
   return {
-    svg: picture(width, bottom + 36, parts.join(""), alt(row, rows, tile)),
+    svg: picture(width, bottom + (hidden ? 54 : 36), parts.join(""), alt(row, rows, tile)),
     over: (focus) => lit(row, rows, focus, x, y, left, width, tile),
     rows,
   };
@@ -89,7 +94,7 @@ function lanes(row, x, per, tile, left) {
   const turn = reading.lanes * reading.vector;
   const turns = Math.ceil(tile / turn);
   if (ownRows(row)) return words(0, 14, "what neighboring lanes read in one turn", "start", { class: "av-q" });
-  const parts = [words(left - 8, 44, "lanes", "end", { class: "av-b" })];
+  const parts = [words(left - 8, 44, reading.lanes > WARP ? "threads" : "lanes", "end", { class: "av-b" })];
   const box = reading.vector * per;
   const each = box >= 4 ? 1 : Math.min(WARP, reading.lanes);
   for (let t = 0; t < turns; ++t) {
@@ -99,7 +104,8 @@ function lanes(row, x, per, tile, left) {
     if (turns > 1 && room(text, 11) < (end - begin) * per) parts.push(words(x((begin + end) / 2), 10, text, "middle", { class: "av-q", "font-size": 11 }));
     for (let lane = 0; lane < reading.lanes && begin + lane * reading.vector < end; lane += WARP) {
       const after = Math.min(lane + WARP, reading.lanes, lane + Math.ceil((end - begin) / reading.vector));
-      const named = [`lanes ${lane} to ${after - 1}`, `${lane} to ${after - 1}`, String(lane)];
+      const kind = reading.lanes > WARP ? "threads" : "lanes";
+      const named = [`${kind} ${lane} to ${after - 1}`, `${lane} to ${after - 1}`, String(lane)];
       const wide = (after - lane) * reading.vector * per;
       const fits = named.find((each_) => room(each_, 11) < wide - 2);
       const middle = x(begin + ((lane + after) / 2) * reading.vector);

@@ -34,7 +34,7 @@ export function loads(host, scene) {
     counts[i].forEach((many, bin) => {
       const low = bin ? bins[bin - 1] + 1 : 1;
       const range = low >= bins[bin] ? number(bins[bin]) : `${number(low)} to ${number(bins[bin])}`;
-      bar(bin + 2, many, `${range} nonzeros`);
+      bar(bin + 2, many, `${range} nonzero${range === "1" ? "" : "s"}`);
     });
   });
   drawn += words(left + slot / 2, y.start + 16, "idle", "middle", { class: "av-q" });

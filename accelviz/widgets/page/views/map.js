@@ -2,8 +2,10 @@
 // covers, so that no outlier is hidden; the wheel or the buttons look closer.
 
 import { element, quiet } from "../controls.js";
-import { count, number, span } from "../marks.js";
+import { count, number, path, picture, room, span, words } from "../marks.js";
 import { percent, short } from "../numbers.js";
+import { axis, ticksOf } from "../plot.js";
+import { LETTERS } from "./statistics.js";
 
 const LINE_MOST = 32, TALL = 150, LEFT = 64;
 // From few nonzeros to many: viridis, light to dark.
@@ -77,8 +79,8 @@ export function map(host, scene, act) {
 
   function pictureOf(side, i) {
     const { partition } = side, title = element("div", { className: "av-map-title" }, [
-      element("span", { className: `av-mark av-${"AB"[i]}`, textContent: "AB"[i] }),
-      ` ${side.label}`]);
+      element("span", { className: `av-mark av-${"AB"[i]}`, textContent: "AB"[i],
+        title: LETTERS["AB"[i]] }), ` ${side.label}`]);
     const box = element("div", { className: "av-map" }, [title]);
     if (!partition) {
       box.append(element("p", { className: "av-note",
@@ -105,19 +107,27 @@ export function map(host, scene, act) {
     const each = (grid.last - grid.first) / grid.columns;
     const workers = partition.warps / lines;
     title.append(`: blocks ${number(grid.first)} to ${number(grid.last - 1)} across, ` +
-      `${side.worker}s 0 to ${partition.warps - 1} down. ` +
-      (each > 1 || workers > 1 ? `A cell is the most of ${number(Math.ceil(each))} ` +
-        `block${each > 1 ? "s" : ""}${workers > 1 ? ` and ${Math.ceil(workers)} ${side.worker}s` : ""}.`
+      `${span(side.worker, 0, partition.warps - 1)} down. ` +
+      (each > 1 || workers > 1 ? `A cell is the most of ${each > 1 ? "up to " : ""}` +
+        `${count(Math.ceil(each), "block")}` +
+        `${workers > 1 ? ` and up to ${count(Math.ceil(workers), side.worker)}` : ""}.`
         : "A cell is one of them."));
     const frame = element("div", { className: "av-map-frame" }, [canvas]);
     Object.assign(frame.style, { marginLeft: `${LEFT}px`, width: `${across}px` });
-    frame.dataset.first = side.worker;
+    const named = (worker) => {
+      const text = `${side.worker} ${number(worker)}`;
+      return room(text) <= LEFT - 6 ? text : number(worker);
+    };
+    frame.dataset.first = named(0);
+    frame.dataset.last = partition.warps > 1 ? named(partition.warps - 1) : "";
     if (i === 0 && grid.first <= scene.settings.block && scene.settings.block < grid.last) {
       const at = (scene.settings.block + 0.5 - grid.first) / (grid.last - grid.first);
       const cursor = element("div", { className: "av-map-cursor" });
       cursor.style.left = `${at * 100}%`;
       frame.append(cursor);
     }
+    const ruler = element("div", { className: "av-draw av-map-axis", innerHTML: axisOf(grid, across) });
+    ruler.style.marginLeft = `${LEFT}px`;
     const blockAt = (event) => {
       const area = canvas.getBoundingClientRect();
       const part = Math.min(Math.max((event.clientX - area.left) / area.width, 0), 0.999999);
@@ -132,9 +142,12 @@ export function map(host, scene, act) {
       const begin = grid.first + Math.ceil((column * (grid.last - grid.first)) / grid.columns);
       const end = Math.max(begin, grid.first +
         Math.ceil(((column + 1) * (grid.last - grid.first)) / grid.columns) - 1);
-      const which = each > 1 ? `${span("Block", begin, end)}: at most ` : `Block ${number(block)}: `;
-      const sentence = `${which}${count(load, "nonzero")} of ${side.worker} ` +
-        `${Math.floor((line * partition.warps) / grid.lines)}.`;
+      const top = Math.ceil((line * partition.warps) / grid.lines);
+      const bottom = Math.max(top, Math.ceil(((line + 1) * partition.warps) / grid.lines) - 1);
+      const which = each > 1 ? span("Block", begin, end) : `Block ${number(block)}`;
+      const most = end > begin && each > 1 || bottom > top ? "at most " : "";
+      const sentence = `${which}, ${span(side.worker, top, bottom)}: ${most}${count(load, "nonzero")}` +
+        `${most ? ` a ${side.worker}` : ""}.`;
       const keys = each > 1 ? [] : [`block:${block}`];
       act.link.show({ sentence, keys }, { x: event.clientX, y: event.clientY });
     };
@@ -145,7 +158,7 @@ export function map(host, scene, act) {
       const { share: part } = blockAt(event);
       scaled(event.deltaY < 0 ? 0.7 : 1.4, own.from + part * (own.to - own.from));
     };
-    box.append(frame);
+    box.append(frame, ruler);
     return { box, grid, canvas, done: false, budget: Math.max(1, Math.floor(A_FRAME / partition.warps)) };
   }
 
@@ -166,6 +179,19 @@ export function map(host, scene, act) {
     host.dataset.filled = !left;
     if (left) own.frame = requestAnimationFrame(work);
   }
+}
+
+// The numbers of blocks below the map.
+function axisOf({ first, last }, across) {
+  const x = axis(first, last, 0, across), edge = 24;
+  const ticks = ticksOf(x).filter((value) => Number.isInteger(value) && value < last);
+  const drawn = ticks.map((value) => {
+    const at = x(value) < edge ? "start" : x(value) > across - edge ? "end" : "middle";
+    return path(`M${x(value) + 0.5} 0v4`, { class: "av-frame" }) +
+      words(x(value), 16, number(value), at, { class: "av-q" });
+  });
+  return picture(across, 32, drawn.join("") +
+    words(across / 2, 30, "block", "middle", { class: "av-q" }), "numbers of the blocks");
 }
 
 const levels = (most) => LOADS.map((_, i) => Math.ceil(most ** (i / LOADS.length) - 1e-9));

@@ -32,13 +32,14 @@ function dots(graph, side) {
 /** A, X and Y with the row, the rows of X that it gathers, and the row of Y that it writes. */
 export function equation(row, width) {
   const { graph, degree, columns, nCols } = row;
-  const side = Math.round(Math.min(width * 0.34, 230));
-  const narrow = Math.round(Math.min(Math.max((side * nCols) / Math.max(graph.cols, 1), 46), 84));
+  const wished = Math.round(Math.min(width * 0.34, 230));
+  const narrow = Math.round(Math.min(Math.max((wished * nCols) / Math.max(graph.cols, 1), 46), 84));
   const label = `row ${number(row.row)}`;
   const size = (rows, wide) => `${number(rows)} × ${number(wide)}`;
   const beside = Math.max(room(size(graph.rows, nCols), 11) - narrow, 0) / 2 + 2; // of Y's size
   const gap = 34;
   const left = room(label, 12) + 12;
+  const side = Math.min(wished, Math.max(width - (left + 2 * narrow + 2 * gap + beside), 60));
   const free = width - (left + side + 2 * narrow + 2 * gap + beside);
   const start = Math.max(Math.min(free / 2, 60), 0);
   const A = start + left;

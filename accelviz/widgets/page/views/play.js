@@ -99,7 +99,9 @@ class Player {
     let text = `A trace runs block ${number(scene.settings.block)} in the emulator, lane by lane, and shows each request of each warp.`;
     if (scene.trace) text = "This block touches no memory.";
     else if (!scene.a.partition) text = "A library's kernels cannot be traced.";
-    else if (!scene.alive) text += " That needs a kernel: run the cell again.";
+    else if (!scene.alive && scene.keepsTrace) text = "This page keeps the trace of one block, and that is not the one that is shown.";
+    else if (!scene.alive) text += " That needs a kernel, and this page has none. Open the notebook that made the page, run its cell, and press the button that is here then. Saved where there is a C++ compiler, a page keeps a trace.";
+    const back = !scene.alive && scene.keepsTrace;
     const key = JSON.stringify([text, busy, scene.alive]);
     if (this.offered === key) return;
     this.offered = key;
@@ -112,6 +114,11 @@ class Player {
     cancel.onclick = () => this.act.cancel?.();
     const parts = [element("p", { textContent: text })];
     if (able) parts.push(press);
+    if (back) {
+      const show = quiet(element("button", { type: "button", textContent: "Back to the block that can be played" }));
+      show.onclick = () => this.act.reset();
+      parts.push(show);
+    }
     if (busy) parts.push(element("span", { textContent: ` ${busy} `, attributes: { role: "status" } }), cancel);
     this.offer.replaceChildren(...parts);
   }

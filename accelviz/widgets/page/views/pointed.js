@@ -1,6 +1,6 @@
 // What the marks of the product mean when they are pointed at: a focus with its sentence.
 import { count, number, span } from "../marks.js";
-import { capital, columnsOf, owners, pieceOf, range, sectorsOf, several, waiting } from "./followed.js";
+import { PLACE, capital, columnsOf, owners, pieceOf, range, rowAt, sectorsOf, several, waiting } from "./followed.js";
 
 const MOST = 400; // columns that are lit at once
 
@@ -40,6 +40,10 @@ function rowFocus(row) {
   const found = partOf(row, 0, row.degree - 1);
   const sentence = `${capital(call(row))} of A has ${count(row.degree, "nonzero")}: it sums ${count(row.degree, "row")} of X into ${call(row)} of Y.`;
   return { ...found, warp: null, keys: [`row:${row.row}`], y: true, sentence };
+}
+
+function placeFocus(row) {
+  return { ...rowFocus(row), sentence: `Row ${number(row.row)} is in place ${number(row.place)}. ${PLACE}` };
 }
 
 function yFocus(row) {
@@ -84,6 +88,18 @@ function blockFocus(row) {
   return { ...found, warp: null, keys: [`block:${first}`], sentence: `${where} A block runs on one SM of the GPU, with all its warps.` };
 }
 
+// What the words of metadata mean, by how their names begin.
+const WORDS = [
+  ["degree", "How many nonzeros each of its rows has."],
+  ["first nonzero", "Where its columns and values begin in the arrays of the graph in that order."],
+  ["info: nonzeros of a warp", "How many nonzeros a warp takes of a row at most."],
+  ["info: rows", "How many rows the block has."],
+  ["info: nonzeros of this part", "The row is too long for one block; this is what the block takes of it."],
+  ["slot and flags", "Where in shared memory its sum is kept, and who adds it up."],
+  ["length", "How many nonzeros it takes."],
+  ["padding", "Not used: it makes a line 16 bytes long."],
+];
+
 function fieldFocus(row, line, word, index) {
   const value = line.words[word];
   const fields = line.fields[word] ?? [];
@@ -91,7 +107,9 @@ function fieldFocus(row, line, word, index) {
   const above = fields.slice(0, index).reduce((sum, field) => sum + field.bits, 0);
   const field = fields[index];
   const bits = field.bits === 32 ? "all 32 bits" : `bits ${32 - above - field.bits} to ${31 - above}`;
-  const sentence = `${capital(field.name)}: ${number(field.value)}, in ${bits} of word ${word}. ${line.meaning ? `${line.meaning}.` : ""}`;
+  const place = /place/.test(`${field.name} ${line.meaning}`) ? ` ${PLACE}` : "";
+  const what = WORDS.find(([name]) => field.name.startsWith(name))?.[1] ?? "";
+  const sentence = `${capital(field.name)}: ${number(field.value)}${rowAt(row, field)}. ${what}${what && " "}It is in ${bits} of word ${word}. ${line.meaning ? `${capital(line.meaning)}.` : ""}${place}`;
   return { sentence, keys: [], field: [word, index] };
 }
 
@@ -99,10 +117,12 @@ function laneFocus(row, lane, from, to) {
   const { reading } = row;
   const each = reading.vector > 1 ? `${reading.vector} neighboring columns in one load` : "one column";
   const last = Math.floor((to - from) / reading.vector);
-  const who = last ? `Lanes ${lane} to ${lane + last}` : `Lane ${lane}`;
+  const combined = reading.lanes > 32; // then a lane of the worker is no lane of a warp
+  const who = last ? `${combined ? "Threads" : "Lanes"} ${lane} to ${lane + last}` : `${combined ? "Thread" : "Lane"} ${lane}`;
+  const whose = combined ? `combined ${row.worker} (${Math.ceil(reading.lanes / 32)} warps of 32)` : row.worker;
   const has = `${last ? "have" : "has"} ${span("column", from, to)} of Y and of each row of X`;
-  const warp = reading.lanes > 32 ? ` Lanes ${Math.floor(lane / 32) * 32} to ${Math.floor(lane / 32) * 32 + 31} are one warp of the hardware.` : "";
-  return { lane: [from, to], keys: [], sentence: `${who} of the ${row.worker} ${has}: ${each}.${warp}` };
+  const warp = reading.lanes > 32 ? ` Threads ${Math.floor(lane / 32) * 32} to ${Math.floor(lane / 32) * 32 + 31} are one warp of the hardware.` : "";
+  return { lane: [from, to], keys: [], sentence: `${who} of the ${whose} ${has}: ${each}.${warp}` };
 }
 
 function sectorFocus(row, rows, index, sector) {
@@ -122,6 +142,7 @@ export function resolve(row, token, drawn) {
   const [kind, ...rest] = token.split(":");
   const [a, b, c] = rest.map(Number);
   if (kind === "row") return rowFocus(row);
+  if (kind === "place") return placeFocus(row);
   if (kind === "y") return yFocus(row);
   if (kind === "nz") return nonzeroFocus(row, a, b);
   if (kind === "run") return runFocus(row, a, b, c);

@@ -2,7 +2,7 @@
 import { count, number, safe, span } from "../marks.js";
 import { moves } from "../moves.js";
 import { block, order } from "./assigned.js";
-import { capital, followed, owners, pieceOf, several } from "./followed.js";
+import { PLACE, capital, followed, owners, pieceOf, several } from "./followed.js";
 import { gathered, loadSaid, request } from "./gathered.js";
 import { equation, neighborhood } from "./matrices.js";
 import { nonzeroFocus, resolve } from "./pointed.js";
@@ -86,6 +86,7 @@ class Product {
       row.work && block(row, widths.block), none, this.blocks(),
     );
     this.drawn.line = lineOf(row);
+    if (row.side.order) this.boxes.order.parentElement.querySelector(".av-name").title = PLACE;
     const silent = row.partition ? `${row.side.label} has no metadata: a ${row.worker} finds its rows from its own number.` : none;
     this.put(
       "told", `What tells the ${row.side.metadata?.owner ?? "block"} its work`,
@@ -149,7 +150,7 @@ class Product {
     const middle = near(row.work.block);
     const list = [...new Set([first, ...[-2, -1, 0, 1, 2].map((step) => near(middle + step)), last])];
     const button = (each) => `<button type="button" data-block="${each}" aria-pressed="${each === row.work.block}">${number(each)}</button>`;
-    return `<span class="av-blocks">Row ${number(row.row)} is in ${safe(span("block", first, last))}: ${list.map(button).join(" ")}</span>`;
+    return `<span class="av-blocks">Row ${number(row.row)} is in ${safe(span("block", first, last))}: ${list.map((each, i) => (i && each > list[i - 1] + 1 ? "… " : "") + button(each)).join(" ")}</span>`;
   }
 
   // --- pointing and walking ----------------------------------------------------------------
@@ -228,14 +229,29 @@ function lineOf({ side, work, row, pieces }) {
 function answer(row) {
   const way = (token, text) => `<span data-f="${token}">${safe(text)}</span>`;
   const steps = [way("row", `Row ${number(row.row)} of A (${count(row.degree, "nonzero")})`)];
-  if (row.side.order && row.place !== null) steps.push(way("row", `place ${number(row.place)} in the order`));
+  if (row.side.order && row.place !== null) steps.push(way("place", `place ${number(row.place)} in the order`));
   if (row.blocks.length) {
     steps.push(way("block", span("block", ...row.blocks)));
     const numbers = owners(row);
     if (numbers.length) steps.push(way(`warp:${row.work.block}:${numbers[0]}`, several(row.worker, numbers)));
   }
   steps.push(way("row", `${count(row.degree, "row")} of X`), way("y", `row ${number(row.row)} of Y`));
-  return `<span class="av-way-line">${steps.join(" → ")}</span> <strong>${safe(why(row))}</strong>`;
+  return `<span class="av-way-line">${steps.join(" → ")}</span> <strong>${safe(why(row) + tiles(row))}</strong>`;
+}
+
+/** The same as plain text. */
+export function sentenceOf(scene) {
+  const box = document.createElement("div");
+  box.innerHTML = answer(followed(scene));
+  return [...box.children].map((each) => each.textContent).join(". ");
+}
+
+// Of wide features a block has a tile of the columns, and others have the rest.
+function tiles({ reading, nCols, blocks }) {
+  if (!reading || !blocks.length || reading.tile >= nCols) return "";
+  const rest = `the others, ${span("column", reading.tile, nCols - 1)}, belong to ` +
+    `${count(Math.ceil(nCols / reading.tile) - 1, "more block", "more blocks")} for the same rows`;
+  return ` That is for ${span("column", 0, reading.tile - 1)} of X and Y; ${rest}.`;
 }
 
 function why(row) {

@@ -4,6 +4,9 @@ import { path, picture, rect, room, safe, words } from "../marks.js";
 import { axis, frame, widthOf } from "../plot.js";
 
 const HEIGHT = 210;
+const LIMIT = ["limit of random gathers", "Limit of random gathers: how long the same GPU takes to " +
+  "read as many rows of X at random places and to do nothing else. A kernel is quicker only where " +
+  "rows of X that it needs again are still in a cache."];
 const written = (time) => `${time.toLocaleString("en", { maximumFractionDigits: 1 })} µs`;
 
 export function times(host, scene) {
@@ -22,7 +25,7 @@ export function times(host, scene) {
 }
 
 function bars(sides, found, limit, width) {
-  const lines = [["limit of random gathers", limit, "av-limit", ""]];
+  const lines = [[LIMIT[0], limit, "av-limit", ""]];
   sides.forEach((side, i) => {
     const { recorded, predicted } = found[i], name = "AB"[i];
     const own = `${name} recorded`;
@@ -36,14 +39,22 @@ function bars(sides, found, limit, width) {
   let drawn = "";
   lines.forEach(([label, time, name, whose], i) => {
     const top = 4 + i * 26;
-    drawn += words(left - 6, top + 14, label, "end");
+    drawn += words(left - 6, top + 14, label, "end", { "data-f": "", "data-say": saidOf(label, whose) });
     if (!time) return;
     drawn += rect(left, top, Math.max(x(time) - left, 1), 18, { class: name,
-      "data-say": `${whose || "Random gathers"}: ${written(time)}` });
+      "data-say": `${saidOf(label, whose)} ${written(time)}.` });
     drawn += words(x(time) + 5, top + 14, written(time));
   });
   const said = lines.map(([label, time]) => `${label} ${time ? written(time) : ""}`).join("; ");
   return `<div class="av-draw">${picture(width, 8 + 26 * lines.length, drawn, said)}</div>`;
+}
+
+function saidOf(label, whose) {
+  if (label === LIMIT[0]) return LIMIT[1];
+  if (/by warp time/.test(label)) return `${label}, ${whose}: the recorded time of its default setting, ` +
+    "scaled by how its warp time changes; what time would be if nothing else counted.";
+  if (/not recorded/.test(label)) return `${label}: this setting was not measured.`;
+  return `${label}, ${whose}: median time of the kernel on the GPU.`;
 }
 
 function curve(scene, over, points, limit, width) {

@@ -1,5 +1,6 @@
 // The metadata that tells a block, or a warp, its work: words of 32 bits with the fields in them.
 import { fitting, mark, number, picture, rect, room, words } from "../marks.js";
+import { rowAt } from "./followed.js";
 
 const BITS = 32;
 const DIGIT = 7; // pixels of a digit
@@ -19,7 +20,7 @@ export function metadata(row, width, line) {
   });
   const height = Math.ceil(shown.length / across) * high;
   const said = shown.map(
-    (value, i) => named(value, line.fields[i] ?? []).map((f) => `${f.name} ${number(f.value)}`).join(", "),
+    (value, i) => named(value, line.fields[i] ?? []).map((f) => `${f.name} ${number(f.value)}${rowAt(row, f)}`).join(", "),
   );
   return { svg: picture(width, height, parts.join(""), `Metadata of ${line.title}: ${said.join("; ")}.`), over: () => "" };
 }
@@ -38,10 +39,12 @@ function one(value, fields, index, left, top, cell, row) {
       rect(x, top + 18, wide - 1, 20, { class: k % 2 ? "av-field av-other" : "av-field", "data-f": token }),
     );
     const own = ownField(field, row) ? "av-r" : "av-b";
-    const whole = number(field.value);
+    const whole = number(field.value) + rowAt(row, field);
     const name = fitting(field.name.replace(/^info: /, ""), wide - room(whole) - 10, 12);
-    parts.push(words(x + 2, top + 53, name, "start", { class: "av-q" }));
-    parts.push(words(x + 2 + (name ? room(name) + 8 : 0), top + 53, whole, "start", { class: own }));
+    parts.push(words(x + 2, top + 53, name, "start", { class: "av-q", "data-f": token }));
+    parts.push(
+      words(x + 2 + (name ? room(name) + 8 : 0), top + 53, whole, "start", { class: own, "data-f": token }),
+    );
     bit += field.bits;
   });
   for (const [digit, look] of [["0", "av-zero"], ["1", "av-one"]]) {
@@ -61,5 +64,5 @@ function one(value, fields, index, left, top, cell, row) {
 
 // Whether a field is the place of the followed row, or its degree.
 const ownField = (field, row) =>
-  (/row/.test(field.name) && !/rows/.test(field.name) && field.value === row.place) ||
+  (/row|place/.test(field.name) && !/rows/.test(field.name) && field.value === row.place) ||
   (field.name === "degree" && field.value === row.degree);

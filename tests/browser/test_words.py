@@ -1,0 +1,80 @@
+"""What a saved page says, and that it leads nowhere where there is nothing to see."""
+
+import re
+
+import accelviz
+from accelviz.analysis.lookup import find_row
+from accelviz.analysis.traffic import requests
+from accelviz.measure import random_inputs
+from accelviz.widgets import explore
+
+from ..compilers import needs_compiler
+from .test_product import FRAME, Shown
+
+
+def test_words_say_whose_threads_and_columns_are_meant(browser, tmp_path):
+    shown = Shown(browser, explore("cora", n_cols=64, row=1358).save(tmp_path / "words.html"))
+    shown.page.locator("[data-f^='lane:']").nth(42).hover(force=True)
+    assert shown.text(".av-tip").startswith(
+        "Thread 42 of the combined warp (2 warps of 32) has column 42 of Y"
+    )
+    shown.page.locator("rect[data-f='field:1:0']").hover(force=True)
+    assert "Place: position of the row in the order" in shown.text(".av-tip")
+    shown.page.locator(".av-of-order rect[data-say]").nth(1).hover(position={"x": 9, "y": 2})
+    assert shown.text(".av-tip").startswith("Degrees again, with the rows in their places.")
+    assert "and 159 more of the 168 rows of X" in shown.page.locator(".av-of-read").text_content()
+    shown.page.locator("[data-control=first]").select_option("graphblast")
+    shown.page.evaluate(FRAME)
+    assert "columns 32 to 63, belong to 1 more block for the same row" in shown.text(".av-answer")
+    shown.close()
+
+
+def test_a_map_says_the_same_in_its_caption_and_its_tooltip(browser, tmp_path):
+    path = explore("cora", "fusegnn_gas", block_size=128).save(tmp_path / "map.html")
+    shown = Shown(browser, path)
+    shown.page.get_by_role("tab", name="Every warp").click()
+    shown.page.locator("[data-filled=true]").wait_for()
+    caption = shown.text(".av-map-title")
+    many = re.search(r"most of up to (\d+) blocks( and up to (\d+) threads)?", caption)
+    shown.page.locator(".av-map canvas").first.hover(position={"x": 300, "y": 8})
+    said = shown.text(".av-tip")
+    first, last = re.search(r"Blocks ([\d,]+) to ([\d,]+)", said).groups()
+    assert 2 <= int(last.replace(",", "")) - int(first.replace(",", "")) + 1 <= int(many[1])
+    ticks = shown.page.locator(".av-map-axis").first.locator("text").all_text_contents()
+    assert ticks[0] == "0"
+    assert len(ticks) >= 4
+    shown.close()
+
+
+def test_without_a_trace_or_a_kernel_it_says_how_to_get_one(browser, tmp_path):
+    path = explore("cora", "cusparse", second="accel_gcn").save(tmp_path / "library.html")
+    shown = Shown(browser, path)
+    shown.page.get_by_role("tab", name="Play").click()
+    assert "library" in shown.text(".av-offer")
+    shown.page.locator("[data-control=swap]").click()
+    shown.page.evaluate(FRAME)
+    assert "Open the notebook that made the page" in shown.text(".av-offer")
+    shown.page.get_by_role("tab", name="Numbers").click()
+    unknown = shown.page.locator("[data-statistic=imbalance] td").nth(1)
+    assert unknown.inner_text() == "\N{EN DASH}"
+    shown.page.locator("[data-control=tour]").click()
+    assert "1 of 7" in shown.text(".av-tour")  # no word of Play
+    shown.close()
+
+
+@needs_compiler
+def test_a_saved_page_plays_its_block_and_finds_back_to_it(browser, tmp_path):
+    plan = accelviz.plan("cora", n_cols=64)
+    cora = Shown(browser, explore("cora").save(tmp_path / "cora.html"))
+    cora.page.get_by_role("tab", name="Play").click()
+    block = find_row(plan, 1358).blocks[0]
+    table = requests(
+        accelviz.trace(plan, *random_inputs(plan.operation, plan.pattern, plan.widths), block=block)
+    )
+    assert f"of {len(table):,}: warp" in cora.text(".av-said")
+    cora.type("follow row", 0)
+    assert "keeps the trace of one block" in cora.text(".av-offer")
+    cora.page.locator(".av-offer button").click()
+    cora.page.evaluate(FRAME)
+    assert f"of {len(table):,}: warp" in cora.text(".av-said")
+    cora.close()
