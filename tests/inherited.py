@@ -19,7 +19,7 @@ from accelviz.executors import Executor, find_executor
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.plans import Operand, Operation, Plan, Strategy
-from accelviz.strategies import REGISTRY, SPMM, find_strategy
+from accelviz.strategies import REGISTRY, SDDMM, SPMM, find_strategy
 from tests.graphs import COLUMNS, MADE
 
 #: What widths other than the column count take in turn, beside their default.
@@ -56,6 +56,21 @@ def each_graph(names: Iterable[str]) -> Any:
     return pytest.mark.parametrize(
         "name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in names]
     )
+
+
+def each_case(names: Iterable[str]) -> Any:
+    """Run a test for each strategy on each graph, those beyond SpMM and SDDMM in turns.
+
+    The others share partitions and device code with each other: each has every third graph, the
+    next one another third. One process runs all of a graph, so that oracles are shared.
+    """
+    pairs = []
+    for place, name in enumerate(names):
+        for i, strategy in enumerate(KERNELS):
+            if strategy.operation in (SPMM, SDDMM) or (i + place) % 3 == 0:
+                marks, called = pytest.mark.xdist_group(name), f"{name}-{case_name(strategy)}"
+                pairs.append(pytest.param(strategy, name, marks=marks, id=called))
+    return pytest.mark.parametrize(("strategy", "name"), pairs)
 
 
 @functools.lru_cache(maxsize=8)

@@ -17,7 +17,7 @@ from tests.inherited import (
     case_name,
     check_results,
     columns_for,
-    each_graph,
+    each_case,
     each_strategy,
     weighted,
 )
@@ -36,8 +36,7 @@ TURNS = [
 WIDE = {"isolated_ends": 1500, "degree_33": 1000, "degree_385": 512}
 
 
-@each_strategy()
-@each_graph(MADE)
+@each_case(MADE)
 def test_kernel_matches_the_oracle(strategy, name):
     graph = GRAPHS[name]()
     columns = columns_of(name, 1) if graph.nnz < 10_000 else (8,)
@@ -51,14 +50,12 @@ def test_kernel_takes_every_column_count(strategy):
     check_results(GRAPHS["every_kind"](), strategy, "emulator", columns_for(strategy, COLUMNS))
 
 
-@each_strategy()
-@each_graph(WIDE)
+@each_case(WIDE)
 def test_kernel_takes_many_columns(strategy, name):
     check_results(GRAPHS[name](), strategy, "emulator", columns=[WIDE[name]])
 
 
-@each_strategy()
-@each_graph(SMALL)
+@each_case(SMALL)
 def test_kernel_matches_the_oracle_on_real_graphs(strategy, name):
     columns = columns_for(strategy, columns_of(name, 2)[1:])
     check_results(GRAPHS[name](), strategy, "emulator", columns=columns)
@@ -70,8 +67,7 @@ def test_kernel_matches_the_oracle_on_large_graphs(strategy, name):
     check_results(GRAPHS[name](), strategy, "emulator", columns=columns)
 
 
-@each_strategy()
-@each_graph(["hub", "every_kind", "isolated_ends"])
+@each_case(["hub", "every_kind", "isolated_ends"])
 def test_the_order_of_threads_and_blocks_does_not_matter(strategy, name):
     for seed in range(1, 4):
         columns = columns_for(strategy, (33,))

@@ -22,11 +22,10 @@ from accelviz.store import MOST_KEPT
 from accelviz.strategies import SPMM
 from accelviz.workload import Workload
 from tests.graphs import COLUMNS, GRAPHS, columns_of, graph_of_degrees
-from tests.inherited import all_widths, check_results, each_graph, each_strategy
+from tests.inherited import all_widths, check_results, each_case, each_strategy
 
 
-@each_strategy()
-@each_graph(GRAPHS)
+@each_case(GRAPHS)
 def test_workload_covers_each_nonzero_exactly_once(strategy, name):
     graph = GRAPHS[name]()
     for widths in all_widths(strategy.operation, (64, 7, 33)):
@@ -38,8 +37,7 @@ def test_workload_covers_each_nonzero_exactly_once(strategy, name):
         assert counted.warps == plan.launch.n_blocks * plan.workers_per_block
 
 
-@each_strategy()
-@each_graph(GRAPHS)
+@each_case(GRAPHS)
 def test_cpu_replay_matches_the_oracle(strategy, name):
     check_results(GRAPHS[name](), strategy, "cpu", columns=columns_of(name, 3))
 
