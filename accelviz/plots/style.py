@@ -42,6 +42,8 @@ _STRATEGIES = {
     "row_thread": "#DDCC77",
     "fusegnn_gas": "#332288",
     "fusegnn_gar": "#B15928",
+    "neugraph": "#8C0DF2",
+    "unfused_gas": "#8C66F2",
 }
 #: For strategies that are not in the list.
 _SPARE = ("#882255", "#BAB0AC")
@@ -68,7 +70,7 @@ def strategy_colours(names: Iterable[str]) -> dict[str, str]:
     dict of str to str
         Name to colour, in the order of the names. A strategy that accelviz does not know has a
         colour that depends on its name, as has the second case of one strategy. Two names share a
-        colour only if there are more than twelve.
+        colour only if there are more than fourteen.
     """
     names = list(dict.fromkeys(names))
     found: dict[str, str] = {}
