@@ -23,7 +23,8 @@ PACKAGE = ROOT / "accelviz"
 #: own room and from those before it. Each is by itself, so that no two import each other.
 ROOMS = (
     *("errors", "files", "arrays", "random", "store", "graph", "card", "workload"),
-    *("datasets", "ordering", "partition", "plans", "strategies", "executors", "layers", "torch"),
+    *("datasets", "ordering", "partition", "plans", "tensor_cores", "strategies", "executors"),
+    *("layers", "torch"),
     *("measure", "analysis", "plots", "widgets", "course", "demo", "cli", "__main__"),
 )
 #: `Graph.describe` asks the card, which is made of a graph; only when it is called.

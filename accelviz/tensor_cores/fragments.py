@@ -1,0 +1,108 @@
+"""Which lane of a warp holds which element of the small matrices that tensor cores multiply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.plans.launch import WARP_SIZE
+
+Words = npt.NDArray[np.uint32]
+
+#: Bits of a register.
+_REGISTER_BITS = 32
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A matrix instruction of a warp, C += A B: A is m x k, B is k x n, C is m x n.
+
+    Attributes
+    ----------
+    function : str
+        Its device function in kernels/fragments.cuh.
+    element : str
+        What A and B are made of.
+    k : int
+        Columns of A and rows of B.
+    bits : int
+        Bits of an element of A and B in a register.
+    """
+
+    function: str
+    element: str
+    k: int
+    bits: int
+    m = 16
+    n = 8
+
+    @property
+    def parts(self) -> int:
+        """Elements of A or B in a register."""
+        return _REGISTER_BITS // self.bits
+
+    def lanes(self, matrix: str) -> npt.NDArray[np.int32]:
+        """Tell who holds each element of a matrix.
+
+        Parameters
+        ----------
+        matrix : {"A", "B", "C"}
+
+        Returns
+        -------
+        array of int32, shape (rows, columns, 3)
+            The lane, its register and the part of the register, lowest bits first. The formulas
+            are those of kernels/fragments.cuh (PTX ISA, "Matrix Fragments for mma").
+        """
+        sizes = {"A": (self.m, self.k), "B": (self.k, self.n), "C": (self.m, self.n)}
+        row, column = np.indices(sizes[matrix], dtype=np.int32)
+        if matrix == "C":
+            lane, register, part = row % 8 * 4 + column // 2, row // 8 * 2 + column % 2, 0 * row
+        else:
+            along = column if matrix == "A" else row
+            group, part = np.divmod(along, self.parts)
+            across = row if matrix == "A" else column
+            lane = across % 8 * 4 + group % 4
+            register = group // 4
+            if matrix == "A":
+                register = 2 * register + row // 8
+        return np.stack([lane, register, part], axis=-1).astype(np.int32)
+
+    def registers(self, matrix: str) -> int:
+        """Count the registers that a lane holds of a matrix."""
+        return int(self.lanes(matrix)[..., 1].max()) + 1
+
+
+#: The shapes that kernels/fragments.cuh has, by the name that people use.
+SHAPES = {
+    "tf32 m16n8k4": Shape("mma_tf32_k4", "TF32", 4, 32),
+    "tf32 m16n8k8": Shape("mma_tf32_k8", "TF32", 8, 32),
+    "f16 m16n8k16": Shape("mma_f16_k16", "float16", 16, 16),
+    "bf16 m16n8k16": Shape("mma_bf16_k16", "bfloat16", 16, 16),
+    "s8 m16n8k32": Shape("mma_s8_k32", "int8", 32, 8),
+}
+
+
+def fragments(
+    shape: Shape, matrix: str, elements: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.uint32]:
+    """Put the elements of a matrix into the registers of a warp.
+
+    Parameters
+    ----------
+    shape : Shape
+    matrix : {"A", "B", "C"}
+    elements : array of uint32, shape (rows, columns)
+        The bits of each element, `shape.bits` of them for A and B and 32 for C.
+
+    Returns
+    -------
+    array of uint32, shape (32, registers)
+    """
+    lane, register, part = np.moveaxis(shape.lanes(matrix), -1, 0)
+    bits = _REGISTER_BITS if matrix == "C" else shape.bits
+    found = np.zeros((WARP_SIZE, shape.registers(matrix)), np.uint32)
+    np.bitwise_or.at(found, (lane, register), elements << (part * bits).astype(np.uint32))
+    return found

@@ -1,0 +1,163 @@
+// Tensor cores: a warp's product of small matrices, C += A B, one device function a shape.
+//
+// A is M x K, B is K x N, C is M x N, with M = 16 and N = 8. Each lane holds some elements of each
+// in 32-bit registers, its fragment; `element_of_a`, `_b`, `_c` say which. All 32 lanes call
+// together. On a GPU the body is one PTX instruction; for the emulator it is C++, below.
+//
+//   function        A and B     K    registers of a lane: A, B, C    C
+//   mma_tf32_k4     TF32        4    2, 1, 4                         float
+//   mma_tf32_k8     TF32        8    4, 2, 4                         float
+//   mma_f16_k16     float16    16    4, 2, 4                         float
+//   mma_bf16_k16    bfloat16   16    4, 2, 4                         float
+//   mma_s8_k32      int8       32    4, 2, 4                         int
+//
+// A register holds one TF32 number, two of 16 bits or four of 8; the first lies in the lowest bits.
+// TF32 is float32 with 10 bits of mantissa: tensor cores read the upper 19 bits of a register and
+// ignore the others, so that a plain float is truncated. `to_tf32` rounds it first.
+#pragma once
+
+#include "common.cuh"
+
+struct Element {
+    int row, column;
+};
+
+// Which element lane `lane` holds in part `part` of register `r`; `parts` are in a register: 1 of
+// TF32, 2 of 16 bits, 4 of 8 bits.
+__host__ __device__ __forceinline__ constexpr Element element_of_a(int lane, int r, int part,
+                                                                   int parts) {
+    return {lane / 4 + 8 * (r % 2), (lane % 4 + 4 * (r / 2)) * parts + part};
+}
+__host__ __device__ __forceinline__ constexpr Element element_of_b(int lane, int r, int part,
+                                                                   int parts) {
+    return {(lane % 4 + 4 * r) * parts + part, lane / 4};
+}
+__host__ __device__ __forceinline__ constexpr Element element_of_c(int lane, int r) {
+    return {lane / 4 + 8 * (r / 2), 2 * (lane % 4) + r % 2};
+}
+
+#ifdef __CUDACC__
+
+// The nearest TF32; halfway cases go away from zero. The lower 13 bits of the result are zero.
+__device__ __forceinline__ unsigned to_tf32(float x) {
+    unsigned bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    return bits;
+}
+
+__device__ __forceinline__ void mma_tf32_k4(float (&c)[4], const unsigned (&a)[2],
+                                            const unsigned (&b)[1]) {
+    asm("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 "
+        "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+}
+
+#define MMA_OF_FOUR(NAME, SHAPE_AND_TYPES, C, LETTER)                                \
+    __device__ __forceinline__ void NAME(C(&c)[4], const unsigned (&a)[4],           \
+                                         const unsigned (&b)[2]) {                   \
+        asm("mma.sync.aligned." SHAPE_AND_TYPES                                      \
+            " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"       \
+            : "+" LETTER(c[0]), "+" LETTER(c[1]), "+" LETTER(c[2]), "+" LETTER(c[3]) \
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));     \
+    }
+MMA_OF_FOUR(mma_tf32_k8, "m16n8k8.row.col.f32.tf32.tf32.f32", float, "f")
+MMA_OF_FOUR(mma_f16_k16, "m16n8k16.row.col.f32.f16.f16.f32", float, "f")
+MMA_OF_FOUR(mma_bf16_k16, "m16n8k16.row.col.f32.bf16.bf16.f32", float, "f")
+MMA_OF_FOUR(mma_s8_k32, "m16n8k32.row.col.s32.s8.s8.s32", int, "r")
+#undef MMA_OF_FOUR
+
+#else  // the emulator
+
+// Infinities stay, and a NaN is one that has all bits of the mantissa.
+inline unsigned to_tf32(float x) {
+    const unsigned bits = __float_as_uint(x);
+    if (x != x) return 0x7fffffffu;
+    return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & 0xffffe000u;
+}
+
+namespace fragments {
+
+struct Tf32 {
+    static constexpr int parts = 1;
+    static EMULATOR_PURE double value(unsigned bits, int) {
+        return __uint_as_float(bits & 0xffffe000u);
+    }
+};
+struct Half {
+    static constexpr int parts = 2;
+    static EMULATOR_PURE double value(unsigned bits, int part) {
+        const unsigned half = bits >> 16 * part;
+        // The exponent's bias differs by 112; infinity and NaN keep all its bits set.
+        const unsigned magnitude = (half & 0x7fffu) << 13;
+        const float wide = (half & 0x7c00u) == 0x7c00u ? __uint_as_float(magnitude | 0x7f800000u)
+                                                       : __uint_as_float(magnitude) * 0x1p112f;
+        return half & 0x8000u ? -wide : wide;
+    }
+};
+struct Bfloat {
+    static constexpr int parts = 2;
+    static EMULATOR_PURE double value(unsigned bits, int part) {
+        return __uint_as_float(bits >> 16 * part << 16);
+    }
+};
+struct Int8 {
+    static constexpr int parts = 4;
+    static EMULATOR_PURE double value(unsigned bits, int part) {
+        return (signed char)(bits >> 8 * part);
+    }
+};
+
+// What a lane brings.
+template <int A, int B>
+struct Brought {
+    unsigned a[A], b[B];
+};
+
+// Sums exact products in double and rounds once, to the nearest. Tensor cores align the products
+// with the largest of them and drop what lies below, so that they differ by a few units of the last
+// bit of the largest: docs/tensor-cores.md says by how much.
+template <typename T, typename C, int A, int B>
+EMULATOR_PURE void multiply(C (&c)[4], const unsigned (&a)[A], const unsigned (&b)[B], void *code) {
+    static_assert(A == 2 * B, "A has twice the rows that B has columns");
+    Brought<A, B> mine[32];  // that of lane 0 is everyone's
+    const auto address =
+        emulator::exchange(~0u, reinterpret_cast<std::uint64_t>(mine), 0, false, nullptr, code);
+    auto *brought = reinterpret_cast<Brought<A, B> *>(address);
+    const int lane = int(emulator::lane());
+    for (int r = 0; r < A; ++r) brought[lane].a[r] = a[r];
+    for (int r = 0; r < B; ++r) brought[lane].b[r] = b[r];
+    emulator::exchange(~0u, 0, -1, false, nullptr, code);
+    for (int i = 0; i < 4; ++i) {
+        const Element at = element_of_c(lane, i);
+        double sum = c[i];
+        // A register of A for its rows, every second one, and one of B cover the same elements.
+        for (int r = 0; r < B; ++r) {
+            for (int quarter = 0; quarter < 4; ++quarter) {
+                const unsigned of_a = brought[at.row % 8 * 4 + quarter].a[2 * r + at.row / 8];
+                const unsigned of_b = brought[at.column * 4 + quarter].b[r];
+                for (int part = 0; part < T::parts; ++part) {
+                    sum += T::value(of_a, part) * T::value(of_b, part);
+                }
+            }
+        }
+        c[i] = C(sum);
+    }
+    emulator::exchange(~0u, 0, -1, false, nullptr, code);
+}
+
+}  // namespace fragments
+
+#define MMA_OF_LANES(NAME, T, C, A, B)                                      \
+    EMULATOR_INSTRUCTION inline void NAME(C(&c)[4], const unsigned (&a)[A], \
+                                          const unsigned (&b)[B]) {         \
+        fragments::multiply<fragments::T>(c, a, b, EMULATOR_HERE);          \
+    }
+MMA_OF_LANES(mma_tf32_k4, Tf32, float, 2, 1)
+MMA_OF_LANES(mma_tf32_k8, Tf32, float, 4, 2)
+MMA_OF_LANES(mma_f16_k16, Half, float, 4, 2)
+MMA_OF_LANES(mma_bf16_k16, Bfloat, float, 4, 2)
+MMA_OF_LANES(mma_s8_k32, Int8, int, 4, 2)
+#undef MMA_OF_LANES
+
+#endif

@@ -1,0 +1,126 @@
+"""Fragments: one table of lanes for Python and CUDA; products and TF32 as a GPU has them."""
+
+import numpy as np
+import pytest
+
+import accelviz
+from accelviz.executors.emulator.build import why_not
+from accelviz.tensor_cores.fragments import SHAPES, fragments
+from accelviz.tensor_cores.rounding import TF32_UNIT, to_tf32, truncated_tf32
+
+each_shape = pytest.mark.parametrize("name", SHAPES)
+compiled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+each_device = pytest.mark.parametrize(
+    "device",
+    [pytest.param("emulator", marks=compiled), pytest.param("cuda", marks=pytest.mark.gpu)],
+)
+
+
+def source(shape):
+    number = "int" if shape.element == "int8" else "float"
+    a, b = (shape.registers(matrix) for matrix in "AB")
+    return f"""#include "fragments.cuh"
+extern "C" __global__ void k(const unsigned *as, const unsigned *bs, {number} *cs, int *where) {{
+    const int lane = threadIdx.x;
+    unsigned a[{a}], b[{b}];
+    {number} c[4];
+    Element at;
+    for (int r = 0; r < {a}; ++r) {{
+        a[r] = as[lane * {a} + r];
+        for (int part = 0; part < {shape.parts}; ++part) {{
+            at = element_of_a(lane, r, part, {shape.parts});
+            where[at.row * {shape.k} + at.column] = (lane * 8 + r) * 4 + part;
+        }}
+    }}
+    where += 16 * {shape.k};
+    for (int r = 0; r < {b}; ++r) {{
+        b[r] = bs[lane * {b} + r];
+        for (int part = 0; part < {shape.parts}; ++part) {{
+            at = element_of_b(lane, r, part, {shape.parts});
+            where[at.row * 8 + at.column] = (lane * 8 + r) * 4 + part;
+        }}
+    }}
+    where += 8 * {shape.k};
+    for (int r = 0; r < 4; ++r) {{
+        at = element_of_c(lane, r);
+        where[at.row * 8 + at.column] = (lane * 8 + r) * 4;
+        c[r] = cs[lane * 4 + r];
+    }}
+    {shape.function}(c, a, b);
+    {shape.function}(c, a, b);
+    for (int r = 0; r < 4; ++r) cs[lane * 4 + r] = c[r];
+}}
+"""
+
+
+def elements(shape, size, rng):
+    """Random numbers as the shape's elements have them, and their bits."""
+    x = rng.standard_normal(size).astype(np.float32)
+    if shape.element == "TF32":
+        return truncated_tf32(x), x.view(np.uint32)  # tensor cores ignore the lower bits
+    if shape.element == "float16":
+        half = x.astype(np.float16)
+        half[0, 0] = 2.0**-20  # a subnormal number
+        return half, half.view(np.uint16).astype(np.uint32)
+    if shape.element == "bfloat16":
+        bits = x.view(np.uint32) >> 16
+        return (bits << 16).view(np.float32), bits
+    whole = rng.integers(-128, 128, size).astype(np.int8)
+    return whole, whole.view(np.uint8).astype(np.uint32)
+
+
+@each_device
+@each_shape
+def test_a_warp_multiplies_what_the_table_says(name, device):
+    """Values differ everywhere, so that two elements in each other's place are found."""
+    shape = SHAPES[name]
+    rng = np.random.default_rng(shape.k)
+    a, a_bits = elements(shape, (16, shape.k), rng)
+    b, b_bits = elements(shape, (shape.k, 8), rng)
+    c = rng.standard_normal((16, 8)).astype(np.float32)
+    c = (1000 * c).astype(np.int32) if shape.element == "int8" else c
+    registers = fragments(shape, "C", c.view(np.uint32)).view(c.dtype)
+    where = np.full(24 * shape.k + 128, -1, np.int32)
+    accelviz.emulate(
+        source(shape),
+        *(1, 32, fragments(shape, "A", a_bits), fragments(shape, "B", b_bits), registers, where),
+        device=device,
+    )
+    wide = [each.astype(np.float64) for each in (a, b, c)]
+    expected = 2 * wide[0] @ wide[1] + wide[2]
+    bound = 2 * np.abs(wide[0]) @ np.abs(wide[1]) + np.abs(wide[2])
+    got = registers[tuple(np.moveaxis(shape.lanes("C")[..., :2], -1, 0))]
+    # Two instructions: tensor cores drop what lies below the last bit of their largest term.
+    share = 0 if shape.element == "int8" else 2 * (2**-24 if device == "emulator" else 2**-22)
+    assert (abs(got - expected) <= share * bound).all()
+    held = np.concatenate([shape.lanes(matrix).reshape(-1, 3) for matrix in "ABC"])
+    assert np.array_equal(where, held @ [32, 4, 1])
+
+
+#: What rounding may go wrong with: halfway cases of both parities, the largest, subnormal numbers.
+BITS = [0, 0x00001000, 0x00000FFF, 0x3F801000, 0x3F803000, 0x3F800FFF, 0x3F801001, 0x3FFFF000]
+BITS += [0x7F7FFFFF, 0x7F7FEFFF, 0x7F800000, 0x7FC00000, 0x7F800001, 1, 0x007FFFFF, 0x00800000]
+
+
+@each_device
+def test_tf32_is_rounded_bit_for_bit(device):
+    rng = np.random.default_rng(0)
+    bits = np.array([*BITS, *rng.integers(0, 1 << 31, 1024 - len(BITS))], np.uint32)
+    x = np.concatenate([bits, bits | 1 << 31]).astype(np.uint32).view(np.float32)
+    out = np.zeros(x.size, np.uint32)
+    code = """#include "fragments.cuh"
+    extern "C" __global__ void k(const float *x, unsigned *out) {
+        const int i = blockIdx.x * blockDim.x + threadIdx.x;
+        out[i] = to_tf32(x[i]);
+    }"""
+    accelviz.emulate(code, x.size // 32, 32, x, out, device=device)
+    assert np.array_equal(to_tf32(x).view(np.uint32), out)
+
+
+def test_tf32_has_half_a_unit_of_error():
+    x = np.random.default_rng(1).standard_normal(10_000).astype(np.float32)
+    error = abs(to_tf32(x).astype(np.float64) - x) / abs(x)
+    assert 0.9 * TF32_UNIT < error.max() <= TF32_UNIT
+    lost = abs(truncated_tf32(x).astype(np.float64) - x) / abs(x)
+    assert 1.8 * TF32_UNIT < lost.max() <= 2 * TF32_UNIT
+    assert not (to_tf32(x).view(np.uint32) & 0x1FFF).any()

@@ -1,0 +1,40 @@
+"""Sparse graph translation against its definition."""
+
+import numpy as np
+import pytest
+
+from accelviz.errors import PartitionError
+from accelviz.tensor_cores.windows import row_windows, untranslated_blocks
+from tests.graphs import GRAPHS, graph_of_degrees
+
+
+@pytest.mark.parametrize("rows", [8, 16])
+@pytest.mark.parametrize("name", ["empty", "no_columns", "isolated_ends", "every_kind", "cora"])
+def test_windows_have_their_distinct_columns_in_order(name, rows):
+    graph = GRAPHS[name]()
+    windows = row_windows(graph, rows)
+    assert len(windows) == -(-graph.n_rows // rows)
+    own = np.repeat(np.arange(graph.n_rows), graph.degrees) // rows
+    for window in range(len(windows)):
+        senders = windows.senders[windows.pointers[window] : windows.pointers[window + 1]]
+        assert np.array_equal(senders, np.unique(graph.column_indices[own == window]))
+    found = windows.senders[windows.pointers[own] + windows.edge_to_column]
+    assert np.array_equal(found, graph.column_indices)
+    tiles = {*zip(own.tolist(), (windows.edge_to_column // 4).tolist(), strict=True)}
+    assert windows.blocks(4).sum() == len(tiles)
+    before = {*zip(own.tolist(), (graph.column_indices // 4).tolist(), strict=True)}
+    assert untranslated_blocks(graph, rows, 4).sum() == len(before)
+
+
+def test_reuse_and_fill_are_those_counted_by_hand():
+    """Two rows with the columns 0 1 2 and 0 1 2, one with 0 1, one with none."""
+    graph = graph_of_degrees([3, 3, 2, 0], 3)
+    windows = row_windows(graph, 2)
+    assert windows.reuse == 8 / 5
+    assert windows.fill(4) == 8 / 16
+    assert row_windows(graph_of_degrees([0]), 8).reuse == 1.0
+
+
+def test_a_window_has_rows():
+    with pytest.raises(PartitionError, match="rows"):
+        row_windows(graph_of_degrees([1]), 0)
