@@ -53,8 +53,9 @@ help:
 demo: $(READY)base
 	@$(BIN)/accelviz demo $(ARGS)
 
+# Many processes import what is compiled once, even where PYTHONDONTWRITEBYTECODE is set.
 test: $(READY)test
-	@$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 
 lab: $(READY)lab
 	@$(BIN)/jupyter lab --notebook-dir=notebooks $(ARGS)
