@@ -70,12 +70,17 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 }
 
 
+def is_large(name: str) -> bool:
+    """Whether a run on it takes long enough that strategies take turns."""
+    return GRAPHS[name]().nnz >= 50_000
+
+
 def columns_of(name: str, count: int) -> tuple[int, ...]:
     """Some of `COLUMNS`, small and large; the graphs take turns, so that each comes with several.
 
     Large graphs have columns up to 64: more of them take time and add nothing but width.
     """
-    some = COLUMNS if GRAPHS[name]().nnz < 50_000 else [d for d in COLUMNS if d <= 64]
+    some = [d for d in COLUMNS if d <= 64] if is_large(name) else COLUMNS
     first, step = list(GRAPHS).index(name), len(some) // count
     return tuple(some[(first + step * i) % len(some)] for i in range(count))
 

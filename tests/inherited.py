@@ -20,7 +20,7 @@ from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.plans import Operand, Operation, Plan, Strategy
 from accelviz.strategies import REGISTRY, SDDMM, SPMM, find_strategy
-from tests.graphs import COLUMNS, MADE
+from tests.graphs import COLUMNS, MADE, is_large
 
 #: What widths other than the column count take in turn, beside their default.
 OTHER_WIDTHS = (None, 3, 2)
@@ -58,17 +58,21 @@ def each_graph(names: Iterable[str]) -> Any:
     )
 
 
-def each_case(names: Iterable[str]) -> Any:
+def each_case(names: Iterable[str], *, turns: int = 1) -> Any:
     """Run a test for each strategy on each graph, those beyond SpMM and SDDMM in turns.
 
     The others share partitions and device code with each other: each has every third graph, the
-    next one another third. One process runs all of a graph, so that oracles are shared.
+    next one another third. Of large graphs a strategy has every `turns`-th of these each day, and
+    the rest are `long`. One process runs all of a graph, so that oracles are shared.
     """
     pairs = []
     for place, name in enumerate(names):
+        wait = turns if is_large(name) else 1
         for i, strategy in enumerate(KERNELS):
-            if strategy.operation in (SPMM, SDDMM) or (i + place) % 3 == 0:
-                marks, called = pytest.mark.xdist_group(name), f"{name}-{case_name(strategy)}"
+            turn, rest = divmod(i + place, 1 if strategy.operation in (SPMM, SDDMM) else 3)
+            if rest == 0:
+                marks, called = [pytest.mark.xdist_group(name)], f"{name}-{case_name(strategy)}"
+                marks += [pytest.mark.long] if turn % wait else []
                 pairs.append(pytest.param(strategy, name, marks=marks, id=called))
     return pytest.mark.parametrize(("strategy", "name"), pairs)
 
