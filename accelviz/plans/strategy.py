@@ -107,7 +107,7 @@ class Strategy(ABC):
         What reads a line: a "block" or a "warp".
     """
 
-    operation: ClassVar[Operation]
+    operation: Operation
     name: ClassVar[str]
     summary: ClassVar[str] = ""
     parameters: ClassVar[Mapping[str, Parameter]]

@@ -15,6 +15,8 @@ from accelviz.strategies.attention import edge_strategies
 from accelviz.strategies.attention import lane_groups as attention_groups
 from accelviz.strategies.attention import row_warp as attention_warp
 from accelviz.strategies.attention.edge_softmax import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT
+from accelviz.strategies.attention.forward import DOT, GAT, GATV2
+from accelviz.strategies.attention.gradient import DOT_GRADIENT, GAT_GRADIENT, GATV2_GRADIENT
 from accelviz.strategies.sddmm import cusparse, lane_groups, row_warp
 from accelviz.strategies.sddmm.operation import SDDMM
 from accelviz.strategies.spmm.accel_gcn import AccelGCN
@@ -60,22 +62,16 @@ REGISTRY: tuple[Strategy, ...] = (
     cusparse.CuSPARSE(),
     FuseGnnGasGradient(),
     FuseGnnGarGradient(),
-    edge_strategies.RowWarp(),
-    edge_strategies.LaneGroups(),
-    edge_strategies.RowWarpGradient(),
-    edge_strategies.LaneGroupsGradient(),
-    attention_warp.RowWarp(),
-    attention_groups.LaneGroups(),
-    attention_warp.RowWarpGatGradient(),
-    attention_groups.LaneGroupsGatGradient(),
-    attention_warp.RowWarpDot(),
-    attention_groups.LaneGroupsDot(),
-    attention_warp.RowWarpDotGradient(),
-    attention_groups.LaneGroupsDotGradient(),
-    attention_warp.RowWarpGatv2(),
-    attention_groups.LaneGroupsGatv2(),
-    attention_warp.RowWarpGatv2Gradient(),
-    attention_groups.LaneGroupsGatv2Gradient(),
+    *(
+        walk(operation)
+        for operation in (EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT)
+        for walk in (edge_strategies.RowWarp, edge_strategies.LaneGroups)
+    ),
+    *(
+        walk(operation)
+        for operation in (GAT, GAT_GRADIENT, DOT, DOT_GRADIENT, GATV2, GATV2_GRADIENT)
+        for walk in (attention_warp.RowWarp, attention_groups.LaneGroups)
+    ),
 )
 
 #: Operations by name.

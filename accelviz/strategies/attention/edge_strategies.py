@@ -15,7 +15,6 @@ from accelviz.partition.row_split import row_workload
 from accelviz.partition.summary import PartitionSummary
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter, Plan, Strategy
 from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
-from accelviz.strategies.attention.edge_softmax import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT
 
 #: Nonzeros of a lane that stay in registers, and those of a row that one group has at most.
 KEPT, LONG_ROW = 4, 1024
@@ -34,12 +33,14 @@ class RowWarp(Strategy):
     It takes `block_warps` (warps of a block, 1 to 32).
     """
 
-    operation: ClassVar = EDGE_SOFTMAX
     name = "row_warp"
     summary = "a warp a row, one head after the other, two passes"
     parameters: ClassVar = {
         "block_warps": Parameter(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, 16))
     }
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
 
     def build(self, graph: Graph, n_cols: int, *, block_warps: int) -> Plan:
         """Deal out the rows."""
@@ -62,12 +63,6 @@ class RowWarp(Strategy):
         return Cut("rows", {"each": 1, "warps": block_warps})
 
 
-class RowWarpGradient(RowWarp):
-    """See `RowWarp`."""
-
-    operation = EDGE_SOFTMAX_GRADIENT
-
-
 class LaneGroups(Strategy):
     """A few lanes have a head of a row and keep its values in registers: each is read once.
 
@@ -76,7 +71,6 @@ class LaneGroups(Strategy):
     have a block each) and `block_threads` (a multiple of 32 up to 1,024).
     """
 
-    operation: ClassVar = EDGE_SOFTMAX
     name = "lane_groups"
     summary = "our own: a lane group a head of a row, values in registers, long rows a block each"
     worker = "lane group"
@@ -87,6 +81,9 @@ class LaneGroups(Strategy):
             128, "threads of a block", 1024, step=WARP_SIZE, tries=(64, 128, 256)
         ),
     }
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
 
     def build(self, graph: Graph, n_cols: int, **parameters: Any) -> Plan:
         """Find the long rows; deal out the others."""
@@ -118,12 +115,6 @@ class LaneGroups(Strategy):
         histogram = rows.histogram
         _, groups, most = _setting(histogram.n_rows, histogram.nnz, **parameters)
         return row_group_summary(rows, most, n_cols, groups)
-
-
-class LaneGroupsGradient(LaneGroups):
-    """See `LaneGroups`."""
-
-    operation = EDGE_SOFTMAX_GRADIENT
 
 
 def _setting(

@@ -20,12 +20,11 @@ from accelviz.partition.lane_groups import (
     lane_group_workload,
 )
 from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter, Plan, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.store import Stopwatch
 from accelviz.strategies.attention import walks
-from accelviz.strategies.attention.forward import DOT, GAT, GATV2
-from accelviz.strategies.attention.gradient import DOT_GRADIENT, GAT_GRADIENT, GATV2_GRADIENT
+from accelviz.strategies.attention.gradient import GAT_GRADIENT
 
 _POWERS = (1, 2, 4, 8, 16, 32)
 #: Most nonzeros of a group, and of a group that takes several rows.
@@ -121,7 +120,6 @@ class LaneGroups(Strategy):
     to 512).
     """
 
-    operation: ClassVar = GAT
     name = "lane_groups"
     summary = "our own: lane groups, softmax on the way, nothing the size of edges x columns"
     worker = "lane group"
@@ -139,6 +137,9 @@ class LaneGroups(Strategy):
         ),
         "blocks_per_sm": Parameter(None, "blocks that an SM has room for", 32, tries=(4, 8, 12)),
     }
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
 
     def build(self, graph: Graph, n_cols: int, *, heads: int, **parameters: Any) -> Plan:
         """Sort the rows, and partition them; of a gradient those of the transposed matrix first.
@@ -205,7 +206,7 @@ def _walk(
         metadata.setflags(write=False)
         order = rows.nonzero_order if turned is None else turned[rows.nonzero_order]
         order.setflags(write=False)
-    scratch = (*("part_sums", "part_heads", "arrivals"),)
+    scratch = ("part_sums", "part_heads", "arrivals")
     walked = ("metadata", "output_rows", "columns", "order")
     kernel = KernelSpec(
         "attention/lane_groups.cu",
@@ -249,33 +250,3 @@ def _walk(
             "blocks_per_sm": setting.blocks_per_sm,
         },
     )
-
-
-class LaneGroupsDot(LaneGroups):
-    """See `LaneGroups`."""
-
-    operation = DOT
-
-
-class LaneGroupsGatv2(LaneGroups):
-    """See `LaneGroups`."""
-
-    operation = GATV2
-
-
-class LaneGroupsGatGradient(LaneGroups):
-    """See `LaneGroups`."""
-
-    operation = GAT_GRADIENT
-
-
-class LaneGroupsDotGradient(LaneGroups):
-    """See `LaneGroups`."""
-
-    operation = DOT_GRADIENT
-
-
-class LaneGroupsGatv2Gradient(LaneGroups):
-    """See `LaneGroups`."""
-
-    operation = GATV2_GRADIENT

@@ -13,11 +13,10 @@ from accelviz.ordering import RowDegrees
 from accelviz.partition.cut import Cut
 from accelviz.partition.row_split import row_summary, row_workload
 from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter, Plan, Strategy
 from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
 from accelviz.strategies.attention import walks
-from accelviz.strategies.attention.forward import DOT, GAT, GATV2
-from accelviz.strategies.attention.gradient import DOT_GRADIENT, GAT_GRADIENT, GATV2_GRADIENT
+from accelviz.strategies.attention.gradient import GAT_GRADIENT
 
 
 class RowWarp(Strategy):
@@ -27,12 +26,14 @@ class RowWarp(Strategy):
     `block_warps` (warps of a block, 1 to 32).
     """
 
-    operation: ClassVar = GAT
     name = "row_warp"
     summary = "a warp a head of a row, one nonzero after the other"
     parameters: ClassVar = {
         "block_warps": Parameter(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, 16))
     }
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
 
     def build(self, graph: Graph, n_cols: int, *, heads: int, block_warps: int) -> Plan:
         """Deal out the rows, of a gradient those of the transposed matrix first.
@@ -110,33 +111,3 @@ class RowWarp(Strategy):
         """Count blocks and loads; every row is one warp's."""
         found = row_summary(rows, 1, block_warps)
         return walks.with_atomics(found, self.operation, rows, heads, 0)
-
-
-class RowWarpDot(RowWarp):
-    """See `RowWarp`."""
-
-    operation = DOT
-
-
-class RowWarpGatv2(RowWarp):
-    """See `RowWarp`."""
-
-    operation = GATV2
-
-
-class RowWarpGatGradient(RowWarp):
-    """See `RowWarp`."""
-
-    operation = GAT_GRADIENT
-
-
-class RowWarpDotGradient(RowWarp):
-    """See `RowWarp`."""
-
-    operation = DOT_GRADIENT
-
-
-class RowWarpGatv2Gradient(RowWarp):
-    """See `RowWarp`."""
-
-    operation = GATV2_GRADIENT
