@@ -69,27 +69,16 @@ def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tupl
     known = inputs["Y"], inputs["dY"], inputs["logsumexp"]
     arrays = (pattern.row_pointers, pattern.column_indices, leaky, a, A, B, features, slope)
     _exact_terms(*arrays, factors, *known, dA, dB, dV, da)
-    of_rows, of_senders = (
-        pattern.degrees,
-        np.bincount(pattern.column_indices, minlength=pattern.shape[1]),
-    )
-    if score == "gatv2":
-        dV = dV + dB
-        of_senders = 2 * of_senders
-    found = {
-        **{
-            "gat": {"d_receiver": _held(dA[..., 0], of_rows)},
-            "dot": {"dQ": _held(dA, of_rows)},
-        }.get(score, {"dR": _held(dA, of_rows)}),
-        "dV": _held(dV, of_senders),
-    }
+    of_rows, of_senders = pattern.degrees, np.bincount(pattern.column_indices, minlength=len(dV[0]))
     if score == "gat":
-        found["d_sender"] = _held(dB[..., 0], of_senders)
+        found = {"d_receiver": (dA[..., 0], of_rows), "d_sender": (dB[..., 0], of_senders)}
     elif score == "dot":
-        found["dK"] = _held(dB, of_senders)
-    else:
-        found["da"] = _held(da, np.full(a.shape[0], pattern.nnz + 3))
-    return found
+        found = {"dQ": (dA, of_rows), "dK": (dB, of_senders)}
+    else:  # V is the sender's part of the score as well
+        dV, of_senders = dV + dB, 2 * of_senders
+        found = {"dR": (dA, of_rows), "da": (da, np.full(len(a), pattern.nnz + 3))}
+    found["dV"] = dV, of_senders
+    return {name: _held(*each) for name, each in found.items()}
 
 
 def _held(sums: Any, terms: Any) -> tuple[Any, Any]:
@@ -317,8 +306,7 @@ def traffic(score: str, pattern: Pattern, widths: Mapping[str, int], element_byt
     8 bytes of statistics.
     """
     heads, features = widths["heads"], widths["heads"] * widths["n_cols"] * FLOAT_BYTES
-    of_row = {"gat": features + 16 * heads, "dot": 2 * features + 8 * heads}
-    receiver = of_row.get(score, 2 * features + 8 * heads)
+    receiver = features + 16 * heads if score == "gat" else 2 * features + 8 * heads
     sender = {"gat": 0, "dot": 2 * features, "gatv2": features}[score]
     walks = 1 if score == "gat" else 2
     n_rows, n_senders = pattern.shape
