@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import accelviz
-from accelviz.analysis.balance import plan_load_map
-from accelviz.analysis.lookup import find_row, sampled_loads
+from accelviz.analysis.lookup import find_row
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.graph import Graph
 from accelviz.plans import Call, LaunchConfig, Plan, Strategy
@@ -185,35 +184,5 @@ def test_rows_that_there_are_not(row):
 
 def test_a_library_does_not_say():
     plan = accelviz.plan("cora", "cusparse")
-    for ask in (partial(find_row, row=0), sampled_loads):
-        with pytest.raises(PartitionError, match="does not say which warp does what"):
-            ask(plan)
-
-
-@pytest.mark.parametrize(("strategy", "parameters"), [*VARIANTS, (Dealt(), {})], ids=case_name)
-def test_loads_of_a_sample_are_those_of_the_whole_workload(strategy, parameters):
-    for name in ("empty", "no_edges", "one_node", "hub", "wide", "tall", "all_degrees"):
-        plan = accelviz.plan(MADE[name](), strategy, columns_for(strategy), **parameters)
-        whole = plan_load_map(plan, 10**9)
-        for most in (1, 7, 160, 10**6):
-            check_sample(sampled_loads(plan, most), whole, most)
-
-
-@pytest.mark.parametrize("strategy", ["accel_gcn", "graphblast", "fusegnn_gas"])
-def test_loads_of_a_sample_of_many_blocks(strategy):
-    plan = accelviz.plan("pubmed", strategy, 32)
-    whole = plan_load_map(plan, 10**9)
-    assert whole.load.size > 4096  # more than are read at once
-    for most in (1, 160):
-        found = sampled_loads(plan, most)
-        check_sample(found, whole, most)
-        assert 0 < found.load.sum() < plan.pattern.nnz
-
-
-def check_sample(found, whole, most):
-    assert len(found.load) <= most
-    assert (len(found.load) - 1) * found.every < max(found.n_blocks, 1)
-    assert found.every == 1 or len(found.load) * found.every >= found.n_blocks
-    assert np.array_equal(found.load, whole.load[:: found.every])
-    assert (found.n_blocks, found.worker) == (whole.n_blocks, whole.worker)
-    assert np.isnan(found.idle_share)
+    with pytest.raises(PartitionError, match="does not say which warp does what"):
+        find_row(plan, row=0)

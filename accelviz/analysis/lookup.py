@@ -1,4 +1,4 @@
-"""Where a row went, and a sample of the blocks, without spelling out a whole workload."""
+"""Where a row went, without spelling out a whole workload."""
 
 from __future__ import annotations
 
@@ -7,14 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelviz.analysis.balance import LoadMap, load_map
 from accelviz.errors import ArgumentError
 from accelviz.plans import Plan
 from accelviz.plans.plan import SLICE_BLOCKS
 from accelviz.workload import Workload
-
-#: Warps up to which a workload is read at once rather than block by block.
-_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -106,27 +102,3 @@ def _having(place: int, parts: Iterable[Workload]) -> tuple[tuple[int, ...], int
         blocks += np.unique(part.block[own]).tolist()
         covered += int(part.nz_count[own].sum())
     return tuple(blocks), covered
-
-
-def sampled_loads(plan: Plan, most: int = 160) -> LoadMap:
-    """Sum the work of at most `most` blocks by warp; see `balance.load_map`.
-
-    Unlike there, only the blocks shown are looked at, so the idle share is left to others (NaN).
-
-    Parameters
-    ----------
-    plan : Plan
-        With a workload.
-    most : int
-        Most blocks shown; of more, every k-th is.
-    """
-    n_blocks, warps = plan.launch.n_blocks, plan.workers_per_block
-    every = max(1, -(-n_blocks // most))
-    if n_blocks * warps <= _AT_ONCE:
-        load = load_map([plan.workload()], n_blocks, warps, n_blocks or 1).load[::every]
-    else:
-        blocks = (plan.workload(block, block + 1) for block in range(0, n_blocks, every))
-        load = np.stack(
-            [np.bincount(each.warp, each.nz_count, warps).astype(np.int64) for each in blocks]
-        )
-    return LoadMap(load, n_blocks, every, float("nan"), plan.strategy.worker)

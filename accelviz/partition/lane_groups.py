@@ -13,15 +13,12 @@ from typing import Any
 import numpy as np
 
 from accelviz.arrays import Ints
-from accelviz.errors import PartitionError
 from accelviz.ordering import DegreeHistogram
 from accelviz.partition.block4 import FIELD_LIMIT, INT4_BYTES, ceil_div, decoded
 from accelviz.partition.block_level import BlockSetting, RowPatterns
+from accelviz.partition.nonzero_runs import check_numbers
 from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.workload import Workload
-
-#: A block's first nonzero is an unsigned 32-bit word.
-MOST_NONZEROS = (1 << 32) - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +72,7 @@ def lane_group_partition(
     PartitionError
         If there are 2^32 nonzeros or more.
     """
-    nnz = histogram.nnz
-    if nnz > MOST_NONZEROS:
-        raise PartitionError("graph", f"{nnz:,} nonzeros", f"at most {MOST_NONZEROS:,}")
+    check_numbers(histogram.nnz)  # a block's first one is an unsigned 32-bit word
     metadata, parts = _patterns(histogram, setting, short_nzs).int4(parts_first=True)
     return metadata.view(np.int32), len(parts)
 

@@ -7,15 +7,37 @@ nonzero counts for the worker that has its first product.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from accelviz.arrays import Ints, Longs
+from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.store import Stopwatch
 from accelviz.workload import Workload
+
+#: Nonzeros that 32 bits can number.
+MOST_NONZEROS = (1 << 32) - 1
+
+
+def check_numbers(nnz: int) -> None:
+    """Refuse more nonzeros than 32 bits can number.
+
+    Raises
+    ------
+    PartitionError
+    """
+    if nnz > MOST_NONZEROS:
+        raise PartitionError("graph", f"{nnz:,} nonzeros", f"at most {MOST_NONZEROS:,}")
+
+
+def numbers_32(order: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
+    """Return which nonzeros these are as kernels read it, without a copy where it has 32 bits."""
+    return order.view(np.uint32) if order.itemsize == 4 else order.astype(np.uint32)
 
 
 def rows_of_nonzeros(graph: Graph) -> tuple[Ints, dict[str, float]]:

@@ -19,7 +19,8 @@ from accelviz.executors.cuda.state import import_cupy
 from accelviz.graph import Pattern
 from accelviz.partition.block4 import FIELD_BITS
 from accelviz.partition.block_level import BlockSetting
-from accelviz.partition.lane_groups import MOST_NONZEROS, LanePartition
+from accelviz.partition.lane_groups import LanePartition
+from accelviz.partition.nonzero_runs import check_numbers
 from accelviz.plans import KernelSpec
 from accelviz.plans.launch import WARP_SIZE
 
@@ -98,8 +99,7 @@ def queue(
     if row_pointers.size != n_rows + 1:
         what = f"{row_pointers.size} for {n_rows} rows"
         raise ArgumentError("row_pointers", what, str(n_rows + 1))
-    if nnz > MOST_NONZEROS:
-        raise PartitionError("graph", f"{nnz:,} nonzeros", f"at most {MOST_NONZEROS:,}")
+    check_numbers(nnz)
     output_rows = cupy.empty(n_rows, np.int32)
     metadata = cupy.empty((most_blocks(n_rows, nnz, groups), 4), np.int32)
     columns, order = cupy.empty(nnz, np.int32), cupy.empty(nnz, np.uint32)

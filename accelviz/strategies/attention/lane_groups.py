@@ -19,6 +19,7 @@ from accelviz.partition.lane_groups import (
     lane_group_summary,
     lane_group_workload,
 )
+from accelviz.partition.nonzero_runs import numbers_32
 from accelviz.partition.summary import PartitionSummary
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter, Plan, Strategy
 from accelviz.plans.launch import WARP_SIZE
@@ -235,7 +236,7 @@ def _walk(
             "metadata": metadata,
             "output_rows": rows.permutation.order,
             "columns": rows.pattern.column_indices,
-            "order": walks.narrow(order),
+            "order": numbers_32(order),
             "heads": np.int32(heads),
             "n_cols": np.int32(n_cols),
         },

@@ -11,6 +11,7 @@ import numpy as np
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.cut import Cut
+from accelviz.partition.nonzero_runs import numbers_32
 from accelviz.partition.row_split import row_summary, row_workload
 from accelviz.partition.summary import PartitionSummary
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter, Plan, Strategy
@@ -92,7 +93,7 @@ class RowWarp(Strategy):
             arrays={
                 "row_pointers": graph.row_pointers,
                 "columns": graph.column_indices,
-                **({} if order is None else {"order": walks.narrow(order)}),
+                **({} if order is None else {"order": numbers_32(order)}),
                 "n_rows": np.int32(graph.n_rows),
                 "heads": np.int32(heads),
                 "n_cols": np.int32(n_cols),

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph, Pattern
 from accelviz.ordering import RowDegrees
+from accelviz.partition.nonzero_runs import check_numbers
 from accelviz.partition.summary import PartitionSummary
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation
 from accelviz.plans.launch import WARP_SIZE
@@ -22,8 +22,6 @@ VECTORS, ENOUGH_LANES, MOST_LANE_VECTORS = (4, 2, 1), 8, 4
 TOTAL_PARTS = 128
 #: The widest head: each lane keeps its columns of every row that it works on in registers.
 MOST_COLUMNS = 2048
-#: Kernels number their nonzeros in 32 bits, for dropout.
-MOST_NONZEROS = (1 << 32) - 1
 _STATISTICS_THREADS = 128
 
 
@@ -132,16 +130,10 @@ def check(graph: Graph, n_cols: int) -> None:
     ------
     PartitionError
     """
-    if graph.nnz > MOST_NONZEROS:
-        raise PartitionError("graph", f"{graph.nnz:,} nonzeros", f"at most {MOST_NONZEROS:,}")
+    check_numbers(graph.nnz)  # dropout is drawn by them
     if n_cols > MOST_COLUMNS:
         why = f"at most {MOST_COLUMNS:,} of a head, as lanes keep them in registers"
         raise PartitionError("n_cols", f"got {n_cols}", why)
-
-
-def narrow(order: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
-    """Return the places of nonzeros in 32 bits, without a copy where they are."""
-    return order.view(np.uint32) if order.itemsize == 4 else order.astype(np.uint32)
 
 
 def statistics_call(pattern: Pattern, operation: Operation, heads: int, n_cols: int) -> Call:

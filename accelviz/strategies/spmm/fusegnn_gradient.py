@@ -6,15 +6,20 @@ Without that gradient its forward kernels serve, on the transposed matrix.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_summary, run_workload
+from accelviz.partition.nonzero_runs import (
+    check_numbers,
+    numbers_32,
+    rows_of_nonzeros,
+    run_summary,
+    run_workload,
+)
 from accelviz.partition.summary import PartitionSummary
 from accelviz.partition.thread_groups import thread_groups, vertex_summary, vertex_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
@@ -22,19 +27,9 @@ from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.spmm.fusegnn import block_size_of
 from accelviz.strategies.spmm.gradient import SPMM_GRADIENT
 
-#: Nonzeros are numbered in 32 bits.
-_MOST_NONZEROS = (1 << 32) - 1
 #: Most columns whose sums fit in shared memory beside a row of X.
 _MOST_COLUMNS = 24_000
 _OPERANDS = ("values", "X", "dY", "d_values", "dX")
-
-
-def _turned(graph: Graph) -> tuple[Graph, npt.NDArray[Any], npt.NDArray[np.uint32]]:
-    """Return the transposed graph, and which nonzero each of its own is, twice."""
-    if graph.nnz > _MOST_NONZEROS:
-        raise PartitionError("graph", f"{graph.nnz:,} nonzeros", f"at most {_MOST_NONZEROS:,}")
-    turned = graph.transposed()
-    return turned.graph, turned.nonzeros, turned.nonzeros.astype(np.uint32, copy=False)
 
 
 class FuseGnnGasGradient(Strategy):
@@ -58,7 +53,8 @@ class FuseGnnGasGradient(Strategy):
         PartitionError
             If there are 2^32 nonzeros or more, or too many blocks for a grid.
         """
-        turned, nonzeros, order = _turned(graph)
+        check_numbers(graph.nnz)
+        turned, nonzeros = graph.transposed().graph, graph.transposed().nonzeros
         sources, seconds = rows_of_nonzeros(turned)
         groups = thread_groups(block_size, n_cols)
         kernel = KernelSpec(
@@ -77,7 +73,7 @@ class FuseGnnGasGradient(Strategy):
             arrays={
                 "sources": sources,
                 "targets": turned.column_indices,
-                "order": order,
+                "order": numbers_32(nonzeros),
                 "n_edges": np.int64(graph.nnz),
                 "n_cols": np.int32(n_cols),
                 "groups": np.int32(groups),
@@ -116,7 +112,8 @@ class FuseGnnGarGradient(Strategy):
         """
         if n_cols > _MOST_COLUMNS:
             raise PartitionError("n_cols", f"got {n_cols}", f"at most {_MOST_COLUMNS:,}")
-        turned, nonzeros, order = _turned(graph)
+        check_numbers(graph.nnz)
+        turned, nonzeros = graph.transposed().graph, graph.transposed().nonzeros
         groups = thread_groups(block_size, n_cols)
         kernel = KernelSpec(
             file="spmm/fusegnn_gar_gradient.cu",
@@ -135,7 +132,7 @@ class FuseGnnGarGradient(Strategy):
             arrays={
                 "source_pointers": turned.row_pointers,
                 "targets": turned.column_indices,
-                "order": order,
+                "order": numbers_32(nonzeros),
                 "n_cols": np.int32(n_cols),
                 "groups": np.int32(groups),
             },
