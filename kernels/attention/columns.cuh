@@ -62,16 +62,24 @@ struct Place {
 #endif
     }
 
-    // The sum over the lanes of the head. Other heads of the warp need not be here.
+    // The lanes of the head, of which the first is `first_lane`. Other heads of the warp need not
+    // be where these meet.
+    static __device__ __forceinline__ int first_lane() {
+        return int(threadIdx.x) % WARP_SIZE / HEAD_LANES * HEAD_LANES;
+    }
+    static __device__ __forceinline__ unsigned lanes() {
+        return (HEAD_LANES == 32 ? 0xffffffffu : (1u << HEAD_LANES % 32) - 1) << first_lane();
+    }
     static __device__ __forceinline__ float sum(float own) {
-        const unsigned first = threadIdx.x % WARP_SIZE / HEAD_LANES * HEAD_LANES;
-        const unsigned lanes = (HEAD_LANES == 32 ? 0xffffffffu : (1u << HEAD_LANES % 32) - 1)
-                               << first;
+        const unsigned together = lanes();
 #pragma unroll
         for (int apart = HEAD_LANES / 2; apart > 0; apart /= 2) {
-            own += __shfl_xor_sync(lanes, own, apart);
+            own += __shfl_xor_sync(together, own, apart);
         }
         return own;
+    }
+    static __device__ __forceinline__ float from_lane(float own, int of_head) {
+        return __shfl_sync(lanes(), own, first_lane() + of_head);
     }
 };
 

@@ -45,10 +45,11 @@ struct Attention : NoTotals {
         return make_float2(LOWEST, 0.0f);
     }
 
-    // Adds N nonzeros, which are there where `columns` are not negative.
+    // Adds N nonzeros, which are there where `columns` are not negative; `kept` is dropout's
+    // factor of each.
     template <int N>
     __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], const unsigned (&nonzeros)[N],
+                                         const int (&columns)[N], const float (&kept)[N],
                                          const Place &place) {
         float scores[N], largest = state.head.x;
 #pragma unroll
@@ -65,8 +66,7 @@ struct Attention : NoTotals {
         for (int n = 0; n < N; ++n) {
             const float power = columns[n] >= 0 ? __expf(scores[n] - largest) : 0.0f;
             state.head.y += power;
-            const float kept = power * dropout.factor(nonzeros[n], place.head);
-            add_product(state.sums[0], kept, items[n].v);
+            add_product(state.sums[0], power * kept[n], items[n].v);
         }
     }
 

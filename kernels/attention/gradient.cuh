@@ -62,7 +62,7 @@ struct GatSenders : Sums, NoTotals {
     }
     template <int N>
     __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], const unsigned (&nonzeros)[N],
+                                         const int (&columns)[N], const float (&kept)[N],
                                          const Place &place) {
         float g[N];
 #pragma unroll
@@ -73,11 +73,10 @@ struct GatSenders : Sums, NoTotals {
             const float4 known = items[n].known;
             const float x = known.x + row.sender;
             const float alpha = __expf(leaky(x, slope) - known.y);
-            const float kept = dropout.factor(nonzeros[n], place.head);
-            const float d_score = alpha * (kept * g[n] - known.z);
+            const float d_score = alpha * (kept[n] * g[n] - known.z);
             const float d_x = x > 0.0f ? d_score : slope * d_score;
             state.head.x += d_x;
-            add_product(state.sums[0], alpha * kept, items[n].dy);
+            add_product(state.sums[0], alpha * kept[n], items[n].dy);
             if (place.lane == 0 && place.there()) {
                 atomicAdd(&d_receiver[place.head_of(columns[n])], d_x);
             }
@@ -124,15 +123,14 @@ struct DotSenders : Sums, NoTotals {
     }
     template <int N>
     __device__ __forceinline__ void take(State<2> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], const unsigned (&nonzeros)[N],
+                                         const int (&columns)[N], const float (&kept)[N],
                                          const Place &place) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
             const float score = Place::sum(inner(items[n].q, row.k));
             const float g = Place::sum(inner(items[n].dy, row.v));
             if (columns[n] < 0) continue;
-            const float kept = dropout.factor(nonzeros[n], place.head);
-            const float2 weights = weights_of(score, g, items[n].known, kept);
+            const float2 weights = weights_of(score, g, items[n].known, kept[n]);
             add_product(state.sums[0], weights.y, items[n].q);
             add_product(state.sums[1], weights.x, items[n].dy);
         }
@@ -168,15 +166,14 @@ struct DotReceivers : Sums, NoTotals {
     }
     template <int N>
     __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], const unsigned (&nonzeros)[N],
+                                         const int (&columns)[N], const float (&kept)[N],
                                          const Place &place) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
             const float score = Place::sum(inner(row.q, items[n].k));
             const float g = Place::sum(inner(row.dy, items[n].v));
             if (columns[n] < 0) continue;
-            const float kept = dropout.factor(nonzeros[n], place.head);
-            const float2 weights = weights_of(score, g, row.known, kept);
+            const float2 weights = weights_of(score, g, row.known, kept[n]);
             add_product(state.sums[0], weights.y, items[n].k);
         }
     }
@@ -212,15 +209,14 @@ struct Gatv2Senders : Sums, NoTotals {
     }
     template <int N>
     __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], const unsigned (&nonzeros)[N],
+                                         const int (&columns)[N], const float (&kept)[N],
                                          const Place &place) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
             const float score = Place::sum(leaky_dot(row.a, items[n].r, row.v, slope));
             const float g = Place::sum(inner(items[n].dy, row.v));
             if (columns[n] < 0) continue;
-            const float kept = dropout.factor(nonzeros[n], place.head);
-            const float2 weights = weights_of(score, g, items[n].known, kept);
+            const float2 weights = weights_of(score, g, items[n].known, kept[n]);
 #pragma unroll
             for (int c = 0; c < WIDTH; ++c) {
                 const float rise = items[n].r.x[c] + row.v.x[c] > 0.0f ? 1.0f : slope;
@@ -262,15 +258,14 @@ struct Gatv2Receivers : Sums {
     }
     template <int N>
     __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], const unsigned (&nonzeros)[N],
+                                         const int (&columns)[N], const float (&kept)[N],
                                          const Place &place) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
             const float score = Place::sum(leaky_dot(row.a, row.r, items[n].v, slope));
             const float g = Place::sum(inner(row.dy, items[n].v));
             if (columns[n] < 0) continue;
-            const float kept = dropout.factor(nonzeros[n], place.head);
-            const float2 weights = weights_of(score, g, row.known, kept);
+            const float2 weights = weights_of(score, g, row.known, kept[n]);
 #pragma unroll
             for (int c = 0; c < WIDTH; ++c) {
                 const float x = row.r.x[c] + items[n].v.x[c];

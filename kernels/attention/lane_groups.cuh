@@ -67,18 +67,23 @@ __device__ __forceinline__ void gather(const Problem &problem, const Nonzeros &n
     }
 }
 
-template <int N, class Problem>
-__device__ __forceinline__ void take(Problem &problem, const Nonzeros &nonzeros, int first,
-                                     const Place &place, State<Problem::OUTPUTS> &state,
-                                     const typename Problem::Row &own, const int (&columns)[N],
-                                     const typename Problem::Item (&items)[N]) {
-    unsigned known[N];
+// What dropout multiplies those with. The lanes of a head draw one each and tell each other, before
+// anything else is in their registers.
+template <int N>
+__device__ __forceinline__ void draw(const Dropout &dropout, const Nonzeros &nonzeros, int first,
+                                     int end, const Place &place, float (&kept)[N]) {
 #pragma unroll
-    for (int n = 0; n < N; ++n) {
-        // Only dropout asks for it.
-        known[n] = problem.dropout.rate > 0.0f && columns[n] >= 0 ? nonzeros.order[first + n] : 0;
+    for (int n = 0; n < N; ++n) kept[n] = 1.0f;
+    if (dropout.rate == 0.0f) return;
+#pragma unroll
+    for (int from = 0; from < N; from += HEAD_LANES) {
+        const int own = first + from + place.lane;
+        const float factor = own < end ? dropout.factor(nonzeros.order[own], place.head) : 0.0f;
+#pragma unroll
+        for (int n = from; n < N && n < from + HEAD_LANES; ++n) {
+            kept[n] = Place::from_lane(factor, n - from);
+        }
     }
-    problem.take(state, own, items, columns, known, place);
 }
 
 // Nonzeros begin..end-1 of a row.
@@ -90,9 +95,11 @@ __device__ __forceinline__ State<Problem::OUTPUTS> run(Problem &problem, const N
     const typename Problem::Row own = problem.row(place, row);
     for (int k = begin; k < end; k += AT_ONCE) {
         int columns[AT_ONCE];
+        float kept[AT_ONCE];
         typename Problem::Item items[AT_ONCE];
+        draw(problem.dropout, nonzeros, k, end, place, kept);
         gather(problem, nonzeros, k, end, place, columns, items);
-        take(problem, nonzeros, k, place, state, own, columns, items);
+        problem.take(state, own, items, columns, kept, place);
     }
     return state;
 }
@@ -105,8 +112,15 @@ __device__ __forceinline__ void short_rows(Problem &problem, const Nonzeros &non
     const int degree = block.row_nzs;
     for (int first = group; first < block.rows; first += GROUPS * ROWS) {
         int rows[ROWS], columns[ROWS][N];
+        float kept[ROWS][N];
         typename Problem::Row own[ROWS];
         typename Problem::Item items[ROWS][N];
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            const int row = first + r * GROUPS;
+            const int end = row < block.rows ? (row + 1) * degree : 0;
+            draw(problem.dropout, nonzeros, row * degree, end, place, kept[r]);
+        }
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
             const int row = first + r * GROUPS;
@@ -120,10 +134,7 @@ __device__ __forceinline__ void short_rows(Problem &problem, const Nonzeros &non
         for (int r = 0; r < ROWS; ++r) {
             State<Problem::OUTPUTS> state = nothing<Problem>();
             if (rows[r] < 0) break;
-            if (degree > 0) {
-                take(problem, nonzeros, (first + r * GROUPS) * degree, place, state, own[r],
-                     columns[r], items[r]);
-            }
+            if (degree > 0) problem.take(state, own[r], items[r], columns[r], kept[r], place);
             write(problem, place, rows[r], state);
         }
     }

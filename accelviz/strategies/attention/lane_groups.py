@@ -32,8 +32,9 @@ _POWERS = (1, 2, 4, 8, 16, 32)
 GROUP_NZS, SHORT_NZS = 32, 8
 #: Floats of gathered rows that a lane has on their way at once, and most nonzeros of them.
 FLOATS_AT_ONCE, MOST_AT_ONCE = 32, 4
-#: Threads of an SM that blocks should leave registers for.
-SM_THREADS = 1024
+#: Registers of an SM, and those of a lane beside what it keeps of a row and of its nonzeros. With
+#: more blocks the compiler would put columns into memory; with fewer, less is on its way.
+SM_REGISTERS, OTHER_REGISTERS = 1 << 16, 32
 #: Bytes of the states of a block's groups.
 STATE_BYTES = 16 << 10
 
@@ -106,7 +107,12 @@ def chosen(
         *(lanes, together, -(-heads // together), BlockSetting(groups, group_nzs)),
         *(short_nzs, at_once, 1),
     )
-    room = max(1, SM_THREADS // made.threads) if blocks_per_sm is None else blocks_per_sm
+    room = blocks_per_sm
+    if room is None:
+        kept = max(
+            width * (p.outputs + p.rows + p.items * at_once) + p.numbers * at_once for p in problems
+        )
+        room = max(1, SM_REGISTERS // (made.threads * -(-(OTHER_REGISTERS + kept) // 8) * 8))
     return replace(made, blocks_per_sm=min(room, 2048 // made.threads, 32))
 
 

@@ -41,6 +41,10 @@ class Problem:
         Sums of columns that it keeps of a row.
     items : int
         Rows of columns that it gathers for each nonzero.
+    rows : int
+        Rows of columns that it keeps beside its outputs.
+    numbers : int
+        Floats of a nonzero beside its columns.
     totals : bool
         Whether it adds up something of all rows.
     """
@@ -50,6 +54,8 @@ class Problem:
     slope: bool
     outputs: int
     items: int
+    rows: int
+    numbers: int
     totals: bool = False
 
     @property
@@ -68,18 +74,20 @@ class Problem:
 
 
 PROBLEMS = (
-    Problem("gat", ("receiver", "sender", "V", "Y", "logsumexp"), True, 1, 1),
-    Problem("dot", ("Q", "K", "V", "Y", "logsumexp"), False, 1, 2),
-    Problem("gatv2", ("R", "V", "a", "Y", "logsumexp"), True, 1, 1),
+    Problem("gat", ("receiver", "sender", "V", "Y", "logsumexp"), True, 1, 1, 0, 1),
+    Problem("dot", ("Q", "K", "V", "Y", "logsumexp"), False, 1, 2, 1, 0),
+    Problem("gatv2", ("R", "V", "a", "Y", "logsumexp"), True, 1, 1, 2, 0),
     Problem(
         "gat_senders",
         ("statistics", "sender", "V", "dY", "d_receiver", "d_sender", "dV"),
-        *(True, 1, 1),
+        *(True, 1, 1, 1, 4),
     ),
-    Problem("dot_senders", ("statistics", "Q", "K", "V", "dY", "dK", "dV"), False, 2, 2),
-    Problem("dot_receivers", ("statistics", "Q", "K", "V", "dY", "dQ"), False, 1, 2),
-    Problem("gatv2_senders", ("statistics", "R", "V", "a", "dY", "dV"), True, 1, 2),
-    Problem("gatv2_receivers", ("statistics", "R", "V", "a", "dY", "dR"), True, 1, 1, totals=True),
+    Problem("dot_senders", ("statistics", "Q", "K", "V", "dY", "dK", "dV"), False, 2, 2, 2, 2),
+    Problem("dot_receivers", ("statistics", "Q", "K", "V", "dY", "dQ"), False, 1, 2, 2, 0),
+    Problem("gatv2_senders", ("statistics", "R", "V", "a", "dY", "dV"), True, 1, 2, 2, 2),
+    Problem(
+        "gatv2_receivers", ("statistics", "R", "V", "a", "dY", "dR"), True, 1, 1, 4, 0, totals=True
+    ),
 )
 
 
