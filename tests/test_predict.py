@@ -1,6 +1,5 @@
 """Predictions come before answers; a learner's lines are compared with what is right."""
 
-import json
 import math
 import re
 
@@ -14,90 +13,12 @@ from accelviz.course import compare, predict, sealed
 from accelviz.course.exercise import seal
 from accelviz.datasets import graph_of_degrees
 from accelviz.errors import ArgumentError
-from accelviz.widgets import entry, prediction
 
 ORDER = ["third", "first", "second"]
 WORK = accelviz.plan(graph_of_degrees([1]), "graphblast", 1).workload()
 
 
-@pytest.fixture(autouse=True)
-def _nothing_predicted(monkeypatch):
-    monkeypatch.setattr(prediction, "_MADE", {})
-
-
-@pytest.fixture
-def panel():
-    pytest.importorskip("anywidget")
-
-    def make(*arguments, **options):
-        return predict(*arguments, **options)
-
-    return make
-
-
-def send(panel, **change):
-    panel.request = {"number": f"p:{json.dumps(change)}:{panel.page['number']}", "change": change}
-    return panel.page
-
-
-def seen(panel):
-    return json.dumps({key: panel.page[key] for key in ("title", "controls", "views")})
-
-
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        ("12.5", "Right."),
-        ("12.5 %", "Right."),
-        ("12.5%", "Right."),
-        ("25", "Too high by a factor of 2."),
-        ("1,250", "Too high by a factor of 100."),
-        ("5", "Too low by a factor of 2.5."),
-        ("15", "Close: 1.2 times that."),
-        ("0", "Off by 12.5 %."),
-        ("-12.5", "Off by 25 %."),
-    ],
-)
-def test_a_number_is_judged_by_its_factor(panel, typed, said):
-    asked = panel("Which `share`?", 12.5, unit="%", within=1.5, because="As <it> is.")
-    assert "12.5" not in seen(asked)
-    assert "As " not in seen(asked)
-    page = send(asked, typed=typed)
-    html = page["views"][0]["html"]
-    assert "<b>12.5 %</b>" in html
-    assert said in html
-    assert "As &lt;it&gt; is." in html
-    assert page["controls"] == []
-    assert "<code>share</code>" in page["title"]
-
-
-@pytest.mark.parametrize("typed", ["", "many", "nan", "inf", "1 2"])
-def test_what_is_no_number_is_no_prediction(panel, typed):
-    asked = panel("How many?", 7)
-    assert "Expected: a number" in send(asked, typed=typed)["message"]
-    assert asked.page["views"] == []
-
-
-def test_a_choice_is_one_button_and_counts_once(panel):
-    asked = panel("Which?", "b", choices=["a", "b"])
-    assert [each["label"] for each in asked.page["controls"]] == ["a", "b"]
-    assert "Not so." in send(asked, **{"choice 0": True})["views"][0]["html"]
-    assert "Not so." in send(asked, **{"choice 1": True})["views"][0]["html"]
-    again = panel("Which?", "b", choices=["a", "b"])  # the cell runs again
-    assert "You said <b>a</b>" in again.page["views"][0]["html"]
-
-
-def test_an_order_is_pressed_and_the_last_place_is_implied(panel):
-    asked = panel("Sort.", sorted(ORDER), choices=ORDER)
-    for press in ("choice 0", "choice 0", "choice 1"):  # the second takes the first back
-        assert send(asked, **{press: True})["views"] == []
-    assert [each["label"] for each in asked.page["controls"]] == ["third", "1. first", "second"]
-    said = send(asked, **{"choice 0": True})["views"][0]["html"]
-    assert "<b>1. first, 2. third, 3. second</b>" in said
-    assert "1 of 3 places agree" in said
-
-
-def test_the_answer_is_computed_once_and_shown_with_its_pictures(panel):
+def test_the_answer_is_computed_once_and_shown_with_its_pictures():
     called = []
 
     def answer():
@@ -107,24 +28,35 @@ def test_the_answer_is_computed_once_and_shown_with_its_pictures(panel):
     def show():
         return [*plots.block_close_ups([WORK, WORK], warps_per_block=1), "a <text>"]
 
-    asked = panel("How much?", answer, show=show)
+    asked = predict("How `much`?", answer, show=show, because="As <it> is.\n\nSo.")
     assert called == []
-    html = send(asked, typed="3")["views"][0]["html"]
-    assert html.count("<img ") == 1
-    assert "a &lt;text&gt;" in html
-    assert asked.html().count("<img ") == 1
+    content = asked.content()
+    assert content["because"].count("<img ") == 1
+    assert content["because"].endswith("a &lt;text&gt;</pre><p>As &lt;it&gt; is.</p><p>So.</p>")
+    assert content["answer"] == 3
+    assert content["question"] == "How <code>much</code>?"
+    asked.html()
     assert called == [1]
     import matplotlib.pyplot as plt
 
     assert plt.get_fignums() == []  # or the cell would show it below
 
 
-def test_it_is_there_without_widgets(monkeypatch):
-    monkeypatch.setattr(entry, "NEEDED", ("no_such_package",))
-    shown = predict("How much?", 3, unit="us")._repr_html_()
-    assert re.search(
-        r"<fieldset.*required.*<details><summary>.*<b>3 us</b>.*</details>", shown, re.S
-    )
+@pytest.mark.parametrize(
+    ("answer", "options", "form", "fields"),
+    [
+        (3, {"unit": "us"}, "number", 1),
+        ("b", {"choices": ["a", "b"]}, "choice", 2),
+        (ORDER, {"choices": sorted(ORDER)}, "order", 3),
+        (np.array([4, 0, 9]), {"draw": "warp"}, "drawn", 3),
+    ],
+)
+def test_without_a_script_every_field_comes_before_the_answer(answer, options, form, fields):
+    asked = predict("How much?", answer, **options)
+    assert asked.form == form
+    told = asked.html()
+    assert re.search(r"<fieldset.*<details><summary>.*</details></fieldset>", told, re.S)
+    assert len(re.findall(" required", told)) == fields
 
 
 @pytest.mark.parametrize(
@@ -136,6 +68,8 @@ def test_it_is_there_without_widgets(monkeypatch):
         (["a"], {"choices": ["a", "b"]}, "all choices in order"),
         ("a", {"choices": ["a", "a"]}, "choices: one is there twice"),
         (3, {"within": 0.5}, "within: got 0.5"),
+        (3, {"draw": "warp"}, "whole numbers, a bar each"),
+        ([1, -1], {"draw": "warp"}, "whole numbers, a bar each"),
     ],
 )
 def test_questions_that_cannot_be(answer, options, said):

@@ -1,4 +1,4 @@
-"""Interactive panels for JupyterLab. Only opening one needs ipywidgets and anywidget."""
+"""Interactive pages for notebooks; only a kernel behind the explorer needs anywidget."""
 
 from __future__ import annotations
 

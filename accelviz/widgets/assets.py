@@ -7,8 +7,10 @@ in which what is imported comes first.
 from __future__ import annotations
 
 import functools
+import json
 import re
 import secrets
+import zlib
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -20,9 +22,21 @@ _IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.M)
 _EXPORT = re.compile(r"^export ((?:async )?function\*?|const|class) (\w+)", re.M)
 
 
+#: The styles of each page, by the module that opens it.
+_STYLES = {
+    "main.js": ("style.css", "views.css"),
+    "widget.js": ("style.css", "views.css"),
+    "prediction.js": ("style.css", "asked.css"),
+    "question.js": ("style.css", "asked.css"),
+}
+
+
 @functools.cache
-def script() -> str:
-    """Return all modules as one script that sets `modules`, an object of each module's exports."""
+def script(entry: str = "main.js") -> str:
+    """Return a module and all that it needs as one script.
+
+    It sets `modules`, an object of each module's exports.
+    """
     done: dict[str, str] = {}
 
     def add(path: Path) -> None:
@@ -46,23 +60,22 @@ def script() -> str:
         del done[name]
         done[name] = text
 
-    for path in sorted(_HERE.rglob("*.js")):
-        add(path)
+    add(_HERE / entry)
     return "const modules = {};\n" + "".join(done.values())
 
 
 @functools.cache
-def style() -> str:
-    """Return the styles."""
-    return "\n".join(path.read_text("utf-8") for path in sorted(_HERE.glob("*.css")))
+def style(entry: str = "main.js") -> str:
+    """Return the styles of a page."""
+    return "\n".join((_HERE / name).read_text("utf-8") for name in _STYLES[entry])
 
 
 def module() -> str:
     """Return the modules as the one that a widget is made of."""
-    return f'{script()}\nexport default {{ render: modules["widget.js"].render }};\n'
+    return f'{script("widget.js")}\nexport default {{ render: modules["widget.js"].render }};\n'
 
 
-def page(content: Any, name: str, fallback: str) -> str:
+def page(content: Any, name: str, fallback: str, entry: str = "main.js") -> str:
     """Return HTML that is alive by itself: data, script and styles, for a notebook or a page.
 
     Parameters
@@ -73,15 +86,29 @@ def page(content: Any, name: str, fallback: str) -> str:
         The id of the element; no other in the document has it.
     fallback : str
         HTML that is shown until the script runs, and where none may.
+    entry : str
+        The module that opens it.
     """
     # `</script` cannot occur in base64; in the modules it does not.
     return (
-        f"<style>{style()}</style>"
+        f"<style>{style(entry)}</style>"
         f'<div class="av-page" id="{name}">{fallback}</div>'
         f'<script type="text/plain" id="{name}-data">{pack_text(content, 9)}</script>'
-        f"<script>(() => {{\n{script()}\n"
-        f'modules["main.js"].open("{name}");\n}})();</script>'
+        f"<script>(() => {{\n{script(entry)}\n"
+        f'modules["{entry}"].open("{name}");\n}})();</script>'
     )
+
+
+def asked(entry: str, content: dict[str, Any], fallback: str) -> str:
+    """Return a page that asks; the browser keeps what is answered by what was asked."""
+    asked_of = {name: value for name, value in content.items() if name != "because"}
+    key = zlib.crc32(json.dumps(asked_of, default=list).encode())
+    return page({**content, "key": f"{key:08x}"}, new_name(), fallback, entry)
+
+
+def marked(text: str) -> str:
+    """Turn text into HTML; what stands between backticks is code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def document(content: Any, title: str, fallback: str) -> str:

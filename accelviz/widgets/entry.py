@@ -1,21 +1,17 @@
-"""The panels' front doors: they say what is missing where there is no Jupyter."""
+"""The panels' front doors."""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from accelviz.analysis.sweep import sweep
 from accelviz.datasets import load_graph
-from accelviz.errors import AccelvizError
 from accelviz.plans import Strategy
 from accelviz.strategies import find_strategy
 from accelviz.widgets.prediction import Prediction
-from accelviz.widgets.sweep_state import STATISTICS, SweepState
+from accelviz.widgets.question import Question
 
-#: What the panels are made with; everything else in accelviz works without.
-NEEDED = ("ipywidgets", "anywidget")
 #: What a question about Accel-GCN offers unless asked otherwise; of other strategies, what is worth
 #: trying. With one warp a block none would wait.
 OFFERED = {"max_block_warps": range(2, 33), "max_warp_nzs": (4, 8, 16, 32, 64, 128, 256, 512)}
@@ -90,34 +86,30 @@ def ask(
     Returns
     -------
     Question
-        A widget: as the last line of a cell it is shown.
+        As the last line of a cell it is shown; it needs no kernel. Guesses are kept while the
+        browser's tab is open.
 
     Raises
     ------
     ArgumentError
         If there is no such statistic or setting, or the graph's degrees do not determine it.
-    AccelvizError
-        If ipywidgets or anywidget is not installed.
     """
-    _check_packages("ask")
-    from accelviz.widgets.question import Question
-
     own = find_strategy(strategy).parameters
     tried = {name: OFFERED.get(name, each.tries) for name, each in own.items() if each.tries}
     names = list(dict.fromkeys([*parameters, *tried]))[: max(2, len(parameters))]
     values: dict[str, Any] = {name: parameters.get(name, tried.get(name)) for name in names}
     table = sweep(graph, strategy, n_cols, **values)
-    state = SweepState(table, statistic, most=most, guesses=guesses)
-    size = "largest" if most else "smallest"
-    asked = f"Which setting of {state.graph} has the {size} {STATISTICS[statistic][0]}?"
-    return Question(state, question or asked, explanation)
+    return Question(
+        table, statistic, most=most, guesses=guesses, question=question, explanation=explanation
+    )
 
 
 def predict(
     question: str,
-    answer: float | str | Sequence[str] | Callable[[], Any],
+    answer: float | str | Sequence[Any] | Callable[[], Any],
     *,
     choices: Sequence[str] = (),
+    draw: str = "",
     unit: str = "",
     within: float = 1.0,
     because: str = "",
@@ -125,21 +117,23 @@ def predict(
 ) -> Any:
     """Take a prediction, and only then show the answer and how good the prediction was.
 
-    Nothing waits for it: cells that follow can run before. A prediction is kept while the kernel
-    lives, however often its cell runs; `question` is what it is kept by. On a page without a kernel
-    the answer opens, without a script, once something was entered.
+    Nothing waits for it: cells that follow can run before. A prediction is kept while the
+    browser's tab is open, however often its cell runs. It needs no kernel; where no script may run,
+    the answer opens once something was entered.
 
     Parameters
     ----------
     question : str
         What stands between backticks is shown as code.
-    answer : float, str, sequence of str, or callable
-        A number; or with `choices` one of them; or all of them in their right order. A callable
-        is asked for it when it is needed.
+    answer : float, str, sequence, or callable
+        A number; or with `choices` one of them, or all of them in their right order; or with
+        `draw` whole numbers, a bar each. A callable gives it.
     choices : sequence of str
         What to choose from, or to put in order.
+    draw : str
+        What one of the bars stands for, such as "warp": they are drawn, and then compared.
     unit : str
-        Of the number, such as "%" or "us".
+        Of the number or the bars, such as "%", "us" or "nonzeros".
     within : float
         A number is close if it is not off by more than this factor.
     because : str
@@ -150,9 +144,8 @@ def predict(
 
     Returns
     -------
-    Panel or Prediction
-        As the last line of a cell it is shown. Without ipywidgets and anywidget it is what a page
-        without a kernel has.
+    Prediction
+        As the last line of a cell it is shown.
 
     Raises
     ------
@@ -173,22 +166,4 @@ def predict(
     ... )
     >>> question  # doctest: +SKIP
     """
-    made = Prediction(question, answer, choices, unit, within, because, show)
-    if _missing():
-        return made
-    from accelviz.widgets.panel import Panel
-
-    return Panel(made.change, made.page, made.html)
-
-
-def _missing() -> list[str]:
-    return [package for package in NEEDED if importlib.util.find_spec(package) is None]
-
-
-def _check_packages(name: str) -> None:
-    if missing := _missing():
-        raise AccelvizError(
-            name,
-            f"it needs {' and '.join(missing)}, which this Python does not have",
-            "pip install 'accelviz[lab]'",
-        )
+    return Prediction(question, answer, choices, draw, unit, within, because, show)

@@ -2,117 +2,111 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from html import escape
+import itertools
 from typing import Any
 
-from accelviz.widgets import drawing
-from accelviz.widgets.drawing import VERMILLION, attributes, rect, svg, tick, turned
-from accelviz.widgets.panel import Panel, button, slider, view
-from accelviz.widgets.sweep_state import STATISTICS, SweepState, written
+import numpy as np
+import pandas as pd
+
+from accelviz.analysis.settings import parameters, varying
+from accelviz.errors import ArgumentError, checked_integer
+from accelviz.widgets import assets
+
+#: What a statistic of `sweep` is called; shares are 0 to 1.
+STATISTICS = {
+    "blocks": "blocks",
+    "warps": "launched warps",
+    "busy_warps": "warps with work",
+    "idle_warps": "share of idle warps",
+    "idle_share": "share of time waiting",
+    "warp_nzs_mean": "mean nonzeros of a warp",
+    "largest": "nonzeros of the busiest",
+    "imbalance": "busiest over mean",
+    "metadata_bytes": "bytes of metadata",
+    "rows_shared": "rows shared by warps",
+    "rows_cut": "rows cut over blocks",
+    "shared_atomics": "atomics in shared",
+    "global_atomics": "atomics in global",
+}
 
 
-class Question(Panel):
-    """The panel that `ask` returns; `state` is a SweepState."""
+class Question:
+    """What `ask` returns; as the last line of a cell it is shown.
 
-    def __init__(self, state: SweepState, question: str, explanation: str = "") -> None:
-        self.state, self.question, self.explanation = state, question, explanation
-        super().__init__(self._wanted, self._seen)
+    Parameters
+    ----------
+    table : DataFrame
+        From `sweep`, over one or two parameters of one strategy.
+    statistic : str
+        One of its columns.
+    most : bool
+        Whether the largest value is best; the smallest if not.
+    guesses : int
+        How many there are before the answer may be revealed.
+    question : str, optional
+        In your own words.
+    explanation : str
+        Shown with the answer.
 
-    def _wanted(self, wanted: Mapping[str, Any]) -> None:
-        settings = {name: value for name, value in wanted.items() if name in self.state.choices}
-        if settings:
-            self.state.choose(**settings)
-        if wanted.get("guess"):
-            self.state.guess()
-        if wanted.get("reveal"):
-            self.state.reveal()
+    Raises
+    ------
+    ArgumentError
+        If there is no such statistic, it is not known, there are more than two parameters or none,
+        or `guesses` is below 1.
+    """
 
-    def _seen(self) -> Mapping[str, Any]:
-        state = self.state
-        chosen = zip(state.choices, state.setting, strict=True)
-        explained = f"<p>{escape(self.explanation)}</p>" if state.revealed else ""
-        return {
-            "title": f"<b>{escape(self.question)}</b>",
-            "controls": [
-                *(slider(name, name, state.choices[name], now) for name, now in chosen),
-                button("guess", "Lock this guess in", enabled=not state.may_reveal),
-                button("reveal", "Reveal", enabled=state.may_reveal and not state.revealed),
-            ],
-            "views": [
-                view("guesses", "Your guesses", guesses_html(state), width=4),
-                view("answer", "All settings", answer_html(state) + explained, width=8),
-            ],
+    def __init__(
+        self,
+        table: pd.DataFrame,
+        statistic: str,
+        *,
+        most: bool = False,
+        guesses: int = 3,
+        question: str | None = None,
+        explanation: str = "",
+    ) -> None:
+        if statistic not in STATISTICS:
+            raise ArgumentError("statistic", f"there is no {statistic!r}", ", ".join(STATISTICS))
+        if table[statistic].isna().any():
+            raise ArgumentError(
+                "statistic", f"{statistic!r} is not known of every setting", "another statistic"
+            )
+        checked_integer("guesses", guesses, error=ArgumentError)
+        names = [name for name in parameters(table) if name not in ("strategy", "n_cols")]
+        if len(names) > 2:  # those that were not varied need no slider
+            names = varying(table, names)
+        if not 0 < len(names) <= 2:
+            raise ArgumentError("table", f"it varies {', '.join(names)}", "one or two parameters")
+        settings = zip(*(table[name].tolist() for name in names), strict=True)
+        values = dict(zip(settings, map(float, table[statistic]), strict=True))
+        choices = [sorted(set(table[name].tolist())) for name in names]
+        called = STATISTICS[statistic]
+        counted = called.split()[0] not in ("share", "mean", "busiest")
+        size = ("most" if most else "fewest") if counted else "largest" if most else "smallest"
+        graph = table.attrs.get("graph", "this graph")
+        self.question = question or f"Which setting of {graph} has the {size} {called}?"
+        #: What the page draws from; `values` are of all settings, those of a second parameter
+        #: beside each other, NaN where values cannot be had together.
+        self.content: dict[str, Any] = {
+            "question": self.question,
+            "explanation": explanation,
+            "called": called,
+            "share": called.startswith("share"),
+            "most": most,
+            "guesses": guesses,
+            "names": names,
+            "choices": choices,
+            "values": np.array([values.get(each, np.nan) for each in itertools.product(*choices)]),
         }
 
+    def html(self) -> str:
+        """Return it as HTML with a script, alive without a kernel or a network."""
+        told = f"<p><b>{assets.marked(self.question)}</b></p>"
+        told += "<p>To guess, open this where scripts may run: in a notebook that you trust.</p>"
+        return assets.asked("question.js", self.content, told)
 
-def value_text(state: SweepState, value: float) -> str:
-    """Write a value of the question's statistic."""
-    if STATISTICS[state.statistic][1] == "share":
-        return f"{value:.2%}"
-    return f"{value:,.0f}" if value.is_integer() else f"{value:,.2f}"
+    def _repr_html_(self) -> str:
+        return self.html()
 
-
-def guesses_html(state: SweepState) -> str:
-    """Lay out what was guessed, and how good it was."""
-    rows = [
-        (
-            f"{i}. {written(guess)}",
-            value_text(state, state.of_setting[guess]),
-            "best" if state.of_setting[guess] == state.best else f"place {state.place(guess)}",
-        )
-        for i, guess in enumerate(state.guessed, 1)
-    ]
-    left = state.guesses - len(state.guessed)
-    said = (
-        "Found it!"
-        if state.found
-        else f"{left} guess{'es' if left != 1 else ''} left. Think first: what does each "
-        "parameter do to it?"
-        if left
-        else "No guess is left: say what you have learned, then reveal the answer."
-        if not state.revealed
-        else "Compare your guesses with the best: what do the settings around it share?"
-    )
-    table = drawing.table(("guess", "value", f"of {len(state.of_setting)}"), rows) if rows else ""
-    return f'{table}<p class="ask-note">{said}</p>'
-
-
-def answer_html(state: SweepState) -> str:
-    """Draw the values of all settings once they are revealed; a locked grid before."""
-    columns, lines = (*state.choices.values(), [""])[:2]
-    values = state.of_setting
-    left, top = 60.0, 8.0
-    wide, high = 640 / len(columns), min(28.0, 220 / len(lines))
-    best, worst = state.best, (min if state.most else max)(values.values())
-    parts = []
-    for setting, value in values.items():
-        column, line = (*setting, "")[:2]
-        x, y = left + columns.index(column) * wide, top + lines.index(line) * high
-        share = (value - best) / (worst - best) if worst != best else 0.0
-        colour = drawing.LOADS[round(share * (len(drawing.LOADS) - 1))]
-        info = f"{written(setting)}: {value_text(state, value)}, place {state.place(setting)}"
-        if not state.revealed and setting not in state.guessed:
-            colour, info = drawing.IDLE, f"{written(setting)}: guess first"
-        mark = ' stroke="black" stroke-width="2"' if setting == state.setting else ""
-        if state.revealed and value == state.best:
-            mark = f' stroke="{VERMILLION}" stroke-width="3"'
-        parts.append(rect(x, y, wide - 1, high - 1, colour, attributes(info=info) + mark))
-    bottom = top + len(lines) * high
-    every = max(1, math.ceil(22 / wide))
-    for i in range(0, len(columns), every):
-        middle = left + (i + 0.5) * wide
-        parts.append(tick(middle, bottom + 14, str(columns[i])))
-    for i, value in enumerate(lines):
-        parts.append(tick(left - 5, top + (i + 0.6) * high, str(value), at="end"))
-    across, down = (*state.choices, "")[:2]
-    parts.append(tick(left + 320, bottom + 30, across, size=11))
-    parts.append(turned(14, (top + bottom) / 2, down))
-    said = "Locked."
-    if state.revealed:
-        settings = ", ".join(map(written, state.answers[:6]))
-        more = "" if len(state.answers) <= 6 else f" and {len(state.answers) - 6} others"
-        said = f"Best is {value_text(state, state.best)}, at {settings}{more} (red)."
-    picture = svg(720, bottom + 36, parts, f"{STATISTICS[state.statistic][0]} of all settings")
-    return f'{picture}<p class="ask-note">{said} Brighter is better.</p>'
+    def __repr__(self) -> str:
+        return f"Question: {self.question}"

@@ -16,7 +16,6 @@ import pandas as pd
 
 from accelviz.analysis.traffic import BANK_BYTES, BANKS, SECTOR_BYTES, changes, requests
 from accelviz.arrays import Longs
-from accelviz.widgets.drawing import rect, svg, text
 
 #: Legible on white and on black, and apart for any colour vision.
 _COLOURS = {"load": "#2C8FD1", "store": "#E08A00", "atomic": "#B65FA5"}
@@ -132,21 +131,24 @@ def _panel(
     parts += _tips(mine, panel.name, high, threads)
     below = _TOP + tall + 18
     for place in panel.wrong if kind != "load" else ():
-        parts.append(rect(_LEFT + place * across, _TOP + tall + 2, max(across, 2), 5, _WRONG))
+        wrong = f'width="{max(across, 2):.1f}" height="5" fill="{_WRONG}"'
+        parts.append(f'<rect x="{_LEFT + place * across:.1f}" y="{_TOP + tall + 2:.1f}" {wrong}/>')
     parts.append(_tick(_LEFT, below, "bank 0" if banked else f"{panel.name}[0]", at="start"))
     last = "31" if banked else f"[{panel.size - 1}]" if panel.size > 1 else ""
     parts.append(_tick(_LEFT + _WIDTH, below, last, at="end"))
     if len(panel.wrong) and kind != "load":
-        parts.append(text(_LEFT + _WIDTH / 2, below, f"✗ {len(panel.wrong)} wrong", at="middle"))
+        over = f"✗ {len(panel.wrong)} wrong"
+        parts.append(_text(_LEFT + _WIDTH / 2, below, over, 'text-anchor="middle" font-size="11"'))
     where = f"{_WORDS[kind]}{', shared memory' * banked}"
     label = f"{panel.name}, {where}: {said}.{_reach(mine, panel.name)}"
-    drawing = svg(_LEFT + _WIDTH + 6, _TOP + tall + _BOTTOM - 8, parts, label)
-    look = '<svg style="display: block; width: 100%; color: inherit" fill="currentColor" '
+    size = f"{_LEFT + _WIDTH + 6:g} {_TOP + tall + _BOTTOM - 8:g}"
     return (
         '<figure style="flex: 0 1 320px; min-width: 220px; margin: 0">'
         f'<figcaption style="font-size: 12px"><span style="color: {colour}">■</span> '
         f"<b>{escape(panel.name)}</b>, {where}: {escape(said)}</figcaption>"
-        f"{drawing.replace('<svg ', look, 1)}</figure>"
+        '<svg style="display: block; width: 100%; color: inherit" fill="currentColor" '
+        f'viewBox="0 0 {size}" role="img" aria-label="{escape(label)}" '
+        f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg></figure>'
     )
 
 
@@ -187,7 +189,11 @@ def _grid(
 
 def _tick(x: float, y: float, content: str, at: str = "end") -> str:
     """Write a number or a name beside an axis."""
-    return text(x, y, content, at=at, size=10, extra=' opacity=".8"')
+    return _text(x, y, content, f'text-anchor="{at}" font-size="10" opacity=".8"')
+
+
+def _text(x: float, y: float, content: str, look: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" {look}>{escape(content)}</text>'
 
 
 def _cells(

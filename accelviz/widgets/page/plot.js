@@ -3,6 +3,10 @@
 import { mark, path, words } from "./marks.js";
 import { short } from "./numbers.js";
 
+// From few nonzeros to many: viridis, light to dark.
+export const LOADS = ["#dfe318", "#bade28", "#86d549", "#56c667", "#35b779", "#1f988b", "#277f8e",
+  "#2e6e8e", "#3b528b", "#453781", "#482173", "#440154"];
+
 // A scale from numbers to places; with `log`, equal ratios are equally long.
 export function axis(low, high, start, stop, log = false) {
   const shape = log ? Math.log : (value) => value;

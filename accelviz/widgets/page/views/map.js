@@ -4,13 +4,10 @@
 import { element, quiet } from "../controls.js";
 import { count, number, path, picture, room, span, words } from "../marks.js";
 import { percent, short } from "../numbers.js";
-import { axis, ticksOf } from "../plot.js";
+import { LOADS, axis, ticksOf } from "../plot.js";
 import { LETTERS } from "./statistics.js";
 
 const LINE_MOST = 32, TALL = 150, LEFT = 64;
-// From few nonzeros to many: viridis, light to dark.
-const LOADS = ["#dfe318", "#bade28", "#86d549", "#56c667", "#35b779", "#1f988b", "#277f8e",
-  "#2e6e8e", "#3b528b", "#453781", "#482173", "#440154"];
 // Blocks whose cells are summed in one frame; the rest follows in the next ones.
 const A_FRAME = 12000;
 

@@ -1,0 +1,191 @@
+"""Predictions and questions with real keys, on a page with a script and on one without."""
+
+import nbformat
+import pytest
+
+from accelviz.course import predict
+from accelviz.course.site.rendering import Renderer
+from accelviz.course.site.sources import Source
+from accelviz.widgets import ask, assets
+
+from .lab import artifacts
+
+#: What is typed or chosen, and what is said of it.
+JUDGED = [
+    ({"form": "number", "answer": 12.5, "unit": "%", "within": 1.5}, typed, said)
+    for typed, said in (
+        ("12.5", "Right."),
+        ("12.5 %", "Right."),
+        ("25%", "Too high by a factor of 2."),
+        ("1,250", "Too high by a factor of 100."),
+        ("5", "Too low by a factor of 2.5."),
+        ("15", "Close: 1.2 times that."),
+        ("0", "Off by 12.5 %."),
+        ("-12.5", "Off by 25 %."),
+        *((each, None) for each in ("", "many", "nan", "inf", "1 2", "0x", "1e999")),
+    )
+]
+JUDGED += [
+    ({"form": "choice", "answer": "b"}, "a", "Not so."),
+    ({"form": "order", "answer": ["a", "b", "c"]}, ["b", "a", "c"], "1 of 3 places agree."),
+    ({"form": "drawn", "answer": [4, 2, 0]}, [4, 2, 0], "Right."),
+    (
+        {"form": "drawn", "answer": [4, 2, 0]},
+        [2, 2, 2],
+        "Your bars and the right ones have 50 % in common.",
+    ),
+]
+JUDGE = """(cases) => {
+  const { judged, typed } = modules["prediction.js"];
+  return cases.map(([data, entered]) => {
+    const made = data.form === "number" ? typed(entered, data.unit) : entered;
+    return Number.isNaN(made) ? null : judged(data, made);
+  });
+}"""
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Open a page with what asks, and leave it without a complaint."""
+    pages = []
+
+    def open_(*asked, **look):
+        path = tmp_path / "asked.html"
+        head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>asked</title>'
+        path.write_text(head + "".join(each.html() for each in asked), encoding="utf-8")
+        page = browser.new_page(viewport={"width": 480, "height": 900}, **look)
+        page.complaints = []
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("console", lambda said: page.complaints.append(said.text))
+        page.goto(path.as_uri())
+        page.locator(".av-asked").nth(len(asked) - 1).wait_for()
+        pages.append(page)
+        return page
+
+    yield open_
+    for page in pages:
+        assert page.complaints == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= 480
+        page.close()
+
+
+def test_how_good_a_prediction_was(browser):
+    page = browser.new_page()
+    page.add_script_tag(content=assets.script("prediction.js"))
+    found = page.evaluate(JUDGE, [[data, entered] for data, entered, _ in JUDGED])
+    assert found == [said for *_, said in JUDGED]
+    page.close()
+
+
+def test_predictions_take_keys_and_hide_the_answer_until_then(opened):
+    page = opened(
+        predict("How many?", 1234, because="So it is."),
+        predict("Which?", "this", choices=["that", "this"]),
+        predict("Sort.", ["a", "b", "c"], choices=["b", "c", "a"]),
+        predict("Draw.", [3, 0, 5], draw="warp", unit="nonzeros"),
+    )
+    press, boxes = page.keyboard.press, page.locator(".av-asked")
+    for hidden in ("1,234", "1234", "So it is."):
+        assert hidden not in "".join(boxes.evaluate_all("all => all.map((b) => b.innerHTML)"))
+    boxes.nth(0).locator("input").focus()
+    page.keyboard.type("many")
+    press("Enter")
+    assert "Expected: a number" in boxes.nth(0).inner_text()
+    press("Control+a")
+    page.keyboard.type("617")
+    press("Tab")  # to the button
+    press("Enter")
+    assert "You said 617. It is 1,234. Too low by a factor of 2." in boxes.nth(0).inner_text()
+    assert "So it is." in boxes.nth(0).inner_text()
+    press("Tab")  # goes on from where the answer now stands
+    assert page.evaluate("document.activeElement.dataset.control") == "choice 0"
+    press("Tab")
+    press("Enter")
+    assert "Right." in boxes.nth(1).inner_text()
+    buttons = boxes.nth(2).locator("button")
+    for i in (2, 2, 2):  # the second takes it back
+        buttons.nth(i).click()
+    assert buttons.all_inner_texts() == ["b", "c", "1. a"]
+    buttons.nth(0).click()
+    assert "You said 1. a, 2. b, 3. c." in boxes.nth(2).inner_text()
+    bars = boxes.nth(3).get_by_role("slider")
+    bars.focus()
+    for key in ("ArrowUp", "ArrowUp", "ArrowUp", "ArrowRight", "PageUp"):
+        press(key)
+    assert bars.get_attribute("aria-valuetext") == "warp 1: 1 nonzeros"
+    box = bars.bounding_box()
+    page.mouse.move(box["x"] + 0.85 * box["width"], box["y"] + 150)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.85 * box["width"], box["y"] + 93)  # the middle: 4 of 8
+    page.mouse.up()
+    assert bars.get_attribute("aria-valuetext") == "warp 2: 4 nonzeros"
+    page.screenshot(path=artifacts() / "asked.png", full_page=True)
+    boxes.nth(3).get_by_role("button").click()
+    assert "have 77 % in common" in boxes.nth(3).inner_text()
+    page.reload()  # as a cell that runs again
+    assert "You said 617" in boxes.nth(0).inner_text()
+    assert "have 77 % in common" in boxes.nth(3).inner_text()
+
+
+def test_a_question_is_locked_until_it_may_be_seen(opened):
+    asked = ask("cora", "idle_share", guesses=2, max_block_warps=[2, 4, 12], max_warp_nzs=[8, 32],
+                explanation="Because of <this>.")  # fmt: skip
+    values = asked.content["values"]
+    page = opened(asked)
+    guess, reveal = page.locator("[data-control=guess]"), page.locator("[data-control=reveal]")
+    told = page.locator("[data-say]")
+    assert {each.get_attribute("data-say").split(": ")[1] for each in told.all()} == {
+        "guess first."
+    }
+    assert reveal.is_disabled()
+    guess.click()  # 4 x 32, in the middle
+    assert guess.is_disabled()  # the same one again
+    place = 1 + (values < values[3]).sum()
+    assert f"4 × 32: {100 * values[3]:.2f} %, place {place} of 6." in page.inner_text("body")
+    page.locator("[data-control=max_block_warps]").focus()
+    page.keyboard.press("ArrowRight")
+    guess.click()
+    assert guess.is_disabled()
+    assert "Because" not in page.inner_text("body")
+    reveal.click()
+    said = page.inner_text("body")
+    best = ["2 × 8", "2 × 32", "4 × 8", "4 × 32", "12 × 8", "12 × 32"][values.argmin()]
+    assert f"Best is {100 * values.min():.2f} %, at {best} (framed)" in said
+    assert "Because of <this>." in said
+    marks = page.locator("[data-say]")
+    assert marks.nth(values.argmin()).get_attribute("fill") == "#dfe318"
+    assert marks.nth(values.argmax()).get_attribute("fill") == "#440154"
+    page.reload()
+    assert "Because of <this>." in page.inner_text("body")
+
+
+def test_a_page_without_a_script_opens_the_answer_after_an_entry(browser, tmp_path):
+    asked = [
+        predict("How much?", 5, because="Because."),
+        predict("Which one?", "b", choices=["a", "b"]),
+        predict("In which order?", ["a", "b"], choices=["b", "a"]),
+    ]
+    outputs = [
+        nbformat.v4.new_output("display_data", data={"text/html": each.html()}) for each in asked
+    ]
+    cell = nbformat.v4.new_code_cell("", outputs=outputs)
+    source = Source(tmp_path / "a.ipynb", "a.html", nbformat.v4.new_notebook(cells=[cell]))
+    (tmp_path / "a.html").write_text(Renderer({}).page(source), encoding="utf-8")
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((tmp_path / "a.html").as_uri())
+    summaries = page.locator("summary")
+    assert [each.is_visible() for each in summaries.all()] == [False] * 3
+    page.locator("input").first.focus()
+    page.keyboard.type("4")
+    page.keyboard.press("Enter")  # sends nothing anywhere
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.get_by_text("Because.").wait_for()
+    page.locator("[type=radio]").first.focus()
+    page.keyboard.press("Space")
+    assert [each.is_visible() for each in summaries.all()] == [True, True, False]
+    for select in page.locator("select").all():
+        select.press("a")
+    assert summaries.nth(2).is_visible()
+    context.close()
