@@ -42,7 +42,11 @@ FAULTS = """() => {
   if (page.scrollWidth > page.clientWidth) found.push(`scrolls: ${page.scrollWidth}`);
   return found;
 }"""
-FRAME = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+#: Resolves once everything is drawn, what is out of sight too.
+FRAME = """() => new Promise((done) => requestAnimationFrame(function wait() {
+  if (document.querySelector("[data-later]")) requestAnimationFrame(wait);
+  else setTimeout(done);
+}))"""
 
 
 def columns_of(row):

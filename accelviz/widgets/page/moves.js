@@ -1,15 +1,20 @@
-// What has moved since the last drawing glides there, unless the reader wants no motion.
+// What has moved since the last drawing glides there, unless the reader wants no motion. While a
+// slider is dragged nothing glides: the next picture would come before it has arrived.
 const TIME = 260; // milliseconds
 const MOST = 400; // marks that are moved
 const NAMES = ["x", "y", "width", "height", "x1", "y1", "x2", "y2"];
 
+let last = 0; // when something was drawn
 const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 const numbers = (element) =>
   NAMES.filter((name) => element.hasAttribute(name)).map((name) => [name, Number(element.getAttribute(name))]);
 
 /** Note where the marks of a picture are; call what is returned once it has been drawn again. */
 export function moves(host) {
-  if (still()) return () => {};
+  const now = performance.now();
+  const dragged = now - last < 2 * TIME;
+  last = now;
+  if (dragged || still()) return () => {};
   const before = new Map();
   for (const mark of host.querySelectorAll("[data-m]")) before.set(mark.dataset.m, new Map(numbers(mark)));
   return () => before.size && glide(host, before);

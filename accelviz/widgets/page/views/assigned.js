@@ -76,7 +76,10 @@ export function order(row, width) {
   const bar = y + 58;
   const per = width / Math.max(partition.blocks, 1);
   parts.push(rect(0, bar, width, 14, { class: "av-rest" }));
-  if (per >= 4) for (let b = 1; b < partition.blocks; ++b) parts.push(rect(b * per - 0.5, bar, 1, 14, { class: "av-cut" }));
+  if (per >= 4) {
+    const cuts = Array.from({ length: partition.blocks - 1 }, (_, b) => `M${(b + 1) * per} ${bar}v14`);
+    parts.push(path(cuts.join(""), { class: "av-cut" }));
+  }
   const text = `${count(partition.blocks, "block")}, in the order of their start`;
   parts.push(words(0, bar + 29, fitting(text, width), "start", { class: "av-q" }));
   if (blocks.length) {

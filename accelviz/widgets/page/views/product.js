@@ -11,6 +11,9 @@ import { metadata } from "./told.js";
 
 const SIDE = 300; // height of the neighborhood
 
+// Milliseconds without a move after which the pictures out of sight are drawn, too.
+const REST = 120;
+
 const NAMES = ["equation", "neighbors", "strip", "order", "block", "told", "read"];
 const shown = new WeakMap(); // host to its drawing
 
@@ -47,9 +50,9 @@ class Product {
     // Of a row in several blocks, the nonzero that is looked at is one of the block's.
     const here = this.row.pieces.filter((piece) => piece.block === this.row.work?.block);
     if (here.length && pieceOf(this.row, this.at).block !== this.row.work.block) this.at = here[0].at;
-    const same = scene.a === this.scene?.a && scene.settings === this.scene?.settings;
-    // The columns of a row may have come meanwhile.
-    if (same && this.row.columns && this.drawnWidth === this.host.clientWidth) return;
+    const same = scene.a === this.scene?.a && scene.settings === this.scene?.settings &&
+      Boolean(this.row.columns) === this.knew; // columns may have come meanwhile
+    if (same && this.drawnWidth === this.host.clientWidth) return;
     const glide = same ? () => {} : moves(this.host);
     this.scene = scene;
     this.draw();
@@ -70,32 +73,55 @@ class Product {
     for (const name of NAMES) widths[name] = Math.floor(boxes[name].firstElementChild.clientWidth);
     if (!widths.equation) return;
     this.drawnWidth = this.host.clientWidth;
-    this.answer.innerHTML = answer(row);
-    this.pictures = {};
-    this.put("equation", "The product Y = A X", equation(row, widths.equation));
-    this.put(
-      "neighbors", `Row ${number(row.row)} and its neighbors`,
-      row.columns && neighborhood(row, widths.neighbors, Math.min(SIDE, widths.neighbors)),
-      this.missing(),
-    );
-    this.drawStrip(widths.strip);
-    const none = row.partition ? "There is no block: no row has a nonzero." : `The library ${row.side.label} does not say what its warps do.`;
-    this.put("order", "Where the row goes", row.work && order(row, widths.order), none);
-    this.put(
-      "block", row.work ? `Block ${number(row.work.block)}: who works, who waits` : "Its block",
-      row.work && block(row, widths.block), none, this.blocks(),
-    );
-    this.drawn.line = lineOf(row);
-    if (row.side.order) this.boxes.order.parentElement.querySelector(".av-name").title = PLACE;
-    const silent = row.partition ? `${row.side.label} has no metadata: a ${row.worker} finds its rows from its own number.` : none;
-    this.put(
-      "told", `What tells the ${row.side.metadata?.owner ?? "block"} its work`,
-      this.drawn.line && metadata(row, widths.told, this.drawn.line), silent,
-      safe(this.drawn.line?.meaning ? `${capital(this.drawn.line.meaning)}.` : ""),
-    );
+    this.knew = Boolean(row.columns);
     this.widths = widths;
-    this.drawRead();
+    this.drawn.line = lineOf(row);
+    this.answer.innerHTML = answer(row);
+    const first = !this.html.equation;
+    const seen = NAMES.filter((name) => first || isSeen(boxes[name].parentElement));
+    for (const name of seen) this.drawOne(name);
     this.light(this.act.link.now);
+    clearTimeout(this.later);
+    this.host.toggleAttribute("data-later", seen.length < NAMES.length);
+    if (seen.length < NAMES.length) this.later = setTimeout(() => this.drawRest(seen), REST);
+  }
+
+  drawRest(seen) {
+    for (const name of NAMES) if (!seen.includes(name)) this.drawOne(name);
+    this.light(this.act.link.now);
+    this.host.removeAttribute("data-later");
+  }
+
+  drawOne(name) {
+    const { row, widths } = this;
+    const none = row.partition ? "There is no block: no row has a nonzero." : `The library ${row.side.label} does not say what its warps do.`;
+    const steps = {
+      equation: () => this.put(name, "The product Y = A X", equation(row, widths[name])),
+      neighbors: () => this.put(
+        name, `Row ${number(row.row)} and its neighbors`,
+        row.columns && neighborhood(row, widths[name], Math.min(SIDE, widths[name])), this.missing(),
+      ),
+      strip: () => this.drawStrip(widths[name]),
+      order: () => {
+        this.put(name, "Where the row goes", row.work && order(row, widths[name]), none);
+        if (row.side.order) this.boxes[name].parentElement.querySelector(".av-name").title = PLACE;
+      },
+      block: () => this.put(
+        name, row.work ? `Block ${number(row.work.block)}: who works, who waits` : "Its block",
+        row.work && block(row, widths[name]), none, this.blocks(),
+      ),
+      told: () => {
+        const { line } = this.drawn;
+        const silent = row.partition ? `${row.side.label} has no metadata: a ${row.worker} finds its rows from its own number.` : none;
+        this.put(
+          name, `What tells the ${row.side.metadata?.owner ?? "block"} its work`,
+          line && metadata(row, widths[name], line), silent,
+          safe(line?.meaning ? `${capital(line.meaning)}.` : ""),
+        );
+      },
+      read: () => this.drawRead(),
+    };
+    steps[name]();
   }
 
   drawStrip(width) {
@@ -166,7 +192,7 @@ class Product {
   light(focus) {
     for (const name of NAMES) {
       const over = this.boxes[name].querySelector(".av-over");
-      if (over) over.innerHTML = focus ? this.pictures[name].over(focus) : "";
+      if (over) over.innerHTML = (focus && this.pictures[name]?.over(focus)) ?? "";
     }
   }
 
@@ -211,6 +237,11 @@ class Product {
     this.act.link.show(nonzeroFocus(this.row, nonzero), at);
   }
 }
+
+const isSeen = (element) => {
+  const { top, bottom } = element.getBoundingClientRect();
+  return bottom > 0 && top < window.innerHeight;
+};
 
 const frame = (name) =>
   `<figure class="av-fig av-fig-${name}"><figcaption class="av-name"></figcaption>` +

@@ -29,8 +29,11 @@ export function strip(row, width, at) {
     else hidden += 1;
   });
   if (hidden) parts.push(words(0, CELL + 40, `${count(pieces.length, "run")} in ${worker}s, one after the other`, "start", { class: "av-q" }));
-  if (cell >= LEAST && cell < width)
-    for (let i = 1; i < degree; ++i) parts.push(rect(x(i) - 0.5, 0, 1, CELL, { class: "av-cut" }));
+  if (cell >= LEAST && cell < width) {
+    let cuts = "";
+    for (let i = 1; i < degree; ++i) cuts += `M${x(i).toFixed(2)} 0v${CELL}`;
+    parts.push(path(cuts, { class: "av-cut" }));
+  }
   if (columns && cell >= 12)
     for (let i = 0; i < degree; ++i) {
       const text = number(columns[i]);
