@@ -16,8 +16,8 @@ from accelviz.errors import AccelvizError
 from accelviz.widgets import assets
 from accelviz.widgets.pack import pack
 
-#: Seconds between two words about a trace, and after which it has more to say.
-_EVERY, _COMPILING = 0.5, 1.5
+#: Seconds between two words about what takes long, and after which there is more to say.
+_EVERY, _LONG = 0.25, 1.5
 
 
 class Connection(anywidget.AnyWidget):
@@ -59,9 +59,13 @@ class Connection(anywidget.AnyWidget):
         number, question = message["number"], message["question"]
         if question.get("cancel"):
             self._cancelled = True
-        elif question.get("trace"):
-            self._cancelled = False
-            Thread(target=self._trace, args=(number, question), daemon=True).start()
+        elif settings := question.get("trace"):
+            said = f"Running block {settings['block']:,} in the emulator"
+            more = "The first time, the CUDA source is compiled, half a minute at most."
+            self._begin(number, lambda: self.explorer.trace(settings), said, more)
+        elif name := question.get("graph"):
+            more = "A twin of a large graph is made here, which may take a minute."
+            self._begin(number, lambda: self.explorer.answer(question), f"Opening {name}", more)
         else:
             self._answer(number, lambda: self.explorer.answer(question))
 
@@ -76,23 +80,27 @@ class Connection(anywidget.AnyWidget):
         else:
             self.send({"number": number}, [packed])
 
-    def _trace(self, number: str, question: Mapping[str, Any]) -> None:
-        """Trace in threads, so that the kernel can say how long it has been and be told to stop.
+    def _begin(
+        self, number: str, answer: Callable[[], Mapping[str, Any]], said: str, more: str
+    ) -> None:
+        """Answer in threads, so that the kernel can say how long it has been and be told to stop.
 
-        What runs cannot be stopped half-way; it ends by itself, and what it compiled is kept.
+        What runs cannot be stopped half-way; it ends by itself, and what it made is kept.
         """
-        settings = question["trace"]
+        self._cancelled = False
         begun = time.monotonic()
         pool = ThreadPoolExecutor(1)
-        made = pool.submit(self.explorer.trace, settings)
+        made = pool.submit(answer)
         pool.shutdown(wait=False)
-        while not wait([made], timeout=_EVERY).done:
-            seconds = time.monotonic() - begun
-            said = f"Running block {settings['block']:,} in the emulator: {seconds:.0f} s."
-            if seconds > _COMPILING:
-                said += " The first time, the CUDA source is compiled, half a minute at most."
-            self.send({"number": number, "progress": said})
-            if self._cancelled:
-                self.send({"number": number, "error": "The trace was cancelled."})
-                return
-        self._answer(number, made.result)
+
+        def tell() -> None:
+            while not wait([made], timeout=_EVERY).done:
+                seconds = time.monotonic() - begun
+                text = f"{said}: {seconds:.0f} s." + f" {more}" * (seconds > _LONG)
+                self.send({"number": number, "progress": text})
+                if self._cancelled:
+                    self.send({"number": number, "error": f"{said} was cancelled."})
+                    return
+            self._answer(number, made.result)
+
+        Thread(target=tell, daemon=True).start()

@@ -1,6 +1,7 @@
 """The explorer in a real JupyterLab: what a hand on the keyboard sees, with a kernel or none."""
 
 import json
+import re
 
 import pytest
 
@@ -128,13 +129,37 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(opened):
     notebook.screenshot("without-kernel", panel.box)
 
 
-def test_a_block_is_traced_while_the_kernel_stays_free(opened):
-    notebook = opened("'cora', row=3")
+def test_what_takes_long_is_told_and_may_be_cancelled(opened):
+    slow = """
+import time
+from accelviz.widgets import explorer
+made = explorer.trace
+def slowly(*given, **options):
+    time.sleep(3)
+    return made(*given, **options)
+explorer.trace = slowly
+explorer.load_graph = lambda name, load=explorer.load_graph: (time.sleep(1), load(name))[1]
+"""
+    notebook = opened("'cora', row=3", slow)
+    notebook.ask("panel.content.activeCellIndex = 1")
+    notebook.command("notebook:run-cell")
+    notebook.ask("panel.content.activeCellIndex = 0")
     notebook.command("notebook:run-cell")
     notebook.wait_idle()
     panel = Panel(notebook)
+    progress = panel.box.locator(".av-progress")
+    panel.control("graph").select_option("citeseer")
+    progress.get_by_text(re.compile(r"Opening citeseer: \d s\.")).wait_for()
+    panel.box.locator(".av-headline", has_text="citeseer").wait_for()
     panel.show("play")
-    panel.box.get_by_role("button", name="Trace").first.click()
+    trace = panel.box.get_by_role("button", name="Trace")
+    trace.click()
+    progress.get_by_text("Running block").wait_for()
+    assert notebook.kernel_status() == "idle"  # cells may run meanwhile
+    panel.control("cancel").click()
+    panel.box.get_by_text("was cancelled").wait_for()
+    assert progress.is_hidden()
+    trace.click()
     panel.box.locator(".av-playing:not([hidden])").wait_for()
     quiet(panel)
     notebook.screenshot("traced", panel.box)

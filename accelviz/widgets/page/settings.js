@@ -27,11 +27,15 @@ export function controlsOf(act, panel) {
     last.graph.name, headingOf(last, sentenceOf(last)));
   const svg = pressButton("svg", "SVG", "Save the pictures that are seen as SVG", save(saveSvg));
   const png = pressButton("png", "PNG", "Save the pictures that are seen as PNG", save(savePng));
+  const cancel = pressButton("cancel", "Cancel", "Do not wait for it", act.cancel);
   const guide = pressButton("tour", "Tour", "What is what, in a minute",
     () => tour(panel, act.show, last.alive || last.keepsTrace));
   let last = null; // the scene that is shown
   buttons.append(undo, redo, reset, code, svg, png, guide);
-  head.append(line, buttons, message);
+  const told = element("span", { attributes: { role: "status" } });
+  const progress = element("div", { className: "av-message av-gentle av-progress", hidden: true },
+    [told, " ", cancel]);
+  head.append(line, buttons, message, progress);
 
   const graph = menuControl("graph", "graph", "The graph whose adjacency matrix is A", (value) => act.set({ graph: value }));
   const first = menuControl("first", "strategy", "", (value) => act.set({ first: value }));
@@ -75,6 +79,8 @@ export function controlsOf(act, panel) {
     message.textContent = scene.message;
     message.hidden = !scene.message;
     message.classList.toggle("av-gentle", !scene.warns);
+    progress.hidden = !scene.progress;
+    if (told.textContent !== scene.progress) told.textContent = scene.progress;
     undo.disabled = !scene.canUndo;
     redo.disabled = !scene.canRedo;
     graph.update(scene.graphs, settings.graph);

@@ -95,7 +95,7 @@ class Player {
 
   // What there is without a trace: a button, or why there is none.
   offerTrace(scene) {
-    const busy = scene.progress || (scene.busy ? "The kernel is at work." : "");
+    const busy = scene.busy > 0;
     let text = `A trace runs block ${number(scene.settings.block)} in the emulator, lane by lane, and shows each request of each warp.`;
     if (scene.trace) text = "This block touches no memory.";
     else if (!scene.a.partition) text = "A library's kernels cannot be traced.";
@@ -107,11 +107,9 @@ class Player {
     this.offered = key;
     const able = scene.alive && scene.a.partition && !scene.trace;
     const press = quiet(
-      element("button", { type: "button", textContent: "Trace this block", disabled: Boolean(busy) }),
+      element("button", { type: "button", textContent: "Trace this block", disabled: busy }),
     );
     press.onclick = () => this.act.trace();
-    const cancel = quiet(element("button", { type: "button", textContent: "Cancel" }));
-    cancel.onclick = () => this.act.cancel?.();
     const parts = [element("p", { textContent: text })];
     if (able) parts.push(press);
     if (back) {
@@ -119,7 +117,6 @@ class Player {
       show.onclick = () => this.act.reset();
       parts.push(show);
     }
-    if (busy) parts.push(element("span", { textContent: ` ${busy} `, attributes: { role: "status" } }), cancel);
     this.offer.replaceChildren(...parts);
   }
 
