@@ -121,7 +121,7 @@ class Case:
             out = ready.outputs()
             for array in out.values():
                 array.fill(np.nan)
-            error = oracle.error(ready.run(operands, out))
+            error = oracle.error(ready.run(operands, out), plan.arithmetic)
             assert error <= 1, f"{plan} on {executor.name}, run {number}: {error:.3g} of the bound"
 
 

@@ -23,6 +23,7 @@ PACKAGE = ROOT / "accelviz"
 #: own room and from those before it. Each is by itself, so that no two import each other.
 ROOMS = (
     *("errors", "files", "arrays", "random", "store", "graph", "card", "workload"),
+    "tiles",
     *("datasets", "ordering", "partition", "plans", "tensor_cores", "strategies", "executors"),
     *("layers", "torch"),
     *("measure", "analysis", "plots", "widgets", "course", "demo", "cli", "__main__"),

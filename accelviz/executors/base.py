@@ -182,6 +182,7 @@ class Operands:
     ) -> None:
         self.operation, self.sizes = plan.operation, plan.sizes
         self.storage, self.cleared = plan.storage, plan.cleared
+        self.arithmetic = plan.arithmetic
         self._xp, self._place, self._take = xp, place, take
         self._values, self._order = plan.own_values, plan.nonzero_order
         self._own: Any = None

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from accelviz.errors import DeviceUnavailable
 from accelviz.executors.base import Arrays, HostExecutor, HostPlan, no_kernel
 from accelviz.plans import Plan
+from accelviz.tensor_cores.rounding import to_tf32
 
 
 class CpuExecutor(HostExecutor):
@@ -60,7 +61,10 @@ class CpuPlan(HostPlan):
     def _inputs(self, placed: Arrays) -> Arrays:
         """Return the inputs as a kernel finds them: in its order, rounded as it keeps them."""
         walked, storage = self._operands.walked(placed), self._operands.storage
-        return self._operands.operation.rounded(walked, storage)
+        found = self._operands.operation.rounded(walked, storage)
+        if self._operands.arithmetic == "tf32":
+            found = {name: to_tf32(array) for name, array in found.items()}
+        return found
 
     def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
         """Replay the workload; see `ReadyPlan`."""

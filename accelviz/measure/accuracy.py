@@ -14,6 +14,8 @@ import numpy.typing as npt
 from accelviz.executors.base import is_device_array
 from accelviz.graph import Graph
 from accelviz.plans import Operation
+from accelviz.plans.arithmetic import ROUNDING
+from accelviz.plans.operation import EPS32
 from accelviz.strategies import SPMM
 
 #: Less than any float32, and what a float32 over it is more than.
@@ -52,14 +54,19 @@ class Oracle:
             wide[each.name] = each.setting(settings.get(each.name))
         self.operation = operation
         self.known = dict(operation.reference(graph.pattern, wide))
+        self.terms: Any = None
+        if operation.terms is not None:
+            sizes = operation.sizes(graph.pattern, operation.widths_of(wide))
+            self.terms = np.maximum(operation.terms(graph.pattern, sizes), 1)
 
     def moved(self, to_device: Callable[[npt.NDArray[Any]], Any]) -> Oracle:
         """Return a copy whose arrays lie on a device, to check results where they are."""
         moved = copy.copy(self)
         moved.known = {n: (to_device(e), to_device(b)) for n, (e, b) in self.known.items()}
+        moved.terms = None if self.terms is None else to_device(self.terms)
         return moved
 
-    def error(self, result: Any) -> float:
+    def error(self, result: Any, arithmetic: str = "float32") -> float:
         """Return the largest error of a result in units of the bound: at most 1 is correct.
 
         A NaN, an infinity or a value where the bound is 0 (a row without a nonzero) that is not
@@ -70,6 +77,8 @@ class Oracle:
         result : array, or mapping of str to array
             The output, or several by name, on the host or on the device; an oracle that was moved
             wants it on the device.
+        arithmetic : str
+            As `Plan.arithmetic`: the bound allows for what it rounds.
         """
         outputs = self.operation.outputs
         if not isinstance(result, Mapping):
@@ -85,6 +94,9 @@ class Oracle:
                     for n, axis in zip(got.shape, operand.axes, strict=True)
                 )
                 expected, bound = expected[cut], bound[cut]
+            if arithmetic != "float32":
+                # The bound is terms * EPS32 * sum |a x|; this adds rounding * sum |a x|.
+                bound = bound * (1 + ROUNDING[arithmetic] / (EPS32 * self.terms))
             worst = max(worst, _error(got.reshape(expected.shape), expected, bound))
         return worst
 

@@ -66,7 +66,7 @@ def check(plan: Plan, ready: ReadyPlan, operands: Mapping[str, Any], oracle: Ora
     for _ in range(2):
         for array in out.values():
             array.fill(np.nan)
-        worst = max(worst, oracle.error(ready.run(placed, out)))
+        worst = max(worst, oracle.error(ready.run(placed, out), plan.arithmetic))
     if not worst <= 1.0:
         widths = ", ".join(f"{name} = {size}" for name, size in plan.widths.items())
         raise KernelError(

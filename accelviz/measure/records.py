@@ -98,7 +98,7 @@ class Measurement:
             "parameters": settings_text(plan),
             "variant": self.variant,
             "columns": plan.n_cols,
-            "dtype": plan.storage,
+            "dtype": plan.storage if plan.arithmetic == "float32" else plan.arithmetic,
             "state": self.state,
             "repeats": self.seconds.size,
             "median_us": _microseconds(self.median),

@@ -159,6 +159,9 @@ class Operation:
     traffic : callable
         `traffic(pattern, widths, element_bytes)` gives `Traffic`; the last is the size of an
         element of gathered inputs.
+    terms : callable, optional
+        `terms(pattern, sizes)` gives how many products each entry of the output sums, of a shape
+        that broadcasts to the output's. Plans of other `arithmetic` than float32 need it.
     completed : callable, optional
         `completed(pattern, inputs)` puts random inputs right that depend on each other, where an
         operation makes no sense of independent ones.
@@ -178,6 +181,7 @@ class Operation:
     reference: Callable[[Pattern, Arrays], Mapping[str, tuple[Any, Any]]]
     replay: Callable[[Plan], Callable[[Arrays, Arrays], None]]
     traffic: Callable[[Pattern, Mapping[str, int], int], Traffic]
+    terms: Callable[[Pattern, Mapping[str, int]], Any] | None = None
     completed: Callable[[Pattern, Arrays], Arrays] | None = None
     by_sender: bool = False
     independent: str = ""

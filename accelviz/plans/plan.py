@@ -17,6 +17,7 @@ from accelviz.ordering import Permutation
 from accelviz.partition.summary import PartitionSummary, statistics
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
 from accelviz.store import Store
+from accelviz.tiles import Tiles
 from accelviz.workload import Workload, check_cover
 
 if TYPE_CHECKING:
@@ -77,6 +78,11 @@ class Plan:
     storage : {"float32", "float16", "bfloat16"}
         What kernels read gathered inputs in. Anything but float32 is another problem, whose inputs
         are rounded beforehand; sums and results are float32 in any case.
+    arithmetic : str
+        What products are worked out in, a name of `plans.arithmetic.ROUNDING`. Anything but float32
+        rounds inputs inside the kernel: results may be off by that much more.
+    tiles : Tiles, optional
+        The tiles that the main call multiplies, where it multiplies such.
     setup_seconds : mapping of str to float
         What preprocessing took on the host, step by step.
     parameters : mapping
@@ -101,6 +107,8 @@ class Plan:
     clears: tuple[str, ...] | None = None
     workers_per_block: int = 0
     storage: str = "float32"
+    arithmetic: str = "float32"
+    tiles: Tiles | None = None
     setup_seconds: Mapping[str, float] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     operation: Operation = None  # type: ignore[assignment]
@@ -229,7 +237,7 @@ class Plan:
         return replace(counted, metadata_bytes=self.metadata_bytes)
 
     def check(self) -> None:
-        """Refuse a workload that does not cover every nonzero of `walked` exactly once.
+        """Refuse a workload, or tiles, that do not cover every nonzero of `walked` exactly once.
 
         Raises
         ------
@@ -243,6 +251,8 @@ class Plan:
                 part.launch.n_blocks,
                 part.workers_per_block,
             )
+            if part.tiles is not None:
+                part.tiles.check(part.walked.row_pointers, part.walked.column_indices)
 
     @property
     def metadata_bytes(self) -> int:

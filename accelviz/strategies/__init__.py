@@ -17,7 +17,7 @@ from accelviz.strategies.attention import row_warp as attention_warp
 from accelviz.strategies.attention.edge_softmax import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT
 from accelviz.strategies.attention.forward import DOT, GAT, GATV2
 from accelviz.strategies.attention.gradient import DOT_GRADIENT, GAT_GRADIENT, GATV2_GRADIENT
-from accelviz.strategies.sddmm import cusparse, lane_groups, row_warp
+from accelviz.strategies.sddmm import cusparse, lane_groups, row_warp, tc_gnn
 from accelviz.strategies.sddmm.operation import SDDMM
 from accelviz.strategies.spmm.accel_gcn import AccelGCN
 from accelviz.strategies.spmm.cusparse import CuSPARSE
@@ -30,6 +30,7 @@ from accelviz.strategies.spmm.lane_groups import LaneGroups
 from accelviz.strategies.spmm.merge_path import MergePath
 from accelviz.strategies.spmm.operation import SPMM
 from accelviz.strategies.spmm.row_thread import RowThread
+from accelviz.strategies.spmm.tc_gnn import TcGnn
 from accelviz.strategies.spmm.unfused import NeuGraph, UnfusedGas
 
 __all__ = [
@@ -55,9 +56,11 @@ REGISTRY: tuple[Strategy, ...] = (
     FuseGnnGar(),
     NeuGraph(),
     UnfusedGas(),
+    TcGnn(),
     LaneGroups(),
     CuSPARSE(),
     row_warp.RowWarp(),
+    tc_gnn.TcGnn(),
     lane_groups.LaneGroups(),
     cusparse.CuSPARSE(),
     FuseGnnGasGradient(),

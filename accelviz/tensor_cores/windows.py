@@ -14,6 +14,8 @@ import numpy as np
 from accelviz.arrays import Ints, Longs
 from accelviz.errors import checked_integer
 from accelviz.graph import Graph, Pattern
+from accelviz.tiles import Tiles
+from accelviz.workload import spread
 
 #: Most rows of a window, so that a row's place in it takes 16 bits.
 MOST_ROWS = 1 << 16
@@ -102,6 +104,59 @@ def untranslated_blocks(graph: Graph | Pattern, rows: int, width: int) -> Longs:
     columns = graph.column_indices // np.int32(width)
     tiles = -(-graph.shape[1] // width)
     return np.diff(_translated(graph.row_pointers, columns, tiles, rows)[0])
+
+
+def window_tiles(graph: Graph | Pattern, windows: Windows, width: int) -> Tiles:
+    """Cut each window into tiles of `width` of its columns; a block computes those of a window.
+
+    Parameters
+    ----------
+    graph : Graph or Pattern
+        Whose windows these are.
+    windows : Windows
+    width : int
+        Columns of a tile.
+    """
+    blocks = windows.blocks(width)
+    window, place = spread(blocks)
+    first = windows.pointers[window] + place * width
+    index = first[:, None] + np.arange(width)
+    inside = index < windows.pointers[window + 1][:, None]
+    index[~inside] = 0
+    senders = windows.senders[index] if windows.senders.size else index.astype(np.int32)
+    senders[~inside] = -1
+    first_tile = np.cumsum(blocks) - blocks
+    found = _dealt(
+        graph.row_pointers, windows.edge_to_column, first_tile, windows.rows, width, window.size
+    )
+    first_row = (window * windows.rows).astype(np.int32)
+    arrays = window, first_row, senders, *found
+    for array in arrays:
+        array.setflags(write=False)
+    return Tiles(windows.rows, width, *arrays)
+
+
+@numba.njit(cache=True, nogil=True)
+def _dealt(
+    row_pointers: Longs, edge_to_column: Ints, first_tile: Longs, rows: int, width: int, tiles: int
+) -> tuple[Longs, Longs, Ints]:
+    pointers = np.zeros(tiles + 1, np.int64)
+    n_rows = row_pointers.size - 1
+    for row in range(n_rows):
+        for k in range(row_pointers[row], row_pointers[row + 1]):
+            pointers[first_tile[row // rows] + edge_to_column[k] // width + 1] += 1
+    for tile in range(tiles):
+        pointers[tile + 1] += pointers[tile]
+    free = pointers[:-1].copy()
+    nonzeros = np.empty(edge_to_column.size, np.int64)
+    places = np.empty(edge_to_column.size, np.int32)
+    for row in range(n_rows):
+        for k in range(row_pointers[row], row_pointers[row + 1]):
+            tile = first_tile[row // rows] + edge_to_column[k] // width
+            nonzeros[free[tile]] = k
+            places[free[tile]] = row % rows * width + edge_to_column[k] % width
+            free[tile] += 1
+    return pointers, nonzeros, places
 
 
 @numba.njit(cache=True, nogil=True)

@@ -52,6 +52,11 @@ def _exact_dots(row: Longs, columns: Ints, U: Any, V: Any, expected: Any, bound:
             expected[k, h], bound[k, h] = total, magnitude
 
 
+def terms(pattern: Pattern, sizes: Mapping[str, int]) -> int:
+    """Count the products of a score."""
+    return sizes["n_cols"]
+
+
 def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
     """Count bytes: 4 for a column index and a score, 8 for a row pointer, U read once in order."""
     row = element_bytes * widths["n_cols"] * widths["heads"]
@@ -121,4 +126,5 @@ SDDMM = Operation(
     reference=reference,
     replay=replay,
     traffic=traffic,
+    terms=terms,
 )

@@ -54,6 +54,11 @@ def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]
     return {"Y": (expected, bound)}
 
 
+def terms(pattern: Pattern, sizes: Mapping[str, int]) -> Ints:
+    """Count the products of each row of Y, shape (n_rows, 1)."""
+    return pattern.degrees[:, None]
+
+
 def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
     """Count bytes: 4 for a value, a column index and an element of Y, 8 for a row pointer."""
     row = element_bytes * widths["n_cols"]
@@ -135,5 +140,6 @@ SPMM = Operation(
     reference=reference,
     replay=replay,
     traffic=traffic,
+    terms=terms,
     independent="n_cols",
 )

@@ -1,0 +1,77 @@
+"""TC-GNN's edge features: scores in tiles of condensed windows, computed by tensor cores."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.cut import Cut
+from accelviz.partition.row_split import row_workload
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.strategies.sddmm.operation import SDDMM
+from accelviz.tensor_cores.tc_gnn import WINDOW_ROWS, translated, window_warps
+
+#: Columns of a tile of scores.
+TILE_COLUMNS = 16
+#: Warps of a block whose tiles fit in shared memory.
+MOST_WARPS = 16
+
+
+class TcGnn(Strategy):
+    """A block has a window of 16 rows, its warps take turns with tiles of 16 condensed columns.
+
+    Chapter 5 of the thesis, Algorithms 4 and 6. Products are TF32's, inputs rounded: scores are off
+    by up to a thousandth of the sum of their terms' magnitudes. It takes `block_warps` (warps of a
+    block, 1 to 16), which the paper's rule chooses if None.
+    """
+
+    operation = SDDMM
+    name = "tc_gnn"
+    summary = "tensor cores (TF32): tiles of 16 x 16 scores, of which the nonzeros are kept"
+    worker = "block"
+    parameters: ClassVar = {
+        "block_warps": Parameter(None, "warps of a block", MOST_WARPS, tries=(1, 2, 4, 8))
+    }
+
+    def build(self, graph: Graph, n_cols: int, *, heads: int, block_warps: int | None) -> Plan:
+        """Translate the graph; give each window a block.
+
+        Raises
+        ------
+        PartitionError
+            If a window has 2^31 nonzeros or more.
+        """
+        warps = block_warps or window_warps(graph, MOST_WARPS)
+        found, seconds = translated(graph, TILE_COLUMNS)
+        kernel = KernelSpec(
+            file="tensor_cores/tc_gnn_sddmm.cu",
+            entry="tc_gnn_sddmm",
+            defines={"WARPS": warps, "TILE_ROWS": WINDOW_ROWS, "TILE_COLUMNS": TILE_COLUMNS},
+            arguments=(*found.arrays, "U", "V", "scores", "n_rows", "heads", "n_cols"),
+        )
+        windows = -(-graph.n_rows // WINDOW_ROWS)
+        return Plan(
+            graph.pattern,
+            (Call(LaunchConfig((windows, heads, 1), warps), kernel),),
+            partial(row_workload, graph.row_pointers, WINDOW_ROWS, 1),
+            arrays={
+                **found.arrays,
+                "n_rows": np.int32(graph.n_rows),
+                "heads": np.int32(heads),
+                "n_cols": np.int32(n_cols),
+            },
+            clears=(),
+            workers_per_block=1,  # which warp has a nonzero, its tile says
+            arithmetic="tf32",
+            tiles=found.tiles,
+            setup_seconds=seconds,
+            parameters={"block_warps": warps},
+        )
+
+    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, block_warps: int | None) -> Cut:
+        """Name the windows: 16 rows a block, whose warps count as one worker."""
+        return Cut("rows", {"each": WINDOW_ROWS, "warps": 1})

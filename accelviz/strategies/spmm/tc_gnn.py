@@ -1,0 +1,86 @@
+"""TC-GNN's neighbor aggregation: tiles of condensed windows, multiplied by tensor cores."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.cut import Cut
+from accelviz.partition.row_split import row_workload
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans.launch import MOST_BLOCK_WARPS
+from accelviz.strategies.spmm.operation import SPMM
+from accelviz.tensor_cores.tc_gnn import WINDOW_ROWS, translated, window_warps
+
+#: Columns of a tile of A, which TF32 fixes; those of a tile of X.
+TILE_COLUMNS, X_COLUMNS = 8, 16
+#: Most tiles of X that a warp has sums for, and that a block keeps in shared memory.
+MOST_WARP_TILES, MOST_SLAB_TILES = 4, 32
+
+
+class TcGnn(Strategy):
+    """A block has a window of 16 rows, whose distinct columns are moved together into 16 x 8 tiles.
+
+    Chapter 5 of the thesis, Algorithms 4 and 5. Products are TF32's, inputs rounded: results are
+    off by up to a thousandth of the sum of their terms' magnitudes. It takes `block_warps` (warps of a
+    block, 1 to 32), which the paper's rule chooses if None.
+    """
+
+    operation = SPMM
+    name = "tc_gnn"
+    summary = "tensor cores (TF32): windows of 16 rows with their columns condensed into tiles"
+    worker = "block"
+    parameters: ClassVar = {
+        "block_warps": Parameter(None, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, 16))
+    }
+
+    def build(self, graph: Graph, n_cols: int, *, block_warps: int | None) -> Plan:
+        """Translate the graph; give each window a block.
+
+        Raises
+        ------
+        PartitionError
+            If a window has 2^31 nonzeros or more.
+        """
+        warps = block_warps or window_warps(graph, MOST_BLOCK_WARPS)
+        found, seconds = translated(graph, TILE_COLUMNS)
+        x_tiles = -(-n_cols // X_COLUMNS)
+        slabs = -(-x_tiles // min(warps * MOST_WARP_TILES, MOST_SLAB_TILES))
+        slab_tiles = -(-x_tiles // slabs)
+        kernel = KernelSpec(
+            file="tensor_cores/tc_gnn_spmm.cu",
+            entry="tc_gnn_spmm",
+            defines={
+                "WARPS": warps,
+                "WARP_TILES": -(-slab_tiles // warps),
+                "SLAB_TILES": slab_tiles,
+                "TILE_ROWS": WINDOW_ROWS,
+                "TILE_COLUMNS": TILE_COLUMNS,
+            },
+            arguments=(*found.arrays, "values", "X", "Y", "n_rows", "n_cols"),
+        )
+        windows = -(-graph.n_rows // WINDOW_ROWS)
+        return Plan(
+            graph.pattern,
+            (Call(LaunchConfig((windows, slabs, 1), warps), kernel),),
+            partial(row_workload, graph.row_pointers, WINDOW_ROWS, 1),
+            arrays={
+                **found.arrays,
+                "n_rows": np.int32(graph.n_rows),
+                "n_cols": np.int32(n_cols),
+            },
+            clears=(),
+            workers_per_block=1,  # all warps of a block share each nonzero, a column tile each
+            arithmetic="tf32",
+            tiles=found.tiles,
+            setup_seconds=seconds,
+            parameters={"block_warps": warps},
+        )
+
+    def cut(self, rows: RowDegrees, n_cols: int, *, block_warps: int | None) -> Cut:
+        """Name the windows: 16 rows a block, whose warps count as one worker."""
+        return Cut("rows", {"each": WINDOW_ROWS, "warps": 1})
