@@ -37,6 +37,9 @@ __host__ __device__ __forceinline__ constexpr Element element_of_c(int lane, int
 }
 
 #ifdef __CUDACC__
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#error "tensor cores know TF32 and bfloat16 from compute capability 8.0 (sm_80) on"
+#endif
 
 // The nearest TF32; halfway cases go away from zero. The lower 13 bits of the result are zero.
 __device__ __forceinline__ unsigned to_tf32(float x) {

@@ -86,6 +86,8 @@ class KernelSpec:
         of `Plan.arrays` and of `Plan.scratch`.
     code : str
         The CUDA source itself, in place of a file: for a kernel written in a notebook.
+    capability : int
+        The least compute capability of a GPU that has its instructions, 80 for 8.0; 0 for any.
     """
 
     file: str
@@ -93,6 +95,7 @@ class KernelSpec:
     defines: Mapping[str, int]
     arguments: tuple[str, ...]
     code: str = ""
+    capability: int = 0
 
     def source(self) -> str:
         """Return the CUDA source.

@@ -11,6 +11,8 @@ from accelviz.plans.launch import WARP_SIZE
 
 Words = npt.NDArray[np.uint32]
 
+#: The least compute capability, times ten, of a GPU whose tensor cores know TF32.
+TF32_CAPABILITY = 80
 #: Bits of a register.
 _REGISTER_BITS = 32
 

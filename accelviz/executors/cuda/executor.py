@@ -39,6 +39,9 @@ class CudaExecutor:
             return None
         if isinstance(plan.calls[0], LibraryCall):
             return cusparse.why_not()
+        wanted = max((call.kernel.capability for call in plan.calls if call.kernel), default=0)
+        if wanted > int(import_cupy().cuda.Device().compute_capability):
+            return f"{plan.name!r} needs a GPU of compute capability {wanted / 10:.1f} or more"
         return no_kernel(plan)
 
     def hardware(self) -> dict[str, str]:

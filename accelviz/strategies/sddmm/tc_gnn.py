@@ -13,6 +13,7 @@ from accelviz.partition.cut import Cut
 from accelviz.partition.row_split import row_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
 from accelviz.strategies.sddmm.operation import SDDMM
+from accelviz.tensor_cores.fragments import TF32_CAPABILITY
 from accelviz.tensor_cores.tc_gnn import WINDOW_ROWS, translated, window_warps
 
 #: Columns of a tile of scores.
@@ -52,6 +53,7 @@ class TcGnn(Strategy):
             entry="tc_gnn_sddmm",
             defines={"WARPS": warps, "TILE_ROWS": WINDOW_ROWS, "TILE_COLUMNS": TILE_COLUMNS},
             arguments=(*found.arrays, "U", "V", "scores", "n_rows", "heads", "n_cols"),
+            capability=TF32_CAPABILITY,
         )
         windows = -(-graph.n_rows // WINDOW_ROWS)
         return Plan(

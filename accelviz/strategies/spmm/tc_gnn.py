@@ -11,9 +11,10 @@ from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.cut import Cut
 from accelviz.partition.row_split import row_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
 from accelviz.plans.launch import MOST_BLOCK_WARPS
 from accelviz.strategies.spmm.operation import SPMM
+from accelviz.tensor_cores.fragments import TF32_CAPABILITY
 from accelviz.tensor_cores.tc_gnn import WINDOW_ROWS, translated, window_warps
 
 #: Columns of a tile of A, which TF32 fixes; those of a tile of X.
@@ -26,8 +27,8 @@ class TcGnn(Strategy):
     """A block has a window of 16 rows, whose distinct columns are moved together into 16 x 8 tiles.
 
     Chapter 5 of the thesis, Algorithms 4 and 5. Products are TF32's, inputs rounded: results are
-    off by up to a thousandth of the sum of their terms' magnitudes. It takes `block_warps` (warps of a
-    block, 1 to 32), which the paper's rule chooses if None.
+    off by up to a thousandth of the sum of their terms' magnitudes. It takes `block_warps` (warps
+    of a block, 1 to 32), which the paper's rule chooses if None.
     """
 
     operation = SPMM
@@ -48,9 +49,7 @@ class TcGnn(Strategy):
         """
         warps = block_warps or window_warps(graph, MOST_BLOCK_WARPS)
         found, seconds = translated(graph, TILE_COLUMNS)
-        x_tiles = -(-n_cols // X_COLUMNS)
-        slabs = -(-x_tiles // min(warps * MOST_WARP_TILES, MOST_SLAB_TILES))
-        slab_tiles = -(-x_tiles // slabs)
+        slabs, slab_tiles = column_slabs(n_cols, warps)
         kernel = KernelSpec(
             file="tensor_cores/tc_gnn_spmm.cu",
             entry="tc_gnn_spmm",
@@ -62,6 +61,7 @@ class TcGnn(Strategy):
                 "TILE_COLUMNS": TILE_COLUMNS,
             },
             arguments=(*found.arrays, "values", "X", "Y", "n_rows", "n_cols"),
+            capability=TF32_CAPABILITY,
         )
         windows = -(-graph.n_rows // WINDOW_ROWS)
         return Plan(
@@ -81,6 +81,24 @@ class TcGnn(Strategy):
             parameters={"block_warps": warps},
         )
 
+    def reading(self, graph: Graph, n_cols: int, *, block_warps: int | None) -> Reading:
+        """Fetch 16 neighboring columns of a row of X by 16 lanes, the next ones by others."""
+        warps = block_warps or window_warps(graph, MOST_BLOCK_WARPS)
+        return Reading(X_COLUMNS, 1, column_slabs(n_cols, warps)[1] * X_COLUMNS)
+
     def cut(self, rows: RowDegrees, n_cols: int, *, block_warps: int | None) -> Cut:
         """Name the windows: 16 rows a block, whose warps count as one worker."""
         return Cut("rows", {"each": WINDOW_ROWS, "warps": 1})
+
+
+def column_slabs(n_cols: int, warps: int) -> tuple[int, int]:
+    """Cut the columns of X into equal slabs that a block's registers and shared memory hold.
+
+    Returns
+    -------
+    slabs, tiles : int
+        How many slabs, and the tiles of 16 columns in each.
+    """
+    x_tiles = -(-n_cols // X_COLUMNS)
+    slabs = -(-x_tiles // min(warps * MOST_WARP_TILES, MOST_SLAB_TILES))
+    return slabs, -(-x_tiles // slabs)
