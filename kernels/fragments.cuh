@@ -72,11 +72,11 @@ MMA_OF_FOUR(mma_s8_k32, "m16n8k32.row.col.s32.s8.s8.s32", int, "r")
 
 #else  // the emulator
 
-// Infinities stay, and a NaN is one that has all bits of the mantissa.
-inline unsigned to_tf32(float x) {
+// Infinities stay, and a NaN loses its lower bits.
+EMULATOR_PURE unsigned to_tf32(float x) {
     const unsigned bits = __float_as_uint(x);
-    if (x != x) return 0x7fffffffu;
-    return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & 0xffffe000u;
+    const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
+    return (bits + (finite ? 0x1000u : 0u)) & 0xffffe000u;
 }
 
 namespace fragments {
@@ -117,9 +117,41 @@ struct Brought {
     unsigned a[A], b[B];
 };
 
-// Sums exact products in double and rounds once, to the nearest. Tensor cores align the products
-// with the largest of them and drop what lies below, so that they differ by a few units of the last
-// bit of the largest: docs/tensor-cores.md says by how much.
+// Of a number that is not zero, as the power of two.
+EMULATOR_PURE int exponent(double x) {
+    return int(emulator::bits<std::uint64_t>(x) >> 52 & 0x7ff) - 1023;
+}
+EMULATOR_PURE double power_of_two(int exponent) {
+    return emulator::bits<double>(std::uint64_t(exponent + 1023) << 52);
+}
+
+// One element of C, as an H200 sums it, bit for bit (docs/tensor-cores.md). Products are exact. All
+// terms, c among them, are cut off two bits below the last bit that float32 has for the largest
+// exponent; the exponent of a product is the sum of its factors'. The sum is cut off to float32.
+template <int N>
+EMULATOR_PURE float total(float c, const double (&a)[N], const double (&b)[N]) {
+    constexpr int kept = 23 + 2, none = -10000;
+    int top = c != 0 ? exponent(c) : none;
+    double plain = c;
+    for (int k = 0; k < N; ++k) {
+        plain += a[k] * b[k];
+        if (a[k] != 0 && b[k] != 0) top = max(top, exponent(a[k]) + exponent(b[k]));
+    }
+    if (top == none || !__builtin_isfinite(plain)) return float(plain);
+    const double scale = power_of_two(kept - top);
+    long long sum = (long long)(c * scale);
+    for (int k = 0; k < N; ++k) sum += (long long)(a[k] * b[k] * scale);
+    const double exact = double(sum) * power_of_two(top - kept);
+    const float near = float(exact);
+    return __builtin_fabs(near) > __builtin_fabs(exact) ? __builtin_nextafterf(near, 0) : near;
+}
+template <int N>
+EMULATOR_PURE int total(int c, const double (&a)[N], const double (&b)[N]) {
+    unsigned sum = unsigned(c);
+    for (int k = 0; k < N; ++k) sum += unsigned(int(a[k] * b[k]));
+    return int(sum);
+}
+
 template <typename T, typename C, int A, int B>
 EMULATOR_PURE void multiply(C (&c)[4], const unsigned (&a)[A], const unsigned (&b)[B], void *code) {
     static_assert(A == 2 * B, "A has twice the rows that B has columns");
@@ -133,18 +165,20 @@ EMULATOR_PURE void multiply(C (&c)[4], const unsigned (&a)[A], const unsigned (&
     emulator::exchange(~0u, 0, -1, false, nullptr, code);
     for (int i = 0; i < 4; ++i) {
         const Element at = element_of_c(lane, i);
-        double sum = c[i];
+        double row[4 * B * T::parts], column[4 * B * T::parts];
+        int k = 0;
         // A register of A for its rows, every second one, and one of B cover the same elements.
         for (int r = 0; r < B; ++r) {
             for (int quarter = 0; quarter < 4; ++quarter) {
                 const unsigned of_a = brought[at.row % 8 * 4 + quarter].a[2 * r + at.row / 8];
                 const unsigned of_b = brought[at.column * 4 + quarter].b[r];
-                for (int part = 0; part < T::parts; ++part) {
-                    sum += T::value(of_a, part) * T::value(of_b, part);
+                for (int part = 0; part < T::parts; ++part, ++k) {
+                    row[k] = T::value(of_a, part);
+                    column[k] = T::value(of_b, part);
                 }
             }
         }
-        c[i] = C(sum);
+        c[i] = total(c[i], row, column);
     }
     emulator::exchange(~0u, 0, -1, false, nullptr, code);
 }

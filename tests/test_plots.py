@@ -91,10 +91,10 @@ def test_a_histogram_makes_its_own_figure_if_none_is_given():
 
 def test_a_strategy_has_one_colour_in_every_picture():
     known = list(accelviz.strategies())
-    fourteen = [*known, "mine", "yours"]
-    colours = strategy_colours(fourteen)
-    assert list(colours) == fourteen
-    assert len(set(colours.values())) == 14
+    every = [*known, "mine", "yours"]
+    colours = strategy_colours(every)
+    assert list(colours) == every
+    assert len(set(colours.values())) == len(every)
     assert VERMILLION not in colours.values()  # of losses and limits
     for name in [*known, "mine"]:
         assert strategy_colours([name]) == {name: colours[name]}

@@ -44,6 +44,7 @@ _STRATEGIES = {
     "fusegnn_gar": "#B15928",
     "neugraph": "#8C0DF2",
     "unfused_gas": "#8C66F2",
+    "tc_gnn": "#550055",
 }
 #: For strategies that are not in the list.
 _SPARE = ("#882255", "#BAB0AC")
@@ -70,7 +71,7 @@ def strategy_colours(names: Iterable[str]) -> dict[str, str]:
     dict of str to str
         Name to colour, in the order of the names. A strategy that accelviz does not know has a
         colour that depends on its name, as has the second case of one strategy. Two names share a
-        colour only if there are more than fourteen.
+        colour only if there are more names than colours.
     """
     names = list(dict.fromkeys(names))
     found: dict[str, str] = {}

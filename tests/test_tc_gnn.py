@@ -1,0 +1,89 @@
+"""TC-GNN's SpMM and SDDMM: tiles, rounding and the paper's rule."""
+
+import numpy as np
+import pytest
+
+import accelviz
+from accelviz import measure
+from accelviz.errors import PartitionError
+from accelviz.executors import find_executor
+from accelviz.executors.emulator.build import why_not
+from accelviz.measure.accuracy import Oracle
+from accelviz.strategies import SDDMM, SPMM, find_strategy
+from accelviz.tensor_cores.rounding import to_tf32, truncated_tf32
+from accelviz.tensor_cores.tc_gnn import window_warps
+from tests.graphs import GRAPHS, graph_of_degrees
+from tests.inherited import weighted
+
+OPERATIONS = pytest.mark.parametrize("operation", [SPMM, SDDMM], ids=lambda each: each.name)
+
+
+@OPERATIONS
+@pytest.mark.parametrize("name", ["empty", "no_columns", "every_kind", "cora"])
+def test_tiles_hold_the_matrix(name, operation):
+    """Put together, they are the matrix, and the last columns of a window may be left out."""
+    graph = weighted(GRAPHS[name]())
+    plan = accelviz.plan(graph, "tc_gnn", operation=operation)
+    plan.check()
+    whole = np.zeros(graph.shape, np.float32)
+    for tile in range(len(plan.tiles)):
+        dense, first = plan.tiles.dense(tile, graph.values), plan.tiles.first_row[tile]
+        senders = plan.tiles.senders[tile]
+        there = senders >= 0
+        rows = slice(first, min(first + 16, graph.n_rows))
+        whole[rows, senders[there]] += dense[: rows.stop - first, there]
+    assert np.array_equal(whole, graph.adjacency.toarray())
+    elements = len(plan.tiles) * plan.tiles.rows * plan.tiles.columns
+    assert plan.tiles.fill * elements == graph.nnz
+
+
+@pytest.mark.parametrize("moved", ["nonzeros", "places"])
+def test_tiles_that_lose_or_move_a_nonzero_are_refused(moved):
+    from dataclasses import replace
+
+    plan = accelviz.plan(graph_of_degrees([3, 5, 2]), "tc_gnn")
+    wrong = getattr(plan.tiles, moved).copy()
+    wrong[0] = wrong[1] if moved == "nonzeros" else wrong[0] + 8
+    with pytest.raises(PartitionError, match="nonzero"):
+        replace(plan, tiles=replace(plan.tiles, **{moved: wrong})).check()
+
+
+@OPERATIONS
+@pytest.mark.parametrize("device", ["cpu", "emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_inputs_are_rounded_not_truncated(operation, device):
+    """Within float32's own bound of the product of rounded inputs, and not of truncated ones."""
+    if device == "emulator" and why_not() is not None:
+        pytest.skip(str(why_not()))
+    graph = weighted(GRAPHS["wide"]())
+    plan = find_strategy("tc_gnn", operation).plan(graph, 40)
+    dense = measure.random_inputs(operation, graph.pattern, plan.widths)
+    made = find_executor(device).prepare(plan)
+    found = made.run(made.placed(operation.named(*dense)))
+    found = {name: array.get() if device == "cuda" else array for name, array in found.items()}
+
+    def error(rounded):
+        inputs = [rounded(each) for each in dense]
+        values = {"values": rounded(graph.values)} if operation == SPMM else {}
+        return Oracle(graph, *inputs, operation=operation, **values).error(found)
+
+    assert error(to_tf32) <= 1
+    assert error(truncated_tf32) > 100
+
+
+def test_the_paper_s_rule_chooses_the_warps():
+    """CA of section 5.4.3 has 88 edges a window, hence 2 warps."""
+    assert window_warps(graph_of_degrees([5] * 8 + [6] * 8), 32) == 2
+    assert window_warps(graph_of_degrees([1]), 32) == 1
+    assert window_warps(graph_of_degrees([200] * 16), 16) == 16
+    assert accelviz.plan("cora", "tc_gnn", block_warps=5).launch.warps_per_block == 5
+
+
+@pytest.mark.parametrize("n_cols", [16, 200, 1000])
+def test_every_column_is_one_warp_s(n_cols):
+    """Slabs hold all columns, and a block has registers and shared memory for its own."""
+    for warps in (1, 3, 32):
+        plan = accelviz.plan("cora", "tc_gnn", n_cols, block_warps=warps)
+        defines = plan.kernel.defines
+        tiles = plan.launch.grid[1] * defines["SLAB_TILES"]
+        assert tiles * 16 >= n_cols > (plan.launch.grid[1] - 1) * defines["SLAB_TILES"] * 16
+        assert defines["SLAB_TILES"] <= defines["WARP_TILES"] * warps <= 4 * warps
