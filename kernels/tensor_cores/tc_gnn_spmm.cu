@@ -2,14 +2,15 @@
 // thesis), as a weighted SpMM on tensor cores: Y = A X with TF32 products and float32 sums.
 //
 // A block has a window of 16 rows of A, whose columns are moved together (sparse graph
-// translation), and goes through its tiles of 16 x 8. For each tile, all threads spell out its
-// nonzeros in shared memory, zeros between them, and fetch the 8 rows of X that its columns stand
-// for. Then the warps multiply, each for columns of X of its own.
+// translation), and goes through its tiles of 16 x 8, TILES_AT_ONCE together. All threads spell out
+// their nonzeros in shared memory, zeros between them, and fetch the 8 rows of X that the columns
+// of each stand for. Then the warps multiply, each for columns of X of its own.
 //
 // Otherwise than in the published code, and not slower: edge weights are kept, where it takes all
 // for 1; each tile finds its own nonzeros in a list, where it looks through all of the window's for
-// each tile; any number of columns will do; and the product of 16 x 8 by 8 x 16 is two instructions
-// of 16 x 8 by 8 x 8, which is what WMMA compiles to.
+// each tile; several tiles are fetched at a time, where it waits for each; any number of columns
+// will do; and the product of 16 x 8 by 8 x 16 is two instructions of 16 x 8 by 8 x 8, which is
+// what WMMA compiles to.
 //
 // grid  = (windows of 16 rows, slabs of columns)
 // block = WARPS warps
@@ -18,9 +19,10 @@
 //   WARPS         warps of a block
 //   WARP_TILES    tiles of 16 columns of X that a warp multiplies, WARPS apart
 //   SLAB_TILES    tiles of 16 columns of X that a block multiplies, at most WARPS * WARP_TILES
+//   TILES_AT_ONCE tiles of A that are fetched together
 //   TILE_ROWS, TILE_COLUMNS    of a tile of A: 16 and 8
-#if !defined(WARPS) || !defined(WARP_TILES) || !defined(SLAB_TILES) || !defined(TILE_ROWS) || \
-    !defined(TILE_COLUMNS)
+#if !defined(WARPS) || !defined(WARP_TILES) || !defined(SLAB_TILES) || !defined(TILES_AT_ONCE) || \
+    !defined(TILE_ROWS) || !defined(TILE_COLUMNS)
 #error "tc_gnn_spmm.cu is compiled by accelviz, which supplies the constants listed above"
 #endif
 
@@ -32,6 +34,7 @@
 #define SLAB (SLAB_TILES * X_COLUMNS)
 // Lengths of rows in shared memory, such that the lanes of a fragment are in different banks.
 #define A_PITCH 12
+#define A_TILE (TILE_ROWS * A_PITCH)
 #define X_PITCH (SLAB + 8)
 
 static_assert(TILE_ROWS == 16 && TILE_COLUMNS == 8, "the tile of A is TF32's of tensor cores");
@@ -46,8 +49,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
                 const float *__restrict__ values, const float *__restrict__ X,
                 float *__restrict__ Y, int n_rows, int n_cols) {
     RECORD_WARP;
-    __shared__ unsigned a_tile[TILE_ROWS * A_PITCH];     // TF32
-    __shared__ unsigned x_tile[TILE_COLUMNS * X_PITCH];  // TF32
+    __shared__ unsigned a_tiles[TILES_AT_ONCE * A_TILE];                 // TF32
+    __shared__ unsigned x_rows[TILES_AT_ONCE * TILE_COLUMNS * X_PITCH];  // TF32
 
     const int thread = threadIdx.x, lane = thread % WARP_SIZE, warp = thread / WARP_SIZE;
     const int first_row = blockIdx.x * TILE_ROWS;
@@ -55,46 +58,53 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const float *window_values = values + row_pointers[first_row];
 
     float sums[WARP_TILES][2][4] = {};  // of Y: two halves of 8 columns a tile
-    for (long long tile = window_tiles[blockIdx.x]; tile < window_tiles[blockIdx.x + 1]; ++tile) {
-        for (int i = thread; i < TILE_ROWS * A_PITCH; i += BLOCK_THREADS) a_tile[i] = 0;
-        for (int i = thread; i < TILE_COLUMNS * SLAB; i += BLOCK_THREADS) {
+    const long long last_tile = window_tiles[blockIdx.x + 1];
+    for (long long tile = window_tiles[blockIdx.x]; tile < last_tile; tile += TILES_AT_ONCE) {
+        const int tiles = int(min(last_tile - tile, (long long)TILES_AT_ONCE));
+        for (int i = thread; i < tiles * A_TILE; i += BLOCK_THREADS) a_tiles[i] = 0;
+        for (int i = thread; i < tiles * TILE_COLUMNS * SLAB; i += BLOCK_THREADS) {
             const int row = i / SLAB, column = i % SLAB;
             const int sender = senders[tile * TILE_COLUMNS + row];
             const bool inside = sender >= 0 && first_column + column < n_cols;
             const float x = inside ? X[element(sender, first_column + column, n_cols)] : 0.0f;
-            x_tile[row * X_PITCH + column] = to_tf32(x);
+            x_rows[row * X_PITCH + column] = to_tf32(x);
         }
         __syncthreads();
-        const long long end = tile_pointers[tile + 1];
+        const long long end = tile_pointers[tile + tiles];
         for (long long i = tile_pointers[tile] + thread; i < end; i += BLOCK_THREADS) {
+            int own = 0;  // which of the tiles
+            for (int j = 1; j < tiles; ++j) own += i >= tile_pointers[tile + j];
             const int row = places[i] / TILE_COLUMNS, column = places[i] % TILE_COLUMNS;
-            a_tile[row * A_PITCH + column] = to_tf32(window_values[offsets[i]]);
+            a_tiles[own * A_TILE + row * A_PITCH + column] = to_tf32(window_values[offsets[i]]);
         }
         __syncthreads();
 
-        unsigned a[4];
+        for (int own = 0; own < tiles; ++own) {
+            const unsigned *x_tile = &x_rows[own * TILE_COLUMNS * X_PITCH];
+            unsigned a[4];
 #pragma unroll
-        for (int r = 0; r < 4; ++r) {
-            const Element at = element_of_a(lane, r, 0, 1);
-            a[r] = a_tile[at.row * A_PITCH + at.column];
-        }
+            for (int r = 0; r < 4; ++r) {
+                const Element at = element_of_a(lane, r, 0, 1);
+                a[r] = a_tiles[own * A_TILE + at.row * A_PITCH + at.column];
+            }
 #pragma unroll
-        for (int i = 0; i < WARP_TILES; ++i) {
-            const int x_column = (i * WARPS + warp) * X_COLUMNS;
-            if (x_column < SLAB) {  // the same for the whole warp
+            for (int i = 0; i < WARP_TILES; ++i) {
+                const int x_column = (i * WARPS + warp) * X_COLUMNS;
+                if (x_column < SLAB) {  // the same for the whole warp
 #pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    unsigned b[2];
+                    for (int half = 0; half < 2; ++half) {
+                        unsigned b[2];
 #pragma unroll
-                    for (int r = 0; r < 2; ++r) {
-                        const Element at = element_of_b(lane, r, 0, 1);
-                        b[r] = x_tile[at.row * X_PITCH + x_column + half * 8 + at.column];
+                        for (int r = 0; r < 2; ++r) {
+                            const Element at = element_of_b(lane, r, 0, 1);
+                            b[r] = x_tile[at.row * X_PITCH + x_column + half * 8 + at.column];
+                        }
+                        mma_tf32_k8(sums[i][half], a, b);
                     }
-                    mma_tf32_k8(sums[i][half], a, b);
                 }
             }
         }
-        __syncthreads();  // the next tile takes the place of this one
+        __syncthreads();  // the next tiles take the place of these
     }
 
 #pragma unroll

@@ -19,7 +19,9 @@ from accelviz.tensor_cores.tc_gnn import WINDOW_ROWS, translated, window_warps
 #: Columns of a tile of scores.
 TILE_COLUMNS = 16
 #: Warps of a block whose tiles fit in shared memory.
-MOST_WARPS = 16
+MOST_WARPS = 8
+#: Most columns of U and V that a warp fetches at a time. The published kernel fetches 8.
+MOST_STEP = 32
 
 
 class TcGnn(Strategy):
@@ -27,7 +29,8 @@ class TcGnn(Strategy):
 
     Chapter 5 of the thesis, Algorithms 4 and 6. Products are TF32's, inputs rounded: scores are off
     by up to a thousandth of the sum of their terms' magnitudes. It takes `block_warps` (warps of a
-    block, 1 to 16), which the paper's rule chooses if None.
+    block, 1 to 8), which the paper's rule chooses if None, and `step` (columns fetched at a time: 8
+    as in the paper's kernel, 16 or 32), as many as there are if None.
     """
 
     operation = SDDMM
@@ -35,10 +38,13 @@ class TcGnn(Strategy):
     summary = "tensor cores (TF32): tiles of 16 x 16 scores, of which the nonzeros are kept"
     worker = "block"
     parameters: ClassVar = {
-        "block_warps": Parameter(None, "warps of a block", MOST_WARPS, tries=(1, 2, 4, 8))
+        "block_warps": Parameter(None, "warps of a block", MOST_WARPS, tries=(1, 2, 4, 8)),
+        "step": Parameter(None, "columns at a time", choices=(8, 16, 32), tries=(8, 16, 32)),
     }
 
-    def build(self, graph: Graph, n_cols: int, *, heads: int, block_warps: int | None) -> Plan:
+    def build(
+        self, graph: Graph, n_cols: int, *, heads: int, block_warps: int | None, step: int | None
+    ) -> Plan:
         """Translate the graph; give each window a block.
 
         Raises
@@ -47,11 +53,17 @@ class TcGnn(Strategy):
             If a window has 2^31 nonzeros or more.
         """
         warps = block_warps or window_warps(graph, MOST_WARPS)
+        step = step or next(n for n in (8, 16, MOST_STEP) if n >= min(n_cols, MOST_STEP))
         found, seconds = translated(graph, TILE_COLUMNS)
         kernel = KernelSpec(
             file="tensor_cores/tc_gnn_sddmm.cu",
             entry="tc_gnn_sddmm",
-            defines={"WARPS": warps, "TILE_ROWS": WINDOW_ROWS, "TILE_COLUMNS": TILE_COLUMNS},
+            defines={
+                "WARPS": warps,
+                "STEP": step,
+                "TILE_ROWS": WINDOW_ROWS,
+                "TILE_COLUMNS": TILE_COLUMNS,
+            },
             arguments=(*found.arrays, "U", "V", "scores", "n_rows", "heads", "n_cols"),
             capability=TF32_CAPABILITY,
         )
@@ -71,9 +83,17 @@ class TcGnn(Strategy):
             arithmetic="tf32",
             tiles=found.tiles,
             setup_seconds=seconds,
-            parameters={"block_warps": warps},
+            parameters={"block_warps": warps, "step": step},
         )
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, block_warps: int | None) -> Cut:
+    def cut(
+        self,
+        rows: RowDegrees,
+        n_cols: int,
+        *,
+        heads: int,
+        block_warps: int | None,
+        step: int | None,
+    ) -> Cut:
         """Name the windows: 16 rows a block, whose warps count as one worker."""
         return Cut("rows", {"each": WINDOW_ROWS, "warps": 1})

@@ -20,7 +20,9 @@ from accelviz.tensor_cores.tc_gnn import WINDOW_ROWS, translated, window_warps
 #: Columns of a tile of A, which TF32 fixes; those of a tile of X.
 TILE_COLUMNS, X_COLUMNS = 8, 16
 #: Most tiles of X that a warp has sums for, and that a block keeps in shared memory.
-MOST_WARP_TILES, MOST_SLAB_TILES = 4, 32
+MOST_WARP_TILES, MOST_SLAB_TILES = 4, 8
+#: Tiles of A that are fetched together. The published kernel fetches one.
+TILES_AT_ONCE = 4
 
 
 class TcGnn(Strategy):
@@ -28,7 +30,8 @@ class TcGnn(Strategy):
 
     Chapter 5 of the thesis, Algorithms 4 and 5. Products are TF32's, inputs rounded: results are
     off by up to a thousandth of the sum of their terms' magnitudes. It takes `block_warps` (warps
-    of a block, 1 to 32), which the paper's rule chooses if None.
+    of a block, 1 to 32), which the paper's rule chooses if None, and `tiles_at_once` (tiles that a
+    block fetches together, 1 to 8; the paper's kernel has 1).
     """
 
     operation = SPMM
@@ -36,10 +39,15 @@ class TcGnn(Strategy):
     summary = "tensor cores (TF32): windows of 16 rows with their columns condensed into tiles"
     worker = "block"
     parameters: ClassVar = {
-        "block_warps": Parameter(None, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, 16))
+        "block_warps": Parameter(
+            None, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, 16)
+        ),
+        "tiles_at_once": Parameter(TILES_AT_ONCE, "tiles fetched together", 8, tries=(1, 2, 4, 8)),
     }
 
-    def build(self, graph: Graph, n_cols: int, *, block_warps: int | None) -> Plan:
+    def build(
+        self, graph: Graph, n_cols: int, *, block_warps: int | None, tiles_at_once: int
+    ) -> Plan:
         """Translate the graph; give each window a block.
 
         Raises
@@ -57,6 +65,7 @@ class TcGnn(Strategy):
                 "WARPS": warps,
                 "WARP_TILES": -(-slab_tiles // warps),
                 "SLAB_TILES": slab_tiles,
+                "TILES_AT_ONCE": tiles_at_once,
                 "TILE_ROWS": WINDOW_ROWS,
                 "TILE_COLUMNS": TILE_COLUMNS,
             },
@@ -78,15 +87,19 @@ class TcGnn(Strategy):
             arithmetic="tf32",
             tiles=found.tiles,
             setup_seconds=seconds,
-            parameters={"block_warps": warps},
+            parameters={"block_warps": warps, "tiles_at_once": tiles_at_once},
         )
 
-    def reading(self, graph: Graph, n_cols: int, *, block_warps: int | None) -> Reading:
+    def reading(
+        self, graph: Graph, n_cols: int, *, block_warps: int | None, tiles_at_once: int
+    ) -> Reading:
         """Fetch 16 neighboring columns of a row of X by 16 lanes, the next ones by others."""
         warps = block_warps or window_warps(graph, MOST_BLOCK_WARPS)
         return Reading(X_COLUMNS, 1, column_slabs(n_cols, warps)[1] * X_COLUMNS)
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, block_warps: int | None) -> Cut:
+    def cut(
+        self, rows: RowDegrees, n_cols: int, *, block_warps: int | None, tiles_at_once: int
+    ) -> Cut:
         """Name the windows: 16 rows a block, whose warps count as one worker."""
         return Cut("rows", {"each": WINDOW_ROWS, "warps": 1})
 
