@@ -38,3 +38,21 @@ def test_reuse_and_fill_are_those_counted_by_hand():
 def test_a_window_has_rows():
     with pytest.raises(PartitionError, match="rows"):
         row_windows(graph_of_degrees([1]), 0)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["empty", "no_columns", "every_kind", "cora"])
+def test_the_gpu_translates_likewise(name):
+    import cupy
+
+    from accelviz.executors.cuda.translation import translate_windows
+    from accelviz.graph import Pattern
+
+    graph = GRAPHS[name]()
+    on_device = Pattern(
+        cupy.asarray(graph.row_pointers), cupy.asarray(graph.column_indices), graph.shape, name
+    )
+    for rows in (8, 16):
+        found, expected = translate_windows(on_device, rows), row_windows(graph, rows)
+        for each in ("pointers", "senders", "edge_to_column"):
+            assert np.array_equal(getattr(found, each).get(), getattr(expected, each))
