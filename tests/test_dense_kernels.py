@@ -12,7 +12,9 @@ from accelviz.executors.emulator import build
 from accelviz.executors.kernel_call import emulate
 from accelviz.files import kernel_directory
 from accelviz.layers import Matrix, Noise, Products, dense
+from accelviz.layers.adjacency import gcn_matrix, with_diagonal
 from accelviz.layers.dense import Adam
+from accelviz.layers.graph_processing import gcn_weights
 from accelviz.layers.maximum import row_max, row_max_gradient
 from tests.graphs import graph_of_degrees
 
@@ -118,6 +120,23 @@ def test_the_largest_of_the_neighbors_and_its_gradient(n_cols):
     np.testing.assert_allclose(dX, row_max_gradient(matrix, X, Y, dY), rtol=1e-6, atol=1e-6)
 
 
+def test_the_weights_of_gcn():
+    degrees = [3, 0, 40, 1, 2, 7, 0] + [0] * 40
+    graph = gcn_matrix(graph_of_degrees(degrees, len(degrees)))
+    matrix, values = Matrix(graph, Products(device="cpu")), normal(graph.nnz)
+    source, ends = kernel_directory() / "layers/gcn_weights.cu", (matrix.rows, matrix.columns)
+    sums, found = np.zeros(graph.n_rows, np.float32), np.full(graph.nnz, np.nan, np.float32)
+    edges, blocks = np.int64(graph.nnz), -(-graph.nnz // 256)
+    emulate(source, blocks, 256, ends[0], values, sums, edges, kernel="row_sums")
+    emulate(source, blocks, 256, *ends, values, sums, found, edges, kernel="gcn_weights")
+    expected = gcn_weights(matrix, values)
+    assert 0 < (expected == 0).sum() < graph.nnz  # a sum below 0
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    ones = with_diagonal(graph, np.ones(graph.nnz), np.ones(graph.n_rows))
+    weights = gcn_weights(Matrix(ones, matrix.products))
+    np.testing.assert_allclose(weights, gcn_matrix(ones).values, rtol=1e-6)
+
+
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_100"])
 def test_kernels_compile_for_gpus(arch):
     """One file has all entries; each architecture has two of its six settings."""
@@ -125,7 +144,8 @@ def test_kernels_compile_for_gpus(arch):
         for activation in {"sm_75": (0, 1), "sm_90": (1, 2), "sm_100": (2, 0)}[arch]:
             dropout = activation == 1 or arch == "sm_100"
             assert len(compile_cubin(dense_kernel("finish", activation, dropout), arch)) > 1000
-        spec = dense_kernel("row_max", file="layers/row_max.cu")
-        assert len(compile_cubin(spec, arch)) > 1000
+        for entry in ("row_max", "gcn_weights"):
+            spec = dense_kernel(entry, file=f"layers/{entry}.cu")
+            assert len(compile_cubin(spec, arch)) > 1000
     except DeviceUnavailable as error:
         pytest.skip(f"kernels are not compile-checked here: {error}")

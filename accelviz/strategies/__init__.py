@@ -12,6 +12,7 @@ from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.plans import Operation, Plan, Strategy
 from accelviz.strategies.attention import edge_strategies
+from accelviz.strategies.attention import fusegnn as attention_fusegnn
 from accelviz.strategies.attention import lane_groups as attention_groups
 from accelviz.strategies.attention import row_warp as attention_warp
 from accelviz.strategies.attention.edge_softmax import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT
@@ -74,6 +75,11 @@ REGISTRY: tuple[Strategy, ...] = (
         walk(operation)
         for operation in (GAT, GAT_GRADIENT, DOT, DOT_GRADIENT, GATV2, GATV2_GRADIENT)
         for walk in (attention_warp.RowWarp, attention_groups.LaneGroups)
+    ),
+    *(
+        aggregate(operation)
+        for operation in (GAT, GAT_GRADIENT)
+        for aggregate in (attention_fusegnn.FuseGnnGas, attention_fusegnn.FuseGnnGar)
     ),
 )
 

@@ -1,8 +1,13 @@
-// fuseGNN's reductions in shared memory (ICCAD 2020, section 5.2). The including file has
-// BLOCK_THREADS.
+// What fuseGNN's kernels share: reductions in shared memory (ICCAD 2020, section 5.2). The
+// including file has BLOCK_THREADS.
 #pragma once
 
 #include "common.cuh"
+
+// Of an edge, each with a weight and n_cols columns of its own. More than 1 are attention's.
+#ifndef HEADS
+#define HEADS 1
+#endif
 
 // Group reduce: adds the other groups' entries of `buffer` to the first group's, of `size` entries
 // each. An even number of groups is halved; of an odd number, the last is added to the first.

@@ -6,7 +6,7 @@
 // walks all nonzeros for its columns. The paper's extra weight of a self-loop is not here: a
 // diagonal is among the nonzeros.
 //
-// grid  = (rows)
+// grid  = (rows, HEADS)
 // block = BLOCK_THREADS threads
 #if !defined(BLOCK_THREADS)
 #error "fusegnn_gar.cu is compiled by accelviz, which supplies BLOCK_THREADS, the block's threads"
@@ -32,11 +32,11 @@ __device__ __forceinline__ float dot(const int *__restrict__ columns,
         for (unsigned j = 0; j < BATCH; ++j) {
             const unsigned own = k + j * step;
             senders[j] = own < count ? columns[own] : 0;
-            weights[j] = own < count ? values[own] : 0.0f;
+            weights[j] = own < count ? values[(long long)own * HEADS] : 0.0f;
         }
 #pragma unroll
         for (unsigned j = 0; j < BATCH; ++j) {
-            x[j] = k + j * step < count ? X[element(senders[j], column, n_cols)] : 0.0f;
+            x[j] = k + j * step < count ? X[element(senders[j], column, HEADS * n_cols)] : 0.0f;
         }
 #pragma unroll
         for (unsigned j = 0; j < BATCH; ++j) sum += weights[j] * x[j];
@@ -56,7 +56,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const long long begin = row_pointers[row];
     const int degree = int(row_pointers[row + 1] - begin);
     columns += begin;
-    values += begin;
+    const int head = blockIdx.y;
+    values += begin * HEADS + head;
+    X += head * n_cols;
+    Y += element(row, head * n_cols, HEADS * n_cols);
 
     if (groups > 1) {
         const int group = thread / n_cols;
@@ -65,10 +68,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             group < groups ? dot(columns, values, X, group, degree, groups, column, n_cols) : 0.0f;
         // No more groups than have a nonzero, as line 9 has it; it prints m for the others' number.
         group_reduce(buffer, min(groups, degree), thread, n_cols);
-        if (thread < n_cols) Y[element(row, column, n_cols)] = buffer[thread];
+        if (thread < n_cols) Y[column] = buffer[thread];
     } else {
         for (int column = thread; column < n_cols; column += BLOCK_THREADS) {
-            Y[element(row, column, n_cols)] = dot(columns, values, X, 0, degree, 1, column, n_cols);
+            Y[column] = dot(columns, values, X, 0, degree, 1, column, n_cols);
         }
     }
 }

@@ -6,7 +6,7 @@
 // are fewer than the threads, else to shared memory, where dX is then summed as well. The rest is
 // as in the backward fused-GAS, without atomics.
 //
-// grid  = (sources)
+// grid  = (sources, HEADS)
 // block = BLOCK_THREADS threads; with n_cols >= BLOCK_THREADS, 2 n_cols floats of shared memory
 
 #if !defined(BLOCK_THREADS)
@@ -29,38 +29,43 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const long long begin = source_pointers[source];
     const int degree = int(source_pointers[source + 1] - begin);
     targets += begin;
-    values += begin;
     order += begin;
+    const int head = blockIdx.y;
+    values += begin * HEADS + head;
+    d_values += head;
+    dY += head * n_cols;
+    X += element(source, head * n_cols, HEADS * n_cols);
+    dX += element(source, head * n_cols, HEADS * n_cols);
 
     if (groups > 1) {
         const int group = thread / n_cols, column = thread % n_cols;
-        const float x = X[element(source, column, n_cols)];
+        const float x = X[column];
         float sum = 0.0f;
         for (int first = 0; first < degree; first += groups) {
             const int edge = first + group;
             const bool works = group < groups && edge < degree;
-            const float g = works ? dY[element(targets[edge], column, n_cols)] : 0.0f;
-            if (works) sum += g * values[edge];
+            const float g = works ? dY[element(targets[edge], column, HEADS * n_cols)] : 0.0f;
+            if (works) sum += g * values[(long long)edge * HEADS];
             __syncthreads();  // the edges before have been read
             if (group < groups) buffer[column * groups + group] = g * x;
             group_reduce(buffer, n_cols, thread, groups);
             if (thread < groups && first + thread < degree) {
-                d_values[order[first + thread]] = buffer[thread];
+                d_values[(long long)order[first + thread] * HEADS] = buffer[thread];
             }
         }
         __syncthreads();
         if (group < groups) buffer[thread] = sum;
         group_reduce(buffer, groups, thread, n_cols);
-        if (thread < n_cols) dX[element(source, column, n_cols)] = buffer[thread];
+        if (thread < n_cols) dX[column] = buffer[thread];
     } else {
         float *x = rows, *sums = rows + n_cols;  // a thread reads and writes its own columns only
         for (int column = thread; column < n_cols; column += BLOCK_THREADS) {
-            x[column] = X[element(source, column, n_cols)];
+            x[column] = X[column];
             sums[column] = 0.0f;
         }
         for (int edge = 0; edge < degree; ++edge) {
-            const float weight = values[edge];
-            const float *g = &dY[element(targets[edge], 0, n_cols)];
+            const float weight = values[(long long)edge * HEADS];
+            const float *g = &dY[element(targets[edge], 0, HEADS * n_cols)];
             float part = 0.0f;
             for (int column = thread; column < n_cols; column += BLOCK_THREADS) {
                 sums[column] += g[column] * weight;
@@ -69,10 +74,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             __syncthreads();
             buffer[thread] = part;
             block_reduce(buffer, thread);
-            if (thread == 0) d_values[order[edge]] = buffer[0];
+            if (thread == 0) d_values[(long long)order[edge] * HEADS] = buffer[0];
         }
         for (int column = thread; column < n_cols; column += BLOCK_THREADS) {
-            dX[element(source, column, n_cols)] = sums[column];
+            dX[column] = sums[column];
         }
     }
 }

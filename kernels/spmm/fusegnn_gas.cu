@@ -7,13 +7,13 @@
 // With fewer columns than threads, a block handles `groups` = floor(threads / columns) edges and
 // the threads left over are idle; else it handles one edge, and each thread loops over its columns.
 //
-// grid  = (blocks of `groups` edges)
+// grid  = (blocks of `groups` edges, each of them HEADS times)
 // block = BLOCK_THREADS threads
-#include "common.cuh"
-
 #if !defined(BLOCK_THREADS)
 #error "fusegnn_gas.cu is compiled by accelviz, which supplies BLOCK_THREADS, the block's threads"
 #endif
+
+#include "spmm/fusegnn.cuh"
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     fusegnn_gas(const int *__restrict__ rows, const int *__restrict__ columns,
@@ -23,15 +23,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const int thread = threadIdx.x;
     const int group = groups > 1 ? thread / n_cols : 0;
     const int first_column = thread - group * n_cols;
-    const long long edge = (long long)blockIdx.x * groups + group;
+    const long long item = (long long)blockIdx.x * groups + group, edge = item / HEADS;
     if (group >= groups || edge >= n_edges) return;
 
-    const int target = rows[edge];
-    const int source = columns[edge];
-    const float weight = values[edge];
+    const long long head = (item % HEADS) * n_cols;
+    const long long target = element(rows[edge], 0, HEADS * n_cols) + head;
+    const long long source = element(columns[edge], 0, HEADS * n_cols) + head;
+    const float weight = values[item];
     // Several groups: one turn of the loop, as a thread has one column.
 #pragma unroll 4
     for (int column = first_column; column < n_cols; column += BLOCK_THREADS) {
-        atomicAdd(&Y[element(target, column, n_cols)], weight * X[element(source, column, n_cols)]);
+        atomicAdd(&Y[target + column], weight * X[source + column]);
     }
 }

@@ -9,7 +9,7 @@
 //
 // Here a block has one batch of edges, where the paper's take turns at several.
 //
-// grid  = (blocks of `groups` edges)
+// grid  = (blocks of `groups` edges, each of them HEADS times)
 // block = BLOCK_THREADS threads
 
 #if !defined(BLOCK_THREADS)
@@ -31,32 +31,36 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const long long first = (long long)blockIdx.x * groups;
     if (groups > 1) {
         const int group = thread / n_cols, column = thread % n_cols;
-        const long long edge = first + group;
+        const long long item = first + group, edge = item / HEADS;
         const bool works = group < groups && edge < n_edges;
         float part = 0.0f;
         if (works) {
-            const long long own = element(sources[edge], column, n_cols);
-            const float g = dY[element(targets[edge], column, n_cols)];
-            atomicAdd(&dX[own], g * values[edge]);
+            const int at = int(item % HEADS) * n_cols + column;
+            const long long own = element(sources[edge], at, HEADS * n_cols);
+            const float g = dY[element(targets[edge], at, HEADS * n_cols)];
+            atomicAdd(&dX[own], g * values[item]);
             part = g * X[own];
         }
         if (group < groups) buffer[column * groups + group] = part;
         group_reduce(buffer, n_cols, thread, groups);
-        if (thread < groups && first + thread < n_edges) {
-            d_values[order[first + thread]] = buffer[thread];
+        const long long done = first + thread;
+        if (thread < groups && done / HEADS < n_edges) {
+            d_values[(long long)order[done / HEADS] * HEADS + done % HEADS] = buffer[thread];
         }
     } else {
-        const int source = sources[first], target = targets[first];
+        const long long edge = first / HEADS;
+        const int source = sources[edge], target = targets[edge],
+                  head = int(first % HEADS) * n_cols;
         const float weight = values[first];
         float part = 0.0f;
         for (int column = thread; column < n_cols; column += BLOCK_THREADS) {
-            const long long own = element(source, column, n_cols);
-            const float g = dY[element(target, column, n_cols)];
+            const long long own = element(source, head + column, HEADS * n_cols);
+            const float g = dY[element(target, head + column, HEADS * n_cols)];
             atomicAdd(&dX[own], g * weight);
             part += g * X[own];
         }
         buffer[thread] = part;
         block_reduce(buffer, thread);
-        if (thread == 0) d_values[order[first]] = buffer[0];
+        if (thread == 0) d_values[(long long)order[edge] * HEADS + first % HEADS] = buffer[0];
     }
 }

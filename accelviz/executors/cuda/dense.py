@@ -19,6 +19,7 @@ from accelviz.plans import KernelSpec
 from accelviz.plans.launch import WARP_SIZE
 
 _FILE, _ROWS_FILE = "layers/dense.cu", "layers/row_max.cu"
+_WEIGHTS_FILE = "layers/gcn_weights.cu"
 _THREADS, _AT_ONCE = 256, 4
 _ACTIVATIONS = {"none": 0, "relu": 1, "elu": 2}
 #: Blocks of the first pass of a column sum: two for each SM of a large GPU.
@@ -202,6 +203,20 @@ def row_max_gradient(graph: Graph, X: Any, Y: Any, dY: Any) -> Any:
     dX = cupy.empty_like(X)
     _run_rows("row_max_gradient", graph, (X, Y, dY, dX), X.shape[1])
     return dX
+
+
+def gcn_weights(rows: Any, columns: Any, values: Any, n_rows: int) -> Any:
+    """Weigh edges by the sums of their ends' rows; see `layers.graph_processing`."""
+    cupy = import_cupy()
+    sums, weights = cupy.zeros(n_rows, np.float32), cupy.empty(rows.size, np.float32)
+    blocks, edges = -(-rows.size // _THREADS), np.int64(rows.size)
+    if blocks:
+        summed, weighed = (
+            _kernel(each, file=_WEIGHTS_FILE) for each in ("row_sums", "gcn_weights")
+        )
+        summed((blocks,), (_THREADS,), (rows, values, sums, edges))
+        weighed((blocks,), (_THREADS,), (rows, columns, values, sums, weights, edges))
+    return weights
 
 
 def _run_rows(entry: str, graph: Graph, arrays: tuple[Any, ...], n_cols: int) -> None:

@@ -49,8 +49,8 @@ class FuseGnnGas(ThreadGroups):
     # 256 threads, with which the paper keeps the occupancy high (section 5.3).
     parameters: ClassVar = block_size_of(256)
 
-    def build(self, graph: Graph, n_cols: int, *, block_size: int) -> Plan:
-        """Spell out the rows of the nonzeros; give each thread group one.
+    def build(self, graph: Graph, n_cols: int, *, block_size: int, heads: int = 1) -> Plan:
+        """Spell out the rows of the nonzeros; give each thread group one, or one of its heads.
 
         Raises
         ------
@@ -59,17 +59,17 @@ class FuseGnnGas(ThreadGroups):
         """
         rows, seconds = rows_of_nonzeros(graph)
         groups = thread_groups(block_size, n_cols)
-        launch = LaunchConfig((-(-graph.nnz // groups), 1, 1), block_size // WARP_SIZE)
+        launch = LaunchConfig((-(-graph.nnz * heads // groups), 1, 1), block_size // WARP_SIZE)
         kernel = KernelSpec(
             file="spmm/fusegnn_gas.cu",
             entry="fusegnn_gas",
-            defines={"BLOCK_THREADS": block_size},
+            defines={"BLOCK_THREADS": block_size, "HEADS": heads},
             arguments=("rows", "columns", "values", "X", "Y", "n_edges", "n_cols", "groups"),
         )
         return Plan(
             graph.pattern,
             (Call(launch, kernel),),
-            partial(run_workload, graph.row_pointers, 1, 1, groups),
+            partial(run_workload, graph.row_pointers, 1, heads, groups),
             arrays={
                 "rows": rows,
                 "columns": graph.column_indices,
@@ -99,28 +99,28 @@ class FuseGnnGar(ThreadGroups):
     summary = "a block a row; thread groups take turns at its nonzeros and reduce on chip"
     parameters: ClassVar = block_size_of(128)
 
-    def build(self, graph: Graph, n_cols: int, *, block_size: int) -> Plan:
-        """Give each block a row."""
-        return gar_plan(graph, n_cols, block_size, thread_groups(block_size, n_cols))
+    def build(self, graph: Graph, n_cols: int, *, block_size: int, heads: int = 1) -> Plan:
+        """Give each block a row, or one of its heads."""
+        return gar_plan(graph, n_cols, block_size, thread_groups(block_size, n_cols), heads)
 
     def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
         """Name the thread groups of a row."""
         return Cut("vertex", {"warps": thread_groups(block_size, n_cols)})
 
 
-def gar_plan(graph: Graph, n_cols: int, block_size: int, groups: int) -> Plan:
+def gar_plan(graph: Graph, n_cols: int, block_size: int, groups: int, heads: int = 1) -> Plan:
     """Return a plan in which a block of so many thread groups has a row."""
     arrays = csr_arrays(graph)
     del arrays["n_rows"]
     kernel = KernelSpec(
         file="spmm/fusegnn_gar.cu",
         entry="fusegnn_gar",
-        defines={"BLOCK_THREADS": block_size},
+        defines={"BLOCK_THREADS": block_size, "HEADS": heads},
         arguments=("row_pointers", "columns", "values", "X", "Y", "n_cols", "groups"),
     )
     return Plan(
         graph.pattern,
-        (Call(LaunchConfig((graph.n_rows, 1, 1), block_size // WARP_SIZE), kernel),),
+        (Call(LaunchConfig((graph.n_rows, heads, 1), block_size // WARP_SIZE), kernel),),
         partial(vertex_workload, graph.row_pointers, groups),
         arrays={**arrays, "n_cols": np.int32(n_cols), "groups": np.int32(groups)},
         clears=(),

@@ -45,8 +45,8 @@ class FuseGnnGasGradient(Strategy):
     worker = "thread group"
     parameters: ClassVar = block_size_of(256)
 
-    def build(self, graph: Graph, n_cols: int, *, block_size: int) -> Plan:
-        """Spell out the senders of the nonzeros; give each thread group one.
+    def build(self, graph: Graph, n_cols: int, *, block_size: int, heads: int = 1) -> Plan:
+        """Spell out the senders of the nonzeros; give each thread group one, or one of its heads.
 
         Raises
         ------
@@ -60,14 +60,14 @@ class FuseGnnGasGradient(Strategy):
         kernel = KernelSpec(
             file="spmm/fusegnn_gas_gradient.cu",
             entry="fusegnn_gas_gradient",
-            defines={"BLOCK_THREADS": block_size},
+            defines={"BLOCK_THREADS": block_size, "HEADS": heads},
             arguments=("sources", "targets", "order", *_OPERANDS, "n_edges", "n_cols", "groups"),
         )
-        launch = LaunchConfig((-(-graph.nnz // groups), 1, 1), block_size // WARP_SIZE)
+        launch = LaunchConfig((-(-graph.nnz * heads // groups), 1, 1), block_size // WARP_SIZE)
         return Plan(
             graph.pattern,
             (Call(launch, kernel),),
-            partial(run_workload, turned.row_pointers, 1, 1, groups),
+            partial(run_workload, turned.row_pointers, 1, heads, groups),
             walked=turned.pattern,
             nonzero_order=nonzeros,
             arrays={
@@ -102,8 +102,8 @@ class FuseGnnGarGradient(Strategy):
     worker = "thread group"
     parameters: ClassVar = block_size_of(128)
 
-    def build(self, graph: Graph, n_cols: int, *, block_size: int) -> Plan:
-        """Give each block a sender.
+    def build(self, graph: Graph, n_cols: int, *, block_size: int, heads: int = 1) -> Plan:
+        """Give each block a sender, or one of its heads.
 
         Raises
         ------
@@ -118,11 +118,11 @@ class FuseGnnGarGradient(Strategy):
         kernel = KernelSpec(
             file="spmm/fusegnn_gar_gradient.cu",
             entry="fusegnn_gar_gradient",
-            defines={"BLOCK_THREADS": block_size},
+            defines={"BLOCK_THREADS": block_size, "HEADS": heads},
             arguments=("source_pointers", "targets", "order", *_OPERANDS, "n_cols", "groups"),
         )
         shared = 8 * n_cols if groups == 1 else 0
-        launch = LaunchConfig((turned.n_rows, 1, 1), block_size // WARP_SIZE, shared)
+        launch = LaunchConfig((turned.n_rows, heads, 1), block_size // WARP_SIZE, shared)
         return Plan(
             graph.pattern,
             (Call(launch, kernel),),
