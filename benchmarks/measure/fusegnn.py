@@ -1,0 +1,271 @@
+"""fuseGNN's tables and figures measured again (ICCAD 2020, section 6), on a GPU.
+
+    python benchmarks/measure/fusegnn.py latency --output fusegnn-latency.csv
+    python benchmarks/measure/fusegnn.py crossover --output fusegnn-crossover.csv
+    python benchmarks/measure/fusegnn.py counters --output fusegnn-counters.csv
+
+`latency` (Table 3, Figures 9 to 12): forward and backward pass of one layer of GCN or GAT (one
+head, no dropout) on random features of the dataset's width. "gas" and "gar" are fuseGNN's kernels
+as written here: weights of edges are made in each pass, and "gar" converts a COO in random order to
+CSR and CSC as well (CuPy's calls of cuSPARSE), as in inductive training. "ours" is `lane_groups`,
+"pyg" PyTorch Geometric with `edge_index`, each with what it keeps between passes. Times are medians
+between CUDA events around the whole pass, the host's gaps included, as a user has them; `parts_ms`
+holds the sparse operations of a pass one by one. Memory, of 128 columns, is what the framework's
+pool holds at most, features included. A case that does not fit is recorded with its problem.
+
+`crossover` (section 4, Figure 11): one product and its transpose by GAS and by GAR, and the
+conversion, on random graphs of two million edges and rising average degree.
+
+`counters` (Tables 2, 4 and 5) needs `ncu`: one forward aggregation, cold caches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import cupy
+import nsight
+import numpy as np
+import pandas as pd
+from cupyx import cusparse
+from cupyx.scipy.sparse import coo_matrix
+from scipy import sparse
+
+import accelviz
+from accelviz import measure
+from accelviz.executors import find_executor
+from accelviz.graph import Graph, taken_over
+from accelviz.layers import GAT, GCN, Layer, Matrix, Products
+from accelviz.layers.adjacency import attention_matrix
+from accelviz.layers.graph_processing import gcn_weights
+from accelviz.measure.records import hardware, source_commit
+
+#: Columns of the features that the paper's datasets have; Reddit here is a twin.
+FEATURES = {"cora": 1433, "pubmed": 500, "reddit": 602}
+HIDDEN = (128, 16, 64, 256, 512)
+FORMS = ("gas", "gar", "ours", "pyg")
+#: Edges and average degrees of `crossover`, and columns of the product.
+EDGES, DEGREES, COLUMNS = 1 << 21, (1, 2, 4, 8, 16, 32, 64, 128, 256), (16, 64, 256)
+_WARMUP, _REPEATS = 3, 15
+_SECTOR = 32
+METRICS = {
+    "microseconds": ("gpu__time_duration.sum", 1e-3),
+    "active_warps": ("sm__warps_active.avg.per_cycle_active", 1),
+    "occupancy_pct": ("sm__warps_active.avg.pct_of_peak_sustained_active", 1),
+    "dram_gb_per_s": ("dram__bytes.sum.per_second", 1e-9),
+    "l2_read_mib": ("lts__t_sectors_op_read.sum", _SECTOR / 2**20),
+    "l2_write_mib": ("lts__t_sectors_op_write.sum", _SECTOR / 2**20),
+    "l2_atomic_mib": ("lts__t_sectors_op_red.sum", _SECTOR / 2**20),
+    "dram_read_mib": ("dram__bytes_read.sum", 2**-20),
+    "dram_write_mib": ("dram__bytes_write.sum", 2**-20),
+}
+#: Graph, columns and strategies of which something is counted.
+COUNTED = (
+    ("pubmed", 256, ("unfused_gas", "fusegnn_gas", "fusegnn_gar", "lane_groups")),
+    ("reddit", 16, ("fusegnn_gar", "neugraph", "lane_groups")),
+    ("reddit", 128, ("fusegnn_gas", "fusegnn_gar", "lane_groups")),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["latency", "crossover", "counters", "launch"])
+    parser.add_argument("--graphs", nargs="+", default=list(FEATURES), choices=list(FEATURES))
+    parser.add_argument("--hidden", nargs="+", type=int, default=HIDDEN)
+    parser.add_argument("--forms", nargs="+", default=FORMS, choices=FORMS)
+    parser.add_argument("--output", type=Path, help="CSV, written after each row")
+    options = parser.parse_args()
+    if options.what == "launch":  # what ncu runs
+        for ready, operands in launches(options.graphs):
+            ready.run(operands)
+        return
+    rows = []
+    for row in {"latency": latency, "crossover": crossover, "counters": counters}[options.what](
+        options
+    ):
+        rows.append({**row, **hardware("cuda"), "commit": source_commit()})
+        print(*row.values(), flush=True)
+        if options.output:
+            pd.DataFrame(rows).to_csv(options.output, index=False)
+
+
+def seconds(work: Callable[[], Any], stream: Any = None) -> float:
+    """Return the median of several runs between CUDA events, after some to warm up."""
+    times = []
+    for i in range(_WARMUP + _REPEATS):
+        ends = cupy.cuda.Event(), cupy.cuda.Event()
+        with stream or contextlib.nullcontext():
+            ends[0].record()
+            work()
+            ends[1].record()
+        ends[1].synchronize()
+        if i >= _WARMUP:
+            times.append(1e-3 * cupy.cuda.get_elapsed_time(*ends))
+    return float(np.median(times))
+
+
+def conversion(graph: Graph) -> Callable[[], None]:
+    """Return what makes CSR and CSC of a COO in random order."""
+    shuffled = np.random.default_rng(0).permutation(graph.nnz)
+    rows = np.repeat(np.arange(graph.n_rows, dtype=np.int32), graph.degrees)[shuffled]
+    ends = cupy.asarray(rows), cupy.asarray(graph.column_indices[shuffled])
+    values = cupy.ones(graph.nnz, np.float32)
+
+    def convert() -> None:
+        for by, to in (("r", cusparse.coo2csr), ("c", cusparse.coo2csc)):
+            own = coo_matrix((values.copy(), tuple(each.copy() for each in ends)), graph.shape)
+            cusparse.coosort(own, sort_by=by)
+            to(own)
+
+    return convert
+
+
+def latency(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    for name in options.graphs:
+        looped = attention_matrix(accelviz.load_graph(name))
+        for model in ("gcn", "gat"):
+            for form in options.forms:
+                # The same matrix, which keeps nothing of the forms before.
+                ones = taken_over(np.ones(looped.nnz, np.float32))
+                arrays = looped.row_pointers, looped.column_indices, ones
+                graph = Graph(*arrays, looped.shape, name)
+                for hidden in options.hidden:
+                    case = {"graph": name, "edges": graph.nnz, "model": model, "form": form}
+                    found = one_pass(graph, model, form, hidden)
+                    if hidden != HIDDEN[0]:
+                        found["peak_mib"] = float("nan")
+                    yield {**case, "hidden": hidden, **found}
+
+
+def one_pass(graph: Graph, model: str, form: str, hidden: int) -> dict[str, Any]:
+    """Time forward and backward pass of a layer."""
+    cupy.get_default_memory_pool().free_all_blocks()
+    try:
+        return theirs(graph, model, hidden) if form == "pyg" else own(graph, model, form, hidden)
+    except Exception as error:  # two libraries have classes of their own for this
+        if "memory" not in str(error).lower():
+            raise
+        return {"ms": float("nan"), "peak_mib": float("nan"), "parts_ms": "{}", "problem": "memory"}
+
+
+def own(graph: Graph, model: str, form: str, hidden: int) -> dict[str, Any]:
+    """Time a pass by fuseGNN's kernels or ours, and its sparse operations."""
+    name = "lane_groups" if form == "ours" else f"fusegnn_{form}"
+    products = Products(dict.fromkeys(("spmm", "gat", "gat_gradient"), name), "cuda")
+    matrix, n_in = Matrix(graph, products), FEATURES[graph.name]
+    layer: Layer = GAT(n_in, hidden, bias=False)
+    if model == "gcn":  # in the paper's order
+        layer = GCN(n_in, hidden, bias=False, order="weights first")
+    layer.needs_input_gradient = False
+    rng = cupy.random.default_rng(0)
+    X = rng.standard_normal((graph.n_rows, n_in), dtype=np.float32)
+    dY = rng.standard_normal((graph.n_rows, hidden), dtype=np.float32)
+    parameters = {
+        key: 0.1 * rng.standard_normal(shape, dtype=np.float32)
+        for key, shape in layer.shapes().items()
+    }
+    kept = matrix.with_values(gcn_weights(matrix))
+    convert = conversion(graph) if form == "gar" else None
+
+    def step() -> None:
+        used = matrix
+        if convert is not None:
+            with products.clock("conversion"):
+                convert()
+        if model == "gcn":
+            used = kept if form == "ours" else matrix.with_values(gcn_weights(matrix))
+        _, known = layer.forward(used, X, parameters)
+        layer.backward(used, dY, known, parameters)
+
+    cupy.cuda.Device().synchronize()
+    taken = seconds(step, products.stream)
+    peak = cupy.get_default_memory_pool().total_bytes()
+    products.reset()
+    with products.stream:
+        for _ in range(_REPEATS):
+            step()
+    parts = {each: 1e3 * total / _REPEATS for each, total in products.reset().items()}
+    return {"ms": 1e3 * taken, "peak_mib": peak / 2**20, "parts_ms": json.dumps(parts)}
+
+
+def theirs(graph: Graph, model: str, hidden: int) -> dict[str, Any]:
+    """Time a pass by PyTorch Geometric, on the stream that CuPy's events are recorded on."""
+    import torch
+    from torch_geometric.nn import GATConv, GCNConv
+
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    n_in = FEATURES[graph.name]
+    kind = GCNConv if model == "gcn" else GATConv
+    layer = kind(n_in, hidden, bias=False, add_self_loops=False).cuda()
+    rows = np.repeat(np.arange(graph.n_rows), graph.degrees)
+    edges = torch.as_tensor(np.stack([graph.column_indices.astype(np.int64), rows])).cuda()
+    X = torch.randn(graph.n_rows, n_in, device="cuda")
+    dY = torch.randn(graph.n_rows, hidden, device="cuda")
+
+    def step() -> None:
+        layer.zero_grad()
+        layer(X, edges).backward(dY)
+
+    taken = seconds(step)
+    peak = torch.cuda.max_memory_reserved()
+    return {"ms": 1e3 * taken, "peak_mib": peak / 2**20, "parts_ms": "{}"}
+
+
+def crossover(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    for degree in DEGREES:
+        n_rows = EDGES // degree
+        ends = np.random.default_rng(degree).integers(0, n_rows, (2, EDGES))
+        matrix = sparse.coo_array((np.ones(EDGES, np.float32), tuple(ends)), (n_rows, n_rows))
+        graph = accelviz.load_graph(matrix)
+        convert_us = 1e6 * seconds(conversion(graph))
+        for n_cols in COLUMNS:
+            row = {"degree": graph.nnz / n_rows, "edges": graph.nnz, "columns": n_cols}
+            for form in ("gas", "gar"):
+                row[f"{form}_us"] = 0.0
+                for each in (graph, graph.transposed().graph):
+                    plan = accelviz.plan(each, f"fusegnn_{form}", n_cols)
+                    ready = find_executor("cuda").prepare(plan)
+                    X = cupy.zeros((each.shape[1], n_cols), np.float32)
+                    operands = ready.placed(plan.operation.named(X))
+                    row[f"{form}_us"] += 1e6 * np.median(ready.seconds(operands, _REPEATS, _WARMUP))
+            yield {**row, "conversion_us": convert_us}
+
+
+def launches(graphs: list[str]) -> Iterator[tuple[Any, Any]]:
+    """Yield what is counted, ready, with its operands."""
+    for name, n_cols, strategies in COUNTED:
+        if name not in graphs:
+            continue
+        graph = accelviz.load_graph(name)
+        for strategy in strategies:
+            plan = accelviz.plan(graph, strategy, n_cols)
+            ready = find_executor("cuda").prepare(plan)
+            dense = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
+            yield ready, ready.placed(plan.operation.named(*dense))
+
+
+def counters(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    cases = []
+    for name, n_cols, strategies in COUNTED:
+        for strategy in strategies if name in options.graphs else ():
+            plan = accelviz.plan("cora", strategy, n_cols)
+            kernels = (call.kernel for call in plan.calls)
+            cases += [(name, n_cols, strategy, each.entry) for each in kernels if each]
+    script = [__file__, "launch", "--graphs", *options.graphs]
+    wanted = [metric for metric, _ in METRICS.values()]
+    found = nsight.profile(script, {entry for *_, entry in cases}, wanted)
+    for (name, n_cols, strategy, entry), own in zip(cases, found, strict=True):
+        row = {"graph": name, "columns": n_cols, "strategy": strategy, "kernel": entry}
+        yield row | {key: own.get(metric, 0) * by for key, (metric, by) in METRICS.items()}
+
+
+if __name__ == "__main__":
+    main()
