@@ -144,10 +144,10 @@ def all_widths(operation: Operation, columns: Iterable[int]) -> list[dict[str, i
 def columns_for(strategy: Strategy, columns: Sequence[int]) -> tuple[int, ...]:
     """What of `columns` a strategy is tried with: all, or of operations with many kernels some.
 
-    Each column count is a build of each of a plan's kernels. Strategies of attention share theirs,
-    so that these take turns: together they see every column count.
+    Each column count is a build of each of a plan's kernels. Operations beyond SpMM and SDDMM share
+    theirs, so that these take turns: together they see every column count.
     """
-    if strategy.operation.name in ("spmm", "sddmm", "edge_softmax", "edge_softmax_gradient"):
+    if strategy.operation in (SPMM, SDDMM):
         return tuple(columns)
     turn = [each for each in KERNELS if each.name == strategy.name].index(strategy) % 4
     return tuple(columns[turn::4]) if len(columns) > 3 else (8, 17)[: len(columns)]

@@ -15,7 +15,7 @@ import accelviz
 from accelviz import cli, demo
 from accelviz.executors import gpu_state
 from accelviz.executors.cuda import state as cuda
-from tests.graphs import CRITICAL_DEGREES, MADE
+from tests.graphs import MADE
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 
@@ -46,7 +46,7 @@ def test_the_demo_prints_a_table_and_draws_a_picture(tmp_path, capsys):
     assert pixels[..., :3].std() > 0.05  # something was drawn
 
 
-@pytest.mark.parametrize("name", sorted({*MADE} - {f"degree_{d}" for d in CRITICAL_DEGREES}))
+@pytest.mark.parametrize("name", ["empty", "no_columns", "one_node", "no_edges", "every_kind"])
 def test_the_demo_takes_any_graph(name, tmp_path):
     graph = MADE[name]()
     found = demo.run(graph, 3, max_block_warps=4, max_warp_nzs=8)
