@@ -117,8 +117,9 @@ def document(content: Any, title: str, fallback: str) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title>"
-        "<style>:root { color-scheme: light dark; } body { margin: 12px; }</style></head><body>"
-        f"<main>{page(content, new_name(), fallback)}</main></body></html>\n"
+        "<style>:root { color-scheme: light dark; } body { margin: 12px; font-family: system-ui; } "
+        "h1 { font-size: 18px; margin: 0 0 8px; }</style></head><body>"
+        f"<main><h1>{escape(title)}</h1>{page(content, new_name(), fallback)}</main></body></html>\n"
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from .lab import Notebook, artifacts
 from .server import Server, find_browser, launch
 
-NEEDED = ("anywidget", "ipywidgets", "jupyterlab", "playwright")
+NEEDED = ("anywidget", "axe_playwright_python", "ipywidgets", "jupyterlab", "playwright")
 
 
 @pytest.hookimpl(tryfirst=True)

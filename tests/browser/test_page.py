@@ -10,6 +10,10 @@ import accelviz
 from .lab import artifacts
 
 GROUPS = ("product", "balance", "numbers", "play")
+#: Rules of axe-core: WCAG 2.2 AA and before.
+WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
+#: Widths and themes that are held to them; 424 is 848 at a zoom of 200 %.
+AXED = {(424, "dark"), (1700, "light")}
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +108,8 @@ def test_every_control_and_picture_has_a_name(open_page):
 @pytest.mark.parametrize("width", [424, 480, 848, 1700])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_cut_off_at_any_width(open_page, width, scheme):
+    from axe_playwright_python.sync_playwright import Axe  # a test without it is skipped
+
     page = open_page(viewport={"width": width, "height": 1000}, color_scheme=scheme)
     for group in GROUPS:
         page.locator(f"[data-group={group}]").click()
@@ -116,6 +122,9 @@ def test_nothing_is_cut_off_at_any_width(open_page, width, scheme):
               .map((e) => e.outerHTML.slice(0, 120))"""
         )
         assert small == [], group
+        if (width, scheme) in AXED:
+            found = Axe().run(page, options={"runOnly": [*WCAG, "best-practice"]})
+            assert found.response["violations"] == [], group
         page.screenshot(path=artifacts() / f"page-{group}-{width}-{scheme}.png", full_page=True)
 
 
@@ -144,6 +153,10 @@ def test_times_are_those_that_were_recorded(open_page):
             "s => document.querySelector('.av-headline').innerText.includes(s)", arg=strategy
         )
         page.locator("[data-view=times] svg", has_text="A recorded").wait_for()
+    # Over the values of a parameter: what was recorded, and what warp time alone predicts.
+    page.locator("[data-control=first]").select_option("accel_gcn")
+    line = page.locator("[data-view=times] path.av-predicted")
+    assert line.get_attribute("d").count("L") == 31
 
 
 @pytest.mark.parametrize(("name", "most"), [("row", 19716), ("block", 19716)])

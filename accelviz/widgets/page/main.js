@@ -73,7 +73,8 @@ export function mount(host, data, bridge = null) {
       const canvas = element("div", { className: "av-view" });
       const title = explained(heading, data.glossary ?? {});
       const section = element("section", { dataset: { view } }, [
-        element("h4", { textContent: heading, title }), canvas]);
+        element("div", { className: "av-heading", textContent: heading, title,
+          attributes: { role: "heading", "aria-level": 2 } }), canvas]);
       section.style.setProperty("--av-width", width);
       box.append(section);
       return { host: canvas, draw, drawn: null };

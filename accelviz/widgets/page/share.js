@@ -79,7 +79,7 @@ export function svgOf(host, heading = []) {
   heading.forEach((line, i) =>
     (top = write(line, MARGIN, top, area.width, i ? 13 : 16, i ? 400 : 600, panel.color)));
   top += heading.length ? 14 : 0;
-  for (const each of host.querySelectorAll("svg, canvas, h4, .av-name, .av-map-title, .av-below, .av-note")) {
+  for (const each of host.querySelectorAll("svg, canvas, .av-heading, .av-name, .av-map-title, .av-below, .av-note")) {
     const box = each.getBoundingClientRect(), own = getComputedStyle(each);
     if (!box.width || !box.height || each.parentElement.closest("svg, .av-legend, .av-below, .av-note")) continue;
     const [x, y] = [box.left - area.left + MARGIN, box.top - area.top + top];

@@ -17,7 +17,7 @@ export function makeStore(data, bridge = null) {
   const recorded = new Map([[data.graph.name, data.graph.times]]);
   const strategies = new Map([[data.graph.name, data.strategies]]);
   const lists = new Map((data.listed ?? []).map((each) => [listKey(each), listed(each)]));
-  const sides = new Map();
+  const sides = new Map(), slots = new Map(); // of settings: sides, and warp time alone
   const past = [], future = [];
   const begin = { pinned: {}, given: {}, row: 0, block: 0, ...data.settings };
   let settings = begin, lastChange = { keys: "", time: 0 }, refused = "";
@@ -72,10 +72,18 @@ export function makeStore(data, bridge = null) {
     };
     if (partition) Object.defineProperty(side, "order", { get: () => partition.order });
     let times = null;
-    const slotsOf = (other) => sideOf(strategy.name, other, graph, nCols)?.summary.slots ?? null;
+    const slotsOf = (other) => {
+      const own = listKey({ graph: graph.name, strategy: strategy.name, nCols, given: other });
+      if (own === key) return summary.slots;
+      if (!slots.has(own)) {
+        const scheme = strategy.cut && cutOf(strategy, data.columns, nCols, other);
+        slots.set(own, scheme ? CUTS[scheme.kind](graph, scheme, nCols)?.summary.slots ?? null : null);
+      }
+      return slots.get(own);
+    };
     Object.defineProperty(side, "times", {
       get: () => (times ??= timesOf(recorded.get(graph.name), strategy, nCols, parameters,
-        summary.slots, slotsOf)),
+        slotsOf)),
     });
     side.metadataOf = (block) => {
       const lines = partition?.blocks ? partition.metadata?.(block) : null;

@@ -8,10 +8,10 @@ function matching(table, rows, parameters) {
   return rows.find((i) => wanted.every(([name, value]) => table.setting[i][name] === word(value)));
 }
 
-// `slotsOf(parameters)` gives the warp time of another setting of the same strategy.
-export function timesOf(table, strategy, nCols, parameters, slots, slotsOf) {
+// `slotsOf(parameters)` gives the warp time of a setting of the strategy, null if it is not known.
+export function timesOf(table, strategy, nCols, parameters, slotsOf) {
   const found = { recorded: null, predicted: null, basis: null, limit: null,
-    where: table?.where ?? "", curves: {} };
+    predictedOf: () => null, where: table?.where ?? "", curves: {} };
   const rows = (table?.strategy ?? []).flatMap((name, i) =>
     name === strategy.name && table.columns[i] === nCols ? [i] : []);
   if (!rows.length) return found;
@@ -27,7 +27,12 @@ export function timesOf(table, strategy, nCols, parameters, slots, slotsOf) {
   if (basis !== undefined) {
     found.basis = table.median[basis];
     const then = slotsOf(basic);
-    if (slots !== null && then) found.predicted = (found.basis * slots) / then;
+    // What warp time alone predicts of a setting; its own, or with other values.
+    found.predictedOf = (other) => {
+      const now = slotsOf({ ...parameters, ...other });
+      return now !== null && then ? (found.basis * now) / then : null;
+    };
+    found.predicted = found.predictedOf({});
   }
   for (const { name, values } of strategy.parameters) {
     const curve = values.filter((value) => typeof value === "number").flatMap((value) => {

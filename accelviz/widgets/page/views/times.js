@@ -7,6 +7,8 @@ const HEIGHT = 210;
 const LIMIT = ["limit of random gathers", "Limit of random gathers: how long the same GPU takes to " +
   "read as many rows of X at random places and to do nothing else. A kernel is quicker only where " +
   "rows of X that it needs again are still in a cache."];
+const PREDICTED = "the recorded time of its default setting, scaled by how its warp time " +
+  "changes; what time would be if nothing else counted.";
 const written = (time) => `${time.toLocaleString("en", { maximumFractionDigits: 1 })} µs`;
 
 export function times(host, scene) {
@@ -20,7 +22,7 @@ export function times(host, scene) {
   }
   const width = widthOf(host), [over] = Object.keys(found[0].curves);
   host.innerHTML = bars(sides, found, limit, width) +
-    (over ? curve(scene, over, found[0].curves[over], limit, width) : "") +
+    (over ? curve(scene, over, found[0], width) : "") +
     `<p class="av-note">${safe(compared(sides, found))}</p>`;
 }
 
@@ -51,20 +53,28 @@ function bars(sides, found, limit, width) {
 
 function saidOf(label, whose) {
   if (label === LIMIT[0]) return LIMIT[1];
-  if (/by warp time/.test(label)) return `${label}, ${whose}: the recorded time of its default setting, ` +
-    "scaled by how its warp time changes; what time would be if nothing else counted.";
+  if (/by warp time/.test(label)) return `${label}, ${whose}: ${PREDICTED}`;
   if (/not recorded/.test(label)) return `${label}: this setting was not measured.`;
   return `${label}, ${whose}: median time of the kernel on the GPU.`;
 }
 
-function curve(scene, over, points, limit, width) {
-  const most = Math.max(...points.map((point) => point.recorded), limit);
-  const x = axis(0, Math.max(...points.map((point) => point.value)) * 1.02, 58, width - 12);
+// Over the values of a parameter: what was recorded, and what warp time alone predicts.
+function curve(scene, over, { curves, limit, predictedOf }, width) {
+  const points = curves[over], last = Math.max(...points.map((point) => point.value));
+  const { values } = scene.first.parameters.find((each) => each.name === over);
+  const line = values.filter((value) => typeof value === "number" && value <= last)
+    .map((value) => ({ value, time: predictedOf({ [over]: value }) })).filter(({ time }) => time !== null);
+  const most = Math.max(...points.map((point) => point.recorded), ...line.map(({ time }) => time), limit);
+  const x = axis(0, last * 1.02, 58, width - 12);
   const y = axis(0, most * 1.08, HEIGHT - 44, 12);
-  let drawn = frame(x, y, `${over} (A)`, "µs recorded");
-  const at = ({ value, recorded }) => `${x(value)} ${y(recorded)}`;
+  let drawn = frame(x, y, `${over} (A)`, "µs");
   drawn += path(`M${x.start} ${y(limit)}H${x.stop}`, { class: "av-limit-line" });
-  drawn += path(`M${points.map(at).join("L")}`, { class: "av-line-A" });
+  if (line.length > 1) {
+    drawn += path(`M${line.map(({ value, time }) => `${x(value)} ${y(time)}`).join("L")}`,
+      { class: "av-line-A av-predicted", "data-say": PREDICTED });
+  }
+  drawn += path(`M${points.map(({ value, recorded }) => `${x(value)} ${y(recorded)}`).join("L")}`,
+    { class: "av-line-A" });
   for (const point of points) {
     const now = point.value === scene.a.parameters[over];
     drawn += rect(x(point.value) - (now ? 5 : 3), y(point.recorded) - (now ? 5 : 3), now ? 10 : 6,
@@ -72,7 +82,9 @@ function curve(scene, over, points, limit, width) {
         `${over} ${point.value}: ${written(point.recorded)}${now ? ", as it is set" : ""}` });
   }
   const said = points.map(({ value, recorded }) => `${value}: ${written(recorded)}`).join(", ");
-  return `<div class="av-draw">${picture(width, HEIGHT, drawn, `${over} ${said}`)}</div>`;
+  const note = line.length > 1 ? '<p class="av-note"><span class="av-key av-side-A"></span> recorded ' +
+    '&nbsp; <span class="av-key av-predicted"></span> by warp time alone</p>' : "";
+  return `<div class="av-draw">${picture(width, HEIGHT, drawn, `${over} ${said}`)}</div>${note}`;
 }
 
 function compared(sides, found) {
