@@ -7,7 +7,7 @@ inputs and its oracles are made once and serve all strategies and column counts.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,9 +46,24 @@ KERNELS = [each for each in REGISTRY if has_kernel(each)]
 SPMM_KERNELS = [each.name for each in KERNELS if each.operation is SPMM]
 
 
-def each_strategy(strategies: Iterable[Strategy] = KERNELS) -> Any:
-    """Run a test for each of them."""
-    return pytest.mark.parametrize("strategy", list(strategies), ids=case_name)
+#: Those whose partitions have the most cases, one for each kind of operation; the others come with
+#: them where what is tested is not theirs, but takes long: on demand.
+DAILY = ("spmm-accel_gcn", "spmm-lane_groups", "sddmm-lane_groups", "gat-lane_groups")
+
+
+def each_strategy(strategies: Iterable[Strategy] = KERNELS, *, daily: bool = True) -> Any:
+    """Run a test for each of them; without `daily` most are `long`."""
+    return pytest.mark.parametrize(
+        "strategy",
+        [
+            pytest.param(
+                each,
+                id=case_name(each),
+                marks=() if daily or case_name(each) in DAILY else pytest.mark.long,
+            )
+            for each in strategies
+        ],
+    )
 
 
 def each_graph(names: Iterable[str]) -> Any:
@@ -58,20 +73,25 @@ def each_graph(names: Iterable[str]) -> Any:
     )
 
 
-def each_case(names: Iterable[str], *, turns: int = 1) -> Any:
+def each_case(
+    names: Iterable[str], *, turns: Callable[[str], int] = lambda name: 4 if is_large(name) else 1
+) -> Any:
     """Run a test for each strategy on each graph, those beyond SpMM and SDDMM in turns.
 
     The others share partitions and device code with each other: each has every third graph, the
-    next one another third. Of large graphs a strategy has every `turns`-th of these each day, and
-    the rest are `long`. One process runs all of a graph, so that oracles are shared.
+    next one another third. Of a graph with `turns` only every so many of these pairs run each day,
+    and the rest are `long`. One process runs all of a graph, so that oracles are shared; and one
+    all of what needs attention's functions, which Numba compiles in 20 s.
     """
     pairs = []
     for place, name in enumerate(names):
-        wait = turns if is_large(name) else 1
+        wait = turns(name)
         for i, strategy in enumerate(KERNELS):
-            turn, rest = divmod(i + place, 1 if strategy.operation in (SPMM, SDDMM) else 3)
+            common = strategy.operation in (SPMM, SDDMM)
+            turn, rest = divmod(i + place, 1 if common else 3)
             if rest == 0:
-                marks, called = [pytest.mark.xdist_group(name)], f"{name}-{case_name(strategy)}"
+                called = f"{name}-{case_name(strategy)}"
+                marks = [pytest.mark.xdist_group(name if common else "attention")]
                 marks += [pytest.mark.long] if turn % wait else []
                 pairs.append(pytest.param(strategy, name, marks=marks, id=called))
     return pytest.mark.parametrize(("strategy", "name"), pairs)
@@ -149,8 +169,8 @@ def columns_for(strategy: Strategy, columns: Sequence[int]) -> tuple[int, ...]:
     """
     if strategy.operation in (SPMM, SDDMM):
         return tuple(columns)
-    turn = [each for each in KERNELS if each.name == strategy.name].index(strategy) % 4
-    return tuple(columns[turn::4]) if len(columns) > 3 else (8, 17)[: len(columns)]
+    turn = [each for each in KERNELS if each.name == strategy.name].index(strategy) % 8
+    return tuple(columns[turn::8]) if len(columns) > 3 else (8, 17)[: len(columns)]
 
 
 def check_results(

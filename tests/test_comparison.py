@@ -398,6 +398,7 @@ def test_the_document_has_every_section_and_is_renewed(script, tmp_path, capsys)
         assert text.split(marks[0])[1].split(marks[1])[0] in renewed
 
 
+@pytest.mark.xdist_group("twins")
 def test_measuring_goes_on_where_it_was_stopped(script, tmp_path, capsys):
     path = tmp_path / "times.csv"
     options = ["--graphs", "pubmed-twin", "--columns", "16", "--repeats", "2", "--device", "cpu"]
@@ -438,6 +439,7 @@ def test_one_thread_a_row_is_spared_large_graphs_and_most_columns():
     assert len({tuple(parameters.items()) for _, parameters in ablations}) == 4
 
 
+@pytest.mark.xdist_group("twins")
 def test_prepare_fills_the_cache(tmp_path):
     answer = subprocess.run(
         [

@@ -10,7 +10,7 @@ from accelviz.analysis.lookup import find_row
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.graph import Graph
 from accelviz.plans import Call, LaunchConfig, Plan, Strategy
-from accelviz.strategies import SPMM
+from accelviz.strategies import SDDMM, SPMM
 from accelviz.workload import Workload
 from tests.graphs import MADE
 from tests.inherited import KERNELS, case_name, each_strategy
@@ -99,7 +99,9 @@ def check_rows(plan, rows=None):
 @pytest.mark.parametrize(("strategy", "parameters"), VARIANTS, ids=case_name)
 def test_every_row_of_every_made_graph_is_found(strategy, parameters):
     many, none = 0, 0
-    for make in MADE.values():
+    turn = KERNELS.index(strategy) if strategy in KERNELS else 0
+    own = strategy in KERNELS and strategy.operation not in (SPMM, SDDMM)
+    for make in [*MADE.values()][turn % 4 :: 4] if own else MADE.values():
         plan = accelviz.plan(make(), strategy, columns_for(strategy), **parameters)
         blocks = [blocks for _, blocks in check_rows(plan).values()]
         if plan.operation is SPMM:
@@ -108,7 +110,9 @@ def test_every_row_of_every_made_graph_is_found(strategy, parameters):
         none += sum(not each for each in blocks)
     # Of what is claimed to be covered, something has to have happened.
     name = getattr(strategy, "name", strategy)
-    if name in ("fusegnn_gas", "merge_path", "gnnadvisor") or parameters:
+    if plan.operation is SPMM and (
+        name in ("fusegnn_gas", "merge_path", "gnnadvisor") or parameters
+    ):
         assert many > 5
     if plan.operation is SPMM:
         clear = ("accel_gcn", "gnnadvisor", "fusegnn_gas", "unfused_gas")

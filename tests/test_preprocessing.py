@@ -33,8 +33,10 @@ SETTINGS = [(16, 32, 8), (12, 5, 4), (1, 1, 1), (25, 8, 128), (32, 128, 1)]
 
 
 @pytest.mark.skipif(build.why_not() is not None, reason="the emulator has no compiler here")
-@pytest.mark.parametrize(("name", "setting"), list(zip(MADE, SETTINGS * 5, strict=False)))
-@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize(
+    ("name", "setting", "in_place"),
+    list(zip(MADE, SETTINGS * 5, [False, True] * 10, strict=False)),
+)
 def test_the_kernels_make_what_the_host_makes(name, setting, in_place):
     check_emulated(MADE[name](), setting, in_place)
 

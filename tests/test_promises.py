@@ -491,9 +491,18 @@ def test_a_copy_in_another_process_has_a_store_of_its_own():
     np.testing.assert_array_equal(copy.column_indices, graph.column_indices)
 
 
-@HOST
 @each_strategy()
-def test_all_of_a_graph_is_freed_with_it_at_once(strategy, device):
+def test_all_of_a_graph_is_freed_with_it_at_once(strategy):
+    check_freed(strategy, "cpu")
+
+
+@emulated
+@each_strategy(daily=False)
+def test_all_of_an_emulated_graph_is_freed_with_it_at_once(strategy):
+    check_freed(strategy, "emulator")
+
+
+def check_freed(strategy, device):
     graph = graph_of_degrees(DEGREES)
     gc.collect()
     gc.disable()

@@ -19,6 +19,9 @@ from accelviz.datasets.synthetic.communities import default_sizes, lay_out
 from accelviz.errors import ArgumentError, GraphError
 from tests.graphs import graph_of_degrees
 
+# What makes twins takes Numba 15 s to compile: in one process.
+pytestmark = pytest.mark.xdist_group("twins")
+
 #: Those that take a fraction of a second; the others are made by benchmarks/table_one.py.
 QUICK = ["artist", "arxiv", "collab", "com-amazon", "ovcar-8h", "pubmed-twin", "twitter-partial"]
 FITTING = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks/pages/fitted_degrees.py"))
