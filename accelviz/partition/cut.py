@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accelviz.ordering import RowDegrees
 from accelviz.partition.block_level import BlockSetting, block_summary
 from accelviz.partition.lane_groups import lane_group_summary
 from accelviz.partition.merge_path import merge_path_summary
 from accelviz.partition.nonzero_runs import run_summary
+from accelviz.partition.row_groups import row_group_summary
 from accelviz.partition.row_split import row_summary
 from accelviz.partition.summary import PartitionSummary
 from accelviz.partition.thread_groups import vertex_summary
@@ -43,9 +44,15 @@ def _block_level(rows: RowDegrees, n_cols: int, *, warps: int, most: int) -> Par
 
 def _lane_groups(
     rows: RowDegrees, n_cols: int, *, warps: int, most: int, short: int, tiles: int | None,
-    in_place: int,
+    in_place: int, reports: int | None = None, atomics: int = 0,
 ) -> PartitionSummary:  # fmt: skip
-    return lane_group_summary(rows.histogram, BlockSetting(warps, most), short, n_cols, tiles)
+    setting = BlockSetting(warps, most)
+    if reports is None:
+        return lane_group_summary(rows.histogram, setting, short, n_cols, tiles)
+    # Parts of a cut row report so often that they are done, and each nonzero adds so much.
+    found = lane_group_summary(rows.histogram, setting, short, 1, 0)
+    parts = (found.global_atomics or 0) - (found.rows_cut or 0)
+    return replace(found, global_atomics=parts * reports + atomics * rows.histogram.nnz)
 
 
 def _runs(
@@ -54,8 +61,17 @@ def _runs(
     return runs_summary(rows, n_cols, most, warps, line_bytes)
 
 
-def _rows(rows: RowDegrees, n_cols: int, *, each: int, warps: int) -> PartitionSummary:
-    return row_summary(rows, each, warps)
+def _rows(
+    rows: RowDegrees, n_cols: int, *, each: int, warps: int, atomics: int = 0
+) -> PartitionSummary:
+    found = row_summary(rows, each, warps)
+    return replace(found, global_atomics=atomics * rows.histogram.nnz)
+
+
+def _row_groups(
+    rows: RowDegrees, n_cols: int, *, most: int, heads: int, warps: int
+) -> PartitionSummary:
+    return row_group_summary(rows, most, heads, warps)
 
 
 def _merge_path(rows: RowDegrees, n_cols: int, *, items: int, warps: int) -> PartitionSummary:
@@ -82,6 +98,7 @@ KINDS: dict[str, Callable[..., PartitionSummary]] = {
     "lane_groups": _lane_groups,
     "runs": _runs,
     "rows": _rows,
+    "row_groups": _row_groups,
     "merge_path": _merge_path,
     "products": _products,
     "vertex": _vertex,

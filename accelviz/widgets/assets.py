@@ -119,7 +119,8 @@ def document(content: Any, title: str, fallback: str) -> str:
         f"<title>{escape(title)}</title>"
         "<style>:root { color-scheme: light dark; } body { margin: 12px; font-family: system-ui; } "
         "h1 { font-size: 18px; margin: 0 0 8px; }</style></head><body>"
-        f"<main><h1>{escape(title)}</h1>{page(content, new_name(), fallback)}</main></body></html>\n"
+        f"<main><h1>{escape(title)}</h1>{page(content, new_name(), fallback)}</main>"
+        "</body></html>\n"
     )
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from accelviz.errors import AccelvizError
 from accelviz.graph import KINDS, Graph
 from accelviz.measure.prediction import recorded_times
-from accelviz.ordering import RowDegrees
 from accelviz.plans import Strategy
 from accelviz.plots.style import strategy_colours
 from accelviz.widgets.offers import COLUMNS, cut_tables, offered
@@ -31,7 +30,6 @@ def graph_content(graph: Graph, row: int = 0) -> dict[str, Any]:
         "cols": graph.shape[1],
         "kind": KINDS.get(graph.kind, graph.kind),
         "degrees": graph.degrees,
-        "times": times_content(graph),
     }
     if graph.nnz <= MOST_COLUMNS:
         content["columns"] = Differences(graph.column_indices)
@@ -132,7 +130,7 @@ def listed_content(strategy: Strategy, graph: Graph, n_cols: int, given: Mapping
         "nCols": n_cols,
         "given": dict(given),
     }
-    found = strategy.closed_form(RowDegrees.of(graph), n_cols, **given)
+    found = strategy.closed_form(strategy.degrees(graph), n_cols, **given)
     if plan.has_workload:
         work = plan.workload()
         counted = found or plan.statistics

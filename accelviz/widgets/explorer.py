@@ -32,6 +32,7 @@ from accelviz.widgets.contents import (
     graph_content,
     listed_content,
     strategies_content,
+    times_content,
 )
 from accelviz.widgets.traced import trace_content
 
@@ -78,7 +79,7 @@ class Explorer:
             "first": first,
             "second": plain,
             "nCols": 64,
-            "row": longest(graph),
+            "row": longest(self.walked(graph)),
             "block": 0,
             "given": {},
             "pinned": pinned,
@@ -127,7 +128,7 @@ class Explorer:
                 wanted[SETTINGS[name]] = self._checked(name, value)
         graph = self.graph(wanted["graph"])
         if wanted["graph"] != self.settings["graph"] and "row" not in settings:
-            wanted["row"] = longest(graph)
+            wanted["row"] = longest(self.walked(graph))
         if "second" in settings and "pinned" not in settings:
             wanted["pinned"] = {}
         own = self.strategies[wanted["first"]].parameters
@@ -137,8 +138,9 @@ class Explorer:
                     known = ", ".join((*SETTINGS, *own))
                     raise ArgumentError(name, "there is no such setting", known)
                 wanted["given"][name] = own[name].checked(name, value)
-        if not 0 <= wanted["row"] < max(graph.n_rows, 1):
-            raise ArgumentError("row", f"got {wanted['row']}", f"0 to {graph.n_rows - 1}")
+        last_row = self.walked(graph).n_rows - 1
+        if not 0 <= wanted["row"] <= max(last_row, 0):
+            raise ArgumentError("row", f"got {wanted['row']}", f"0 to {last_row}")
         found = {"first": "given", "second": "pinned"}
         for side, given in found.items():
             if wanted[side] is None:
@@ -189,7 +191,12 @@ class Explorer:
         each = strategies_content(
             [*self.strategies.values()], graph, now["nCols"], {**now["pinned"], **now["given"]}
         )
-        return {"graph": graph_content(graph, now["row"]), "strategies": each}
+        drawn = {**graph_content(self.walked(graph), now["row"]), "name": graph.name}
+        return {"graph": {**drawn, "times": times_content(graph)}, "strategies": each}
+
+    def walked(self, graph: Graph) -> Graph:
+        """Return the matrix whose rows are dealt out: of an operation by sender the transpose."""
+        return graph.transposed().graph if self.operation.by_sender else graph
 
     def _unknown(self, strategy: Strategy) -> bool:
         return type(strategy).cut is Strategy.cut
@@ -217,7 +224,8 @@ class Explorer:
             return {"listed": found}
         if "columns" in question:
             graph, row = self.graph(self.settings["graph"]), int(question["columns"])
-            return {"some": {"graph": graph.name, "row": row, "columns": columns_of(graph, row)}}
+            columns = columns_of(self.walked(graph), row)
+            return {"some": {"graph": graph.name, "row": row, "columns": columns}}
         raise ArgumentError("question", f"got {list(question)}", "graph, listed or columns")
 
     def trace(self, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from accelviz.errors import AccelvizError
 from accelviz.graph import Graph
-from accelviz.ordering import RowDegrees
 from accelviz.plans import Parameter, Strategy
 
 #: What the control of the columns offers.
@@ -163,7 +162,7 @@ def cut_tables(
 
 def _looked(strategy: Strategy, graph: Graph, setting: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        cut = strategy.scheme(RowDegrees.of(graph), **setting)
+        cut = strategy.scheme(strategy.degrees(graph), **setting)
         if cut is None:
             return {}
         reading = strategy.reader(graph, **setting)

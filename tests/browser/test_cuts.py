@@ -81,10 +81,13 @@ def chosen(count, most, rng):
     return sorted({*range(min(count, 1)), *inner, *range(max(count - 1, 0), count)})
 
 
-def cases_of(graph, rng, many, turn):
+def cases_of(graph, rng, many, turn, by_sender):
     """Cases of every third strategy; graphs take turns."""
-    rows, cases, expected = RowDegrees.of(graph), [], []
+    walked = graph.transposed().graph if by_sender else graph
+    rows, cases, expected = RowDegrees.of(walked), [], []
     for strategy in REGISTRY[turn % 3 :: 3]:
+        if strategy.operation.by_sender != by_sender:
+            continue
         for n_cols, own in settings_of(strategy, graph, rng, many):
             try:
                 cut = strategy.scheme(rows, n_cols, **own)
@@ -99,12 +102,12 @@ def cases_of(graph, rng, many, turn):
                     "cut": {"kind": cut.kind, **cut.arguments},
                     "nCols": n_cols,
                     "blocks": chosen(plan.launch.n_blocks, SOME, rng) if known else [],
-                    "rows": chosen(graph.n_rows, SOME, rng) if known else [],
+                    "rows": chosen(walked.n_rows, SOME, rng) if known else [],
                 }
             )
             expected.append((strategy, n_cols, own, plan))
-    rows, cols = graph.shape
-    content = {"name": graph.name, "rows": rows, "cols": cols, "degrees": graph.degrees}
+    rows, cols = walked.shape
+    content = {"name": graph.name, "rows": rows, "cols": cols, "degrees": walked.degrees}
     return pack_text({"graph": content}), cases, expected
 
 
@@ -162,10 +165,11 @@ def check_lines(where, plan, block, told):
 
 
 def checked(page, graph, seed, many, turn):
-    text, cases, expected = cases_of(graph, random.Random(seed), many, turn)
-    given = {"text": text, "cases": cases, "statistics": STATISTICS}
-    for case, told, own in zip(cases, page.evaluate(RUN, given), expected, strict=True):
-        check(graph, case, told, *own)
+    for by_sender in (False, True):
+        text, cases, expected = cases_of(graph, random.Random(seed), many, turn, by_sender)
+        given = {"text": text, "cases": cases, "statistics": STATISTICS}
+        for case, told, own in zip(cases, page.evaluate(RUN, given), expected, strict=True):
+            check(graph, case, told, *own)
 
 
 @pytest.mark.parametrize("name", bundled_graphs())
@@ -187,7 +191,7 @@ def test_what_arguments_depend_on_is_found():
         offers = {each["name"]: each["values"] for each in told["parameters"]}
         offers["n_cols"] = list(COLUMNS)
         if told["cut"] is None:
-            assert strategy.scheme(RowDegrees.of(graph), 64) is None
+            assert strategy.scheme(strategy.degrees(graph), 64) is None
             continue
         for _ in range(400):
             own = {name: rng.choice(values) for name, values in offers.items()}
@@ -203,7 +207,7 @@ def check_trees(strategy, graph, trees, setting, offers):
         return tree
 
     try:
-        cut = strategy.scheme(RowDegrees.of(graph), **setting)
+        cut = strategy.scheme(strategy.degrees(graph), **setting)
     except AccelvizError:
         assert looked(trees["kind"]) == "refused", (strategy.name, setting)
         return

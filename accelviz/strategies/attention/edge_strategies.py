@@ -10,9 +10,8 @@ import numpy as np
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.cut import Cut
-from accelviz.partition.row_groups import long_rows, row_group_summary, row_group_workload
+from accelviz.partition.row_groups import long_rows, row_group_workload
 from accelviz.partition.row_split import row_workload
-from accelviz.partition.summary import PartitionSummary
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter, Plan, Strategy
 from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
 
@@ -110,11 +109,11 @@ class LaneGroups(Strategy):
             parameters={"lanes": lanes},
         )
 
-    def summarize(self, rows: RowDegrees, n_cols: int, **parameters: Any) -> PartitionSummary:
-        """Count groups and long rows: nothing is added by atomics."""
+    def cut(self, rows: RowDegrees, n_cols: int, **parameters: Any) -> Cut:
+        """Name the row groups: a group a head of a row, a block a long row."""
         histogram = rows.histogram
         _, groups, most = _setting(histogram.n_rows, histogram.nnz, **parameters)
-        return row_group_summary(rows, most, n_cols, groups)
+        return Cut("row_groups", {"most": most, "heads": n_cols, "warps": groups})
 
 
 def _setting(

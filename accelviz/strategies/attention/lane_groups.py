@@ -10,17 +10,16 @@ import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.ordering.degree import DegreeHistogram, SortedRows
+from accelviz.ordering.degree import SortedRows
 from accelviz.partition.block4 import FIELD_BITS
 from accelviz.partition.block_level import BlockSetting
+from accelviz.partition.cut import Cut
 from accelviz.partition.lane_groups import (
     in_place_order,
     lane_group_partition,
-    lane_group_summary,
     lane_group_workload,
 )
 from accelviz.partition.nonzero_runs import numbers_32
-from accelviz.partition.summary import PartitionSummary
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter, Plan, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.store import Stopwatch
@@ -130,7 +129,12 @@ class LaneGroups(Strategy):
     name = "lane_groups"
     summary = "our own: lane groups, softmax on the way, nothing the size of edges x columns"
     worker = "lane group"
-    metadata_words = ("degree", "first row", "first nonzero", "nonzeros of a group | rows, or part")
+    metadata_words = (
+        "degree",
+        "first place",
+        "first nonzero",
+        "nonzeros of a group | rows, or part",
+    )
     metadata_owner = "block"
     parameters: ClassVar = {
         "head_lanes": Parameter(None, "lanes of a head", choices=_POWERS, tries=(4, 8, 16)),
@@ -176,21 +180,21 @@ class LaneGroups(Strategy):
             clears=("d_receiver",) if self.operation == GAT_GRADIENT else (),
         )
 
-    def summarize(
-        self, rows: RowDegrees, n_cols: int, *, heads: int, **parameters: Any
-    ) -> PartitionSummary:
-        """Count blocks, groups, loads and atomics."""
+    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, **parameters: Any) -> Cut:
+        """Name the lane groups, with the atomics of a main kernel."""
         setting = chosen(walks.problems_of(self.operation), n_cols, heads, **parameters)
-        found = lane_group_summary(rows.histogram, setting.groups, setting.short_nzs, 0, None)
-        parts = _parts(rows.histogram, setting) * setting.tiles
-        return walks.with_atomics(found, self.operation, rows, heads, parts)
-
-
-def _parts(histogram: DegreeHistogram, setting: Setting) -> int:
-    """Count the blocks that have parts of cut rows."""
-    bound = setting.groups.deg_bound
-    cut = histogram.degrees > bound
-    return int(histogram.rows[cut] @ -(-histogram.degrees[cut] // bound))
+        return Cut(
+            "lane_groups",
+            {
+                "warps": setting.groups.max_block_warps,
+                "most": setting.groups.max_warp_nzs,
+                "short": setting.short_nzs,
+                "tiles": None,
+                "in_place": 1,
+                "reports": setting.tiles,
+                "atomics": walks.atomics(self.operation, heads),
+            },
+        )
 
 
 def _walk(

@@ -12,8 +12,7 @@ from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.cut import Cut
 from accelviz.partition.nonzero_runs import numbers_32
-from accelviz.partition.row_split import row_summary, row_workload
-from accelviz.partition.summary import PartitionSummary
+from accelviz.partition.row_split import row_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter, Plan, Strategy
 from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
 from accelviz.strategies.attention import walks
@@ -101,14 +100,7 @@ class RowWarp(Strategy):
             **more,
         )
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, block_warps: int) -> Cut | None:
-        """Name the row split; of a gradient nothing, as its rows are those of the transpose."""
-        by_sender = self.operation.by_sender
-        return None if by_sender else Cut("rows", {"each": 1, "warps": block_warps})
-
-    def summarize(
-        self, rows: RowDegrees, n_cols: int, *, heads: int, block_warps: int
-    ) -> PartitionSummary:
-        """Count blocks and loads; every row is one warp's."""
-        found = row_summary(rows, 1, block_warps)
-        return walks.with_atomics(found, self.operation, rows, heads, 0)
+    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, block_warps: int) -> Cut:
+        """Name the row split; every row is one warp's."""
+        atomics = walks.atomics(self.operation, heads)
+        return Cut("rows", {"each": 1, "warps": block_warps, "atomics": atomics})

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph, Pattern
-from accelviz.ordering import RowDegrees
 from accelviz.partition.nonzero_runs import check_numbers
-from accelviz.partition.summary import PartitionSummary
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation
 from accelviz.plans.launch import WARP_SIZE
 
@@ -181,12 +179,6 @@ def buffers(problems: tuple[Problem, ...], n_rows: int, heads: int, n_cols: int)
     }
 
 
-def with_atomics(
-    found: PartitionSummary, operation: Operation, rows: RowDegrees, heads: int, parts: int
-) -> PartitionSummary:
-    """Put in what a main kernel adds by atomics: the count of parts, of GAT's gradient d_receiver.
-
-    `parts` is how often a block reports that its part of a cut row is done.
-    """
-    added = rows.histogram.nnz * heads if operation.name == "gat_gradient" else 0
-    return replace(found, global_atomics=parts + added)
+def atomics(operation: Operation, heads: int) -> int:
+    """Return how many atomics a main kernel makes for each nonzero: GAT's gradient d_receiver."""
+    return heads if operation.name == "gat_gradient" else 0

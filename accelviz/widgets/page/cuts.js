@@ -2,12 +2,13 @@
 // Python names it (`accelviz.partition.cut`); tests hold them equal.
 
 import { block_level, lane_groups } from "./blocks.js";
+import { row_groups } from "./row_groups.js";
 import { merge_path, products, rows, runs, vertex } from "./runs.js";
 import { summaryOf } from "./summary.js";
 
 const library = () => null;
 
-export const CUTS = { block_level, lane_groups, runs, rows, merge_path, products, vertex, library };
+export const CUTS = { block_level, lane_groups, runs, rows, row_groups, merge_path, products, vertex, library };
 
 // Looks an argument up: a tree branches over the names that the argument depends on.
 function lookUp(tree, values, setting) {

@@ -118,7 +118,7 @@ function slotLines(runsOfBlock, before, warps, block) {
 }
 
 // Consecutive rows to consecutive warps.
-export function rows(graph, { each, warps }) {
+export function rows(graph, { each, warps, atomics = 0 }) {
   const { degrees, pointers } = graph, total = graph.rows;
   const perBlock = each * warps, blocks = ceilDiv(total, perBlock);
   const loads = tally();
@@ -155,7 +155,7 @@ export function rows(graph, { each, warps }) {
     metadata: () => null,
     summary: summaryOf({
       blocks, warps: blocks * warps, slots, loads: loads.loads(), metadata_bytes: 0,
-      rows_shared: 0, rows_cut: 0, shared_atomics: 0, global_atomics: 0,
+      rows_shared: 0, rows_cut: 0, shared_atomics: 0, global_atomics: atomics * graph.nnz,
     }),
   };
 }
