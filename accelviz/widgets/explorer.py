@@ -309,11 +309,16 @@ class Explorer:
             "you trust).</p>"
         )
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
+    def save(self, path: str | os.PathLike[str], *, trace: bool = True) -> Path:
         """Write it as it is now to a page of HTML, alive without a kernel or a network.
 
-        It keeps a trace of the block that it opens with, if there is a C++ compiler and the block
-        is no large one (`QUICK_TRACE`), so that it can be played.
+        Parameters
+        ----------
+        path : str or path
+        trace : bool
+            Whether to keep a trace of the block that it opens with, so that it can be played. That
+            takes a C++ compiler, which needs about ten seconds the first time, and a block that is
+            not large (`QUICK_TRACE`).
 
         Raises
         ------
@@ -325,7 +330,7 @@ class Explorer:
             raise ArgumentError("path", f"got {str(path)!r}", "a name that ends in .html")
         title = f"{self.settings['graph']}, explored with accelviz"
         with written_whole(target) as temporary:
-            content = {**self.content(), **self.traced()}
+            content = {**self.content(), **(self.traced() if trace else {})}
             text = assets.document(content, title, self.fallback())
             Path(temporary).write_text(text, "utf-8")
         return target

@@ -84,7 +84,7 @@ def cut_tables(
     seen: dict[Places, dict[str, Any]] = {}
     names = [*axes]
     every = tuple(range(len(names)))
-    depends: dict[str, set[int]] = {}
+    depends: dict[str, set[int]] = {"kind": set()}
     origin = tuple(_place(axes[name], start[name]) for name in names)
     known = strategy.defaults()
     default = tuple(
@@ -110,8 +110,10 @@ def cut_tables(
         if argument in look(places):
             return places
         usual = tuple(default[i] if i in free else at for i, at in enumerate(places))
+        read = argument.startswith("reading ")  # what a kind needs is missing in another kind alone
+        other = [axis for axis in free if read or axis in depends["kind"]]
         for middle in (places, usual):
-            for each in (middle, *(near for axis in free for near in moved(middle, axis))):
+            for each in (middle, *(near for axis in other for near in moved(middle, axis))):
                 if argument in look(each):
                     return each
         return places

@@ -52,7 +52,7 @@ def main() -> None:
 def measure(browser, graph, folder: Path) -> None:
     page_of_graph = folder / "explorer.html"
     start = time.perf_counter()
-    accelviz.explore(graph).save(page_of_graph)
+    accelviz.explore(graph).save(page_of_graph, trace=False)
     seconds, size = time.perf_counter() - start, page_of_graph.stat().st_size
     print(f"{graph.name}, {graph.n_rows:,} rows, {graph.nnz:,} nonzeros")
     print(f"  saved in {seconds:.2f} s, {size / 1e6:.2f} MB", flush=True)

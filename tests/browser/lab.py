@@ -32,6 +32,12 @@ const panel = jupyterapp.shell.currentWidget;
 const kernel = panel?.sessionContext?.session?.kernel ?? null;
 """
 
+#: Resolves once everything is drawn, what is out of sight too.
+FRAME = """() => new Promise((done) => requestAnimationFrame(function wait() {
+  if (document.querySelector("[data-later]")) requestAnimationFrame(wait);
+  else setTimeout(done);
+}))"""
+
 #: Resolves with the milliseconds from `key` going down to the end of the frame that shows what
 #: `ready` (a function body) waits for. The frame's callback comes before its layout and paint; the
 #: message posted from it comes after.

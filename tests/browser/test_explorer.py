@@ -52,19 +52,56 @@ def idle(**settings):
     return f"{accelviz.sweep('cora', **settings).iloc[0].idle_share:.2%}"
 
 
-@pytest.fixture
-def opened(open_notebook):
-    def open_(arguments="'cora'", *more):
-        notebook = open_notebook(OPEN.format(arguments=arguments), *more)
-        notebook.page.set_viewport_size({"width": 1280, "height": 1000})
-        return notebook
-
-    return open_
+@pytest.fixture(scope="module")
+def notebook(open_for_all):
+    found = open_for_all("0")
+    found.page.set_viewport_size({"width": 1280, "height": 1000})
+    return found
 
 
-def test_it_lives_in_a_notebook_with_a_kernel_and_without(opened):
+def test_what_takes_long_is_told_and_may_be_cancelled(notebook):
+    slow = """
+import time
+from accelviz.widgets import explorer
+made = explorer.trace
+def slowly(*given, **options):
+    time.sleep(3)
+    return made(*given, **options)
+explorer.trace = slowly
+explorer.load_graph = lambda name, load=explorer.load_graph: (time.sleep(1), load(name))[1]
+"""
+    notebook.fill(OPEN.format(arguments="'cora', row=3"), slow)
+    notebook.ask("panel.content.activeCellIndex = 1")
+    notebook.command("notebook:run-cell")
+    notebook.ask("panel.content.activeCellIndex = 0")
+    notebook.command("notebook:run-cell")
+    notebook.wait_idle()
+    panel = Panel(notebook)
+    progress = panel.box.locator(".av-progress")
+    panel.control("graph").select_option("citeseer")
+    progress.get_by_text(re.compile(r"Opening citeseer: \d s\.")).wait_for()
+    panel.box.locator(".av-headline", has_text="citeseer").wait_for()
+    panel.show("play")
+    trace = panel.box.get_by_role("button", name="Trace")
+    trace.click()
+    progress.get_by_text("Running block").wait_for()
+    assert notebook.kernel_status() == "idle"  # cells may run meanwhile
+    panel.control("cancel").click()
+    panel.box.get_by_text("was cancelled").wait_for()
+    assert progress.is_hidden()
+    trace.click()
+    panel.box.locator(".av-playing:not([hidden])").wait_for()
+    quiet(panel)
+    notebook.screenshot("traced", panel.box)
+
+
+def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     asks = "from accelviz.course import predict\npredict('How many?', 12)"
-    notebook = opened("'cora'", "print(panel.settings['given'], panel.settings['graph'])", asks)
+    notebook.fill(
+        OPEN.format(arguments="'cora'"),
+        "print(panel.settings['given'], panel.settings['graph'])",
+        asks,
+    )
     notebook.command("notebook:run-cell")
     notebook.wait_idle()
     panel = Panel(notebook)
@@ -127,39 +164,3 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(opened):
     assert "model not found" not in shown
     assert "Loading widget" not in shown
     notebook.screenshot("without-kernel", panel.box)
-
-
-def test_what_takes_long_is_told_and_may_be_cancelled(opened):
-    slow = """
-import time
-from accelviz.widgets import explorer
-made = explorer.trace
-def slowly(*given, **options):
-    time.sleep(3)
-    return made(*given, **options)
-explorer.trace = slowly
-explorer.load_graph = lambda name, load=explorer.load_graph: (time.sleep(1), load(name))[1]
-"""
-    notebook = opened("'cora', row=3", slow)
-    notebook.ask("panel.content.activeCellIndex = 1")
-    notebook.command("notebook:run-cell")
-    notebook.ask("panel.content.activeCellIndex = 0")
-    notebook.command("notebook:run-cell")
-    notebook.wait_idle()
-    panel = Panel(notebook)
-    progress = panel.box.locator(".av-progress")
-    panel.control("graph").select_option("citeseer")
-    progress.get_by_text(re.compile(r"Opening citeseer: \d s\.")).wait_for()
-    panel.box.locator(".av-headline", has_text="citeseer").wait_for()
-    panel.show("play")
-    trace = panel.box.get_by_role("button", name="Trace")
-    trace.click()
-    progress.get_by_text("Running block").wait_for()
-    assert notebook.kernel_status() == "idle"  # cells may run meanwhile
-    panel.control("cancel").click()
-    panel.box.get_by_text("was cancelled").wait_for()
-    assert progress.is_hidden()
-    trace.click()
-    panel.box.locator(".av-playing:not([hidden])").wait_for()
-    quiet(panel)
-    notebook.screenshot("traced", panel.box)

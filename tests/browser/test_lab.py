@@ -61,25 +61,26 @@ counter
 '''
 
 
+@pytest.fixture(scope="module")
+def shared(open_for_all):
+    return open_for_all("0")
+
+
 @pytest.fixture
-def notebook(open_notebook):
-    return open_notebook(SLIDER, ANYWIDGET).run_all()
+def notebook(shared):
+    shared.fill(SLIDER, ANYWIDGET)
+    return shared.run_all()
 
 
-def test_a_slider_of_ipywidgets_moves_with_the_keys(notebook):
+def test_widgets_move_with_the_keys_and_are_timed(notebook):
     handle = notebook.page.locator(".noUi-handle")
     handle.wait_for()
     handle.focus()
     for value in (4, 5):
         notebook.page.keyboard.press("ArrowRight")
         notebook.page.get_by_text(f"value {value}", exact=True).wait_for()
-    notebook.wait_idle()
-    assert notebook.complaints() == []
     picture = notebook.screenshot("slider", notebook.page.locator(".jp-OutputArea").first)
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_an_anywidget_is_drawn_from_python_and_timed(notebook):
     page = notebook.page
     slider = page.locator("input[type=range]")
     page.get_by_text("value 10", exact=True).wait_for()
@@ -96,8 +97,22 @@ def test_an_anywidget_is_drawn_from_python_and_timed(notebook):
     assert notebook.complaints() == []
 
 
-def test_what_goes_wrong_is_reported(open_notebook):
-    notebook = open_notebook(
+def test_a_killed_kernel_is_noticed(notebook):
+    before = notebook.server.kernel_process(notebook.kernel_id())
+    notebook.kill_kernel()
+    assert "restart" in notebook.dismiss_dialogs().lower()
+    notebook.wait_idle()
+    # What a widget has to go by when its kernel is killed or restarted.
+    notebook.page.get_by_text("disconnected", exact=True).wait_for()
+    after = notebook.server.kernel_process(notebook.kernel_id())
+    assert after.pid != before.pid
+    assert notebook.run_all().cell_errors() == []
+
+
+def test_what_goes_wrong_is_reported(shared):
+    notebook = shared
+    before = len(notebook.console_errors())
+    notebook.fill(
         "1 / 0",
         "import sys; print('mind the step', file=sys.stderr)",
         "from IPython.display import HTML, Javascript\n"
@@ -112,25 +127,12 @@ def test_what_goes_wrong_is_reported(open_notebook):
     run(0)  # not all of them: how far Jupyter gets after an error depends on the time it takes
     (division,) = notebook.cell_errors()
     assert "ZeroDivisionError" in division
-    assert notebook.console_errors() == []
+    assert len(notebook.console_errors()) == before
     run(1)
     run(2)
     assert "mind the step" in notebook.cell_errors()[1]
     for place in ("in the console", "in the page"):
         notebook.wait_until(lambda place=place: place in str(notebook.console_errors()))
-
-
-def test_a_killed_kernel_is_noticed(notebook):
-    before = notebook.server.kernel_process(notebook.kernel_id())
-    notebook.kill_kernel()
-    assert "restart" in notebook.dismiss_dialogs().lower()
-    notebook.wait_idle()
-    # What a widget has to go by when its kernel is killed or restarted.
-    notebook.page.get_by_text("disconnected", exact=True).wait_for()
-    after = notebook.server.kernel_process(notebook.kernel_id())
-    assert after.pid != before.pid
-    notebook.run_all()
-    assert notebook.cell_errors() == []
 
 
 def test_a_kernel_that_was_shut_down_is_gone(notebook):

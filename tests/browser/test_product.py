@@ -15,6 +15,7 @@ from accelviz.widgets.traced import trace_content
 
 from ..compilers import needs_compiler
 from ..graphs import MADE
+from .lab import FRAME
 
 N_COLS = 64
 #: What is wrong with the pictures that are seen: words outside of them or small, no number.
@@ -42,11 +43,6 @@ FAULTS = """() => {
   if (page.scrollWidth > page.clientWidth) found.push(`scrolls: ${page.scrollWidth}`);
   return found;
 }"""
-#: Resolves once everything is drawn, what is out of sight too.
-FRAME = """() => new Promise((done) => requestAnimationFrame(function wait() {
-  if (document.querySelector("[data-later]")) requestAnimationFrame(wait);
-  else setTimeout(done);
-}))"""
 
 
 def columns_of(row):
@@ -96,7 +92,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cora(browser, folder):
-    shown = Shown(browser, explore("cora").save(folder / "cora.html"))
+    shown = Shown(browser, explore("cora").save(folder / "cora.html", trace=False))
     yield shown
     shown.close()
 
@@ -227,7 +223,7 @@ def test_what_moves_glides_unless_the_reader_wants_no_motion(cora, motion, glide
 
 @pytest.mark.parametrize(("name", "width"), [("every_kind", 480), ("hub", 1700), ("empty", 848)])
 def test_every_strategy_draws_something_on_every_graph(browser, folder, name, width):
-    path = explore(MADE[name]()).save(folder / f"{name}.html")
+    path = explore(MADE[name]()).save(folder / f"{name}.html", trace=False)
     shown = Shown(browser, path, viewport={"width": width, "height": 900}, color_scheme="dark")
     for turn, strategy in enumerate(strategies()):
         shown.page.locator("select[data-control=first]").select_option(strategy)

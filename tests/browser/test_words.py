@@ -9,11 +9,14 @@ from accelviz.measure import random_inputs
 from accelviz.widgets import explore
 
 from ..compilers import needs_compiler
-from .test_product import FRAME, Shown
+from .lab import FRAME
+from .test_product import Shown
 
 
 def test_words_say_whose_threads_and_columns_are_meant(browser, tmp_path):
-    shown = Shown(browser, explore("cora", n_cols=64, row=1358).save(tmp_path / "words.html"))
+    shown = Shown(
+        browser, explore("cora", n_cols=64, row=1358).save(tmp_path / "words.html", trace=False)
+    )
     shown.page.locator("[data-f^='lane:']").nth(42).hover(force=True)
     assert shown.text(".av-tip").startswith(
         "Thread 42 of the combined warp (2 warps of 32) has column 42 of Y"
@@ -30,7 +33,7 @@ def test_words_say_whose_threads_and_columns_are_meant(browser, tmp_path):
 
 
 def test_a_map_says_the_same_in_its_caption_and_its_tooltip(browser, tmp_path):
-    path = explore("cora", "fusegnn_gas", block_size=128).save(tmp_path / "map.html")
+    path = explore("cora", "fusegnn_gas", block_size=128).save(tmp_path / "map.html", trace=False)
     shown = Shown(browser, path)
     shown.page.get_by_role("tab", name="Every warp").click()
     shown.page.locator("[data-filled=true]").wait_for()
@@ -47,7 +50,9 @@ def test_a_map_says_the_same_in_its_caption_and_its_tooltip(browser, tmp_path):
 
 
 def test_without_a_trace_or_a_kernel_it_says_how_to_get_one(browser, tmp_path):
-    path = explore("cora", "cusparse", second="accel_gcn").save(tmp_path / "library.html")
+    path = explore("cora", "cusparse", second="accel_gcn").save(
+        tmp_path / "library.html", trace=False
+    )
     shown = Shown(browser, path)
     shown.page.get_by_role("tab", name="Play").click()
     assert "library" in shown.text(".av-offer")

@@ -33,7 +33,7 @@ export function controlsOf(act, panel) {
   let last = null; // the scene that is shown
   buttons.append(undo, redo, reset, code, svg, png, guide);
   const told = element("span", { attributes: { role: "status" } });
-  const progress = element("div", { className: "av-message av-gentle av-progress", hidden: true },
+  const progress = element("div", { className: "av-progress", hidden: true },
     [told, " ", cancel]);
   head.append(line, buttons, message, progress);
 
