@@ -161,7 +161,7 @@ export function map(host, scene, act) {
 
   function work() {
     let left = false;
-    const end = performance.now() + 14;
+    const end = performance.now() + 8;
     for (const each of shown) {
       if (each.done) continue;
       let finished = each.grid.at >= each.grid.last;

@@ -1,10 +1,12 @@
 // Y = A X as three matrices with the followed row in them, and the row's neighborhood in the graph.
 import { count, fitting, mark, number, path, picture, rect, room, words } from "../marks.js";
+import { short } from "../numbers.js";
 import { capital } from "./followed.js";
 
 const DOTS = 6000; // nonzeros of A that are drawn at most
 const LINES = 240; // rows of X that are drawn one by one
 const NODES = 900; // neighbors that are drawn one by one
+const MANY = 120; // neighbors from which on they are one shape
 
 const spied = new WeakMap(); // graph to its dots, by the side of the square
 
@@ -35,9 +37,12 @@ export function equation(row, width) {
   const wished = Math.round(Math.min(width * 0.34, 230));
   const narrow = Math.round(Math.min(Math.max((wished * nCols) / Math.max(graph.cols, 1), 46), 84));
   const label = `row ${number(row.row)}`;
-  const size = (rows, wide) => `${number(rows)} × ${number(wide)}`;
-  const beside = Math.max(room(size(graph.rows, nCols), 11) - narrow, 0) / 2 + 2; // of Y's size
   const gap = 34;
+  const size = (rows, wide) => {
+    const whole = `${number(rows)} × ${number(wide)}`;
+    return room(whole, 11) < narrow + gap - 6 || wide === graph.cols ? whole : `${short(rows)} × ${number(wide)}`;
+  };
+  const beside = Math.max(room(size(graph.rows, nCols), 11) - narrow, 0) / 2 + 2; // of Y's size
   const left = room(label, 12) + 12;
   const side = Math.min(wished, Math.max(width - (left + 2 * narrow + 2 * gap + beside), 60));
   const free = width - (left + side + 2 * narrow + 2 * gap + beside);
@@ -121,18 +126,24 @@ export function neighborhood(row, width, height) {
   const turn = (index) => ((index + 0.5) / Math.max(n, 1)) * 2 * Math.PI - Math.PI / 2;
   const at = (index, far) => [cx + far * Math.cos(turn(index)), cy + far * Math.sin(turn(index))];
   const far = (k) => radius - (k % rings) * Math.min(7, (radius - 24) / rings);
-  let [edges, nodes, text] = ["", "", ""];
+  const token = (k) => `nz:${k * step}:${Math.min((k + 1) * step - 1, n - 1)}`;
+  let [edges, nodes, circles, text] = ["", "", "", ""];
   for (let k = 0; k < shown; ++k) {
     const i = k * step;
     const [x, y] = at(i, far(k));
     if (shown <= 400) edges += `M${cx.toFixed(1)} ${cy.toFixed(1)}L${x.toFixed(1)} ${y.toFixed(1)}`;
-    const token = `nz:${i}:${Math.min(i + step - 1, n - 1)}`;
-    nodes += mark("circle", { cx: x, cy: y, r: size, class: "av-node", "data-f": token });
+    if (shown > MANY) {
+      const half = `a${size} ${size} 0 1 0`;
+      circles += `M${(x - size).toFixed(1)} ${y.toFixed(1)}${half} ${2 * size} 0${half} ${-2 * size} 0`;
+      continue;
+    }
+    nodes += mark("circle", { cx: x, cy: y, r: size, class: "av-node", "data-f": token(k) });
     if (!names) continue;
     const [tx, ty] = at(i, radius + (several ? 19 : 11));
     const side = Math.abs(tx - cx) < 8 ? "middle" : tx > cx ? "start" : "end";
     text += words(tx, ty + 4, number(columns[i]), side, { class: "av-q", "font-size": 11 });
   }
+  if (circles) nodes = mark("path", { d: circles, class: "av-node", "data-f": "nodes@" });
   const arcs = several ? arcsOf(row, n, cx, cy, radius + 12, names) : "";
   const middle = mark("circle", { cx, cy, r: 15, class: "av-row", "data-f": "row" });
   const label = number(row.row);
@@ -147,6 +158,15 @@ export function neighborhood(row, width, height) {
   const alt = `Row ${label} and its ${count(n, "neighbor")} in the graph${several ? `, shared by ${count(pieces.length, "run")} of nonzeros` : ""}.`;
   return {
     svg: picture(width, height, inner, alt),
+    // What the node at a point stands for.
+    token(x, y) {
+      let nearest = 0, least = Infinity;
+      for (let k = 0; k < shown; ++k) {
+        const [nx, ny] = at(k * step, far(k)), apart = (nx - x) ** 2 + (ny - y) ** 2;
+        if (apart < least) [nearest, least] = [k, apart];
+      }
+      return token(nearest);
+    },
     over(focus) {
       const [first, last] = focus.nonzeros ?? [0, -1];
       let lit = "";

@@ -181,8 +181,15 @@ class Product {
 
   // --- pointing and walking ----------------------------------------------------------------
   point(token, event) {
-    if (token !== "strip@") return resolve(this.row, token, this.drawn);
-    return nonzeroFocus(this.row, this.under(event));
+    if (token === "strip@") return nonzeroFocus(this.row, this.under(event));
+    return resolve(this.row, this.named(token, event), this.drawn);
+  }
+
+  // Many neighbors are one mark: which it is follows from where the pointer is.
+  named(token, event) {
+    if (token !== "nodes@") return token;
+    const { left, top } = this.boxes.neighbors.querySelector("svg").getBoundingClientRect();
+    return this.pictures.neighbors.token(event.clientX - left, event.clientY - top);
   }
 
   under(event) {
@@ -199,7 +206,7 @@ class Product {
   pick(event) {
     const pressed = event.target.closest?.("[data-block]");
     if (pressed) return this.act.set({ row: this.row.row, block: Number(pressed.dataset.block) });
-    const token = event.target.closest?.("[data-f]")?.dataset.f ?? "";
+    const token = this.named(event.target.closest?.("[data-f]")?.dataset.f ?? "", event);
     const [kind, a, b, c] = token.split(":");
     if (token === "strip@") this.go(this.under(event), event);
     else if (kind === "nz") this.go(Number(a), event);

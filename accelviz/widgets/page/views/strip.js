@@ -1,7 +1,8 @@
 // The nonzeros of the followed row one after the other, and who has which: the strip that arrows walk.
-import { count, fitting, number, path, picture, rect, room, span, words } from "../marks.js";
+import { count, fitting, mark, number, path, picture, rect, room, span, words } from "../marks.js";
 
 const CELL = 34; // height
+const MANY = 120; // runs from which on they are two shapes, every other one each
 const LEAST = 3; // pixels that a nonzero needs to be drawn by itself
 
 /** The strip; `at` is the nonzero where the arrows are. */
@@ -15,12 +16,17 @@ export function strip(row, width, at) {
   if (!degree) parts.push(words(0, 22, "This row has no nonzero.", "start", { class: "av-q" }));
   if (degree && !pieces.length) parts.push(rect(0, 0, wide, CELL, { class: "av-soft" }));
   let hidden = 0;
+  const shade = (k) => (k % 2 ? "av-soft av-other" : "av-soft");
+  const many = pieces.length > MANY, shapes = ["", ""];
   pieces.forEach((piece, k) => {
     if (!piece.count) return;
     const long = cell * piece.count;
-    parts.push(
-      rect(x(piece.at), 0, long, CELL, { class: k % 2 ? "av-soft av-other" : "av-soft", "data-m": `s${k}` }),
-    );
+    if (many) {
+      shapes[k % 2] += `M${x(piece.at).toFixed(2)} 0h${long.toFixed(2)}v${CELL}h${(-long).toFixed(2)}z`;
+      hidden += 1;
+      return;
+    }
+    parts.push(rect(x(piece.at), 0, long, CELL, { class: shade(k), "data-m": `s${k}` }));
     const name = `${worker} ${number(piece.warp)}`;
     const whole = row.blocks[0] === row.blocks[1] ? name : `${name} of block ${number(piece.block)}`;
     const text = [whole, name, number(piece.warp)].find((each) => room(each, 12) < long - 4);
@@ -28,6 +34,7 @@ export function strip(row, width, at) {
     if (text) parts.push(words(x(piece.at) + long / 2, CELL + 22, text, "middle", { class: "av-r" }));
     else hidden += 1;
   });
+  if (many) shapes.forEach((d, k) => parts.push(mark("path", { d, class: shade(k) })));
   if (hidden) parts.push(words(0, CELL + 40, `${count(pieces.length, "run")} in ${worker}s, one after the other`, "start", { class: "av-q" }));
   if (cell >= LEAST && cell < width) {
     let cuts = "";
