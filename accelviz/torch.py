@@ -603,6 +603,7 @@ class AGNNConv(torch.nn.Module):
     def forward(self, x: Any, edge_index: Any) -> Any:
         """Score by cosines, weigh, add up."""
         edges = _edges(edge_index, x, self.add_self_loops).single("AGNNConv")
-        unit = functional.normalize(x, p=2.0, dim=-1, eps=NORM_EPS)[:, None]
-        found = _attention(edges, "dot", 0.0, None, Q=self.beta * unit, K=unit, V=x[:, None])
+        scale = 1 / x.norm(dim=-1, keepdim=True).clamp(min=NORM_EPS)
+        Q = (self.beta * scale * x)[:, None]
+        found = _attention(edges, "cosine", 0.0, None, Q=Q, V=x[:, None], scale=scale)
         return found[:, 0]

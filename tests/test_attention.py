@@ -33,8 +33,8 @@ def defined(graph, score, inputs):
     V = wide["V"]
     if score == "gat":
         scores = leaky(wide["receiver"][:, None] + wide["sender"][None])
-    elif score == "dot":
-        scores = np.einsum("ihc,jhc->ijh", wide["Q"], wide["K"])
+    elif score == "cosine":
+        scores = np.einsum("ihc,jhc->ijh", wide["Q"], V) * wide["scale"]
     else:
         scores = (leaky(wide["R"][:, None] + V[None]) * wide["a"]).sum(-1)
     there = graph.with_values(np.ones(graph.nnz, np.float32)).adjacency.toarray() > 0
@@ -159,11 +159,11 @@ def test_a_gradient_s_dropout_is_that_of_its_forward_pass():
 
 def test_plans_of_a_gradient_walk_both_ways():
     graph = graph_of_degrees(DEGREES, 9)
-    plan = accelviz.plan(graph, "lane_groups", 4, operation="dot_gradient", heads=2)
+    plan = accelviz.plan(graph, "lane_groups", 4, operation="cosine_gradient", heads=2)
     assert [part.walked.shape for part in plan.parts] == [(9, 7), (7, 9)]
-    assert [call.kernel.entry for call in plan.calls] == ["statistics_of_any", "dot_senders"]
-    assert plan.kernel.entry == "dot_senders"
-    assert [call.kernel.entry for call in plan.then[0].calls] == ["dot_receivers"]
+    assert [call.kernel.entry for call in plan.calls] == ["statistics_of_any", "cosine_senders"]
+    assert plan.kernel.entry == "cosine_senders"
+    assert [call.kernel.entry for call in plan.then[0].calls] == ["cosine_receivers"]
     plan.check()
     alone = accelviz.plan(graph, "row_warp", 4, operation="gat_gradient")
     assert alone.then == ()

@@ -152,7 +152,7 @@ MODEL_OF = {
     **dict.fromkeys(["sddmm", "edge_softmax", "edge_softmax_gradient"], ("agnn", {"fused": False})),
     **dict.fromkeys(["gat", "gat_gradient"], ("gat", {})),
     **dict.fromkeys(["gatv2", "gatv2_gradient"], ("gatv2", {})),
-    **dict.fromkeys(["dot", "dot_gradient"], ("agnn", {})),
+    **dict.fromkeys(["cosine", "cosine_gradient"], ("agnn", {})),
 }
 CASES = [(operation, name) for operation in MODEL_OF for name in with_kernel(operation)]
 

@@ -245,29 +245,26 @@ class AGNN(Layer):
     ) -> tuple[Any, Any]:
         """Score, weigh and add up the neighbors; see `Layer`."""
         norms = matrix.products.xp.sqrt((X * X).sum(axis=1, keepdims=True))
-        norms = matrix.products.xp.maximum(norms, np.float32(NORM_EPS))
-        unit = X / norms
+        scale = 1 / matrix.products.xp.maximum(norms, np.float32(NORM_EPS))
         beta = parameters["beta"] if self.train_beta else np.float32(self.beta)
-        operands = {"Q": (unit * beta)[:, None], "K": unit[:, None], "V": X[:, None]}
-        Y, kept = attend(matrix, "dot", operands, self.fused)
-        return Y[:, 0], (norms, operands, kept)
+        operands = {"Q": (X * (beta * scale))[:, None], "V": X[:, None], "scale": scale}
+        Y, kept = attend(matrix, "cosine", operands, self.fused)
+        return Y[:, 0], (operands, kept)
 
     def linear_gradient(
         self, matrix: Matrix, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None
     ) -> tuple[Parameters, Any]:
         """Go back through the weights and the cosines; see `Layer`."""
-        norms, operands, kept = kept
-        found = attend_gradient(matrix, "dot", operands, kept, dZ[:, None], self.fused)
-        unit, dQ, dK, dV = (
-            each[:, 0] for each in (operands["K"], found["dQ"], found["dK"], found["dV"])
-        )
+        operands, kept = kept
+        found = attend_gradient(matrix, "cosine", operands, kept, dZ[:, None], self.fused)
+        scale = operands["scale"]
+        X, dQ, dV = (each[:, 0] for each in (operands["V"], found["dQ"], found["dV"]))
+        along = (dQ * X).sum(axis=1, keepdims=True)
         beta, gradients = np.float32(self.beta), {}
         if self.train_beta:
             beta = parameters["beta"]
-            gradients["beta"] = (dQ * unit).sum().reshape(1)
+            gradients["beta"] = (along * scale).sum().reshape(1)
         if not self.needs_input_gradient:
             return gradients, None
-        d_unit = beta * dQ + dK
-        # A cosine does not see lengths: what points along a row of X is taken out.
-        along = (d_unit * unit).sum(axis=1, keepdims=True)
-        return gradients, dV + (d_unit - unit * along) / norms
+        d_scale = found["d_scale"] + beta * along  # scale is 1 / the length of X's row
+        return gradients, dV + (beta * scale) * dQ - X * (d_scale * scale**3)

@@ -1,8 +1,8 @@
 """Attention as several operations, in place of the fused one: scores, softmax, a product a head.
 
-It computes what the operations `gat`, `gatv2` and `dot` compute, of the same operands by name. Any
-strategy can be each of its steps, and a learner can look between them; the fused operations write
-nothing of the size of the edges.
+It computes what the fused operations do, `gat`, `gatv2` and `cosine`, of the same operands by name.
+Any strategy can be each of its steps, and a learner can look between them; the fused operations
+write nothing of the size of the edges.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def forward(matrix: Matrix, score: str, operands: Operands) -> tuple[Any, Any]:
     Parameters
     ----------
     matrix : Matrix
-    score : {"gat", "gatv2", "dot"}
+    score : {"gat", "gatv2", "cosine"}
     operands : mapping of str to array or number
         As of the operation of that name.
 
@@ -68,8 +68,9 @@ def backward(matrix: Matrix, score: str, operands: Operands, kept: Any, dY: Any)
 
 def _scores(matrix: Matrix, score: str, operands: Operands) -> tuple[Any, Any]:
     """Return what a score's slope depends on, and the scores, (nnz, heads)."""
-    if score == "dot":
-        return None, matrix.dots(operands["Q"], operands["K"])
+    if score == "cosine":
+        before = matrix.dots(operands["Q"], operands["V"])
+        return before, before * operands["scale"][matrix.columns]
     if score == "gat":
         before = operands["receiver"][matrix.rows] + operands["sender"][matrix.columns]
         return before, leaky(before, operands["slope"])
@@ -81,13 +82,14 @@ def _scores_gradient(
     matrix: Matrix, score: str, operands: Operands, before: Any, d_scores: Any, dV: Any
 ) -> dict[str, Any]:
     """Return the gradients by the operands of the scores, and by V."""
-    if score == "dot":
-        Q, K = operands["Q"], operands["K"]
-        heads = range(d_scores.shape[1])
-        dQ = [matrix.times(_head(K, h), _head(d_scores, h)) for h in heads]
-        dK = [matrix.transposed_times(_head(Q, h), _head(d_scores, h)) for h in heads]
-        dQ, dK = (side_by_side(*parts).reshape(Q.shape) for parts in (dQ, dK))
-        return {"dQ": dQ, "dK": dK, "dV": dV}
+    if score == "cosine":
+        Q, V = operands["Q"], operands["V"]
+        d_before, heads = d_scores * operands["scale"][matrix.columns], range(d_scores.shape[1])
+        dQ = [matrix.times(_head(V, h), _head(d_before, h)) for h in heads]
+        more = [matrix.transposed_times(_head(Q, h), _head(d_before, h)) for h in heads]
+        dQ, more = (side_by_side(*parts).reshape(-1, *V.shape[1:]) for parts in (dQ, more))
+        d_scale = matrix.column_sums(d_scores * before)
+        return {"dQ": dQ, "dV": dV + more, "d_scale": d_scale}
     slopes = leaky_slope(before, operands["slope"])
     if score == "gat":
         d_before = d_scores * slopes

@@ -16,8 +16,12 @@ from accelviz.strategies.attention import fusegnn as attention_fusegnn
 from accelviz.strategies.attention import lane_groups as attention_groups
 from accelviz.strategies.attention import row_warp as attention_warp
 from accelviz.strategies.attention.edge_softmax import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT
-from accelviz.strategies.attention.forward import DOT, GAT, GATV2
-from accelviz.strategies.attention.gradient import DOT_GRADIENT, GAT_GRADIENT, GATV2_GRADIENT
+from accelviz.strategies.attention.forward import COSINE, GAT, GATV2
+from accelviz.strategies.attention.gradient import (
+    COSINE_GRADIENT,
+    GAT_GRADIENT,
+    GATV2_GRADIENT,
+)
 from accelviz.strategies.sddmm import cusparse, lane_groups, row_warp, tc_gnn
 from accelviz.strategies.sddmm.operation import SDDMM
 from accelviz.strategies.spmm.accel_gcn import AccelGCN
@@ -73,7 +77,14 @@ REGISTRY: tuple[Strategy, ...] = (
     ),
     *(
         walk(operation)
-        for operation in (GAT, GAT_GRADIENT, DOT, DOT_GRADIENT, GATV2, GATV2_GRADIENT)
+        for operation in (
+            GAT,
+            GAT_GRADIENT,
+            COSINE,
+            COSINE_GRADIENT,
+            GATV2,
+            GATV2_GRADIENT,
+        )
         for walk in (attention_warp.RowWarp, attention_groups.LaneGroups)
     ),
     *(

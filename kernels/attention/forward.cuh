@@ -114,29 +114,6 @@ struct GatScore {
     }
 };
 
-// Dot products: Q[i] . K[j]
-struct DotScore {
-    struct Row {
-        Columns q;
-    };
-    struct Item {
-        Columns v, k;
-    };
-    const float *__restrict__ Q;
-    const float *__restrict__ K;
-    const float *__restrict__ V;
-
-    __device__ __forceinline__ Row row(const Place &place, int i) const {
-        return {place.load(Q, i)};
-    }
-    __device__ __forceinline__ Item item(const Place &place, int j) const {
-        return {place.load(V, j), place.load(K, j)};
-    }
-    __device__ __forceinline__ float of(const Row &row, const Item &item) const {
-        return Place::sum(inner(row.q, item.k));
-    }
-};
-
 // GATv2: a . LeakyReLU(R[i] + V[j])
 struct Gatv2Score {
     struct Row {
@@ -158,5 +135,29 @@ struct Gatv2Score {
     }
     __device__ __forceinline__ float of(const Row &row, const Item &item) const {
         return Place::sum(leaky_dot(row.a, row.r, item.v, slope));
+    }
+};
+
+// Cosines: scale[j] Q[i] . V[j], so that what is added up is what is scored.
+struct CosineScore {
+    struct Row {
+        Columns q;
+    };
+    struct Item {
+        Columns v;
+        float scale;
+    };
+    const float *__restrict__ Q;
+    const float *__restrict__ V;
+    const float *__restrict__ scale;
+
+    __device__ __forceinline__ Row row(const Place &place, int i) const {
+        return {place.load(Q, i)};
+    }
+    __device__ __forceinline__ Item item(const Place &place, int j) const {
+        return {place.load(V, j), place.there() ? __ldg(&scale[place.head_of(j)]) : 0.0f};
+    }
+    __device__ __forceinline__ float of(const Row &row, const Item &item) const {
+        return item.scale * Place::sum(inner(row.q, item.v));
     }
 };

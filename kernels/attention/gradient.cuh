@@ -96,92 +96,6 @@ __device__ __forceinline__ float2 weights_of(float score, float g, float2 known,
     return make_float2(alpha * kept, alpha * (kept * g - known.y));
 }
 
-// dK[j] and dV[j]
-struct DotSenders : Sums, NoTotals {
-    static constexpr int OUTPUTS = 2;
-    struct Row {
-        Columns k, v;
-    };
-    struct Item {
-        Columns q, dy;
-        float2 known;
-    };
-    const float *__restrict__ statistics;
-    const float *__restrict__ Q;
-    const float *__restrict__ K;
-    const float *__restrict__ V;
-    const float *__restrict__ dY;
-    Dropout dropout;
-    float *__restrict__ dK;
-    float *__restrict__ dV;
-
-    __device__ __forceinline__ Row row(const Place &place, int j) const {
-        return {place.load(K, j), place.load(V, j)};
-    }
-    __device__ __forceinline__ Item item(const Place &place, int i) const {
-        return {place.load(Q, i), place.load(dY, i), statistics_of(statistics, place, i)};
-    }
-    template <int N>
-    __device__ __forceinline__ void take(State<2> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], const float (&kept)[N],
-                                         const Place &place) {
-#pragma unroll
-        for (int n = 0; n < N; ++n) {
-            const float score = Place::sum(inner(items[n].q, row.k));
-            const float g = Place::sum(inner(items[n].dy, row.v));
-            if (columns[n] < 0) continue;
-            const float2 weights = weights_of(score, g, items[n].known, kept[n]);
-            add_product(state.sums[0], weights.y, items[n].q);
-            add_product(state.sums[1], weights.x, items[n].dy);
-        }
-    }
-    __device__ __forceinline__ float *out(int output) const {
-        return output == 0 ? dK : dV;
-    }
-};
-
-// dQ[i]
-struct DotReceivers : Sums, NoTotals {
-    static constexpr int OUTPUTS = 1;
-    struct Row {
-        Columns q, dy;
-        float2 known;
-    };
-    struct Item {
-        Columns k, v;
-    };
-    const float *__restrict__ statistics;
-    const float *__restrict__ Q;
-    const float *__restrict__ K;
-    const float *__restrict__ V;
-    const float *__restrict__ dY;
-    Dropout dropout;
-    float *__restrict__ dQ;
-
-    __device__ __forceinline__ Row row(const Place &place, int i) const {
-        return {place.load(Q, i), place.load(dY, i), statistics_of(statistics, place, i)};
-    }
-    __device__ __forceinline__ Item item(const Place &place, int j) const {
-        return {place.load(K, j), place.load(V, j)};
-    }
-    template <int N>
-    __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], const float (&kept)[N],
-                                         const Place &place) {
-#pragma unroll
-        for (int n = 0; n < N; ++n) {
-            const float score = Place::sum(inner(row.q, items[n].k));
-            const float g = Place::sum(inner(row.dy, items[n].v));
-            if (columns[n] < 0) continue;
-            const float2 weights = weights_of(score, g, row.known, kept[n]);
-            add_product(state.sums[0], weights.y, items[n].k);
-        }
-    }
-    __device__ __forceinline__ float *out(int) const {
-        return dQ;
-    }
-};
-
 // dV[j]
 struct Gatv2Senders : Sums, NoTotals {
     static constexpr int OUTPUTS = 1;
@@ -280,5 +194,95 @@ struct Gatv2Receivers : Sums {
     }
     __device__ __forceinline__ const Columns *totals() const {
         return &da;
+    }
+};
+
+// d_scale[j] and dV[j]
+struct CosineSenders : Sums, NoTotals {
+    static constexpr int OUTPUTS = 1;
+    struct Row {
+        Columns v;
+        float scale;
+    };
+    struct Item {
+        Columns q, dy;
+        float2 known;
+    };
+    const float *__restrict__ statistics;
+    const float *__restrict__ Q;
+    const float *__restrict__ V;
+    const float *__restrict__ scale;
+    const float *__restrict__ dY;
+    Dropout dropout;
+    float *__restrict__ d_scale;
+    float *__restrict__ dV;
+
+    __device__ __forceinline__ Row row(const Place &place, int j) const {
+        return {place.load(V, j), place.there() ? __ldg(&scale[place.head_of(j)]) : 0.0f};
+    }
+    __device__ __forceinline__ Item item(const Place &place, int i) const {
+        return {place.load(Q, i), place.load(dY, i), statistics_of(statistics, place, i)};
+    }
+    template <int N>
+    __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
+                                         const int (&columns)[N], const float (&kept)[N],
+                                         const Place &place) {
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+            const float product = Place::sum(inner(items[n].q, row.v));
+            const float g = Place::sum(inner(items[n].dy, row.v));
+            if (columns[n] < 0) continue;
+            const float2 weights = weights_of(row.scale * product, g, items[n].known, kept[n]);
+            state.head.x += weights.y * product;
+            add_product(state.sums[0], weights.y * row.scale, items[n].q);
+            add_product(state.sums[0], weights.x, items[n].dy);
+        }
+    }
+    __device__ __forceinline__ float *out(int) const {
+        return dV;
+    }
+    __device__ __forceinline__ void finish(long long row_head, float2 head) const {
+        d_scale[row_head] = head.x;
+    }
+};
+
+// dQ[i]
+struct CosineReceivers : Sums, NoTotals {
+    static constexpr int OUTPUTS = 1;
+    struct Row {
+        Columns q, dy;
+        float2 known;
+    };
+    using Item = CosineScore::Item;
+    const float *__restrict__ statistics;
+    const float *__restrict__ Q;
+    const float *__restrict__ V;
+    const float *__restrict__ scale;
+    const float *__restrict__ dY;
+    Dropout dropout;
+    float *__restrict__ dQ;
+
+    __device__ __forceinline__ Row row(const Place &place, int i) const {
+        return {place.load(Q, i), place.load(dY, i), statistics_of(statistics, place, i)};
+    }
+    __device__ __forceinline__ Item item(const Place &place, int j) const {
+        return CosineScore{Q, V, scale}.item(place, j);
+    }
+    template <int N>
+    __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
+                                         const int (&columns)[N], const float (&kept)[N],
+                                         const Place &place) {
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+            const float scale = items[n].scale;
+            const float score = scale * Place::sum(inner(row.q, items[n].v));
+            const float g = Place::sum(inner(row.dy, items[n].v));
+            if (columns[n] < 0) continue;
+            const float2 weights = weights_of(score, g, row.known, kept[n]);
+            add_product(state.sums[0], weights.y * scale, items[n].v);
+        }
+    }
+    __device__ __forceinline__ float *out(int) const {
+        return dQ;
     }
 };

@@ -45,15 +45,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
 }
 #elif PROBLEM == 1
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
-    dot(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
-        const int *__restrict__ columns, const unsigned *__restrict__ order,
-        const float *__restrict__ Q, const float *__restrict__ K, const float *__restrict__ V,
-        float *__restrict__ Y, float *__restrict__ logsumexp, float *part_sums, float2 *part_heads,
-        unsigned *arrivals, float rate, const unsigned *__restrict__ random, int heads,
-        int n_cols) {
+    cosine(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+           const int *__restrict__ columns, const unsigned *__restrict__ order,
+           const float *__restrict__ Q, const float *__restrict__ V,
+           const float *__restrict__ scale, float *__restrict__ Y, float *__restrict__ logsumexp,
+           float *part_sums, float2 *part_heads, unsigned *arrivals, float rate,
+           const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    walk(Attention<DotScore>{{}, {Q, K, V}, {rate, random}, Y, logsumexp}, metadata, output_rows,
-         columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+    walk(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, logsumexp}, metadata,
+         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
 #elif PROBLEM == 2
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
@@ -85,29 +85,29 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
 }
 #elif PROBLEM == 4
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
-    dot_senders(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
-                const int *__restrict__ columns, const unsigned *__restrict__ order,
-                const float *__restrict__ statistics, const float *__restrict__ Q,
-                const float *__restrict__ K, const float *__restrict__ V,
-                const float *__restrict__ dY, float *__restrict__ dK, float *__restrict__ dV,
-                float *part_sums, float2 *part_heads, unsigned *arrivals, float rate,
-                const unsigned *__restrict__ random, int heads, int n_cols) {
+    cosine_senders(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+                   const int *__restrict__ columns, const unsigned *__restrict__ order,
+                   const float *__restrict__ statistics, const float *__restrict__ Q,
+                   const float *__restrict__ V, const float *__restrict__ scale,
+                   const float *__restrict__ dY, float *__restrict__ d_scale,
+                   float *__restrict__ dV, float *part_sums, float2 *part_heads, unsigned *arrivals,
+                   float rate, const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    walk(DotSenders{{}, {}, statistics, Q, K, V, dY, {rate, random}, dK, dV}, metadata, output_rows,
-         columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+    walk(CosineSenders{{}, {}, statistics, Q, V, scale, dY, {rate, random}, d_scale, dV}, metadata,
+         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
 #elif PROBLEM == 5
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
-    dot_receivers(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
-                  const int *__restrict__ columns, const unsigned *__restrict__ order,
-                  const float *__restrict__ statistics, const float *__restrict__ Q,
-                  const float *__restrict__ K, const float *__restrict__ V,
-                  const float *__restrict__ dY, float *__restrict__ dQ, float *part_sums,
-                  float2 *part_heads, unsigned *arrivals, float rate,
-                  const unsigned *__restrict__ random, int heads, int n_cols) {
+    cosine_receivers(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+                     const int *__restrict__ columns, const unsigned *__restrict__ order,
+                     const float *__restrict__ statistics, const float *__restrict__ Q,
+                     const float *__restrict__ V, const float *__restrict__ scale,
+                     const float *__restrict__ dY, float *__restrict__ dQ, float *part_sums,
+                     float2 *part_heads, unsigned *arrivals, float rate,
+                     const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    walk(DotReceivers{{}, {}, statistics, Q, K, V, dY, {rate, random}, dQ}, metadata, output_rows,
-         columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+    walk(CosineReceivers{{}, {}, statistics, Q, V, scale, dY, {rate, random}, dQ}, metadata,
+         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
 #elif PROBLEM == 6
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)

@@ -31,15 +31,15 @@ extern "C" __global__ void gat(const long long *__restrict__ row_pointers,
          row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 #elif PROBLEM == 1
-extern "C" __global__ void dot(const long long *__restrict__ row_pointers,
-                               const int *__restrict__ columns, const float *__restrict__ Q,
-                               const float *__restrict__ K, const float *__restrict__ V,
-                               float *__restrict__ Y, float *__restrict__ logsumexp, float rate,
-                               const unsigned *__restrict__ random, int n_rows, int heads,
-                               int n_cols) {
+extern "C" __global__ void cosine(const long long *__restrict__ row_pointers,
+                                  const int *__restrict__ columns, const float *__restrict__ Q,
+                                  const float *__restrict__ V, const float *__restrict__ scale,
+                                  float *__restrict__ Y, float *__restrict__ logsumexp, float rate,
+                                  const unsigned *__restrict__ random, int n_rows, int heads,
+                                  int n_cols) {
     RECORD_WARP;
-    walk(Attention<DotScore>{{}, {Q, K, V}, {rate, random}, Y, logsumexp}, row_pointers, columns,
-         nullptr, nullptr, n_rows, heads, n_cols);
+    walk(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, logsumexp}, row_pointers,
+         columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 #elif PROBLEM == 2
 extern "C" __global__ void gatv2(const long long *__restrict__ row_pointers,
@@ -66,25 +66,25 @@ extern "C" __global__ void gat_senders(
         row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
 }
 #elif PROBLEM == 4
-extern "C" __global__ void dot_senders(
+extern "C" __global__ void cosine_senders(
     const long long *__restrict__ row_pointers, const int *__restrict__ columns,
     const unsigned *__restrict__ order, const float *__restrict__ statistics,
-    const float *__restrict__ Q, const float *__restrict__ K, const float *__restrict__ V,
-    const float *__restrict__ dY, float *__restrict__ dK, float *__restrict__ dV, float rate,
+    const float *__restrict__ Q, const float *__restrict__ V, const float *__restrict__ scale,
+    const float *__restrict__ dY, float *__restrict__ d_scale, float *__restrict__ dV, float rate,
     const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
     RECORD_WARP;
-    walk(DotSenders{{}, {}, statistics, Q, K, V, dY, {rate, random}, dK, dV}, row_pointers, columns,
-         order, nullptr, n_rows, heads, n_cols);
+    walk(CosineSenders{{}, {}, statistics, Q, V, scale, dY, {rate, random}, d_scale, dV},
+         row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
 }
 #elif PROBLEM == 5
-extern "C" __global__ void dot_receivers(
+extern "C" __global__ void cosine_receivers(
     const long long *__restrict__ row_pointers, const int *__restrict__ columns,
-    const float *__restrict__ statistics, const float *__restrict__ Q, const float *__restrict__ K,
-    const float *__restrict__ V, const float *__restrict__ dY, float *__restrict__ dQ, float rate,
-    const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
+    const float *__restrict__ statistics, const float *__restrict__ Q, const float *__restrict__ V,
+    const float *__restrict__ scale, const float *__restrict__ dY, float *__restrict__ dQ,
+    float rate, const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
     RECORD_WARP;
-    walk(DotReceivers{{}, {}, statistics, Q, K, V, dY, {rate, random}, dQ}, row_pointers, columns,
-         nullptr, nullptr, n_rows, heads, n_cols);
+    walk(CosineReceivers{{}, {}, statistics, Q, V, scale, dY, {rate, random}, dQ}, row_pointers,
+         columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 #elif PROBLEM == 6
 extern "C" __global__ void gatv2_senders(

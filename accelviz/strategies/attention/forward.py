@@ -169,11 +169,11 @@ def _attend(
 def traffic(score: str, pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
     """Count bytes: of each nonzero a column index and its sender's rows, of each row the rest.
 
-    A sender's row has the features V of all heads, and of `gat` a score, of `dot` the keys too.
+    A sender's row has the features V of all heads, and of `gat` and `cosine` a number of each head.
     """
     heads, features = widths["heads"], widths["heads"] * widths["n_cols"]
-    own = {"gat": FLOAT_BYTES * heads, "dot": FLOAT_BYTES * features, "gatv2": 0}[score]
-    of_row = {"gat": heads, "dot": features, "gatv2": features}[score]
+    own = FLOAT_BYTES * (0 if score == "gatv2" else heads)
+    of_row = heads if score == "gat" else features
     streamed = FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (pattern.n_rows + 1)
     streamed += FLOAT_BYTES * (of_row + features + heads) * pattern.n_rows
     return Traffic.of_senders(pattern, element_bytes * features + own, streamed)
@@ -197,5 +197,5 @@ def _operation(score: str, formula: str) -> Operation:
 
 
 GAT = _operation("gat", "LeakyReLU(receiver + sender)")
-DOT = _operation("dot", "Q K^T")
+COSINE = _operation("cosine", "scale Q V^T")
 GATV2 = _operation("gatv2", "a LeakyReLU(R + V)")

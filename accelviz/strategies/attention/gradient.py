@@ -39,10 +39,10 @@ _OUTPUTS = {
         Operand("d_sender", (SENDERS, "heads")),
         Operand("dV", (SENDERS, *_FEATURES)),
     ),
-    "dot": (
+    "cosine": (
         Operand("dQ", (ROWS, *_FEATURES)),
-        Operand("dK", (SENDERS, *_FEATURES)),
         Operand("dV", (SENDERS, *_FEATURES)),
+        Operand("d_scale", (SENDERS, "heads")),
     ),
     "gatv2": (
         Operand("dR", (ROWS, *_FEATURES)),
@@ -72,8 +72,16 @@ def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tupl
     of_rows, of_senders = pattern.degrees, np.bincount(pattern.column_indices, minlength=len(dV[0]))
     if score == "gat":
         found = {"d_receiver": (dA[..., 0], of_rows), "d_sender": (dB[..., 0], of_senders)}
-    elif score == "dot":
-        found = {"dQ": (dA, of_rows), "dK": (dB, of_senders)}
+    elif score == "cosine":  # B is scale V
+        sizes = np.array([1, -1, -1])[:, None, None, None]
+        V, scale = (
+            np.where(sizes > 0, each, abs(each)) for each in (features, inputs["scale"][..., None])
+        )
+        found = {
+            "dQ": (dA, of_rows),
+            "d_scale": ((dB * V).sum(axis=-1), of_senders + features.shape[2]),
+        }
+        dV, of_senders = dV + scale * dB, 2 * of_senders
     else:  # V is the sender's part of the score as well
         dV, of_senders = dV + dB, 2 * of_senders
         found = {"dR": (dA, of_rows), "da": (da, np.full(len(a), pattern.nnz + 3))}
@@ -186,7 +194,9 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
         known = inputs["dY"], inputs["logsumexp"], D
         dV = outputs["dV"]
         dA = outputs[names[0]].reshape(-1, heads, found[2].shape[2])
-        dB = dV if score == "gatv2" else outputs[names[1]].reshape(-1, heads, found[3].shape[2])
+        dB = outputs["d_sender"][..., None] if score == "gat" else dV
+        if score == "cosine":
+            dB = np.empty_like(dV)
         dV[...], dA[...], dB[...] = 0, 0, 0
         da = np.zeros_like(found[1])
 
@@ -205,6 +215,9 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
         in_pieces(of_senders, senders, heads * n_cols)
         factors = dropout_factors(nnz if row_order is None else row_order, heads, inputs)
         in_pieces(of_receivers, rows, heads * n_cols)
+        if score == "cosine":
+            outputs["d_scale"][...] = (dB * inputs["V"]).sum(axis=-1)
+            dV += inputs["scale"][..., None] * dB
         if score == "gatv2":
             outputs["da"][...] = da
 
@@ -299,15 +312,15 @@ def _receiver_terms(
 
 
 def traffic(score: str, pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
-    """Count bytes of the walk over senders, and of `dot` and `gatv2` of that over rows as well.
+    """Count bytes of the walk over senders, and of `cosine` and `gatv2` of that over rows as well.
 
-    Of each nonzero the first reads dY of its receiver and, of `dot` and `gatv2`, Q or R; the second
-    reads its sender's V and, of `dot`, K. Both read a column index; a head of a receiver has 16 or
-    8 bytes of statistics.
+    Of each nonzero the first reads dY of its receiver and, of `cosine` and `gatv2`, Q or R; the
+    second reads its sender's V. Both read a column index; a head of a receiver has 16 or 8 bytes of
+    statistics.
     """
     heads, features = widths["heads"], widths["heads"] * widths["n_cols"] * FLOAT_BYTES
     receiver = features + 16 * heads if score == "gat" else 2 * features + 8 * heads
-    sender = {"gat": 0, "dot": 2 * features, "gatv2": features}[score]
+    sender = 0 if score == "gat" else features
     walks = 1 if score == "gat" else 2
     n_rows, n_senders = pattern.shape
     streamed = walks * (FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (n_rows + 1))
@@ -345,4 +358,4 @@ def _operation(score: str) -> Operation:
     )
 
 
-GAT_GRADIENT, DOT_GRADIENT, GATV2_GRADIENT = (_operation(each) for each in INPUTS)
+GAT_GRADIENT, COSINE_GRADIENT, GATV2_GRADIENT = (_operation(each) for each in INPUTS)

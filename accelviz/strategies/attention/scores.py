@@ -1,6 +1,7 @@
 """What attention's references and replays share: three ways to score an edge, and dropout.
 
-A score is `a . LeakyReLU(A[i] + B[j])`, of GAT with one column and `a` = 1, or `A[i] . B[j]`.
+A score is `a . LeakyReLU(A[i] + B[j])`, of GAT with one column and `a` = 1, or `A[i] . B[j]`
+with B = scale V.
 """
 
 from __future__ import annotations
@@ -27,26 +28,27 @@ RECEIVER, SENDER = Operand("receiver", (ROWS, "heads")), Operand("sender", (SEND
 V = Operand("V", (SENDERS, *_FEATURES), gathered=True)
 INPUTS = {
     "gat": (RECEIVER, SENDER, V),
-    "dot": (Operand("Q", (ROWS, *_FEATURES)), Operand("K", (SENDERS, *_FEATURES)), V),
+    "cosine": (Operand("Q", (ROWS, *_FEATURES)), V, Operand("scale", (SENDERS, "heads"))),
     "gatv2": (Operand("R", (ROWS, *_FEATURES)), V, Operand("a", _FEATURES)),
 }
 
 
 def settings_of(score: str) -> tuple[Operand, ...]:
     """Return the numbers and words of attention with a score."""
-    return DROPOUT if score == "dot" else (SLOPE, *DROPOUT)
+    return DROPOUT if score == "cosine" else (SLOPE, *DROPOUT)
 
 
 def ingredients(score: str, inputs: Arrays) -> tuple[bool, Any, Any, Any, Any, Any]:
     """Return leaky, `a`, `A`, `B`, `V` and the slope of a score, arrays of three axes."""
     features = inputs["V"]
     ones = np.ones((features.shape[1], 1), features.dtype)
-    slope = inputs["slope"] if score != "dot" else np.float32(0)
+    slope = inputs.get("slope", np.float32(0))
     if score == "gat":
         A, B = inputs["receiver"][..., None], inputs["sender"][..., None]
         return True, ones, A, B, features, features.dtype.type(slope)
-    if score == "dot":
-        return False, ones, inputs["Q"], inputs["K"], features, features.dtype.type(slope)
+    if score == "cosine":
+        B = features * inputs["scale"][..., None]
+        return False, ones, inputs["Q"], B, features, features.dtype.type(slope)
     return True, inputs["a"], inputs["R"], features, features, features.dtype.type(slope)
 
 

@@ -73,15 +73,19 @@ class Problem:
 
 PROBLEMS = (
     Problem("gat", ("receiver", "sender", "V", "Y", "logsumexp"), True, 1, 1, 0, 1),
-    Problem("dot", ("Q", "K", "V", "Y", "logsumexp"), False, 1, 2, 1, 0),
+    Problem("cosine", ("Q", "V", "scale", "Y", "logsumexp"), False, 1, 1, 1, 1),
     Problem("gatv2", ("R", "V", "a", "Y", "logsumexp"), True, 1, 1, 2, 0),
     Problem(
         "gat_senders",
         ("statistics", "sender", "V", "dY", "d_receiver", "d_sender", "dV"),
         *(True, 1, 1, 1, 4),
     ),
-    Problem("dot_senders", ("statistics", "Q", "K", "V", "dY", "dK", "dV"), False, 2, 2, 2, 2),
-    Problem("dot_receivers", ("statistics", "Q", "K", "V", "dY", "dQ"), False, 1, 2, 2, 0),
+    Problem(
+        "cosine_senders",
+        ("statistics", "Q", "V", "scale", "dY", "d_scale", "dV"),
+        *(False, 1, 2, 1, 2),
+    ),
+    Problem("cosine_receivers", ("statistics", "Q", "V", "scale", "dY", "dQ"), False, 1, 1, 2, 1),
     Problem("gatv2_senders", ("statistics", "R", "V", "a", "dY", "dV"), True, 1, 2, 2, 2),
     Problem(
         "gatv2_receivers", ("statistics", "R", "V", "a", "dY", "dR"), True, 1, 1, 4, 0, totals=True
