@@ -7,7 +7,7 @@
 `latency` (Table 3, Figures 9 to 12): forward and backward pass of one layer of GCN or GAT (one
 head, no dropout) on random features of the dataset's width. "gas" and "gar" are fuseGNN's kernels
 as written here: weights of edges are made in each pass, and "gar" converts a COO in random order to
-CSR and CSC as well (CuPy's calls of cuSPARSE), as in inductive training. "ours" is `lane_groups`,
+CSR and CSC as well (CuPy's radix sort), as in inductive training. "ours" is `lane_groups`,
 "pyg" PyTorch Geometric with `edge_index`, each with what it keeps between passes. Times are medians
 between CUDA events around the whole pass, the host's gaps included, as a user has them; `parts_ms`
 holds the sparse operations of a pass one by one. Memory, of 128 columns, is what the framework's
@@ -32,8 +32,6 @@ import cupy
 import nsight
 import numpy as np
 import pandas as pd
-from cupyx import cusparse
-from cupyx.scipy.sparse import coo_matrix
 from scipy import sparse
 
 import accelviz
@@ -112,17 +110,18 @@ def seconds(work: Callable[[], Any], stream: Any = None) -> float:
 
 
 def conversion(graph: Graph) -> Callable[[], None]:
-    """Return what makes CSR and CSC of a COO in random order."""
+    """Return what makes CSR and CSC of a COO in random order: a sort by each end, then pointers."""
     shuffled = np.random.default_rng(0).permutation(graph.nnz)
     rows = np.repeat(np.arange(graph.n_rows, dtype=np.int32), graph.degrees)[shuffled]
     ends = cupy.asarray(rows), cupy.asarray(graph.column_indices[shuffled])
     values = cupy.ones(graph.nnz, np.float32)
+    firsts = cupy.arange(graph.n_rows + 1, dtype=np.int32)
 
     def convert() -> None:
-        for by, to in (("r", cusparse.coo2csr), ("c", cusparse.coo2csc)):
-            own = coo_matrix((values.copy(), tuple(each.copy() for each in ends)), graph.shape)
-            cusparse.coosort(own, sort_by=by)
-            to(own)
+        for key, other in (ends, ends[::-1]):
+            order = cupy.argsort(key)
+            cupy.searchsorted(key[order], firsts)
+            other[order], values[order]
 
     return convert
 

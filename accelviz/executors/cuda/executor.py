@@ -103,7 +103,10 @@ class KernelLaunch:
 
 
 class CudaPlan:
-    """A plan on the GPU, ready to run; a library has its own `setup_seconds` and `variant`."""
+    """A plan on the GPU, ready to run; a library has its own `setup_seconds` and `variant`.
+
+    The main kernel is compiled with `options`, the others without.
+    """
 
     def __init__(self, plan: Plan, *options: str) -> None:
         self._cupy = import_cupy()
@@ -127,7 +130,10 @@ class CudaPlan:
                 self.calls = (made,)
             else:
                 calls = kernels_of(plan, "cuda")
-                self.calls = tuple(KernelLaunch(part, call, *options) for part, call in calls)
+                self.calls = tuple(
+                    KernelLaunch(part, call, *(options if i == plan.main else ()))
+                    for i, (part, call) in enumerate(calls)
+                )
 
     def placed(self, operands: Mapping[str, Any]) -> Arrays:
         """Return the inputs on the GPU; see `ReadyPlan`."""

@@ -31,9 +31,11 @@ _POWERS = (1, 2, 4, 8, 16, 32)
 GROUP_NZS, SHORT_NZS = 32, 8
 #: Floats of gathered rows that a lane has on their way at once, and most nonzeros of them.
 FLOATS_AT_ONCE, MOST_AT_ONCE = 32, 4
-#: Registers of an SM, and those of a lane beside what it keeps of a row and of its nonzeros. With
-#: more blocks the compiler would put columns into memory; with fewer, less is on its way.
-SM_REGISTERS, OTHER_REGISTERS = 1 << 16, 32
+#: Registers of an SM, and those of a lane beside what it keeps of a row and of its nonzeros: with
+#: more blocks the compiler would put columns into memory. No more than so many threads at once.
+#: On an H200, 64 columns of Yelp's twin, cosine and its gradient: 0.71 and 1.73 ms with 6 blocks,
+#: 1.04 and 1.95 with 8; 8 heads of 8, gat: 0.70 and 1.37 with 8, 0.97 and 1.49 with 6.
+SM_REGISTERS, OTHER_REGISTERS, SM_THREADS = 1 << 16, 28, 1024
 #: Bytes of the states of a block's groups.
 STATE_BYTES = 16 << 10
 
@@ -111,7 +113,8 @@ def chosen(
         kept = max(
             width * (p.outputs + p.rows + p.items * at_once) + p.numbers * at_once for p in problems
         )
-        room = max(1, SM_REGISTERS // (made.threads * -(-(OTHER_REGISTERS + kept) // 8) * 8))
+        registers = -(-(OTHER_REGISTERS + kept) // 8) * 8
+        room = max(1, min(SM_THREADS, SM_REGISTERS // registers) // made.threads)
     return replace(made, blocks_per_sm=min(room, 2048 // made.threads, 32))
 
 
