@@ -9,6 +9,7 @@ from accelviz.executors.emulator.build import why_not
 from accelviz.partition.nonzero_runs import rows_of_nonzeros
 from accelviz.partition.thread_groups import thread_groups
 from accelviz.plans import launch
+from accelviz.strategies.spmm.fusegnn import faster_aggregation
 from accelviz.workload import Workload
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import check_results
@@ -118,3 +119,25 @@ def test_more_edges_than_a_grid_has_blocks_are_refused(monkeypatch):
     accelviz.plan(graph, "fusegnn_gas", 128)
     with pytest.raises(PartitionError, match=r"grid: 7 blocks in x.*at most 6.*fewer columns"):
         accelviz.plan(graph, "fusegnn_gas", 129)
+
+
+def test_the_choice_is_by_average_degree():
+    dense, sparse = graph_of_degrees([20] * 9, 30), graph_of_degrees([2, 3] * 9, 30)
+    assert faster_aggregation(dense, 16) == "fusegnn_gar"
+    assert faster_aggregation(sparse, 16) == "fusegnn_gas"
+    assert faster_aggregation(sparse, 128) == "fusegnn_gar"
+    assert faster_aggregation(MADE["empty"](), 16) == "fusegnn_gas"
+
+
+@pytest.mark.parametrize("strategy", BOTH)
+def test_weights_of_attention_are_two_kernels_before_the_aggregation(strategy):
+    graph = graph_of_degrees([3, 0, 2], 4)
+    plan = accelviz.plan(graph, strategy, 8, operation="gat", heads=2)
+    before = ["edge_powers", "edge_weights"]
+    assert [call.kernel.entry for call in plan.calls] == [*before, strategy, "logarithms"]
+    assert plan.kernel.entry == strategy
+    assert plan.workspace["weights"][0] == 2 * graph.nnz
+    back = accelviz.plan(graph, strategy, 8, operation="gat_gradient", heads=2)
+    entries = ["statistics_of_gat", "weights_again", f"{strategy}_gradient", "edge_gradient"]
+    assert [call.kernel.entry for call in back.calls] == entries
+    np.testing.assert_array_equal(back.nonzero_order, graph.transposed().nonzeros)

@@ -42,6 +42,7 @@ from accelviz.layers import GAT, GCN, Layer, Matrix, Products
 from accelviz.layers.adjacency import attention_matrix
 from accelviz.layers.graph_processing import gcn_weights
 from accelviz.measure.records import hardware, source_commit
+from accelviz.strategies.spmm.fusegnn import faster_aggregation
 
 #: Columns of the features that the paper's datasets have; Reddit here is a twin.
 FEATURES = {"cora": 1433, "pubmed": 500, "reddit": 602}
@@ -227,6 +228,7 @@ def crossover(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         convert_us = 1e6 * seconds(conversion(graph))
         for n_cols in COLUMNS:
             row = {"degree": graph.nnz / n_rows, "edges": graph.nnz, "columns": n_cols}
+            row["chosen"] = faster_aggregation(graph, n_cols)
             for form in ("gas", "gar"):
                 row[f"{form}_us"] = 0.0
                 for each in (graph, graph.transposed().graph):
