@@ -22,6 +22,7 @@ from accelviz.plots.overview import Scheme, overview
 from accelviz.plots.ownership import block_ownership
 from accelviz.plots.rooflines import roofline
 from accelviz.plots.sweeps import sweep_heatmap, sweep_lines
+from accelviz.plots.tiles import fragment_lanes, tile_fill, window_tiles
 from accelviz.plots.timeline import (
     block_durations,
     sm_timeline,
@@ -38,6 +39,7 @@ __all__ = [
     "block_ownership",
     "degree_histogram",
     "degree_shares",
+    "fragment_lanes",
     "graph_card",
     "ladder_times",
     "lane_map",
@@ -53,7 +55,9 @@ __all__ = [
     "speedup_ranges",
     "sweep_heatmap",
     "sweep_lines",
+    "tile_fill",
     "time_against_columns",
     "timeline_comparison",
     "warp_loads",
+    "window_tiles",
 ]

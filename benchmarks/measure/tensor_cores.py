@@ -1,0 +1,206 @@
+"""Chapter 5 of the thesis: tiles with and without translation, times by density and by graph.
+
+    python benchmarks/measure/tensor_cores.py tiles --output tiles.csv      # Figure 5.4, no GPU
+    python benchmarks/measure/tensor_cores.py density --output density.csv  # Table 5.6
+    python benchmarks/measure/tensor_cores.py graphs --output graphs.csv    # Figure 5.3c, 5.7
+
+`density`: a matrix of 4,096 x 4,096 whose windows of 16 rows have 1 to 256 dense blocks of 16 x 16.
+Beside the strategies stand cuSPARSE's Blocked-ELL with these very blocks, and cuBLAS's product of
+the whole dense matrix, in float32 and in TF32. All results are checked against float64; `error` is
+the largest error over the sum of the magnitudes of its terms. Times are medians of CUDA events,
+warm.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import accelviz
+from accelviz.datasets import bundled_graphs
+from accelviz.graph import Graph
+from accelviz.measure.records import hardware, source_commit
+from accelviz.tensor_cores.windows import row_windows, untranslated_blocks
+
+SIDE, BLOCK = 4096, 16
+BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+STRATEGIES = ("tc_gnn", "lane_groups", "cusparse")
+GRAPHS = ("cora", "pubmed", "facebook", "ca-astroph", "mit8", "collab", "amazon0601", "yelp")
+#: Of a tile of the sparse operand of an SpMM, and of the result of an SDDMM.
+TILES = {"spmm": (16, 8), "sddmm": (16, 16)}
+#: cudaDataType, order and operation as nvmath-python wants them.
+_R_32F, _R_16F, _ROW_ORDER, _PLAIN = 0, 2, 2, 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("tiles", "density", "graphs"))
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--graphs", nargs="+", help="names that load_graph takes")
+    parser.add_argument("--columns", nargs="+", type=int, default=(16, 64, 128))
+    parser.add_argument("--repeats", type=int, default=20)
+    options = parser.parse_args()
+    rows = []
+    for row in globals()[options.what](options):
+        rows.append(row)
+        pd.DataFrame(rows).to_csv(options.output, index=False)
+        print(" ".join(f"{value}" for value in row.values()), flush=True)
+
+
+def tiles(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Count tiles with a nonzero, as the matrix stands and with columns condensed."""
+    for name in options.graphs or bundled_graphs():
+        graph = accelviz.load_graph(name)
+        for operation, (height, width) in TILES.items():
+            windows = row_windows(graph, height)
+            before = int(untranslated_blocks(graph, height, width).sum())
+            after = int(windows.blocks(width).sum())
+            yield {
+                "graph": graph.name,
+                "nonzeros": graph.nnz,
+                "operation": operation,
+                "tiles_before": before,
+                "tiles_after": after,
+                "saved": round(1 - after / before, 4),
+                "fill": round(windows.fill(width), 4),
+                "reuse": round(windows.reuse, 4),
+            }
+
+
+def density(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Time every way of multiplying a matrix of dense blocks."""
+    for blocks in BLOCKS:
+        graph, places = dense_blocks(blocks)
+        about = {"blocks_of_window": blocks, "density": graph.nnz / SIDE**2}
+        for n_cols in options.columns:
+            work = 2 * graph.nnz * n_cols
+            found = list(strategies(graph, n_cols, options.repeats))
+            found += libraries(graph, places, n_cols, options.repeats)
+            for row in found:
+                rate = round(work / row["median_us"] / 1e3, 1)
+                yield {**about, **row, "gflops": rate, **machine()}
+
+
+def graphs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Time SpMM and SDDMM on real graphs and twins."""
+    for name in options.graphs or GRAPHS:
+        graph = accelviz.load_graph(name)
+        reuse = round(row_windows(graph, BLOCK).reuse, 4)
+        for operation in TILES:
+            for n_cols in options.columns:
+                for row in strategies(graph, n_cols, options.repeats, operation):
+                    yield {"graph": graph.name, "reuse": reuse, **row, **machine()}
+
+
+def strategies(
+    graph: Graph, n_cols: int, repeats: int, operation: str = "spmm"
+) -> Iterator[dict[str, Any]]:
+    """Check and time the strategies, with random signed weights."""
+    table = accelviz.benchmark(
+        *(graph, STRATEGIES, n_cols),
+        operation=operation,
+        repeats=repeats,
+        states=["warm"],
+        progress=False,
+    )
+    wanted = ["operation", "strategy", "columns", "dtype", "median_us", "error_over_bound"]
+    yield from table[wanted].to_dict("records")
+
+
+def dense_blocks(count: int) -> tuple[Graph, np.ndarray[Any, Any]]:
+    """Make a matrix with `count` dense blocks in each window, and the block columns of each."""
+    rng = np.random.default_rng(count)
+    windows = SIDE // BLOCK
+    places = np.stack([np.sort(rng.choice(windows, count, replace=False)) for _ in range(windows)])
+    columns = (places[:, :, None] * BLOCK + np.arange(BLOCK)).reshape(windows, -1)
+    indices = np.repeat(columns, BLOCK, axis=0).astype(np.int32)
+    pointers = np.arange(SIDE + 1, dtype=np.int64) * columns.shape[1]
+    values = rng.standard_normal(indices.size).astype(np.float32)
+    name = f"{count} blocks a window"
+    return Graph(pointers, indices.ravel(), values, (SIDE, SIDE), name), places.astype(np.int32)
+
+
+def libraries(graph: Graph, places: Any, n_cols: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """Check and time Blocked-ELL in float32 and float16, and the dense product."""
+    import cupy
+    from cupy._core import _routines_linalg as linalg
+
+    from accelviz.executors.cuda.timing import event_seconds
+
+    X = cupy.asarray(np.random.default_rng(1).standard_normal((SIDE, n_cols), dtype=np.float32))
+    weights = graph.values  # noqa: PD011 (not those of pandas)
+    ell = cupy.asarray(weights.reshape(SIDE, -1))
+    dense = cupy.asarray(graph.adjacency.toarray())
+    exact = dense.astype(np.float64) @ X.astype(np.float64)
+    magnitude = abs(dense.astype(np.float64)) @ abs(X.astype(np.float64))
+    Y = cupy.empty((SIDE, n_cols), np.float32)
+
+    def row(name: str, dtype: str, run: Callable[[], object], result: Any) -> dict[str, Any]:
+        run()
+        error = float((abs(result - exact) / magnitude).max())
+        assert error < 1e-2, f"{name} in {dtype} is wrong: {error}"
+        times = event_seconds(run, repeats, 3)
+        return {
+            "operation": "spmm",
+            "strategy": name,
+            "columns": n_cols,
+            "dtype": dtype,
+            "median_us": round(float(np.median(times)) * 1e6, 3),
+            "error": error,
+        }
+
+    for dtype, kind in ((np.float32, _R_32F), (np.float16, _R_16F)):
+        out = Y.astype(dtype)
+        run = blocked_ell(places, ell.astype(dtype), X.astype(dtype), out, kind)
+        yield row("blocked_ell", np.dtype(dtype).name, run, out)
+    before = linalg.get_compute_type(np.float32)
+    for dtype_name, compute in (
+        ("float32", linalg.COMPUTE_TYPE_FP32),
+        ("tf32", linalg.COMPUTE_TYPE_TF32),
+    ):
+        linalg.set_compute_type(np.float32, compute)
+        yield row("dense", dtype_name, lambda: cupy.matmul(dense, X, out=Y), Y)
+    linalg.set_compute_type(np.float32, before)
+
+
+def blocked_ell(places: Any, values: Any, X: Any, out: Any, kind: int) -> Callable[[], None]:
+    """Return a call of cuSPARSE's SpMM on a matrix of blocks, everything described beforehand."""
+    import cupy
+    from nvmath.bindings import cusparse
+
+    n_cols, ell_columns = X.shape[1], values.shape[1]
+    handle, index = cusparse.create(), cupy.asarray(places)
+    matrix = cusparse.create_blocked_ell(
+        *(SIDE, SIDE, BLOCK, ell_columns, index.data.ptr, values.data.ptr),
+        *(cusparse.IndexType.INDEX_32I, 0, kind),
+    )
+    one, zero = np.array(1, np.float32), np.array(0, np.float32)
+    x, y = (
+        cusparse.create_dn_mat(SIDE, n_cols, n_cols, each.data.ptr, kind, _ROW_ORDER)
+        for each in (X, out)
+    )
+    algorithm = int(cusparse.SpMMAlg.BLOCKED_ELL_ALG1)
+    call = (handle, _PLAIN, _PLAIN, one.ctypes.data, matrix, x, zero.ctypes.data, y, _R_32F)
+    size = cusparse.sp_mm_buffer_size(*call, algorithm)
+    workspace = cupy.empty(max(size, 1), np.uint8)
+    held = index, values, X, out, one, zero, workspace
+
+    def run() -> None:
+        cusparse.set_stream(handle, cupy.cuda.get_current_stream().ptr)
+        cusparse.sp_mm(*call, algorithm, held[-1].data.ptr)
+
+    return run
+
+
+def machine() -> dict[str, str]:
+    """Name the GPU and the source."""
+    return {"hardware": hardware("cuda")["hardware"], "commit": source_commit()}
+
+
+if __name__ == "__main__":
+    main()
