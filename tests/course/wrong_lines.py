@@ -309,4 +309,30 @@ WRONG = {
             atomicAdd(&Y[output_rows[block.y + row] * n_cols + lane], sum);
         }""",
     ],
+    "fragment": [
+        # rows and columns of the registers exchanged
+        """for (int r = 0; r < 4; ++r) {
+            const int row = lane / 4 + 8 * (r / 2), column = lane % 4 + 4 * (r % 2);
+            a[r] = to_tf32(A[row * 8 + column]);
+        }
+        for (int r = 0; r < 2; ++r) b[r] = to_tf32(B[(lane % 4 + 4 * r) * 8 + lane / 4]);""",
+        # B transposed
+        """for (int r = 0; r < 4; ++r) {
+            const int row = lane / 4 + 8 * (r % 2), column = lane % 4 + 4 * (r / 2);
+            a[r] = to_tf32(A[row * 8 + column]);
+        }
+        for (int r = 0; r < 2; ++r) b[r] = to_tf32(B[lane / 4 * 8 + lane % 4 + 4 * r]);""",
+        # numbers in place of their bits
+        """for (int r = 0; r < 4; ++r) {
+            const int row = lane / 4 + 8 * (r % 2), column = lane % 4 + 4 * (r / 2);
+            a[r] = A[row * 8 + column];
+        }
+        for (int r = 0; r < 2; ++r) b[r] = B[(lane % 4 + 4 * r) * 8 + lane / 4];""",
+        # neighboring elements, as C has them
+        """for (int r = 0; r < 4; ++r) {
+            const int row = lane / 4 + 8 * (r / 2), column = 2 * (lane % 4) + r % 2;
+            a[r] = to_tf32(A[row * 8 + column]);
+        }
+        for (int r = 0; r < 2; ++r) b[r] = to_tf32(B[(lane % 4 + 4 * r) * 8 + lane / 4]);""",
+    ],
 }

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from accelviz.analysis.traffic import requests
-from accelviz.course.puzzles import blocks, sparse, threads
+from accelviz.course.puzzles import blocks, sparse, tensor, threads
 from accelviz.course.puzzles.picture import Panel, picture
 from accelviz.course.puzzles.puzzle import Array, Case, Par, Puzzle
 from accelviz.course.puzzles.report import Report, Scores, too_many
@@ -20,7 +20,12 @@ from accelviz.executors import emulate, trace_kernel
 from accelviz.executors.emulator.source import kernels_in
 
 #: In the order of the notebooks.
-PUZZLES: dict[str, Puzzle] = {**threads.PUZZLES, **blocks.PUZZLES, **sparse.PUZZLES}
+PUZZLES: dict[str, Puzzle] = {
+    **threads.PUZZLES,
+    **blocks.PUZZLES,
+    **sparse.PUZZLES,
+    **tensor.PUZZLES,
+}
 #: Seconds that a kernel may take; a right one takes hundredths.
 SECONDS = 2.0
 _EMPTY = re.compile(r"// --- your lines?[^\n]*\n\s*// ---")
