@@ -36,7 +36,7 @@ class TcGnn(Strategy):
     operation = SDDMM
     name = "tc_gnn"
     summary = "tensor cores (TF32): tiles of 16 x 16 scores, of which the nonzeros are kept"
-    worker = "block"
+    worker = "window"
     parameters: ClassVar = {
         "block_warps": Parameter(None, "warps of a block", MOST_WARPS, tries=(1, 2, 4, 8)),
         "step": Parameter(None, "columns at a time", choices=(8, 16, 32), tries=(8, 16, 32)),

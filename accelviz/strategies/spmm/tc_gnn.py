@@ -37,7 +37,7 @@ class TcGnn(Strategy):
     operation = SPMM
     name = "tc_gnn"
     summary = "tensor cores (TF32): windows of 16 rows with their columns condensed into tiles"
-    worker = "block"
+    worker = "window"
     parameters: ClassVar = {
         "block_warps": Parameter(
             None, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, 16)
