@@ -47,6 +47,8 @@ def test_the_gradient_is_that_of_float64_differences():
 def test_any_block_size(strategy, block_size, device):
     """Even and odd numbers of groups, one group, and fewer edges than groups."""
     columns = (1, 5, 7, block_size // 3, block_size - 1, block_size, 2 * block_size + 3)
+    if device == "emulator":  # which takes a second for a thousand columns
+        columns = tuple(each for each in columns[1::2] if each < 1000)
     graph = graph_of_degrees([0, 1, 2, 3, 12, 13, 14, 40, 0, 150, 0])
     strategy = find_strategy(strategy, "spmm_gradient")
     check_results(graph, strategy, device, columns=columns, block_size=block_size)
