@@ -282,7 +282,7 @@ def block_table(metadata: Ints, setting: BlockSetting) -> pd.DataFrame:
     metadata, setting
         As of `block_workload`.
     """
-    table = pd.DataFrame(metadata, columns=["degree", "first row", "first nonzero", "info"])
+    table = pd.DataFrame(metadata, columns=["degree", "first place", "first nonzero", "info"])
     words = table["info"].to_numpy().astype(np.uint32)
     rows = (words & (1 << FIELD_BITS) - 1).tolist()
     halves = [

@@ -27,8 +27,16 @@ class CuSPARSE(Strategy):
     name = "cusparse"
     summary = "NVIDIA's library, the faster of its descriptions of V"
     parameters: ClassVar = {
-        "algorithm": Parameter("fastest", "how V is told", choices=("fastest", *ALGORITHMS)),
-        "preprocess": Parameter(True, "look at the matrix first", choices=(True, False)),
+        "algorithm": Parameter(
+            "fastest",
+            "how V is described to the library: transposed, or by columns",
+            choices=("fastest", *ALGORITHMS),
+        ),
+        "preprocess": Parameter(
+            True,
+            "let the library look at the matrix before the first product",
+            choices=(True, False),
+        ),
     }
 
     def build(

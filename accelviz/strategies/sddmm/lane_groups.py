@@ -105,13 +105,30 @@ class LaneGroups(Strategy):
     summary = "our own: lane groups, runs of nonzeros, several sums reduced together"
     worker = "lane group"
     parameters: ClassVar = {
-        "lanes": Parameter(None, "lanes of a group", choices=_POWERS, tries=(4, 8, 16)),
-        "at_once": Parameter(None, "products at once", choices=_POWERS, tries=(1, 2, 4, 8)),
+        "lanes": Parameter(
+            None,
+            "lanes of a group; more: a row of X in fewer turns, and fewer groups in a warp",
+            choices=_POWERS,
+            tries=(4, 8, 16),
+        ),
+        "at_once": Parameter(
+            None,
+            "products that a group computes at once; more: fewer sums over lanes, more registers",
+            choices=_POWERS,
+            tries=(1, 2, 4, 8),
+        ),
         "group_products": Parameter(
-            None, "products of a group", choices=_POWERS, tries=(1, 2, 4, 8)
+            None,
+            "products of a group, a batch after the other; more: fewer, longer groups",
+            choices=_POWERS,
+            tries=(1, 2, 4, 8),
         ),
         "block_threads": Parameter(
-            BLOCK_THREADS, "threads of a block", 1024, step=WARP_SIZE, tries=(64, 128, 256)
+            BLOCK_THREADS,
+            "threads of a block; more: fewer blocks, and more of them wait for the slowest",
+            1024,
+            step=WARP_SIZE,
+            tries=(64, 128, 256),
         ),
     }
 

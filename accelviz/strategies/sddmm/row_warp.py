@@ -27,7 +27,12 @@ class RowWarp(Strategy):
     name = "row_warp"
     summary = "a warp a row, one nonzero after the other, sums by shuffles"
     parameters: ClassVar = {
-        "block_warps": Parameter(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, 16))
+        "block_warps": Parameter(
+            4,
+            "warps of a block; more: fewer blocks, and more of them wait for the slowest",
+            MOST_BLOCK_WARPS,
+            tries=(1, 2, 4, 8, 16),
+        )
     }
 
     def build(self, graph: Graph, n_cols: int, *, heads: int, block_warps: int) -> Plan:

@@ -31,8 +31,14 @@ class CuSPARSE(Strategy):
     name = "cusparse"
     summary = "NVIDIA's library, the fastest of its algorithms"
     parameters: ClassVar = {
-        "algorithm": Parameter(FASTEST, "which of its kernels", choices=(FASTEST, *ALGORITHMS)),
-        "preprocess": Parameter(True, "look at the matrix first", choices=(True, False)),
+        "algorithm": Parameter(
+            FASTEST, "which of the library's kernels", choices=(FASTEST, *ALGORITHMS)
+        ),
+        "preprocess": Parameter(
+            True,
+            "let the library look at the matrix before the first product",
+            choices=(True, False),
+        ),
     }
 
     def build(self, graph: Graph, n_cols: int, *, algorithm: str, preprocess: bool) -> Plan:

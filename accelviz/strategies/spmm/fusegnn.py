@@ -46,7 +46,7 @@ def faster_aggregation(graph: Graph, n_cols: int) -> str:
 def block_size_of(default: int) -> dict[str, Parameter]:
     """Return the one parameter of all these: threads of a block, the paper's T."""
     most, tries = MOST_BLOCK_WARPS * WARP_SIZE, (64, 128, 256, 512, 1024)
-    meaning = "threads of a block"
+    meaning = "threads of a block; more: fewer blocks, and more of them wait for the slowest"
     return {"block_size": Parameter(default, meaning, most, step=WARP_SIZE, tries=tries)}
 
 

@@ -158,10 +158,24 @@ class GNNAdvisor(Strategy):
     summary = "neighbor groups, dimension workers, one leader warp a row and block"
     parameters: ClassVar = {
         "ngs": Parameter(
-            NGS, "most neighbors of a group", WORD_LIMIT, tries=(8, 16, 32, 64, 128), rule=True
+            NGS,
+            "most neighbors of a group, which a warp sums; more: fewer atomics, longer waits",
+            WORD_LIMIT,
+            tries=(8, 16, 32, 64, 128),
+            rule=True,
         ),
-        "dw": Parameter(None, "lanes that walk the columns", WARP_SIZE, tries=(8, 16, 32)),
-        "block_warps": Parameter(None, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8)),
+        "dw": Parameter(
+            None,
+            "lanes of a warp that walk the columns; the others do nothing",
+            WARP_SIZE,
+            tries=(8, 16, 32),
+        ),
+        "block_warps": Parameter(
+            None,
+            "warps of a block; more: fewer blocks, and more of them wait for the slowest",
+            MOST_BLOCK_WARPS,
+            tries=(1, 2, 4, 8),
+        ),
     }
     metadata_words = ("row", "slot and flags")
     metadata_owner = "warp"

@@ -43,7 +43,10 @@ class MergePath(Strategy):
         # Two items a thread: half the cut rows, and so atomics, of one; shares beyond 64 leave even
         # large graphs with too few warps to fill a GPU.
         "items_per_thread": Parameter(
-            2, "rows plus nonzeros of a lane", 64, tries=(1, 2, 4, 8, 16)
+            2,
+            "rows plus nonzeros of a lane; more: fewer warps, each with more to do",
+            64,
+            tries=(1, 2, 4, 8, 16),
         ),
         "block_warps": BLOCK_WARPS,
     }

@@ -17,7 +17,12 @@ from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
 from accelviz.strategies.spmm.operation import SPMM
 
 #: Warps of a block, a parameter of many strategies.
-BLOCK_WARPS = Parameter(8, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, 16, 32))
+BLOCK_WARPS = Parameter(
+    8,
+    "warps of a block; more: fewer blocks, and more of them wait for the slowest",
+    MOST_BLOCK_WARPS,
+    tries=(1, 2, 4, 8, 16, 32),
+)
 
 
 class RowStrategy(Strategy):

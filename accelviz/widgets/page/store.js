@@ -65,6 +65,8 @@ export function makeStore(data, bridge = null) {
       summary = summaryOf({});
     }
     const side = {
+      silent: cut?.kind === "library" ? "A library does not say which warp does what."
+        : "Its warps work on tiles of the matrix together: none has nonzeros of its own.",
       strategy: strategy.name, worker: strategy.worker, colour: strategy.colour, parameters,
       label: labelOf(strategy, parameters), partition, summary, waiting, nCols,
       order: null, placeOf: partition?.placeOf ?? ((row) => row), key, cut,

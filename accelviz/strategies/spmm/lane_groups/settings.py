@@ -73,24 +73,63 @@ IN_FLIGHT_PAIRS = (2, 16)
 #: The parameters; None leaves the choice to the rule.
 PARAMETERS = {
     "group_nzs": Parameter(
-        None, "most nonzeros of a group", MOST_GROUP_NZS, tries=(16, 24, 32, 48, 64, 128)
+        None,
+        "most nonzeros of a group; more: long rows in fewer pieces, and each lasts longer",
+        MOST_GROUP_NZS,
+        tries=(16, 24, 32, 48, 64, 128),
     ),
     "short_nzs": Parameter(
-        None, "most nonzeros of a group of several rows", MOST_GROUP_NZS, tries=(4, 8, 16, 32)
+        None,
+        "most nonzeros of a group that takes several rows; more: fewer groups for short rows",
+        MOST_GROUP_NZS,
+        tries=(4, 8, 16, 32),
     ),
     "block_threads": Parameter(
-        BLOCK_THREADS, "most threads of a block", MOST_THREADS, step=WARP_SIZE
+        BLOCK_THREADS,
+        "most threads of a block; more: fewer, larger blocks",
+        MOST_THREADS,
+        step=WARP_SIZE,
     ),
-    "vector": Parameter(None, "most columns of a load", choices=VECTORS["float16"]),
-    "lanes": Parameter(None, "lanes of a group", WARP_SIZE),
-    "slab": Parameter(None, "most columns of a tile", 1 << 20),
-    "at_once": Parameter(None, "nonzeros in flight together", 16, tries=(2, 3, 4)),
+    "vector": Parameter(
+        None, "most columns that a lane reads with one instruction", choices=VECTORS["float16"]
+    ),
+    "lanes": Parameter(
+        None,
+        "lanes of a group; more: a row of X in fewer turns, and fewer groups in a warp",
+        WARP_SIZE,
+    ),
+    "slab": Parameter(
+        None,
+        "most columns that a block does in one go; the others have blocks of their own",
+        1 << 20,
+    ),
+    "at_once": Parameter(
+        None,
+        "nonzeros whose loads are in flight together; more: less waiting, more registers",
+        16,
+        tries=(2, 3, 4),
+    ),
     "blocks_per_sm": Parameter(
-        None, "blocks that an SM has room for", MOST_SM_BLOCKS, tries=(6, 10, 12, 16)
+        None,
+        "blocks that an SM has room for; more: fewer registers for each thread",
+        MOST_SM_BLOCKS,
+        tries=(6, 10, 12, 16),
     ),
-    "stage": Parameter(True, "load nonzeros into shared memory first", choices=(True, False)),
-    "storage": Parameter("float32", "what X is kept in", choices=tuple(STORAGE_BYTES)),
-    "block_order": Parameter("place", "order of the blocks", choices=("place", "degree")),
+    "stage": Parameter(
+        True,
+        "load a block's nonzeros into shared memory first, where all its lanes read them",
+        choices=(True, False),
+    ),
+    "storage": Parameter(
+        "float32",
+        "what X is kept in: numbers of 2 bytes move half as much, and are rounded",
+        choices=tuple(STORAGE_BYTES),
+    ),
+    "block_order": Parameter(
+        "place",
+        "order of the blocks: by the place of their rows in the graph, or by degree",
+        choices=("place", "degree"),
+    ),
 }
 
 

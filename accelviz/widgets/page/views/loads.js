@@ -11,7 +11,7 @@ export function loads(host, scene) {
   const sides = [scene.a, scene.b].filter(Boolean), width = widthOf(host);
   const known = sides.map((side) => side.summary.loads);
   if (!known.some(Boolean)) {
-    host.innerHTML = '<p class="av-note">A library does not say which warp does what.</p>';
+    host.innerHTML = `<p class="av-note">${scene.a.silent}</p>`;
     return;
   }
   const most = Math.max(1, ...sides.map((side) => side.summary.largest || 1));

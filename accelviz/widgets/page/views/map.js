@@ -81,7 +81,7 @@ export function map(host, scene, act) {
     const box = element("div", { className: "av-map" }, [title]);
     if (!partition) {
       box.append(element("p", { className: "av-note",
-        textContent: "A library does not say which warp does what." }));
+        textContent: side.silent }));
       return { box, done: true };
     }
     const lines = Math.min(partition.warps, LINE_MOST);

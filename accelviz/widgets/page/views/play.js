@@ -98,7 +98,7 @@ class Player {
     const busy = scene.busy > 0;
     let text = `A trace runs block ${number(scene.settings.block)} in the emulator, lane by lane, and shows each request of each warp.`;
     if (scene.trace) text = "This block touches no memory.";
-    else if (!scene.a.partition) text = "A library's kernels cannot be traced.";
+    else if (!scene.a.partition) text = scene.a.cut?.kind === "library" ? "A library's kernels cannot be traced." : `${scene.a.silent} accelviz.trace runs its blocks.`;
     else if (!scene.alive && scene.keepsTrace) text = "This page keeps the trace of one block, and that is not the one that is shown.";
     else if (!scene.alive) text += " That needs a kernel, and this page has none. Open the notebook that made the page, run its cell, and press the button that is here then. Saved where there is a C++ compiler, a page keeps a trace.";
     const back = !scene.alive && scene.keepsTrace;

@@ -94,7 +94,7 @@ class Product {
 
   drawOne(name) {
     const { row, widths } = this;
-    const none = row.partition ? "There is no block: no row has a nonzero." : `The library ${row.side.label} does not say what its warps do.`;
+    const none = row.partition ? "There is no block: no row has a nonzero." : `${row.side.label}: ${row.side.silent}`;
     const steps = {
       equation: () => this.put(name, "The product Y = A X", equation(row, widths[name])),
       neighbors: () => this.put(
@@ -294,7 +294,7 @@ function tiles({ reading, nCols, blocks }) {
 
 function why(row) {
   if (!row.graph.rows) return "The graph has no row.";
-  if (!row.partition) return `The library ${row.side.label} does not say which warp has it.`;
+  if (!row.partition) return `${row.side.label}: ${row.side.silent}`;
   if (!row.pieces.length) return "It has no nonzero, so no block has it: its row of Y is cleared beforehand.";
   const { work, worker } = row;
   const numbers = owners(row);
