@@ -14,7 +14,7 @@ from tests.inherited import check_results, weighted
 
 emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 HOST = pytest.mark.parametrize("device", ["cpu", pytest.param("emulator", marks=emulated)])
-BOTH = pytest.mark.parametrize("strategy", accelviz.strategies("spmm_gradient"))
+EACH = pytest.mark.parametrize("strategy", accelviz.strategies("spmm_gradient"))
 
 
 def test_the_gradient_is_that_of_float64_differences():
@@ -42,7 +42,7 @@ def test_the_gradient_is_that_of_float64_differences():
 
 
 @HOST
-@BOTH
+@pytest.mark.parametrize("strategy", ["fusegnn_gas", "fusegnn_gar"])
 @pytest.mark.parametrize("block_size", [32, 96, 1024])
 def test_any_block_size(strategy, block_size, device):
     """Even and odd numbers of groups, one group, and fewer edges than groups."""
@@ -57,7 +57,7 @@ def test_any_block_size(strategy, block_size, device):
 
 
 @HOST
-@BOTH
+@EACH
 def test_it_is_what_two_other_operations_give(strategy, device):
     graph = weighted(MADE["wide"]())
     X, dY = measure.features(graph.shape[1], 6), measure.features(graph.n_rows, 6, seed=1)

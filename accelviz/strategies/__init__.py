@@ -30,6 +30,7 @@ from accelviz.strategies.spmm.fusegnn import FuseGnnGar, FuseGnnGas
 from accelviz.strategies.spmm.fusegnn_gradient import FuseGnnGarGradient, FuseGnnGasGradient
 from accelviz.strategies.spmm.ge_spmm import GeSpMM
 from accelviz.strategies.spmm.gnnadvisor import GNNAdvisor
+from accelviz.strategies.spmm.gradient import SPMM_GRADIENT
 from accelviz.strategies.spmm.graphblast import GraphBLAST
 from accelviz.strategies.spmm.lane_groups import LaneGroups
 from accelviz.strategies.spmm.merge_path import MergePath
@@ -78,6 +79,7 @@ REGISTRY: tuple[Strategy, ...] = (
     *(
         walk(operation)
         for operation in (
+            SPMM_GRADIENT,
             GAT,
             GAT_GRADIENT,
             COSINE,

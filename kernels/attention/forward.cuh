@@ -49,7 +49,7 @@ struct Attention : NoTotals {
     // factor of each.
     template <int N>
     __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], const float (&kept)[N],
+                                         const int (&columns)[N], float (&kept)[N],
                                          const Place &place) {
         float scores[N], largest = state.head.x;
 #pragma unroll

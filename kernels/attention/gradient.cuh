@@ -62,7 +62,7 @@ struct GatSenders : Sums, NoTotals {
     }
     template <int N>
     __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], const float (&kept)[N],
+                                         const int (&columns)[N], float (&kept)[N],
                                          const Place &place) {
         float g[N];
 #pragma unroll
@@ -123,7 +123,7 @@ struct Gatv2Senders : Sums, NoTotals {
     }
     template <int N>
     __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], const float (&kept)[N],
+                                         const int (&columns)[N], float (&kept)[N],
                                          const Place &place) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
@@ -172,7 +172,7 @@ struct Gatv2Receivers : Sums {
     }
     template <int N>
     __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], const float (&kept)[N],
+                                         const int (&columns)[N], float (&kept)[N],
                                          const Place &place) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
@@ -225,7 +225,7 @@ struct CosineSenders : Sums, NoTotals {
     }
     template <int N>
     __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], const float (&kept)[N],
+                                         const int (&columns)[N], float (&kept)[N],
                                          const Place &place) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
@@ -270,7 +270,7 @@ struct CosineReceivers : Sums, NoTotals {
     }
     template <int N>
     __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], const float (&kept)[N],
+                                         const int (&columns)[N], float (&kept)[N],
                                          const Place &place) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
@@ -286,3 +286,80 @@ struct CosineReceivers : Sums, NoTotals {
         return dQ;
     }
 };
+
+// dX[j] of a product with weighted nonzeros, and d_values of each: `kept` is the weight, and what
+// is left in its place is dY[i] . X[j].
+struct SpmmSenders : Sums, NoTotals {
+    static constexpr int OUTPUTS = 1;
+    struct Row {
+        Columns x;
+    };
+    struct Item {
+        Columns dy;
+    };
+    const float *__restrict__ values;
+    const float *__restrict__ X;
+    const float *__restrict__ dY;
+    float *__restrict__ d_values;
+    float *__restrict__ dX;
+
+    __device__ __forceinline__ Row row(const Place &place, int j) const {
+        return {place.load(X, j)};
+    }
+    __device__ __forceinline__ Item item(const Place &place, int i) const {
+        return {place.load(dY, i)};
+    }
+    template <int N>
+    __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
+                                         const int (&columns)[N], float (&kept)[N],
+                                         const Place &place) {
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+            const float g = Place::sum(inner(items[n].dy, row.x));
+            if (columns[n] >= 0) add_product(state.sums[0], kept[n], items[n].dy);
+            kept[n] = g;
+        }
+    }
+    __device__ __forceinline__ float *out(int) const {
+        return dX;
+    }
+};
+
+// Nonzeros that follow each other in the order in which they are walked: which they are for the
+// caller (nullptr: the same), and the place of the first.
+struct Walked {
+    const unsigned *__restrict__ order;
+    long long first;
+
+    __device__ __forceinline__ unsigned of_caller(int k) const {
+        return order == nullptr ? unsigned(first + k) : order[k];
+    }
+};
+
+// What nonzero k is multiplied with: dropout's factor, of a product its weight. And whether all are
+// multiplied with 1.
+template <class Problem>
+__device__ __forceinline__ float factor(const Problem &problem, const Walked &walked, int k,
+                                        int head) {
+    return problem.dropout.factor(walked.of_caller(k), head);
+}
+__device__ __forceinline__ float factor(const SpmmSenders &problem, const Walked &walked, int k,
+                                        int) {
+    return problem.values[walked.first + k];
+}
+template <class Problem>
+__device__ __forceinline__ bool unchanged(const Problem &problem) {
+    return problem.dropout.rate == 0.0f;
+}
+__device__ __forceinline__ bool unchanged(const SpmmSenders &) {
+    return false;
+}
+
+// Writes what a product leaves of a nonzero; attention leaves nothing.
+template <class Problem>
+__device__ __forceinline__ void leave(const Problem &, const Walked &, int, float) {
+}
+__device__ __forceinline__ void leave(const SpmmSenders &problem, const Walked &walked, int k,
+                                      float found) {
+    problem.d_values[walked.of_caller(k)] = found;
+}

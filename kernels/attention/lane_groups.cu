@@ -136,4 +136,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
          output_rows, columns, order, {part_sums, part_heads, arrivals}, total_parts, heads,
          n_cols);
 }
+#elif PROBLEM == 8
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
+    spmm_senders(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+                 const int *__restrict__ columns, const unsigned *__restrict__ order,
+                 const float *__restrict__ values, const float *__restrict__ X,
+                 const float *__restrict__ dY, float *__restrict__ d_values, float *__restrict__ dX,
+                 float *part_sums, float2 *part_heads, unsigned *arrivals, int heads, int n_cols) {
+    RECORD_WARP;
+    walk(SpmmSenders{{}, {}, values, X, dY, d_values, dX}, metadata, output_rows, columns, order,
+         {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+}
 #endif

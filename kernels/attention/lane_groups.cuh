@@ -19,10 +19,10 @@
 #define GROUP_LANES (HEADS_TOGETHER * HEAD_LANES)
 #define TILE (GROUP_LANES * WIDTH)  // floats of a group's state, of each output
 
-// The nonzeros of a block: their columns, and which they are in the caller's order.
+// The nonzeros of a block: their columns, and which they are.
 struct Nonzeros {
     const int *columns;
-    const unsigned *__restrict__ order;
+    Walked walked;
 };
 
 // What the parts of cut rows leave for the last of them: (cut blocks, tiles, ...).
@@ -67,22 +67,36 @@ __device__ __forceinline__ void gather(const Problem &problem, const Nonzeros &n
     }
 }
 
-// What dropout multiplies those with. The lanes of a head draw one each and tell each other, before
+// What those are multiplied with. The lanes of a head find one each and tell each other, before
 // anything else is in their registers.
-template <int N>
-__device__ __forceinline__ void draw(const Dropout &dropout, const Nonzeros &nonzeros, int first,
+template <int N, class Problem>
+__device__ __forceinline__ void draw(const Problem &problem, const Nonzeros &nonzeros, int first,
                                      int end, const Place &place, float (&kept)[N]) {
 #pragma unroll
     for (int n = 0; n < N; ++n) kept[n] = 1.0f;
-    if (dropout.rate == 0.0f) return;
+    if (unchanged(problem)) return;
 #pragma unroll
     for (int from = 0; from < N; from += HEAD_LANES) {
         const int own = first + from + place.lane;
-        const float factor = own < end ? dropout.factor(nonzeros.order[own], place.head) : 0.0f;
+        const float found = own < end ? factor(problem, nonzeros.walked, own, place.head) : 0.0f;
 #pragma unroll
         for (int n = from; n < N && n < from + HEAD_LANES; ++n) {
-            kept[n] = Place::from_lane(factor, n - from);
+            kept[n] = Place::from_lane(found, n - from);
         }
+    }
+}
+
+// Takes them, and writes what is left of each.
+template <int N, class Problem>
+__device__ __forceinline__ void take(Problem &problem, const Nonzeros &nonzeros, int first, int end,
+                                     const Place &place, State<Problem::OUTPUTS> &state,
+                                     const typename Problem::Row &own, const int (&columns)[N],
+                                     const typename Problem::Item (&items)[N], float (&kept)[N]) {
+    problem.take(state, own, items, columns, kept, place);
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+        const bool mine = place.lane == n % HEAD_LANES && first + n < end;
+        if (mine) leave(problem, nonzeros.walked, first + n, kept[n]);
     }
 }
 
@@ -97,9 +111,9 @@ __device__ __forceinline__ State<Problem::OUTPUTS> run(Problem &problem, const N
         int columns[AT_ONCE];
         float kept[AT_ONCE];
         typename Problem::Item items[AT_ONCE];
-        draw(problem.dropout, nonzeros, k, end, place, kept);
+        draw(problem, nonzeros, k, end, place, kept);
         gather(problem, nonzeros, k, end, place, columns, items);
-        problem.take(state, own, items, columns, kept, place);
+        take(problem, nonzeros, k, end, place, state, own, columns, items, kept);
     }
     return state;
 }
@@ -119,7 +133,7 @@ __device__ __forceinline__ void short_rows(Problem &problem, const Nonzeros &non
         for (int r = 0; r < ROWS; ++r) {
             const int row = first + r * GROUPS;
             const int end = row < block.rows ? (row + 1) * degree : 0;
-            draw(problem.dropout, nonzeros, row * degree, end, place, kept[r]);
+            draw(problem, nonzeros, row * degree, end, place, kept[r]);
         }
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
@@ -134,7 +148,11 @@ __device__ __forceinline__ void short_rows(Problem &problem, const Nonzeros &non
         for (int r = 0; r < ROWS; ++r) {
             State<Problem::OUTPUTS> state = nothing<Problem>();
             if (rows[r] < 0) break;
-            if (degree > 0) problem.take(state, own[r], items[r], columns[r], kept[r], place);
+            const int begin = (first + r * GROUPS) * degree;
+            if (degree > 0) {
+                take(problem, nonzeros, begin, begin + degree, place, state, own[r], columns[r],
+                     items[r], kept[r]);
+            }
             write(problem, place, rows[r], state);
         }
     }
@@ -190,7 +208,7 @@ __device__ __forceinline__ void walk(Problem problem, const int4 *__restrict__ m
         stage[i] = __ldcs(&columns[block.first_nz + i]);
     }
     __syncthreads();
-    const Nonzeros nonzeros = {stage, order + block.first_nz};
+    const Nonzeros nonzeros = {stage, {order + block.first_nz, block.first_nz}};
 
     if (!block.cut && block.row_nzs <= block.group_nzs) {
         if (busy) {

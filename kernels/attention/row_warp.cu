@@ -108,4 +108,16 @@ extern "C" __global__ void gatv2_receivers(
     walk(Gatv2Receivers{{}, statistics, R, V, a, dY, slope, {rate, random}, dR, {}}, row_pointers,
          columns, nullptr, total_parts, n_rows, heads, n_cols);
 }
+#elif PROBLEM == 8
+extern "C" __global__ void spmm_senders(const long long *__restrict__ row_pointers,
+                                        const int *__restrict__ columns,
+                                        const unsigned *__restrict__ order,
+                                        const float *__restrict__ values,
+                                        const float *__restrict__ X, const float *__restrict__ dY,
+                                        float *__restrict__ d_values, float *__restrict__ dX,
+                                        int n_rows, int heads, int n_cols) {
+    RECORD_WARP;
+    walk(SpmmSenders{{}, {}, values, X, dY, d_values, dX}, row_pointers, columns, order, nullptr,
+         n_rows, heads, n_cols);
+}
 #endif

@@ -22,10 +22,11 @@ __device__ __forceinline__ void walk(Problem problem, const long long *__restric
     const typename Problem::Row own = problem.row(place, int(row));
     for (long long k = row_pointers[row]; k < row_pointers[row + 1]; ++k) {
         const int column[1] = {columns[k]};
-        const unsigned nonzero = order == nullptr ? unsigned(k) : order[k];
-        const float kept[1] = {problem.dropout.factor(nonzero, place.head)};
+        const Walked walked = {order == nullptr ? nullptr : order + k, k};
+        float kept[1] = {factor(problem, walked, 0, place.head)};
         const typename Problem::Item item[1] = {problem.item(place, column[0])};
         problem.take(state, own, item, column, kept, place);
+        if (place.lane == 0) leave(problem, walked, 0, kept[0]);
     }
     for (int o = 0; o < Problem::OUTPUTS; ++o) {
         Columns found;

@@ -84,6 +84,7 @@ class FuseGnnGas(Strategy):
             "n_edges": np.int64(graph.nnz),
             "heads": np.int32(heads),
         }
+        calls: tuple[Call, ...]
         setup = {**seconds, **plan.setup_seconds}
         weights = {"weights": (graph.nnz * heads, np.float32)}
         added = () if plan.clears == () else ("dV" if back else "Y",)
@@ -108,7 +109,7 @@ class FuseGnnGas(Strategy):
             again = ("sources", "targets", "order", "statistics", "sender", "weights", "slope")
             ends = ("rows", "columns", "statistics", "sender", "d_weights", "d_receiver")
             calls = (
-                walks.statistics_call(graph.pattern, self.operation, heads, n_cols),
+                *walks.statistics_calls(graph.pattern, self.operation, heads, n_cols),
                 _call("weights_again", (*again, *_DROPOUT), graph.nnz, heads),
                 aggregate,
                 _call("edge_gradient", (*ends, "d_sender", "slope", *_DROPOUT), graph.nnz, heads),

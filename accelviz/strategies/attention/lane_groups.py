@@ -1,4 +1,4 @@
-"""Our own attention, and its gradients: one pass over the nonzeros by lane groups."""
+"""Our own attention, its gradients and those of an SpMM: one pass over nonzeros by lane groups."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def chosen(
 
 
 class LaneGroups(Strategy):
-    """Groups of lanes have rows of equal degree; softmax is found on the way through them.
+    """Groups of lanes have rows of equal degree; softmax, if any, is found on the way through them.
 
     It takes `head_lanes` (lanes of a head, a power of two up to 32), `at_once` (nonzeros whose
     loads a lane has in flight together, 1 to 8) and `blocks_per_sm` (blocks that an SM should have
@@ -130,7 +130,7 @@ class LaneGroups(Strategy):
     """
 
     name = "lane_groups"
-    summary = "our own: lane groups, softmax on the way, nothing the size of edges x columns"
+    summary = "our own: lane groups, one pass over nonzeros, nothing the size of edges x columns"
     worker = "lane group"
     metadata_words = (
         "degree",
@@ -155,7 +155,7 @@ class LaneGroups(Strategy):
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
 
-    def build(self, graph: Graph, n_cols: int, *, heads: int, **parameters: Any) -> Plan:
+    def build(self, graph: Graph, n_cols: int, *, heads: int = 1, **parameters: Any) -> Plan:
         """Sort the rows, and partition them; of a gradient those of the transposed matrix first.
 
         Raises
@@ -170,20 +170,20 @@ class LaneGroups(Strategy):
         if not self.operation.by_sender:
             return _walk(graph, problems[0], setting, heads, n_cols, shared)
         turned = graph.transposed()
-        before = walks.statistics_call(graph.pattern, self.operation, heads, n_cols)
+        before = walks.statistics_calls(graph.pattern, self.operation, heads, n_cols)
         made = _walk(turned.graph, problems[0], setting, heads, n_cols, shared, turned.nonzeros)
         then = tuple(_walk(graph, each, setting, heads, n_cols, shared) for each in problems[1:])
         return replace(
             made,
             pattern=graph.pattern,
-            calls=(before, *made.calls),
+            calls=(*before, *made.calls),
             arrays={**made.arrays, "n_receivers": np.int32(graph.n_rows)},
-            main=1,
+            main=len(before),
             then=then,
             clears=("d_receiver",) if self.operation == GAT_GRADIENT else (),
         )
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, **parameters: Any) -> Cut:
+    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int = 1, **parameters: Any) -> Cut:
         """Name the lane groups, with the atomics of a main kernel."""
         setting = chosen(walks.problems_of(self.operation), n_cols, heads, **parameters)
         return Cut(

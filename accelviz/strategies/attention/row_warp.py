@@ -1,4 +1,4 @@
-"""The readable attention, and its gradients: a warp has a head of a row."""
+"""The readable attention, and its gradients: a warp has a head of a row. Those of an SpMM too."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RowWarp(Strategy):
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
 
-    def build(self, graph: Graph, n_cols: int, *, heads: int, block_warps: int) -> Plan:
+    def build(self, graph: Graph, n_cols: int, *, heads: int = 1, block_warps: int) -> Plan:
         """Deal out the rows, of a gradient those of the transposed matrix first.
 
         Raises
@@ -50,6 +50,7 @@ class RowWarp(Strategy):
         if not self.operation.by_sender:
             return self._walk(graph, problems[0], *of_widths)
         turned = graph.transposed()
+        before = walks.statistics_calls(graph.pattern, self.operation, heads, n_cols)
         then = tuple(
             self._walk(graph, each, *of_widths, clears=(), **shared) for each in problems[1:]
         )
@@ -59,9 +60,9 @@ class RowWarp(Strategy):
             *of_widths,
             pattern=graph.pattern,
             nonzero_order=turned.nonzeros,
-            before=(walks.statistics_call(graph.pattern, self.operation, heads, n_cols),),
+            before=before,
             then=then,
-            main=1,
+            main=len(before),
             clears=("d_receiver",) if self.operation == GAT_GRADIENT else (),
             **shared,
         )
@@ -100,7 +101,7 @@ class RowWarp(Strategy):
             **more,
         )
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, block_warps: int) -> Cut:
+    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int = 1, block_warps: int) -> Cut:
         """Name the row split; every row is one warp's."""
         atomics = walks.atomics(self.operation, heads)
         return Cut("rows", {"each": 1, "warps": block_warps, "atomics": atomics})

@@ -45,6 +45,8 @@ class Problem:
         Floats of a nonzero beside its columns.
     totals : bool
         Whether it adds up something of all rows.
+    dropout : bool
+        Whether it takes a rate of dropout and what that is drawn from.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Problem:
     rows: int
     numbers: int
     totals: bool = False
+    dropout: bool = True
 
     @property
     def number(self) -> int:
@@ -67,7 +70,7 @@ class Problem:
             *(*walk, *self.operands, *scratch),
             *(("total_parts",) if self.totals else ()),
             *(("slope",) if self.slope else ()),
-            *("rate", "random"),
+            *(("rate", "random") if self.dropout else ()),
         )
 
 
@@ -89,6 +92,9 @@ PROBLEMS = (
     Problem("gatv2_senders", ("statistics", "R", "V", "a", "dY", "dV"), True, 1, 2, 2, 2),
     Problem(
         "gatv2_receivers", ("statistics", "R", "V", "a", "dY", "dR"), True, 1, 1, 4, 0, totals=True
+    ),
+    Problem(
+        "spmm_senders", ("values", "X", "dY", "d_values", "dX"), False, 1, 1, 1, 1, dropout=False
     ),
 )
 
@@ -146,8 +152,12 @@ def check(graph: Graph, n_cols: int) -> None:
         raise PartitionError("n_cols", f"got {n_cols}", why)
 
 
-def statistics_call(pattern: Pattern, operation: Operation, heads: int, n_cols: int) -> Call:
-    """Return the call that comes before a gradient's walk over nonzeros."""
+def statistics_calls(
+    pattern: Pattern, operation: Operation, heads: int, n_cols: int
+) -> tuple[Call, ...]:
+    """Return the call that comes before the walk of attention's gradient, of a product's none."""
+    if "logsumexp" not in operation.operands:
+        return ()
     lanes = cover(n_cols)
     threads, of_gat = _STATISTICS_THREADS, operation.name == "gat_gradient"
     own = (*(("receiver",) if of_gat else ()), "Y", "logsumexp", "dY", "statistics")
@@ -158,7 +168,7 @@ def statistics_call(pattern: Pattern, operation: Operation, heads: int, n_cols: 
         (*own, "n_receivers", "heads", "n_cols"),
     )
     blocks = -(-pattern.n_rows * heads // (threads // lanes.head_lanes))
-    return Call(LaunchConfig((blocks, 1, 1), threads // WARP_SIZE), kernel)
+    return (Call(LaunchConfig((blocks, 1, 1), threads // WARP_SIZE), kernel),)
 
 
 def totals_call(heads: int, n_cols: int) -> Call:

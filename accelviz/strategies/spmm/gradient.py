@@ -121,7 +121,7 @@ SPMM_GRADIENT = Operation(
         Operand("dY", (ROWS, "n_cols"), gathered=True),
     ),
     outputs=(Operand("d_values", (NONZEROS,)), Operand("dX", (SENDERS, "n_cols"))),
-    fastest="fusegnn_gar",
+    fastest="lane_groups",
     reference=reference,
     replay=replay,
     traffic=traffic,
