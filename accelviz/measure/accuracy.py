@@ -14,7 +14,7 @@ import numpy.typing as npt
 from accelviz.executors.base import is_device_array
 from accelviz.graph import Graph
 from accelviz.plans import Operation
-from accelviz.plans.arithmetic import ROUNDING
+from accelviz.plans.arithmetic import CUT_OFF, ROUNDING
 from accelviz.plans.operation import EPS32
 from accelviz.strategies import SPMM
 
@@ -96,7 +96,7 @@ class Oracle:
                 expected, bound = expected[cut], bound[cut]
             if arithmetic != "float32":
                 # The bound is terms * EPS32 * sum |a x|; this adds rounding * sum |a x|.
-                bound = bound * (1 + ROUNDING[arithmetic] / (EPS32 * self.terms))
+                bound = bound * (CUT_OFF + ROUNDING[arithmetic] / (EPS32 * self.terms))
             worst = max(worst, _error(got.reshape(expected.shape), expected, bound))
         return worst
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: Half of the last of TF32's and float16's 11 significant bits, over the number.
+#: Half of the last of TF32's 11 significant bits, over the number.
 _UNIT = 2.0**-11
 #: The largest relative error of a product of two inputs, beyond that of float32. An entry that sums
 #: such products is off by at most so much of the sum of their magnitudes.
@@ -10,3 +10,7 @@ ROUNDING = {
     "float32": 0.0,
     "tf32": (1 + _UNIT) ** 2 - 1,
 }
+#: How many times float32's bound the sums of tensor cores may be off. They cut off in place of
+#: rounding. A unit being 2^-23 of the sum of magnitudes, n products in t instructions, t at most n,
+#: lose n + t times a quarter of one where terms are aligned, and t at the end: 1.5 n at most.
+CUT_OFF = 1.5
