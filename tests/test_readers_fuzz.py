@@ -62,6 +62,7 @@ def tensors():
         import torch
 
         index = torch.tensor([[0, 1, 2], [1, 2, 0]])
+        torch.sparse.check_sparse_tensor_invariants.disable()  # said, or it warns later
         matrix = torch.sparse_coo_tensor(index, torch.ones(3), (3, 3), check_invariants=True)
         both = {"edge_index": index, "edge_weight": torch.ones(3), "num_nodes": 4}
         seeds[".pt"] = [

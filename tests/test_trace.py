@@ -74,7 +74,7 @@ def test_the_last_tile_of_columns_leaves_lanes_idle():
 
 def test_a_launch_reads_what_the_arithmetic_asks_for(cora):
     plan, X = cora
-    found = launch_traffic(plan, X).set_index(["array", "kind"])
+    found = launch_traffic(plan, X).set_index(["array", "kind"]).sort_index()
     nnz, rows = plan.pattern.nnz, plan.pattern.n_rows
     assert found.loc[("X", "load"), "requests"] == 2 * nnz
     assert found.loc[("X", "load"), "sectors"] == 8 * nnz

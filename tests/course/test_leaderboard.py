@@ -179,6 +179,7 @@ def test_the_command_writes_both(folder, tmp_path, capsys):
 
 
 def test_the_course_s_own_seed_is_taken_if_none_is_named(folder, tmp_path):
+    pytest.importorskip("nbgrader", reason="it reads a course's settings")
     (tmp_path / "source").symlink_to(folder / "source")
     (tmp_path / "submitted").mkdir()
     shutil.copytree(folder / "submitted" / "ada", tmp_path / "submitted" / "ada")
@@ -191,6 +192,7 @@ def test_the_course_s_own_seed_is_taken_if_none_is_named(folder, tmp_path):
 
 
 def test_a_folder_without_submissions(folder, tmp_path):
+    pytest.importorskip("nbgrader", reason="it reads a course's settings")
     (tmp_path / "source").symlink_to(folder / "source")
     (tmp_path / "submitted").mkdir()
     with pytest.raises(ArgumentError, match="there is no submission of A3"):
