@@ -134,10 +134,14 @@ def test_weights_of_attention_are_two_kernels_before_the_aggregation(strategy):
     graph = graph_of_degrees([3, 0, 2], 4)
     plan = accelviz.plan(graph, strategy, 8, operation="gat", heads=2)
     before = ["edge_powers", "edge_weights"]
-    assert [call.kernel.entry for call in plan.calls] == [*before, strategy, "logarithms"]
-    assert plan.kernel.entry == strategy
+    assert [call.kernel.entry for call in plan.calls] == [
+        *before,
+        f"{strategy}_heads",
+        "logarithms",
+    ]
+    assert plan.kernel.entry == f"{strategy}_heads"
     assert plan.workspace["weights"][0] == 2 * graph.nnz
     back = accelviz.plan(graph, strategy, 8, operation="gat_gradient", heads=2)
-    entries = ["statistics_of_gat", "weights_again", f"{strategy}_gradient", "edge_gradient"]
+    entries = ["statistics_of_gat", "weights_again", f"{strategy}_gradient_heads", "edge_gradient"]
     assert [call.kernel.entry for call in back.calls] == entries
     np.testing.assert_array_equal(back.nonzero_order, graph.transposed().nonzeros)

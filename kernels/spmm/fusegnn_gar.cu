@@ -44,11 +44,11 @@ __device__ __forceinline__ float dot(const int *__restrict__ columns,
     return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    fusegnn_gar(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
-                const float *__restrict__ values, const float *__restrict__ X,
-                float *__restrict__ Y, int n_cols, int groups) {
-    RECORD_WARP;
+__device__ __forceinline__ void aggregate(const long long *__restrict__ row_pointers,
+                                          const int *__restrict__ columns,
+                                          const float *__restrict__ values,
+                                          const float *__restrict__ X, float *__restrict__ Y,
+                                          int n_cols, int groups) {
     __shared__ float buffer[BLOCK_THREADS];
 
     const int row = blockIdx.x;
@@ -74,4 +74,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             Y[column] = dot(columns, values, X, 0, degree, 1, column, n_cols);
         }
     }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    fusegnn_gar(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
+                const float *__restrict__ values, const float *__restrict__ X,
+                float *__restrict__ Y, int n_cols, int groups) {
+    RECORD_WARP;
+    aggregate(row_pointers, columns, values, X, Y, n_cols, groups);
+}
+
+// The same, of attention: a weight for each head of an edge.
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    fusegnn_gar_heads(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
+                      const float *__restrict__ weights, const float *__restrict__ V,
+                      float *__restrict__ Y, int n_cols, int groups) {
+    RECORD_WARP;
+    aggregate(row_pointers, columns, weights, V, Y, n_cols, groups);
 }

@@ -15,13 +15,13 @@
 
 #include "spmm/fusegnn.cuh"
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    fusegnn_gar_gradient(const long long *__restrict__ source_pointers,
-                         const int *__restrict__ targets, const unsigned *__restrict__ order,
-                         const float *__restrict__ values, const float *__restrict__ X,
-                         const float *__restrict__ dY, float *__restrict__ d_values,
-                         float *__restrict__ dX, int n_cols, int groups) {
-    RECORD_WARP;
+__device__ __forceinline__ void take_back(const long long *__restrict__ source_pointers,
+                                          const int *__restrict__ targets,
+                                          const unsigned *__restrict__ order,
+                                          const float *__restrict__ values,
+                                          const float *__restrict__ X, const float *__restrict__ dY,
+                                          float *__restrict__ d_values, float *__restrict__ dX,
+                                          int n_cols, int groups) {
     __shared__ float buffer[BLOCK_THREADS];
     DYNAMIC_SHARED(float, rows);
 
@@ -80,4 +80,25 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             dX[column] = sums[column];
         }
     }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    fusegnn_gar_gradient(const long long *__restrict__ source_pointers,
+                         const int *__restrict__ targets, const unsigned *__restrict__ order,
+                         const float *__restrict__ values, const float *__restrict__ X,
+                         const float *__restrict__ dY, float *__restrict__ d_values,
+                         float *__restrict__ dX, int n_cols, int groups) {
+    RECORD_WARP;
+    take_back(source_pointers, targets, order, values, X, dY, d_values, dX, n_cols, groups);
+}
+
+// The same, of attention: a weight for each head of an edge.
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    fusegnn_gar_gradient_heads(const long long *__restrict__ source_pointers,
+                               const int *__restrict__ targets, const unsigned *__restrict__ order,
+                               const float *__restrict__ weights, const float *__restrict__ V,
+                               const float *__restrict__ dY, float *__restrict__ d_weights,
+                               float *__restrict__ dV, int n_cols, int groups) {
+    RECORD_WARP;
+    take_back(source_pointers, targets, order, weights, V, dY, d_weights, dV, n_cols, groups);
 }

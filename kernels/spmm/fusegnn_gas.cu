@@ -15,11 +15,11 @@
 
 #include "spmm/fusegnn.cuh"
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    fusegnn_gas(const int *__restrict__ rows, const int *__restrict__ columns,
-                const float *__restrict__ values, const float *__restrict__ X,
-                float *__restrict__ Y, long long n_edges, int n_cols, int groups) {
-    RECORD_WARP;
+__device__ __forceinline__ void aggregate(const int *__restrict__ rows,
+                                          const int *__restrict__ columns,
+                                          const float *__restrict__ values,
+                                          const float *__restrict__ X, float *__restrict__ Y,
+                                          long long n_edges, int n_cols, int groups) {
     const int thread = threadIdx.x;
     const int group = groups > 1 ? thread / n_cols : 0;
     const int first_column = thread - group * n_cols;
@@ -35,4 +35,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     for (int column = first_column; column < n_cols; column += BLOCK_THREADS) {
         atomicAdd(&Y[target + column], weight * X[source + column]);
     }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    fusegnn_gas(const int *__restrict__ rows, const int *__restrict__ columns,
+                const float *__restrict__ values, const float *__restrict__ X,
+                float *__restrict__ Y, long long n_edges, int n_cols, int groups) {
+    RECORD_WARP;
+    aggregate(rows, columns, values, X, Y, n_edges, n_cols, groups);
+}
+
+// The same, of attention: a weight for each head of an edge.
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    fusegnn_gas_heads(const int *__restrict__ rows, const int *__restrict__ columns,
+                      const float *__restrict__ weights, const float *__restrict__ V,
+                      float *__restrict__ Y, long long n_edges, int n_cols, int groups) {
+    RECORD_WARP;
+    aggregate(rows, columns, weights, V, Y, n_edges, n_cols, groups);
 }

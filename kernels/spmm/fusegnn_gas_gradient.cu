@@ -18,13 +18,13 @@
 
 #include "spmm/fusegnn.cuh"
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    fusegnn_gas_gradient(const int *__restrict__ sources, const int *__restrict__ targets,
-                         const unsigned *__restrict__ order, const float *__restrict__ values,
-                         const float *__restrict__ X, const float *__restrict__ dY,
-                         float *__restrict__ d_values, float *__restrict__ dX, long long n_edges,
-                         int n_cols, int groups) {
-    RECORD_WARP;
+__device__ __forceinline__ void take_back(const int *__restrict__ sources,
+                                          const int *__restrict__ targets,
+                                          const unsigned *__restrict__ order,
+                                          const float *__restrict__ values,
+                                          const float *__restrict__ X, const float *__restrict__ dY,
+                                          float *__restrict__ d_values, float *__restrict__ dX,
+                                          long long n_edges, int n_cols, int groups) {
     __shared__ float buffer[BLOCK_THREADS];
 
     const int thread = threadIdx.x;
@@ -63,4 +63,25 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         block_reduce(buffer, thread);
         if (thread == 0) d_values[(long long)order[edge] * HEADS + first % HEADS] = buffer[0];
     }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    fusegnn_gas_gradient(const int *__restrict__ sources, const int *__restrict__ targets,
+                         const unsigned *__restrict__ order, const float *__restrict__ values,
+                         const float *__restrict__ X, const float *__restrict__ dY,
+                         float *__restrict__ d_values, float *__restrict__ dX, long long n_edges,
+                         int n_cols, int groups) {
+    RECORD_WARP;
+    take_back(sources, targets, order, values, X, dY, d_values, dX, n_edges, n_cols, groups);
+}
+
+// The same, of attention: a weight for each head of an edge.
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    fusegnn_gas_gradient_heads(const int *__restrict__ sources, const int *__restrict__ targets,
+                               const unsigned *__restrict__ order,
+                               const float *__restrict__ weights, const float *__restrict__ V,
+                               const float *__restrict__ dY, float *__restrict__ d_weights,
+                               float *__restrict__ dV, long long n_edges, int n_cols, int groups) {
+    RECORD_WARP;
+    take_back(sources, targets, order, weights, V, dY, d_weights, dV, n_edges, n_cols, groups);
 }

@@ -46,7 +46,8 @@ def _renamed(plan: Plan, names: Mapping[str, str]) -> Call:
     assert isinstance(call, Call)
     assert call.kernel is not None
     arguments = tuple(names.get(each, each) for each in call.kernel.arguments)
-    return replace(call, kernel=replace(call.kernel, arguments=arguments))
+    entry = f"{call.kernel.entry}_heads"
+    return replace(call, kernel=replace(call.kernel, entry=entry, arguments=arguments))
 
 
 class FuseGnnGas(Strategy):
@@ -82,7 +83,6 @@ class FuseGnnGas(Strategy):
             "rows": rows,
             "columns": graph.column_indices,
             "n_edges": np.int64(graph.nnz),
-            "heads": np.int32(heads),
         }
         calls: tuple[Call, ...]
         setup = {**seconds, **plan.setup_seconds}
@@ -104,7 +104,8 @@ class FuseGnnGas(Strategy):
         else:
             turned = graph.transposed().graph
             arrays["sources"], more = rows_of_nonzeros(turned)
-            arrays |= {"targets": turned.column_indices, "n_receivers": np.int32(graph.n_rows)}
+            arrays |= {"targets": turned.column_indices, "heads": np.int32(heads)}
+            arrays["n_receivers"] = np.int32(graph.n_rows)
             setup |= more
             again = ("sources", "targets", "order", "statistics", "sender", "weights", "slope")
             ends = ("rows", "columns", "statistics", "sender", "d_weights", "d_receiver")

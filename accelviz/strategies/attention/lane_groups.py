@@ -177,7 +177,7 @@ class LaneGroups(Strategy):
             made,
             pattern=graph.pattern,
             calls=(*before, *made.calls),
-            arrays={**made.arrays, "n_receivers": np.int32(graph.n_rows)},
+            arrays={**made.arrays, **walks.receivers(graph, before)},
             main=len(before),
             then=then,
             clears=("d_receiver",) if self.operation == GAT_GRADIENT else (),

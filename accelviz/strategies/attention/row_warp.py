@@ -66,7 +66,7 @@ class RowWarp(Strategy):
             clears=("d_receiver",) if self.operation == GAT_GRADIENT else (),
             **shared,
         )
-        return replace(made, arrays={**made.arrays, "n_receivers": np.int32(graph.n_rows)})
+        return replace(made, arrays={**made.arrays, **walks.receivers(graph, before)})
 
     @staticmethod
     def _walk(

@@ -171,6 +171,11 @@ def statistics_calls(
     return (Call(LaunchConfig((blocks, 1, 1), threads // WARP_SIZE), kernel),)
 
 
+def receivers(graph: Graph, before: tuple[Call, ...]) -> dict[str, np.int32]:
+    """Return the array that `statistics_calls` takes, if there are any."""
+    return {"n_receivers": np.int32(graph.n_rows)} if before else {}
+
+
 def totals_call(heads: int, n_cols: int) -> Call:
     """Return the call that adds up what blocks have left in several places."""
     kernel = KernelSpec(
