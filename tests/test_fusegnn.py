@@ -9,7 +9,7 @@ from accelviz.executors.emulator.build import why_not
 from accelviz.partition.nonzero_runs import rows_of_nonzeros
 from accelviz.partition.thread_groups import thread_groups
 from accelviz.plans import launch
-from accelviz.strategies.spmm.fusegnn import faster_aggregation
+from accelviz.strategies.fusegnn import faster_aggregation
 from accelviz.workload import Workload
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import check_results

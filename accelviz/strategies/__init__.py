@@ -89,11 +89,10 @@ REGISTRY: tuple[Strategy, ...] = (
         )
         for walk in (attention_warp.RowWarp, attention_groups.LaneGroups)
     ),
-    *(
-        aggregate(operation)
-        for operation in (GAT, GAT_GRADIENT)
-        for aggregate in (attention_fusegnn.FuseGnnGas, attention_fusegnn.FuseGnnGar)
-    ),
+    attention_fusegnn.FuseGnnGas(GAT, FuseGnnGas()),
+    attention_fusegnn.FuseGnnGar(GAT, FuseGnnGar()),
+    attention_fusegnn.FuseGnnGas(GAT_GRADIENT, FuseGnnGasGradient()),
+    attention_fusegnn.FuseGnnGar(GAT_GRADIENT, FuseGnnGarGradient()),
 )
 
 #: Operations by name.

@@ -42,7 +42,7 @@ from accelviz.layers import GAT, GCN, Layer, Matrix, Products
 from accelviz.layers.adjacency import attention_matrix
 from accelviz.layers.graph_processing import gcn_weights
 from accelviz.measure.records import hardware, source_commit
-from accelviz.strategies.spmm.fusegnn import faster_aggregation
+from accelviz.strategies.fusegnn import faster_aggregation
 
 #: Columns of the features that the paper's datasets have; Reddit here is a twin.
 FEATURES = {"cora": 1433, "pubmed": 500, "reddit": 602}

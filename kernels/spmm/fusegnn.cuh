@@ -4,11 +4,6 @@
 
 #include "common.cuh"
 
-// Of an edge, each with a weight and n_cols columns of its own. More than 1 are attention's.
-#ifndef HEADS
-#define HEADS 1
-#endif
-
 // Group reduce: adds the other groups' entries of `buffer` to the first group's, of `size` entries
 // each. An even number of groups is halved; of an odd number, the last is added to the first.
 __device__ __forceinline__ void group_reduce(float *buffer, int groups, int thread, int size) {

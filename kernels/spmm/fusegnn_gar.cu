@@ -8,8 +8,12 @@
 //
 // grid  = (rows, HEADS)
 // block = BLOCK_THREADS threads
-#if !defined(BLOCK_THREADS)
-#error "fusegnn_gar.cu is compiled by accelviz, which supplies BLOCK_THREADS, the block's threads"
+
+// The plan supplies, at compile time:
+//   BLOCK_THREADS  threads of a block
+//   HEADS          of an edge, each with a weight and n_cols columns of its own
+#if !defined(BLOCK_THREADS) || !defined(HEADS)
+#error "fusegnn_gar.cu is compiled by accelviz, which supplies the constants listed above"
 #endif
 
 #include "common.cuh"

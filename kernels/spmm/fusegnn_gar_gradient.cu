@@ -9,8 +9,11 @@
 // grid  = (sources, HEADS)
 // block = BLOCK_THREADS threads; with n_cols >= BLOCK_THREADS, 2 n_cols floats of shared memory
 
-#if !defined(BLOCK_THREADS)
-#error "fusegnn_gar_gradient.cu is compiled by accelviz, which supplies BLOCK_THREADS"
+// The plan supplies, at compile time:
+//   BLOCK_THREADS  threads of a block
+//   HEADS          of an edge, each with a weight and n_cols columns of its own
+#if !defined(BLOCK_THREADS) || !defined(HEADS)
+#error "fusegnn_gar_gradient.cu is compiled by accelviz, which supplies the constants listed above"
 #endif
 
 #include "spmm/fusegnn.cuh"

@@ -12,8 +12,11 @@
 // grid  = (blocks of `groups` edges, each of them HEADS times)
 // block = BLOCK_THREADS threads
 
-#if !defined(BLOCK_THREADS)
-#error "fusegnn_gas_gradient.cu is compiled by accelviz, which supplies BLOCK_THREADS"
+// The plan supplies, at compile time:
+//   BLOCK_THREADS  threads of a block
+//   HEADS          of an edge, each with a weight and n_cols columns of its own
+#if !defined(BLOCK_THREADS) || !defined(HEADS)
+#error "fusegnn_gas_gradient.cu is compiled by accelviz, which supplies the constants listed above"
 #endif
 
 #include "spmm/fusegnn.cuh"

@@ -21,11 +21,7 @@ from accelviz.partition.thread_groups import thread_groups, vertex_summary
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Plan, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.attention import walks
-from accelviz.strategies.spmm.fusegnn import FuseGnnGar as SpmmGar
-from accelviz.strategies.spmm.fusegnn import FuseGnnGas as SpmmGas
-from accelviz.strategies.spmm.fusegnn import block_size_of
-from accelviz.strategies.spmm.fusegnn_gradient import FuseGnnGarGradient as SpmmGarGradient
-from accelviz.strategies.spmm.fusegnn_gradient import FuseGnnGasGradient as SpmmGasGradient
+from accelviz.strategies.fusegnn import block_size_of
 
 _THREADS = 256
 _FORWARD = {"values": "weights", "X": "V"}
@@ -61,10 +57,10 @@ class FuseGnnGas(Strategy):
     summary = "weights of edges in two kernels, kept in memory; products added by atomics"
     worker = "thread group"
     parameters: ClassVar = block_size_of(256)
-    aggregations: ClassVar[tuple[Any, Any]] = (SpmmGas(), SpmmGasGradient())
 
-    def __init__(self, operation: Operation) -> None:
-        self.operation = operation
+    def __init__(self, operation: Operation, aggregation: Any) -> None:
+        """Take the strategy of an SpMM, or of its gradient, that aggregates with the weights."""
+        self.operation, self.aggregation = operation, aggregation
 
     def build(self, graph: Graph, n_cols: int, *, heads: int, block_size: int) -> Plan:
         """Spell out the rows of the nonzeros; aggregate with the weights of each head.
@@ -76,7 +72,7 @@ class FuseGnnGas(Strategy):
         """
         walks.check(graph, n_cols)
         back = self.operation.by_sender
-        plan = self.aggregations[back].build(graph, n_cols, block_size=block_size, heads=heads)
+        plan = self.aggregation.build(graph, n_cols, block_size=block_size, heads=heads)
         rows, seconds = rows_of_nonzeros(graph)
         arrays: dict[str, Any] = {
             **plan.arrays,
@@ -148,7 +144,6 @@ class FuseGnnGar(FuseGnnGas):
     name = "fusegnn_gar"
     summary = "weights of edges in two kernels, kept in memory; a block a row reduces on chip"
     parameters: ClassVar = block_size_of(128)
-    aggregations: ClassVar = (SpmmGar(), SpmmGarGradient())
 
     def summarize(
         self, rows: RowDegrees, n_cols: int, *, heads: int, block_size: int

@@ -24,7 +24,7 @@ from accelviz.partition.summary import PartitionSummary
 from accelviz.partition.thread_groups import thread_groups, vertex_summary, vertex_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
 from accelviz.plans.launch import WARP_SIZE
-from accelviz.strategies.spmm.fusegnn import block_size_of
+from accelviz.strategies.fusegnn import block_size_of
 from accelviz.strategies.spmm.gradient import SPMM_GRADIENT
 
 #: Most columns whose sums fit in shared memory beside a row of X.

@@ -13,7 +13,8 @@ from accelviz.partition.cut import Cut
 from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Reading, Strategy
 from accelviz.plans.launch import WARP_SIZE
-from accelviz.strategies.spmm.fusegnn import ThreadGroups, block_size_of, gar_plan
+from accelviz.strategies.fusegnn import block_size_of
+from accelviz.strategies.spmm.fusegnn import ThreadGroups, gar_plan
 from accelviz.strategies.spmm.operation import SPMM
 
 
