@@ -1,36 +1,6 @@
-// What layers do to dense matrices between their products: one pass over memory each. Four elements
-// in C order share a counter of Philox, so a thread has four; accelviz.layers.dense says what each
-// function computes.
-#include "common.cuh"
-#include "philox.cuh"
-
-#if !defined(ACTIVATION) || !defined(DROPOUT)
-#error \
-    "dense.cu is compiled by accelviz, which supplies ACTIVATION (0 none, 1 ReLU, 2 ELU), DROPOUT"
-#endif
-
-#define AT_ONCE 4
-
-// What dropout multiplies four neighboring elements with.
-struct Kept {
-    float factor[AT_ONCE];
-};
-
-__device__ __forceinline__ Kept kept(long long four, float rate, const unsigned *random) {
-    Kept found = {{1.0f, 1.0f, 1.0f, 1.0f}};
-#if DROPOUT
-    const RandomWords counter = {unsigned(four), unsigned((unsigned long long)four >> 32),
-                                 random[2], random[3]};
-    const RandomWords drawn = philox(random[0], random[1], counter);
-    const unsigned words[AT_ONCE] = {drawn.c0, drawn.c1, drawn.c2, drawn.c3};
-#pragma unroll
-    for (int i = 0; i < AT_ONCE; ++i) {
-        const bool stays = float(words[i] >> 8) * 0x1p-24f >= rate;
-        found.factor[i] = stays ? 1.0f / (1.0f - rate) : 0.0f;
-    }
-#endif
-    return found;
-}
+// What layers do to dense matrices between their products: one pass over memory each. A thread has
+// four elements; accelviz.layers.dense says what each function computes.
+#include "layers/finish.cuh"
 
 __device__ __forceinline__ bool is_whole(const void *first, const void *second, long long four,
                                          long long n) {
@@ -75,12 +45,7 @@ extern "C" __global__ void finish(const float *Z, const float *bias, float *Y, l
     for (int i = 0; i < AT_ONCE; ++i) {
         float z = values[i];
         if (bias != nullptr) z += bias[(AT_ONCE * four + i) % n_cols];
-#if ACTIVATION == 1
-        z = z > 0.0f ? z : 0.0f;
-#elif ACTIVATION == 2
-        z = z > 0.0f ? z : expm1f(z);
-#endif
-        values[i] = z * keep.factor[i];
+        values[i] = activated(z) * keep.factor[i];
     }
     store_four(Y, four, n, whole, values);
 }

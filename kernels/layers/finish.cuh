@@ -1,0 +1,43 @@
+// The end of a layer, `dropout(activation(Z + bias))`, of four neighboring elements, which share a
+// counter of Philox.
+#pragma once
+
+#include "common.cuh"
+#include "philox.cuh"
+
+#if !defined(ACTIVATION) || !defined(DROPOUT)
+#error "accelviz supplies ACTIVATION (0 none, 1 ReLU, 2 ELU) and DROPOUT"
+#endif
+
+#define AT_ONCE 4
+
+// What dropout multiplies four neighboring elements with.
+struct Kept {
+    float factor[AT_ONCE];
+};
+
+__device__ __forceinline__ Kept kept(long long four, float rate, const unsigned *random) {
+    Kept found = {{1.0f, 1.0f, 1.0f, 1.0f}};
+#if DROPOUT
+    const RandomWords counter = {unsigned(four), unsigned((unsigned long long)four >> 32),
+                                 random[2], random[3]};
+    const RandomWords drawn = philox(random[0], random[1], counter);
+    const unsigned words[AT_ONCE] = {drawn.c0, drawn.c1, drawn.c2, drawn.c3};
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) {
+        const bool stays = float(words[i] >> 8) * 0x1p-24f >= rate;
+        found.factor[i] = stays ? 1.0f / (1.0f - rate) : 0.0f;
+    }
+#endif
+    return found;
+}
+
+__device__ __forceinline__ float activated(float z) {
+#if ACTIVATION == 1
+    return z > 0.0f ? z : 0.0f;
+#elif ACTIVATION == 2
+    return z > 0.0f ? z : expm1f(z);
+#else
+    return z;
+#endif
+}

@@ -1,0 +1,36 @@
+// Products of matrices as tall as a graph with small ones, on tensor cores but to float32's
+// accuracy: each number is the sum of two TF32 numbers, and of the four products of two such sums
+// the three that count are taken (3xTF32). Sums leave the tensor cores, which truncate, after a few
+// steps and go on in float32.
+#pragma once
+
+#include "fragments.cuh"
+#include "layers/finish.cuh"
+
+#if !defined(INNER) || !defined(COLUMNS) || !defined(IN_PARTS) || !defined(OUT_PARTS) || \
+    !defined(TRANSPOSED)
+#error "accelviz supplies INNER, COLUMNS, IN_PARTS, OUT_PARTS, TRANSPOSED"
+#endif
+static_assert(INNER % 16 == 0 && COLUMNS % 16 == 0, "tiles have 16 columns");
+
+// Matrices side by side: the columns of the left factor, and those of the right one.
+constexpr int LEFT = IN_PARTS * INNER, RIGHT = OUT_PARTS * COLUMNS;
+
+template <int N>
+__device__ __forceinline__ void split(const float (&x)[N], unsigned (&high)[N],
+                                      unsigned (&low)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+        high[i] = to_tf32(x[i]);
+        low[i] = __float_as_uint(x[i] - __uint_as_float(high[i]));
+    }
+}
+
+// The small products first, while the sum is small.
+__device__ __forceinline__ void mma_float(float (&sums)[4], const unsigned (&a_high)[4],
+                                          const unsigned (&a_low)[4], const unsigned (&b_high)[2],
+                                          const unsigned (&b_low)[2]) {
+    mma_tf32_k8(sums, a_low, b_high);
+    mma_tf32_k8(sums, a_high, b_low);
+    mma_tf32_k8(sums, a_high, b_high);
+}

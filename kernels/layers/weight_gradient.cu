@@ -1,0 +1,147 @@
+// dW = A^T D and the sums of D's columns, over as many rows as a graph has nodes. A block has some
+// of the rows, 32 at a time in shared memory; what blocks found is added up by `add_parts`, in an
+// order that is always the same.
+#include "layers/products.cuh"
+
+constexpr int ROWS = 32, STEPS = ROWS / 8;
+// What a warp has of dW, in tiles of 16 x 8.
+constexpr int HIGH = LEFT % 32 == 0 ? 2 : 1, WIDE = RIGHT % 32 == 0 ? 4 : 2;
+constexpr int ACROSS = RIGHT / (8 * WIDE), WARPS_OF_DW = LEFT / (16 * HIGH) * ACROSS;
+// Where few warps have all of dW, several groups of them take turns with the rows.
+constexpr int GROUPS = WARPS_OF_DW >= 8 ? 1 : WARPS_OF_DW >= 4 ? 2 : 4;
+constexpr int THREADS = WARPS_OF_DW * GROUPS * WARP_SIZE;
+static_assert(THREADS <= 1024 && RIGHT <= THREADS, "dW is too large for a block");
+// A row more by 8 keeps the lanes of a fragment in banks of their own.
+constexpr int LEFT_STRIDE = LEFT + 8, RIGHT_STRIDE = RIGHT + 8;
+constexpr int QUADS = ROWS * (LEFT + RIGHT) / 4, QUADS_OF_ROW = (LEFT + RIGHT) / 4;
+constexpr int QUADS_OF_THREAD = (QUADS + THREADS - 1) / THREADS;
+constexpr int STAGED = ROWS * (LEFT_STRIDE + RIGHT_STRIDE);
+static_assert(GROUPS == 1 || LEFT * RIGHT <= STAGED, "groups add up in the same memory");
+
+struct Factors {
+    const float *A0, *A1, *D0, *D1;
+    int n_rows;
+
+    __device__ __forceinline__ float4 quad(int tile, int i) const {
+        const int row = tile * ROWS + i / QUADS_OF_ROW, column = 4 * (i % QUADS_OF_ROW);
+        if (i >= QUADS || row >= n_rows) return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        const float *from = column < LEFT
+                                ? (column < INNER ? A0 : A1) + element(row, column % INNER, INNER)
+                                : (column - LEFT < COLUMNS ? D0 : D1) +
+                                      element(row, (column - LEFT) % COLUMNS, COLUMNS);
+        return __ldg(reinterpret_cast<const float4 *>(from));
+    }
+};
+
+// parts[block]: dW, LEFT x RIGHT, then the sums of D.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    weight_gradient(const float *A0, const float *A1, const float *D0, const float *D1,
+                    float *parts, int n_rows) {
+    __shared__ float4 memory[STAGED / 4];
+    float *staged = reinterpret_cast<float *>(memory);
+    float *right = staged + ROWS * LEFT_STRIDE;
+    const Factors factors = {A0, A1, D0, D1, n_rows};
+    const int warp = threadIdx.x / WARP_SIZE, lane = threadIdx.x % WARP_SIZE;
+    const int group = warp / WARPS_OF_DW, own = warp % WARPS_OF_DW;
+    const int k0 = own / ACROSS * 16 * HIGH, n0 = own % ACROSS * 8 * WIDE;
+    float total[HIGH][WIDE][4] = {}, column_sum = 0.0f;
+    float4 next[QUADS_OF_THREAD];
+    const int n_tiles = ceil_div(n_rows, ROWS);
+#pragma unroll
+    for (int i = 0; i < QUADS_OF_THREAD; ++i) {
+        next[i] = factors.quad(blockIdx.x, i * THREADS + threadIdx.x);
+    }
+    for (int tile = blockIdx.x; tile < n_tiles; tile += gridDim.x) {
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < QUADS_OF_THREAD; ++i) {
+            const int quad = i * THREADS + threadIdx.x;
+            if (quad >= QUADS) break;
+            const int row = quad / QUADS_OF_ROW, column = 4 * (quad % QUADS_OF_ROW);
+            float *to = column < LEFT ? staged + row * LEFT_STRIDE + column
+                                      : right + row * RIGHT_STRIDE + column - LEFT;
+            *reinterpret_cast<float4 *>(to) = next[i];
+        }
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < QUADS_OF_THREAD; ++i) {
+            next[i] = factors.quad(tile + gridDim.x, i * THREADS + threadIdx.x);
+        }
+        if (threadIdx.x < RIGHT) {
+#pragma unroll 8
+            for (int row = 0; row < ROWS; ++row) {
+                column_sum += right[row * RIGHT_STRIDE + threadIdx.x];
+            }
+        }
+        float sums[HIGH][WIDE][4] = {};
+#pragma unroll
+        for (int step = 0; step < STEPS; step += GROUPS) {
+            const int row = 8 * (step + group) + lane % 4;
+            const float *left_row = staged + row * LEFT_STRIDE + k0 + lane / 4;
+            const float *right_row = right + row * RIGHT_STRIDE + n0 + lane / 4;
+            unsigned a_high[HIGH][4], a_low[HIGH][4];
+#pragma unroll
+            for (int i = 0; i < HIGH; ++i) {
+                const float a[4] = {left_row[16 * i], left_row[16 * i + 8],
+                                    left_row[4 * LEFT_STRIDE + 16 * i],
+                                    left_row[4 * LEFT_STRIDE + 16 * i + 8]};
+                split(a, a_high[i], a_low[i]);
+            }
+#pragma unroll
+            for (int j = 0; j < WIDE; ++j) {
+                const float b[2] = {right_row[8 * j], right_row[4 * RIGHT_STRIDE + 8 * j]};
+                unsigned b_high[2], b_low[2];
+                split(b, b_high, b_low);
+#pragma unroll
+                for (int i = 0; i < HIGH; ++i) {
+                    mma_float(sums[i][j], a_high[i], a_low[i], b_high, b_low);
+                }
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < HIGH * WIDE * 4; ++i) {
+            total[i / (WIDE * 4)][i / 4 % WIDE][i % 4] += sums[i / (WIDE * 4)][i / 4 % WIDE][i % 4];
+        }
+    }
+    // The groups' sums, one after the other, into shared memory.
+    float *part = parts + (long long)blockIdx.x * (LEFT + 1) * RIGHT;
+#pragma unroll
+    for (int turn = GROUPS - 1; turn >= 0; --turn) {
+        __syncthreads();
+        if (group != turn) continue;
+#pragma unroll
+        for (int i = 0; i < HIGH * WIDE * 4; ++i) {
+            const int k = k0 + 16 * (i / (WIDE * 4)) + lane / 4 + 8 * (i / 2 % 2);
+            const int place = k * RIGHT + n0 + 8 * (i / 4 % WIDE) + 2 * (lane % 4) + i % 2;
+            float sum = total[i / (WIDE * 4)][i / 4 % WIDE][i % 4];
+            if (turn + 1 < GROUPS) sum += staged[place];
+            (turn == 0 ? part : staged)[place] = sum;
+        }
+    }
+    if (threadIdx.x < RIGHT) part[LEFT * RIGHT + threadIdx.x] = column_sum;
+}
+
+// Adds up the parts of all blocks: dW0 and dW1, of IN_PARTS or OUT_PARTS, and the sums of D's last
+// COLUMNS columns, unless `db` is null. A block has 32 elements, and eight threads one.
+extern "C" __global__ void add_parts(const float *parts, float *dW0, float *dW1, float *db,
+                                     int n_parts) {
+    constexpr int SIZE = (LEFT + 1) * RIGHT, SLICES = 8;
+    __shared__ float sums[SLICES][WARP_SIZE];
+    const int lane = threadIdx.x % WARP_SIZE, slice = threadIdx.x / WARP_SIZE;
+    const int i = blockIdx.x * WARP_SIZE + lane;
+    float sum = 0.0f;
+#pragma unroll 8
+    for (int part = slice; part < n_parts && i < SIZE; part += SLICES) {
+        sum += parts[(long long)part * SIZE + i];
+    }
+    sums[slice][lane] = sum;
+    __syncthreads();
+    if (slice != 0 || i >= SIZE) return;
+    for (int other = 1; other < SLICES; ++other) sum += sums[other][lane];
+    const int k = i / RIGHT, n = i % RIGHT;
+    if (k == LEFT) {
+        if (db != nullptr && n >= RIGHT - COLUMNS) db[n % COLUMNS] = sum;
+    } else {
+        (k < INNER && n < COLUMNS ? dW0 : dW1)[k % INNER * COLUMNS + n % COLUMNS] = sum;
+    }
+}
