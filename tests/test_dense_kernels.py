@@ -7,7 +7,7 @@ import pytest
 
 from accelviz.errors import DeviceUnavailable
 from accelviz.executors.cuda import compile_cubin
-from accelviz.executors.cuda.dense import dense_kernel
+from accelviz.executors.cuda.dense import dense_kernel, lanes_of_row
 from accelviz.executors.emulator import build
 from accelviz.executors.kernel_call import emulate
 from accelviz.files import kernel_directory
@@ -51,8 +51,9 @@ def test_the_end_of_a_layer_and_its_gradient(activation, rate, shape, bias):
     Z, dY, b = normal(*shape), normal(*shape), normal(shape[1]) if bias else None
     Y, dZ = np.full(shape, np.nan, np.float32), np.full(shape, np.nan, np.float32)
     words, options = NOISE.words.copy(), {"activation": activation, "rate": rate}
-    run("finish", Z.size, 4, Z, b, Y, Z.size, shape[1], rate, words, **options)
-    expected = dense.finish(Z, b, activation, rate, NOISE)
+    added = None if bias else normal(*shape)
+    run("finish", Z.size, 4, Z, added, b, Y, Z.size, shape[1], rate, words, **options)
+    expected = dense.finish(Z, b, activation, rate, NOISE, added)
     np.testing.assert_allclose(Y, expected, rtol=1e-6, atol=1e-7)
     run("finish_gradient", Z.size, 4, dY, Y, dZ, Z.size, rate, words, **options)
     expected = dense.finish_gradient(dY, Y, activation, rate, NOISE)
@@ -65,7 +66,9 @@ def test_cross_entropy(n_classes):
     weights = (rng.random(300) < 0.3).astype(np.float32) / 90
     labels[weights == 0] = -1
     losses, gradient = np.full(300, np.nan, np.float32), np.full_like(logits, np.nan)
-    run("cross_entropy", 300, 1, logits, labels, weights, losses, gradient, 300, n_classes)
+    lanes = lanes_of_row(n_classes)
+    sizes = (300, n_classes, lanes)
+    run("cross_entropy", 300 * lanes, 1, logits, labels, weights, losses, gradient, *sizes)
     expected = dense.cross_entropy(logits, labels, weights)
     np.testing.assert_allclose(losses, expected[0], rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(gradient, expected[1], rtol=1e-5, atol=1e-8)

@@ -5,7 +5,20 @@ import pytest
 
 from accelviz import load_graph
 from accelviz.errors import ArgumentError
-from accelviz.layers import AGNN, GAT, GCN, GIN, SAGE, GATv2, Linear, Matrix, Noise, Products
+from accelviz.layers import (
+    AGNN,
+    GAT,
+    GCN,
+    GIN,
+    MODELS,
+    SAGE,
+    GATv2,
+    Linear,
+    Matrix,
+    Network,
+    Noise,
+    Products,
+)
 from accelviz.layers import dense as steps
 from accelviz.layers.maximum import row_max, row_max_gradient
 from accelviz.random import edge_uniform, element_uniform
@@ -222,13 +235,32 @@ def test_sparse_features_are_as_good_as_dense_ones(case):
 def test_the_order_is_the_one_that_gathers_fewer_columns():
     assert GCN(128, 64).propagation.gathered(False) == {"weights first": 128, "matrix first": 128}
     for n_in, n_out, needed, first in [
-        (128, 64, False, False),
-        (100, 64, False, True),
+        (128, 64, False, True),
+        (130, 64, False, False),
         (64, 100, True, True),
         (100, 64, True, False),
     ]:
         layer = GCN(n_in, n_out)
         assert layer.propagation.matrix_first(np.ones((3, n_in)), needed) is first
+
+
+@pytest.mark.parametrize("model", ["gcn", "gin", "sage", "agnn"])
+def test_layers_that_meet_half_way_have_the_same_gradients(model):
+    """A layer goes back through the ReLU and the dropout before it: the sums are those of each."""
+    graph, products, found = small_graph(), Products(device="cpu"), []
+    X = np.random.default_rng(4).standard_normal((graph.n_rows, 5)).astype(np.float32)
+    for apart in (False, True):
+        options = MODELS[model].options
+        layers = MODELS[model].build(5, 3, **{**options, "dropout": 0.3})
+        network = Network(layers, graph, products, seed=1)
+        assert any(layer.is_met_half_way for layer in layers) != (model == "agnn")
+        if apart:
+            for layer in layers:
+                layer.is_met_half_way, layer.input_rate = False, None
+        Y, kept = network.forward(X, network.noise)
+        network.backward(kept, np.ones_like(Y), network.noise)
+        found.append(network.gradient)
+    np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
 
 
 def test_neighbors_that_are_equal_share_the_gradient_of_their_maximum():

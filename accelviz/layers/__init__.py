@@ -4,9 +4,10 @@
 """
 
 from accelviz.layers.attention import AGNN, GAT, GATv2
+from accelviz.layers.convolution import GCN, GIN, SAGE, Propagation
 from accelviz.layers.dense import SGD, Adam, Noise
 from accelviz.layers.gnnadvisor import advise, gnnadvisor
-from accelviz.layers.layer import GCN, GIN, SAGE, Layer, Linear, Propagation
+from accelviz.layers.layer import Layer, Linear
 from accelviz.layers.models import MODELS
 from accelviz.layers.network import Network
 from accelviz.layers.products import Matrix, Products

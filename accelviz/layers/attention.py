@@ -14,8 +14,9 @@ import numpy as np
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.layers import composed, dense
 from accelviz.layers.adjacency import attention_matrix
+from accelviz.layers.affine import End, affine, apart, input_gradient, weight_gradients
 from accelviz.layers.dense import Noise
-from accelviz.layers.layer import Layer, Parameters, checked_rate, weight_gradient, weighted
+from accelviz.layers.layer import Layer, Parameters, checked_rate
 from accelviz.layers.products import Matrix
 
 #: Slope of the LeakyReLU in the scores of GAT and GATv2, as published.
@@ -126,20 +127,18 @@ class GAT(Layer):
         parts = [dense.block_diagonal(vector) for vector in vectors]
         return dense.side_by_side(*parts)
 
-    def linear(
-        self, matrix: Matrix, X: Any, parameters: Parameters, noise: Noise | None
-    ) -> tuple[Any, Any]:
+    def linear(self, matrix: Matrix, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
         """Score, weigh and add up the neighbors; see `Layer`."""
-        V = weighted(X, parameters["W"])
+        V = affine([X], [parameters["W"]])
         ends = dense.matmul(V, self._vectors(parameters))
         operands = {
             "receiver": ends[:, self.heads :].copy(),
             "sender": ends[:, : self.heads].copy(),
             "V": self._by_head(V),
-            **self._numbers(noise),
+            **self._numbers(end.noise),
         }
         Y, kept = attend(matrix, "gat", operands, self.fused)
-        return self._merged(Y), (X, operands, kept)
+        return end.of(self._merged(Y)), (X, operands, kept)
 
     def linear_gradient(
         self, matrix: Matrix, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None
@@ -153,14 +152,13 @@ class GAT(Layer):
         senders, receivers = d_vectors[:, : self.heads], d_vectors[:, self.heads :]
         dV = found["dV"].reshape(V.shape)
         dV = dense.matmul(d_ends, self._vectors(parameters), transposed="B", onto=dV)
+        (dW,), _ = weight_gradients([X], [dV], sums=False)
         gradients = {
-            "W": weight_gradient(X, dV),
+            "W": dW,
             "sender": dense.diagonal_blocks(senders, self.heads),
             "receiver": dense.diagonal_blocks(receivers, self.heads),
         }
-        dX = None
-        if self.needs_input_gradient:
-            dX = dense.matmul(dV, parameters["W"], transposed="B")
+        dX = input_gradient([dV], [parameters["W"]]) if self.needs_input_gradient else None
         return gradients, dX
 
 
@@ -180,14 +178,12 @@ class GATv2(GAT):
         weights = {"W": (self.n_in, self.heads_width), "Wr": (self.n_in, self.heads_width)}
         return {**weights, "a": (self.heads, self.n_out), **self._bias()}
 
-    def linear(
-        self, matrix: Matrix, X: Any, parameters: Parameters, noise: Noise | None
-    ) -> tuple[Any, Any]:
+    def linear(self, matrix: Matrix, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
         """Score, weigh and add up the neighbors; see `Layer`."""
-        V, R = (self._by_head(weighted(X, parameters[name])) for name in ("W", "Wr"))
-        operands = {"R": R, "V": V, "a": parameters["a"], **self._numbers(noise)}
+        V, R = map(self._by_head, apart(X, [parameters["W"], parameters["Wr"]]))
+        operands = {"R": R, "V": V, "a": parameters["a"], **self._numbers(end.noise)}
         Y, kept = attend(matrix, "gatv2", operands, self.fused)
-        return self._merged(Y), (X, operands, kept)
+        return end.of(self._merged(Y)), (X, operands, kept)
 
     def linear_gradient(
         self, matrix: Matrix, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None
@@ -196,12 +192,11 @@ class GATv2(GAT):
         X, operands, kept = kept
         found = attend_gradient(matrix, "gatv2", operands, kept, self._parted(dZ), self.fused)
         dR, dV = (found[name].reshape(-1, self.heads_width) for name in ("dR", "dV"))
-        gradients = {"W": weight_gradient(X, dV), "Wr": weight_gradient(X, dR), "a": found["da"]}
+        (dW, dWr), _ = weight_gradients([X], [dV, dR], sums=False)
         dX = None
         if self.needs_input_gradient:
-            dX = dense.matmul(dV, parameters["W"], transposed="B")
-            dX = dense.matmul(dR, parameters["Wr"], transposed="B", onto=dX)
-        return gradients, dX
+            dX = input_gradient([dV, dR], [parameters["W"], parameters["Wr"]])
+        return {"W": dW, "Wr": dWr, "a": found["da"]}, dX
 
 
 class AGNN(Layer):
@@ -240,16 +235,14 @@ class AGNN(Layer):
         """Return the shape of beta, if it is a parameter."""
         return {"beta": (1,)} if self.train_beta else {}
 
-    def linear(
-        self, matrix: Matrix, X: Any, parameters: Parameters, noise: Noise | None
-    ) -> tuple[Any, Any]:
+    def linear(self, matrix: Matrix, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
         """Score, weigh and add up the neighbors; see `Layer`."""
         norms = matrix.products.xp.sqrt((X * X).sum(axis=1, keepdims=True))
         scale = 1 / matrix.products.xp.maximum(norms, np.float32(NORM_EPS))
         beta = parameters["beta"] if self.train_beta else np.float32(self.beta)
         operands = {"Q": (X * (beta * scale))[:, None], "V": X[:, None], "scale": scale}
         Y, kept = attend(matrix, "cosine", operands, self.fused)
-        return Y[:, 0], (operands, kept)
+        return end.of(Y[:, 0]), (operands, kept)
 
     def linear_gradient(
         self, matrix: Matrix, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None

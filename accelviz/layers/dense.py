@@ -170,8 +170,10 @@ def dropout(X: Any, rate: float, noise: Noise | None) -> Any:
     return X * keep(X.shape, rate, noise)
 
 
-def finish(Z: Any, bias: Any, activation: str, rate: float, noise: Noise | None) -> Any:
-    """Return `dropout(activation(Z + bias))`, the end of every layer.
+def finish(
+    Z: Any, bias: Any, activation: str, rate: float, noise: Noise | None, added: Any = None
+) -> Any:
+    """Return `dropout(activation(Z + added + bias))`, the end of every layer.
 
     Parameters
     ----------
@@ -183,12 +185,14 @@ def finish(Z: Any, bias: Any, activation: str, rate: float, noise: Noise | None)
         Of dropout; 0 to below 1.
     noise : Noise, optional
         None: nothing is dropped, as when a network is judged.
+    added : array of float32, shape (n, n_cols), optional
     """
     rate = 0.0 if noise is None else rate
     if is_device_array(Z):
         from accelviz.executors.cuda import dense
 
-        return dense.finish(Z, bias, activation, rate, noise)
+        return dense.finish(Z, bias, activation, rate, noise, added)
+    Z = Z if added is None else Z + added
     Z = Z if bias is None else Z + bias
     if activation == "relu":
         Z = np.maximum(Z, 0)

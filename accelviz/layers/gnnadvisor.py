@@ -8,7 +8,7 @@ from typing import Any
 from accelviz.datasets.nodes import SPLITS, NodeData, load_nodes
 from accelviz.errors import checked_choice
 from accelviz.graph import Graph
-from accelviz.layers.layer import GCN, GIN
+from accelviz.layers.convolution import GCN, GIN
 from accelviz.layers.models import find_model
 from accelviz.layers.train import Training, train
 from accelviz.ordering import Permutation, RenumberingAdvice, rabbit_order, renumbering_pays

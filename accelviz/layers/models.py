@@ -8,7 +8,8 @@ from typing import Any
 
 from accelviz.errors import ArgumentError
 from accelviz.layers.attention import AGNN, GAT, GATv2
-from accelviz.layers.layer import GCN, GIN, SAGE, Layer, Linear
+from accelviz.layers.convolution import GCN, GIN, SAGE
+from accelviz.layers.layer import Layer, Linear
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,9 @@ class Network:
         self._matrices = [layer.prepared(graph, products) for layer in self.layers]
         for i, layer in enumerate(self.layers):
             layer.needs_input_gradient = i > 0
+        for before, after in zip(self.layers, self.layers[1:], strict=False):
+            if before.activation == "relu" and after.takes_slope:
+                before.is_met_half_way, after.input_rate = True, before.dropout
         initial = self.initial()
         self.flat = products.placed(np.concatenate([each.ravel() for each in initial.values()]))
         self.gradient = products.xp.zeros_like(self.flat)

@@ -32,18 +32,19 @@ __device__ __forceinline__ void store_four(float *Y, long long four, long long n
     }
 }
 
-// Y = dropout(activation(Z + bias)), n elements; bias may be null.
-extern "C" __global__ void finish(const float *Z, const float *bias, float *Y, long long n,
-                                  int n_cols, float rate, const unsigned *random) {
+// Y = dropout(activation(Z + added + bias)), n elements; added and bias may be null.
+extern "C" __global__ void finish(const float *Z, const float *added, const float *bias, float *Y,
+                                  long long n, int n_cols, float rate, const unsigned *random) {
     const long long four = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     if (AT_ONCE * four >= n) return;
     const bool whole = is_whole(Z, Y, four, n);
-    float values[AT_ONCE];
+    float values[AT_ONCE], others[AT_ONCE] = {};
     load_four(Z, four, n, whole, values);
+    if (added != nullptr) load_four(added, four, n, is_whole(added, Z, four, n), others);
     const Kept keep = kept(four, rate, random);
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) {
-        float z = values[i];
+        float z = values[i] + others[i];
         if (bias != nullptr) z += bias[(AT_ONCE * four + i) % n_cols];
         values[i] = activated(z) * keep.factor[i];
     }
@@ -72,27 +73,45 @@ extern "C" __global__ void finish_gradient(const float *dY, const float *Y, floa
     store_four(dZ, four, n, whole, values);
 }
 
-// Softmax and cross entropy of a row a thread: its part of the loss, and the gradient.
+// Among the `lanes` lanes of a row, a power of two.
+__device__ __forceinline__ float largest_of(float value, int lanes) {
+    for (int other = lanes / 2; other > 0; other /= 2) {
+        value = fmaxf(value, __shfl_xor_sync(~0u, value, other));
+    }
+    return value;
+}
+__device__ __forceinline__ float sum_of(float value, int lanes) {
+    for (int other = lanes / 2; other > 0; other /= 2) {
+        value += __shfl_xor_sync(~0u, value, other);
+    }
+    return value;
+}
+
+// Softmax and cross entropy of a row, by neighboring lanes: its part of the loss, and the gradient.
 extern "C" __global__ void cross_entropy(const float *logits, const int *labels,
                                          const float *weights, float *losses, float *gradient,
-                                         int n_rows, int n_classes) {
-    const int row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row >= n_rows) return;
-    const float weight = weights[row];
+                                         int n_rows, int n_classes, int lanes) {
+    const long long thread = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    const int lane = threadIdx.x % lanes;
+    // Lanes without a row go along with those of the last one, and write nothing.
+    const bool there = thread / lanes < n_rows;
+    const int row = there ? int(thread / lanes) : n_rows - 1;
     const float *own = logits + element(row, 0, n_classes);
-    float *slopes = gradient + element(row, 0, n_classes);
-    if (weight == 0.0f) {
-        losses[row] = 0.0f;
-        for (int c = 0; c < n_classes; ++c) slopes[c] = 0.0f;
-        return;
+    float largest = own[lane < n_classes ? lane : 0], sum = 0.0f;
+    for (int c = lane; c < n_classes; c += lanes) largest = fmaxf(largest, own[c]);
+    largest = largest_of(largest, lanes);
+    for (int c = lane; c < n_classes; c += lanes) sum += expf(own[c] - largest);
+    sum = sum_of(sum, lanes);
+    if (!there) return;
+    const float weight = weights[row];
+    const int label = weight == 0.0f ? 0 : labels[row];
+    if (lane == 0) {
+        losses[row] = weight == 0.0f ? 0.0f : weight * (logf(sum) - (own[label] - largest));
     }
-    float largest = own[0], sum = 0.0f;
-    for (int c = 1; c < n_classes; ++c) largest = fmaxf(largest, own[c]);
-    for (int c = 0; c < n_classes; ++c) sum += expf(own[c] - largest);
-    losses[row] = weight * (logf(sum) - (own[labels[row]] - largest));
-    for (int c = 0; c < n_classes; ++c) {
+    for (int c = lane; c < n_classes; c += lanes) {
         const float share = expf(own[c] - largest) / sum;
-        slopes[c] = weight * (share - (c == labels[row] ? 1.0f : 0.0f));
+        gradient[element(row, c, n_classes)] =
+            weight == 0.0f ? 0.0f : weight * (share - (c == label ? 1.0f : 0.0f));
     }
 }
 
@@ -115,16 +134,18 @@ extern "C" __global__ void adam(float *flat, const float *gradient, float *mean,
 }
 
 // Adds up the rows that are this block's: sums[block, column], whatever order blocks come in.
-// `width` threads, at most n_cols and those of a block, have neighboring columns of a row.
+// `width` threads, at most n_cols and those of a block, have neighboring columns of a row. A block
+// has 1024 threads at the most.
 extern "C" __global__ void column_sums(const float *A, float *sums, int n_rows, int n_cols,
                                        int width) {
-    __shared__ float parts[256];
+    __shared__ float parts[1024];
     const int rows_at_once = blockDim.x / width;
     const int own_row = threadIdx.x / width, own_column = threadIdx.x % width;
     for (int first = 0; first < n_cols; first += width) {
         const int column = first + own_column;
         float sum = 0.0f;
         if (own_row < rows_at_once && column < n_cols) {
+#pragma unroll 8
             for (int row = blockIdx.x * rows_at_once + own_row; row < n_rows;
                  row += gridDim.x * rows_at_once) {
                 sum += A[element(row, column, n_cols)];

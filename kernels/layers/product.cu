@@ -2,12 +2,24 @@
 // fragments, and blocks stay: each reads W once, into shared memory.
 #include "layers/products.cuh"
 
-constexpr int THREADS = 128;
+#ifndef THREADS
+#define THREADS 128
+#endif
+#ifndef GROUP
+#define GROUP 4
+#endif
+#ifndef BLOCKS
+#define BLOCKS 1
+#endif
+#ifndef HEIGHT
+#define HEIGHT 1
+#endif
 constexpr int QUAD = 4;
-// Of A, in registers at a time, and of Y, whose sums are in tensor cores at a time.
-constexpr int CHUNK = INNER % 64 == 0 && RIGHT <= 64 ? 64 : INNER % 32 == 0 ? 32 : 16;
+constexpr int ROWS = 16 * HEIGHT;  // of a warp's tile
+// Columns of A that are in registers at a time, and tiles of Y whose sums are in tensor cores.
+constexpr int CHUNK = INNER % 32 == 0 ? 32 : 16;
 constexpr int PAIRS = RIGHT / 16;
-constexpr int PAIRS_AT_ONCE = PAIRS % 4 == 0 ? 4 : PAIRS % 2 == 0 ? 2 : 1;
+constexpr int TILES = 2 * PAIRS % GROUP == 0 ? GROUP : 2;
 
 // W, of both factors' parts together.
 __device__ __forceinline__ float weight(const float *W0, const float *W1, int k, int n) {
@@ -25,18 +37,18 @@ __device__ __forceinline__ float at(float4 four, int i) {
 // Rows of a tile that a lane has: `lane / 4` and 8 more; columns of each 16: four from
 // `4 * (lane % 4)` on. The MMA's own order of the columns differs; W's rows are in the same order.
 __device__ __forceinline__ void load_chunk(const float *A0, const float *A1, int n_rows, int tile,
-                                           int chunk, float4 (&found)[CHUNK / 16][2]) {
+                                           int chunk, float4 (&found)[CHUNK / 16][2 * HEIGHT]) {
     const int lane = threadIdx.x % WARP_SIZE;
     const float *A = chunk * CHUNK < INNER ? A0 : A1;
     const int column = chunk * CHUNK % INNER + QUAD * (lane % 4);
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-        const int row = 16 * tile + lane / 4 + 8 * half;
+    for (int half = 0; half < 2 * HEIGHT; ++half) {
+        const int row = ROWS * tile + lane / 4 + 8 * half;
         const float4 *from = reinterpret_cast<const float4 *>(A + element(row, column, INNER));
 #pragma unroll
         for (int i = 0; i < CHUNK / 16; ++i) {
-            found[i][half] = row < n_rows ? __ldg(&from[i * 16 / QUAD])
-                                          : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            found[i][half] =
+                row < n_rows ? __ldg(&from[i * 16 / QUAD]) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         }
     }
 }
@@ -44,7 +56,7 @@ __device__ __forceinline__ void load_chunk(const float *A0, const float *A1, int
 // Y = dropout(activation(A W + bias)), or (A W) * scale where `positive` > 0, 0 elsewhere.
 // A and W may have two parts, A0 W0 + A1 W1, or W and Y, A W0 and A W1. bias and positive may be
 // null.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     product(const float *A0, const float *A1, const float *W0, const float *W1, const float *bias,
             const float *positive, float *Y0, float *Y1, int n_rows, float scale, float rate,
             const unsigned *random) {
@@ -62,74 +74,80 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     __syncthreads();
 
     const int lane = threadIdx.x % WARP_SIZE;
-    const int n_tiles = ceil_div(n_rows, 16), stride = gridDim.x * (THREADS / WARP_SIZE);
+    const int n_tiles = ceil_div(n_rows, ROWS), stride = gridDim.x * (THREADS / WARP_SIZE);
     int tile = blockIdx.x * (THREADS / WARP_SIZE) + threadIdx.x / WARP_SIZE;
-    float4 next[CHUNK / 16][2];
+    float4 next[CHUNK / 16][2 * HEIGHT];
     load_chunk(A0, A1, n_rows, tile, 0, next);
     for (; tile < n_tiles; tile += stride) {
-        float total[2 * PAIRS][4] = {};
+        float total[HEIGHT][2 * PAIRS][4] = {};
 #pragma unroll
         for (int chunk = 0; chunk < LEFT / CHUNK; ++chunk) {
-            float4 here[CHUNK / 16][2];
+            float4 here[CHUNK / 16][2 * HEIGHT];
 #pragma unroll
-            for (int i = 0; i < CHUNK / 16; ++i) here[i][0] = next[i][0], here[i][1] = next[i][1];
+            for (int i = 0; i < CHUNK / 16 * 2 * HEIGHT; ++i) {
+                here[i / (2 * HEIGHT)][i % (2 * HEIGHT)] = next[i / (2 * HEIGHT)][i % (2 * HEIGHT)];
+            }
             const bool last = chunk + 1 == LEFT / CHUNK;
             load_chunk(A0, A1, n_rows, last ? tile + stride : tile, last ? 0 : chunk + 1, next);
 #pragma unroll
-            for (int first = 0; first < PAIRS; first += PAIRS_AT_ONCE) {
-                float sums[2 * PAIRS_AT_ONCE][4] = {};
+            for (int first = 0; first < 2 * PAIRS; first += TILES) {
+                float sums[HEIGHT][TILES][4] = {};
 #pragma unroll
                 for (int i = 0; i < CHUNK / 16; ++i) {
-                    unsigned a_high[2][4], a_low[2][4];
+                    const int sixteen = chunk * (CHUNK / 16) + i;
+                    float4 four[TILES];
 #pragma unroll
-                    for (int step = 0; step < 2; ++step) {
-                        const float a[4] = {
-                            at(here[i][0], 2 * step), at(here[i][1], 2 * step),
-                            at(here[i][0], 2 * step + 1), at(here[i][1], 2 * step + 1)};
-                        split(a, a_high[step], a_low[step]);
+                    for (int j = 0; j < TILES; ++j) {
+                        four[j] = weights[(sixteen * 2 * PAIRS + first + j) * WARP_SIZE + lane];
                     }
 #pragma unroll
-                    for (int j = 0; j < 2 * PAIRS_AT_ONCE; ++j) {
-                        const int sixteen = chunk * (CHUNK / 16) + i;
-                        const float4 four =
-                            weights[(sixteen * 2 * PAIRS + 2 * first + j) * WARP_SIZE + lane];
+                    for (int step = 0; step < 2; ++step) {
+                        unsigned b_high[TILES][2], b_low[TILES][2];
 #pragma unroll
-                        for (int step = 0; step < 2; ++step) {
-                            const float b[2] = {at(four, 2 * step), at(four, 2 * step + 1)};
-                            unsigned b_high[2], b_low[2];
-                            split(b, b_high, b_low);
-                            mma_float(sums[j], a_high[step], a_low[step], b_high, b_low);
+                        for (int j = 0; j < TILES; ++j) {
+                            const float b[2] = {at(four[j], 2 * step), at(four[j], 2 * step + 1)};
+                            split(b, b_high[j], b_low[j]);
+                        }
+#pragma unroll
+                        for (int high = 0; high < HEIGHT; ++high) {
+                            const float4 upper = here[i][2 * high], lower = here[i][2 * high + 1];
+                            const float a[4] = {at(upper, 2 * step), at(lower, 2 * step),
+                                                at(upper, 2 * step + 1), at(lower, 2 * step + 1)};
+                            unsigned a_high[4], a_low[4];
+                            split(a, a_high, a_low);
+                            mma_float(sums[high], a_high, a_low, b_high, b_low);
                         }
                     }
                 }
 #pragma unroll
-                for (int j = 0; j < 2 * PAIRS_AT_ONCE; ++j) {
-#pragma unroll
-                    for (int i = 0; i < 4; ++i) total[2 * first + j][i] += sums[j][i];
+                for (int i = 0; i < HEIGHT * TILES * 4; ++i) {
+                    const int high = i / (TILES * 4), j = i / 4 % TILES;
+                    total[high][first + j][i % 4] += sums[high][j][i % 4];
                 }
             }
         }
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const int row = 16 * tile + lane / 4 + 8 * half;
+        for (int half = 0; half < 2 * HEIGHT; ++half) {
+            const int row = ROWS * tile + lane / 4 + 8 * half;
             if (row >= n_rows) continue;
 #pragma unroll
             for (int pair = 0; pair < PAIRS; ++pair) {
                 const int column = 16 * pair % COLUMNS + 4 * (lane % 4);
-                float z[AT_ONCE] = {total[2 * pair][2 * half], total[2 * pair][2 * half + 1],
-                                    total[2 * pair + 1][2 * half],
-                                    total[2 * pair + 1][2 * half + 1]};
+                const float (&own)[2 * PAIRS][4] = total[half / 2];
+                const int i = half % 2 * 2;
+                float z[AT_ONCE] = {own[2 * pair][i], own[2 * pair][i + 1], own[2 * pair + 1][i],
+                                    own[2 * pair + 1][i + 1]};
                 const long long four = element(row, column, COLUMNS) / AT_ONCE;
                 if (positive != nullptr) {
                     const float4 x = reinterpret_cast<const float4 *>(positive)[four];
 #pragma unroll
-                    for (int i = 0; i < AT_ONCE; ++i) z[i] = at(x, i) > 0.0f ? z[i] * scale : 0.0f;
+                    for (int c = 0; c < AT_ONCE; ++c) z[c] = at(x, c) > 0.0f ? z[c] * scale : 0.0f;
                 } else {
                     const Kept keep = kept(four, rate, random);
 #pragma unroll
-                    for (int i = 0; i < AT_ONCE; ++i) {
-                        const float added = bias == nullptr ? 0.0f : __ldg(&bias[column + i]);
-                        z[i] = activated(z[i] + added) * keep.factor[i];
+                    for (int c = 0; c < AT_ONCE; ++c) {
+                        const float added = bias == nullptr ? 0.0f : __ldg(&bias[column + c]);
+                        z[c] = activated(z[c] + added) * keep.factor[c];
                     }
                 }
                 float *Y = 16 * pair < COLUMNS ? Y0 : Y1;

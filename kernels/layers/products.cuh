@@ -13,6 +13,10 @@
 #endif
 static_assert(INNER % 16 == 0 && COLUMNS % 16 == 0, "tiles have 16 columns");
 
+#ifndef SPLIT
+#define SPLIT 1
+#endif
+
 // Matrices side by side: the columns of the left factor, and those of the right one.
 constexpr int LEFT = IN_PARTS * INNER, RIGHT = OUT_PARTS * COLUMNS;
 
@@ -21,16 +25,28 @@ __device__ __forceinline__ void split(const float (&x)[N], unsigned (&high)[N],
                                       unsigned (&low)[N]) {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
+#if SPLIT == 0
         high[i] = to_tf32(x[i]);
+#elif SPLIT == 1
+        high[i] = (__float_as_uint(x[i]) + 0x1000u) & 0xffffe000u;
+#else
+        high[i] = __float_as_uint(x[i]) & 0xffffe000u;
+#endif
         low[i] = __float_as_uint(x[i] - __uint_as_float(high[i]));
     }
 }
 
-// The small products first, while the sum is small.
-__device__ __forceinline__ void mma_float(float (&sums)[4], const unsigned (&a_high)[4],
-                                          const unsigned (&a_low)[4], const unsigned (&b_high)[2],
-                                          const unsigned (&b_low)[2]) {
-    mma_tf32_k8(sums, a_low, b_high);
-    mma_tf32_k8(sums, a_high, b_low);
-    mma_tf32_k8(sums, a_high, b_high);
+// Products of one factor A with several B, each into sums of its own. Those of a sum wait for each
+// other, so the others come in between; the small products come first, while a sum is small.
+template <int N>
+__device__ __forceinline__ void mma_float(float (*sums)[4], const unsigned (&a_high)[4],
+                                          const unsigned (&a_low)[4],
+                                          const unsigned (&b_high)[N][2],
+                                          const unsigned (&b_low)[N][2]) {
+#pragma unroll
+    for (int j = 0; j < N; ++j) mma_tf32_k8(sums[j], a_low, b_high[j]);
+#pragma unroll
+    for (int j = 0; j < N; ++j) mma_tf32_k8(sums[j], a_high, b_low[j]);
+#pragma unroll
+    for (int j = 0; j < N; ++j) mma_tf32_k8(sums[j], a_high, b_high[j]);
 }

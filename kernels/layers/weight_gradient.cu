@@ -5,7 +5,13 @@
 
 constexpr int ROWS = 32, STEPS = ROWS / 8;
 // What a warp has of dW, in tiles of 16 x 8.
-constexpr int HIGH = LEFT % 32 == 0 ? 2 : 1, WIDE = RIGHT % 32 == 0 ? 4 : 2;
+#ifndef WIDEST
+#define WIDEST 4
+#endif
+#ifndef BLOCKS
+#define BLOCKS 1
+#endif
+constexpr int HIGH = LEFT % 32 == 0 ? 2 : 1, WIDE = RIGHT % 32 == 0 ? WIDEST : 2;
 constexpr int ACROSS = RIGHT / (8 * WIDE), WARPS_OF_DW = LEFT / (16 * HIGH) * ACROSS;
 // Where few warps have all of dW, several groups of them take turns with the rows.
 constexpr int GROUPS = WARPS_OF_DW >= 8 ? 1 : WARPS_OF_DW >= 4 ? 2 : 4;
@@ -34,7 +40,7 @@ struct Factors {
 };
 
 // parts[block]: dW, LEFT x RIGHT, then the sums of D.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     weight_gradient(const float *A0, const float *A1, const float *D0, const float *D1,
                     float *parts, int n_rows) {
     __shared__ float4 memory[STAGED / 4];
@@ -87,15 +93,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                                     left_row[4 * LEFT_STRIDE + 16 * i + 8]};
                 split(a, a_high[i], a_low[i]);
             }
+            unsigned b_high[WIDE][2], b_low[WIDE][2];
 #pragma unroll
             for (int j = 0; j < WIDE; ++j) {
                 const float b[2] = {right_row[8 * j], right_row[4 * RIGHT_STRIDE + 8 * j]};
-                unsigned b_high[2], b_low[2];
-                split(b, b_high, b_low);
+                split(b, b_high[j], b_low[j]);
+            }
 #pragma unroll
-                for (int i = 0; i < HIGH; ++i) {
-                    mma_float(sums[i][j], a_high[i], a_low[i], b_high, b_low);
-                }
+            for (int i = 0; i < HIGH; ++i) {
+                mma_float(sums[i], a_high[i], a_low[i], b_high, b_low);
             }
         }
 #pragma unroll

@@ -22,8 +22,9 @@ _FILE, _ROWS_FILE = "layers/dense.cu", "layers/row_max.cu"
 _WEIGHTS_FILE = "layers/gcn_weights.cu"
 _THREADS, _AT_ONCE = 256, 4
 _ACTIVATIONS = {"none": 0, "relu": 1, "elu": 2}
-#: Blocks of the first pass of a column sum: two for each SM of a large GPU.
-_SUM_BLOCKS = 264
+#: Blocks of the first pass of a column sum: four for each SM of a large GPU.
+_SUM_BLOCKS = 528
+_MOST_THREADS = 1024
 #: What cuBLAS asks for on Hopper; it allocates for itself otherwise, which a recording forbids.
 _WORKSPACE_BYTES = 32 << 20
 _ONE, _ZERO = np.array(1, np.float32), np.array(0, np.float32)
@@ -133,19 +134,19 @@ def column_sums(A: Any) -> Any:
     add = _kernel("column_sums")
     sizes = np.int32(n_cols), np.int32(width)
     add((blocks,), (_THREADS,), (A, parts, np.int32(n_rows), *sizes))
-    add((1,), (_THREADS,), (parts, total, np.int32(blocks), *sizes))
+    add((1,), (_MOST_THREADS,), (parts, total, np.int32(blocks), *sizes))
     return total
 
 
-def finish(Z: Any, bias: Any, activation: str, rate: float, noise: Any) -> Any:
+def finish(Z: Any, bias: Any, activation: str, rate: float, noise: Any, added: Any = None) -> Any:
     """Add the bias, activate, drop; see `layers.dense.finish`."""
-    if bias is None and activation == "none" and not rate:
+    if bias is None and added is None and activation == "none" and not rate:
         return Z
     cupy = import_cupy()
     Z = cupy.ascontiguousarray(Z)
     Y = cupy.empty_like(Z)
-    pointer = _NULL if bias is None else bias
-    arguments = Z, pointer, Y, np.int64(Z.size), np.int32(Z.shape[-1]), *_dropped(rate, noise)
+    terms = _NULL if added is None else added, _NULL if bias is None else bias
+    arguments = Z, *terms, Y, np.int64(Z.size), np.int32(Z.shape[-1]), *_dropped(rate, noise)
     _run("finish", Z.size, _AT_ONCE, arguments, _ACTIVATIONS[activation], bool(rate))
     return Y
 
@@ -172,9 +173,16 @@ def cross_entropy(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
     logits = cupy.ascontiguousarray(logits)
     losses, gradient = cupy.empty_like(weights), cupy.empty_like(logits)
     n_rows, n_classes = logits.shape
-    sizes = np.int32(n_rows), np.int32(n_classes)
-    _run("cross_entropy", n_rows, 1, (logits, labels, weights, losses, gradient, *sizes))
+    lanes = lanes_of_row(n_classes)
+    sizes = np.int32(n_rows), np.int32(n_classes), np.int32(lanes)
+    arguments = logits, labels, weights, losses, gradient, *sizes
+    _run("cross_entropy", n_rows * lanes, 1, arguments)
     return losses, gradient
+
+
+def lanes_of_row(n_classes: int) -> int:
+    """Return how many lanes have a row of logits: a power of two, at most a warp."""
+    return min(WARP_SIZE, 1 << (n_classes - 1).bit_length())
 
 
 def adam(

@@ -1,0 +1,166 @@
+"""Products of what nodes have with matrices of parameters, with what comes before and after them.
+
+A factor is as tall as the graph and the other is small, so that on a GPU a product is bound by
+memory as soon as its arithmetic is fast: bias, activation, dropout and slopes are applied to what
+the product has in registers, and products of the same matrix read it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from accelviz.executors.base import is_device_array
+from accelviz.layers import dense
+from accelviz.layers.dense import Noise
+from accelviz.layers.products import Matrix
+
+
+@dataclass(frozen=True)
+class End:
+    """What follows a product: `dropout(activation(Z + bias))`.
+
+    Parameters
+    ----------
+    bias : array of float32, shape (n_cols,), optional
+    activation : {"none", "relu", "elu"}
+    rate : float
+        Of dropout.
+    noise : Noise, optional
+        None: nothing is dropped.
+    """
+
+    bias: Any = None
+    activation: str = "none"
+    rate: float = 0.0
+    noise: Noise | None = None
+
+    def of(self, Z: Any, added: Any = None) -> Any:
+        """Apply it to a matrix, after adding another one to it."""
+        return dense.finish(Z, self.bias, self.activation, self.rate, self.noise, added)
+
+
+@dataclass(frozen=True)
+class Slope:
+    """The slope of a ReLU, and of the dropout after it, told from their result.
+
+    Parameters
+    ----------
+    result : array of float32, shape (n, n_cols)
+        It is 0 where the ReLU or the dropout made it 0.
+    scale : float
+        What dropout multiplied the others with.
+    """
+
+    result: Any
+    scale: float = 1.0
+
+    def of(self, gradient: Any) -> Any:
+        """Multiply a gradient with it."""
+        return gradient * ((self.result > 0) * np.float32(self.scale))
+
+
+_NO_END = End()
+
+
+def affine(inputs: Sequence[Any], weights: Sequence[Any], end: End = _NO_END) -> Any:
+    """Return `end` of the sum of `A @ W` over the pairs of both.
+
+    Parameters
+    ----------
+    inputs : sequence of one or two arrays of float32, shape (n, inner), or Matrix
+        A Matrix holds sparse features.
+    weights : sequence of as many arrays of float32, shape (inner, n_cols)
+    end : End
+    """
+    if is_device_array(inputs[0]) and not isinstance(inputs[-1], Matrix):
+        from accelviz.executors.cuda import products
+
+        rate = 0.0 if end.noise is None else end.rate
+        options = {"bias": end.bias, "activation": end.activation, "noise": end.noise}
+        found = products.product(inputs, weights, rate=rate, **options)
+        if found is not None:
+            return found[0]
+    Z = None
+    for A, W in zip(inputs, weights, strict=True):
+        Z = weighted(A, W, onto=Z)
+    return end.of(Z)
+
+
+def apart(A: Any, weights: Sequence[Any]) -> list[Any]:
+    """Return `A @ W` of each of two matrices W."""
+    if is_device_array(A):
+        from accelviz.executors.cuda import products
+
+        found = products.product([A], weights)
+        if found is not None:
+            return found
+    return [weighted(A, W) for W in weights]
+
+
+def weighted(A: Any, W: Any, onto: Any = None) -> Any:
+    """Return `A @ W`, of dense A or of sparse features; added to `onto`, if that is given."""
+    if not isinstance(A, Matrix):
+        return dense.matmul(A, W, onto=onto)
+    return A.times(W) if onto is None else onto + A.times(W)
+
+
+def input_gradient(
+    gradients: Sequence[Any], weights: Sequence[Any], slope: Slope | None = None
+) -> Any:
+    """Return the sum of `D @ W.T`, the gradient of products by their input; times a slope.
+
+    Parameters
+    ----------
+    gradients : sequence of one or two arrays of float32, shape (n, n_cols)
+        By each result.
+    weights : sequence of as many arrays of float32, shape (inner, n_cols)
+    slope : Slope, optional
+        Of what made the input.
+    """
+    if is_device_array(gradients[0]):
+        from accelviz.executors.cuda import products
+
+        options = {} if slope is None else {"positive": slope.result, "scale": slope.scale}
+        found = products.product(gradients, weights, transposed=True, **options)
+        if found is not None:
+            return found[0]
+    dX = None
+    for D, W in zip(gradients, weights, strict=True):
+        dX = dense.matmul(D, W, transposed="B", onto=dX)
+    return dX if slope is None else slope.of(dX)
+
+
+def weight_gradients(
+    inputs: Sequence[Any], gradients: Sequence[Any], *, sums: bool = True
+) -> tuple[list[Any], Any]:
+    """Return `A.T @ D`, the gradients of products by their weights, and that by the bias.
+
+    Parameters
+    ----------
+    inputs, gradients : sequences of arrays of float32, shape (n, inner) and (n, n_cols)
+        One of them has one array, which goes with each of the other's.
+    sums : bool
+        Whether the gradient by the bias is wanted.
+
+    Returns
+    -------
+    list of arrays of float32, shape (inner, n_cols)
+    array of float32, shape (n_cols,)
+        The sums of the last gradient's columns.
+    """
+    if is_device_array(gradients[0]) and not any(isinstance(A, Matrix) for A in inputs):
+        from accelviz.executors.cuda import products
+
+        found = products.weight_gradients(inputs, gradients)
+        if found is not None:
+            return found
+    results = [
+        A.transposed_times(D) if isinstance(A, Matrix) else dense.matmul(A, D, transposed="A")
+        for A in inputs
+        for D in gradients
+    ]
+    return results, dense.column_sums(gradients[-1]) if sums else None

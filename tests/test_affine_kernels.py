@@ -1,0 +1,116 @@
+"""The products of layers on tensor cores, in the emulator, against float64 and NumPy's steps."""
+
+import numpy as np
+import pytest
+
+from accelviz.errors import DeviceUnavailable
+from accelviz.executors.cuda import compile_cubin
+from accelviz.executors.cuda.products import fits, kernel_of, threads_of_gradient
+from accelviz.executors.emulator import build
+from accelviz.executors.kernel_call import emulate
+from accelviz.files import kernel_directory
+from accelviz.layers import Noise, dense
+
+ROWS, BLOCKS = 70, 2  # the last tile is not full
+NOISE = Noise.of(seed=(7 << 32) + 11, n_sites=4, step=3).at(2)
+rng = np.random.default_rng(0)
+
+emulated = pytest.mark.skipif(build.why_not() is not None, reason="no C++ compiler")
+each_shape = pytest.mark.parametrize(
+    "shape", [(16, 16, 1, 1), (32, 16, 1, 2), (48, 48, 1, 1), (128, 64, 2, 1), (128, 64, 1, 2)]
+)
+
+
+def normal(*shape):
+    return rng.standard_normal(shape, dtype=np.float32)
+
+
+def launch(entry, blocks, threads, arguments, shape, **options):
+    shared = options.pop("shared_bytes", 0)
+    spec = kernel_of(entry, shape, **options)
+    path = kernel_directory() / spec.file
+    numbers = {"kernel": entry, "defines": spec.defines, "shared_bytes": shared}
+    emulate(path, blocks, threads, *arguments, **numbers)
+
+
+def product(inputs, weights, bias, positive, scale, rate, shape, **options):
+    inner, columns, in_parts, out_parts = shape
+    results = [np.full((ROWS, columns), np.nan, np.float32) for _ in range(out_parts)]
+    ends = [(each[0], each[-1] if len(each) > 1 else None) for each in (inputs, weights, results)]
+    arguments = *ends[0], *ends[1], bias, positive, *ends[2], ROWS, scale, rate, NOISE.words.copy()
+    options["shared_bytes"] = 4 * in_parts * inner * out_parts * columns
+    launch("product", BLOCKS, 128, arguments, shape, dropout=rate > 0, **options)
+    return np.concatenate(results, axis=1)
+
+
+def assert_exact(found, A, B, bound=4e-7):
+    """Hold an error to a share of the sum of |a b|: that of float32, not that of TF32 (1e-3)."""
+    A, B = A.astype(float), B.astype(float)
+    assert (abs(found - A @ B) / (abs(A) @ abs(B))).max() < bound
+
+
+@emulated
+@each_shape
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_have_the_accuracy_of_float32(shape, transposed):
+    inner, columns, in_parts, out_parts = shape
+    inputs = [normal(ROWS, inner) for _ in range(in_parts)]
+    weights = [normal(inner, columns) for _ in range(max(in_parts, out_parts))]
+    given = [W.T.copy() for W in weights] if transposed else weights
+    found = product(inputs, given, None, None, 1.0, 0.0, shape, transposed=transposed)
+    B = np.concatenate(weights, axis=0 if in_parts > 1 else 1)
+    assert_exact(found, np.concatenate(inputs, axis=1), B)
+
+
+@emulated
+@pytest.mark.parametrize(("activation", "rate"), [("relu", 0.6), ("elu", 0.0), ("none", 0.3)])
+def test_what_follows_a_product(activation, rate):
+    A, W, b, shape = normal(ROWS, 32), normal(32, 48), normal(48), (32, 48, 1, 1)
+    number = ("none", "relu", "elu").index(activation)
+    found = product([A], [W], b, None, 1.0, rate, shape, activation=number)
+    expected = dense.finish(A @ W, b, activation, rate, NOISE)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-5)
+
+
+@emulated
+def test_the_slope_after_a_product():
+    A, W, X = normal(ROWS, 32), normal(16, 32), normal(ROWS, 16)
+    found = product([A], [W], None, X, 2.5, 0.0, (32, 16, 1, 1), transposed=True)
+    np.testing.assert_allclose(found, A @ W.T * (X > 0) * 2.5, rtol=1e-5, atol=5e-5)
+
+
+@emulated
+@each_shape
+def test_gradients_of_weights_and_bias(shape):
+    inner, columns, in_parts, out_parts = shape
+    inputs = [normal(ROWS, inner) for _ in range(in_parts)]
+    gradients = [normal(ROWS, columns) for _ in range(out_parts)]
+    left, right = in_parts * inner, out_parts * columns
+    parts = np.full((BLOCKS, left + 1, right), np.nan, np.float32)
+    factors = [(each[0], each[-1] if len(each) > 1 else None) for each in (inputs, gradients)]
+    arguments = *factors[0], *factors[1], parts, ROWS
+    launch("weight_gradient", BLOCKS, threads_of_gradient(left, right), arguments, shape)
+    n_results = max(in_parts, out_parts)
+    found = [np.full((inner, columns), np.nan, np.float32) for _ in range(n_results)]
+    sums = np.full(columns, np.nan, np.float32)
+    arguments = parts, found[0], found[-1] if n_results > 1 else None, sums, BLOCKS
+    launch("add_parts", -(-((left + 1) * right) // 32), 256, arguments, shape)
+    A, D = np.concatenate(inputs, axis=1), np.concatenate(gradients, axis=1)
+    assert_exact(np.concatenate(found, axis=0 if in_parts > 1 else 1), A.T, D)
+    np.testing.assert_allclose(sums, gradients[-1].sum(axis=0, dtype=float), atol=1e-4)
+
+
+def test_what_does_not_fit_is_known():
+    assert fits(128, 128, 1, 1)
+    assert fits(128, 64, 2, 1)
+    for shape in [(100, 64, 1, 1), (64, 7, 1, 1), (128, 128, 2, 1), (16, 256, 1, 1)]:
+        assert not fits(*shape)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+def test_products_compile_for_gpus(arch):
+    try:
+        for entry, options in [("product", {"activation": 1, "dropout": True}), ("add_parts", {})]:
+            assert len(compile_cubin(kernel_of(entry, (128, 64, 2, 1), **options), arch)) > 1000
+    except DeviceUnavailable as error:
+        pytest.skip(f"kernels are not compile-checked here: {error}")
