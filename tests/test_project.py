@@ -37,7 +37,7 @@ ONLY_IN = {
     "ipywidgets": ("widgets/",),
     "anywidget": ("widgets/",),
     "nbgrader": ("course/",),
-    "torch": ("torch.py",),
+    "torch": ("torch/",),
 }
 
 

@@ -1,6 +1,8 @@
 """The layers for PyTorch against PyTorch Geometric's own, or against dense matrices without it."""
 
 import copy
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,6 +42,7 @@ LAYERS = {
     "sage": ("SAGEConv", (6, 4), {}),
     "sage wide": ("SAGEConv", (6, 9), {"normalize": True}),
     "sage sum": ("SAGEConv", (6, 4), {"aggr": "sum", "project": True, "root_weight": False}),
+    "sage max": ("SAGEConv", (6, 4), {"aggr": "max"}),
     "gat": ("GATConv", (6, 4), {"heads": 3}),
     "gat mean": ("GATConv", (6, 4), {"heads": 3, "concat": False, "residual": True}),
     "gat alone": ("GATConv", (6, 4), {"add_self_loops": False}),
@@ -60,7 +63,8 @@ def made(module, case, device):
 
 def features(device):
     torch.manual_seed(2)
-    return torch.randn(N, 6, device=device, requires_grad=True)
+    # Some are equal, as after a ReLU: neighbors then share the largest.
+    return torch.randn(N, 6, device=device).clamp(min=-0.5).requires_grad_()
 
 
 def outcome(layer, x, *arguments):
@@ -156,6 +160,20 @@ def test_torch_compile_does_not_break_it(case, device):
     expected = outcome(layer, features(device), pairs)
     compiled = torch.compile(layer, backend="aot_eager")
     assert_alike(outcome(compiled, features(device), pairs), expected)
+
+
+def test_the_example_of_the_docs_learns_the_same_from_pygs_layers():
+    """docs/training.md: the line with GCNConv is all that differs."""
+    pytest.importorskip("torch_geometric")
+    text = (Path(__file__).parents[1] / "docs/training.md").read_text("utf-8")
+    code = re.search(r"```python\n(import torch.*?)```", text, re.DOTALL)[1]
+    line = re.search(r"from accelviz.torch import GCNConv  # was: (.*)", code)
+    ours, theirs = {}, {}
+    exec(code, ours)
+    exec(code.replace(line[0], line[1]), theirs)
+    assert type(theirs["net"].first) is not type(ours["net"].first)
+    np.testing.assert_allclose(ours["losses"], theirs["losses"], atol=1e-4)
+    assert ours["losses"][-1] < ours["losses"][0] - 0.1
 
 
 @each_device

@@ -13,16 +13,29 @@ import numba
 import numpy as np
 
 from accelviz.arrays import Floats, Ints, Longs
+from accelviz.executors.base import is_device_array
+from accelviz.graph import Graph
 from accelviz.layers.products import Matrix
 
 
 def row_max(matrix: Matrix, X: Any) -> tuple[Any, Any]:
+    """Run `largest_neighbors` on a matrix, whose weights do not count, timed."""
+    with matrix.products.clock("row_max"):
+        return largest_neighbors(matrix.graph, X)
+
+
+def row_max_gradient(matrix: Matrix, X: Any, Y: Any, dY: Any) -> Any:
+    """Run `largest_neighbors_gradient` on a matrix, timed."""
+    with matrix.products.clock("row_max_gradient"):
+        return largest_neighbors_gradient(matrix.graph, X, Y, dY)
+
+
+def largest_neighbors(graph: Graph, X: Any) -> tuple[Any, Any]:
     """Return the largest feature of each row's neighbors, and one over how many have it.
 
     Parameters
     ----------
-    matrix : Matrix
-        Its weights do not count.
+    graph : Graph
     X : array of float32, shape (n_columns, n_cols)
 
     Returns
@@ -30,28 +43,25 @@ def row_max(matrix: Matrix, X: Any) -> tuple[Any, Any]:
     Y, share : arrays of float32, shape (n_rows, n_cols)
         0 and 0 for a row without a nonzero.
     """
-    graph, products = matrix.graph, matrix.products
-    with products.clock("row_max"):
-        if products.device == "cuda":
-            from accelviz.executors.cuda import dense
+    if is_device_array(X):
+        from accelviz.executors.cuda import dense
 
-            return dense.row_max(graph, X)
-        found = np.zeros((2, graph.n_rows, X.shape[1]), np.float32)
-        _row_max(graph.row_pointers, graph.column_indices, X, *found)
-        return found[0], found[1]
+        return dense.row_max(graph, X)
+    found = np.zeros((2, graph.n_rows, X.shape[1]), np.float32)
+    _row_max(graph.row_pointers, graph.column_indices, X, *found)
+    return found[0], found[1]
 
 
-def row_max_gradient(matrix: Matrix, X: Any, Y: Any, dY: Any) -> Any:
+def largest_neighbors_gradient(graph: Graph, X: Any, Y: Any, dY: Any) -> Any:
     """Return the gradient by X, (n_columns, n_cols); `dY` is already multiplied by the share."""
-    graph, products = matrix.graph.transposed().graph, matrix.products
-    with products.clock("row_max_gradient"):
-        if products.device == "cuda":
-            from accelviz.executors.cuda import dense
+    turned = graph.transposed().graph
+    if is_device_array(X):
+        from accelviz.executors.cuda import dense
 
-            return dense.row_max_gradient(graph, X, Y, dY)
-        dX = np.zeros_like(X)
-        _row_max_gradient(graph.row_pointers, graph.column_indices, X, Y, dY, dX)
-        return dX
+        return dense.row_max_gradient(turned, X, Y, dY)
+    dX = np.zeros_like(X)
+    _row_max_gradient(turned.row_pointers, turned.column_indices, X, Y, dY, dX)
+    return dX
 
 
 @numba.njit(cache=True, nogil=True)

@@ -1,0 +1,158 @@
+"""Layers that weigh each neighbor by a score, as PyTorch Geometric's: GAT, GATv2, AGNN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from accelviz.errors import ArgumentError
+from accelviz.layers.attention import NORM_EPS, SLOPE
+from accelviz.torch.convolution import glorot, linear
+from accelviz.torch.edges import edges_of
+from accelviz.torch.operations import attention
+
+
+def refused(**given: Any) -> None:
+    """Refuse what is not as plain as it has to be: each argument is a value and the plain one."""
+    for name, (value, plain) in given.items():
+        if value != plain:
+            raise ArgumentError(name, f"got {value!r}", f"{plain!r}; accelviz has no other yet")
+
+
+class _Heads(torch.nn.Module):
+    """What GATConv and GATv2Conv share."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        heads: int,
+        concat: bool,
+        slope: float,
+        dropout: float,
+        add_self_loops: bool,
+        bias: bool,
+        residual: bool,
+    ) -> None:
+        super().__init__()
+        self.heads, self.out_channels, self.concat = heads, out_channels, concat
+        self.negative_slope, self.dropout = slope, dropout
+        self.add_self_loops = add_self_loops
+        width = heads * out_channels if concat else out_channels
+        self.res = linear(in_channels, width, False) if residual else None
+        self.bias = torch.nn.Parameter(torch.zeros(width)) if bias else None
+
+    def _finished(self, out: Any, x: Any) -> Any:
+        out = out.flatten(1) if self.concat else out.mean(dim=1)
+        if self.res is not None:
+            out = out + self.res(x)
+        return out if self.bias is None else out + self.bias
+
+    def _by_head(self, x: Any) -> Any:
+        return x.view(-1, self.heads, self.out_channels)
+
+    def _attend(self, edge_index: Any, x: Any, name: str, **tensors: Any) -> Any:
+        edges = edges_of(edge_index, x, self.add_self_loops).single(type(self).__name__)
+        rate = self.dropout if self.training else 0.0
+        return attention(edges, name, rate, self.negative_slope, **tensors)
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew."""
+        for name, parameter in self.named_parameters():
+            if parameter.dim() > 1:
+                glorot(parameter)
+            elif name == "bias":
+                torch.nn.init.zeros_(parameter)
+
+
+class GATConv(_Heads):
+    """`torch_geometric.nn.GATConv`, without features of edges; fused, forward and backward."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        heads: int = 1,
+        concat: bool = True,
+        negative_slope: float = SLOPE,
+        dropout: float = 0.0,
+        add_self_loops: bool = True,
+        edge_dim: int | None = None,
+        fill_value: Any = "mean",
+        bias: bool = True,
+        residual: bool = False,
+    ) -> None:
+        refused(edge_dim=(edge_dim, None))
+        shared = heads, concat, negative_slope, dropout, add_self_loops, bias, residual
+        super().__init__(in_channels, out_channels, *shared)
+        self.lin = linear(in_channels, heads * out_channels, False)
+        self.att_src = torch.nn.Parameter(torch.empty(1, heads, out_channels))
+        self.att_dst = torch.nn.Parameter(torch.empty(1, heads, out_channels))
+        self.reset_parameters()
+
+    def forward(self, x: Any, edge_index: Any) -> Any:
+        """Score by sender and receiver, weigh, add up."""
+        V = self._by_head(self.lin(x))
+        ends = {"receiver": (V * self.att_dst).sum(-1), "sender": (V * self.att_src).sum(-1)}
+        return self._finished(self._attend(edge_index, x, "gat", **ends, V=V), x)
+
+
+class GATv2Conv(_Heads):
+    """`torch_geometric.nn.GATv2Conv`, without features of edges; fused, forward and backward."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        heads: int = 1,
+        concat: bool = True,
+        negative_slope: float = SLOPE,
+        dropout: float = 0.0,
+        add_self_loops: bool = True,
+        edge_dim: int | None = None,
+        fill_value: Any = "mean",
+        bias: bool = True,
+        share_weights: bool = False,
+        residual: bool = False,
+    ) -> None:
+        refused(edge_dim=(edge_dim, None))
+        shared = heads, concat, negative_slope, dropout, add_self_loops, bias, residual
+        super().__init__(in_channels, out_channels, *shared)
+        self.lin_l = linear(in_channels, heads * out_channels, bias)
+        self.lin_r = self.lin_l
+        if not share_weights:
+            self.lin_r = linear(in_channels, heads * out_channels, bias)
+        self.att = torch.nn.Parameter(torch.empty(1, heads, out_channels))
+        self.reset_parameters()
+
+    def forward(self, x: Any, edge_index: Any) -> Any:
+        """Score by sender and receiver together, weigh, add up."""
+        V, R = self._by_head(self.lin_l(x)), self._by_head(self.lin_r(x))
+        found = self._attend(edge_index, x, "gatv2", R=R, V=V, a=self.att[0])
+        return self._finished(found, x)
+
+
+class AGNNConv(torch.nn.Module):
+    """`torch_geometric.nn.AGNNConv`; fused, forward and backward."""
+
+    def __init__(self, requires_grad: bool = True, add_self_loops: bool = True) -> None:
+        super().__init__()
+        self.add_self_loops = add_self_loops
+        if requires_grad:
+            self.beta = torch.nn.Parameter(torch.ones(1))
+        else:
+            self.register_buffer("beta", torch.ones(1))
+
+    def reset_parameters(self) -> None:
+        """Set beta back to 1."""
+        with torch.no_grad():
+            self.beta.fill_(1.0)
+
+    def forward(self, x: Any, edge_index: Any) -> Any:
+        """Score by cosines, weigh, add up."""
+        edges = edges_of(edge_index, x, self.add_self_loops).single("AGNNConv")
+        scale = 1 / x.norm(dim=-1, keepdim=True).clamp(min=NORM_EPS)
+        Q = (self.beta * scale * x)[:, None]
+        found = attention(edges, "cosine", 0.0, None, Q=Q, V=x[:, None], scale=scale)
+        return found[:, 0]

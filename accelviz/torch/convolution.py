@@ -1,0 +1,165 @@
+"""Layers that multiply with one matrix, as PyTorch Geometric's: GCN, GIN, SAGE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from accelviz.errors import ArgumentError, checked_choice
+from accelviz.torch.edges import Edges, edges_of
+from accelviz.torch.operations import RowMax, SpMM
+
+
+def glorot(*tensors: Any) -> None:
+    """Draw matrices as Glorot and Bengio, 2010."""
+    for tensor in tensors:
+        bound = (6.0 / (tensor.size(-2) + tensor.size(-1))) ** 0.5
+        torch.nn.init.uniform_(tensor, -bound, bound)
+
+
+def linear(n_in: Any, n_out: int, bias: bool) -> Any:
+    """Return PyTorch's linear layer; unlike there, its input's width has to be known."""
+    if not isinstance(n_in, int) or n_in < 1:
+        raise ArgumentError("in_channels", f"got {n_in!r}", "a number of columns, at least 1")
+    return torch.nn.Linear(n_in, n_out, bias=bias)
+
+
+class GCNConv(torch.nn.Module):
+    """`torch_geometric.nn.GCNConv`; `cached` changes nothing, as normalised edges are kept."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        improved: bool = False,
+        cached: bool = False,
+        add_self_loops: bool | None = None,
+        normalize: bool = True,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.improved, self.normalize = improved, normalize
+        self.add_self_loops = normalize if add_self_loops is None else add_self_loops
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.lin = linear(in_channels, out_channels, False)
+        self.bias = torch.nn.Parameter(torch.zeros(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew."""
+        glorot(self.lin.weight)
+        if self.bias is not None:
+            torch.nn.init.zeros_(self.bias)
+
+    def forward(self, x: Any, edge_index: Any, edge_weight: Any = None) -> Any:
+        """Return `D^-1/2 (A + I) D^-1/2 X W + b`, in the cheaper order."""
+        edges = edges_of(edge_index, x, self.add_self_loops and self.normalize)
+        values = self._values(edges, edge_weight)
+        if self.in_channels < self.out_channels:
+            out = self.lin(SpMM.apply(edges.number, values, x.contiguous()))
+        else:
+            out = SpMM.apply(edges.number, values, self.lin(x))
+        return out if self.bias is None else out + self.bias
+
+    def _values(self, edges: Edges, weight: Any) -> Any:
+        if not self.normalize:
+            return edges.values(weight)
+        kept = f"gcn {self.improved} {self.add_self_loops}"
+        own = weight is None and (edges.weight is None or not edges.weight.requires_grad)
+        if own and kept in edges.constants:
+            return edges.constants[kept]
+        values = edges.values(weight)
+        if self.add_self_loops:
+            # As in PyTorch Geometric, `improved` counts only where there are weights.
+            weighted = weight is not None or edges.weight is not None
+            missing = (~edges.had_loop).to(values.dtype) * (1.0 + (self.improved and weighted))
+            values = values.index_add(0, edges.own, missing)
+        root = edges.row_sums(values).pow(-0.5)
+        root = root.masked_fill(root == float("inf"), 0.0)
+        values = root[edges.rows] * values * root[edges.columns]
+        if own:
+            edges.constants[kept] = values
+        return values
+
+
+class GINConv(torch.nn.Module):
+    """`torch_geometric.nn.GINConv`: `nn((1 + eps) x + the sum over neighbors)`."""
+
+    def __init__(self, nn: Any, eps: float = 0.0, train_eps: bool = False) -> None:
+        super().__init__()
+        self.nn, self.initial_eps = nn, eps
+        if train_eps:
+            self.eps = torch.nn.Parameter(torch.full((1,), float(eps)))
+        else:
+            self.register_buffer("eps", torch.full((1,), float(eps)))
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters of `nn` anew, and set eps back."""
+        for module in self.nn.modules():
+            if module is not self.nn and hasattr(module, "reset_parameters"):
+                module.reset_parameters()
+        with torch.no_grad():
+            self.eps.fill_(self.initial_eps)
+
+    def forward(self, x: Any, edge_index: Any) -> Any:
+        """Add up, then apply `nn`."""
+        edges = edges_of(edge_index, x, False)
+        summed = SpMM.apply(edges.number, edges.values(), x.contiguous())
+        return self.nn(summed + (1 + self.eps) * x)
+
+
+class SAGEConv(torch.nn.Module):
+    """`torch_geometric.nn.SAGEConv` with the mean, the sum or the maximum."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        aggr: str = "mean",
+        normalize: bool = False,
+        root_weight: bool = True,
+        project: bool = False,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.aggr = checked_choice("aggr", aggr, ("mean", "sum", "add", "max"))
+        self.normalize, self.root_weight, self.project = normalize, root_weight, project
+        self.lin = linear(in_channels, in_channels, True) if project else None
+        self.lin_l = linear(in_channels, out_channels, bias)
+        self.lin_r = linear(in_channels, out_channels, False) if root_weight else None
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew."""
+        for linear in (self.lin, self.lin_l, self.lin_r):
+            if linear is not None:
+                linear.reset_parameters()
+
+    def forward(self, x: Any, edge_index: Any) -> Any:
+        """Return the neighbors' part and the node's own."""
+        edges = edges_of(edge_index, x, False)
+        neighbors = x if self.lin is None else self.lin(x).relu()
+        n_in, n_out = self.lin_l.in_features, self.lin_l.out_features
+        if self.aggr == "max":
+            out = self.lin_l(RowMax.apply(edges.number, neighbors))
+        elif n_out < n_in:  # the bias does not go through the mean: a node may have no neighbor
+            out = functional.linear(neighbors, self.lin_l.weight)
+            out = SpMM.apply(edges.number, self._values(edges, x), out)
+            out = out if self.lin_l.bias is None else out + self.lin_l.bias
+        else:
+            summed = SpMM.apply(edges.number, self._values(edges, x), neighbors.contiguous())
+            out = self.lin_l(summed)
+        if self.lin_r is not None:
+            out = out + self.lin_r(x)
+        return functional.normalize(out, p=2.0, dim=-1) if self.normalize else out
+
+    def _values(self, edges: Edges, x: Any) -> Any:
+        """Return what the sum or the mean multiplies with; an edge's own weight does not count."""
+        kept = f"sage {self.aggr}"
+        if kept not in edges.constants:
+            values = edges.values(torch.ones_like(edges.position, dtype=x.dtype))
+            if self.aggr == "mean":
+                values = values / edges.row_sums(values).clamp(min=1)[edges.rows]
+            edges.constants[kept] = values
+        return edges.constants[kept]

@@ -1,0 +1,232 @@
+"""What layers for PyTorch run, with its gradients, for autograd and torch.compile."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+import torch
+
+from accelviz.executors import find_executor, ready
+from accelviz.executors.run import plan_of
+from accelviz.graph import Graph
+from accelviz.layers.maximum import largest_neighbors, largest_neighbors_gradient
+from accelviz.strategies import OPERATIONS, find_strategy
+from accelviz.torch.edges import Edges
+
+
+def _operation(number: int, name: str, keys: str, tensors: list[Any], numbers: list[float]) -> Any:
+    """Run an operation on edges: the tensors' names come first in `keys`, then the numbers'."""
+    operation, graph = _of(number, name)
+    names = keys.split(",")
+    device, executor = tensors[0].device, find_executor(tensors[0].device.type)
+    given = {key: t.detach().contiguous() for key, t in zip(names, tensors, strict=False)}
+    widths = operation.widths_of(given)
+    plan = plan_of(graph, find_strategy(operation.fastest, operation), widths)
+    shapes = {each.name: each.shape(plan.sizes) for each in operation.outputs}
+    outputs = {key: torch.empty(shape, device=device) for key, shape in shapes.items()}
+    arrays, out = ({key: _array(t) for key, t in ts.items()} for ts in (given, outputs))
+    arrays |= dict(zip(names[len(tensors) :], numbers, strict=True))
+    with _on_stream(device):
+        ready(plan, executor).run(arrays, out)
+    return list(outputs.values())
+
+
+def _of(number: int, name: str) -> tuple[Any, Graph]:
+    edges = Edges._all[number]
+    if name == "spmm_transposed":
+        return OPERATIONS["spmm"], edges.graph.transposed().graph
+    return OPERATIONS[name], edges.graph
+
+
+def _array(tensor: Any) -> Any:
+    """Return a tensor's memory as an array of CuPy or NumPy; words are unsigned there."""
+    if tensor.device.type == "cpu":
+        array = tensor.numpy()
+    else:
+        from accelviz.executors.cuda.dense import cupy_module
+
+        with _on_stream(tensor.device):
+            array = cupy_module().from_dlpack(tensor)
+    return array.view(np.uint32) if tensor.dtype == torch.int32 else array
+
+
+def _tensor(array: Any) -> Any:
+    return torch.from_numpy(array) if isinstance(array, np.ndarray) else torch.from_dlpack(array)
+
+
+def _on_stream(device: Any) -> contextlib.AbstractContextManager[Any]:
+    """Make CuPy use PyTorch's current stream."""
+    if device.type == "cpu":
+        return contextlib.nullcontext()
+    from accelviz.executors.cuda.dense import cupy_module
+
+    stream, cuda = torch.cuda.current_stream(device), cupy_module().cuda
+    if hasattr(stream, "__cuda_stream__") and hasattr(cuda.Stream, "from_external"):
+        found: contextlib.AbstractContextManager[Any] = cuda.Stream.from_external(stream)
+    else:  # before CuPy 14 or the protocol in PyTorch
+        found = cuda.ExternalStream(stream.cuda_stream, stream.device_index)
+    return found
+
+
+def _shapes(number: int, name: str, keys: str, tensors: list[Any], numbers: list[float]) -> Any:
+    """Return empty results, for torch.compile."""
+    operation, graph = _of(number, name)
+    given = dict(zip(keys.split(","), tensors, strict=False))
+    sizes = operation.sizes(graph.pattern, operation.widths_of(given))
+    return [tensors[0].new_empty(each.shape(sizes)) for each in operation.outputs]
+
+
+_run = torch.library.custom_op(
+    "accelviz::operation",
+    _operation,
+    mutates_args=(),
+    schema="(int number, str name, str keys, Tensor[] tensors, float[] numbers) -> Tensor[]",
+)
+_run.register_fake(_shapes)
+
+
+class SpMM(torch.autograd.Function):
+    """`A X`, with gradients by the weights and by X."""
+
+    @staticmethod
+    def forward(ctx: Any, number: int, values: Any, X: Any) -> Any:
+        """Return `A X`, of the edges with that number."""
+        ctx.number = number
+        ctx.save_for_backward(values, X)
+        return _run(number, "spmm", "X,values", [X, values], [])[0]
+
+    @staticmethod
+    def backward(ctx: Any, dY: Any) -> Any:
+        """Return the gradients by the weights, an SDDMM, and by X."""
+        (values, X), d_values, dX = ctx.saved_tensors, None, None
+        if ctx.needs_input_grad[1]:
+            pair = [dY[:, None].contiguous(), X[:, None].contiguous()]
+            d_values = _run(ctx.number, "sddmm", "U,V", pair, [])[0][:, 0]
+        if ctx.needs_input_grad[2]:
+            order = _transposed_order(ctx.number, values.device)
+            given = [dY.contiguous(), values[order]]
+            dX = _run(ctx.number, "spmm_transposed", "X,values", given, [])[0]
+        return None, d_values, dX
+
+
+def _largest(number: int, X: Any) -> list[Any]:
+    """Return the largest of the neighbors' features, and one over how many have it."""
+    with _on_stream(X.device):
+        found = largest_neighbors(Edges._all[number].graph, _array(X.detach().contiguous()))
+    return [_tensor(each) for each in found]
+
+
+def _largest_gradient(number: int, X: Any, Y: Any, dY: Any) -> Any:
+    arrays = [_array(each.detach().contiguous()) for each in (X, Y, dY)]
+    with _on_stream(X.device):
+        return _tensor(largest_neighbors_gradient(Edges._all[number].graph, *arrays))
+
+
+_row_max = torch.library.custom_op(
+    "accelviz::row_max",
+    _largest,
+    mutates_args=(),
+    schema="(int number, Tensor X) -> Tensor[]",
+)
+_row_max.register_fake(lambda number, X: [torch.empty_like(X), torch.empty_like(X)])
+_row_max_gradient = torch.library.custom_op(
+    "accelviz::row_max_gradient",
+    _largest_gradient,
+    mutates_args=(),
+    schema="(int number, Tensor X, Tensor Y, Tensor dY) -> Tensor",
+)
+_row_max_gradient.register_fake(lambda number, X, Y, dY: torch.empty_like(X))
+
+
+class RowMax(torch.autograd.Function):
+    """The largest of the neighbors' features, column by column; those that have it share."""
+
+    @staticmethod
+    def forward(ctx: Any, number: int, X: Any) -> Any:
+        """Return the maxima, 0 where there is no neighbor."""
+        Y, share = _row_max(number, X)
+        ctx.number = number
+        ctx.save_for_backward(X, Y, share)
+        return Y
+
+    @staticmethod
+    def backward(ctx: Any, dY: Any) -> Any:
+        """Return the gradient by X."""
+        X, Y, share = ctx.saved_tensors
+        return None, _row_max_gradient(ctx.number, X, Y, dY * share)
+
+
+@torch.compiler.disable
+def _transposed_order(number: int, device: Any) -> Any:
+    edges = Edges._all[number]
+    if "order" not in edges.constants:
+        order = torch.from_numpy(edges.graph.transposed().nonzeros.astype(np.int64))
+        edges.constants["order"] = order.to(device)
+    return edges.constants["order"]
+
+
+class Attention(torch.autograd.Function):
+    """A fused attention: tensors by name, then numbers; the words of dropout come last of all."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, number: int, name: str, keys: str, numbers: Any, words: Any, *tensors: Any
+    ) -> Any:
+        """Run the operation; `keys` are the names of the tensors and of the numbers."""
+        given, named = [*tensors], keys
+        if words is not None:
+            given, named = [*tensors, words], _inserted(keys, len(tensors), "random")
+        Y, logsumexp = _run(number, name, named, given, numbers)
+        ctx.number, ctx.name, ctx.keys, ctx.numbers = number, name, keys, numbers
+        ctx.save_for_backward(Y, logsumexp, words, *tensors)
+        return Y
+
+    @staticmethod
+    def backward(ctx: Any, dY: Any) -> Any:
+        """Run its gradient."""
+        Y, logsumexp, words, *tensors = ctx.saved_tensors
+        given = [*tensors, Y, logsumexp, dY.contiguous()]
+        named = _inserted(ctx.keys, len(tensors), "Y,logsumexp,dY")
+        if words is not None:
+            named = _inserted(named, len(given), "random")
+            given.append(words)
+        found = _run(ctx.number, f"{ctx.name}_gradient", named, given, ctx.numbers)
+        outputs = [each.name for each in OPERATIONS[f"{ctx.name}_gradient"].outputs]
+        by_name = dict(zip(outputs, found, strict=True))
+        names = ctx.keys.split(",")[: len(tensors)]
+        return (None,) * 5 + tuple(
+            by_name[f"d{key}" if len(key) == 1 else f"d_{key}"] for key in names
+        )
+
+
+def _inserted(keys: str, place: int, more: str) -> str:
+    names = keys.split(",")
+    return ",".join([*names[:place], more, *names[place:]])
+
+
+def attention(edges: Edges, name: str, rate: float, slope: float | None, **tensors: Any) -> Any:
+    """Run a fused attention with its gradient.
+
+    Parameters
+    ----------
+    edges : Edges
+    name : {"gat", "gatv2", "dot", "cosine"}
+    rate : float
+        Of dropout.
+    slope : float or None
+        Of the LeakyReLU, if the score has one.
+    **tensors : tensors of float32
+        The operands, by name.
+    """
+    keys, numbers, words = [*tensors], [], None
+    if slope is not None:
+        keys, numbers = [*keys, "slope"], [slope]
+    first = next(iter(tensors.values()))
+    if rate:  # two words of a seed, from PyTorch's own generator, then a site and a step
+        seed = torch.randint(-(1 << 31), 1 << 31, (2,), device=first.device)
+        words = torch.cat([seed, torch.zeros_like(seed)]).to(torch.int32)
+        keys, numbers = [*keys, "rate"], [*numbers, rate]
+    given = [each.contiguous() for each in tensors.values()]
+    return Attention.apply(edges.number, name, ",".join(keys), numbers, words, *given)
