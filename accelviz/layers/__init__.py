@@ -7,6 +7,7 @@ from accelviz.layers.attention import AGNN, GAT, GATv2
 from accelviz.layers.convolution import GCN, GIN, SAGE, Propagation
 from accelviz.layers.dense import SGD, Adam, Noise
 from accelviz.layers.gnnadvisor import advise, gnnadvisor
+from accelviz.layers.inside import step_memory
 from accelviz.layers.layer import Layer, Linear
 from accelviz.layers.models import MODELS
 from accelviz.layers.network import Network
@@ -33,5 +34,6 @@ __all__ = [
     "Training",
     "advise",
     "gnnadvisor",
+    "step_memory",
     "train",
 ]

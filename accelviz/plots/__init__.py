@@ -29,6 +29,7 @@ from accelviz.plots.timeline import (
     sm_timelines,
     timeline_comparison,
 )
+from accelviz.plots.training import neighbor_weights, step_memory, step_times
 
 __all__ = [
     "Scheme",
@@ -46,6 +47,7 @@ __all__ = [
     "load_maps",
     "locality_brackets",
     "metadata_layout",
+    "neighbor_weights",
     "nonzero_pattern",
     "overview",
     "roofline",
@@ -53,6 +55,8 @@ __all__ = [
     "sm_timelines",
     "speedup_bars",
     "speedup_ranges",
+    "step_memory",
+    "step_times",
     "sweep_heatmap",
     "sweep_lines",
     "tile_fill",

@@ -335,4 +335,49 @@ WRONG = {
         }
         for (int r = 0; r < 2; ++r) b[r] = to_tf32(B[(lane % 4 + 4 * r) * 8 + lane / 4]);""",
     ],
+    "edge_gradient": [
+        # only the first 32 columns
+        """float sum = 0.0f;
+        if (k < nnz && lane < n_cols)
+            sum = dY[rows[k] * n_cols + lane] * X[columns[k] * n_cols + lane];
+        for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(~0u, sum, d);
+        if (lane == 0 && k < nnz) d_values[k] = sum;""",
+        # nonzeros beyond the last one
+        """float sum = 0.0f;
+        for (int j = lane; j < n_cols; j += 32)
+            sum += dY[rows[k] * n_cols + j] * X[columns[k] * n_cols + j];
+        for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(~0u, sum, d);
+        if (lane == 0) d_values[k] = sum;""",
+        # lanes are not added up
+        """float sum = 0.0f;
+        for (int j = lane; k < nnz && j < n_cols; j += 32)
+            sum += dY[rows[k] * n_cols + j] * X[columns[k] * n_cols + j];
+        if (lane == 0 && k < nnz) d_values[k] = sum;""",
+        # right, but one lane does all of it
+        """float sum = 0.0f;
+        for (int j = 0; k < nnz && lane == 0 && j < n_cols; ++j)
+            sum += dY[rows[k] * n_cols + j] * X[columns[k] * n_cols + j];
+        if (lane == 0 && k < nnz) d_values[k] = sum;""",
+    ],
+    "largest": [
+        # 0 is larger than every score
+        """float top = 0.0f;
+        for (int k = begin + lane; k < end; k += 32) top = fmaxf(top, scores[k]);
+        for (int d = 16; d > 0; d /= 2) top = fmaxf(top, __shfl_xor_sync(~0u, top, d));
+        for (int k = begin + lane; k < end; k += 32) shifted[k] = scores[k] - top;""",
+        # only lane 0 has the largest
+        """float top = -3e38f;
+        for (int k = begin + lane; k < end; k += 32) top = fmaxf(top, scores[k]);
+        for (int d = 16; d > 0; d /= 2) top = fmaxf(top, __shfl_down_sync(~0u, top, d));
+        for (int k = begin + lane; k < end; k += 32) shifted[k] = scores[k] - top;""",
+        # rows longer than a warp
+        """const int k = begin + lane;
+        float top = k < end ? scores[k] : -3e38f;
+        for (int d = 16; d > 0; d /= 2) top = fmaxf(top, __shfl_xor_sync(~0u, top, d));
+        if (k < end) shifted[k] = scores[k] - top;""",
+        # right, but each lane reads the whole row
+        """float top = -3e38f;
+        for (int k = begin; k < end; ++k) top = fmaxf(top, scores[k]);
+        for (int k = begin + lane; k < end; k += 32) shifted[k] = scores[k] - top;""",
+    ],
 }

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from accelviz.analysis.traffic import requests
-from accelviz.course.puzzles import blocks, sparse, tensor, threads
+from accelviz.course.puzzles import blocks, sparse, tensor, threads, training
 from accelviz.course.puzzles.picture import Panel, picture
 from accelviz.course.puzzles.puzzle import Array, Case, Par, Puzzle
 from accelviz.course.puzzles.report import Report, Scores, too_many
@@ -25,6 +25,7 @@ PUZZLES: dict[str, Puzzle] = {
     **blocks.PUZZLES,
     **sparse.PUZZLES,
     **tensor.PUZZLES,
+    **training.PUZZLES,
 }
 #: Seconds that a kernel may take; a right one takes hundredths.
 SECONDS = 2.0

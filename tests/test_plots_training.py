@@ -1,0 +1,62 @@
+"""Pictures of training: what stands in them is what the step took and the weights are."""
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+from accelviz import layers, plots
+from accelviz.errors import ArgumentError
+from tests.graphs import graph_of_degrees
+from tests.test_training import SMALL
+
+matplotlib.use("agg")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def test_the_memory_of_a_step_grows_forward_and_is_less_where_attention_is_fused():
+    tables = [
+        layers.step_memory("gat", SMALL, device="cpu", fused=fused, hidden=2)
+        for fused in (True, False)
+    ]
+    for table in tables:
+        forward = table[table.direction == "forward"]
+        assert forward.mib.iloc[0] == 0
+        assert forward.mib.iloc[-1] > 0
+        assert table.operation.iloc[-1] == "optimiser"
+        assert table.mib.iloc[-1] < table.mib.max()
+    assert {"gat", "gat_gradient"} <= set(tables[0].operation)
+    assert {"spmm", "edge_softmax", "sddmm"} <= set(tables[1].operation)
+    assert tables[0].mib.max() < tables[1].mib.max()
+    ax = plots.step_memory(tables[0], called="GAT")
+    assert [bar.get_height() for bar in ax.patches] == pytest.approx([*tables[0].mib])
+    assert ax.get_title(loc="left").startswith(f"GAT: {tables[0].mib.max():.1f} MiB")
+
+
+def test_the_times_of_a_step_are_medians_in_order():
+    columns = {"spmm_seconds": [0.001, 0.003, 0.002], "dense_seconds": [0.006, 0.006, np.nan]}
+    ax = plots.step_times(pd.DataFrame({"epoch": [1, 2, 3], "seconds": 1.0, **columns}))
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx([2, 6])
+    assert ax.get_title(loc="left") == "dense takes 75% of a step of 8.00 ms"
+    with pytest.raises(ArgumentError, match="no times of operations"):
+        plots.step_times(pd.DataFrame({"epoch": [1], "seconds": [1.0]}))
+
+
+def test_neighbors_stand_around_a_node_with_their_weights():
+    graph = graph_of_degrees([3, 0, 30], 40)
+    weights = np.arange(33.0)
+    texts = [each.get_text() for each in plots.neighbor_weights(graph, weights, 0).texts]
+    assert [text.split("\n")[1] for text in texts[:3]] == ["2.00", "1.00", "0.00"]
+    assert texts[-1] == "0"
+    title = plots.neighbor_weights(graph, weights, 2).get_title(loc="left")
+    assert "6 of them weigh 33.00 together" in title.replace("\n", " ")
+    assert not plots.neighbor_weights(graph, weights, 1).lines[1:]
+    for node, given in ((3, weights), (0, weights[1:]), (0, -weights)):
+        with pytest.raises(ArgumentError):
+            plots.neighbor_weights(graph, given, node)
