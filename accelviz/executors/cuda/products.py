@@ -26,8 +26,6 @@ _THREADS, _ROWS_OF_WARP = 128, 16
 #: Of `weight_gradient`: rows in shared memory at a time, with this padding of both sides.
 _ROWS, _PADDING = 32, 16
 _SHARED_BYTES_OF_BLOCK = 48 << 10
-#: Blocks of an SM at the most: more have no more work on its way.
-_BLOCKS_OF_SM = 4
 
 
 def fits(inner: int, columns: int, in_parts: int, out_parts: int) -> bool:
@@ -78,10 +76,15 @@ def _kernel(spec_of: tuple[Any, ...], shared_bytes: int = 0) -> Any:
 
 
 @functools.cache
-def _card(device: int) -> tuple[int, int]:
-    """Return a card's SMs, and the shared memory of one, in bytes."""
-    found = import_cupy().cuda.runtime.getDeviceProperties(device)
-    return found["multiProcessorCount"], found["sharedMemPerMultiprocessor"]
+def _resident(kernel: Any, threads: int, shared_bytes: int, device: int) -> int:
+    """Return how many blocks of a kernel a whole card holds at a time: those stay to the end."""
+    card = import_cupy().cuda.runtime.getDeviceProperties(device)
+    of_sm = (
+        card["regsPerMultiprocessor"] // (threads * (kernel.num_regs + 7) // 8 * 8),
+        card["maxThreadsPerMultiProcessor"] // threads,
+        card["sharedMemPerMultiprocessor"] // (shared_bytes + card["reservedSharedMemPerBlock"]),
+    )
+    return int(card["multiProcessorCount"]) * max(1, min(of_sm))
 
 
 def _ready(arrays: Sequence[Any]) -> list[Any] | None:
@@ -133,12 +136,11 @@ def product(
     weights = [cupy.ascontiguousarray(each) for each in weights]
     results = [cupy.empty((n_rows, columns), np.float32) for _ in range(out_parts)]
     shared = 4 * len(inputs) * inner * out_parts * columns
-    n_sms, shared_of_sm = _card(cupy.cuda.Device().id)
-    warps = _THREADS // WARP_SIZE
-    per_sm = max(1, min(_BLOCKS_OF_SM, shared_of_sm // (shared + 1024)))
-    blocks = min(-(-n_rows // (_ROWS_OF_WARP * warps)), n_sms * per_sm)
     spec = "product", shape, transposed, _ACTIVATIONS[activation], bool(rate)
-    _kernel(spec, shared)(
+    kernel = _kernel(spec, shared)
+    tiles = -(-n_rows // (_ROWS_OF_WARP * _THREADS // WARP_SIZE))
+    blocks = min(tiles, _resident(kernel, _THREADS, shared, cupy.cuda.Device().id))
+    kernel(
         (blocks,),
         (_THREADS,),
         (
@@ -173,15 +175,16 @@ def weight_gradients(inputs: Sequence[Any], gradients: Sequence[Any]) -> Any:
     if given is None or not fits(*shape) or not n_rows:
         return None
     left, right = len(inputs) * inner, len(gradients) * columns
-    n_sms, _ = _card(cupy.cuda.Device().id)
-    threads = threads_of_gradient(left, right)
-    blocks = min(-(-n_rows // _ROWS), n_sms * max(1, 512 // threads))
+    threads, kernel = threads_of_gradient(left, right), _kernel(("weight_gradient", shape))
+    shared = 4 * _ROWS * (left + right + _PADDING)
+    resident = _resident(kernel, threads, shared, cupy.cuda.Device().id)
+    blocks = min(-(-n_rows // _ROWS), resident)
     parts = cupy.empty((blocks, left + 1, right), np.float32)
     results = [cupy.empty((inner, columns), np.float32) for _ in (*inputs, *gradients)][1:]
     sums = cupy.empty(columns, np.float32)
     first, last = given[0], given[len(inputs) - 1]
     factors = first, last, given[len(inputs)], given[-1]
-    _kernel(("weight_gradient", shape))((blocks,), (threads,), (*factors, parts, np.int32(n_rows)))
+    kernel((blocks,), (threads,), (*factors, parts, np.int32(n_rows)))
     elements = -(-((left + 1) * right) // WARP_SIZE)
     arguments = parts, results[0], results[-1], sums, np.int32(blocks)
     _kernel(("add_parts", shape))((elements,), (8 * WARP_SIZE,), arguments)
