@@ -131,7 +131,8 @@ def load_nodes(data: Any) -> NodeData:
     found = bundled_archive(name) if name in bundled_graphs() else {}
     if "labels" not in found:
         labelled = [each for each in bundled_graphs() if "labels" in bundled_archive(each)]
-        what = "has neither labels nor features" if found else "is no bundled graph with labels"
+        known = found or isinstance(data, Graph)
+        what = "has neither labels nor features" if known else "is no bundled graph with labels"
         right = f"{', '.join(labelled)}, or NodeData(graph, features, labels, train, val, test)"
         raise ArgumentError("data", f"{data!r:.60} {what}", right)
     words = sparse.csr_array(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from accelviz.errors import ArgumentError
+from accelviz.errors import ArgumentError, checked_integer
 from accelviz.layers.attention import AGNN, GAT, GATv2
 from accelviz.layers.convolution import GCN, GIN, SAGE
 from accelviz.layers.layer import Layer, Linear
@@ -105,7 +105,7 @@ def find_model(model: str, given: Mapping[str, Any]) -> tuple[Model, dict[str, A
     Raises
     ------
     ArgumentError
-        If there is no such model, or it has no such option.
+        If there is no such model, or it has no such option, or `hidden` is no number of columns.
     """
     if not isinstance(model, str) or model.lower() not in MODELS:
         raise ArgumentError("model", f"there is no {model!r}", f"one of {', '.join(MODELS)}")
@@ -114,4 +114,6 @@ def find_model(model: str, given: Mapping[str, Any]) -> tuple[Model, dict[str, A
         if name not in found.options:
             right = ", ".join(found.options)
             raise ArgumentError(name, f"{model} has no such option", f"one of {right}")
-    return found, {**found.options, **given}
+    options = {**found.options, **given}
+    checked_integer("hidden", options["hidden"], error=ArgumentError)
+    return found, options
