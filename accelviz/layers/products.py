@@ -159,6 +159,7 @@ class Matrix:
         self, graph: Graph, products: Products, values: Any = None, label: str = ""
     ) -> None:
         self.graph, self.products, self.values, self.label = graph, products, values, label
+        self._placed = _Placed(graph, products)
 
     def _run(self, operation: Operation, graph: Graph, **operands: Any) -> dict[str, Any]:
         return self.products.run(operation, graph, operands, self.label)
@@ -171,9 +172,7 @@ class Matrix:
     def with_values(self, values: Any) -> Matrix:
         """Return the same pattern with other weights."""
         other = Matrix(self.graph, self.products, values, self.label)
-        for name in ("rows", "columns", "order", "_transposed", "_row_sums", "_column_sums"):
-            if name in self.__dict__:
-                other.__dict__[name] = self.__dict__[name]
+        other._placed = self._placed
         return other
 
     def times(self, X: Any, values: Any = None) -> Any:
@@ -185,8 +184,8 @@ class Matrix:
         """Return `A.T @ Y`, Y of shape (rows, n_cols): the gradient of `A @ X` by X."""
         values = self.values if values is None else values
         if values is not None:
-            values = values[self.order]
-        return self._run(SPMM, self._transposed, X=Y, values=values)["Y"]
+            values = values[self._placed.order]
+        return self._run(SPMM, self._placed.transposed, X=Y, values=values)["Y"]
 
     def dots(self, U: Any, V: Any) -> Any:
         """Return the dot product of each nonzero, of U (rows, heads, n_cols) and V, (nnz, heads).
@@ -197,11 +196,11 @@ class Matrix:
 
     def row_sums(self, edges: Any) -> Any:
         """Add up an array of shape (nnz, n_cols) over the nonzeros of each row."""
-        return self._run(SPMM, self._row_sums, X=edges)["Y"]
+        return self._run(SPMM, self._placed.row_sums, X=edges)["Y"]
 
     def column_sums(self, edges: Any) -> Any:
         """Add up an array of shape (nnz, n_cols) over the nonzeros of each column."""
-        return self._run(SPMM, self._column_sums, X=edges)["Y"]
+        return self._run(SPMM, self._placed.column_sums, X=edges)["Y"]
 
     def softmax(self, scores: Any) -> Any:
         """Return, for each head, the softmax over the nonzeros of each row, (nnz, heads)."""
@@ -228,6 +227,23 @@ class Matrix:
         """Its weights, (nnz,), where `products` runs: placed once, as a recorded step needs."""
         return self.products.placed(self.graph.values) if self.values is None else self.values
 
+    @property
+    def rows(self) -> Any:
+        """Row of each nonzero, int32, where `products` runs."""
+        return self._placed.rows
+
+    @property
+    def columns(self) -> Any:
+        """Column of each nonzero, int32, where `products` runs."""
+        return self._placed.columns
+
+
+class _Placed:
+    """What belongs to a pattern, where it runs: made once, whatever the weights."""
+
+    def __init__(self, graph: Graph, products: Products) -> None:
+        self.graph, self.products = graph, products
+
     @cached_property
     def rows(self) -> Any:
         """Row of each nonzero, int32, where `products` runs."""
@@ -245,16 +261,16 @@ class Matrix:
         return self.products.placed(self.graph.transposed().nonzeros)
 
     @cached_property
-    def _transposed(self) -> Graph:
+    def transposed(self) -> Graph:
         return self.graph.transposed().graph
 
     # Sums over nonzeros are products with a matrix that says which nonzero is whose.
     @cached_property
-    def _row_sums(self) -> Graph:
+    def row_sums(self) -> Graph:
         return _incidence(self.graph, np.arange(self.graph.nnz, dtype=np.int32))
 
     @cached_property
-    def _column_sums(self) -> Graph:
+    def column_sums(self) -> Graph:
         turned = self.graph.transposed()
         return _incidence(turned.graph, turned.nonzeros.astype(np.int32))
 
