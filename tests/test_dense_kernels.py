@@ -7,7 +7,7 @@ import pytest
 
 from accelviz.errors import DeviceUnavailable
 from accelviz.executors.cuda import compile_cubin
-from accelviz.executors.cuda.dense import dense_kernel, lanes_of_row
+from accelviz.executors.cuda.dense import dense_kernel, log_lanes_of_row
 from accelviz.executors.emulator import build
 from accelviz.executors.kernel_call import emulate
 from accelviz.files import kernel_directory
@@ -66,9 +66,9 @@ def test_cross_entropy(n_classes):
     weights = (rng.random(300) < 0.3).astype(np.float32) / 90
     labels[weights == 0] = -1
     losses, gradient = np.full(300, np.nan, np.float32), np.full_like(logits, np.nan)
-    lanes = lanes_of_row(n_classes)
-    sizes = (300, n_classes, lanes)
-    run("cross_entropy", 300 * lanes, 1, logits, labels, weights, losses, gradient, *sizes)
+    log_lanes = log_lanes_of_row(n_classes)
+    sizes = (300, n_classes, log_lanes)
+    run("cross_entropy", 300 << log_lanes, 1, logits, labels, weights, losses, gradient, *sizes)
     expected = dense.cross_entropy(logits, labels, weights)
     np.testing.assert_allclose(losses, expected[0], rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(gradient, expected[1], rtol=1e-5, atol=1e-8)

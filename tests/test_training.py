@@ -8,7 +8,7 @@ from scipy import sparse
 from accelviz import datasets, layers, load_graph
 from accelviz.datasets import NodeData, load_nodes
 from accelviz.errors import AccelvizError, ArgumentError, DeviceUnavailable, GraphError
-from accelviz.layers import MODELS, Products, memory
+from accelviz.layers import MODELS, Adam, Network, Products, memory
 from accelviz.layers.train import Run
 from accelviz.strategies import OPERATIONS, strategies
 
@@ -183,6 +183,33 @@ def test_the_emulator_trains_too():
     emulated = train("agnn", hidden=4, epochs=2, device="emulator")
     np.testing.assert_allclose(emulated.history.loss, usual.history.loss, atol=1e-4)
     assert emulated.device == "emulator"
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("model", MODELS)
+def test_a_step_after_the_first_brings_nothing_from_the_host(monkeypatch, model, fused):
+    """A recording on a GPU cannot copy from the host; sparse features and dropout, as on Cora."""
+    options = {**MODELS[model].options, "hidden": 4, "dropout": 0.5}
+    if "fused" in options:
+        options["fused"] = fused
+    elif not fused:
+        options |= {"aggregate": "max"} if model == "sage" else {}
+    sparse_features = sparse.csr_array(np.maximum(SMALL.features, 0))
+    data, products = NodeData(**small_data(features=sparse_features)), Products(device="cpu")
+    network = Network(
+        MODELS[model].build(12, 2, **options), data.graph, products, input_dropout=0.5
+    )
+    if model == "gin":  # its matrix depends on a parameter
+        network = Network(
+            [layers.GIN(12, 4, train_eps=True), layers.GIN(4, 2, eps=0.5)], data.graph, products
+        )
+    run = Run(network, data, Adam(0.01), 0.0, "all")
+    run.step()
+    placed = []
+    monkeypatch.setattr(Products, "placed", lambda self, array: placed.append(array) or array)
+    run.step()
+    run.hits(run.logits())
+    assert not placed
 
 
 def test_parameters_of_a_strategy_may_follow_from_the_columns():

@@ -169,8 +169,7 @@ class GIN(Layer):
         if not self.train_eps and self.eps == 0:
             return matrix
         eps = parameters["eps"] if self.train_eps else np.float32(self.eps)
-        own = matrix.products.placed(matrix.graph.values)
-        return matrix.with_values(own + eps * (matrix.rows == matrix.columns))
+        return matrix.with_values(matrix.weights + eps * (matrix.rows == matrix.columns))
 
     def linear(self, matrix: Matrix, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
         """Propagate, then the MLP; see `Layer`."""

@@ -218,8 +218,7 @@ class Matrix:
     def dense(self) -> Any:
         """Return the matrix as a dense array, where `products` runs."""
         found = self.products.xp.zeros(self.shape, np.float32)
-        own = self.products.placed(self.graph.values) if self.values is None else self.values
-        found[self.rows, self.columns] = own
+        found[self.rows, self.columns] = self.weights
         return found
 
     @cached_property

@@ -90,12 +90,12 @@ __device__ __forceinline__ float sum_of(float value, int lanes) {
 // Softmax and cross entropy of a row, by neighboring lanes: its part of the loss, and the gradient.
 extern "C" __global__ void cross_entropy(const float *logits, const int *labels,
                                          const float *weights, float *losses, float *gradient,
-                                         int n_rows, int n_classes, int lanes) {
-    const long long thread = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-    const int lane = threadIdx.x % lanes;
+                                         int n_rows, int n_classes, int log_lanes) {
+    const int lanes = 1 << log_lanes, lane = threadIdx.x & (lanes - 1);
+    const long long own_row = ((long long)blockIdx.x * blockDim.x + threadIdx.x) >> log_lanes;
     // Lanes without a row go along with those of the last one, and write nothing.
-    const bool there = thread / lanes < n_rows;
-    const int row = there ? int(thread / lanes) : n_rows - 1;
+    const bool there = own_row < n_rows;
+    const int row = there ? int(own_row) : n_rows - 1;
     const float *own = logits + element(row, 0, n_classes);
     float largest = own[lane < n_classes ? lane : 0], sum = 0.0f;
     for (int c = lane; c < n_classes; c += lanes) largest = fmaxf(largest, own[c]);

@@ -1,25 +1,14 @@
-// Y = A W, with what follows it. A warp has 16 rows of A, which go from memory straight into
+// Y = A W, with what follows it. A warp has 16 or 32 rows of A, which go from memory straight into
 // fragments, and blocks stay: each reads W once, into shared memory.
 #include "layers/products.cuh"
 
-#ifndef THREADS
-#define THREADS 128
-#endif
-#ifndef GROUP
-#define GROUP 4
-#endif
-#ifndef BLOCKS
-#define BLOCKS 1
-#endif
-#ifndef HEIGHT
-#define HEIGHT 1
-#endif
-constexpr int QUAD = 4;
-constexpr int ROWS = 16 * HEIGHT;  // of a warp's tile
+constexpr int THREADS = 256, QUAD = 4;
+// Tiles of A that a warp has at a time, as far as there are registers for what comes of them.
+constexpr int HEIGHT = RIGHT <= 64 ? 2 : 1, ROWS = 16 * HEIGHT;
 // Columns of A that are in registers at a time, and tiles of Y whose sums are in tensor cores.
 constexpr int CHUNK = INNER % 32 == 0 ? 32 : 16;
 constexpr int PAIRS = RIGHT / 16;
-constexpr int TILES = 2 * PAIRS % GROUP == 0 ? GROUP : 2;
+constexpr int TILES = PAIRS % 2 == 0 ? 4 : 2;
 
 // W, of both factors' parts together.
 __device__ __forceinline__ float weight(const float *W0, const float *W1, int k, int n) {
@@ -56,7 +45,7 @@ __device__ __forceinline__ void load_chunk(const float *A0, const float *A1, int
 // Y = dropout(activation(A W + bias)), or (A W) * scale where `positive` > 0, 0 elsewhere.
 // A and W may have two parts, A0 W0 + A1 W1, or W and Y, A W0 and A W1. bias and positive may be
 // null.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+extern "C" __global__ void __launch_bounds__(THREADS)
     product(const float *A0, const float *A1, const float *W0, const float *W1, const float *bias,
             const float *positive, float *Y0, float *Y1, int n_rows, float scale, float rate,
             const unsigned *random) {

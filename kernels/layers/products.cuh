@@ -13,10 +13,6 @@
 #endif
 static_assert(INNER % 16 == 0 && COLUMNS % 16 == 0, "tiles have 16 columns");
 
-#ifndef SPLIT
-#define SPLIT 1
-#endif
-
 // Matrices side by side: the columns of the left factor, and those of the right one.
 constexpr int LEFT = IN_PARTS * INNER, RIGHT = OUT_PARTS * COLUMNS;
 
@@ -25,13 +21,8 @@ __device__ __forceinline__ void split(const float (&x)[N], unsigned (&high)[N],
                                       unsigned (&low)[N]) {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-#if SPLIT == 0
-        high[i] = to_tf32(x[i]);
-#elif SPLIT == 1
+        // As `to_tf32` rounds, in arithmetic that runs at full rate.
         high[i] = (__float_as_uint(x[i]) + 0x1000u) & 0xffffe000u;
-#else
-        high[i] = __float_as_uint(x[i]) & 0xffffe000u;
-#endif
         low[i] = __float_as_uint(x[i] - __uint_as_float(high[i]));
     }
 }

@@ -4,14 +4,10 @@
 #include "layers/products.cuh"
 
 constexpr int ROWS = 32, STEPS = ROWS / 8;
-// What a warp has of dW, in tiles of 16 x 8.
-#ifndef WIDEST
-#define WIDEST 4
-#endif
-#ifndef BLOCKS
-#define BLOCKS 1
-#endif
-constexpr int HIGH = LEFT % 32 == 0 ? 2 : 1, WIDE = RIGHT % 32 == 0 ? WIDEST : 2;
+// What a warp has of dW, in tiles of 16 x 8: little, so that many warps hide each other's waiting,
+// and twice that where a block would have more than 16 warps.
+constexpr int HIGH = LEFT % 32 == 0 ? 2 : 1;
+constexpr int WIDE = RIGHT % 32 == 0 && LEFT / (16 * HIGH) * (RIGHT / 16) > 16 ? 4 : 2;
 constexpr int ACROSS = RIGHT / (8 * WIDE), WARPS_OF_DW = LEFT / (16 * HIGH) * ACROSS;
 // Where few warps have all of dW, several groups of them take turns with the rows.
 constexpr int GROUPS = WARPS_OF_DW >= 8 ? 1 : WARPS_OF_DW >= 4 ? 2 : 4;
@@ -40,7 +36,7 @@ struct Factors {
 };
 
 // parts[block]: dW, LEFT x RIGHT, then the sums of D.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+extern "C" __global__ void __launch_bounds__(THREADS)
     weight_gradient(const float *A0, const float *A1, const float *D0, const float *D1,
                     float *parts, int n_rows) {
     __shared__ float4 memory[STAGED / 4];

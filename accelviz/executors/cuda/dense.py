@@ -173,16 +173,16 @@ def cross_entropy(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
     logits = cupy.ascontiguousarray(logits)
     losses, gradient = cupy.empty_like(weights), cupy.empty_like(logits)
     n_rows, n_classes = logits.shape
-    lanes = lanes_of_row(n_classes)
-    sizes = np.int32(n_rows), np.int32(n_classes), np.int32(lanes)
+    log_lanes = log_lanes_of_row(n_classes)
+    sizes = np.int32(n_rows), np.int32(n_classes), np.int32(log_lanes)
     arguments = logits, labels, weights, losses, gradient, *sizes
-    _run("cross_entropy", n_rows * lanes, 1, arguments)
+    _run("cross_entropy", n_rows << log_lanes, 1, arguments)
     return losses, gradient
 
 
-def lanes_of_row(n_classes: int) -> int:
-    """Return how many lanes have a row of logits: a power of two, at most a warp."""
-    return min(WARP_SIZE, 1 << (n_classes - 1).bit_length())
+def log_lanes_of_row(n_classes: int) -> int:
+    """Return the binary logarithm of how many lanes have a row of logits, at most a warp."""
+    return min(WARP_SIZE.bit_length() - 1, (n_classes - 1).bit_length())
 
 
 def adam(

@@ -22,7 +22,7 @@ from accelviz.plans.launch import WARP_SIZE
 _TILE, _MOST_COLUMNS, _MOST_WEIGHTS = 16, 128, 1 << 14
 _ACTIVATIONS = {"none": 0, "relu": 1, "elu": 2}
 _NULL = np.uint64(0)
-_THREADS, _ROWS_OF_WARP = 128, 16
+_THREADS, _ROWS_OF_WARP, _MOST_THREADS = 256, 32, 512
 #: Of `weight_gradient`: rows in shared memory at a time, with this padding of both sides.
 _ROWS, _PADDING = 32, 16
 _SHARED_BYTES_OF_BLOCK = 48 << 10
@@ -37,6 +37,7 @@ def fits(inner: int, columns: int, in_parts: int, out_parts: int) -> bool:
         and columns % _TILE == 0
         and right <= _MOST_COLUMNS
         and left * right <= _MOST_WEIGHTS
+        and threads_of_gradient(left, right) <= _MOST_THREADS
         and staged <= _SHARED_BYTES_OF_BLOCK
     )
 
@@ -193,6 +194,7 @@ def weight_gradients(inputs: Sequence[Any], gradients: Sequence[Any]) -> Any:
 
 def threads_of_gradient(left: int, right: int) -> int:
     """Return the threads of a block of `weight_gradient`, as the kernel counts them."""
-    high, wide = 2 if left % 32 == 0 else 1, 4 if right % 32 == 0 else 2
-    warps = left // (16 * high) * (right // (8 * wide))
+    high = 2 if left % 32 == 0 else 1
+    warps = left // (16 * high) * (right // 16)
+    warps //= 2 if right % 32 == 0 and warps > 16 else 1
     return warps * (1 if warps >= 8 else 2 if warps >= 4 else 4) * WARP_SIZE
