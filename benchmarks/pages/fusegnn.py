@@ -17,18 +17,14 @@ from paper import ROOT, markdown
 from accelviz.files import results_directory
 
 PAGE = ROOT / "docs" / "reproduction.md"
-#: Table 3 of the paper, ms on a V100: (DGL, fuseGNN) at 16, 64 and 512 columns; None: no memory.
+#: Table 3 of the paper, ms on a V100: (DGL, fuseGNN) at 16, 64 and 512 columns.
 TABLE_3 = {
     ("cora", "gcn"): ((2.35, 1.05), (2.37, 1.09), (2.51, 1.10)),
     ("cora", "gat"): ((7.46, 1.65), (7.59, 1.68), (8.07, 1.70)),
     ("pubmed", "gcn"): ((2.69, 1.07), (2.79, 1.11), (3.61, 3.00)),
     ("pubmed", "gat"): ((7.75, 1.72), (7.85, 1.72), (10.43, 3.74)),
-    ("reddit", "gcn"): ((22.5, 29.2), (58.9, 71.9), (452.9, 690.4)),
-    ("reddit", "gat"): ((None, 120.0), (None, 314.3), (None, 825.3)),
 }
 TABLE_3_COLUMNS = (16, 64, 512)
-#: Table 4: ms, active warps of an SM, occupancy in percent, GB/s of DRAM.
-TABLE_4 = {"fusegnn_gar": (13.6, 63.13, 98.6, 327.1), "neugraph": (23.5, 30.28, 47.3, 196.1)}
 #: Tables 2 and 5, MiB: L2 read, L2 written or by atomics, DRAM read, DRAM written.
 MOVED = {
     ("pubmed", "gather"): (90.7, 86.6, 58.2, 86.3),
@@ -36,15 +32,13 @@ MOVED = {
     ("pubmed", "scatter"): (87.9, 90.77, 142.1, 58.3),
     ("pubmed", "fusegnn_gas"): (92.5, 90.78, 107.8, 57.0),
     ("pubmed", "fusegnn_gar"): (107.6, 19.3, 61.6, 20.9),
-    ("reddit", "fusegnn_gas"): (60_826, 60_109, 103_322, 51_405),
-    ("reddit", "fusegnn_gar"): (56_832, 113.8, 48_230, 116.4),
 }
-NAMES = {"cora": "Cora", "pubmed": "Pubmed", "reddit": "Reddit\\*", "gcn": "GCN", "gat": "GAT"}
+NAMES = {"cora": "Cora", "pubmed": "Pubmed", "gcn": "GCN", "gat": "GAT"}
 
 
-def milliseconds(value: float | None) -> str:
+def milliseconds(value: float) -> str:
     """Write a time, or that there was not enough memory."""
-    if value is None or np.isnan(value):
+    if np.isnan(value):
         return "no memory"
     return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
 
@@ -55,12 +49,10 @@ def table_3(latency: pd.DataFrame) -> str:
     for (graph, model), cases in latency.groupby(["graph", "model"], sort=False):
         times = cases.set_index(["form", "hidden"])["ms"].to_dict()
         for (dgl, theirs), hidden in zip(TABLE_3[graph, model], TABLE_3_COLUMNS, strict=True):
-            if ("ours", hidden) not in times:
-                continue
             gas, gar, pyg, own = (times[form, hidden] for form in ("gas", "gar", "pyg", "ours"))
             best = min(gas, gar)
             ratio = "" if np.isnan(pyg) else f"{pyg / best:.1f}"
-            paper = "" if dgl is None else f"{dgl / theirs:.1f}"
+            paper = f"{dgl / theirs:.1f}"
             cells = map(milliseconds, (dgl, theirs, pyg, gas, gar, own))
             lines.append((NAMES[graph], NAMES[model], hidden, *cells, paper, ratio))
     head = ("graph", "model", "columns", "paper: DGL", "paper: fuseGNN", "PyG", "GAS", "GAR")
@@ -84,24 +76,10 @@ def figure_11(latency: pd.DataFrame) -> str:
     return markdown(head, lines)
 
 
-def table_4(counters: pd.DataFrame) -> str:
-    """Write Table 4."""
-    lines = []
-    rows = counters[(counters["graph"] == "reddit") & (counters["columns"] == 16)]
-    for row in rows.itertuples():
-        here = (row.microseconds / 1000, row.active_warps, row.occupancy_pct, row.dram_gb_per_s)
-        paper = TABLE_4.get(row.strategy, ())
-        cells = [f"{each:.1f}" for pair in zip(paper, here, strict=False) for each in pair]
-        cells = cells or [cell for each in here for cell in ("", f"{each:.1f}")]
-        lines.append((f"`{row.strategy}`", *cells))
-    head = ("kernel", "ms, paper", "here", "active warps, paper", "here", "occupancy %, paper")
-    return markdown((*head, "here", "GB/s of DRAM, paper", "here"), lines)
-
-
 def moved(counters: pd.DataFrame) -> str:
     """Write Tables 2 and 5."""
     lines = []
-    for row in counters[counters["columns"] > 16].itertuples():
+    for row in counters.itertuples():
         here = (
             row.l2_read_mib,
             row.l2_write_mib + row.l2_atomic_mib,
@@ -151,7 +129,6 @@ SECTIONS = {
     "fusegnn-table-3": (table_3, "latency"),
     "fusegnn-figure-11": (figure_11, "latency"),
     "fusegnn-figure-12": (figure_12, "latency"),
-    "fusegnn-table-4": (table_4, "counters"),
     "fusegnn-tables-2-5": (moved, "counters"),
     "fusegnn-crossover": (crossover, "crossover"),
 }
