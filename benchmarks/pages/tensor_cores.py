@@ -1,0 +1,83 @@
+"""Renew the marked sections of docs/tensor-cores.md from benchmarks/results/tensor-*.
+
+python benchmarks/pages/tensor_cores.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from graphs import renewed
+from paper import ROOT, markdown
+
+from accelviz.measure.records import recorded
+
+PAGE = ROOT / "docs" / "tensor-cores.md"
+
+
+def tiles(table: pd.DataFrame) -> str:
+    """Set tiles with and without translation beside each other, a line a graph (Figure 5.4)."""
+    head = ("graph", "reuse", "tiles 16 x 8", "condensed", "saved", "full", "16 x 16", "condensed")
+    lines = []
+    for graph, rows in table.groupby("graph", sort=False):
+        spmm, sddmm = (rows[rows["operation"] == name].iloc[0] for name in ("spmm", "sddmm"))
+        before, after = spmm["tiles_before"], spmm["tiles_after"]
+        saved, full = f"{spmm['saved']:.0%}", f"{spmm['fill']:.1%}"
+        others = f"{sddmm['tiles_before']:,}", f"{sddmm['tiles_after']:,}"
+        lines.append(
+            (graph, f"{spmm['reuse']:.2f}", f"{before:,}", f"{after:,}", saved, full, *others)
+        )
+    return markdown(head, lines)
+
+
+def density(table: pd.DataFrame) -> str:
+    """Write the times of Table 5.6's matrices in microseconds; the fastest of a line is bold."""
+    who = table["strategy"].str.replace("_", " ") + ", " + table["dtype"]
+    wide = table.assign(who=who).pivot_table(
+        index=["columns", "blocks_of_window", "density"], columns="who", values="median_us"
+    )
+    lines = [
+        (
+            *(columns, blocks, f"{share:.2%}"),
+            *(f"**{us:,.1f}**" if us == times.min() else f"{us:,.1f}" for us in times),
+        )
+        for (columns, blocks, share), times in wide.iterrows()
+    ]
+    return markdown(("columns", "blocks", "density", *wide.columns), lines)
+
+
+def graphs(table: pd.DataFrame) -> str:
+    """Write the times on graphs in microseconds, and that of the fastest other over tc_gnn's."""
+    case = ["operation", "graph", "reuse", "columns"]
+    table = table.assign(graph=table["graph"].str.replace("-twin", " (twin)"))
+    order = list(dict.fromkeys(table[case].itertuples(index=False, name=None)))
+    wide = table.pivot_table(index=case, columns="strategy", values="median_us").reindex(order)
+    others = [name for name in wide.columns if name != "tc_gnn"]
+    lines = [
+        (
+            *(operation, graph, f"{reuse:.2f}", columns),
+            *(f"{times[name]:,.1f}" for name in ("tc_gnn", *others)),
+            f"{times[others].min() / times['tc_gnn']:.2f}",
+        )
+        for (operation, graph, reuse, columns), times in wide.iterrows()
+    ]
+    return markdown(("", "graph", "reuse", "columns", "tc_gnn", *others, "ratio"), lines)
+
+
+def main(page: Path = PAGE) -> None:
+    text = page.read_text("utf-8")
+    times = recorded("tensor-density-h200")
+    first = times.iloc[0]
+    for name, section in (
+        ("tiles", tiles(recorded("tensor-tiles"))),
+        ("machine", f"One {first['hardware']}, commit {first['commit']}."),
+        ("density", density(times)),
+        ("graphs", graphs(recorded("tensor-graphs-h200"))),
+    ):
+        text = renewed(text, name, section)
+    page.write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
