@@ -90,7 +90,7 @@ export function svgOf(host, heading = []) {
       text += new XMLSerializer().serializeToString(copy);
     } else if (each instanceof HTMLCanvasElement) {
       text += `<image x="${x}" y="${y}" width="${box.width}" height="${box.height}" ` +
-        `preserveAspectRatio="none" href="${each.toDataURL()}"/>`;
+        `preserveAspectRatio="none" style="image-rendering: pixelated" href="${each.toDataURL()}"/>`;
     } else write(each.textContent, x, y, box.width + 2, parseFloat(own.fontSize), own.fontWeight, own.color);
   }
   const height = Math.ceil(top + area.height + MARGIN);

@@ -64,7 +64,10 @@ export function makeStore(data, bridge = null) {
       waiting = true;
       summary = summaryOf({});
     }
+    // What the columns of X do not change: who has which nonzeros.
+    const dealt = cut && Object.entries(cut).filter(([name]) => !name.startsWith("reading "));
     const side = {
+      dealtKey: dealt ? JSON.stringify([graph.name, dealt]) : key,
       silent: cut?.kind === "library" ? "A library does not say which warp does what."
         : "Its warps work on tiles of the matrix together: none has nonzeros of its own.",
       strategy: strategy.name, worker: strategy.worker, colour: strategy.colour, parameters,

@@ -39,12 +39,13 @@ function barsOf(side, { degrees, rows }) {
   return bars;
 }
 
-const ranges = new WeakMap(); // a side's bars, which a move of the row does not change
+const ranges = new WeakMap(); // graph to the bars of a cut, which a move of the row does not change
 
 export function degrees(host, scene, act) {
   const { a, graph, settings } = scene, width = widthOf(host);
-  if (!ranges.has(a)) ranges.set(a, barsOf(a, graph.histogram));
-  const bars = ranges.get(a);
+  if (ranges.get(graph)?.key !== a.dealtKey)
+    ranges.set(graph, { key: a.dealtKey, bars: barsOf(a, graph.histogram) });
+  const { bars } = ranges.get(graph);
   const top = Math.max(1, ...bars.map((bar) => bar.rows));
   const x = axis(0.9, Math.max(graph.largest, 2) * 1.15, 58, width - 10, true);
   const y = axis(0.7, top * 1.4, HEIGHT - 44, 26, true);

@@ -86,16 +86,15 @@ export function map(host, scene, act) {
     }
     const lines = Math.min(partition.warps, LINE_MOST);
     const tall = Math.max(24, Math.min(TALL, lines * 12));
-    const canvas = element("canvas", { width: Math.round(across * devicePixelRatio),
-      height: Math.round(tall * devicePixelRatio) });
+    const columns = Math.max(1, Math.min(Math.floor(across), partition.blocks));
+    const canvas = element("canvas", { width: columns, height: lines });
     Object.assign(canvas.style, { width: `${across}px`, height: `${tall}px` });
     canvas.setAttribute("role", "img");
     const share = Number.isNaN(side.summary.idle_share) ? "" :
       `; ${percent(side.summary.idle_share)} of the time is waiting`;
     canvas.setAttribute("aria-label",
       `${side.label}: nonzeros of every ${side.worker} of ${number(partition.blocks)} blocks${share}`);
-    const columns = Math.max(1, Math.min(Math.floor(across), partition.blocks));
-    const key = `${side.key} ${columns} ${own.from} ${own.to}`;
+    const key = `${side.dealtKey} ${columns} ${own.from} ${own.to}`;
     if (!own.grids.has(key)) {
       own.grids.set(key, makeGrid(partition, columns, own.from, own.to));
       if (own.grids.size > 6) own.grids.delete(own.grids.keys().next().value);
@@ -203,7 +202,6 @@ function legend(most) {
 
 function paint(canvas, grid, most) {
   const { cells, lines, columns } = grid, pen = canvas.getContext("2d");
-  const idle = getComputedStyle(canvas).getPropertyValue("background-color");
   const image = new ImageData(columns, lines), words = new Uint32Array(image.data.buffer);
   const paints = LOADS.map((colour) => {
     const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
@@ -218,10 +216,5 @@ function paint(canvas, grid, most) {
       words[line * columns + column] = paints[level];
     }
   }
-  const small = new OffscreenCanvas(columns, lines);
-  small.getContext("2d").putImageData(image, 0, 0);
-  pen.imageSmoothingEnabled = false;
-  pen.fillStyle = idle;
-  pen.clearRect(0, 0, canvas.width, canvas.height);
-  pen.drawImage(small, 0, 0, canvas.width, canvas.height);
+  pen.putImageData(image, 0, 0); // a pixel a cell, which the style makes larger
 }
