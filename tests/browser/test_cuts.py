@@ -172,9 +172,16 @@ def checked(page, graph, seed, many, turn):
             check(graph, case, told, *own)
 
 
+@pytest.mark.parametrize(("turn", "name"), [(0, "cora"), (1, "as-caida"), (2, "luxembourg-osm")])
+def test_bundled_graphs_in_turn(page, turn, name):
+    checked(page, accelviz.load_graph(name), name, 3, turn)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("turn", range(3))
 @pytest.mark.parametrize("name", bundled_graphs())
-def test_bundled_graphs(page, name):
-    checked(page, accelviz.load_graph(name), name, 3, [*bundled_graphs()].index(name))
+def test_every_bundled_graph_with_every_strategy(page, name, turn):
+    checked(page, accelviz.load_graph(name), name, 3, turn)
 
 
 def test_graphs_that_are_hard(page):
