@@ -178,7 +178,7 @@ class Explorer:
         return {
             "graphs": list(self.names),
             "columns": columns_offered(now["nCols"]),
-            "operation": {"name": self.operation.name, "formula": self.operation.formula},
+            "operation": {n: getattr(self.operation, n) for n in ("name", "formula", "by_sender")},
             "settings": now,
             "glossary": glossary(),
             "listed": listed,

@@ -58,7 +58,7 @@ export function equation(row, width) {
     words(at + wide / 2, 14, name, "middle", { class: "av-b" }) +
     words(at + wide / 2, 30, text, "middle", { class: "av-q", "font-size": 11 });
   const parts = [
-    head(A, side, "A", size(graph.rows, graph.cols)) + head(X, narrow, "X", size(graph.cols, nCols)),
+    head(A, side, row.scene.operation.by_sender ? "Aᵀ" : "A", size(graph.rows, graph.cols)) + head(X, narrow, "X", size(graph.cols, nCols)),
     head(Y, narrow, "Y", size(graph.rows, nCols)),
     rect(A, top, side, side, { class: "av-matrix" }) + rect(X, top, narrow, side, { class: "av-matrix" }),
     rect(Y, top, narrow, side, { class: "av-matrix" }),

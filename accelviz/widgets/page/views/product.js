@@ -96,7 +96,7 @@ class Product {
     const { row, widths } = this;
     const none = row.partition ? "There is no block: no row has a nonzero." : `${row.side.label}: ${row.side.silent}`;
     const steps = {
-      equation: () => this.put(name, "The product Y = A X", equation(row, widths[name])),
+      equation: () => this.put(name, titleOf(row.scene.operation), equation(row, widths[name])),
       neighbors: () => this.put(
         name, `Row ${number(row.row)} and its neighbors`,
         row.columns && neighborhood(row, widths[name], Math.min(SIDE, widths[name])), this.missing(),
@@ -244,6 +244,9 @@ class Product {
     this.act.link.show(nonzeroFocus(this.row, nonzero), at);
   }
 }
+
+const titleOf = ({ name, formula }) =>
+  (name === "spmm" ? `The product ${formula}` : capital(formula));
 
 const isSeen = (element) => {
   const { top, bottom } = element.getBoundingClientRect();
