@@ -15,9 +15,9 @@ import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_summary
-from accelviz.partition.summary import PartitionSummary
-from accelviz.partition.thread_groups import thread_groups, vertex_summary
+from accelviz.partition.cut import Cut
+from accelviz.partition.nonzero_runs import rows_of_nonzeros
+from accelviz.partition.thread_groups import thread_groups
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Plan, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.attention import walks
@@ -127,12 +127,10 @@ class FuseGnnGas(Strategy):
             setup_seconds=setup,
         )
 
-    def summarize(
-        self, rows: RowDegrees, n_cols: int, *, heads: int, block_size: int
-    ) -> PartitionSummary:
-        """Count the heads of edges: each is an atomic a column."""
-        atomics = rows.histogram.nnz * heads * n_cols
-        return run_summary(rows, 1, heads, thread_groups(block_size, n_cols), atomics)
+    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, block_size: int) -> Cut:
+        """Name the heads of edges, a thread group's each: an atomic a column."""
+        groups = thread_groups(block_size, n_cols)
+        return Cut("products", {"run": 1, "heads": heads, "warps": groups, "atomics": heads})
 
 
 class FuseGnnGar(FuseGnnGas):
@@ -145,8 +143,6 @@ class FuseGnnGar(FuseGnnGas):
     summary = "weights of edges in two kernels, kept in memory; a block a row reduces on chip"
     parameters: ClassVar = block_size_of(128)
 
-    def summarize(
-        self, rows: RowDegrees, n_cols: int, *, heads: int, block_size: int
-    ) -> PartitionSummary:
-        """Count what each thread group of each row has."""
-        return vertex_summary(rows, thread_groups(block_size, n_cols))
+    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, block_size: int) -> Cut:
+        """Name the thread groups of a row, or of a sender."""
+        return Cut("vertex", {"warps": thread_groups(block_size, n_cols)})

@@ -13,15 +13,14 @@ import numpy as np
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
+from accelviz.partition.cut import Cut
 from accelviz.partition.nonzero_runs import (
     check_numbers,
     numbers_32,
     rows_of_nonzeros,
-    run_summary,
     run_workload,
 )
-from accelviz.partition.summary import PartitionSummary
-from accelviz.partition.thread_groups import thread_groups, vertex_summary, vertex_workload
+from accelviz.partition.thread_groups import thread_groups, vertex_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.fusegnn import block_size_of
@@ -83,10 +82,10 @@ class FuseGnnGasGradient(Strategy):
             workers_per_block=groups,
         )
 
-    def summarize(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> PartitionSummary:
-        """Count edges: each is an atomic a column."""
+    def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
+        """Name runs of one edge: each is an atomic a column."""
         groups = thread_groups(block_size, n_cols)
-        return run_summary(rows, 1, 1, groups, atomics=rows.histogram.nnz * n_cols)
+        return Cut("products", {"run": 1, "heads": 1, "warps": groups, "atomics": 1})
 
 
 class FuseGnnGarGradient(Strategy):
@@ -140,6 +139,6 @@ class FuseGnnGarGradient(Strategy):
             workers_per_block=groups,
         )
 
-    def summarize(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> PartitionSummary:
-        """Count what each thread group of each sender has."""
-        return vertex_summary(rows, thread_groups(block_size, n_cols))
+    def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
+        """Name the thread groups of a sender."""
+        return Cut("vertex", {"warps": thread_groups(block_size, n_cols)})
