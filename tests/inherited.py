@@ -165,10 +165,12 @@ def columns_for(strategy: Strategy, columns: Sequence[int]) -> tuple[int, ...]:
     """What of `columns` a strategy is tried with: all, or of operations with many kernels some.
 
     Each column count is a build of each of a plan's kernels. Operations beyond SpMM and SDDMM share
-    theirs, so that these take turns: together they see every column count.
+    theirs, so that these take turns: together they see every column count. Tensor cores take long
+    to emulate: a third of them, in which every width of a load occurs.
     """
     if strategy.operation in (SPMM, SDDMM):
-        return tuple(columns)
+        on_tensor_cores = strategy.plan(MADE["one_node"](), 1).arithmetic != "float32"
+        return tuple(columns)[:: 3 if on_tensor_cores else 1]
     turn = [each for each in KERNELS if each.name == strategy.name].index(strategy) % 8
     return tuple(columns[turn::8]) if len(columns) > 3 else (8, 17)[: len(columns)]
 

@@ -47,11 +47,14 @@ def drawn(name, parameter):
     return st.none() | values if parameter.default is None else values
 
 
-#: Strategies of every operation that are not a library's, by name.
+#: Their blocks depend on which columns rows share, of which degrees say nothing.
+BY_COLUMNS = ("spmm windows", "spmm window_tiles", "sddmm window_tiles")
+#: The other strategies of every operation that are not a library's, by name.
 EVERY = {
-    f"{each.operation.name} {each.name}": each
+    name: each
     for each in REGISTRY
     if each.plan(MADE["one_node"](), 4).kernel is not None
+    and (name := f"{each.operation.name} {each.name}") not in BY_COLUMNS
 }
 
 

@@ -45,6 +45,8 @@ _STRATEGIES = {
     "neugraph": "#8C0DF2",
     "unfused_gas": "#8C66F2",
     "tc_gnn": "#550055",
+    "windows": "#6B573A",
+    "window_tiles": "#FF0066",
 }
 #: For strategies that are not in the list.
 _SPARE = ("#882255", "#BAB0AC")

@@ -22,7 +22,7 @@ from accelviz.strategies.attention.gradient import (
     GAT_GRADIENT,
     GATV2_GRADIENT,
 )
-from accelviz.strategies.sddmm import cusparse, lane_groups, row_warp, tc_gnn
+from accelviz.strategies.sddmm import cusparse, lane_groups, row_warp, tc_gnn, window_tiles
 from accelviz.strategies.sddmm.operation import SDDMM
 from accelviz.strategies.spmm.accel_gcn import AccelGCN
 from accelviz.strategies.spmm.cusparse import CuSPARSE
@@ -38,6 +38,8 @@ from accelviz.strategies.spmm.operation import SPMM
 from accelviz.strategies.spmm.row_thread import RowThread
 from accelviz.strategies.spmm.tc_gnn import TcGnn
 from accelviz.strategies.spmm.unfused import NeuGraph, UnfusedGas
+from accelviz.strategies.spmm.window_tiles import WindowTiles
+from accelviz.strategies.spmm.windows import Windows
 
 __all__ = [
     "EDGE_SOFTMAX",
@@ -63,10 +65,13 @@ REGISTRY: tuple[Strategy, ...] = (
     NeuGraph(),
     UnfusedGas(),
     TcGnn(),
+    Windows(),
+    WindowTiles(),
     LaneGroups(),
     CuSPARSE(),
     row_warp.RowWarp(),
     tc_gnn.TcGnn(),
+    window_tiles.WindowTiles(),
     lane_groups.LaneGroups(),
     cusparse.CuSPARSE(),
     FuseGnnGasGradient(),

@@ -1,0 +1,119 @@
+"""Our SDDMM on tensor cores: windows of 8 rows, whose distinct rows of V are read once."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from accelviz.errors import PartitionError
+from accelviz.graph import MAX_SIDE, Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.summary import PartitionSummary
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
+from accelviz.plans.arithmetic import TERMS
+from accelviz.plans.launch import MOST_BLOCK_WARPS
+from accelviz.strategies.sddmm.operation import SDDMM
+from accelviz.tensor_cores.fragments import TF32_CAPABILITY
+from accelviz.tensor_cores.shared_columns import (
+    WORD_COLUMNS,
+    shared_columns,
+    summary_of_degrees,
+    window_workload,
+)
+
+#: Rows of a window: the columns of a product of fragments.
+WINDOW_ROWS = 8
+#: Columns of U and V that one step of a warp multiplies, 4 a lane.
+STEP_COLUMNS = 16
+
+
+class WindowTiles(Strategy):
+    """A warp has a window of 8 rows; 32 of its distinct columns by its rows are two products.
+
+    Of each tile of 16 x 8 dot products those at nonzeros are written. With `arithmetic="3xtf32"`
+    every number is the sum of two of TF32 and results are as exact as float32's; "tf32" rounds.
+    Further it takes `block_warps` (warps of a block, 1 to 32), `at_once` (steps of 16 columns whose
+    loads are on their way together: 1, 2 or 4) and `part_columns` (most distinct columns of a warp,
+    a multiple of 32).
+    """
+
+    operation = SDDMM
+    name = "window_tiles"
+    summary = "our own on tensor cores: windows of 8 rows share rows of V, exact by three products"
+    metadata_words = ("window", "first word", "columns", "parts | part")
+    metadata_owner = "warp"
+    parameters: ClassVar = {
+        "arithmetic": Parameter("3xtf32", "what products are worked out in", choices=tuple(TERMS)),
+        "block_warps": Parameter(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 4, 8)),
+        "at_once": Parameter(2, "steps on their way together", choices=(1, 2, 4), tries=(1, 2, 4)),
+        # Parts of a window need not meet: small ones keep a block's warps busy to its end.
+        "part_columns": Parameter(
+            512, "most distinct columns of a warp", 1 << 20, step=WORD_COLUMNS, tries=(64, 512)
+        ),
+    }
+
+    def build(
+        self,
+        graph: Graph,
+        n_cols: int,
+        *,
+        heads: int,
+        arithmetic: str,
+        block_warps: int,
+        at_once: int,
+        part_columns: int,
+    ) -> Plan:
+        """Translate the graph; give each window, or part of one, a warp.
+
+        Raises
+        ------
+        PartitionError
+            If there are 2^32 nonzeros or more, or rows times heads do not fit in 31 bits.
+        """
+        if max(graph.shape) * heads > MAX_SIDE:
+            sides = f"{max(graph.shape):,} rows or columns of {heads} heads"
+            raise PartitionError("heads", sides, f"a product of at most {MAX_SIDE:,}")
+        found, seconds = shared_columns(graph, WINDOW_ROWS, part_columns)
+        kernel = KernelSpec(
+            file="tensor_cores/window_tiles_sddmm.cu",
+            entry="window_tiles_sddmm",
+            defines={
+                "WARPS": block_warps,
+                "HEADS": heads,
+                "VECTOR": next(v for v in (4, 2, 1) if n_cols % v == 0),
+                "AT_ONCE": at_once,
+                "WHOLE": int(n_cols % (STEP_COLUMNS * at_once) == 0),
+                "TERMS": TERMS[arithmetic],
+            },
+            arguments=(*found.arrays, "U", "V", "scores", "n_blocks", "n_rows", "n_cols"),
+            capability=TF32_CAPABILITY,
+        )
+        blocks = len(found.metadata)
+        launch = LaunchConfig((-(-blocks // block_warps), heads, 1), block_warps)
+        return Plan(
+            graph.pattern,
+            (Call(launch, kernel),),
+            partial(window_workload, graph.row_pointers, found, WINDOW_ROWS, block_warps),
+            metadata=found.metadata,
+            arrays={
+                **found.arrays,
+                "n_blocks": np.int32(blocks),
+                "n_rows": np.int32(graph.n_rows),
+                "n_cols": np.int32(n_cols),
+            },
+            clears=(),
+            arithmetic=arithmetic,
+            setup_seconds=seconds,
+        )
+
+    def summarize(
+        self, rows: RowDegrees, n_cols: int, **parameters: object
+    ) -> PartitionSummary | None:
+        """Leave it to the workload: blocks depend on which columns rows share."""
+        return summary_of_degrees(rows)
+
+    def reading(self, graph: Graph, n_cols: int, *, heads: int, **parameters: object) -> Reading:
+        """Fetch 16 columns of a row by 4 lanes, 4 each."""
+        return Reading(4, next(v for v in (4, 2, 1) if n_cols % v == 0), STEP_COLUMNS)

@@ -1,0 +1,131 @@
+"""Our SpMM on tensor cores: windows of 8 or 16 rows share the rows of X."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.summary import PartitionSummary
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
+from accelviz.plans.arithmetic import TERMS
+from accelviz.plans.launch import MOST_BLOCK_WARPS
+from accelviz.strategies.spmm.operation import SPMM
+from accelviz.tensor_cores.fragments import TF32_CAPABILITY
+from accelviz.tensor_cores.shared_columns import (
+    PART_COLUMNS,
+    cut_scratch,
+    shared_columns,
+    summary_of_degrees,
+    window_workload,
+)
+
+#: Rows of a group: the columns of a product of fragments. Columns of X that a warp's load covers.
+GROUP_ROWS, LOAD_COLUMNS = 8, 32
+#: Floats between the rows of a stage, so that lanes read from different banks.
+STAGE_PAD = 8
+
+
+class WindowTiles(Strategy):
+    """A warp has a window of 8 rows or more; each of its distinct columns is loaded once.
+
+    The product is transposed: 16 columns of X by 8 rows of A, so that rows of X become fragments as
+    they come from memory, and a window needs no more than 8 rows. With `arithmetic="3xtf32"` every
+    number is the sum of two of TF32, and results are as exact as float32's; "tf32" rounds. Further
+    it takes `window_rows` (8, 16 or 32), the columns of X of a warp, `slab` (32, 64 or 128),
+    `block_warps` (warps of a block, 1 to 32), `ahead` (steps of 8 distinct columns whose loads are
+    on their way: 1, 2 or 4), `blocks_per_sm` (blocks that an SM should have room for) and
+    `part_columns` (most distinct columns of a warp, a multiple of 32).
+    """
+
+    operation = SPMM
+    name = "window_tiles"
+    summary = "our own on tensor cores: windows of 8 rows share rows of X, exact by three products"
+    worker = "warp"
+    metadata_words = ("window", "first word", "columns", "parts | part")
+    metadata_owner = "warp"
+    parameters: ClassVar = {
+        "arithmetic": Parameter("3xtf32", "what products are worked out in", choices=tuple(TERMS)),
+        "window_rows": Parameter(8, "rows of a window", choices=(8, 16, 32), tries=(8, 16)),
+        "slab": Parameter(64, "columns of X of a warp", choices=(32, 64, 128), tries=(32, 64)),
+        "block_warps": Parameter(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 4, 8)),
+        "ahead": Parameter(2, "steps on their way", choices=(1, 2, 4), tries=(1, 2, 4)),
+        "blocks_per_sm": Parameter(1, "blocks that an SM has room for", 32, tries=(1, 4, 5)),
+        "part_columns": PART_COLUMNS,
+    }
+
+    def build(
+        self,
+        graph: Graph,
+        n_cols: int,
+        *,
+        arithmetic: str,
+        window_rows: int,
+        slab: int,
+        block_warps: int,
+        ahead: int,
+        blocks_per_sm: int,
+        part_columns: int | None,
+    ) -> Plan:
+        """Translate the graph; give each window, or part of one, a warp.
+
+        Raises
+        ------
+        PartitionError
+            If there are 2^32 nonzeros or more.
+        """
+        found, seconds = shared_columns(graph, window_rows, part_columns)
+        slab = min(slab, -(-n_cols // LOAD_COLUMNS) * LOAD_COLUMNS)
+        kernel = KernelSpec(
+            file="tensor_cores/window_tiles_spmm.cu",
+            entry="window_tiles_spmm",
+            defines={
+                "GROUPS": window_rows // GROUP_ROWS,
+                "WARPS": block_warps,
+                "QUADS": slab // LOAD_COLUMNS,
+                "VECTOR": next(v for v in (4, 2, 1) if n_cols % v == 0),
+                "WHOLE": int(n_cols % slab == 0),
+                "AHEAD": ahead,
+                "TERMS": TERMS[arithmetic],
+                "BLOCKS_PER_SM": blocks_per_sm,
+            },
+            arguments=(
+                *(*found.arrays, "values", "X", "Y", "cut_sums", "arrivals"),
+                *("n_blocks", "n_rows", "n_cols"),
+            ),
+            capability=TF32_CAPABILITY,
+        )
+        blocks, tiles = len(found.metadata), -(-n_cols // slab)
+        shared = block_warps * ahead * GROUP_ROWS * (slab + STAGE_PAD) * 4
+        launch = LaunchConfig((-(-blocks // block_warps), tiles, 1), block_warps, shared)
+        return Plan(
+            graph.pattern,
+            (Call(launch, kernel),),
+            partial(window_workload, graph.row_pointers, found, window_rows, block_warps),
+            metadata=found.metadata,
+            arrays={
+                **found.arrays,
+                "n_blocks": np.int32(blocks),
+                "n_rows": np.int32(graph.n_rows),
+                "n_cols": np.int32(n_cols),
+            },
+            scratch=cut_scratch(found, n_cols, tiles),
+            clears=(),
+            arithmetic=arithmetic,
+            setup_seconds=seconds,
+            parameters={"slab": slab},
+        )
+
+    def summarize(
+        self, rows: RowDegrees, n_cols: int, **parameters: object
+    ) -> PartitionSummary | None:
+        """Leave it to the workload: blocks depend on which columns rows share."""
+        return summary_of_degrees(rows)
+
+    def reading(self, graph: Graph, n_cols: int, *, slab: int, **parameters: object) -> Reading:
+        """Fetch 32 columns of a row by the 8 lanes that have this row, 4 each."""
+        slab = min(slab, -(-n_cols // LOAD_COLUMNS) * LOAD_COLUMNS)
+        return Reading(8, next(v for v in (4, 2, 1) if n_cols % v == 0), slab)

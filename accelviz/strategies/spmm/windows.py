@@ -1,0 +1,126 @@
+"""Our SpMM by windows on CUDA cores: each distinct column of a window is copied once."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from accelviz.errors import PartitionError
+from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.summary import PartitionSummary
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
+from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
+from accelviz.strategies.spmm.operation import SPMM
+from accelviz.tensor_cores.shared_columns import (
+    PART_COLUMNS,
+    WORD_COLUMNS,
+    cut_scratch,
+    shared_columns,
+    summary_of_degrees,
+    window_workload,
+)
+
+#: Rows of a warp, whose sums are in registers.
+MOST_WARP_ROWS = 16
+
+
+class Windows(Strategy):
+    """A block has a window of rows; each distinct column is copied into shared memory once.
+
+    What sharing brings without tensor cores: float32, every nonzero reads its row of X from there.
+    It takes `window_rows` (a multiple of 8 up to 128), `block_warps`, a divisor of it that
+    leaves a warp 16 rows or fewer, `stages` (words of 32 columns in shared memory at once, 2 to 6),
+    the columns of X of a block, `slab` (32, 64 or 128; None for all up to 128), and `part_columns`
+    (most distinct columns of a block, a multiple of 32).
+    """
+
+    operation = SPMM
+    name = "windows"
+    summary = "windows of rows whose distinct columns are copied once into shared memory, float32"
+    metadata_words = ("window", "first word", "columns", "parts | part")
+    metadata_owner = "block"
+    parameters: ClassVar = {
+        "window_rows": Parameter(32, "rows of a window", 128, step=8, tries=(16, 32, 64)),
+        "block_warps": Parameter(8, "warps of a block", MOST_BLOCK_WARPS, tries=(4, 8, 16)),
+        "stages": Parameter(3, "words of columns in shared memory", choices=(2, 3, 4, 5, 6)),
+        "slab": Parameter(None, "columns of X of a block", choices=(32, 64, 128)),
+        "part_columns": PART_COLUMNS,
+    }
+
+    def build(
+        self,
+        graph: Graph,
+        n_cols: int,
+        *,
+        window_rows: int,
+        block_warps: int,
+        stages: int,
+        slab: int | None,
+        part_columns: int | None,
+    ) -> Plan:
+        """Translate the graph; give each window, or part of one, a block.
+
+        Raises
+        ------
+        PartitionError
+            If the rows are not dealt out evenly, or there are 2^32 nonzeros or more.
+        """
+        if window_rows % block_warps or window_rows // block_warps > MOST_WARP_ROWS:
+            what = f"{block_warps} warps for {window_rows} rows"
+            raise PartitionError("block_warps", what, f"a divisor, at most {MOST_WARP_ROWS} a warp")
+        found, seconds = shared_columns(graph, window_rows, part_columns)
+        vector = lane_columns(n_cols, slab)
+        tiles = -(-n_cols // (WARP_SIZE * vector))
+        kernel = KernelSpec(
+            file="tensor_cores/windows_spmm.cu",
+            entry="windows_spmm",
+            defines={
+                "ROWS": window_rows,
+                "WARPS": block_warps,
+                "VECTOR": vector,
+                "COPIED": next(v for v in (4, 2, 1) if v <= vector and n_cols % v == 0),
+                "STAGES": stages,
+            },
+            arguments=(
+                *(*found.arrays, "values", "X", "Y", "cut_sums", "arrivals"),
+                *("n_rows", "n_cols"),
+            ),
+        )
+        shared = stages * WORD_COLUMNS * WARP_SIZE * vector * 4
+        launch = LaunchConfig((len(found.metadata), tiles, 1), block_warps, shared)
+        return Plan(
+            graph.pattern,
+            (Call(launch, kernel),),
+            partial(window_workload, graph.row_pointers, found, window_rows // block_warps, 1),
+            metadata=found.metadata,
+            arrays={
+                **found.arrays,
+                "n_rows": np.int32(graph.n_rows),
+                "n_cols": np.int32(n_cols),
+            },
+            scratch=cut_scratch(found, n_cols, tiles),
+            clears=(),
+            setup_seconds=seconds,
+            parameters={"slab": WARP_SIZE * vector},
+        )
+
+    def summarize(
+        self, rows: RowDegrees, n_cols: int, **parameters: object
+    ) -> PartitionSummary | None:
+        """Leave it to the workload: blocks depend on which columns rows share."""
+        return summary_of_degrees(rows)
+
+    def reading(
+        self, graph: Graph, n_cols: int, *, slab: int | None, **parameters: object
+    ) -> Reading:
+        """Spread a warp over the columns of a slab."""
+        vector = lane_columns(n_cols, slab)
+        return Reading(WARP_SIZE, vector, WARP_SIZE * vector)
+
+
+def lane_columns(n_cols: int, slab: int | None) -> int:
+    """Return the neighboring columns of a lane: 1, 2 or 4, as many as the columns fill."""
+    return next(v for v in (1, 2, 4) if v == 4 or WARP_SIZE * v >= min(slab or n_cols, n_cols))

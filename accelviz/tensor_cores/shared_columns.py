@@ -1,0 +1,250 @@
+"""Windows as our own kernels read them: distinct columns 32 to a word, and bits for each row.
+
+For each row and word, 32 bits say which of the word's columns the row has. A row's nonzeros are
+then found in the order of the matrix itself, so that values need no order of their own: the
+position of one is the row's first in the block plus the bits set before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.arrays import Ints, Longs
+from accelviz.errors import PartitionError
+from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.summary import PartitionSummary
+from accelviz.plans import Parameter
+from accelviz.store import Stopwatch
+from accelviz.tensor_cores.windows import Windows, row_windows
+from accelviz.workload import Workload, spread
+
+#: Columns whose bits a word holds.
+WORD_COLUMNS = 32
+#: The parameter of SpMM's strategies: more columns than these are cut. None leaves it to a rule.
+PART_COLUMNS = Parameter(
+    None, "most distinct columns of a part", 1 << 20, step=WORD_COLUMNS, tries=(64, 256, 2048)
+)
+#: The rule, within bounds: so few columns that there is a part for every warp of a GPU; and where
+#: there are windows enough, only those are cut that have eight times the mean, as parts meet by
+#: atomics.
+LEAST_PART, MOST_PART = 64, 2048
+GPU_WARPS, ENOUGH_WINDOWS, MEANS = 1 << 13, 1 << 11, 8
+#: Parts of a window are numbered in 16 bits, positions of nonzeros in 32.
+MOST_PARTS, MOST_NONZEROS = (1 << 16) - 1, (1 << 32) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class SharedColumns:
+    """The windows of a graph, cut into blocks.
+
+    Attributes
+    ----------
+    windows : Windows
+    metadata : array of int32, shape (blocks, 4)
+        Of each block its window, its first word, its distinct columns, and the parts of the window
+        times 2^16 plus the number of this one. Parts of cut windows come first.
+    cut_blocks : int
+        How many of the blocks are parts of cut windows.
+    starts : array of uint32, shape (blocks, rows)
+        Position of the first nonzero that each row has in the block.
+    columns : array of int32, shape (words, 32)
+        The distinct columns; a window's last one fills up its last word.
+    bits : array of uint32, shape (words, rows)
+        Bit j is set where the row has column j of the word.
+    """
+
+    windows: Windows
+    metadata: Ints
+    cut_blocks: int
+    starts: npt.NDArray[np.uint32]
+    columns: Ints
+    bits: npt.NDArray[np.uint32]
+
+    @property
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Arguments of the kernels, by name."""
+        names = ("columns", "metadata", "starts", "bits")
+        return {name: getattr(self, name) for name in names}
+
+
+def shared_columns(
+    graph: Graph, rows: int, part_columns: int | None
+) -> tuple[SharedColumns, dict[str, float]]:
+    """Translate a graph into windows, and cut those of many columns into parts; kept.
+
+    Parameters
+    ----------
+    graph : Graph
+    rows : int
+        Rows of a window.
+    part_columns : int, optional
+        Most distinct columns of a block, a multiple of 32; None for the rule.
+
+    Returns
+    -------
+    found : SharedColumns
+    seconds : dict of str to float
+        What that took on the host, step by step.
+
+    Raises
+    ------
+    PartitionError
+        If there are 2^32 nonzeros or more.
+    """
+    if graph.nnz > MOST_NONZEROS:
+        raise PartitionError("graph", f"{graph.nnz:,} nonzeros", f"at most {MOST_NONZEROS:,}")
+
+    def translate(clock: Stopwatch) -> tuple[Windows, Longs, Ints, Any]:
+        with clock.step("sparse graph translation"):
+            windows = row_windows(graph, rows)
+        with clock.step("words"):
+            words = windows.blocks(WORD_COLUMNS)
+            window, place = spread(words)
+            index = windows.pointers[window] + place * WORD_COLUMNS
+            index = np.minimum(
+                index[:, None] + np.arange(WORD_COLUMNS), windows.pointers[window + 1][:, None] - 1
+            )
+            first_words = np.append(0, np.cumsum(words))
+            bits = np.zeros((words.sum(), rows), np.uint32)
+            _set_bits(graph.row_pointers, windows.edge_to_column, first_words, bits)
+            columns = windows.senders[index] if index.size else index.astype(np.int32)
+            return windows, first_words, columns, bits
+
+    def cut(clock: Stopwatch) -> SharedColumns:
+        with clock.step("parts"):
+            distinct = np.diff(windows.pointers)
+            wanted = part_columns or chosen_part(windows)
+            least = -(-int(distinct.max(initial=0)) // (MOST_PARTS * WORD_COLUMNS))
+            most = max(wanted, least * WORD_COLUMNS)
+            parts = np.maximum(-(-distinct // most), 1)
+            cut_first = np.argsort(parts == 1, kind="stable")
+            owner, number = spread(parts[cut_first])
+            window = cut_first[owner]
+            first = number * most
+            words = (
+                window,
+                first_words[window] + first // WORD_COLUMNS,
+                np.minimum(distinct[window] - first, most),
+                (parts[window] << 16 | number).astype(np.uint32).view(np.int32),
+            )
+            row = np.minimum(window[:, None] * rows + np.arange(rows), graph.n_rows)
+            starts = graph.row_pointers[row].astype(np.uint32)
+            n_cut = int(parts[parts > 1].sum())
+            _advance(graph.row_pointers, windows.edge_to_column, row[:n_cut], first, starts)
+            metadata = np.stack([word.astype(np.int32) for word in words], axis=1)
+        for array in (metadata, starts, columns, bits):
+            array.setflags(write=False)
+        return SharedColumns(windows, metadata, n_cut, starts, columns, bits)
+
+    made, seconds = graph.store.prepared(f"shared columns of {rows} rows", translate)
+    windows, first_words, columns, bits = made
+    found, more = graph.store.prepared(f"shared columns of {rows} rows, {part_columns}", cut)
+    return found, {**seconds, **more}
+
+
+def summary_of_degrees(rows: RowDegrees) -> PartitionSummary | None:
+    """Return what degrees alone say of windows: nothing. None where there is a graph to count."""
+    return PartitionSummary() if rows.row_pointers is None else None
+
+
+def chosen_part(windows: Windows) -> int:
+    """Choose the most distinct columns of a part, a multiple of 32, by the rule."""
+    columns = int(windows.senders.size)
+    wanted = columns // GPU_WARPS
+    if len(windows) >= ENOUGH_WINDOWS:
+        wanted = max(wanted, MEANS * columns // len(windows))
+    return min(max(-(-wanted // WORD_COLUMNS) * WORD_COLUMNS, LEAST_PART), MOST_PART)
+
+
+def cut_scratch(
+    found: SharedColumns, n_cols: int, tiles: int
+) -> dict[str, tuple[int, npt.DTypeLike]]:
+    """Return the scratch in which the parts of cut windows meet; each has two parts or more."""
+    places = max(found.cut_blocks // 2, 1)
+    return {
+        "cut_sums": (places * found.windows.rows * n_cols, np.float32),
+        "arrivals": (places * tiles, np.uint32),
+    }
+
+
+def window_workload(
+    row_pointers: Longs,
+    found: SharedColumns,
+    warp_rows: int,
+    each: int,
+    start: int,
+    stop: int,
+) -> Workload:
+    """Spell out which warp has which nonzeros in blocks `start` to `stop` - 1.
+
+    Parameters
+    ----------
+    row_pointers : array of int64, shape (n_rows + 1,)
+    found : SharedColumns
+    warp_rows : int
+        Rows of a warp.
+    each : int
+        Lines of the metadata that a block of the launch has, a warp each; 1 where a block has one.
+    start, stop : int
+
+    Returns
+    -------
+    Workload
+        A record for each row and block with nonzeros, and one for each row without.
+    """
+    rows, n_rows = found.windows.rows, row_pointers.size - 1
+    first, last = start * each, min(stop * each, len(found.metadata))
+    metadata = found.metadata[first:last]
+    begin = found.starts[first:last].astype(np.int64)
+    row = metadata[:, :1].astype(np.int64) * rows + np.arange(rows)
+    row_begin, row_end = (row_pointers[np.minimum(row + i, n_rows)] for i in (0, 1))
+    number, parts = metadata[:, 3:] & 0xFFFF, metadata.view(np.uint32)[:, 3:] >> 16
+    # A part ends where the next line begins, the last one with its row.
+    after = np.full_like(begin, -1)
+    after[: len(found.starts) - first - 1] = found.starts[first + 1 : last + 1]
+    end = np.where(number + 1 < parts, after, row_end)
+    there = (row < n_rows) & ((end > begin) | (row_begin == row_end) & (number == 0))
+    line, place = own = np.nonzero(there)
+    warp = place // warp_rows + line % each
+    return Workload(start + line // each, warp, row[own], begin[own], end[own] - begin[own])
+
+
+@numba.njit(cache=True, nogil=True)
+def _set_bits(
+    row_pointers: Longs, edge_to_column: Ints, first_words: Longs, bits: npt.NDArray[np.uint32]
+) -> None:
+    rows = bits.shape[1]
+    for row in range(row_pointers.size - 1):
+        first = first_words[row // rows]
+        for k in range(row_pointers[row], row_pointers[row + 1]):
+            place = edge_to_column[k]
+            bits[first + place // 32, row % rows] |= np.uint32(1) << np.uint32(place % 32)
+
+
+@numba.njit(cache=True, nogil=True)
+def _advance(
+    row_pointers: Longs,
+    edge_to_column: Ints,
+    row: Longs,
+    first: Longs,
+    starts: npt.NDArray[np.uint32],
+) -> None:
+    n_rows = row_pointers.size - 1
+    for block in range(row.shape[0]):
+        for r in range(row.shape[1]):
+            # The first nonzero at or beyond the part's first column, by binary search.
+            low = row_pointers[row[block, r]]
+            high = row_pointers[min(row[block, r] + 1, n_rows)]
+            while low < high:
+                middle = (low + high) // 2
+                if edge_to_column[middle] < first[block]:
+                    low = middle + 1
+                else:
+                    high = middle
+            starts[block, r] = low

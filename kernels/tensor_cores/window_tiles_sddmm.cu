@@ -1,0 +1,127 @@
+// SDDMM by windows of 8 rows on tensor cores: scores[k] = U[i] . V[j] for each nonzero k = (i, j).
+// 32 of a window's distinct columns at a time: their rows of V by the 8 rows of U are two tiles of
+// 16 x 8 dot products, of which those at nonzeros are written. A row of V is read once for a
+// window.
+//
+// Exact mode (TERMS 3): each number is the sum of two TF32 numbers, and three products are added
+// up.
+//
+// grid  = (blocks of the metadata over WARPS, heads)
+// block = WARPS warps, each with one block of the metadata
+
+// The plan supplies, at compile time:
+//   WARPS           warps of a block
+//   HEADS           dot products of a nonzero
+//   VECTOR          columns that one load moves: 1, 2 or 4, a divisor of n_cols
+//   WHOLE           1 if n_cols is a multiple of 16 * AT_ONCE
+//   AT_ONCE         loads of 16 columns of U and V that are on their way together
+//   TERMS           3 exact, 1 TF32
+#if !defined(WARPS) || !defined(HEADS) || !defined(VECTOR) || !defined(AT_ONCE) || \
+    !defined(WHOLE) || !defined(TERMS)
+#error "window_tiles_sddmm.cu is compiled by accelviz, which supplies the constants listed above"
+#endif
+
+#define ROWS 8
+#define BLOCK_THREADS (WARPS * WARP_SIZE)
+#include "common.cuh"
+#include "fragments.cuh"
+#include "tensor_cores/shared_columns.cuh"
+#include "vectors.cuh"
+
+// Four neighboring columns of a row; beyond the last one any others.
+__device__ __forceinline__ float4 four(const float *__restrict__ row, int first, int n_cols) {
+#if VECTOR == 4
+    return __ldg(reinterpret_cast<const float4 *>(row + (WHOLE ? first : min(first, n_cols - 4))));
+#elif VECTOR == 2
+    const float2 a = __ldg(reinterpret_cast<const float2 *>(row + min(first, n_cols - 2)));
+    const float2 b = __ldg(reinterpret_cast<const float2 *>(row + min(first + 2, n_cols - 2)));
+    return make_float4(a.x, a.y, b.x, b.y);
+#else
+    return make_float4(__ldg(row + min(first, n_cols - 1)), __ldg(row + min(first + 1, n_cols - 1)),
+                       __ldg(row + min(first + 2, n_cols - 1)),
+                       __ldg(row + min(first + 3, n_cols - 1)));
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    window_tiles_sddmm(const int *__restrict__ columns, const int4 *__restrict__ metadata,
+                       const unsigned *__restrict__ starts, const unsigned *__restrict__ bits,
+                       const float *__restrict__ U, const float *__restrict__ V,
+                       float *__restrict__ scores, int n_blocks, int n_rows, int n_cols) {
+    RECORD_WARP;
+    const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
+    const int number = int(blockIdx.x) * WARPS + warp;
+    if (number >= n_blocks) return;
+    const WindowBlock block = decode(metadata[number]);
+    const int g = lane / 4, t = lane % 4;
+    // The lane's row of U, and the two rows whose scores it will have.
+    const int row = min(block.first_row + g, n_rows - 1);
+    const float *u_row = &U[element(row * HEADS + int(blockIdx.y), 0, n_cols)];
+    unsigned start[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) start[i] = starts[(long long)number * ROWS + 2 * t + i];
+    columns += (long long)block.first_word * WORD_COLUMNS + lane;
+    bits += (long long)block.first_word * ROWS + 2 * t;
+
+    for (int word = 0; word < block.words(); ++word) {
+        const int own_column = __ldg(columns + (long long)word * WORD_COLUMNS);
+        const uint2 own = __ldg(reinterpret_cast<const uint2 *>(bits + (long long)word * ROWS));
+        const float *v_row[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const int column = __shfl_sync(EVERY_LANE, own_column, g + 8 * i);
+            v_row[i] = &V[element(column * HEADS + int(blockIdx.y), 0, n_cols)];
+        }
+        float sums[2][4] = {};
+        for (int first = 4 * t; first - 4 * t < n_cols; first += 16 * AT_ONCE) {
+            float4 u[AT_ONCE], v[AT_ONCE][4];
+#pragma unroll
+            for (int c = 0; c < AT_ONCE; ++c) {
+#pragma unroll
+                for (int i = 0; i < 4; ++i) v[c][i] = four(v_row[i], first + 16 * c, n_cols);
+                u[c] = four(u_row, first + 16 * c, n_cols);
+            }
+#pragma unroll
+            for (int c = 0; c < AT_ONCE; ++c) {
+                unsigned high[2][2], low[2][2];  // of U: two products of 8 columns each
+#pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    const bool there = WHOLE || first + 16 * c + k < n_cols;
+                    split(there ? part(u[c], k) : 0.0f, high[k / 2][k % 2], low[k / 2][k % 2]);
+                }
+#pragma unroll
+                for (int m = 0; m < 2; ++m) {
+                    float some[4] = {};
+#pragma unroll
+                    for (int p = 0; p < 2; ++p) {
+                        unsigned a[4], b[4];
+#pragma unroll
+                        for (int k = 0; k < 4; ++k)
+                            split(part(v[c][2 * m + k % 2], 2 * p + k / 2), a[k], b[k]);
+#if TERMS == 3
+                        mma_tf32_k8(some, a, low[p]);
+                        mma_tf32_k8(some, b, high[p]);
+#endif
+                        mma_tf32_k8(some, a, high[p]);
+                    }
+#pragma unroll
+                    for (int k = 0; k < 4; ++k) sums[m][k] += some[k];
+                }
+            }
+        }
+#pragma unroll
+        for (int m = 0; m < 2; ++m) {
+#pragma unroll
+            for (int k = 0; k < 4; ++k) {
+                const unsigned row_bits = k % 2 ? own.y : own.x;
+                const int place = 16 * m + g + 8 * (k / 2);
+                if (row_bits >> place & 1u) {
+                    const long long at = start[k % 2] + __popc(row_bits & ((1u << place) - 1u));
+                    __stcs(&scores[at * HEADS + int(blockIdx.y)], sums[m][k]);
+                }
+            }
+        }
+        start[0] += __popc(own.x);
+        start[1] += __popc(own.y);
+    }
+}

@@ -1,0 +1,236 @@
+// SpMM by windows on tensor cores: Y = A X. A window has 8 * GROUPS rows. Eight of its distinct
+// columns at a time are a step: the transposed product, 16 columns of X by 8 rows of A, takes rows
+// of X straight from memory as the fragments of one MMA operand, each once for the whole window.
+//
+// Exact mode (TERMS 3): x = high + low, both TF32, and likewise the weight; three products, of
+// which the one with the weight's low part is left out where all low parts are zero. Sums are
+// collected by fp32 additions, which round, because tensor cores truncate.
+//
+// grid  = (blocks in the metadata over WARPS, tiles of 32 * QUADS columns)
+// block = WARPS warps, each with one block of the metadata
+
+// The plan supplies, at compile time:
+//   GROUPS          groups of 8 rows of a window
+//   WARPS           warps of a block
+//   QUADS           groups of 32 columns of a warp
+//   VECTOR          columns that one load of X moves: 1, 2 or 4, a divisor of n_cols
+//   WHOLE           1 if the columns fill every warp with vectors of 4
+//   AHEAD           steps whose loads are on their way: 1, 2 or 4
+//   TERMS           3 exact, 1 TF32
+//   BLOCKS_PER_SM   blocks that an SM should have room for, which bounds the registers
+#if !defined(GROUPS) || !defined(WARPS) || !defined(QUADS) || !defined(VECTOR) || \
+    !defined(WHOLE) || !defined(AHEAD) || !defined(TERMS) || !defined(BLOCKS_PER_SM)
+#error "window_tiles_spmm.cu is compiled by accelviz, which supplies the constants listed above"
+#endif
+
+#define ROWS (8 * GROUPS)
+#define BLOCK_THREADS (WARPS * WARP_SIZE)
+#include "async_copy.cuh"
+#include "common.cuh"
+#include "fragments.cuh"
+#include "tensor_cores/shared_columns.cuh"
+#include "vectors.cuh"
+
+#define WARP_COLUMNS (32 * QUADS)
+
+// Floats between two rows of a stage: lanes (g, t) read float4 number g of row t, eight lanes at a
+// time, and so each of the 32 banks once.
+#define STAGE_STRIDE (WARP_COLUMNS + 8)
+#define STAGE_FLOATS (8 * STAGE_STRIDE)
+
+#if VECTOR == 4
+using Copied = float4;
+#elif VECTOR == 2
+using Copied = float2;
+#else
+using Copied = float;
+#endif
+#define ROW_COPIES (WARP_COLUMNS / VECTOR)
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
+    window_tiles_spmm(const int *__restrict__ columns, const int4 *__restrict__ metadata,
+                      const unsigned *__restrict__ starts, const unsigned *__restrict__ bits,
+                      const float *__restrict__ values, const float *__restrict__ X,
+                      float *__restrict__ Y, float *cut_sums, unsigned *arrivals, int n_blocks,
+                      int n_rows, int n_cols) {
+    RECORD_WARP;
+    const int number = int(blockIdx.x) * WARPS + int(threadIdx.x) / WARP_SIZE;
+    if (number >= n_blocks) return;
+    const WindowBlock block = decode(metadata[number]);
+    const int words = block.words(), steps = ceil_div(block.columns, 8);
+    const int lane = int(threadIdx.x) % WARP_SIZE;
+    const int g = lane / 4, t = lane % 4;
+    const int feature = int(blockIdx.y) * WARP_COLUMNS + 4 * g;
+    columns += (long long)block.first_word * WORD_COLUMNS + lane;
+    bits += (long long)block.first_word * ROWS + g;
+
+    unsigned start[GROUPS], own[GROUPS], next[GROUPS];
+#pragma unroll
+    for (int i = 0; i < GROUPS; ++i) {
+        start[i] = starts[(long long)number * ROWS + 8 * i + g];
+        own[i] = words > 0 ? __ldg(&bits[8 * i]) : 0u;
+        next[i] = words > 1 ? __ldg(&bits[ROWS + 8 * i]) : 0u;
+    }
+    int own_column = words > 0 ? __ldg(columns) : 0;
+    int next_column = words > 1 ? __ldg(columns + WORD_COLUMNS) : own_column;
+
+    // The lane's first copy of a step: which of the eight rows, which columns of it.
+    DYNAMIC_SHARED(float4, memory);
+    float *stages =
+        reinterpret_cast<float *>(memory) + int(threadIdx.x) / WARP_SIZE * AHEAD * STAGE_FLOATS;
+    const unsigned row_bytes = 4u * unsigned(n_cols);
+    const int first_column = int(blockIdx.y) * WARP_COLUMNS;
+    const char *rows = reinterpret_cast<const char *>(X + first_column);
+
+    // Begins to copy the columns of step j of a word, and to load its weights.
+    auto load = [&](float *stage, float (&weight)[GROUPS][2], int j, int column_of_lane,
+                    const unsigned (&row_bits)[GROUPS], const unsigned (&first)[GROUPS]) {
+#pragma unroll
+        for (int i = 0; i < 8 * ROW_COPIES / WARP_SIZE; ++i) {
+            const int row = (lane + i * WARP_SIZE) / ROW_COPIES;
+            const int at = (lane + i * WARP_SIZE) % ROW_COPIES * VECTOR;
+            const int column = __shfl_sync(EVERY_LANE, column_of_lane, 8 * j + row);
+            // Columns beyond the last are any others: their sums are not written.
+            const int from = WHOLE ? at : min(at, n_cols - VECTOR - first_column);
+            copy_async(reinterpret_cast<Copied *>(&stage[row * STAGE_STRIDE + at]),
+                       reinterpret_cast<const Copied *>(
+                           rows + (unsigned long long)unsigned(column) * row_bytes + 4 * from));
+        }
+        close_copies();
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const int place = 8 * j + t + 4 * h;
+#pragma unroll
+            for (int i = 0; i < GROUPS; ++i) {
+                const unsigned before = row_bits[i] & ((1u << place) - 1u);
+                weight[i][h] = load_if(row_bits[i] >> place & 1u,
+                                       &values[first[i] + unsigned(__popc(before))]);
+            }
+        }
+    };
+
+    float sums[GROUPS][QUADS][2][4] = {};
+    float weights[AHEAD][GROUPS][2];
+    if (words > 0) {
+#pragma unroll
+        for (int j = 0; j < AHEAD; ++j) {
+            load(stages + j * STAGE_FLOATS, weights[j], j, own_column, own, start);
+        }
+    }
+    for (int word = 0; word < words; ++word) {
+        unsigned next_start[GROUPS];
+#pragma unroll
+        for (int i = 0; i < GROUPS; ++i) next_start[i] = start[i] + __popc(own[i]);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const int step = 4 * word + j;
+            if (step >= steps) break;
+            float *stage = stages + j % AHEAD * STAGE_FLOATS;
+            float (&weight)[GROUPS][2] = weights[j % AHEAD];
+            await_copies<AHEAD - 1>();
+            __syncwarp();
+            float4 x[QUADS][2];
+#pragma unroll
+            for (int q = 0; q < QUADS; ++q) {
+#pragma unroll
+                for (int h = 0; h < 2; ++h) {
+                    const float *row = &stage[(t + 4 * h) * STAGE_STRIDE + 32 * q];
+                    x[q][h] = reinterpret_cast<const float4 *>(row)[g];
+                }
+            }
+            // Whether the low parts of the weights are needed.
+            unsigned high[GROUPS][2], low[GROUPS][2];
+            bool finer[GROUPS];
+#pragma unroll
+            for (int i = 0; i < GROUPS; ++i) {
+#pragma unroll
+                for (int h = 0; h < 2; ++h) {
+                    split(weight[i][h], high[i][h], low[i][h]);
+                }
+                finer[i] = TERMS == 3 && __any_sync(EVERY_LANE, low[i][0] != 0 || low[i][1] != 0);
+            }
+#pragma unroll
+            for (int q = 0; q < QUADS; ++q) {
+#pragma unroll
+                for (int p = 0; p < 2; ++p) {
+                    const float4 u = x[q][0], v = x[q][1];
+                    const float own_x[4] = {p ? u.z : u.x, p ? u.w : u.y, p ? v.z : v.x,
+                                            p ? v.w : v.y};
+                    unsigned a[4], b[4];
+#pragma unroll
+                    for (int k = 0; k < 4; ++k) split(own_x[k], a[k], b[k]);
+#pragma unroll
+                    for (int i = 0; i < GROUPS; ++i) {
+#if TERMS == 3
+                        float part[4] = {};
+                        mma_tf32_k8(part, b, high[i]);
+                        if (finer[i]) mma_tf32_k8(part, a, low[i]);
+                        mma_tf32_k8(part, a, high[i]);
+#pragma unroll
+                        for (int k = 0; k < 4; ++k) sums[i][q][p][k] += part[k];
+#else
+                        mma_tf32_k8(sums[i][q][p], a, high[i]);
+#endif
+                    }
+                }
+            }
+            // Beyond the last step it copies the last columns again.
+            __syncwarp();
+            if (j + AHEAD < 4) {
+                load(stage, weight, j + AHEAD, own_column, own, start);
+            } else {
+                load(stage, weight, (j + AHEAD) % 4, next_column, next, next_start);
+            }
+        }
+        own_column = next_column;
+        const bool more = word + 2 < words;
+        if (more) next_column = __ldg(columns + (long long)(word + 2) * WORD_COLUMNS);
+#pragma unroll
+        for (int i = 0; i < GROUPS; ++i) {
+            start[i] = next_start[i];
+            own[i] = next[i];
+            next[i] = more ? __ldg(&bits[(long long)(word + 2) * ROWS + 8 * i]) : 0u;
+        }
+    }
+
+    const bool cut = block.parts > 1;
+    const CutSums meeting(cut_sums, arrivals, number, block.part, n_cols);
+#pragma unroll
+    for (int i = 0; i < GROUPS; ++i) {
+#pragma unroll
+        for (int odd = 0; odd < 2; ++odd) {
+            const int row = 8 * i + 2 * t + odd;
+            if (block.first_row + row >= n_rows) break;
+#pragma unroll
+            for (int q = 0; q < QUADS; ++q) {
+                const int column = feature + 32 * q;
+                const float (&s)[2][4] = sums[i][q];
+                const float4 four = make_float4(s[0][odd], s[0][2 + odd], s[1][odd], s[1][2 + odd]);
+                float *to = cut ? &meeting.sums[element(row, column, n_cols)]
+                                : &Y[element(block.first_row + row, column, n_cols)];
+                if (VECTOR == 4 && !cut) {
+                    if (column < n_cols) stream(reinterpret_cast<float4 *>(to), four);
+                    continue;
+                }
+#pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    const float sum = part(four, k);
+                    if (column + k >= n_cols) continue;
+                    if (cut) {
+                        atomicAdd(&to[k], sum);
+                    } else {
+                        to[k] = sum;
+                    }
+                }
+            }
+        }
+    }
+    if (!cut) return;
+    __threadfence();
+    __syncwarp();
+    const bool last = lane == 0 && meeting.last_of(block.parts);
+    if (!__shfl_sync(EVERY_LANE, int(last), 0)) return;
+    const int first = feature - 4 * g;
+    meeting.move(Y, block.first_row, n_rows, first, min(WARP_COLUMNS, n_cols - first), n_cols, lane,
+                 WARP_SIZE);
+}

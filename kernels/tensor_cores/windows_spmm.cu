@@ -1,0 +1,190 @@
+// SpMM by windows: Y = A X, fp32. The rows of a window share what they need of X: each of its
+// distinct columns is copied into shared memory once, 32 at a time, while the block works on those
+// copied before.
+//
+// grid  = (blocks in the metadata, tiles of WARP_SIZE * VECTOR columns)
+// block = WARPS warps, each with ROWS / WARPS rows of the window
+
+// The plan supplies, at compile time:
+//   ROWS            rows of a window
+//   WARPS           warps of a block, a divisor of ROWS
+//   VECTOR          neighboring columns of a lane: 1, 2 or 4
+//   COPIED          columns that one copy moves: 1, 2 or 4, a divisor of VECTOR and of n_cols
+//   STAGES          words whose columns are in shared memory at once, at least 2
+#if !defined(ROWS) || !defined(WARPS) || !defined(VECTOR) || !defined(COPIED) || !defined(STAGES)
+#error "windows_spmm.cu is compiled by accelviz, which supplies the constants listed above"
+#endif
+
+#define BLOCK_THREADS (WARPS * WARP_SIZE)
+#include "async_copy.cuh"
+#include "common.cuh"
+#include "tensor_cores/shared_columns.cuh"
+#include "vectors.cuh"
+
+#define WARP_ROWS (ROWS / WARPS)
+#define WARP_COPIES ((WORD_COLUMNS + WARPS - 1) / WARPS)
+
+#if COPIED == 4
+using Copied = float4;
+#elif COPIED == 2
+using Copied = float2;
+#else
+using Copied = float;
+#endif
+
+// What a warp copies of a word's columns: column c of the word is warp c % WARPS's.
+__device__ __forceinline__ void fetch(Vector (*stage)[WARP_SIZE], int own_column, int columns,
+                                      const float *__restrict__ X, int first, int n_cols) {
+    const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
+#pragma unroll
+    for (int i = 0; i < WARP_COPIES; ++i) {
+        const int place = warp + i * WARPS;
+        const int column = __shfl_sync(EVERY_LANE, own_column, place % WORD_COLUMNS);
+        if (place >= min(columns, WORD_COLUMNS)) continue;
+        const float *from = &X[element(column, first, n_cols)];
+        Copied *to = reinterpret_cast<Copied *>(stage[place]);
+#pragma unroll
+        for (int j = 0; j < VECTOR / COPIED; ++j) {
+            const int at = (lane + j * WARP_SIZE) * COPIED;
+            if (first + at < n_cols) {
+                copy_async(&to[at / COPIED], reinterpret_cast<const Copied *>(&from[at]));
+            } else {
+                to[at / COPIED] = Copied{};
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    windows_spmm(const int *__restrict__ columns, const int4 *__restrict__ metadata,
+                 const unsigned *__restrict__ starts, const unsigned *__restrict__ bits,
+                 const float *__restrict__ values, const float *__restrict__ X,
+                 float *__restrict__ Y, float *cut_sums, unsigned *arrivals, int n_rows,
+                 int n_cols) {
+    RECORD_WARP;
+    DYNAMIC_SHARED(float4, memory);
+    Vector(*stages)[WORD_COLUMNS][WARP_SIZE] =
+        reinterpret_cast<Vector(*)[WORD_COLUMNS][WARP_SIZE]>(memory);
+
+    const WindowBlock block = decode(metadata[blockIdx.x]);
+    const int words = block.words();
+    const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
+    const int tile = int(blockIdx.y) * WARP_SIZE * VECTOR;
+    columns += (long long)block.first_word * WORD_COLUMNS + lane;
+    bits += (long long)block.first_word * ROWS + warp * WARP_ROWS + lane;
+    // Lane r of a warp keeps account of the warp's row r.
+    const bool accounts = lane < WARP_ROWS;
+    unsigned start = accounts ? starts[(long long)blockIdx.x * ROWS + warp * WARP_ROWS + lane] : 0u;
+
+    // Columns are known one word ahead of their copies, copies are STAGES - 1 words ahead of their
+    // use, bits two words and values one.
+    int next_column = words > 0 ? __ldg(columns) : 0;
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; ++s) {
+        const int column = next_column;
+        if (s + 1 < words) next_column = __ldg(columns + (s + 1) * WORD_COLUMNS);
+        if (s < words) {
+            fetch(stages[s], column, block.columns - s * WORD_COLUMNS, X, tile, n_cols);
+        }
+        close_copies();
+    }
+    unsigned own = accounts && words > 0 ? __ldg(bits) : 0u;
+    unsigned next = accounts && words > 1 ? __ldg(bits + ROWS) : 0u;
+    float value[WARP_ROWS];
+#pragma unroll
+    for (int r = 0; r < WARP_ROWS; ++r) {
+        const int count = __popc(__shfl_sync(EVERY_LANE, own, r));
+        const unsigned first = __shfl_sync(EVERY_LANE, start, r);
+        value[r] = load_if(lane < count, &values[first + lane]);
+    }
+    start += __popc(own);
+
+    Vector sums[WARP_ROWS] = {};
+    int slot = 0;
+    for (int s = 0; s < words; ++s) {
+        await_copies<STAGES - 2>();
+        __syncthreads();
+        const int coming = s + STAGES - 1;
+        const int coming_slot = slot == 0 ? STAGES - 1 : slot - 1;
+        const int column = next_column;
+        if (coming + 1 < words) {
+            next_column = __ldg(columns + (long long)(coming + 1) * WORD_COLUMNS);
+        }
+        if (coming < words) {
+            fetch(stages[coming_slot], column, block.columns - coming * WORD_COLUMNS, X, tile,
+                  n_cols);
+        }
+        close_copies();
+        const unsigned now = own;
+        own = next;
+        next = accounts && s + 2 < words ? __ldg(bits + (long long)(s + 2) * ROWS) : 0u;
+        const Vector(*here)[WARP_SIZE] = stages[slot];
+        float next_value[WARP_ROWS];
+#pragma unroll
+        for (int r = 0; r < WARP_ROWS; ++r) {
+            const int count = __popc(__shfl_sync(EVERY_LANE, own, r));
+            const unsigned first = __shfl_sync(EVERY_LANE, start, r);
+            next_value[r] = load_if(lane < count, &values[first + lane]);
+        }
+#pragma unroll
+        for (int r = 0; r < WARP_ROWS; ++r) {
+            unsigned left = __shfl_sync(EVERY_LANE, now, r);
+            const float mine = value[r];
+            value[r] = next_value[r];
+            int k = 0;
+            while (left & (left - 1)) {  // two at a time
+                const int j = __ffs(int(left)) - 1;
+                left &= left - 1;
+                const int i = __ffs(int(left)) - 1;
+                left &= left - 1;
+                const Vector x = here[j][lane], z = here[i][lane];
+                add_product(sums[r], __shfl_sync(EVERY_LANE, mine, k), x);
+                add_product(sums[r], __shfl_sync(EVERY_LANE, mine, k + 1), z);
+                k += 2;
+            }
+            if (left) {
+                add_product(sums[r], __shfl_sync(EVERY_LANE, mine, k),
+                            here[__ffs(int(left)) - 1][lane]);
+            }
+        }
+        start += __popc(own);
+        slot = slot + 1 == STAGES ? 0 : slot + 1;
+    }
+
+    const bool cut = block.parts > 1;
+    const CutSums meeting(cut_sums, arrivals, int(blockIdx.x), block.part, n_cols);
+#pragma unroll
+    for (int r = 0; r < WARP_ROWS; ++r) {
+        const int row = warp * WARP_ROWS + r;
+        if (block.first_row + row >= n_rows) break;
+        float *to = cut ? meeting.sums + element(row, tile, n_cols)
+                        : Y + element(block.first_row + row, tile, n_cols);
+#pragma unroll
+        for (int j = 0; j < VECTOR; ++j) {
+            // Copies of narrow pieces are dealt to lanes in turn, but the stage holds columns in
+            // their order.
+            const int column = lane * VECTOR + j;
+            if (tile + column >= n_cols) continue;
+            if (cut) atomicAdd(&to[column], part(sums[r], j));
+        }
+        if (!cut && COPIED == VECTOR) {
+            if (tile + lane * VECTOR < n_cols)
+                stream(reinterpret_cast<Vector *>(to) + lane, sums[r]);
+        } else if (!cut) {
+#pragma unroll
+            for (int j = 0; j < VECTOR; ++j) {
+                const int column = lane * VECTOR + j;
+                if (tile + column < n_cols) to[column] = part(sums[r], j);
+            }
+        }
+    }
+    if (!cut) return;
+    bool *is_last = reinterpret_cast<bool *>(memory);
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) *is_last = meeting.last_of(block.parts);
+    __syncthreads();
+    if (!*is_last) return;
+    meeting.move(Y, block.first_row, n_rows, tile, min(WARP_SIZE * VECTOR, n_cols - tile), n_cols,
+                 int(threadIdx.x), BLOCK_THREADS);
+}

@@ -1,0 +1,127 @@
+"""Windows whose rows share columns: bits, parts and accuracy."""
+
+import numpy as np
+import pytest
+
+import accelviz
+from accelviz import measure
+from accelviz.errors import PartitionError
+from accelviz.executors import find_executor
+from accelviz.executors.emulator.build import why_not
+from accelviz.graph import Graph
+from accelviz.strategies import SDDMM, SPMM, find_strategy
+from accelviz.tensor_cores.choice import chosen, sampled_reuse
+from accelviz.tensor_cores.shared_columns import MOST_PART, shared_columns
+from accelviz.tensor_cores.windows import row_windows
+from tests.graphs import GRAPHS
+from tests.inherited import check_results, weighted
+
+emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+@pytest.mark.parametrize("part_columns", [32, 2048])
+@pytest.mark.parametrize("name", ["empty", "no_columns", "every_kind", "cora"])
+def test_bits_are_the_matrix(name, part_columns):
+    """Read as a kernel reads them: a block's words, and for each row the bits from its start."""
+    graph = GRAPHS[name]()
+    found, _ = shared_columns(graph, 8, part_columns)
+    seen = np.zeros(graph.nnz, int)
+    for block, (window, word, columns, parts) in enumerate(found.metadata.tolist()):
+        assert 0 <= columns <= part_columns
+        assert (parts & 0xFFFF) < parts >> 16
+        words = range(word, word - (-columns // 32))
+        for r in range(8):
+            own = [
+                found.columns[w, j] for w in words for j in range(32) if found.bits[w, r] >> j & 1
+            ]
+            nonzeros = slice(found.starts[block, r], found.starts[block, r] + len(own))
+            assert np.array_equal(graph.column_indices[nonzeros], own)
+            seen[nonzeros] += 1
+            if own:
+                first, last = graph.row_pointers[[window * 8 + r, window * 8 + r + 1]]
+                assert first <= nonzeros.start < nonzeros.stop <= last
+    assert (seen == 1).all()
+
+
+def test_windows_are_cut_where_warps_would_be_idle():
+    """Few windows at 64 columns; of many equal ones none."""
+    facebook = shared_columns(GRAPHS["facebook"](), 8, None)[0]
+    assert facebook.cut_blocks
+    assert facebook.metadata[:, 2].max() <= 64
+    rows = shared_columns(GRAPHS["luxembourg-osm"](), 8, None)[0]
+    assert rows.cut_blocks == 0
+    assert (rows.metadata[:, 2] <= MOST_PART).all()
+
+
+@emulated
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("windows", {"window_rows": 16, "block_warps": 2, "stages": 2, "part_columns": 32}),
+        ("windows", {"window_rows": 24, "block_warps": 12, "slab": 32}),
+        ("window_tiles", {"window_rows": 32, "slab": 128, "ahead": 4, "part_columns": 32}),
+        ("window_tiles", {"window_rows": 16, "slab": 32, "ahead": 1, "arithmetic": "tf32"}),
+    ],
+)
+def test_settings_give_the_same(name, parameters):
+    check_results(GRAPHS["every_kind"](), name, "emulator", (60,), **parameters)
+
+
+@emulated
+@pytest.mark.parametrize("operation", [SPMM, SDDMM], ids=lambda each: each.name)
+def test_three_products_are_as_exact_as_float32(operation):
+    """Off by at most 1e-6 of the sum of |a x|, one product of TF32 by 1e-4 and more."""
+    graph = weighted(GRAPHS["wide"]())
+    errors = {}
+    for arithmetic in ("3xtf32", "tf32"):
+        strategy = find_strategy("window_tiles", operation)
+        plan = strategy.plan(graph, 40, arithmetic=arithmetic)
+        dense = measure.random_inputs(operation, graph.pattern, plan.widths)
+        ready = find_executor("emulator").prepare(plan)
+        (found,) = ready.run(ready.placed(operation.named(*dense))).values()
+        if operation is SPMM:
+            A, X = graph.adjacency.astype(np.float64), dense[0].astype(np.float64)
+            exact, size = A @ X, abs(A) @ abs(X)
+        else:
+            rows = np.repeat(np.arange(graph.n_rows), np.diff(graph.row_pointers))
+            terms = dense[0].astype(np.float64)[rows] * dense[1][graph.column_indices]
+            exact, size = terms.sum(axis=2), abs(terms).sum(axis=2)
+        errors[arithmetic] = np.max(abs(found - exact) / np.maximum(size, 1e-30))
+    assert errors["3xtf32"] <= 1e-6
+    assert 1e-4 <= errors["tf32"] <= 1e-3
+
+
+@pytest.mark.parametrize(
+    ("block", "spmm", "sddmm"),
+    [
+        (256, ("lane_groups", {}), ("lane_groups", {})),
+        (128, ("window_tiles", {}), ("window_tiles", {})),
+        (64, ("window_tiles", {"window_rows": 16}), ("window_tiles", {})),
+    ],
+)
+def test_tensor_cores_are_chosen_where_rows_share_columns(block, spmm, sddmm):
+    """Rows have 48 of the columns of their block: what was measured."""
+    rng = np.random.default_rng(block)
+    rows = 90_112
+    columns = np.argsort(rng.random((512, block)), axis=1)[:, :48]
+    columns = np.sort(columns[rng.integers(0, 512, rows)], axis=1)
+    columns += (np.arange(rows) // block * block)[:, None]
+    pointers = np.arange(rows + 1, dtype=np.int64) * 48
+    values = np.ones(rows * 48, np.float32)
+    graph = Graph(pointers, columns.ravel().astype(np.int32), values, (rows, rows), "blocks")
+    assert abs(sampled_reuse(graph, 8) / row_windows(graph, 8).reuse - 1) < 0.05
+    assert chosen(graph, 128) == spmm
+    assert chosen(graph, 128, "sddmm") == sddmm
+    assert chosen(graph, 64) == ("lane_groups", {})
+
+
+def test_reuse_of_no_nonzeros_is_one():
+    assert sampled_reuse(GRAPHS["empty"](), 8) == 1
+    assert sampled_reuse(GRAPHS["no_edges"](), 8) == 1
+
+
+def test_rows_that_cannot_be_dealt_out_are_refused():
+    with pytest.raises(PartitionError, match="a divisor"):
+        accelviz.plan("cora", "windows", window_rows=24, block_warps=5)
+    with pytest.raises(PartitionError, match="16 a warp"):
+        accelviz.plan("cora", "windows", window_rows=64, block_warps=2)
