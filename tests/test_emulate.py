@@ -518,3 +518,14 @@ def test_without_a_compiler_a_gpu_takes_numpy_s_numbers_only(monkeypatch):
             emulate(TYPES, 1, 1, np.zeros(4, np.int32), 1, kernel="grid")
     finally:
         build.find_compiler.cache_clear()
+
+
+def test_a_chosen_pointer_is_read_at_an_index_that_divides():
+    # g++ 12 computed the index for the first of the two alone.
+    code = """__global__ void f(const float *a, const float *b, float *Y) {
+        int n = threadIdx.x;
+        Y[n] = (n < 16 ? a : b)[80 + n % 16];
+    }"""
+    a, Y = np.arange(96, dtype=F), np.zeros(32, F)
+    emulate(code, 1, 32, a, a + 1000, Y)
+    np.testing.assert_array_equal(Y, [*range(80, 96), *range(1080, 1096)])

@@ -36,6 +36,13 @@ def test_functions_of_the_host_are_told_from_others():
         assert translated(source, "k.cu") == source
 
 
+def test_what_a_condition_chooses_is_whole_before_its_subscript():
+    for source in ("y = (c ? p : q)[n % 4];", "return (c ? p : q) [i];", "f((c ? p : q)[i]);"):
+        assert translated(source, "k.cu").count("EMULATOR_WHOLE(c ?") == 1, source
+    for source in ("f(c ? 1 : 2)[i];", "(p + n)[i];", "if (c ? a : b) [[likely]] y = 1;"):
+        assert translated(source, "k.cu") == source
+
+
 def test_variables_of_the_host_and_constants_without_a_value_are_told_from_others():
     for source in ("int n;", "static float t[2] = {1, 2};", "/* one */ unsigned int a, b;"):
         assert "EMULATOR_HOST_VARIABLE" in translated(source, "k.cu"), source

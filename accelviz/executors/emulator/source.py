@@ -29,6 +29,8 @@ _FUNCTION = re.compile(
 _DEVICE = re.compile(r"\b(?:__device__|__global__|constexpr|class|struct|union|enum|operator)\b")
 _CLASS = re.compile(r"\b(?:class|struct|union)\b[^()]*$")
 _OF_EITHER = {"__host__", "__forceinline__", "__noinline__", "__inline__", "__restrict__"}
+#: What stands before parentheses that hold no arguments.
+_NO_CALL = re.compile(r"(?:[^\w\s\])>]|\breturn)\s*\Z")
 #: A variable outside of functions that is not the device's, and that a function can change.
 _VARIABLE = re.compile(
     r"(?:static\s+|volatile\s+)*(?:unsigned\s+|signed\s+)?"
@@ -177,9 +179,19 @@ def translated(source: str, file: str) -> str:
     source = re.sub(static, r"\1", source)
     macros = {*re.findall(r"^[^\S\n]*#[^\S\n]*define\s+(\w+)", source, re.M)}
     changes: list[tuple[int, int, str]] = []  # from, to, text
+    opened: list[int] = []
     for found in _scan(source):
         token, scope = found.token, found.scopes[-1]
         text, start = token[0], token.start()
+        if text == "(":
+            opened.append(start)
+        elif text == ")" and opened:
+            begin = opened.pop()
+            # g++ 12, asked to check shifts, reads (c ? p : q)[i] as c ? p[i] : q[i] and computes
+            # what i divides for the first alone.
+            chosen = "?" in source[begin:start] and _NO_CALL.search(source[:begin])
+            if chosen and re.match(r"\s*\[", source[token.end() :]):
+                changes.append((begin, begin, "EMULATOR_WHOLE"))
         if token["shared"]:
             given = re.match(r"[^;{}()]*?(\w+)\s*(?:\[[^\]]*\]\s*)*=", source[token.end() :])
             if given:

@@ -49,6 +49,8 @@
 #define EMULATOR_HOST_VARIABLE __attribute__((section("emulator_host")))
 #endif
 #define EMULATOR_ON_HOST(NAME) emulator::host_function(NAME)
+// What is in parentheses behind it, which the compiler then does not take apart.
+#define EMULATOR_WHOLE emulator::whole
 
 // Two calls in two branches stay two calls: at a barrier it matters which one a thread is at.
 #ifdef __clang__

@@ -23,6 +23,11 @@ EMULATOR_BARRIER inline void require(bool holds, const char *problem) {
     if (!holds) stop(problem, EMULATOR_HERE);
 }
 
+// What EMULATOR_WHOLE stands for.
+template <typename T>
+__attribute__((always_inline)) inline T &&whole(T &&x) {
+    return static_cast<T &&>(x);
+}
 EMULATOR_BARRIER inline void host_function(const char *name) { on_host(name, EMULATOR_HERE); }
 
 }  // namespace emulator
