@@ -1,4 +1,4 @@
-"""docs/sddmm.md says what benchmarks/results/sddmm-h200.csv holds."""
+"""docs/sddmm.md says what benchmarks/results/sddmm-h200.csv.gz holds."""
 
 import runpy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Renew the marked sections of docs/sddmm.md from benchmarks/results/sddmm-h200.csv.
+"""Renew the marked sections of docs/sddmm.md from benchmarks/results/sddmm-h200.csv.gz.
 
 python benchmarks/pages/sddmm.py
 """
