@@ -140,9 +140,10 @@ def test_every_kernel_file_belongs_to_a_strategy():
         for spec in kernels_of(strategy, **parameters)
     }
     # machine.cu measures the machine; preprocess.cu works before a plan (test_preprocessing.py);
-    # those of layers are no operations on nonzeros (test_dense_kernels.py)
+    # those of layers are no operations on nonzeros (test_dense_kernels.py,
+    # test_affine_kernels.py)
     others = {"machine/machine.cu", "spmm/preprocess.cu", "layers/dense.cu", "layers/row_max.cu"}
-    others |= {"layers/gcn_weights.cu"}
+    others |= {f"layers/{name}.cu" for name in ("gcn_weights", "product", "weight_gradient")}
     assert used == {*files.kernel_names()} - others
 
 

@@ -242,7 +242,8 @@ def test_parameters_out_of_a_strategy_s_own_range_are_named(strategy):
                 assert value is None or made.parameters[name] == value
                 assert type(made.parameters[name]) in (int, bool, str)
         if parameter.most is not None:
-            with_numpy = strategy.plan(graph, 8, **{name: np.int64(parameter.step)})
+            own = np.int64(parameter.default or parameter.step)
+            with_numpy = strategy.plan(graph, 8, **{name: own})
             assert type(with_numpy.parameters[name]) is int
     with pytest.raises(ArgumentError, match="no_such: strategy .* has no such parameter"):
         strategy.plan(graph, 8, no_such=1)

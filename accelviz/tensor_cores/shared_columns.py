@@ -49,6 +49,8 @@ class SharedColumns:
     metadata : array of int32, shape (blocks, 4)
         Of each block its window, its first word, its distinct columns, and the parts of the window
         times 2^16 plus the number of this one. Parts of cut windows come first.
+    part_columns : int
+        Most distinct columns of a block.
     cut_blocks : int
         How many of the blocks are parts of cut windows.
     starts : array of uint32, shape (blocks, rows)
@@ -61,6 +63,7 @@ class SharedColumns:
 
     windows: Windows
     metadata: Ints
+    part_columns: int
     cut_blocks: int
     starts: npt.NDArray[np.uint32]
     columns: Ints
@@ -140,7 +143,7 @@ def shared_columns(
             metadata = np.stack([word.astype(np.int32) for word in words], axis=1)
         for array in (metadata, starts, columns, bits):
             array.setflags(write=False)
-        return SharedColumns(windows, metadata, n_cut, starts, columns, bits)
+        return SharedColumns(windows, metadata, wanted, n_cut, starts, columns, bits)
 
     made, seconds = graph.store.prepared(f"shared columns of {rows} rows", translate)
     windows, first_words, columns, bits = made

@@ -116,7 +116,7 @@ class WindowTiles(Strategy):
             clears=(),
             arithmetic=arithmetic,
             setup_seconds=seconds,
-            parameters={"slab": slab},
+            parameters={"part_columns": found.part_columns},
         )
 
     def summarize(

@@ -104,7 +104,10 @@ class Windows(Strategy):
             scratch=cut_scratch(found, n_cols, tiles),
             clears=(),
             setup_seconds=seconds,
-            parameters={"slab": WARP_SIZE * vector},
+            parameters={
+                "slab": slab or WARP_SIZE * vector,
+                "part_columns": found.part_columns,
+            },
         )
 
     def summarize(
