@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import threading
 import time
 
@@ -12,7 +13,7 @@ import accelviz
 from accelviz import emulate
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors import find_executor
-from accelviz.executors.emulator import EmulatorExecutor, build, compiler
+from accelviz.executors.emulator import EmulatorExecutor, build, compiler, process
 from accelviz.executors.emulator.build import why_not
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
@@ -529,3 +530,26 @@ def test_a_chosen_pointer_is_read_at_an_index_that_divides():
     a, Y = np.arange(96, dtype=F), np.zeros(32, F)
     emulate(code, 1, 32, a, a + 1000, Y)
     np.testing.assert_array_equal(Y, [*range(80, 96), *range(1080, 1096)])
+
+
+def test_many_arguments_where_the_stack_has_no_limit():
+    """Linux then puts a kernel's library, and with it shared memory, lower than otherwise."""
+    limits = resource.getrlimit(resource.RLIMIT_STACK)
+    if limits[1] != resource.RLIM_INFINITY:
+        pytest.skip("the stack's size is limited for good")
+    names = [f"a{i}" for i in range(40)]
+    code = f"""__global__ void k({", ".join(f"float *{name}" for name in names)}) {{
+        __shared__ float all[32];
+        all[threadIdx.x] = {" + ".join(f"{name}[threadIdx.x]" for name in names[1:])};
+        __syncthreads();
+        a0[threadIdx.x] = all[31 - threadIdx.x];
+    }}"""
+    given = {name: np.full(32, i, F) for i, name in enumerate(names)}
+    process._close_idle()
+    resource.setrlimit(resource.RLIMIT_STACK, (limits[1], limits[1]))
+    try:
+        emulate(code, 1, 32, **given)
+    finally:
+        resource.setrlimit(resource.RLIMIT_STACK, limits)
+        process._close_idle()
+    assert (given["a0"] == sum(range(40))).all()

@@ -21,7 +21,7 @@ from accelviz.files import written_whole
 from accelviz.plans.launch import GRID_LIMITS, STATIC_SHARED_BYTES
 
 #: Where dynamic shared memory lies; EMULATOR_DYNAMIC_SHARED in cuda_on_host.h.
-_DYNAMIC = 0x0F80_0000_0000
+_DYNAMIC = 0x0780_0000_0000
 #: Limits of every GPU since 2020: threads of a block in all, in x, y and z; its shared memory.
 BLOCK_THREADS, BLOCK_LIMITS, SHARED_BYTES = 1024, (1024, 1024, 64), 227 * 1024
 

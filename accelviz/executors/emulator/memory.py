@@ -15,7 +15,7 @@ from accelviz.executors.emulator.symbols import Space
 
 #: Where arguments lie: the first slot and the bytes of one, as in runtime.h. An array begins in the
 #: second quarter of its slot, so that negative indices stay in it too.
-_SLOTS, _SLOT_BYTES = 1 << 44, 1 << 38
+_SLOTS, _SLOT_BYTES = 1 << 43, 1 << 38
 _PAGE = 1 << 14
 #: Bytes in front of the arrays, for the request and the values of arguments.
 HEAD = 1 << 17

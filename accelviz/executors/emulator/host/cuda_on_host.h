@@ -192,7 +192,7 @@ using ::emulator_memset;
 
 // Memory whose size the launch decides, which lies where nothing else does; `extern __shared__ T
 // name[]` on a GPU, and so it is translated.
-#define EMULATOR_DYNAMIC_SHARED 0x0f8000000000ull
+#define EMULATOR_DYNAMIC_SHARED 0x078000000000ull
 #define DYNAMIC_SHARED(T, NAME) T *const NAME = reinterpret_cast<T *>(EMULATOR_DYNAMIC_SHARED)
 
 #include "entry.h"

@@ -98,7 +98,8 @@ struct EmulatorRequest {
 namespace emulator {
 
 // Arguments lie far apart, so that no wrong 32-bit index leads from one into another, in a part of
-// the address space that nothing else is in.
-constexpr std::uint64_t slots_begin = 1ull << 44, slot_bits = 38;
+// the address space that nothing else is in: 49 of them end below 0x1450 << 32, where Linux begins
+// to put libraries if the stack's size is not limited.
+constexpr std::uint64_t slots_begin = 1ull << 43, slot_bits = 38;
 
 }  // namespace emulator
