@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from accelviz.graph import Graph
+from accelviz.partition.cut import Cut
+from accelviz.partition.thread_groups import thread_groups
 from accelviz.plans import Parameter
 from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
 
@@ -37,3 +39,14 @@ def block_size_of(default: int) -> dict[str, Parameter]:
     most, tries = MOST_BLOCK_WARPS * WARP_SIZE, (64, 128, 256, 512, 1024)
     meaning = "threads of a block; more: fewer blocks, and more of them wait for the slowest"
     return {"block_size": Parameter(default, meaning, most, step=WARP_SIZE, tries=tries)}
+
+
+def edge_cut(block_size: int, n_cols: int, heads: int = 1, atomics: int = 1) -> Cut:
+    """Name runs of one edge, or one of its heads, for each thread group: `atomics` a column."""
+    groups = thread_groups(block_size, n_cols)
+    return Cut("products", {"run": 1, "heads": heads, "warps": groups, "atomics": atomics})
+
+
+def vertex_cut(block_size: int, n_cols: int) -> Cut:
+    """Name the thread groups of a block that has a row, or a sender."""
+    return Cut("vertex", {"warps": thread_groups(block_size, n_cols)})

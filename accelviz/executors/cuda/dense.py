@@ -21,7 +21,8 @@ from accelviz.plans.launch import WARP_SIZE
 _FILE, _ROWS_FILE = "layers/dense.cu", "layers/row_max.cu"
 _WEIGHTS_FILE = "layers/gcn_weights.cu"
 _THREADS, _AT_ONCE = 256, 4
-_ACTIVATIONS = {"none": 0, "relu": 1, "elu": 2}
+#: How kernels/layers count activations.
+ACTIVATIONS = {"none": 0, "relu": 1, "elu": 2}
 #: Blocks of the first pass of a column sum: four for each SM of a large GPU.
 _SUM_BLOCKS = 528
 _MOST_THREADS = 1024
@@ -30,7 +31,7 @@ _WORKSPACE_BYTES = 32 << 20
 _ONE, _ZERO = np.array(1, np.float32), np.array(0, np.float32)
 _PLAIN, _TRANSPOSED = 0, 1
 #: A pointer to nothing.
-_NULL = np.uint64(0)
+NULL = np.uint64(0)
 
 
 def cupy_module() -> Any:
@@ -145,9 +146,9 @@ def finish(Z: Any, bias: Any, activation: str, rate: float, noise: Any, added: A
     cupy = import_cupy()
     Z = cupy.ascontiguousarray(Z)
     Y = cupy.empty_like(Z)
-    terms = _NULL if added is None else added, _NULL if bias is None else bias
-    arguments = Z, *terms, Y, np.int64(Z.size), np.int32(Z.shape[-1]), *_dropped(rate, noise)
-    _run("finish", Z.size, _AT_ONCE, arguments, _ACTIVATIONS[activation], bool(rate))
+    terms = NULL if added is None else added, NULL if bias is None else bias
+    arguments = Z, *terms, Y, np.int64(Z.size), np.int32(Z.shape[-1]), *dropped(rate, noise)
+    _run("finish", Z.size, _AT_ONCE, arguments, ACTIVATIONS[activation], bool(rate))
     return Y
 
 
@@ -158,13 +159,14 @@ def finish_gradient(dY: Any, Y: Any, activation: str, rate: float, noise: Any) -
     cupy = import_cupy()
     dY, Y = cupy.ascontiguousarray(dY), cupy.ascontiguousarray(Y)
     dZ = cupy.empty_like(dY)
-    arguments = dY, Y, dZ, np.int64(dY.size), *_dropped(rate, noise)
-    _run("finish_gradient", dY.size, _AT_ONCE, arguments, _ACTIVATIONS[activation], bool(rate))
+    arguments = dY, Y, dZ, np.int64(dY.size), *dropped(rate, noise)
+    _run("finish_gradient", dY.size, _AT_ONCE, arguments, ACTIVATIONS[activation], bool(rate))
     return dZ
 
 
-def _dropped(rate: float, noise: Any) -> tuple[Any, Any]:
-    return np.float32(rate), noise.words if rate else _NULL
+def dropped(rate: float, noise: Any) -> tuple[Any, Any]:
+    """Return what a kernel is given of a dropout: its rate, and the words it draws from."""
+    return np.float32(rate), noise.words if rate else NULL
 
 
 def cross_entropy(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any]:

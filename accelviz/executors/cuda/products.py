@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from accelviz.executors.cuda.compiler import compile_options, loaded_module
+from accelviz.executors.cuda.dense import ACTIVATIONS, NULL, dropped
 from accelviz.executors.cuda.state import import_cupy
 from accelviz.plans import KernelSpec
 from accelviz.plans.launch import WARP_SIZE
@@ -20,8 +21,6 @@ from accelviz.plans.launch import WARP_SIZE
 #: Columns that tiles of the tensor cores divide, and the largest small matrix: a warp keeps its
 #: gradient in registers.
 _TILE, _MOST_COLUMNS, _MOST_WEIGHTS = 16, 128, 1 << 14
-_ACTIVATIONS = {"none": 0, "relu": 1, "elu": 2}
-_NULL = np.uint64(0)
 _THREADS, _ROWS_OF_WARP, _MOST_THREADS = 256, 32, 512
 #: Of `weight_gradient`: rows in shared memory at a time, with this padding of both sides.
 _ROWS, _PADDING = 32, 16
@@ -137,7 +136,7 @@ def product(
     weights = [cupy.ascontiguousarray(each) for each in weights]
     results = [cupy.empty((n_rows, columns), np.float32) for _ in range(out_parts)]
     shared = 4 * len(inputs) * inner * out_parts * columns
-    spec = "product", shape, transposed, _ACTIVATIONS[activation], bool(rate)
+    spec = "product", shape, transposed, ACTIVATIONS[activation], bool(rate)
     kernel = _kernel(spec, shared)
     tiles = -(-n_rows // (_ROWS_OF_WARP * _THREADS // WARP_SIZE))
     blocks = min(tiles, _resident(kernel, _THREADS, shared, cupy.cuda.Device().id))
@@ -146,9 +145,9 @@ def product(
         (_THREADS,),
         (
             *(given[0], given[len(inputs) - 1], weights[0], weights[-1]),
-            *(_NULL if bias is None else bias, _NULL if positive is None else given[-1]),
+            *(NULL if bias is None else bias, NULL if positive is None else given[-1]),
             *(results[0], results[-1], np.int32(n_rows), np.float32(scale)),
-            *(np.float32(rate), noise.words if rate else _NULL),
+            *dropped(rate, noise),
         ),
         shared_mem=shared,
     )

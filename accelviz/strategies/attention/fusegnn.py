@@ -17,11 +17,10 @@ from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.cut import Cut
 from accelviz.partition.nonzero_runs import rows_of_nonzeros
-from accelviz.partition.thread_groups import thread_groups
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Plan, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.attention import walks
-from accelviz.strategies.fusegnn import block_size_of
+from accelviz.strategies.fusegnn import block_size_of, edge_cut, vertex_cut
 
 _THREADS = 256
 _FORWARD = {"values": "weights", "X": "V"}
@@ -129,8 +128,7 @@ class FuseGnnGas(Strategy):
 
     def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, block_size: int) -> Cut:
         """Name the heads of edges, a thread group's each: an atomic a column."""
-        groups = thread_groups(block_size, n_cols)
-        return Cut("products", {"run": 1, "heads": heads, "warps": groups, "atomics": heads})
+        return edge_cut(block_size, n_cols, heads, heads)
 
 
 class FuseGnnGar(FuseGnnGas):
@@ -145,4 +143,4 @@ class FuseGnnGar(FuseGnnGas):
 
     def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, block_size: int) -> Cut:
         """Name the thread groups of a row, or of a sender."""
-        return Cut("vertex", {"warps": thread_groups(block_size, n_cols)})
+        return vertex_cut(block_size, n_cols)

@@ -14,7 +14,7 @@ from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_workload
 from accelviz.partition.thread_groups import thread_groups, vertex_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Reading, Strategy
 from accelviz.plans.launch import WARP_SIZE
-from accelviz.strategies.fusegnn import block_size_of
+from accelviz.strategies.fusegnn import block_size_of, edge_cut, vertex_cut
 from accelviz.strategies.spmm.operation import SPMM
 from accelviz.strategies.spmm.rows import csr_arrays
 
@@ -77,8 +77,7 @@ class FuseGnnGas(ThreadGroups):
 
     def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
         """Name runs of one edge: each is an atomic a column."""
-        groups = thread_groups(block_size, n_cols)
-        return Cut("products", {"run": 1, "heads": 1, "warps": groups, "atomics": 1})
+        return edge_cut(block_size, n_cols)
 
 
 class FuseGnnGar(ThreadGroups):
@@ -99,7 +98,7 @@ class FuseGnnGar(ThreadGroups):
 
     def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
         """Name the thread groups of a row."""
-        return Cut("vertex", {"warps": thread_groups(block_size, n_cols)})
+        return vertex_cut(block_size, n_cols)
 
 
 def gar_plan(graph: Graph, n_cols: int, block_size: int, groups: int, heads: int = 1) -> Plan:

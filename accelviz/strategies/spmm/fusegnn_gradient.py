@@ -23,7 +23,7 @@ from accelviz.partition.nonzero_runs import (
 from accelviz.partition.thread_groups import thread_groups, vertex_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
 from accelviz.plans.launch import WARP_SIZE
-from accelviz.strategies.fusegnn import block_size_of
+from accelviz.strategies.fusegnn import block_size_of, edge_cut, vertex_cut
 from accelviz.strategies.spmm.gradient import SPMM_GRADIENT
 
 #: Most columns whose sums fit in shared memory beside a row of X.
@@ -84,8 +84,7 @@ class FuseGnnGasGradient(Strategy):
 
     def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
         """Name runs of one edge: each is an atomic a column."""
-        groups = thread_groups(block_size, n_cols)
-        return Cut("products", {"run": 1, "heads": 1, "warps": groups, "atomics": 1})
+        return edge_cut(block_size, n_cols)
 
 
 class FuseGnnGarGradient(Strategy):
@@ -141,4 +140,4 @@ class FuseGnnGarGradient(Strategy):
 
     def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
         """Name the thread groups of a sender."""
-        return Cut("vertex", {"warps": thread_groups(block_size, n_cols)})
+        return vertex_cut(block_size, n_cols)
