@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +53,11 @@ class Records:
         rows = np.arange(plan.walked.n_rows + 1)
         first = np.searchsorted(row, rows).astype(np.int64)
         return cls(first, nz_start, nz_count, plan.walked.row_pointers + rows)
+
+    @property
+    def runs(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """Where each row's records begin, and of each record its first nonzero and how many."""
+        return self.first, self.nz_start, self.nz_count
 
     @cached_property
     def pieces(self) -> list[int]:

@@ -19,7 +19,7 @@ from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Parameter
+from accelviz.plans import Parameter, Strategy
 from accelviz.store import Stopwatch
 from accelviz.tensor_cores.windows import Windows, row_windows
 from accelviz.workload import Workload, spread
@@ -151,9 +151,16 @@ def shared_columns(
     return found, {**seconds, **more}
 
 
-def summary_of_degrees(rows: RowDegrees) -> PartitionSummary | None:
-    """Return what degrees alone say of windows: nothing. None where there is a graph to count."""
-    return PartitionSummary() if rows.row_pointers is None else None
+class SharedColumnsStrategy(Strategy):
+    """What the strategies by windows say alike of their metadata."""
+
+    metadata_words = ("window", "first word", "columns", "parts | part")
+
+    def summarize(
+        self, rows: RowDegrees, n_cols: int, **parameters: object
+    ) -> PartitionSummary | None:
+        """Leave it to the workload, where there is a graph: blocks depend on shared columns."""
+        return PartitionSummary() if rows.row_pointers is None else None
 
 
 def chosen_part(windows: Windows) -> int:

@@ -9,6 +9,9 @@ import numpy as np
 
 from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph
+from accelviz.ordering import RowDegrees
+from accelviz.partition.cut import Cut
+from accelviz.plans import Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.store import Stopwatch
 from accelviz.tensor_cores.windows import row_windows, window_tiles
@@ -31,6 +34,17 @@ class Translated:
 
     tiles: Tiles
     arrays: dict[str, Any]
+
+
+class TcGnnStrategy(Strategy):
+    """A block has a window of 16 rows, whichever the operation."""
+
+    name = "tc_gnn"
+    worker = "window"
+
+    def cut(self, rows: RowDegrees, n_cols: int, **parameters: object) -> Cut:
+        """Name the windows: 16 rows a block, whose warps count as one worker."""
+        return Cut("rows", {"each": WINDOW_ROWS, "warps": 1})
 
 
 def translated(graph: Graph, width: int) -> tuple[Translated, dict[str, float]]:

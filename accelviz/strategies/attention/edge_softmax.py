@@ -114,7 +114,7 @@ def _replay(
         arrays = [{**inputs, **outputs}[name] for name in names]
 
         def piece(first: int, last: int) -> None:
-            rows(first, last, records.first, records.nz_start, records.nz_count, *arrays)
+            rows(first, last, *records.runs, *arrays)
 
         in_pieces(piece, records, arrays[0].shape[1])
 

@@ -109,7 +109,7 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
         factors = dropout_factors(nnz if order is None else order, heads, inputs)
 
         def piece(first: int, last: int) -> None:
-            of_rows = (records.first, records.nz_start, records.nz_count, columns, output_rows)
+            of_rows = (*records.runs, columns, output_rows)
             _attend(first, last, *of_rows, *found, factors, outputs["Y"], outputs["logsumexp"])
 
         in_pieces(piece, records, heads * n_cols)

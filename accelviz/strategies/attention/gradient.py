@@ -201,11 +201,11 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
         da = np.zeros_like(found[1])
 
         def of_senders(first: int, last: int) -> None:
-            walked = (senders.first, senders.nz_start, senders.nz_count, columns, output_rows)
+            walked = (*senders.runs, columns, output_rows)
             _sender_terms(first, last, *walked, *found, factors, *known, dB, dV)
 
         def of_receivers(first: int, last: int) -> None:
-            walked = (rows.first, rows.nz_start, rows.nz_count, row_columns, row_of)
+            walked = (*rows.runs, row_columns, row_of)
             own = np.zeros_like(da)
             _receiver_terms(first, last, *walked, *found, factors, *known, dA, own)
             with lock:

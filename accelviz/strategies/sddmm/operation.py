@@ -78,7 +78,7 @@ def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
             scores[...] = 0
 
         def piece(first: int, last: int) -> None:
-            arrays = (records.first, records.nz_start, records.nz_count, columns, order)
+            arrays = (*records.runs, columns, order)
             _dot_rows(first, last, *arrays, output_rows, U, V, scores)
 
         in_pieces(piece, records, U.shape[1] * U.shape[2])

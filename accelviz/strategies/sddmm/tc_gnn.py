@@ -8,13 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from accelviz.graph import Graph
-from accelviz.ordering import RowDegrees
-from accelviz.partition.cut import Cut
 from accelviz.partition.row_split import row_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan
 from accelviz.strategies.sddmm.operation import SDDMM
 from accelviz.tensor_cores.fragments import TF32_CAPABILITY
-from accelviz.tensor_cores.tc_gnn import WINDOW_ROWS, translated, window_warps
+from accelviz.tensor_cores.tc_gnn import WINDOW_ROWS, TcGnnStrategy, translated, window_warps
 
 #: Columns of a tile of scores.
 TILE_COLUMNS = 16
@@ -24,7 +22,7 @@ MOST_WARPS = 8
 MOST_STEP = 32
 
 
-class TcGnn(Strategy):
+class TcGnn(TcGnnStrategy):
     """A block has a window of 16 rows, its warps take turns with tiles of 16 condensed columns.
 
     Chapter 5 of the thesis, Algorithms 4 and 6. Products are TF32's, inputs rounded: scores are off
@@ -34,9 +32,7 @@ class TcGnn(Strategy):
     """
 
     operation = SDDMM
-    name = "tc_gnn"
     summary = "tensor cores (TF32): tiles of 16 x 16 scores, of which the nonzeros are kept"
-    worker = "window"
     parameters: ClassVar = {
         "block_warps": Parameter(None, "warps of a block", MOST_WARPS, tries=(1, 2, 4, 8)),
         "step": Parameter(None, "columns at a time", choices=(8, 16, 32), tries=(8, 16, 32)),
@@ -85,15 +81,3 @@ class TcGnn(Strategy):
             setup_seconds=seconds,
             parameters={"block_warps": warps, "step": step},
         )
-
-    def cut(
-        self,
-        rows: RowDegrees,
-        n_cols: int,
-        *,
-        heads: int,
-        block_warps: int | None,
-        step: int | None,
-    ) -> Cut:
-        """Name the windows: 16 rows a block, whose warps count as one worker."""
-        return Cut("rows", {"each": WINDOW_ROWS, "warps": 1})

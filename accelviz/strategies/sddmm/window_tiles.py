@@ -9,17 +9,15 @@ import numpy as np
 
 from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph
-from accelviz.ordering import RowDegrees
-from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading
 from accelviz.plans.arithmetic import TERMS
 from accelviz.plans.launch import MOST_BLOCK_WARPS
 from accelviz.strategies.sddmm.operation import SDDMM
 from accelviz.tensor_cores.fragments import TF32_CAPABILITY
 from accelviz.tensor_cores.shared_columns import (
     WORD_COLUMNS,
+    SharedColumnsStrategy,
     shared_columns,
-    summary_of_degrees,
     window_workload,
 )
 
@@ -29,7 +27,7 @@ WINDOW_ROWS = 8
 STEP_COLUMNS = 16
 
 
-class WindowTiles(Strategy):
+class WindowTiles(SharedColumnsStrategy):
     """A warp has a window of 8 rows; 32 of its distinct columns by its rows are two products.
 
     Of each tile of 16 x 8 dot products those at nonzeros are written. With `arithmetic="3xtf32"`
@@ -42,7 +40,6 @@ class WindowTiles(Strategy):
     operation = SDDMM
     name = "window_tiles"
     summary = "our own on tensor cores: windows of 8 rows share rows of V, exact by three products"
-    metadata_words = ("window", "first word", "columns", "parts | part")
     metadata_owner = "warp"
     parameters: ClassVar = {
         "arithmetic": Parameter("3xtf32", "what products are worked out in", choices=tuple(TERMS)),
@@ -107,12 +104,6 @@ class WindowTiles(Strategy):
             arithmetic=arithmetic,
             setup_seconds=seconds,
         )
-
-    def summarize(
-        self, rows: RowDegrees, n_cols: int, **parameters: object
-    ) -> PartitionSummary | None:
-        """Leave it to the workload: blocks depend on which columns rows share."""
-        return summary_of_degrees(rows)
 
     def reading(self, graph: Graph, n_cols: int, *, heads: int, **parameters: object) -> Reading:
         """Fetch 16 columns of a row by 4 lanes, 4 each."""

@@ -60,7 +60,7 @@ def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
         outputs["dX"][...] = 0
 
         def piece(first: int, last: int) -> None:
-            walked = (records.first, records.nz_start, records.nz_count, columns, output_rows)
+            walked = (*records.runs, columns, output_rows)
             operands = (inputs["values"], inputs["X"], inputs["dY"])
             _terms(first, last, *walked, order, *operands, outputs["d_values"], outputs["dX"])
 

@@ -77,7 +77,7 @@ def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
         X, Y = inputs["X"], outputs["Y"]
 
         def piece(first: int, last: int) -> None:
-            arrays = (records.first, records.nz_start, records.nz_count, columns)
+            arrays = (*records.runs, columns)
             _sum_rows(first, last, *arrays, inputs["values"], output_rows, X, Y, clears)
 
         in_pieces(piece, records, X.shape[1])

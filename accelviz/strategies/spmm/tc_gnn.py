@@ -8,14 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from accelviz.graph import Graph
-from accelviz.ordering import RowDegrees
-from accelviz.partition.cut import Cut
 from accelviz.partition.row_split import row_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading
 from accelviz.plans.launch import MOST_BLOCK_WARPS
 from accelviz.strategies.spmm.operation import SPMM
 from accelviz.tensor_cores.fragments import TF32_CAPABILITY
-from accelviz.tensor_cores.tc_gnn import WINDOW_ROWS, translated, window_warps
+from accelviz.tensor_cores.tc_gnn import WINDOW_ROWS, TcGnnStrategy, translated, window_warps
 
 #: Columns of a tile of A, which TF32 fixes; those of a tile of X.
 TILE_COLUMNS, X_COLUMNS = 8, 16
@@ -25,7 +23,7 @@ MOST_WARP_TILES, MOST_SLAB_TILES = 4, 8
 TILES_AT_ONCE = 4
 
 
-class TcGnn(Strategy):
+class TcGnn(TcGnnStrategy):
     """A block has a window of 16 rows, whose distinct columns are moved together into 16 x 8 tiles.
 
     Chapter 5 of the thesis, Algorithms 4 and 5. Products are TF32's, inputs rounded: results are
@@ -35,9 +33,7 @@ class TcGnn(Strategy):
     """
 
     operation = SPMM
-    name = "tc_gnn"
     summary = "tensor cores (TF32): windows of 16 rows with their columns condensed into tiles"
-    worker = "window"
     parameters: ClassVar = {
         "block_warps": Parameter(
             None, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, 16)
@@ -96,12 +92,6 @@ class TcGnn(Strategy):
         """Fetch 16 neighboring columns of a row of X by 16 lanes, the next ones by others."""
         warps = block_warps or window_warps(graph, MOST_BLOCK_WARPS)
         return Reading(X_COLUMNS, 1, column_slabs(n_cols, warps)[1] * X_COLUMNS)
-
-    def cut(
-        self, rows: RowDegrees, n_cols: int, *, block_warps: int | None, tiles_at_once: int
-    ) -> Cut:
-        """Name the windows: 16 rows a block, whose warps count as one worker."""
-        return Cut("rows", {"each": WINDOW_ROWS, "warps": 1})
 
 
 def column_slabs(n_cols: int, warps: int) -> tuple[int, int]:

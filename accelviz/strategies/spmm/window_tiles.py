@@ -8,18 +8,16 @@ from typing import ClassVar
 import numpy as np
 
 from accelviz.graph import Graph
-from accelviz.ordering import RowDegrees
-from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading
 from accelviz.plans.arithmetic import TERMS
 from accelviz.plans.launch import MOST_BLOCK_WARPS
 from accelviz.strategies.spmm.operation import SPMM
 from accelviz.tensor_cores.fragments import TF32_CAPABILITY
 from accelviz.tensor_cores.shared_columns import (
     PART_COLUMNS,
+    SharedColumnsStrategy,
     cut_scratch,
     shared_columns,
-    summary_of_degrees,
     window_workload,
 )
 
@@ -29,7 +27,7 @@ GROUP_ROWS, LOAD_COLUMNS = 8, 32
 STAGE_PAD = 8
 
 
-class WindowTiles(Strategy):
+class WindowTiles(SharedColumnsStrategy):
     """A warp has a window of 8 rows or more; each of its distinct columns is loaded once.
 
     The product is transposed: 16 columns of X by 8 rows of A, so that rows of X become fragments as
@@ -44,8 +42,6 @@ class WindowTiles(Strategy):
     operation = SPMM
     name = "window_tiles"
     summary = "our own on tensor cores: windows of 8 rows share rows of X, exact by three products"
-    worker = "warp"
-    metadata_words = ("window", "first word", "columns", "parts | part")
     metadata_owner = "warp"
     parameters: ClassVar = {
         "arithmetic": Parameter("3xtf32", "what products are worked out in", choices=tuple(TERMS)),
@@ -78,7 +74,7 @@ class WindowTiles(Strategy):
             If there are 2^32 nonzeros or more.
         """
         found, seconds = shared_columns(graph, window_rows, part_columns)
-        slab = min(slab, -(-n_cols // LOAD_COLUMNS) * LOAD_COLUMNS)
+        slab = clipped(slab, n_cols)
         kernel = KernelSpec(
             file="tensor_cores/window_tiles_spmm.cu",
             entry="window_tiles_spmm",
@@ -119,13 +115,12 @@ class WindowTiles(Strategy):
             parameters={"part_columns": found.part_columns},
         )
 
-    def summarize(
-        self, rows: RowDegrees, n_cols: int, **parameters: object
-    ) -> PartitionSummary | None:
-        """Leave it to the workload: blocks depend on which columns rows share."""
-        return summary_of_degrees(rows)
-
     def reading(self, graph: Graph, n_cols: int, *, slab: int, **parameters: object) -> Reading:
         """Fetch 32 columns of a row by the 8 lanes that have this row, 4 each."""
-        slab = min(slab, -(-n_cols // LOAD_COLUMNS) * LOAD_COLUMNS)
-        return Reading(8, next(v for v in (4, 2, 1) if n_cols % v == 0), slab)
+        vector = next(v for v in (4, 2, 1) if n_cols % v == 0)
+        return Reading(8, vector, clipped(slab, n_cols))
+
+
+def clipped(slab: int, n_cols: int) -> int:
+    """Return the columns of a warp where there are no more than `n_cols`, in whole loads."""
+    return min(slab, -(-n_cols // LOAD_COLUMNS) * LOAD_COLUMNS)

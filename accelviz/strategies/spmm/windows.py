@@ -9,17 +9,15 @@ import numpy as np
 
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
-from accelviz.ordering import RowDegrees
-from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading
 from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
 from accelviz.strategies.spmm.operation import SPMM
 from accelviz.tensor_cores.shared_columns import (
     PART_COLUMNS,
     WORD_COLUMNS,
+    SharedColumnsStrategy,
     cut_scratch,
     shared_columns,
-    summary_of_degrees,
     window_workload,
 )
 
@@ -27,7 +25,7 @@ from accelviz.tensor_cores.shared_columns import (
 MOST_WARP_ROWS = 16
 
 
-class Windows(Strategy):
+class Windows(SharedColumnsStrategy):
     """A block has a window of rows; each distinct column is copied into shared memory once.
 
     What sharing brings without tensor cores: float32, every nonzero reads its row of X from there.
@@ -40,7 +38,6 @@ class Windows(Strategy):
     operation = SPMM
     name = "windows"
     summary = "windows of rows whose distinct columns are copied once into shared memory, float32"
-    metadata_words = ("window", "first word", "columns", "parts | part")
     metadata_owner = "block"
     parameters: ClassVar = {
         "window_rows": Parameter(32, "rows of a window", 128, step=8, tries=(16, 32, 64)),
@@ -109,12 +106,6 @@ class Windows(Strategy):
                 "part_columns": found.part_columns,
             },
         )
-
-    def summarize(
-        self, rows: RowDegrees, n_cols: int, **parameters: object
-    ) -> PartitionSummary | None:
-        """Leave it to the workload: blocks depend on which columns rows share."""
-        return summary_of_degrees(rows)
 
     def reading(
         self, graph: Graph, n_cols: int, *, slab: int | None, **parameters: object
