@@ -80,8 +80,9 @@ def each_case(
 
     The others share partitions and device code with each other: each has every third graph, the
     next one another third. Of a graph with `turns` only every so many of these pairs run each day,
-    and the rest are `long`. One process runs all of a graph, so that oracles are shared; and one
-    all of what needs attention's functions, which Numba compiles in 20 s.
+    of a large one those of SpMM and SDDMM alone: references of attention take seconds there. The
+    rest are `long`. One process runs all of a graph, so that oracles are shared; and one all of
+    what needs attention's functions, which Numba compiles in 20 s.
     """
     pairs = []
     for place, name in enumerate(names):
@@ -92,7 +93,8 @@ def each_case(
             if rest == 0:
                 called = f"{name}-{case_name(strategy)}"
                 marks = [pytest.mark.xdist_group(name if common else "attention")]
-                marks += [pytest.mark.long] if turn % wait else []
+                slow = wait > 1 and is_large(name) and not common
+                marks += [pytest.mark.long] if slow or turn % wait else []
                 pairs.append(pytest.param(strategy, name, marks=marks, id=called))
     return pytest.mark.parametrize(("strategy", "name"), pairs)
 

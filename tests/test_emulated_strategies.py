@@ -23,6 +23,7 @@ from tests.inherited import (
     each_strategy,
     weighted,
 )
+from tests.turns import in_turn
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
@@ -41,9 +42,15 @@ TURNS = [
 ]
 #: Wider than any tile of columns, one of them for each graph.
 WIDE = {"isolated_ends": 1500, "degree_33": 1000, "hub_alone": 512}
+#: Each strategy has one of them each day, the next one another.
+WIDE_CASES = [
+    (name, strategy)
+    for i, strategy in enumerate(each for each in KERNELS if each.operation in (SPMM, SDDMM))
+    for name in [*WIDE][i % 3 :] + [*WIDE][: i % 3]
+]
 
 
-@each_case(MADE)
+@each_case([name for name in MADE if name != "every_kind"], turns=lambda _: 2)
 def test_kernel_matches_the_oracle(strategy, name):
     graph = GRAPHS[name]()
     columns = columns_of(name, 1) if 10 < graph.nnz < 10_000 else (8,)
@@ -55,26 +62,29 @@ def test_kernel_matches_the_oracle(strategy, name):
 def test_kernel_takes_every_column_count(strategy):
     """On rows of every kind: where columns meet vectors, tiles, cut rows and empty ones.
 
-    Every other column count for every other strategy, as each is a build.
+    Every fourth column count for every fourth strategy, as each is a build.
     """
-    columns = COLUMNS[KERNELS.index(strategy) % 2 :: 2]
+    columns = COLUMNS[KERNELS.index(strategy) % 4 :: 4]
     check_results(GRAPHS["every_kind"](), strategy, "emulator", columns_for(strategy, columns))
 
 
 @pytest.mark.long
 @each_strategy()
 def test_kernel_takes_the_other_column_counts(strategy):
-    columns = COLUMNS[1 - KERNELS.index(strategy) % 2 :: 2]
+    own = COLUMNS[KERNELS.index(strategy) % 4 :: 4]
+    columns = [each for each in COLUMNS if each not in own]
     check_results(GRAPHS["every_kind"](), strategy, "emulator", columns_for(strategy, columns))
 
 
-@pytest.mark.parametrize("name", WIDE)
-@each_strategy([each for each in KERNELS if each.operation in (SPMM, SDDMM)])
-def test_kernel_takes_many_columns(strategy, name):
+@pytest.mark.parametrize(
+    ("name", "strategy"),
+    in_turn(WIDE_CASES, len(WIDE), name=lambda it: f"{it[0]}-{case_name(it[1])}"),
+)
+def test_kernel_takes_many_columns(name, strategy):
     check_results(GRAPHS[name](), strategy, "emulator", columns=[WIDE[name]])
 
 
-@each_case(SMALL, turns=lambda _: 2)
+@each_case(SMALL, turns=lambda _: 4)
 def test_kernel_matches_the_oracle_on_real_graphs(strategy, name):
     columns = columns_for(strategy, columns_of(name, 2)[1:])
     check_results(GRAPHS[name](), strategy, "emulator", columns=columns)
@@ -86,16 +96,16 @@ def test_kernel_matches_the_oracle_on_large_graphs(strategy, name):
     check_results(GRAPHS[name](), strategy, "emulator", columns=columns)
 
 
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 @each_case(["hub", "every_kind", "isolated_ends"])
-def test_the_order_of_threads_and_blocks_does_not_matter(strategy, name):
-    for seed in (1, 2):
-        columns = columns_for(strategy, (33,))
-        check_results(GRAPHS[name](), strategy, EmulatorExecutor(seed=seed), columns=columns)
+def test_the_order_of_threads_and_blocks_does_not_matter(strategy, name, seed):
+    columns = columns_for(strategy, (33,))
+    check_results(GRAPHS[name](), strategy, EmulatorExecutor(seed=seed), columns=columns)
 
 
 @pytest.mark.parametrize(
     ("max_block_warps", "max_warp_nzs"),
-    [(1, 1), (1, 32), (2, 2), (5, 7), (32, 32), (32, 1), (8, 3), (1, 65535)],
+    in_turn([(1, 1), (1, 32), (5, 7), (2, 2), (32, 1), (32, 32), (1, 65535), (8, 3)], 2),
 )
 def test_accel_gcn_is_right_for_any_setting(max_block_warps, max_warp_nzs):
     setting = {"max_block_warps": max_block_warps, "max_warp_nzs": max_warp_nzs}
@@ -113,7 +123,7 @@ def test_unchecked_runs_give_the_same(strategy):
     check_results(GRAPHS["every_kind"](), strategy, executor, columns=(64,))
 
 
-@each_strategy()
+@each_strategy(daily=False)
 def test_no_kernel_reads_a_local_variable_that_it_has_not_written(strategy):
     """What the emulator does not look for in files of `kernels/`, it looks for in their text."""
     graph = weighted(GRAPHS["every_kind"]())

@@ -15,6 +15,7 @@ from accelviz.plans import KernelSpec
 from accelviz.strategies import SDDMM, SPMM
 from tests.graphs import graph_of_degrees
 from tests.inherited import KERNELS, case_name
+from tests.turns import in_turn
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100")
 COLUMNS = (1, 64, 96, 257, 5000)
@@ -76,12 +77,24 @@ def _nvrtc():
 @each_variant
 def test_compiles_to_machine_code(strategy, parameters):
     """Every column count and every architecture; variants pair them in turn."""
+    check_compiles(strategy, parameters, range(pairs_a_day(strategy)))
+
+
+@pytest.mark.long
+@each_variant
+def test_compiles_to_machine_code_with_the_other_pairs(strategy, parameters):
+    check_compiles(strategy, parameters, range(pairs_a_day(strategy), len(COLUMNS)))
+
+
+def pairs_a_day(strategy):
+    """How many column counts: what an operation's strategies share, they compile in turn."""
+    return 2 if strategy not in KERNELS or strategy.operation in (SPMM, SDDMM) else 1
+
+
+def check_compiles(strategy, parameters, pairs):
     done = set()
     turn = VARIANTS.index((strategy, parameters))
-    # What an operation's strategies share, they compile in turn.
-    own = strategy not in KERNELS or strategy.operation in (SPMM, SDDMM)
-    some = len(COLUMNS) if own else 2
-    for i in range(some):
+    for i in pairs:
         n_cols = COLUMNS[(turn + i) % len(COLUMNS)]
         arch = ARCHITECTURES[(turn // len(COLUMNS) + i) % len(ARCHITECTURES)]
         try:
@@ -155,12 +168,19 @@ def test_what_measures_the_machine_compiles(arch):
 
 
 @each_variant
-def test_the_switch_that_records_warps_is_on_the_first_line_and_costs_nothing_when_off(
-    strategy, parameters
-):
+def test_the_switch_that_records_warps_is_on_the_first_line(strategy, parameters):
     for spec in own_kernels(strategy, parameters, 1):
         body = spec.source().partition('extern "C"')[2].partition(") {")[2]
         assert body.split()[0] == f"{MARK};"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "parameters"),
+    in_turn(VARIANTS, 5, first=4, name=lambda it: " ".join(case_name(each) or each for each in it)),
+)
+def test_the_switch_that_records_warps_costs_nothing_when_off(strategy, parameters):
+    """One macro for all kernels: each day some of them."""
+    for spec in own_kernels(strategy, parameters, 1):
         bare = dataclasses.replace(spec, code=spec.source().replace(f"{MARK};", ""))
         assert code_of(spec) == code_of(bare)
         on = dataclasses.replace(spec, defines={**spec.defines, SWITCH: 1})

@@ -75,15 +75,19 @@ def brute_force(plan, rows=None):
     return {row: (places[row], found.get(places[row], ())) for row in rows}
 
 
-def check_rows(plan, rows=None):
+def check_rows(plan, rows=None, at_most=None):
+    """Look for rows; for all of them, or for so many and those that lie in the most blocks."""
     expected = brute_force(plan, rows)
+    looked = [*expected][:: 1 + len(expected) // at_most if at_most else 1]
+    if at_most:
+        looked += sorted(expected, key=lambda row: len(expected[row][1]))[-3:]
     pattern, nonzeros = plan.pattern, np.arange(plan.pattern.nnz)
     if plan.operation.by_sender:
         turned = Graph(
             *(pattern.row_pointers, pattern.column_indices, plan.own_values, pattern.shape)
         ).transposed()
         pattern, nonzeros = turned.graph.pattern, turned.nonzeros
-    for row in expected:
+    for row in looked:
         found = find_row(plan, row)
         place, blocks = expected[row]
         assert (found.row, found.place, found.blocks) == (row, place, blocks)
@@ -103,7 +107,7 @@ def test_every_row_of_every_made_graph_is_found(strategy, parameters):
     own = strategy in KERNELS and strategy.operation not in (SPMM, SDDMM)
     for make in [*MADE.values()][turn % 4 :: 4] if own else MADE.values():
         plan = accelviz.plan(make(), strategy, columns_for(strategy), **parameters)
-        blocks = [blocks for _, blocks in check_rows(plan).values()]
+        blocks = [blocks for _, blocks in check_rows(plan, at_most=60).values()]
         if plan.operation is SPMM:
             assert plan.cleared or all(blocks)
         many = max([many, *map(len, blocks)])

@@ -136,11 +136,9 @@ def test_atomics_are_those_that_the_kernel_carries_out(strategy):
     own = strategy.parameters
     # Each parameter at the first value worth a try, all of them at once.
     tried = {name: each.tries[0] for name, each in own.items() if each.tries}
-    variants = [tried, {}, {"partition": "warp"}]
+    variants = [tried]
     if strategy.operation is SPMM:
-        variants = variants[: 3 if "partition" in own else 2]
-    else:
-        variants = variants[:1]
+        variants += [{}, {"partition": "warp"}] if "partition" in own else []
     for parameters in variants:
         graph = MADE[name]()
         plan = accelviz.plan(graph, strategy, n_cols, **parameters)
