@@ -10,6 +10,7 @@ import copy
 import os
 import socket
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +95,8 @@ def with_extra_points() -> Any:
     return notebook
 
 
-def hand_in_all(root: Path, port: int) -> None:
-    """Fill `submitted/` of a course."""
+def hand_in_all(root: Path, port: int, asked: Collection[str | None]) -> None:
+    """Fill `submitted/` of a course; of those who attack or do harm, those in `asked` alone."""
     assignments = {**ASSIGNMENTS, PART: Assignment(root / "source" / PART)}
     for name, assignment in ASSIGNMENTS.items():
         if COMPILER or name != A4:
@@ -105,7 +106,7 @@ def hand_in_all(root: Path, port: int) -> None:
         hand_in(root, "blank", name, blank)
     given = {**KNOWN, **ATTACKS}
     for student, each in given.items():
-        if COMPILER or each.assignment != A4:
+        if student in asked and (COMPILER or each.assignment != A4):
             solutions = each.solutions
             if each.assignment == PART:
                 solutions = {
@@ -118,11 +119,14 @@ def hand_in_all(root: Path, port: int) -> None:
             notebook = filled_in(assignments[each.assignment], solutions)
             hand_in(root, student, each.assignment, notebook)
     for student, (name, solutions, *_) in HARM.items():
-        hand_in(root, student, name, filled_in(assignments[name], solutions))
+        if student in asked:
+            hand_in(root, student, name, filled_in(assignments[name], solutions))
     notebook = filled_in(ASSIGNMENTS[A1], {})
     tiny.pasted(notebook, "A1-sort-form", after="A1-inverse")
     hand_in(root, "pasted", A1, notebook)
     for student, each in STUFFED.items():
+        if student not in asked:
+            continue
         notebook = filled_in(assignments[PART], {})
         if each.cell:
             notebook.cells.append(nbformat.v4.new_code_cell(each.cell))
