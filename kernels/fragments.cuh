@@ -1,8 +1,9 @@
 // Tensor cores: a warp's product of small matrices, C += A B, one device function a shape.
 //
-// A is M x K, B is K x N, C is M x N, with M = 16 and N = 8. Each lane holds some elements of each
-// in 32-bit registers, its fragment; `element_of_a`, `_b`, `_c` say which. All 32 lanes call
-// together. On a GPU the body is one PTX instruction; for the emulator it is C++, below.
+// A is M x K, B is K x N, C is M x N, with M = 16 (of `mma_b1_k128` 8) and N = 8. Each lane holds
+// some elements of each in 32-bit registers, its fragment; `element_of_a`, `_b`, `_c` say which.
+// All 32 lanes call together. On a GPU the body is one PTX instruction; for the emulator it is C++,
+// below.
 //
 //   function        A and B     K    registers of a lane: A, B, C    C
 //   mma_tf32_k4     TF32        4    2, 1, 4                         float
@@ -10,10 +11,14 @@
 //   mma_f16_k16     float16    16    4, 2, 4                         float
 //   mma_bf16_k16    bfloat16   16    4, 2, 4                         float
 //   mma_s8_k32      int8       32    4, 2, 4                         int
+//   mma_s4_k64      4 bits     64    4, 2, 4                         int
+//   mma_b1_k256     1 bit     256    4, 2, 4                         int
+//   mma_b1_k128     1 bit     128    1, 1, 2                         int
 //
-// A register holds one TF32 number, two of 16 bits or four of 8; the first lies in the lowest bits.
-// TF32 is float32 with 10 bits of mantissa: tensor cores read the upper 19 bits of a register and
-// ignore the others, so that a plain float is truncated. `to_tf32` rounds it first.
+// A register holds one TF32 number, two of 16 bits, four of 8, eight of 4 or 32 single bits; the
+// first lies in the lowest bits. A product of bits is their AND, and the sum counts the ones. TF32
+// is float32 with 10 bits of mantissa: tensor cores read the upper 19 bits of a register and ignore
+// the others, so that a plain float is truncated. `to_tf32` rounds it first.
 #pragma once
 
 #include "common.cuh"
@@ -23,7 +28,7 @@ struct Element {
 };
 
 // Which element lane `lane` holds in part `part` of register `r`; `parts` are in a register: 1 of
-// TF32, 2 of 16 bits, 4 of 8 bits.
+// TF32, 2 of 16 bits, 4 of 8 bits, 8 of 4, 32 of one.
 __host__ __device__ __forceinline__ constexpr Element element_of_a(int lane, int r, int part,
                                                                    int parts) {
     return {lane / 4 + 8 * (r % 2), (lane % 4 + 4 * (r / 2)) * parts + part};
@@ -68,7 +73,16 @@ MMA_OF_FOUR(mma_tf32_k8, "m16n8k8.row.col.f32.tf32.tf32.f32", float, "f")
 MMA_OF_FOUR(mma_f16_k16, "m16n8k16.row.col.f32.f16.f16.f32", float, "f")
 MMA_OF_FOUR(mma_bf16_k16, "m16n8k16.row.col.f32.bf16.bf16.f32", float, "f")
 MMA_OF_FOUR(mma_s8_k32, "m16n8k32.row.col.s32.s8.s8.s32", int, "r")
+MMA_OF_FOUR(mma_s4_k64, "m16n8k64.row.col.s32.s4.s4.s32", int, "r")
+MMA_OF_FOUR(mma_b1_k256, "m16n8k256.row.col.s32.b1.b1.s32.and.popc", int, "r")
 #undef MMA_OF_FOUR
+
+__device__ __forceinline__ void mma_b1_k128(int (&c)[2], const unsigned (&a)[1],
+                                            const unsigned (&b)[1]) {
+    asm("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.and.popc {%0, %1}, {%2}, {%3}, {%0, %1};"
+        : "+r"(c[0]), "+r"(c[1])
+        : "r"(a[0]), "r"(b[0]));
+}
 
 #else  // the emulator
 
@@ -109,6 +123,16 @@ struct Int8 {
     static EMULATOR_PURE double value(unsigned bits, int part) {
         return (signed char)(bits >> 8 * part);
     }
+};
+
+struct Int4 {
+    static constexpr int parts = 8;
+    static EMULATOR_PURE double value(unsigned bits, int part) {
+        return int(bits << (28 - 4 * part)) >> 28;
+    }
+};
+struct Bit {
+    static constexpr int parts = 32;
 };
 
 // What a lane brings.
@@ -152,9 +176,26 @@ EMULATOR_PURE int total(int c, const double (&a)[N], const double (&b)[N]) {
     return int(sum);
 }
 
-template <typename T, typename C, int A, int B>
-EMULATOR_PURE void multiply(C (&c)[4], const unsigned (&a)[A], const unsigned (&b)[B], void *code) {
-    static_assert(A == 2 * B, "A has twice the rows that B has columns");
+// An element of C, of the registers that hold its row of A and its column of B.
+template <typename T, typename C, int N>
+EMULATOR_PURE C summed(C c, const unsigned (&row)[N], const unsigned (&column)[N]) {
+    if constexpr (T::parts == 32) {
+        for (int r = 0; r < N; ++r) c += __popc(row[r] & column[r]);
+        return c;
+    } else {
+        double a[N * T::parts], b[N * T::parts];
+        for (int k = 0; k < N * T::parts; ++k) {
+            a[k] = T::value(row[k / T::parts], k % T::parts);
+            b[k] = T::value(column[k / T::parts], k % T::parts);
+        }
+        return total(c, a, b);
+    }
+}
+
+template <typename T, typename C, int N, int A, int B>
+EMULATOR_PURE void multiply(C (&c)[N], const unsigned (&a)[A], const unsigned (&b)[B], void *code) {
+    constexpr int halves = A / B;  // of the rows of A, 8 each, as B has columns
+    static_assert(A == halves * B && N == 2 * halves, "registers of one shape");
     Brought<A, B> mine[32];  // that of lane 0 is everyone's
     const auto address =
         emulator::exchange(~0u, reinterpret_cast<std::uint64_t>(mine), 0, false, nullptr, code);
@@ -163,38 +204,37 @@ EMULATOR_PURE void multiply(C (&c)[4], const unsigned (&a)[A], const unsigned (&
     for (int r = 0; r < A; ++r) brought[lane].a[r] = a[r];
     for (int r = 0; r < B; ++r) brought[lane].b[r] = b[r];
     emulator::exchange(~0u, 0, -1, false, nullptr, code);
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < N; ++i) {
         const Element at = element_of_c(lane, i);
-        double row[4 * B * T::parts], column[4 * B * T::parts];
-        int k = 0;
-        // A register of A for its rows, every second one, and one of B cover the same elements.
+        unsigned row[4 * B], column[4 * B];
+        // A register of A for its rows and one of B cover the same elements.
         for (int r = 0; r < B; ++r) {
             for (int quarter = 0; quarter < 4; ++quarter) {
-                const unsigned of_a = brought[at.row % 8 * 4 + quarter].a[2 * r + at.row / 8];
-                const unsigned of_b = brought[at.column * 4 + quarter].b[r];
-                for (int part = 0; part < T::parts; ++part, ++k) {
-                    row[k] = T::value(of_a, part);
-                    column[k] = T::value(of_b, part);
-                }
+                const auto &of_a = brought[at.row % 8 * 4 + quarter].a;
+                row[4 * r + quarter] = of_a[halves * r + at.row / 8];
+                column[4 * r + quarter] = brought[at.column * 4 + quarter].b[r];
             }
         }
-        c[i] = total(c[i], row, column);
+        c[i] = summed<T>(c[i], row, column);
     }
     emulator::exchange(~0u, 0, -1, false, nullptr, code);
 }
 
 }  // namespace fragments
 
-#define MMA_OF_LANES(NAME, T, C, A, B)                                      \
-    EMULATOR_INSTRUCTION inline void NAME(C(&c)[4], const unsigned (&a)[A], \
-                                          const unsigned (&b)[B]) {         \
-        fragments::multiply<fragments::T>(c, a, b, EMULATOR_HERE);          \
+#define MMA_OF_LANES(NAME, T, C, A, B)                                              \
+    EMULATOR_INSTRUCTION inline void NAME(C(&c)[2 * A / B], const unsigned (&a)[A], \
+                                          const unsigned (&b)[B]) {                 \
+        fragments::multiply<fragments::T>(c, a, b, EMULATOR_HERE);                  \
     }
 MMA_OF_LANES(mma_tf32_k4, Tf32, float, 2, 1)
 MMA_OF_LANES(mma_tf32_k8, Tf32, float, 4, 2)
 MMA_OF_LANES(mma_f16_k16, Half, float, 4, 2)
 MMA_OF_LANES(mma_bf16_k16, Bfloat, float, 4, 2)
 MMA_OF_LANES(mma_s8_k32, Int8, int, 4, 2)
+MMA_OF_LANES(mma_s4_k64, Int4, int, 4, 2)
+MMA_OF_LANES(mma_b1_k256, Bit, int, 4, 2)
+MMA_OF_LANES(mma_b1_k128, Bit, int, 1, 1)
 #undef MMA_OF_LANES
 
 #endif

@@ -16,39 +16,43 @@ each_device = pytest.mark.parametrize(
 )
 
 
+#: Elements that are added up exactly.
+WHOLE = ("int8", "int4", "bit")
+
+
 def source(shape):
-    number = "int" if shape.element == "int8" else "float"
-    a, b = (shape.registers(matrix) for matrix in "AB")
+    number = "int" if shape.element in WHOLE else "float"
+    a, b, c = (shape.registers(matrix) for matrix in "ABC")
     return f"""#include "fragments.cuh"
 extern "C" __global__ void k(const unsigned *as, const unsigned *bs, {number} *cs, int *where) {{
     const int lane = threadIdx.x;
     unsigned a[{a}], b[{b}];
-    {number} c[4];
+    {number} c[{c}];
     Element at;
     for (int r = 0; r < {a}; ++r) {{
         a[r] = as[lane * {a} + r];
         for (int part = 0; part < {shape.parts}; ++part) {{
             at = element_of_a(lane, r, part, {shape.parts});
-            where[at.row * {shape.k} + at.column] = (lane * 8 + r) * 4 + part;
+            where[at.row * {shape.k} + at.column] = (lane * 8 + r) * 32 + part;
         }}
     }}
-    where += 16 * {shape.k};
+    where += {shape.m} * {shape.k};
     for (int r = 0; r < {b}; ++r) {{
         b[r] = bs[lane * {b} + r];
         for (int part = 0; part < {shape.parts}; ++part) {{
             at = element_of_b(lane, r, part, {shape.parts});
-            where[at.row * 8 + at.column] = (lane * 8 + r) * 4 + part;
+            where[at.row * 8 + at.column] = (lane * 8 + r) * 32 + part;
         }}
     }}
     where += 8 * {shape.k};
-    for (int r = 0; r < 4; ++r) {{
+    for (int r = 0; r < {c}; ++r) {{
         at = element_of_c(lane, r);
-        where[at.row * 8 + at.column] = (lane * 8 + r) * 4;
-        c[r] = cs[lane * 4 + r];
+        where[at.row * 8 + at.column] = (lane * 8 + r) * 32;
+        c[r] = cs[lane * {c} + r];
     }}
     {shape.function}(c, a, b);
     {shape.function}(c, a, b);
-    for (int r = 0; r < 4; ++r) cs[lane * 4 + r] = c[r];
+    for (int r = 0; r < {c}; ++r) cs[lane * {c} + r] = c[r];
 }}
 """
 
@@ -65,6 +69,12 @@ def elements(shape, size, rng):
     if shape.element == "bfloat16":
         bits = x.view(np.uint32) >> 16
         return (bits << 16).view(np.float32), bits
+    if shape.element == "bit":
+        bits = rng.integers(0, 2, size).astype(np.uint32)
+        return bits, bits
+    if shape.element == "int4":
+        whole = rng.integers(-8, 8, size)
+        return whole, (whole & 15).astype(np.uint32)
     whole = rng.integers(-128, 128, size).astype(np.int8)
     return whole, whole.view(np.uint8).astype(np.uint32)
 
@@ -96,12 +106,12 @@ def test_a_warp_multiplies_what_the_table_says(name, device):
     """Values differ everywhere, so that two elements in each other's place are found."""
     shape = SHAPES[name]
     rng = np.random.default_rng(shape.k)
-    a, a_bits = elements(shape, (16, shape.k), rng)
+    a, a_bits = elements(shape, (shape.m, shape.k), rng)
     b, b_bits = elements(shape, (shape.k, 8), rng)
-    c = rng.standard_normal((16, 8)).astype(np.float32)
-    c = (1000 * c).astype(np.int32) if shape.element == "int8" else c
+    c = rng.standard_normal((shape.m, 8)).astype(np.float32)
+    c = (1000 * c).astype(np.int32) if shape.element in WHOLE else c
     registers = fragments(shape, "C", c.view(np.uint32)).view(c.dtype)
-    where = np.full(24 * shape.k + 128, -1, np.int32)
+    where = np.full((shape.m + 8) * shape.k + 8 * shape.m, -1, np.int32)
     accelviz.emulate(
         source(shape),
         *(1, 32, fragments(shape, "A", a_bits), fragments(shape, "B", b_bits), registers, where),
@@ -110,14 +120,14 @@ def test_a_warp_multiplies_what_the_table_says(name, device):
     got = registers[tuple(np.moveaxis(shape.lanes("C")[..., :2], -1, 0))]
     a, b, expected = (each.astype(np.float64) for each in (a, b, c))
     for _ in range(2):
-        expected = a @ b + expected if shape.element == "int8" else summed(a, b, expected)
+        expected = a @ b + expected if shape.element in WHOLE else summed(a, b, expected)
     if device == "emulator" or capability() == 90:
         assert np.array_equal(got, expected)
     else:  # other tensor cores keep other bits
         bound = 2 * np.abs(a) @ np.abs(b) + np.abs(c)
         assert (abs(got - expected) <= 2**-21 * bound).all()
     held = np.concatenate([shape.lanes(matrix).reshape(-1, 3) for matrix in "ABC"])
-    assert np.array_equal(where, held @ [32, 4, 1])
+    assert np.array_equal(where, held @ [256, 32, 1])
 
 
 #: What rounding may go wrong with: halfway cases of both parities, the largest, subnormal numbers.

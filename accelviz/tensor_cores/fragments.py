@@ -31,13 +31,15 @@ class Shape:
         Columns of A and rows of B.
     bits : int
         Bits of an element of A and B in a register.
+    m : int
+        Rows of A: 16, or 8.
     """
 
     function: str
     element: str
     k: int
     bits: int
-    m = 16
+    m: int = 16
     n = 8
 
     @property
@@ -69,7 +71,7 @@ class Shape:
             lane = across % 8 * 4 + group % 4
             register = group // 4
             if matrix == "A":
-                register = 2 * register + row // 8
+                register = self.m // 8 * register + row // 8
         return np.stack([lane, register, part], axis=-1).astype(np.int32)
 
     def registers(self, matrix: str) -> int:
@@ -84,6 +86,9 @@ SHAPES = {
     "f16 m16n8k16": Shape("mma_f16_k16", "float16", 16, 16),
     "bf16 m16n8k16": Shape("mma_bf16_k16", "bfloat16", 16, 16),
     "s8 m16n8k32": Shape("mma_s8_k32", "int8", 32, 8),
+    "s4 m16n8k64": Shape("mma_s4_k64", "int4", 64, 4),
+    "b1 m16n8k256": Shape("mma_b1_k256", "bit", 256, 1),
+    "b1 m8n8k128": Shape("mma_b1_k128", "bit", 128, 1, m=8),
 }
 
 

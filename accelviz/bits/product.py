@@ -1,0 +1,353 @@
+"""Products of bit matrices: how they are mapped onto a GPU, and where they run.
+
+Sections 2.3.2 and 2.4.3 to 2.4.5 of the thesis (QGTC). A product of s and of t bits is s times t
+products of single bits, each an AND and a count of ones, added up with shifts: Equation 2.6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.bits import devices
+from accelviz.bits.finish import Coefficients, Finish, finished
+from accelviz.bits.tensor import BitTensor, layout, pack
+from accelviz.errors import ArgumentError
+from accelviz.executors.cuda.state import import_cupy
+from accelviz.plans import Call, KernelSpec, LaunchConfig
+
+#: The ways to multiply, by name.
+WAYS = {
+    "tiled": "tensor cores, m16n8k256; the warps of a block share tiles in shared memory",
+    "split": "tensor cores, m16n8k256; the warps of a block share the sum of 32 x 32 elements",
+    "paper": "as split, with the paper's m8n8k128",
+    "popc": "CUDA cores: AND and popc",
+}
+#: Largest sum that a result of 32 bits holds.
+MOST_SUM = (1 << 31) - 1
+#: Rows and columns of a block of "split", "paper" and "popc", and warps of it.
+SIDE, WARPS = 32, 8
+#: Bits of a line in a chunk: what "tiled" and "split" jump over, and "popc".
+CHUNK_BITS, POPC_BITS = 512, 1024
+#: Of "tiled": planes of a pass, and the tiles of a warp that they share.
+_M_TILES, _N_TILES, _STAGES = 4, 8, 4
+#: Of "split": products of planes whose sums a warp holds.
+_SPLIT_PLANES = 4
+#: Rows from which blocks of "tiled" have eight warps.
+ENOUGH_ROWS = 4096
+#: Columns times planes from which "tiled" is faster than "split".
+WIDE = 256
+_ARGUMENTS = "A B out {} rows columns words a_bits a_lines b_bits b_lines {}"
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """A plan of a product.
+
+    Attributes
+    ----------
+    shape : tuple of three int
+        Rows of A, columns of B, and what is summed over (K).
+    bits : tuple of two int
+        Of A and of B.
+    way : str
+        One of `WAYS`.
+    jump : bool
+        Whether tiles of A that are zero are jumped over.
+    finish : Finish, optional
+        What follows in the same kernel; None leaves whole numbers.
+    call : Call
+    planes, passes : tuple of two int
+        Planes of A and B that are multiplied at a time, and how often.
+    tile : tuple of two int
+        Rows and bits of the tiles of A that are jumped over together.
+    """
+
+    shape: tuple[int, int, int]
+    bits: tuple[int, int]
+    way: str
+    jump: bool
+    finish: Finish | None
+    call: Call
+    planes: tuple[int, int]
+    passes: tuple[int, int]
+    tile: tuple[int, int]
+
+    @property
+    def operations(self) -> int:
+        """Additions and multiplications of the whole numbers, as the paper counts: 2 M N K."""
+        return 2 * int(np.prod(self.shape, dtype=object))
+
+    def run(self, A: BitTensor, B: BitTensor, device: str = "auto") -> Any:
+        """Multiply; see `product`."""
+        check(A, B, self.finish)
+        device = devices.chosen(device, A.words, B.words)
+        if device == "cpu":
+            return self._made(replayed(self, A, B)[0], A, B)
+        given = self.arguments(A, B, device)
+        (out,) = devices.run(self.call, given, ["out"], device)
+        return self._tensor(out) if self.finish and self.finish.bits else out
+
+    def seconds(
+        self, A: BitTensor, B: BitTensor, repeats: int = 20, warmup: int = 3
+    ) -> npt.NDArray[np.float64]:
+        """Time runs on the GPU, operands and result in place; seconds, shape (repeats,)."""
+        from accelviz.executors.cuda.queued import queue
+        from accelviz.executors.cuda.timing import event_seconds
+
+        given = list(devices.placed(self.arguments(A, B, "cuda")).values())
+        return event_seconds(lambda: queue(self.call, given), repeats, warmup)
+
+    def arguments(self, A: BitTensor, B: BitTensor, device: str) -> dict[str, Any]:
+        """Return what the kernel takes by name, a new output among it."""
+        xp = import_cupy() if device == "cuda" else np
+        rows, columns, _ = self.shape
+        finish = self.finish
+        if finish is not None and finish.bits:
+            wanted = layout((rows, columns), finish.bits, finish.side)
+            out = xp.empty(wanted, np.uint32)
+        else:
+            wanted = (1, 1, 1)
+            out = xp.empty((rows, columns), np.int32 if finish is None else np.float32)
+        made = {
+            "A": A.words,
+            "B": B.words,
+            "out": out,
+            "rows": rows,
+            "columns": columns,
+            "words": A.words.shape[2],
+            "a_bits": A.bits,
+            "a_lines": A.words.shape[1],
+            "b_bits": B.bits,
+            "b_lines": B.words.shape[1],
+        }
+        if self.way in ("split", "paper"):
+            f = Coefficients.of(A, B, finish or Finish())
+            made |= {"alpha": f.alpha, "beta": f.beta, "gamma": f.gamma, "row_scale": f.row_scale}
+            scale = (finish or Finish()).scale
+            made |= {"low": float(scale.low[0]), "step": float(scale.step[0])}
+            made |= dict(zip(("out_bits", "out_lines", "out_words"), wanted, strict=True))
+        assert self.call.kernel is not None
+        return {name: made[name] for name in self.call.kernel.arguments}
+
+    def _made(self, sums: npt.NDArray[np.int64], A: BitTensor, B: BitTensor) -> Any:
+        if self.finish is None:
+            return sums.astype(np.int32)
+        coefficients = Coefficients.of(A, B, self.finish)
+        found = finished(sums, A.sums, coefficients, self.finish)
+        if self.finish.bits is None:
+            return found
+        return pack(found[0], self.finish.bits, self.finish.side, scale=self.finish.scale)
+
+    def _tensor(self, words: Any) -> BitTensor:
+        assert self.finish is not None
+        rows, columns, _ = self.shape
+        return BitTensor(words, (rows, columns), self.finish.side, self.finish.scale, -1)
+
+
+def plan_product(
+    A: BitTensor,
+    B: BitTensor,
+    way: str | None = None,
+    *,
+    jump: bool = True,
+    reuse: bool = True,
+    finish: Finish | None = None,
+    warps: tuple[int, int] | None = None,
+) -> Product:
+    """Say how a product runs.
+
+    Parameters
+    ----------
+    A, B : BitTensor
+        Or others of the same shape and bits.
+    way : str, optional
+        One of `WAYS`. If not given, "tiled" for wide results of whole numbers, else "split".
+    jump : bool
+        Jump over tiles of A that are zero (section 2.4.3).
+    reuse : bool
+        Multiply a tile of A that is loaded by several planes of B (section 2.4.4). Without, A is
+        read again for each.
+    finish : Finish, optional
+        Of "split" and "paper" only.
+    warps : tuple of two int, optional
+        Of "tiled": the warps of a block along the rows and along the columns.
+
+    Raises
+    ------
+    ArgumentError
+        If the operands do not fit each other, a sum could pass 2^31, or there is no such way.
+    """
+    check(A, B, finish)
+    rows, columns = A.shape[0], B.shape[1]
+    if way is None:
+        way = "tiled" if finish is None and columns * B.bits >= WIDE else "split"
+    if way not in WAYS:
+        raise ArgumentError("way", f"there is no {way!r}", ", ".join(WAYS))
+    if finish is not None and way not in ("split", "paper"):
+        raise ArgumentError("finish", f"{way!r} leaves whole numbers", "'split' or 'paper'")
+    s, t = A.bits, B.bits
+    defines: dict[str, int] = {"JUMP": int(jump)}
+    shared, tile = 0, (SIDE, CHUNK_BITS)
+    grid = (-(-rows // SIDE), -(-columns // SIDE), 1)
+    n_warps, entry, more = WARPS, way, ("", "")
+    planes, passes = (1, t), (s, 1)
+    if way == "popc":
+        tile = (SIDE, POPC_BITS)
+        if not reuse:
+            raise ArgumentError("reuse", "'popc' has a loaded tile of A meet all planes", "True")
+    elif way == "tiled":
+        planes, passes = _shared_out(s, t if reuse else 1, _M_TILES, _N_TILES)
+        passes = passes[0], -(-t // planes[1])
+        m_tiles = planes[0] * (_M_TILES // planes[0])
+        # Sums of several passes and the sums of one are held at the same time.
+        most = _N_TILES // 2 if max(passes) > 1 and m_tiles // planes[0] > 2 else _N_TILES
+        n_tiles = planes[1] * max(most // planes[1], 1)
+        sides = warps or ((4, 2) if rows >= ENOUGH_ROWS else (2, 2))
+        defines |= dict(zip(("WARPS_M", "WARPS_N"), sides, strict=True))
+        defines |= {"M_TILES": m_tiles, "N_TILES": n_tiles, "STAGES": _STAGES}
+        n_warps = sides[0] * sides[1]
+        defines |= {"BLOCKS_PER_SM": max(1, WARPS // n_warps)}
+        lines = sides[0] * m_tiles * 16, sides[1] * n_tiles * 8
+        shared = sum(lines) * CHUNK_BITS // 8 * _STAGES
+        block = lines[0] // planes[0], lines[1] // planes[1]
+        grid = -(-rows // block[0]), -(-columns // block[1]), 1
+        tile = m_tiles // planes[0] * 16, CHUNK_BITS
+    else:
+        few = min(t if reuse else 1, _SPLIT_PLANES)
+        b_planes = -(-t // -(-t // few)) if reuse else 1
+        a_planes = min(s, max(_SPLIT_PLANES // b_planes // 2, 1))
+        planes, passes = (a_planes, b_planes), (-(-s // a_planes), -(-t // b_planes))
+        output = 0 if finish is None else 2 if finish.bits else 1
+        left = finish is not None and finish.side == "left"
+        defines |= {"MMA_K": 128 if way == "paper" else 256, "WARPS": WARPS, "OUTPUT": output}
+        defines |= {"RELU": int(finish is not None and finish.relu), "ALONG_COLUMNS": int(left)}
+        if output == 2:  # words to the end of each line, also those that only fill it up
+            assert finish is not None
+            assert finish.bits
+            words = layout((rows, columns), finish.bits, finish.side)[2]
+            grid = (grid[0], words, 1) if left else (words, grid[1], 1)
+        entry = "split"
+        more = ("alpha beta gamma row_scale", "low step out_bits out_lines out_words")
+    if way != "popc":
+        defines |= {"A_PLANES": planes[0], "B_PLANES": planes[1]}
+        defines |= {"A_PASSES": passes[0], "B_PASSES": passes[1]}
+    arguments = tuple(_ARGUMENTS.format(*more).split())
+    kernel = KernelSpec(f"bits/{entry}.cu", entry, defines, arguments, capability=80)
+    call = Call(LaunchConfig(grid, n_warps, shared), kernel)
+    shape = rows, columns, A.shape[1]
+    return Product(shape, (s, t), way, jump, finish, call, planes, passes, tile)
+
+
+def _shared_out(s: int, t: int, m: int, n: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Deal planes out to passes of at most m and n of them, of about equal size."""
+    passes = -(-s // m), -(-t // n)
+    return (-(-s // passes[0]), -(-t // passes[1])), passes
+
+
+def product(
+    A: BitTensor,
+    B: BitTensor,
+    *,
+    device: str = "auto",
+    way: str | None = None,
+    jump: bool = True,
+    reuse: bool = True,
+    finish: Finish | None = None,
+) -> Any:
+    """Multiply two bit matrices, exactly; QGTC's `bitMM2Int`, and `bitMM2Bit` with `finish`.
+
+    Parameters
+    ----------
+    A : BitTensor, shape (rows, K), side "left"
+    B : BitTensor, shape (K, columns), side "right"
+    device : {"auto", "cuda", "cpu", "emulator"}
+        "cpu" goes through the plan's tiles with NumPy; "emulator" runs the CUDA kernel.
+    way, jump, reuse, finish
+        As of `plan_product`.
+
+    Returns
+    -------
+    array of int32, shape (rows, columns), or array of float32, or BitTensor
+        The product of the whole numbers; with `finish`, what that makes of the values that they
+        stand for. On the GPU if that multiplied.
+
+    Raises
+    ------
+    ArgumentError
+        If the operands do not fit each other, a sum could pass 2^31, or an option is none.
+    DeviceUnavailable
+        If the device is not there.
+
+    Examples
+    --------
+    >>> A = pack([[1, 0, 1], [0, 1, 1]], 1, "left")
+    >>> B = pack([[3], [1], [2]], 2, "right")
+    >>> product(A, B, device="cpu")
+    array([[5],
+           [3]], dtype=int32)
+    """
+    planned = plan_product(A, B, way, jump=jump, reuse=reuse, finish=finish)
+    return planned.run(A, B, device)
+
+
+def check(A: BitTensor, B: BitTensor, finish: Finish | None = None) -> None:
+    """Refuse operands that do not fit each other, and sums that 32 bits might not hold.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    for name, operand, side in (("A", A, "left"), ("B", B, "right")):
+        if not isinstance(operand, BitTensor):
+            raise ArgumentError(name, f"a {type(operand).__name__}", "a BitTensor: pack, quantize")
+        if operand.side != side:
+            what = f"packed as the {operand.side} operand of a product"
+            raise ArgumentError(name, what, f"side={side!r}")
+    if A.shape[1] != B.shape[0]:
+        what = f"{B.shape[0]:,} rows for {A.shape[1]:,} columns of A"
+        raise ArgumentError("B", what, "as many")
+    if finish is not None and finish.side not in ("left", "right"):
+        raise ArgumentError("side", f"got {finish.side!r}", "'left' or 'right'")
+    if finish is not None and finish.bits:
+        layout((1, 1), finish.bits, finish.side)
+    bound = A.shape[1] * ((1 << A.bits) - 1) * ((1 << B.bits) - 1)
+    if bound > MOST_SUM:  # by the sizes; now by the numbers
+        A, B = A.on_host(), B.on_host()
+        bound = min(int(A.sums.max(initial=0)) * B.largest, int(B.sums.max(initial=0)) * A.largest)
+    if bound > MOST_SUM:
+        what = f"its sums could reach {bound:,}"
+        raise ArgumentError("product", what, f"at most 2^31 - 1 = {MOST_SUM:,}: fewer bits")
+
+
+def replayed(plan: Product, A: BitTensor, B: BitTensor) -> tuple[npt.NDArray[np.int64], int]:
+    """Multiply on the host, tile by tile of A and pass by pass, as the plan says.
+
+    Returns
+    -------
+    sums : array of int64, shape (rows, columns)
+    jumped : int
+        Tiles of A that were jumped over, counted in each pass over A.
+    """
+    (rows, columns, inner), (s, t) = plan.shape, plan.bits
+    height, width = plan.tile
+    a, b = A.planes, B.planes.transpose(1, 0, 2).reshape(inner, t * columns).astype(np.float32)
+    weights = 1 << np.arange(t)
+    sums = np.zeros((rows, columns), np.int64)
+    jumped = 0
+    for row in range(0, rows, height):
+        for first in range(0, inner, width):
+            right = b[first : first + width]
+            for plane in range(0, s, plan.planes[0]):
+                left = a[plane : plane + plan.planes[0], row : row + height, first : first + width]
+                if plan.jump and not left.any():
+                    jumped += 1
+                    continue
+                for i, bits in enumerate(left, plane):
+                    found = (bits.astype(np.float32) @ right).reshape(len(bits), t, columns)
+                    own = np.einsum("rtc,t->rc", found.astype(np.int64), weights)
+                    sums[row : row + height] += own << i
+    return sums, jumped

@@ -1,0 +1,40 @@
+"""Kernels that belong to no plan, queued on arrays that lie on the GPU."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from accelviz.executors.cuda.compiler import compile_options, loaded_module
+from accelviz.plans import Call, KernelSpec
+from accelviz.plans.launch import STATIC_SHARED_BYTES
+
+
+def queue(call: Call, arguments: Sequence[Any]) -> None:
+    """Queue a kernel on the current stream.
+
+    Parameters
+    ----------
+    call : Call
+        With a kernel. Nothing is queued for a grid without a block.
+    arguments : sequence of CuPy arrays and NumPy scalars
+        In the order of the kernel's parameters.
+    """
+    spec, launch = call.kernel, call.launch
+    assert spec is not None
+    if 0 not in launch.grid:
+        defines = tuple(sorted(spec.defines.items()))
+        function = _function(spec.file, spec.entry, defines, launch.dynamic_shared_bytes)
+        function(
+            launch.grid, launch.block, tuple(arguments), shared_mem=launch.dynamic_shared_bytes
+        )
+
+
+@functools.cache
+def _function(file: str, entry: str, defines: tuple[tuple[str, int], ...], shared: int) -> Any:
+    spec = KernelSpec(file, entry, dict(defines), ())
+    found = loaded_module(spec.source(), compile_options(spec)).get_function(entry)
+    if shared > STATIC_SHARED_BYTES:
+        found.max_dynamic_shared_size_bytes = shared
+    return found

@@ -1,0 +1,148 @@
+"""Chapter 2 of the thesis (QGTC): products of bits, what they are worth, and where they stop paying.
+
+    python benchmarks/measure/bits.py table --output bits-table.csv      # Table 2.3, Figure 2.7c
+    python benchmarks/measure/bits.py sizes --output bits-sizes.csv      # Figure 2.9
+    python benchmarks/measure/bits.py reuse --output bits-reuse.csv      # Figure 2.10
+
+Each begins with the rates of this GPU: what its instructions do when nothing is read. Rates and
+TFLOPS count 2 M N K operations of a product, whatever its bits. Results are held to the product of
+INT8 in every bit first. Times are medians of CUDA events, warm, operands and result in place.
+INT8 is cuBLAS through torch._int_mm, of the two orders of its right operand the faster one.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from accelviz import bits
+from accelviz.executors.cuda.queued import queue
+from accelviz.executors.cuda.timing import CudaLimits, event_seconds
+from accelviz.measure.records import hardware, source_commit
+from accelviz.plans import Call, KernelSpec, LaunchConfig
+
+TABLE = [(n, d) for d in (32, 64) for n in (2048, 4096, 8192)]
+WIDE = [(8192, 256), (8192, 1024)]
+#: Of each sum that a rate is measured by, and operations of one instruction.
+REPEATS = 4096
+RATES = {"bit": 2 * 16 * 8 * 256, "byte": 2 * 16 * 8 * 32, "nibble": 2 * 16 * 8 * 64}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("table", "sizes", "reuse"))
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--repeats", type=int, default=20)
+    options = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    about = {"hardware": hardware("cuda")["hardware"], "commit": source_commit()}
+    for row in (*rates(), *globals()[options.what](options)):
+        rows.append({**row, **about})
+        pd.DataFrame(rows).to_csv(options.output, index=False)
+        print(" ".join(f"{value}" for value in row.values()), flush=True)
+
+
+def rates() -> Iterator[dict[str, Any]]:
+    """Measure what the instructions do, and an empty launch."""
+    import cupy
+
+    out = cupy.zeros(1, np.int32)
+    blocks = 16 * cupy.cuda.Device().attributes["MultiProcessorCount"]
+    yield row("launch", 0, 0, 0, CudaLimits().launch_seconds)
+    for name, operations in {**RATES, "popc": 2 * 32 * 32 * 4}.items():
+        repeats = REPEATS // (8 if name == "nibble" else 1)
+        kernel = KernelSpec("bits/rates.cu", f"{name}_products", {"REPEATS": repeats}, ("out",))
+        call = Call(LaunchConfig((blocks, 1, 1), 8), kernel)
+        seconds = float(np.median(event_seconds(lambda call=call: queue(call, [out]), 5, 2)))
+        rate = operations * 8 * repeats * 8 * blocks / seconds / 1e12
+        yield {**row(f"rate {name}", 0, 0, 0, seconds), "tflops": round(rate, 1)}
+
+
+def row(way: str, n: int, d: int, width: int, seconds: float, **more: Any) -> dict[str, Any]:
+    """Return a line of the table."""
+    rate = 2 * n * n * d / seconds / 1e12
+    found = {"way": way, "n": n, "d": d, "bits": width, "median_us": round(seconds * 1e6, 3)}
+    return {**found, "tflops": round(rate, 2), **more}
+
+
+class Case:
+    """A (n x n, 1 bit) and X (n x d, `width` bits) on the GPU, and their product by INT8."""
+
+    def __init__(self, n: int, d: int, width: int) -> None:
+        import torch
+
+        made = torch.Generator("cuda").manual_seed(n + d + width)
+        options = {"device": "cuda", "generator": made}
+        self.a = torch.randint(0, 2, (n, n), dtype=torch.int8, **options)
+        x = torch.randint(0, 1 << min(width, 7), (d, n), dtype=torch.int8, **options)
+        self.x, self.width, self.torch = x.t(), width, torch
+        self.A, self.X = self.packed(self.a, 1, "left"), self.packed(x.t(), width, "right")
+        self.expected = torch._int_mm(self.a, self.x) if n > 16 else None
+
+    def packed(self, whole: Any, width: int, side: str) -> bits.BitTensor:
+        """Pack whole numbers of PyTorch."""
+        import cupy
+
+        X = cupy.from_dlpack(whole.float().contiguous())
+        return bits.quantize(X, width, side, low=0, high=1 << width)
+
+    def time(self, way: str | None, repeats: int, **options: Any) -> tuple[str, float]:
+        """Check and time a way; return which it is, and seconds."""
+        import cupy
+
+        plan = bits.plan_product(self.A, self.X, way, **options)
+        found = plan.run(self.A, self.X, "cuda")
+        right = bool((found == cupy.from_dlpack(self.expected)).all())
+        assert right, f"{way} {self.A} {self.X} {options} is wrong"
+        return plan.way, float(np.median(plan.seconds(self.A, self.X, repeats)))
+
+    def int8(self, repeats: int) -> float:
+        """Time cuBLAS, of the two orders of X the faster one."""
+        out = self.torch.empty_like(self.expected)
+        times = [
+            event_seconds(lambda x=x: self.torch._int_mm(self.a, x, out=out), repeats, 3)
+            for x in (self.x, self.x.contiguous())
+        ]
+        return min(float(np.median(each)) for each in times)
+
+
+def table(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Table 2.3's shapes and wide ones, by every way, beside INT8."""
+    for n, d in (*TABLE, *WIDE):
+        for width in range(1, 9) if (n, d) == (8192, 1024) else (1, 2, 3, 4, 8):
+            case = Case(n, d, width)
+            for way in bits.WAYS if width in (1, 4) else ("tiled", "split"):
+                yield row(way, n, d, width, case.time(way, options.repeats, jump=False)[1])
+            if way == "popc" and width == 1 and d == 1024:
+                for warps in ((4, 2), (2, 4), (2, 2)):
+                    found = case.time("tiled", options.repeats, jump=False, warps=warps)[1]
+                    yield row(f"tiled {warps[0]}x{warps[1]}", n, d, width, found)
+        yield row("cublas int8", n, d, 8, case.int8(options.repeats))
+
+
+def sizes(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """One bit by one bit, by N and D."""
+    for n in (128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768):
+        for d in (16, 32, 64, 128, 256, 512, 1024):
+            case = Case(n, d, 1)
+            for way in ("tiled", "split"):
+                yield row(way, n, d, 1, case.time(way, options.repeats, jump=False)[1])
+
+
+def reuse(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Read a tile of A once for all planes of X, or again for each."""
+    for n in (1024, 2048, 4096, 8192):
+        for width in (4, 8, 16):
+            case = Case(n, 1024, width)
+            for again in (True, False):
+                found = case.time("tiled", options.repeats, jump=False, reuse=again)[1]
+                yield row("tiled", n, 1024, width, found, reuse=again)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+// Quantizes a matrix and packs its bits (`to_bit` of QGTC), and takes packed bits apart (`to_val`).
+//
+// grid  = (tiles of 32 rows, tiles of 32 columns)
+// block = 256 threads
+//
+// The plan supplies, at compile time:
+//   ALONG_COLUMNS   1 for a left operand, whose words lie along its columns; 0 for a right one
+//   PER_COLUMN      1 if each column has a `low` and a `step` of its own
+#if !defined(ALONG_COLUMNS) || !defined(PER_COLUMN)
+#error "pack.cu is compiled by accelviz, which supplies the constants listed above"
+#endif
+
+#include "bits/planes.cuh"
+
+extern "C" __global__ void __launch_bounds__(256)
+    quantize(const float *__restrict__ X, const float *__restrict__ low,
+             const float *__restrict__ step, unsigned *__restrict__ out, int *clipped, int rows,
+             int columns, int bits, int lines, int words) {
+    RECORD_WARP;
+    __shared__ unsigned levels[SIDE][SIDE + 1];
+    const int first_row = int(blockIdx.x) * SIDE, first_column = int(blockIdx.y) * SIDE;
+    const int lane = int(threadIdx.x) % WARP_SIZE;
+    int outside = 0;
+    for (int i = int(threadIdx.x) / WARP_SIZE; i < SIDE; i += int(blockDim.x) / WARP_SIZE) {
+        const int row = first_row + i, column = first_column + lane;
+        const bool there = row < rows && column < columns;
+        const int scale = PER_COLUMN ? column : 0;
+        levels[i][lane] = there ? level_of(X[element(row, column, columns)], low[scale],
+                                           step[scale], bits, outside)
+                                : 0u;
+    }
+    if (outside) atomicAdd(clipped, outside);
+    __syncthreads();
+    write_planes(levels, out, {bits, lines, words}, first_row, first_column, ALONG_COLUMNS);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    levels(const unsigned *__restrict__ in, int *__restrict__ out, int rows, int columns, int bits,
+           int lines, int words) {
+    RECORD_WARP;
+    const Planes planes{bits, lines, words};
+    const int lane = int(threadIdx.x) % WARP_SIZE;
+    for (int i = int(threadIdx.x) / WARP_SIZE; i < SIDE; i += int(blockDim.x) / WARP_SIZE) {
+        const int row = int(blockIdx.x) * SIDE + i, column = int(blockIdx.y) * SIDE + lane;
+        if (row >= rows || column >= columns) continue;
+        const int line = ALONG_COLUMNS ? row : column, k = ALONG_COLUMNS ? column : row;
+        unsigned found = 0;
+        for (int plane = 0; plane < bits; ++plane) {
+            found |= (in[planes.at(plane, line, k / 32)] >> (k % 32) & 1u) << plane;
+        }
+        out[element(row, column, columns)] = int(found);
+    }
+}

@@ -1,0 +1,58 @@
+// Product of bit matrices on CUDA cores: AND, and count the ones. A block has 32 x 32 elements; a
+// thread has four of a column. Y = sum over planes of (A_i B_j) << (i + j), whole numbers.
+//
+// grid  = (tiles of 32 rows, tiles of 32 columns)
+// block = 8 warps
+
+// The plan supplies, at compile time:
+//   JUMP            1 to jump over tiles of A that are zero
+#ifndef JUMP
+#error "popc.cu is compiled by accelviz, which supplies the constant listed above"
+#endif
+
+#include "bits/planes.cuh"
+
+#define WARPS 8
+#define OWN (SIDE / WARPS)
+
+extern "C" __global__ void __launch_bounds__(WARPS *WARP_SIZE)
+    popc(const unsigned *__restrict__ A, const unsigned *__restrict__ B, int *__restrict__ out,
+         int rows, int columns, int words, int a_bits, int a_lines, int b_bits, int b_lines) {
+    RECORD_WARP;
+    __shared__ unsigned a[SIDE][SIDE + 1], b[SIDE][SIDE + 1];
+    const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
+    const int first_row = int(blockIdx.x) * SIDE, first_column = int(blockIdx.y) * SIDE;
+    const Planes of_a{a_bits, a_lines, words}, of_b{b_bits, b_lines, words};
+    unsigned sums[OWN] = {};
+    for (int i = 0; i < a_bits; ++i) {
+        for (int word = 0; word < words; word += SIDE) {
+            unsigned any = 0;
+            for (int line = warp; line < SIDE; line += WARPS) {
+                const bool there = first_row + line < a_lines && word + lane < words;
+                a[line][lane] = there ? A[of_a.at(i, first_row + line, word + lane)] : 0u;
+                any |= a[line][lane];
+            }
+            if (!__syncthreads_or(any != 0) && JUMP) continue;
+            for (int j = 0; j < b_bits; ++j) {
+                for (int line = warp; line < SIDE; line += WARPS) {
+                    const bool there = first_column + line < b_lines && word + lane < words;
+                    b[line][lane] = there ? B[of_b.at(j, first_column + line, word + lane)] : 0u;
+                }
+                __syncthreads();
+#pragma unroll
+                for (int r = 0; r < OWN; ++r) {
+                    int ones = 0;
+#pragma unroll
+                    for (int k = 0; k < SIDE; ++k)
+                        ones += __popc(a[warp * OWN + r][k] & b[lane][k]);
+                    sums[r] += unsigned(ones) << (i + j);
+                }
+                __syncthreads();  // the next words take the place of these
+            }
+        }
+    }
+    for (int r = 0; r < OWN; ++r) {
+        const int row = first_row + warp * OWN + r, column = first_column + lane;
+        if (row < rows && column < columns) out[element(row, column, columns)] = int(sums[r]);
+    }
+}

@@ -1,0 +1,222 @@
+"""Bit tensors and their products: bit for bit on the host, in the emulator and on a GPU."""
+
+import numpy as np
+import pytest
+
+from accelviz import bits
+from accelviz.bits.product import replayed
+from accelviz.errors import ArgumentError
+from accelviz.executors.emulator.build import why_not
+
+compiled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+each_device = pytest.mark.parametrize(
+    "device",
+    ["cpu", pytest.param("emulator", marks=compiled), pytest.param("cuda", marks=pytest.mark.gpu)],
+)
+each_side = pytest.mark.parametrize("side", ["left", "right"])
+#: Sizes that are no multiple of anything, empty, of one node, and beyond a line's padding.
+SHAPES = [(5, 7), (1, 1), (33, 129), (40, 31), (0, 4), (3, 0), (8, 128)]
+
+
+def host(array):
+    return array.get() if hasattr(array, "get") else array
+
+
+def numbers(shape, width, seed=0):
+    return np.random.default_rng((seed, width, *shape)).integers(0, 1 << width, shape)
+
+
+@each_side
+@pytest.mark.parametrize("width", range(1, 17))
+def test_words_are_where_the_paper_puts_them(width, side):
+    """Figure 2.4: plane, line, word, and in a word the first number in the lowest bit."""
+    for shape in SHAPES:
+        x = numbers(shape, width)
+        packed = bits.pack(x, width, side)
+        lines, along = shape if side == "left" else shape[::-1]
+        assert packed.words.shape == (width, -(-lines // 8) * 8, -(-along // 128) * 4)
+        expected = np.zeros(packed.words.shape, np.uint32)
+        for line, k in np.ndindex(lines, along):
+            number = x[line, k] if side == "left" else x[k, line]
+            for plane in range(width):
+                expected[plane, line, k // 32] |= np.uint32((number >> plane & 1) << k % 32)
+        assert np.array_equal(packed.words, expected)
+        assert np.array_equal(bits.levels(packed), x)
+        assert packed.largest == x.max(initial=0)
+
+
+@each_device
+@each_side
+@pytest.mark.parametrize(("width", "per_column"), [(1, False), (3, True), (16, False)])
+def test_a_matrix_is_quantized_by_equation_2_2(width, per_column, side, device):
+    X = np.random.default_rng(width).standard_normal((37, 70)).astype(np.float32)
+    X[:, 3] = 1.5  # a column without a range
+    found = bits.quantize(X, width, side, per_column=per_column, device=device)
+    low, high = (getattr(X, end)(axis=0 if per_column else None) for end in ("min", "max"))
+    step = (high - low) / np.float32(2**width)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        expected = np.minimum(np.floor((X - low) / step), 2**width - 1)
+    expected = np.nan_to_num(expected)
+    assert np.array_equal(host(bits.levels(found, device)), expected)
+    assert found.clipped == 0
+    half = np.broadcast_to(step, X.shape) * 0.501 + 1e-6
+    assert (abs(found.values() - X) <= half).all()
+    other = bits.quantize(X, width, side, low=-1, high=1, device=device)
+    assert other.clipped == (abs(X) > 1).sum()
+    assert np.array_equal(other.levels() == 0, np.float32(2) / 2**width > X + 1)
+
+
+#: Every width on either side; passes of one and of several planes of each kernel.
+WIDTHS = [*zip(range(1, 17), [16, 1, 9, 4, 2, 8, 3, 5, 1, 7, 1, 2, 1, 1, 1, 15], strict=True)]
+WIDTHS += [(1, t) for t in (1, 2, 3, 4, 6, 10, 11, 12, 13, 14)]
+#: Those that run in the emulator each day, with sizes for each.
+EMULATED = {(1, 1): (70, 45, 700), (3, 9): (33, 40, 513), (1, 4): (1, 1, 1), (5, 2): (40, 33, 130)}
+each_way = pytest.mark.parametrize("way", bits.WAYS)
+
+
+def operands(widths, sizes):
+    """Random ones with empty tiles; wide numbers of both would pass 2^31, so that few are large."""
+    (s, t), (m, n, k) = widths, sizes
+    a, b = numbers((m, k), s), numbers((k, n), t, 1)
+    a[: m // 2, : k // 2] = 0
+    if s + t > 20:
+        b[1:] = 0
+    return a, b
+
+
+def product_cases(device):
+    for widths in WIDTHS if device != "emulator" else EMULATED:
+        yield widths, EMULATED.get(widths, (37, 21, 300))
+
+
+@each_device
+@each_way
+def test_products_equal_those_of_numpy_in_every_bit(way, device):
+    for widths, sizes in product_cases(device):
+        a, b = operands(widths, sizes)
+        A, B = bits.pack(a, widths[0], "left"), bits.pack(b, widths[1], "right")
+        for jump in (True, False) if widths == (1, 1) else (True,):
+            found = host(bits.product(A, B, device=device, way=way, jump=jump))
+            assert found.dtype == np.int32
+            assert np.array_equal(found, a @ b), (widths, sizes, jump)
+
+
+@each_device
+@pytest.mark.parametrize("way", ["tiled", "split"])
+def test_a_tile_of_a_may_be_read_again_for_each_plane_of_b(way, device):
+    a, b = operands((2, 3), (40, 20, 600))
+    A, B = bits.pack(a, 2, "left"), bits.pack(b, 3, "right")
+    plan = bits.plan_product(A, B, way, reuse=False)
+    assert plan.planes[1] == 1
+    assert plan.passes[1] == 3
+    assert np.array_equal(host(plan.run(A, B, device)), a @ b)
+
+
+@each_device
+def test_empty_and_one_node_operands(device):
+    for m, n, k in ((0, 3, 5), (3, 0, 5), (3, 2, 0), (1, 1, 1)):
+        a, b = np.ones((m, k), int), np.full((k, n), 3)
+        A, B = bits.pack(a, 1, "left"), bits.pack(b, 2, "right")
+        for way in bits.WAYS:
+            assert np.array_equal(host(bits.product(A, B, device=device, way=way)), a @ b)
+
+
+def test_zero_tiles_are_jumped_over_and_counted():
+    a = np.zeros((96, 2048), int)
+    a[40, 600] = a[95, 2047] = 1
+    b = numbers((2048, 8), 2)
+    A, B = bits.pack(a, 1, "left"), bits.pack(b, 2, "right")
+    for way, tiles in (("split", 3 * 4), ("popc", 3 * 2)):
+        sums, jumped = replayed(bits.plan_product(A, B, way), A, B)
+        assert jumped == tiles - 2
+        assert np.array_equal(sums, a @ b)
+    assert replayed(bits.plan_product(A, B, "split", jump=False), A, B)[1] == 0
+
+
+FINISHES = {
+    "values": {},
+    "relu": {"relu": True},
+    "left": {"bits": 3, "side": "left", "low": -1.0, "high": 2.0},
+    "right": {"bits": 11, "side": "right", "low": 0.0, "high": 3.0, "relu": True},
+}
+
+
+@each_device
+@pytest.mark.parametrize("name", FINISHES)
+def test_what_follows_in_the_kernel_is_exact(name, device):
+    """Against float64 of what the operands stand for; and in every bit what the host makes."""
+    rng = np.random.default_rng(5)
+    X, W = rng.uniform(-1, 2, (45, 70)), rng.standard_normal((70, 37)) / 8
+    A, B = bits.quantize(X, 4, "left"), bits.quantize(W, 3, "right", per_column=True)
+    weight, bias = bits.batch_norm(rng.random(37), rng.random(37), rng.random(37), rng.random(37))
+    finish = bits.Finish(weight=weight, bias=bias, **FINISHES[name])
+    found = bits.product(A, B, device=device, finish=finish)
+    exact = A.values().astype(np.float64) @ B.values().astype(np.float64) * weight + bias
+    exact = np.maximum(exact, 0) if finish.relu else exact
+    if finish.bits is None:
+        assert np.allclose(host(found), exact, rtol=1e-5, atol=1e-4)
+        return
+    expected = bits.quantize(exact, finish.bits, finish.side, low=finish.low, high=finish.high)
+    assert abs(found.levels() - expected.levels()).max() <= 1
+    assert (found.levels() != expected.levels()).mean() < 0.002  # at the ends of steps
+    on_host = bits.product(A.on_host(), B.on_host(), device="cpu", finish=finish)
+    assert np.array_equal(found.on_host().words, on_host.words)
+
+
+@each_device
+def test_a_pattern_takes_the_offset_times_its_degrees(device):
+    """A X with A of zeros and ones: what Equation 2.2 cuts off comes back with each neighbor."""
+    rng = np.random.default_rng(6)
+    a = rng.random((50, 50)) < 0.1
+    X = rng.uniform(3, 5, (50, 9)).astype(np.float32)
+    A, B = bits.pack(a, 1, "left"), bits.quantize(X, 8, "right")
+    degrees = np.maximum(a.sum(1), 1).astype(np.float32)
+    found = host(bits.product(A, B, device=device, finish=bits.Finish(row_scale=1 / degrees)))
+    means = a @ X / degrees[:, None]
+    assert abs(found - means).max() <= 1.01 * B.scale.step[0] / 2
+    assert not found[a.sum(1) == 0].any()
+
+
+BIT, WIDE = (bits.pack(np.ones((4, 4), int), 1, side) for side in ("left", "right"))
+TALL = bits.pack(np.full((1, 40000), 65535), 16, "left")
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: bits.pack([[0]], 0, "left"), "bits: got 0.*1 to 16"),
+        (lambda: bits.quantize([[0.0]], 17, "left"), "bits: got 17.*1 to 16"),
+        (lambda: bits.pack([[2]], 1, "left"), "numbers: 2 to 2.*0 to 1, which 1 bits hold"),
+        (lambda: bits.pack([[0.5]], 1, "left"), "numbers: 2-D of float64.*`quantize`"),
+        (lambda: bits.pack([[1]], 1, "top"), "side: got 'top'"),
+        (lambda: bits.quantize([[np.nan]], 2, "left"), "X: some are NaN"),
+        (lambda: bits.quantize([[0.0, np.inf]], 2, "left"), "range: .*finite"),
+        (lambda: bits.quantize([[1.0]], 2, "left", low=3, high=2), "range: from 3 to 2"),
+        (
+            lambda: bits.quantize([[5.0, 0.0]], 2, "left", low=0, high=1, clip=False),
+            "X: 1 values are out of the range",
+        ),
+        (lambda: bits.product(WIDE, BIT), "A: packed as the right operand.*side='left'"),
+        (lambda: bits.product(BIT, BIT), "B: packed as the left operand"),
+        (lambda: bits.product(np.ones((2, 2)), WIDE), "A: a ndarray.*BitTensor"),
+        (
+            lambda: bits.product(TALL, bits.pack(np.full((40000, 1), 3), 2, "right")),
+            r"its sums could reach 7,864,200,000.*2\^31 - 1",
+        ),
+        (lambda: bits.product(TALL, WIDE), "B: 4 rows for 40,000 columns of A"),
+        (lambda: bits.product(BIT, WIDE, way="fast"), "way: there is no 'fast'"),
+        (lambda: bits.product(BIT, WIDE, device="tpu"), "device: there is no 'tpu'"),
+        (lambda: bits.product(BIT, WIDE, way="popc", finish=bits.Finish()), "'popc' leaves whole"),
+        (
+            lambda: bits.product(
+                bits.quantize(np.eye(4), 2, "left", per_column=True, low=[0] * 4, high=[1] * 4),
+                WIDE,
+                finish=bits.Finish(),
+            ),
+            "A: A has a scale for each column",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(call, says):
+    with pytest.raises(ArgumentError, match=says):
+        call()
