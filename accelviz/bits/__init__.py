@@ -5,6 +5,7 @@
 
 from accelviz.bits.convert import levels, quantize
 from accelviz.bits.finish import Finish, batch_norm
+from accelviz.bits.gather import Gather, LowBitRows, pack_rows
 from accelviz.bits.product import WAYS, Product, plan_product, product
 from accelviz.bits.tensor import BitTensor, Scale, pack
 
@@ -12,11 +13,14 @@ __all__ = [
     "WAYS",
     "BitTensor",
     "Finish",
+    "Gather",
+    "LowBitRows",
     "Product",
     "Scale",
     "batch_norm",
     "levels",
     "pack",
+    "pack_rows",
     "plan_product",
     "product",
     "quantize",

@@ -64,9 +64,8 @@ class Scale:
         if not all(np.isfinite(end).all() for end in ends) or (ends[1] < ends[0]).any():
             right = "two finite bounds, the lower one first"
             raise ArgumentError("range", f"from {low} to {high}", right)
-        first, last = np.broadcast_arrays(*ends)
-        step = ((last - first) / np.float32(1 << bits)).astype(np.float32)
-        return cls(first.astype(np.float32), step)
+        first, last = (np.asarray(end) for end in np.broadcast_arrays(*ends))
+        return cls(first.astype(np.float32), ((last - first) / (1 << bits)).astype(np.float32))
 
     def levels(self, X: Floats, bits: int) -> tuple[npt.NDArray[np.uint32], int]:
         """Quantize; return the levels, shape as of X, and how many values were out of the range.

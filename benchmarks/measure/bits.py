@@ -1,18 +1,22 @@
-"""Chapter 2 of the thesis (QGTC): products of bits, what they are worth, and where they stop paying.
+"""Chapter 2 of the thesis (QGTC): products of bits, what they are worth, where they stop paying.
 
     python benchmarks/measure/bits.py table --output bits-table.csv      # Table 2.3, Figure 2.7c
     python benchmarks/measure/bits.py sizes --output bits-sizes.csv      # Figure 2.9
     python benchmarks/measure/bits.py reuse --output bits-reuse.csv      # Figure 2.10
+    python benchmarks/measure/bits.py gather --output bits-gather.csv    # sparse sums, few bits
+    python benchmarks/measure/bits.py density --output bits-density.csv  # sparse or dense
 
 Each begins with the rates of this GPU: what its instructions do when nothing is read. Rates and
 TFLOPS count 2 M N K operations of a product, whatever its bits. Results are held to the product of
 INT8 in every bit first. Times are medians of CUDA events, warm, operands and result in place.
 INT8 is cuBLAS through torch._int_mm, of the two orders of its right operand the faster one.
+`gather` and `density` have random columns; of those, rates count 2 operations a nonzero and column.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +24,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+import accelviz
 from accelviz import bits
 from accelviz.executors.cuda.queued import queue
 from accelviz.executors.cuda.timing import CudaLimits, event_seconds
+from accelviz.graph import Graph
 from accelviz.measure.records import hardware, source_commit
 from accelviz.plans import Call, KernelSpec, LaunchConfig
 
@@ -35,7 +41,7 @@ RATES = {"bit": 2 * 16 * 8 * 256, "byte": 2 * 16 * 8 * 32, "nibble": 2 * 16 * 8 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("table", "sizes", "reuse"))
+    parser.add_argument("what", choices=("table", "sizes", "reuse", "gather", "density"))
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--repeats", type=int, default=20)
     options = parser.parse_args()
@@ -142,6 +148,57 @@ def reuse(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             for again in (True, False):
                 found = case.time("tiled", options.repeats, jump=False, reuse=again)[1]
                 yield row("tiled", n, 1024, width, found, reuse=again)
+
+
+def sparse(n: int, degree: int) -> Graph:
+    """Make a square matrix with about `degree` random columns in each row."""
+    rng = np.random.default_rng(degree)
+    keys = np.unique(np.arange(n)[:, None] * n + rng.integers(0, n, (n, degree)))
+    pointers = np.append(0, np.cumsum(np.bincount(keys // n, minlength=n)))
+    columns = (keys % n).astype(np.int32)
+    ones = np.ones(keys.size, np.float32)
+    return Graph(pointers.astype(np.int64), columns, ones, (n, n), f"{degree} a row of {n}")
+
+
+def sums(graph: Graph, d: int, repeats: int) -> Iterator[tuple[str, int, float]]:
+    """Check and time sums of neighbors in float32, and of 8 and 4 bits; give way, bits, seconds."""
+    import cupy
+
+    found = accelviz.benchmark(graph, ["lane_groups"], d, repeats=repeats, states=["warm"])
+    yield "lane_groups", 32, float(found["median_us"].iloc[0]) * 1e-6
+    for width in bits.gather.ROW_BITS:
+        X = np.random.default_rng(d).integers(0, 1 << width, (graph.shape[1], d))
+        plan, rows = bits.Gather(graph, d, width), bits.pack_rows(X, width)
+        rows = dataclasses.replace(rows, words=cupy.asarray(rows.words))
+        some = np.random.default_rng(0).integers(0, graph.n_rows, 200)
+        assert np.array_equal(plan.run(rows).get()[some], (graph.adjacency[some] @ X).astype(int))
+        yield "gather", width, float(np.median(plan.seconds(rows, repeats)))
+
+
+def gather(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Add up rows of X of float32, 8 and 4 bits, by degree and by columns."""
+    n = 1 << 16
+    for degree in (8, 32, 128):
+        graph = sparse(n, degree)
+        for d in (64, 128, 256):
+            for way, width, seconds in sums(graph, d, options.repeats):
+                about = row(way, n, d, width, seconds, nonzeros=graph.nnz)
+                yield {**about, "tflops": round(2 * graph.nnz * d / seconds / 1e12, 3)}
+
+
+def density(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Multiply a matrix of 8,192 x 8,192, sparse and dense, by density."""
+    n = 8192
+    for d in (64, 256):
+        for width in (1, 2, 4, 8):
+            case = Case(n, d, width)
+            way, seconds = case.time(None, options.repeats)
+            yield row(way, n, d, width, seconds, density=1.0)
+        yield row("cublas int8", n, d, 8, case.int8(options.repeats), density=1.0)
+        for degree in (2, 8, 32, 128, 512):
+            graph = sparse(n, degree)
+            for way, width, seconds in sums(graph, d, options.repeats):
+                yield row(way, n, d, width, seconds, density=graph.nnz / n**2)
 
 
 if __name__ == "__main__":
