@@ -41,6 +41,24 @@ __host__ __device__ __forceinline__ constexpr Element element_of_c(int lane, int
     return {lane / 4 + 8 * (r / 2), 2 * (lane % 4) + r % 2};
 }
 
+// Loads four matrices of 8 rows of 16 bytes from shared memory: lane i says where row i % 8 of
+// matrix i / 8 is, and gets word lane % 4 of row lane / 4 of each. That is a register of a fragment
+// each.
+__device__ __forceinline__ void load_matrices(unsigned (&words)[4], const uint4 *row) {
+#ifdef __CUDACC__
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(unsigned(__cvta_generic_to_shared(row))));
+#else
+    const int lane = int(threadIdx.x) % WARP_SIZE;
+    for (int i = 0; i < 4; ++i) {
+        const auto from =
+            __shfl_sync(~0u, reinterpret_cast<unsigned long long>(row), 8 * i + lane / 4);
+        words[i] = reinterpret_cast<const unsigned *>(from)[lane % 4];
+    }
+#endif
+}
+
 #ifdef __CUDACC__
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #error "tensor cores know TF32 and bfloat16 from compute capability 8.0 (sm_80) on"

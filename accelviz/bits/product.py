@@ -30,8 +30,8 @@ WAYS = {
 MOST_SUM = (1 << 31) - 1
 #: Rows and columns of a block of "split", "paper" and "popc", and warps of it.
 SIDE, WARPS = 32, 8
-#: Bits of a line in a chunk: what "tiled" and "split" jump over, and "popc".
-CHUNK_BITS, POPC_BITS = 512, 1024
+#: Bits of a line in a stage of "tiled"; and what is jumped over: on tensor cores, and by "popc".
+STAGE_BITS, JUMP_BITS, POPC_BITS = 512, 256, 1024
 #: Of "tiled": planes of a pass, and the tiles of a warp that they share.
 _M_TILES, _N_TILES, _STAGES = 4, 8, 4
 #: Of "split": products of planes whose sums a warp holds.
@@ -191,7 +191,7 @@ def plan_product(
         raise ArgumentError("finish", f"{way!r} leaves whole numbers", "'split' or 'paper'")
     s, t = A.bits, B.bits
     defines: dict[str, int] = {"JUMP": int(jump)}
-    shared, tile = 0, (SIDE, CHUNK_BITS)
+    shared, tile = 0, (SIDE, JUMP_BITS)
     grid = (-(-rows // SIDE), -(-columns // SIDE), 1)
     n_warps, entry, more = WARPS, way, ("", "")
     planes, passes = (1, t), (s, 1)
@@ -212,10 +212,10 @@ def plan_product(
         n_warps = sides[0] * sides[1]
         defines |= {"BLOCKS_PER_SM": max(1, WARPS // n_warps)}
         lines = sides[0] * m_tiles * 16, sides[1] * n_tiles * 8
-        shared = sum(lines) * CHUNK_BITS // 8 * _STAGES
+        shared = sum(lines) * STAGE_BITS // 8 * _STAGES
         block = lines[0] // planes[0], lines[1] // planes[1]
         grid = -(-rows // block[0]), -(-columns // block[1]), 1
-        tile = m_tiles // planes[0] * 16, CHUNK_BITS
+        tile = m_tiles // planes[0] * 16, JUMP_BITS
     else:
         few = min(t if reuse else 1, _SPLIT_PLANES)
         b_planes = -(-t // -(-t // few)) if reuse else 1

@@ -5,8 +5,8 @@
 // A_PLANES planes of its rows and the B_PLANES planes of its columns at a time, and adds them up,
 // shifted, at the end, in registers. So each word in shared memory meets all planes.
 //
-// The order of the words along K does not matter as long as A and B have the same: so a lane takes
-// four neighboring words, 16 bytes, and no two lanes ask one bank.
+// A stage has 512 bits of each line, in four quads of 16 bytes. Quad q of line l lies at the place
+// q ^ (l / 2 % 4) of its line, so that the eight rows of a matrix that is loaded lie in all banks.
 //
 // grid  = (tiles of rows, tiles of columns)
 // block = WARPS_M x WARPS_N warps
@@ -35,20 +35,47 @@
 #define ROWS_OF_WARP (M_TILES / A_PLANES)     // in tiles of 16
 #define COLUMNS_OF_WARP (N_TILES / B_PLANES)  // in tiles of 8
 
-// A line of a stage: PLANES planes of SIZE lines follow each other in each tile.
-template <int SIZE, int PLANES>
-__device__ __forceinline__ void copy_line(uint4 *stage, const uint4 *__restrict__ planes,
-                                          const Planes &of, int i, int first_line, int first_plane,
-                                          int first_quad) {
-    const int slot = i / QUADS, quad = first_quad + i % QUADS;
-    const int tile = slot / SIZE, plane = first_plane + tile % PLANES;
-    const int line = first_line + tile / PLANES * SIZE + slot % SIZE;
-    if (plane < of.bits && line < of.lines && quad < of.words / 4) {
-        copy_async(&stage[i], &planes[of.at(plane, line, 0) / 4 + quad]);
-    } else {
-        stage[i] = make_uint4(0, 0, 0, 0);
-    }
+#define COPIES(LINES) (((LINES) * QUADS + THREADS - 1) / THREADS)  // of a thread
+
+// Where in a stage a quad of a line is.
+__device__ __forceinline__ int place(int line, int quad) {
+    return line * QUADS + (quad ^ line / 2 % QUADS);
 }
+
+// The copies of one operand that a thread makes for each stage.
+template <int LINES, int SIZE, int PLANES>
+struct Copies {
+    int from[COPIES(LINES)];  // in quads; -1 where there is nothing
+    int words;
+
+    // PLANES planes of SIZE lines follow each other in each tile of a stage.
+    __device__ __forceinline__ Copies(const Planes &of, int first_line, int first_plane)
+        : words(of.words) {
+#pragma unroll
+        for (int i = 0; i < COPIES(LINES); ++i) {
+            const int slot = (int(threadIdx.x) + i * THREADS) / QUADS, tile = slot / SIZE;
+            const int plane = first_plane + tile % PLANES;
+            const int line = first_line + tile / PLANES * SIZE + slot % SIZE;
+            const bool there = plane < of.bits && line < of.lines;
+            from[i] = there ? int(of.at(plane, line, 0) / 4) : -1;
+        }
+    }
+
+    __device__ __forceinline__ void begin(uint4 *stage, const uint4 *__restrict__ planes,
+                                          int chunk) const {
+        const int quad = int(threadIdx.x) % QUADS, next = chunk * QUADS + quad;
+#pragma unroll
+        for (int i = 0; i < COPIES(LINES); ++i) {
+            const int slot = (int(threadIdx.x) + i * THREADS) / QUADS;
+            if (LINES * QUADS % THREADS && slot >= LINES) break;
+            if (from[i] >= 0 && next < words / 4) {
+                copy_async(&stage[place(slot, quad)], &planes[from[i] + next]);
+            } else {
+                stage[place(slot, quad)] = make_uint4(0, 0, 0, 0);
+            }
+        }
+    }
+};
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     tiled(const uint4 *__restrict__ A, const uint4 *__restrict__ B, int *__restrict__ out, int rows,
@@ -67,19 +94,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     for (int a_pass = 0; a_pass < A_PASSES; ++a_pass) {
 #pragma unroll
         for (int b_pass = 0; b_pass < B_PASSES; ++b_pass) {
+            const Copies<A_LINES, 16, A_PLANES> of_left(of_a, first_row, a_pass * A_PLANES);
+            const Copies<B_LINES, 8, B_PLANES> of_right(of_b, first_column, b_pass * B_PLANES);
             auto fetch = [&](int chunk) {
                 if (chunk < chunks) {
                     uint4 *stage = stages + chunk % STAGES * (A_LINES + B_LINES) * QUADS;
-#pragma unroll
-                    for (int i = int(threadIdx.x); i < A_LINES * QUADS; i += THREADS) {
-                        copy_line<16, A_PLANES>(stage, A, of_a, i, first_row, a_pass * A_PLANES,
-                                                chunk * QUADS);
-                    }
-#pragma unroll
-                    for (int i = int(threadIdx.x); i < B_LINES * QUADS; i += THREADS) {
-                        copy_line<8, B_PLANES>(stage + A_LINES * QUADS, B, of_b, i, first_column,
-                                               b_pass * B_PLANES, chunk * QUADS);
-                    }
+                    of_left.begin(stage, A, chunk);
+                    of_right.begin(stage + A_LINES * QUADS, B, chunk);
                 }
                 close_copies();
             };
@@ -92,32 +113,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
                 __syncthreads();  // this chunk is there, and the one before is done with
                 fetch(chunk + STAGES - 1);
                 const uint4 *stage = stages + chunk % STAGES * (A_LINES + B_LINES) * QUADS;
-                const uint4 *own_a = stage + (warp_m * M_TILES * 16 + lane / 4) * QUADS + lane % 4;
-                const uint4 *own_b =
-                    stage + (A_LINES + warp_n * N_TILES * 8 + lane / 4) * QUADS + lane % 4;
-                uint4 a[M_TILES][2];
-                unsigned any = 0;
-#pragma unroll
-                for (int m = 0; m < M_TILES; ++m) {
-#pragma unroll
-                    for (int half = 0; half < 2; ++half) {
-                        a[m][half] = own_a[(m * 16 + half * 8) * QUADS];
-                        any |= a[m][half].x | a[m][half].y | a[m][half].z | a[m][half].w;
-                    }
-                }
-                if (JUMP && !__any_sync(EVERY_LANE, any != 0)) continue;
+                const uint4 *right = stage + A_LINES * QUADS;
+                unsigned b[N_TILES][4];
 #pragma unroll
                 for (int n = 0; n < N_TILES; ++n) {
-                    const uint4 b = own_b[n * 8 * QUADS];
+                    const int line = (warp_n * N_TILES + n) * 8 + lane % 8;
+                    load_matrices(b[n], &right[place(line, lane / 8)]);
+                }
+#pragma unroll
+                for (int step = 0; step < 2; ++step) {
+                    unsigned a[M_TILES][4], any = 0;
 #pragma unroll
                     for (int m = 0; m < M_TILES; ++m) {
-                        mma_b1_k256(c[m][n], {a[m][0].x, a[m][1].x, a[m][0].y, a[m][1].y},
-                                    {b.x, b.y});
+                        const int line = (warp_m * M_TILES + m) * 16 + lane % 16;
+                        load_matrices(a[m], &stage[place(line, 2 * step + lane / 16)]);
+                        any |= a[m][0] | a[m][1] | a[m][2] | a[m][3];
                     }
+                    if (JUMP && !__any_sync(EVERY_LANE, any != 0)) continue;
 #pragma unroll
-                    for (int m = 0; m < M_TILES; ++m) {
-                        mma_b1_k256(c[m][n], {a[m][0].z, a[m][1].z, a[m][0].w, a[m][1].w},
-                                    {b.z, b.w});
+                    for (int n = 0; n < N_TILES; ++n) {
+#pragma unroll
+                        for (int m = 0; m < M_TILES; ++m) {
+                            mma_b1_k256(c[m][n], a[m], {b[n][2 * step], b[n][2 * step + 1]});
+                        }
                     }
                 }
             }
