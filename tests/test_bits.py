@@ -1,12 +1,17 @@
 """Bit tensors and their products: bit for bit on the host, in the emulator and on a GPU."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from accelviz import bits
 from accelviz.bits.product import replayed
 from accelviz.errors import ArgumentError
+from accelviz.executors.cuda import compile_cubin
 from accelviz.executors.emulator.build import why_not
+from accelviz.plans import KernelSpec
+from tests.graphs import graph_of_degrees
 
 compiled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 each_device = pytest.mark.parametrize(
@@ -46,8 +51,9 @@ def test_words_are_where_the_paper_puts_them(width, side):
 
 
 @each_device
-@each_side
-@pytest.mark.parametrize(("width", "per_column"), [(1, False), (3, True), (16, False)])
+@pytest.mark.parametrize(
+    ("width", "per_column", "side"), [(1, False, "left"), (3, True, "right"), (16, True, "left")]
+)
 def test_a_matrix_is_quantized_by_equation_2_2(width, per_column, side, device):
     X = np.random.default_rng(width).standard_normal((37, 70)).astype(np.float32)
     X[:, 3] = 1.5  # a column without a range
@@ -69,8 +75,9 @@ def test_a_matrix_is_quantized_by_equation_2_2(width, per_column, side, device):
 #: Every width on either side; passes of one and of several planes of each kernel.
 WIDTHS = [*zip(range(1, 17), [16, 1, 9, 4, 2, 8, 3, 5, 1, 7, 1, 2, 1, 1, 1, 15], strict=True)]
 WIDTHS += [(1, t) for t in (1, 2, 3, 4, 6, 10, 11, 12, 13, 14)]
-#: Those that run in the emulator each day, with sizes for each.
-EMULATED = {(1, 1): (70, 45, 700), (3, 9): (33, 40, 513), (1, 4): (1, 1, 1), (5, 2): (40, 33, 130)}
+#: Those that run in the emulator each day, by way, and sizes for some.
+EMULATED = {"tiled": [(1, 1), (3, 9)], "split": [(1, 4), (5, 2)], "paper": [(3, 9)]}
+SIZES = {(1, 1): (70, 45, 700), (3, 9): (33, 40, 513), (1, 4): (1, 1, 1), (5, 2): (40, 33, 130)}
 each_way = pytest.mark.parametrize("way", bits.WAYS)
 
 
@@ -84,18 +91,14 @@ def operands(widths, sizes):
     return a, b
 
 
-def product_cases(device):
-    for widths in WIDTHS if device != "emulator" else EMULATED:
-        yield widths, EMULATED.get(widths, (37, 21, 300))
-
-
 @each_device
 @each_way
 def test_products_equal_those_of_numpy_in_every_bit(way, device):
-    for widths, sizes in product_cases(device):
+    for widths in EMULATED.get(way, [(1, 1)]) if device == "emulator" else WIDTHS:
+        sizes = SIZES.get(widths, (37, 21, 300))
         a, b = operands(widths, sizes)
         A, B = bits.pack(a, widths[0], "left"), bits.pack(b, widths[1], "right")
-        for jump in (True, False) if widths == (1, 1) else (True,):
+        for jump in (True, False) if widths[0] == 1 else (True,):
             found = host(bits.product(A, B, device=device, way=way, jump=jump))
             assert found.dtype == np.int32
             assert np.array_equal(found, a @ b), (widths, sizes, jump)
@@ -175,6 +178,19 @@ def test_a_pattern_takes_the_offset_times_its_degrees(device):
     means = a @ X / degrees[:, None]
     assert abs(found - means).max() <= 1.01 * B.scale.step[0] / 2
     assert not found[a.sum(1) == 0].any()
+
+
+def test_every_kernel_compiles_for_a_gpu():
+    A, B = bits.pack(numbers((40, 40), 2), 2, "left"), bits.pack(numbers((40, 40), 3), 3, "right")
+    finish = bits.Finish(bits=4, relu=True)
+    specs = [bits.plan_product(A, B, way).call.kernel for way in bits.WAYS]
+    specs.append(bits.plan_product(A, B, finish=finish).call.kernel)
+    specs += [KernelSpec("bits/rates.cu", "bit_products", {"REPEATS": 8}, ())]
+    specs += [call.kernel for call in bits.Gather(graph_of_degrees([3, 1]), 9, 4).calls]
+    along = {"ALONG_COLUMNS": 1, "PER_COLUMN": 0}
+    specs += [KernelSpec("bits/pack.cu", "quantize", along, ())]
+    for spec, arch in zip(specs, itertools.cycle(["sm_80", "sm_90", "sm_120"]), strict=False):
+        assert len(compile_cubin(spec, arch)) > 1000
 
 
 BIT, WIDE = (bits.pack(np.ones((4, 4), int), 1, side) for side in ("left", "right"))

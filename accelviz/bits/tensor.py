@@ -44,7 +44,7 @@ class Scale:
     @property
     def offset(self) -> Floats:
         """What level 0 is taken for: the middle of its values, so that errors are half a step."""
-        return self.low + self.step / 2
+        return np.add(self.low, self.step / np.float32(2), dtype=np.float32)
 
     @property
     def per_column(self) -> bool:
@@ -64,8 +64,9 @@ class Scale:
         if not all(np.isfinite(end).all() for end in ends) or (ends[1] < ends[0]).any():
             right = "two finite bounds, the lower one first"
             raise ArgumentError("range", f"from {low} to {high}", right)
-        first, last = (np.asarray(end) for end in np.broadcast_arrays(*ends))
-        return cls(first.astype(np.float32), ((last - first) / (1 << bits)).astype(np.float32))
+        first, last = np.broadcast_arrays(*ends)
+        step = (last - first) / np.float32(1 << bits)
+        return cls(np.array(first, np.float32), np.array(step, np.float32))
 
     def levels(self, X: Floats, bits: int) -> tuple[npt.NDArray[np.uint32], int]:
         """Quantize; return the levels, shape as of X, and how many values were out of the range.

@@ -35,9 +35,7 @@
 #define N_TILES (SIDE / 8)
 #define K_REGISTERS (MMA_K / 128)  // of B, and of A for 8 rows
 #define STEPS (2 / K_REGISTERS)    // instructions that two words of a lane last
-// Chunks whose loads are on their way, as far as there are registers.
-#define AT_ONCE (A_PLANES * B_PLANES > 2 ? 1 : 2)
-#define CHUNK_PAIRS 4  // of words that a line has in a chunk, one for each lane of four
+#define CHUNK_PAIRS 4              // of words that a line has in a chunk, one for each lane of four
 
 __device__ __forceinline__ unsigned word_of(const uint2 &words, int i) {
     return i == 0 ? words.x : words.y;
@@ -82,6 +80,8 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP_SIZE)
     const Planes of_a{a_bits, a_lines, words}, of_b{b_bits, b_lines, words};
     const int chunks = first_row < rows && first_column < columns ? ceil_div(words, 8) : 0;
 
+    // Chunks whose loads are on their way, as far as there are registers.
+    constexpr int at_once = A_PLANES * B_PLANES > 2 ? 1 : 2;
     unsigned sums[M_TILES][N_TILES][2 * HALVES] = {};
     unsigned row_sums[4] = {};
 #pragma unroll 1
@@ -89,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP_SIZE)
 #pragma unroll 1
         for (int b_pass = 0; b_pass < B_PASSES; ++b_pass) {
             int c[A_PLANES][B_PLANES][M_TILES][N_TILES][2 * HALVES] = {};
-#pragma unroll AT_ONCE
+#pragma unroll at_once
             for (int chunk = warp; chunk < chunks; chunk += WARPS) {
                 const int pair = chunk * CHUNK_PAIRS + lane % 4;
                 uint2 a[A_PLANES][4];
