@@ -152,10 +152,12 @@ def test_every_kernel_file_belongs_to_a_strategy():
         for strategy, parameters in VARIANTS
         for spec in kernels_of(strategy, **parameters)
     }
-    # machine.cu measures the machine; preprocess.cu works before a plan (test_preprocessing.py);
+    # machine.cu measures the machine; preprocess.cu and translation.cu work before a plan
+    # (test_preprocessing.py, test_windows.py);
     # those of layers are no operations on nonzeros (test_dense_kernels.py,
     # test_affine_kernels.py)
     others = {"machine/machine.cu", "spmm/preprocess.cu", "layers/dense.cu", "layers/row_max.cu"}
+    others |= {"tensor_cores/translation.cu"}
     others |= {f"layers/{name}.cu" for name in ("gcn_weights", "product", "weight_gradient")}
     # and those of bits multiply matrices without a pattern (test_bits.py)
     others |= {name for name in files.kernel_names() if name.startswith("bits/")}

@@ -4,6 +4,10 @@ import numpy as np
 import pytest
 
 from accelviz.errors import PartitionError
+from accelviz.executors import emulate
+from accelviz.executors.cuda import translation
+from accelviz.executors.emulator.build import why_not
+from accelviz.files import kernel_directory
 from accelviz.tensor_cores.windows import row_windows, untranslated_blocks
 from tests.graphs import GRAPHS, graph_of_degrees
 
@@ -40,12 +44,40 @@ def test_a_window_has_rows():
         row_windows(graph_of_degrees([1]), 0)
 
 
+@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+@pytest.mark.parametrize(("name", "rows"), [("isolated_ends", 8), ("every_kind", 16), ("cora", 16)])
+def test_the_kernels_that_translate_do_so_in_the_emulator(name, rows):
+    graph = GRAPHS[name]()
+    counts = {"rows": rows, "n_rows": graph.n_rows, "nnz": graph.nnz}
+
+    def emulated(entry, unwritten, **arrays):
+        made = translation.spec(entry)
+        given = {"row_pointers": graph.row_pointers, "columns": graph.column_indices, **arrays}
+        return emulate(
+            kernel_directory() / made.file,
+            *(-(-graph.nnz // translation.CHUNK), translation.BLOCK_THREADS),
+            **{**given, **counts},
+            kernel=entry,
+            defines=made.defines,
+            unwritten=unwritten,
+        )
+
+    places, marks = np.zeros(graph.nnz, np.uint32), np.zeros(graph.nnz, np.uint8)
+    emulated("place_columns", ["places"], places=places, marks=marks)
+    before = np.append(0, np.cumsum(marks, dtype=np.int64))
+    senders = np.zeros(before[-1], np.int32)
+    changed = {"edge_to_column": places, "senders": senders}
+    emulated("condense_columns", ["senders"], distinct_before=before, **changed)
+    expected = row_windows(graph, rows)
+    assert np.array_equal(senders, expected.senders)
+    assert np.array_equal(places.view(np.int32), expected.edge_to_column)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["empty", "no_columns", "every_kind", "cora"])
 def test_the_gpu_translates_likewise(name):
     import cupy
 
-    from accelviz.executors.cuda.translation import translate_windows
     from accelviz.graph import Pattern
 
     graph = GRAPHS[name]()
@@ -53,6 +85,6 @@ def test_the_gpu_translates_likewise(name):
         cupy.asarray(graph.row_pointers), cupy.asarray(graph.column_indices), graph.shape, name
     )
     for rows in (8, 16):
-        found, expected = translate_windows(on_device, rows), row_windows(graph, rows)
+        found, expected = translation.translate_windows(on_device, rows), row_windows(graph, rows)
         for each in ("pointers", "senders", "edge_to_column"):
             assert np.array_equal(getattr(found, each).get(), getattr(expected, each))
