@@ -18,7 +18,7 @@ from accelviz.workload import spread
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """Tiles of one size, in the order of the blocks that compute them.
+    """Tiles of one size, window of rows by window.
 
     Attributes
     ----------

@@ -2,13 +2,16 @@
 // compute capability 8.0, and the emulator, copy at once.
 #pragma once
 
-// Copies 4, 8 or 16 bytes. Both addresses are multiples of that.
+// Copies 4, 8 or 16 bytes; 2 at once, as there is no such instruction. Both addresses are multiples
+// of that.
 template <typename T>
 __device__ __forceinline__ void copy_async(T *shared, const T *global) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     const unsigned to = unsigned(__cvta_generic_to_shared(shared));
     if constexpr (sizeof(T) == 16) {
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
+    } else if constexpr (sizeof(T) == 2) {
+        *shared = *global;
     } else {
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(global),
                      "n"(int(sizeof(T)))

@@ -71,6 +71,13 @@ __device__ __forceinline__ unsigned to_tf32(float x) {
     return bits;
 }
 
+// Two float16, to the nearest, halfway cases to even; the first lies in the lower bits.
+__device__ __forceinline__ unsigned to_f16(float first, float second) {
+    unsigned bits;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));
+    return bits;
+}
+
 __device__ __forceinline__ void mma_tf32_k4(float (&c)[4], const unsigned (&a)[2],
                                             const unsigned (&b)[1]) {
     asm("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 "
@@ -103,12 +110,18 @@ __device__ __forceinline__ void mma_b1_k128(int (&c)[2], const unsigned (&a)[1],
 }
 
 #else  // the emulator
+#include <cuda_fp16.h>
 
 // Infinities stay, and a NaN loses its lower bits.
 EMULATOR_PURE unsigned to_tf32(float x) {
     const unsigned bits = __float_as_uint(x);
     const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
     return (bits + (finite ? 0x1000u : 0u)) & 0xffffe000u;
+}
+
+EMULATOR_PURE unsigned to_f16(float first, float second) {
+    const unsigned low = __half_as_ushort(__float2half_rn(first));
+    return low | unsigned(__half_as_ushort(__float2half_rn(second))) << 16;
 }
 
 namespace fragments {

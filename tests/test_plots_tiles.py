@@ -2,6 +2,7 @@
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
@@ -15,20 +16,21 @@ matplotlib.use("agg")
 
 
 @pytest.mark.parametrize("operation", ["spmm", "sddmm"])
-def test_a_window_shows_its_nonzeros_before_and_after(operation):
-    plan = accelviz.plan(GRAPHS["every_kind"](), "tc_gnn", operation=operation)
+@pytest.mark.parametrize(("strategy", "rows"), [("tc_gnn", 16), ("window_tiles", 8)])
+def test_a_window_shows_its_nonzeros_before_and_after(strategy, rows, operation):
+    plan = accelviz.plan(GRAPHS["every_kind"](), strategy, operation=operation)
     before, after = plots.window_tiles(plan, 1)
-    own = plan.tiles.block == 1
-    pointers = plan.walked.row_pointers
-    nonzeros = pointers[-1] - pointers[16]
+    own = plan.tiles.first_row == rows
+    pointers = plan.walked.row_pointers[[rows, min(2 * rows, plan.walked.n_rows)]]
+    nonzeros = pointers[1] - pointers[0]
     assert [len(each.get_paths()) for each in after.collections] == [own.sum(), nonzeros]
     shaded, cells = before.collections
-    columns = plan.walked.column_indices[pointers[16] :]
+    columns = plan.walked.column_indices[slice(*pointers)]
     found = sorted(path.vertices[0, 0] for path in cells.get_paths())
     assert found == sorted(columns)
     width = plan.tiles.columns
     assert len(shaded.get_paths()) == np.unique(columns // width).size
-    assert f"{own.sum()} tiles of 16 x {width}" in after.get_title(loc="left")
+    assert f"{own.sum()} tiles of {rows} x {width}" in after.get_title(loc="left")
     plt.close(after.figure)
 
 
@@ -60,3 +62,24 @@ def test_every_element_has_its_lane_s_number(name):
         lanes = shape.lanes(matrix)[..., 0]
         assert [int(text.get_text()) for text in ax.texts] == lanes.ravel().tolist()
     plt.close(ax.figure)
+
+
+def test_error_against_speed_is_a_mean_and_a_maximum():
+    """Twice and eight times as fast is four times in the mean; the faster setting counts."""
+    table = pd.DataFrame(
+        [
+            *(("a", 8, "lane_groups", "float32", 80.0, 1e-7),),
+            *(("a", 8, "window_tiles", "tf32", 40.0, 9e-4),),
+            *(("b", 8, "lane_groups", "float32", 80.0, 2e-7),),
+            *(("b", 8, "window_tiles", "tf32", 10.0, 1e-4),),
+            *(("b", 8, "window_tiles", "tf32", 99.0, 1e-4),),
+        ],
+        columns=["graph", "columns", "strategy", "dtype", "median_us", "error"],
+    )
+    ax = plots.error_against_speed(table)
+    found = [tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1]
+    assert np.allclose(found, [(1, 2e-7), (4, 9e-4)])
+    assert "2 cases" in ax.get_title(loc="left")
+    plt.close(ax.figure)
+    with pytest.raises(ArgumentError, match="cusparse"):
+        plots.error_against_speed(table, over="cusparse")

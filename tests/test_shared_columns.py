@@ -13,6 +13,7 @@ from accelviz.strategies import SDDMM, SPMM, find_strategy
 from accelviz.tensor_cores.choice import chosen, sampled_reuse
 from accelviz.tensor_cores.shared_columns import MOST_PART, shared_columns
 from accelviz.tensor_cores.windows import row_windows
+from accelviz.workload import spread
 from tests.graphs import GRAPHS
 from tests.inherited import check_results, weighted
 
@@ -53,6 +54,20 @@ def test_windows_are_cut_where_warps_would_be_idle():
     assert (rows.metadata[:, 2] <= MOST_PART).all()
 
 
+@pytest.mark.parametrize("operation", [SPMM, SDDMM], ids=lambda each: each.name)
+def test_a_tile_is_its_block_s(operation):
+    """Cut windows too, whose parts come first."""
+    strategy = find_strategy("window_tiles", operation)
+    plan = strategy.plan(GRAPHS["cora"](), 16, part_columns=32, block_warps=2)
+    plan.check()
+    work = plan.workload()
+    record, place = spread(work.nz_count)
+    block = np.zeros(plan.pattern.nnz, int)
+    block[work.nz_start[record] + place] = work.block[record]
+    tiles = plan.tiles
+    assert np.array_equal(block[tiles.nonzeros], np.repeat(tiles.block, tiles.counts))
+
+
 @emulated
 @pytest.mark.parametrize(
     ("name", "parameters"),
@@ -61,6 +76,7 @@ def test_windows_are_cut_where_warps_would_be_idle():
         ("windows", {"window_rows": 24, "block_warps": 12, "slab": 32}),
         ("window_tiles", {"window_rows": 32, "slab": 128, "ahead": 4, "part_columns": 32}),
         ("window_tiles", {"window_rows": 16, "slab": 32, "ahead": 1, "arithmetic": "tf32"}),
+        ("window_tiles", {"window_rows": 16, "slab": 128, "ahead": 4, "arithmetic": "float16"}),
     ],
 )
 def test_settings_give_the_same(name, parameters):
@@ -68,12 +84,24 @@ def test_settings_give_the_same(name, parameters):
 
 
 @emulated
+@pytest.mark.parametrize("n_cols", [8, 17, 30])
+def test_dots_of_float16_have_every_width_of_a_load(n_cols):
+    strategy = find_strategy("window_tiles", SDDMM)
+    check_results(GRAPHS["every_kind"](), strategy, "emulator", (n_cols,), arithmetic="float16")
+
+
+def test_an_instruction_of_float16_has_two_steps():
+    with pytest.raises(PartitionError, match="2 or 4"):
+        accelviz.plan("cora", "window_tiles", arithmetic="float16", ahead=1)
+
+
+@emulated
 @pytest.mark.parametrize("operation", [SPMM, SDDMM], ids=lambda each: each.name)
 def test_three_products_are_as_exact_as_float32(operation):
-    """Off by at most 1e-6 of the sum of |a x|, one product of TF32 by 1e-4 and more."""
+    """Off by at most 1e-6 of the sum of |a x|, one product of TF32 or float16 by 1e-4 and more."""
     graph = weighted(GRAPHS["wide"]())
     errors = {}
-    for arithmetic in ("3xtf32", "tf32"):
+    for arithmetic in ("3xtf32", "tf32", "float16"):
         strategy = find_strategy("window_tiles", operation)
         plan = strategy.plan(graph, 40, arithmetic=arithmetic)
         dense = measure.random_inputs(operation, graph.pattern, plan.widths)
@@ -89,6 +117,7 @@ def test_three_products_are_as_exact_as_float32(operation):
         errors[arithmetic] = np.max(abs(found - exact) / np.maximum(size, 1e-30))
     assert errors["3xtf32"] <= 1e-6
     assert 1e-4 <= errors["tf32"] <= 1e-3
+    assert 1e-4 <= errors["float16"] <= 1e-3
 
 
 @pytest.mark.parametrize(

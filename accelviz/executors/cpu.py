@@ -14,7 +14,10 @@ import numpy.typing as npt
 from accelviz.errors import DeviceUnavailable
 from accelviz.executors.base import Arrays, HostExecutor, HostPlan, no_kernel
 from accelviz.plans import Plan
-from accelviz.tensor_cores.rounding import to_tf32
+from accelviz.tensor_cores.rounding import to_f16, to_tf32
+
+#: What kernels round their inputs to, by the plan's arithmetic.
+_ROUNDED = {"tf32": to_tf32, "float16": to_f16}
 
 
 class CpuExecutor(HostExecutor):
@@ -62,9 +65,8 @@ class CpuPlan(HostPlan):
         """Return the inputs as a kernel finds them: in its order, rounded as it keeps them."""
         walked, storage = self._operands.walked(placed), self._operands.storage
         found = self._operands.operation.rounded(walked, storage)
-        if self._operands.arithmetic == "tf32":
-            found = {name: to_tf32(array) for name, array in found.items()}
-        return found
+        rounded = _ROUNDED.get(self._operands.arithmetic)
+        return {name: rounded(array) for name, array in found.items()} if rounded else found
 
     def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
         """Replay the workload; see `ReadyPlan`."""

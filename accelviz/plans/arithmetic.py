@@ -9,6 +9,8 @@ _UNIT = 2.0**-11
 ROUNDING = {
     "float32": 0.0,
     "tf32": (1 + _UNIT) ** 2 - 1,
+    # As many bits. Inputs below 2^-14 lose more than that, and from 2^16 on they are infinite.
+    "float16": (1 + _UNIT) ** 2 - 1,
     # Each input is the sum of two TF32 numbers up to 2^-23 of it; the product of their low parts,
     # each up to 2^-11 of its input, is left out.
     "3xtf32": 2.0**-22 + 2.0**-22,
@@ -17,5 +19,5 @@ ROUNDING = {
 #: rounding. A unit being 2^-23 of the sum of magnitudes, n products in t instructions, t at most n,
 #: lose n + t times a quarter of one where terms are aligned, and t at the end: 1.5 n at most.
 CUT_OFF = 1.5
-#: Products on tensor cores that one product of inputs takes.
-TERMS = {"3xtf32": 3, "tf32": 1}
+#: Products of TF32 that one product of inputs takes; of float16 none.
+TERMS = {"3xtf32": 3, "tf32": 1, "float16": 0}

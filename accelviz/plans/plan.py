@@ -81,8 +81,8 @@ class Plan:
     arithmetic : str
         What products are worked out in, a name of `plans.arithmetic.ROUNDING`. Anything but float32
         rounds inputs inside the kernel: results may be off by that much more.
-    tiles : Tiles, optional
-        The tiles that the main call multiplies, where it multiplies such.
+    make_tiles : callable, optional
+        Returns the Tiles that the main call multiplies, where it multiplies such.
     setup_seconds : mapping of str to float
         What preprocessing took on the host, step by step.
     parameters : mapping
@@ -108,7 +108,7 @@ class Plan:
     workers_per_block: int = 0
     storage: str = "float32"
     arithmetic: str = "float32"
-    tiles: Tiles | None = None
+    make_tiles: Callable[[], Tiles] | None = None
     setup_seconds: Mapping[str, float] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     operation: Operation = None  # type: ignore[assignment]
@@ -157,6 +157,11 @@ class Plan:
     def kernel(self) -> KernelSpec | None:
         """The kernel of the main call, if it has one."""
         return self.calls[self.main].kernel
+
+    @cached_property
+    def tiles(self) -> Tiles | None:
+        """The tiles that the main call multiplies; None where it multiplies none."""
+        return None if self.make_tiles is None else self.make_tiles()
 
     @property
     def parts(self) -> tuple[Plan, ...]:

@@ -20,6 +20,7 @@ from accelviz.plots.memory import access_map
 from accelviz.plots.metadata import metadata_layout
 from accelviz.plots.overview import Scheme, overview
 from accelviz.plots.ownership import block_ownership
+from accelviz.plots.precision import error_against_speed
 from accelviz.plots.rooflines import roofline
 from accelviz.plots.sweeps import sweep_heatmap, sweep_lines
 from accelviz.plots.tiles import fragment_lanes, tile_fill, window_tiles
@@ -40,6 +41,7 @@ __all__ = [
     "block_ownership",
     "degree_histogram",
     "degree_shares",
+    "error_against_speed",
     "fragment_lanes",
     "graph_card",
     "ladder_times",

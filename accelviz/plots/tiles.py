@@ -27,7 +27,9 @@ def tiles_of(plan: Plan) -> Tiles:
         If it has none.
     """
     if plan.tiles is None:
-        raise ArgumentError("plan", f"{plan.name!r} multiplies no tiles", "one of tc_gnn")
+        raise ArgumentError(
+            "plan", f"{plan.name!r} multiplies no tiles", "one of tc_gnn or window_tiles"
+        )
     return plan.tiles
 
 
@@ -39,9 +41,9 @@ def window_tiles(plan: Plan, window: int = 0, *, axes: Sequence[Axes] | None = N
     Parameters
     ----------
     plan : Plan
-        With tiles, such as one of tc_gnn.
+        With tiles, such as one of tc_gnn or window_tiles.
     window : int
-        Which window, a block each.
+        Which window.
 
     Raises
     ------
@@ -49,10 +51,10 @@ def window_tiles(plan: Plan, window: int = 0, *, axes: Sequence[Axes] | None = N
         If the plan has no tiles, or no such window.
     """
     tiles = tiles_of(plan)
-    if not 0 <= window < plan.launch.n_blocks:
-        there = f"0 to {plan.launch.n_blocks - 1:,}"
-        raise ArgumentError("window", f"there is no window {window}", there)
-    own = np.flatnonzero(tiles.block == window)
+    windows = -(-plan.walked.n_rows // tiles.rows)
+    if not 0 <= window < windows:
+        raise ArgumentError("window", f"there is no window {window}", f"0 to {windows - 1:,}")
+    own = np.flatnonzero(tiles.first_row == window * tiles.rows)
     parts = slice(*tiles.pointers[[own[0], own[-1] + 1]]) if own.size else slice(0, 0)
     owner = np.repeat(np.arange(own.size), tiles.counts[own])
     row, column = np.divmod(tiles.places[parts], tiles.columns)

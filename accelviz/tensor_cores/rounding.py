@@ -1,4 +1,4 @@
-"""TF32: float32 with 10 bits of mantissa, as tensor cores read it."""
+"""TF32, float32 with 10 bits of mantissa, and float16, as tensor cores read them."""
 
 from __future__ import annotations
 
@@ -34,3 +34,9 @@ def truncated_tf32(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Drop the bits that TF32 lacks, as tensor cores do with a float32 that nobody rounded."""
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
     return (bits & _KEPT).view(np.float32)
+
+
+def to_f16(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Round to float16, halfway cases to even; what it cannot hold becomes infinite."""
+    with np.errstate(over="ignore"):
+        return x.astype(np.float16).astype(np.float32)

@@ -7,7 +7,7 @@ position of one is the row's first in the block plus the bits set before it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numba
@@ -16,12 +16,13 @@ import numpy.typing as npt
 
 from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError
-from accelviz.graph import Graph
+from accelviz.graph import Graph, Pattern
 from accelviz.ordering import RowDegrees
 from accelviz.partition.summary import PartitionSummary
 from accelviz.plans import Parameter, Strategy
 from accelviz.store import Stopwatch
-from accelviz.tensor_cores.windows import Windows, row_windows
+from accelviz.tensor_cores.windows import Windows, row_windows, window_tiles
+from accelviz.tiles import Tiles
 from accelviz.workload import Workload, spread
 
 #: Columns whose bits a word holds.
@@ -151,6 +152,30 @@ def shared_columns(
     return found, {**seconds, **more}
 
 
+def shared_tiles(pattern: Pattern, found: SharedColumns, width: int, each: int) -> Tiles:
+    """Cut windows into tiles of `width` columns, a divisor of 32, and tell each one's block.
+
+    Parameters
+    ----------
+    pattern : Pattern
+    found : SharedColumns
+        Of its windows.
+    width : int
+    each : int
+        Lines of the metadata that a block of the launch has.
+    """
+    tiles = window_tiles(pattern, found.windows, width)
+    window, first_word, columns = found.metadata[:, :3].astype(np.int64).T
+    line, place = spread(-(-columns // width))
+    words, blocks = found.windows.blocks(WORD_COLUMNS), found.windows.blocks(width)
+    begun = first_word - (np.cumsum(words) - words)[window]  # words of earlier parts
+    first = (np.cumsum(blocks) - blocks)[window] + begun * (WORD_COLUMNS // width)
+    block = np.empty_like(tiles.block)
+    block[first[line] + place] = line // each
+    block.setflags(write=False)
+    return replace(tiles, block=block)
+
+
 class SharedColumnsStrategy(Strategy):
     """What the strategies by windows say alike of their metadata."""
 
@@ -161,6 +186,11 @@ class SharedColumnsStrategy(Strategy):
     ) -> PartitionSummary | None:
         """Leave it to the workload, where there is a graph: blocks depend on shared columns."""
         return PartitionSummary() if rows.row_pointers is None else None
+
+
+def widest(n_cols: int, halves: bool) -> int:
+    """Return the columns that a copy of at most 16 bytes moves, a divisor of all."""
+    return next(v for v in (8, 4, 2, 1) if n_cols % v == 0 and v <= (8 if halves else 4))
 
 
 def chosen_part(windows: Windows) -> int:

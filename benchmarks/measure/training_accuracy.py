@@ -25,6 +25,7 @@ TARGETS = {
     ("gin", "cora"): (76.6, 1.5),
     ("gcn", "citeseer"): (70.7, 0.5),
 }
+ATTENTION = ("gat", "gatv2", "agnn")
 KEY = ["model", "data", "strategy", "device", "seed", "epochs"]
 
 
@@ -36,12 +37,21 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--strategy", help="of spmm; its fastest if not given")
+    parser.add_argument(
+        "--everywhere",
+        action="store_true",
+        help="the strategy is that of sddmm too, and attention is not fused, so that both are run",
+    )
     options = parser.parse_args()
+    wanted = options.strategy
+    if options.everywhere:
+        wanted = dict.fromkeys(("spmm", "sddmm"), options.strategy)
     cases = [tuple(each.split(":")) for each in options.cases or map(":".join, TARGETS)]
     found = recorded(options.output) if options.output.exists() else pd.DataFrame(columns=KEY)
     done = set(found[KEY].itertuples(index=False, name=None))
     for model, data in cases:
         epochs = options.epochs
+        unfused = {"fused": False} if options.everywhere and model in ATTENTION else {}
         for seed in tqdm(range(options.seeds), desc=f"{model} on {data}"):
             key = (model, data, options.strategy or "", options.device, seed, epochs)
             if key in done:
@@ -51,8 +61,9 @@ def main() -> None:
                 seed=seed,
                 epochs=epochs,
                 device=options.device,
-                strategy=options.strategy,
+                strategy=wanted,
                 progress=False,
+                **unfused,
             )
             row = {
                 **dict(zip(KEY, key, strict=True)),

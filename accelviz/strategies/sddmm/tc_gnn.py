@@ -77,7 +77,7 @@ class TcGnn(TcGnnStrategy):
             clears=(),
             workers_per_block=1,  # which warp has a nonzero, its tile says
             arithmetic="tf32",
-            tiles=found.tiles,
+            make_tiles=partial(getattr, found, "tiles"),
             setup_seconds=seconds,
             parameters={"block_warps": warps, "step": step},
         )

@@ -18,23 +18,24 @@ from accelviz.tensor_cores.shared_columns import (
     WORD_COLUMNS,
     SharedColumnsStrategy,
     shared_columns,
+    shared_tiles,
+    widest,
     window_workload,
 )
 
-#: Rows of a window: the columns of a product of fragments.
-WINDOW_ROWS = 8
-#: Columns of U and V that one step of a warp multiplies, 4 a lane.
-STEP_COLUMNS = 16
+#: Rows of a window: the columns of a product of fragments. Its distinct columns in such a product.
+WINDOW_ROWS, TILE_COLUMNS = 8, 16
 
 
 class WindowTiles(SharedColumnsStrategy):
     """A warp has a window of 8 rows; 32 of its distinct columns by its rows are two products.
 
     Of each tile of 16 x 8 dot products those at nonzeros are written. With `arithmetic="3xtf32"`
-    every number is the sum of two of TF32 and results are as exact as float32's; "tf32" rounds.
-    Further it takes `block_warps` (warps of a block, 1 to 32), `at_once` (steps of 16 columns whose
-    loads are on their way together: 1, 2 or 4) and `part_columns` (most distinct columns of a warp,
-    a multiple of 32).
+    every number is the sum of two of TF32 and results are as exact as float32's; "tf32" rounds;
+    with "float16", another problem, U and V are stored in 16 bits. Further it takes `block_warps`
+    (warps of a block, 1 to 32), `at_once` (steps of 16 columns, in float16 32, whose loads are on
+    their way together: 1, 2 or 4) and `part_columns` (most distinct columns of a warp, a multiple
+    of 32).
     """
 
     operation = SDDMM
@@ -72,6 +73,7 @@ class WindowTiles(SharedColumnsStrategy):
         if max(graph.shape) * heads > MAX_SIDE:
             sides = f"{max(graph.shape):,} rows or columns of {heads} heads"
             raise PartitionError("heads", sides, f"a product of at most {MAX_SIDE:,}")
+        halves = arithmetic == "float16"
         found, seconds = shared_columns(graph, WINDOW_ROWS, part_columns)
         kernel = KernelSpec(
             file="tensor_cores/window_tiles_sddmm.cu",
@@ -79,9 +81,9 @@ class WindowTiles(SharedColumnsStrategy):
             defines={
                 "WARPS": block_warps,
                 "HEADS": heads,
-                "VECTOR": next(v for v in (4, 2, 1) if n_cols % v == 0),
+                "VECTOR": widest(n_cols, halves),
                 "AT_ONCE": at_once,
-                "WHOLE": int(n_cols % (STEP_COLUMNS * at_once) == 0),
+                "WHOLE": int(n_cols % (step_columns(halves) * at_once) == 0),
                 "TERMS": TERMS[arithmetic],
             },
             arguments=(*found.arrays, "U", "V", "scores", "n_blocks", "n_rows", "n_cols"),
@@ -101,10 +103,20 @@ class WindowTiles(SharedColumnsStrategy):
                 "n_cols": np.int32(n_cols),
             },
             clears=(),
+            storage="float16" if halves else "float32",
             arithmetic=arithmetic,
+            make_tiles=partial(shared_tiles, graph.pattern, found, TILE_COLUMNS, block_warps),
             setup_seconds=seconds,
         )
 
-    def reading(self, graph: Graph, n_cols: int, *, heads: int, **parameters: object) -> Reading:
-        """Fetch 16 columns of a row by 4 lanes, 4 each."""
-        return Reading(4, next(v for v in (4, 2, 1) if n_cols % v == 0), STEP_COLUMNS)
+    def reading(
+        self, graph: Graph, n_cols: int, *, heads: int, arithmetic: str, **parameters: object
+    ) -> Reading:
+        """Fetch a step's columns of a row by 4 lanes, 16 bytes each."""
+        halves = arithmetic == "float16"
+        return Reading(4, widest(n_cols, halves), step_columns(halves))
+
+
+def step_columns(halves: bool) -> int:
+    """Return the columns of U and V that one step of a warp multiplies, 16 bytes a lane."""
+    return 32 if halves else 16

@@ -81,7 +81,7 @@ class TcGnn(TcGnnStrategy):
             clears=(),
             workers_per_block=1,  # all warps of a block share each nonzero, a column tile each
             arithmetic="tf32",
-            tiles=found.tiles,
+            make_tiles=partial(getattr, found, "tiles"),
             setup_seconds=seconds,
             parameters={"block_warps": warps, "tiles_at_once": tiles_at_once},
         )

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading
 from accelviz.plans.arithmetic import TERMS
-from accelviz.plans.launch import MOST_BLOCK_WARPS
+from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
 from accelviz.strategies.spmm.operation import SPMM
 from accelviz.tensor_cores.fragments import TF32_CAPABILITY
 from accelviz.tensor_cores.shared_columns import (
@@ -18,13 +19,15 @@ from accelviz.tensor_cores.shared_columns import (
     SharedColumnsStrategy,
     cut_scratch,
     shared_columns,
+    shared_tiles,
+    widest,
     window_workload,
 )
 
-#: Rows of a group: the columns of a product of fragments. Columns of X that a warp's load covers.
-GROUP_ROWS, LOAD_COLUMNS = 8, 32
-#: Floats between the rows of a stage, so that lanes read from different banks.
-STAGE_PAD = 8
+#: Rows of a group: the columns of a product of fragments. Distinct columns of a step.
+GROUP_ROWS, STEP_COLUMNS = 8, 8
+#: Bytes between the rows of a stage, so that lanes read from different banks.
+STAGE_PAD = 32
 
 
 class WindowTiles(SharedColumnsStrategy):
@@ -32,7 +35,8 @@ class WindowTiles(SharedColumnsStrategy):
 
     The product is transposed: 16 columns of X by 8 rows of A, so that rows of X become fragments as
     they come from memory, and a window needs no more than 8 rows. With `arithmetic="3xtf32"` every
-    number is the sum of two of TF32, and results are as exact as float32's; "tf32" rounds. Further
+    number is the sum of two of TF32, and results are as exact as float32's; "tf32" rounds; with
+    "float16", another problem, features are stored in 16 bits and weights rounded to them. Further
     it takes `window_rows` (8, 16 or 32), the columns of X of a warp, `slab` (32, 64 or 128),
     `block_warps` (warps of a block, 1 to 32), `ahead` (steps of 8 distinct columns whose loads are
     on their way: 1, 2 or 4), `blocks_per_sm` (blocks that an SM should have room for) and
@@ -71,18 +75,22 @@ class WindowTiles(SharedColumnsStrategy):
         Raises
         ------
         PartitionError
-            If there are 2^32 nonzeros or more.
+            If there are 2^32 nonzeros or more, or `ahead` is 1 with "float16".
         """
+        halves = arithmetic == "float16"
+        if halves and ahead == 1:
+            what = "1 step with 'float16', whose instruction has two"
+            raise PartitionError("ahead", what, "2 or 4")
         found, seconds = shared_columns(graph, window_rows, part_columns)
-        slab = clipped(slab, n_cols)
+        slab = clipped(slab, n_cols, halves)
         kernel = KernelSpec(
             file="tensor_cores/window_tiles_spmm.cu",
             entry="window_tiles_spmm",
             defines={
                 "GROUPS": window_rows // GROUP_ROWS,
                 "WARPS": block_warps,
-                "QUADS": slab // LOAD_COLUMNS,
-                "VECTOR": next(v for v in (4, 2, 1) if n_cols % v == 0),
+                "QUADS": slab // load_columns(halves),
+                "VECTOR": widest(n_cols, halves),
                 "WHOLE": int(n_cols % slab == 0),
                 "AHEAD": ahead,
                 "TERMS": TERMS[arithmetic],
@@ -95,7 +103,8 @@ class WindowTiles(SharedColumnsStrategy):
             capability=TF32_CAPABILITY,
         )
         blocks, tiles = len(found.metadata), -(-n_cols // slab)
-        shared = block_warps * ahead * GROUP_ROWS * (slab + STAGE_PAD) * 4
+        row_bytes = slab * (2 if halves else 4) + STAGE_PAD
+        shared = block_warps * ahead * GROUP_ROWS * row_bytes
         launch = LaunchConfig((-(-blocks // block_warps), tiles, 1), block_warps, shared)
         return Plan(
             graph.pattern,
@@ -110,17 +119,28 @@ class WindowTiles(SharedColumnsStrategy):
             },
             scratch=cut_scratch(found, n_cols, tiles),
             clears=(),
+            storage="float16" if halves else "float32",
             arithmetic=arithmetic,
+            make_tiles=partial(shared_tiles, graph.pattern, found, STEP_COLUMNS, block_warps),
             setup_seconds=seconds,
             parameters={"part_columns": found.part_columns},
         )
 
-    def reading(self, graph: Graph, n_cols: int, *, slab: int, **parameters: object) -> Reading:
-        """Fetch 32 columns of a row by the 8 lanes that have this row, 4 each."""
-        vector = next(v for v in (4, 2, 1) if n_cols % v == 0)
-        return Reading(8, vector, clipped(slab, n_cols))
+    def reading(
+        self, graph: Graph, n_cols: int, *, arithmetic: str, slab: int, **parameters: object
+    ) -> Reading:
+        """Fetch 16 bytes of a row by each of the lanes that have this row."""
+        halves = arithmetic == "float16"
+        slab, vector = clipped(slab, n_cols, halves), widest(n_cols, halves)
+        return Reading(min(slab // vector, WARP_SIZE), vector, slab)
 
 
-def clipped(slab: int, n_cols: int) -> int:
-    """Return the columns of a warp where there are no more than `n_cols`, in whole loads."""
-    return min(slab, -(-n_cols // LOAD_COLUMNS) * LOAD_COLUMNS)
+def load_columns(halves: bool) -> int:
+    """Return the columns that eight lanes have side by side, 16 bytes each."""
+    return 64 if halves else 32
+
+
+def clipped(slab: int, n_cols: int, halves: bool) -> int:
+    """Return the columns of a warp where there are no more than `n_cols`."""
+    least = load_columns(halves)
+    return min(max(slab, least), -(-n_cols // least) * least)

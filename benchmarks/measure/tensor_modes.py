@@ -1,0 +1,251 @@
+"""SpMM and SDDMM by windows, in every arithmetic, beside what they are to beat: time and error.
+
+    python benchmarks/measure/tensor_modes.py --output modes.csv
+
+A graph in a vertex order is `name` or `name:order`; `blocks-64` is made up: 98,304 rows, each with
+48 random columns of its own block of 64 neighbors. The time that finding an order took on this
+machine's CPU is in `order_s`. Weights and features are random and signed. Every result is compared
+with float64, on the GPU; `error` is the largest error over the sum of the magnitudes of its terms,
+and a result beyond what its arithmetic allows has no time. Times are medians of CUDA events, warm,
+those of sparse graph translation of the host's clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from measure import opened
+from tensor_cores import machine
+
+from accelviz import measure
+from accelviz.errors import AccelvizError
+from accelviz.executors import find_executor
+from accelviz.executors.cuda.compiler import compile_options, loaded_module
+from accelviz.executors.cuda.translation import translate_windows
+from accelviz.graph import Graph, Pattern
+from accelviz.ordering import vertex_order
+from accelviz.plans import Operation, Plan
+from accelviz.strategies import SDDMM, SPMM, find_strategy
+from accelviz.tensor_cores.choice import chosen, sampled_reuse
+from accelviz.tensor_cores.windows import row_windows
+
+GRAPHS = (
+    *("ppa-twin", "reddit-twin", "products-twin", "collab-twin", "collab-twin:rabbit"),
+    *("facebook", "facebook:rabbit", "ca-astroph:rabbit", "mit8:rabbit"),
+    *(f"blocks-{size}" for size in (512, 256, 192, 128, 96, 64)),
+)
+ROWS, DEGREE = 98_304, 48
+MODES = ("3xtf32", "tf32", "float16")
+#: What is timed, of each operation: strategies and their parameters.
+CASES: dict[Operation, list[tuple[str, dict[str, Any]]]] = {
+    SPMM: [
+        *(("cusparse", {}), ("lane_groups", {}), ("lane_groups", {"storage": "float16"})),
+        *(("tc_gnn", {}), ("windows", {"window_rows": 16, "block_warps": 4})),
+        *(
+            ("window_tiles", {"arithmetic": arithmetic, "window_rows": rows})
+            for arithmetic in MODES
+            for rows in (8, 16)
+        ),
+        *(
+            ("window_tiles", {"arithmetic": "float16", "window_rows": 16, "slab": 128, **more})
+            for more in ({}, {"ahead": 4})
+        ),
+    ],
+    SDDMM: [
+        *(("cusparse", {}), ("lane_groups", {}), ("tc_gnn", {})),
+        *(("window_tiles", {"arithmetic": arithmetic}) for arithmetic in MODES),
+    ],
+}
+#: The largest error that each arithmetic may have. What is in 16 bits is so in every strategy.
+MOST_ERROR = {"float32": 1e-6, "3xtf32": 1e-6, "tf32": 1e-3, "float16": 1.2e-3}
+#: Nonzeros whose dot products are worked out in float64 at a time.
+CHUNK = 1 << 20
+#: Seconds of a run from which on three runs are enough.
+LONG = 0.02
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--graphs", nargs="+", default=GRAPHS)
+    parser.add_argument("--columns", nargs="+", type=int, default=(128, 256, 512))
+    parser.add_argument("--repeats", type=int, default=11)
+    options = parser.parse_args()
+    rows = []
+    vertex_order("cora", "rabbit")  # compiles everything
+    # Graphs are opened, translated and their kernels compiled while others are timed.
+    with ThreadPoolExecutor(8) as pool:
+        waiting = [pool.submit(prepared, name, options.columns) for name in options.graphs]
+        for each in as_completed(waiting):
+            graph, about = each.result()
+            for row in chain(translated(graph), timed(graph, options.columns, options.repeats)):
+                rows.append({**about, **row, **machine()})
+                pd.DataFrame(rows).to_csv(options.output, index=False)
+                print(" ".join(f"{value}" for value in row.values()), flush=True)
+
+
+def prepared(name: str, columns: list[int]) -> tuple[Graph, dict[str, Any]]:
+    """Open a graph, with random weights and in its order; translate and compile for every case."""
+    name, _, order = name.partition(":")
+    size = name.removeprefix("blocks-")
+    graph = blocks(int(size)) if size != name else opened(name, "natural", cache=False)
+    start = time.perf_counter()
+    if order:
+        graph = vertex_order(graph, order).apply_to_graph(graph, columns=True)
+    seconds = time.perf_counter() - start if order else 0.0
+    graph = measure.random_weights(graph)
+    for operation, cases in CASES.items():
+        for strategy, parameters in cases:
+            for n_cols in columns:
+                compile_kernel(planned(graph, operation, strategy, n_cols, parameters))
+    about = {
+        "graph": name,
+        "order": order,
+        "order_s": round(seconds, 3),
+        "rows": graph.n_rows,
+        "nonzeros": graph.nnz,
+        "reuse_8": round(sampled_reuse(graph, 8), 3),
+        "reuse_16": round(sampled_reuse(graph, 16), 3),
+    }
+    return graph, about
+
+
+def blocks(size: int) -> Graph:
+    """Make a graph whose rows have 48 columns of their own block of so many."""
+    rng = np.random.default_rng(size)
+    sets = np.argsort(rng.random((4096, size)), axis=1)[:, :DEGREE]
+    columns = np.sort(sets[rng.integers(0, len(sets), ROWS)], axis=1)
+    columns += (np.arange(ROWS) // size * size)[:, None]
+    pointers = np.arange(ROWS + 1, dtype=np.int64) * DEGREE
+    values = np.ones(ROWS * DEGREE, np.float32)
+    return Graph(pointers, columns.ravel().astype(np.int32), values, (ROWS, ROWS), f"{size}")
+
+
+def planned(
+    graph: Graph, operation: Operation, strategy: str, n_cols: int, parameters: dict[str, Any]
+) -> Plan:
+    """Return a plan."""
+    return find_strategy(strategy, operation).plan(graph, n_cols, **parameters)
+
+
+def compile_kernel(plan: Plan) -> None:
+    """Compile a plan's kernel, which CuPy keeps on disk."""
+    if plan.kernel is not None:
+        loaded_module(plan.kernel.source(), compile_options(plan.kernel)).compile()
+
+
+def translated(graph: Graph) -> Iterator[dict[str, Any]]:
+    """Time sparse graph translation on the GPU, by the host's clock, and check it."""
+    import cupy
+
+    arrays = (cupy.asarray(graph.row_pointers), cupy.asarray(graph.column_indices))
+    pattern = Pattern(*arrays, graph.shape, graph.name)
+    for rows in (8, 16):
+        times = []
+        for _ in range(7):
+            cupy.cuda.Device().synchronize()
+            start = time.perf_counter()
+            found = translate_windows(pattern, rows)
+            cupy.cuda.Device().synchronize()
+            times.append(time.perf_counter() - start)
+        expected = row_windows(graph, rows)
+        for name in ("pointers", "senders", "edge_to_column"):
+            assert np.array_equal(getattr(found, name).get(), getattr(expected, name)), name
+        median = round(float(np.median(times)) * 1e6, 3)
+        yield {"operation": "translation", "window_rows": rows, "median_us": median}
+
+
+def timed(graph: Graph, columns: list[int], repeats: int) -> Iterator[dict[str, Any]]:
+    """Check and time every case; `rule` marks what the rule chooses."""
+    import cupy
+
+    executor, rng = find_executor("cuda"), cupy.random.default_rng(graph.nnz)
+    for n_cols in columns:
+        wide = rng.standard_normal((max(graph.shape), n_cols), dtype=np.float32)
+        for operation, cases in CASES.items():
+            given = operands(graph, operation, wide)
+            known = exact(graph, operation, given)
+            choice = chosen(graph, n_cols, operation.name)
+            for strategy, parameters in cases:
+                try:
+                    plan = planned(graph, operation, strategy, n_cols, parameters)
+                    ready = executor.prepare(plan)
+                except AccelvizError as error:
+                    print(f"{strategy} of {operation.name}: {error}", flush=True)
+                    continue
+                out = ready.outputs()
+                for array in out.values():
+                    array.fill(np.nan)
+                (found,) = ready.run(given, out).values()
+                error = float((abs(found.reshape(known[0].shape) - known[0]) / known[1]).max())
+                kind = plan.storage if plan.arithmetic == "float32" else plan.arithmetic
+                if not error <= MOST_ERROR[kind]:
+                    print(f"WRONG by {error}: {plan}", flush=True)
+                    continue
+                once = ready.seconds(given, 1, 0)[0]
+                times = ready.seconds(given, repeats if once < LONG else 3, 1) * 1e6
+                yield {
+                    "operation": operation.name,
+                    "columns": n_cols,
+                    "strategy": strategy,
+                    "dtype": kind,
+                    "window_rows": parameters.get("window_rows", ""),
+                    "slab": parameters.get("slab", ""),
+                    "ahead": parameters.get("ahead", ""),
+                    "median_us": round(float(np.median(times)), 3),
+                    "error": f"{error:.3g}",
+                    "rule": chose(choice, strategy, parameters),
+                }
+                del plan, ready, out, found
+            del known, given
+            cupy.get_default_memory_pool().free_all_blocks()
+
+
+def chose(choice: tuple[str, dict[str, Any]], strategy: str, parameters: dict[str, Any]) -> bool:
+    """Tell whether a case is what the rule chooses, of those as exact as float32."""
+    name, own = choice
+    exact = parameters.get("arithmetic", "3xtf32") == "3xtf32" and "storage" not in parameters
+    rows = own.get("window_rows", 8) == parameters.get("window_rows", 8)
+    return name == strategy and exact and (rows or name == "lane_groups")
+
+
+def operands(graph: Graph, operation: Operation, wide: Any) -> dict[str, Any]:
+    """Return the inputs on the GPU, views of one array."""
+    n_rows, n_senders = graph.shape
+    if operation is SPMM:
+        return {"X": wide[:n_senders]}
+    return {"U": wide[:n_rows, None], "V": wide[::-1][:n_senders, None].copy()}
+
+
+def exact(graph: Graph, operation: Operation, given: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the result in float64, and the sums of the magnitudes of its terms."""
+    import cupy
+    from cupyx.scipy import sparse
+
+    pointers, columns = cupy.asarray(graph.row_pointers), cupy.asarray(graph.column_indices)
+    if operation is SPMM:
+        weights = cupy.asarray(graph.values).astype(np.float64)
+        matrix = sparse.csr_matrix((weights, columns, pointers.astype(np.int32)), graph.shape)
+        X = given["X"].astype(np.float64)
+        result = matrix @ X
+        matrix.data = abs(matrix.data)
+        return result, matrix @ abs(X) + 1e-300
+    result, size = cupy.empty(graph.nnz), cupy.empty(graph.nnz)
+    row = cupy.searchsorted(pointers, cupy.arange(graph.nnz), side="right") - 1
+    for first in range(0, graph.nnz, CHUNK):
+        own = slice(first, first + CHUNK)
+        terms = given["U"][row[own], 0].astype(np.float64) * given["V"][columns[own], 0]
+        result[own], size[own] = terms.sum(axis=1), abs(terms).sum(axis=1)
+    return result, size + 1e-300
+
+
+if __name__ == "__main__":
+    main()
