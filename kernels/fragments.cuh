@@ -59,6 +59,13 @@ __device__ __forceinline__ void load_matrices(unsigned (&words)[4], const uint4 
 #endif
 }
 
+// x = high + low, both TF32: what a tensor core does not read of `high`, its lower 13 bits, is left
+// as it comes.
+__device__ __forceinline__ void split(float x, unsigned &high, unsigned &low) {
+    high = __float_as_uint(x) + 0x1000u;
+    low = __float_as_uint(x - __uint_as_float(high & 0xffffe000u));
+}
+
 #ifdef __CUDACC__
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #error "tensor cores know TF32 and bfloat16 from compute capability 8.0 (sm_80) on"

@@ -518,7 +518,8 @@ def check_freed(strategy, device):
     gc.disable()
     try:
         # As callers do, which keeps the plan in the store and what the device made with the plan.
-        dense = measure.random_inputs(strategy.operation, graph.pattern, {"heads": 1, "n_cols": 7})
+        widths = {**strategy.operation.widths, "n_cols": 7}
+        dense = measure.random_inputs(strategy.operation, graph.pattern, widths)
         run_operation(strategy.operation, graph, strategy.operation.named(*dense), strategy, device)
         plan = strategy.plan(graph, 7)
         made = ready(plan, find_executor(device))

@@ -48,7 +48,10 @@ def drawn(name, parameter):
 
 
 #: Their blocks depend on which columns rows share, of which degrees say nothing.
-BY_COLUMNS = ("spmm windows", "spmm window_tiles", "sddmm window_tiles")
+BY_COLUMNS = (
+    *("spmm windows", "spmm window_tiles", "sddmm window_tiles"),
+    *("scc_last strided_windows", "scc_last_weights strided_windows"),
+)
 #: The other strategies of every operation that are not a library's, by name.
 EVERY = {
     name: each
@@ -239,7 +242,7 @@ def test_sweeps_of_nothing(graph, operation):
     graph = GRAPHS[graph]() if isinstance(graph, str) else graph
     kernels = [each for each in KERNELS if each.operation.name == operation]
     table = sweep(graph, strategies=kernels)
-    assert len(table) == len(kernels) > 1
+    assert len(table) == len(kernels) > 0
     assert (table["busy_warps"].fillna(0) == 0).all()
     assert (table["idle_share"].fillna(0) == 0).all()
 

@@ -22,6 +22,7 @@ from accelviz.strategies.attention.gradient import (
     GAT_GRADIENT,
     GATV2_GRADIENT,
 )
+from accelviz.strategies.convolution import dsxplore, strided, strided_weights
 from accelviz.strategies.sddmm import cusparse, lane_groups, row_warp, tc_gnn, window_tiles
 from accelviz.strategies.sddmm.operation import SDDMM
 from accelviz.strategies.spmm.accel_gcn import AccelGCN
@@ -98,6 +99,12 @@ REGISTRY: tuple[Strategy, ...] = (
     attention_fusegnn.FuseGnnGar(GAT, FuseGnnGar()),
     attention_fusegnn.FuseGnnGas(GAT_GRADIENT, FuseGnnGasGradient()),
     attention_fusegnn.FuseGnnGar(GAT_GRADIENT, FuseGnnGarGradient()),
+    dsxplore.Dsxplore(),
+    dsxplore.ChannelStack(),
+    dsxplore.DsxploreGradient(),
+    dsxplore.DsxploreVariant(),
+    strided.StridedWindows(),
+    strided_weights.StridedWeights(),
 )
 
 #: Operations by name.

@@ -67,10 +67,3 @@ __device__ __forceinline__ float load_if(bool there, const float *from) {
     return there ? __ldg(from) : 0.0f;
 #endif
 }
-
-// x = high + low, both TF32: what a tensor core does not read of `high`, its lower 13 bits, is left
-// as it comes.
-__device__ __forceinline__ void split(float x, unsigned &high, unsigned &low) {
-    high = __float_as_uint(x) + 0x1000u;
-    low = __float_as_uint(x - __uint_as_float(high & 0xffffe000u));
-}

@@ -1,0 +1,176 @@
+"""Which input channels each filter of a sliding-channel convolution reads (chapter 6)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.errors import ArgumentError, checked_integer
+from accelviz.graph import Graph, taken_over
+
+
+@dataclass(frozen=True)
+class ChannelMap:
+    """SCC-cgX-coY%: filters read windows of neighboring channels that overlap and go round.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+    groups : int
+        The chapter's cg, a divisor of `in_channels`: a filter reads `in_channels / groups` of them.
+    overlap : float
+        The chapter's co: the share of its channels that a filter has in common with the one before,
+        0 to 1.
+
+    Raises
+    ------
+    ArgumentError
+        If one of them is out of range.
+
+    Notes
+    -----
+    `groups=1` is a pointwise convolution. `overlap=0` has the windows of a grouped pointwise one,
+    but dealt out in turns: filter `o` reads group `o` modulo `groups`.
+
+    Two faults of Algorithm 7 are mended here, and `algorithm_7` shows them. It cuts the overlap off
+    to whole channels, so that a third of 3 channels is none; here it is rounded, and a positive one
+    is at least a channel. And a window that ends with the last channel ends at 0 there, so that
+    with one group the second window is (0, 0).
+    """
+
+    in_channels: int
+    out_channels: int
+    groups: int = 1
+    overlap: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("in_channels", "out_channels", "groups"):
+            checked_integer(name, getattr(self, name), error=ArgumentError)
+        if self.in_channels % self.groups:
+            right = f"a divisor of in_channels, which are {self.in_channels}"
+            raise ArgumentError("groups", f"got {self.groups}", right)
+        if isinstance(self.overlap, bool) or not 0 <= self.overlap <= 1:
+            raise ArgumentError("overlap", f"got {self.overlap!r}", "a share from 0 to 1")
+
+    @property
+    def name(self) -> str:
+        """As the chapter writes it: SCC-cg2-co50%."""
+        return f"SCC-cg{self.groups}-co{self.overlap:.0%}"
+
+    @property
+    def width(self) -> int:
+        """Channels that a filter reads."""
+        return self.in_channels // self.groups
+
+    @property
+    def step(self) -> int:
+        """Channels from the first of a filter to the first of the next."""
+        shared = math.floor(self.overlap * self.width + 0.5)
+        return self.width - (max(1, shared) if self.overlap else 0)
+
+    @property
+    def cyclic_distance(self) -> int:
+        """How many filters later the same window comes again: the number of distinct windows."""
+        return min(self.in_channels // math.gcd(self.in_channels, self.step), self.out_channels)
+
+    @property
+    def parameters(self) -> int:
+        """Weights of all filters."""
+        return self.out_channels * self.width
+
+    def flops(self, pixels: int) -> int:
+        """Return the multiplications for so many pixels, as the chapters count: one with its add.
+
+        Parameters
+        ----------
+        pixels : int
+            Of all images: N x H x W.
+        """
+        return pixels * self.parameters
+
+    @cached_property
+    def windows(self) -> npt.NDArray[np.int32]:
+        """The channels that each filter reads, in the window's order, (out_channels, width)."""
+        start = np.arange(self.out_channels, dtype=np.int64) * self.step
+        found = (start[:, None] + np.arange(self.width)) % self.in_channels
+        return taken_over(found.astype(np.int32))
+
+    @cached_property
+    def _order(self) -> npt.NDArray[np.int64]:
+        """Where in its window each of a filter's weights is, channels ascending."""
+        return taken_over(np.argsort(self.windows, axis=1))
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The pattern as a matrix of filters by channels, all weights 1; for `accelviz.plan`."""
+        columns = np.take_along_axis(self.windows, self._order, axis=1)
+        pointers = np.arange(self.out_channels + 1, dtype=np.int64) * self.width
+        return Graph(
+            taken_over(pointers),
+            taken_over(columns.ravel()),
+            taken_over(np.ones(columns.size, np.float32)),
+            (self.out_channels, self.in_channels),
+            f"{self.name} {self.in_channels} to {self.out_channels}",
+            source="sliding channels",
+        )
+
+    def values(self, weights: Any) -> Any:
+        """Bring weights of shape (out_channels, width) into the graph's order, (nnz,).
+
+        Parameters
+        ----------
+        weights : array
+            Of NumPy or CuPy; weight `k` of a filter belongs to channel `windows[filter, k]`.
+
+        Raises
+        ------
+        ArgumentError
+            If they have another shape.
+        """
+        wanted = (self.out_channels, self.width)
+        if tuple(weights.shape) != wanted:
+            what = f"shape {tuple(weights.shape)} for {self.name}"
+            raise ArgumentError("weights", what, f"shape {wanted}: filters, channels of a window")
+        return weights.ravel()[self._flat(self._order)]
+
+    def weights(self, values: Any) -> Any:
+        """Bring values in the graph's order back into shape (out_channels, width)."""
+        back = np.argsort(self._order, axis=1)
+        return values[self._flat(back)].reshape(self.out_channels, self.width)
+
+    def _flat(self, order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return (order + np.arange(self.out_channels)[:, None] * self.width).ravel()
+
+    def dense(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the masked dense matrix, (out_channels, in_channels)."""
+        found = np.zeros((self.out_channels, self.in_channels), weights.dtype)
+        np.put_along_axis(found, self.windows.astype(np.int64), weights, axis=1)
+        return found
+
+
+def algorithm_7(
+    in_channels: int, out_channels: int, groups: int, overlap: float
+) -> list[tuple[int, int]]:
+    """Return the channel map that Algorithm 7 of the thesis makes as it is printed, faults and all.
+
+    Returns
+    -------
+    list of (int, int)
+        First channel and end of each distinct window; as many as the cyclic distance.
+    """
+    width = in_channels // groups
+    found = [(0, width)]
+    end = width
+    for _ in range(1, out_channels):
+        start = end - int(overlap * width)
+        end = start + width
+        window = start % in_channels, end % in_channels
+        if window in found:
+            break
+        found.append(window)
+    return found

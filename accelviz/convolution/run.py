@@ -1,0 +1,140 @@
+"""Sliding-channel convolution of feature maps, forward and backward, by any strategy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from accelviz.convolution.channels import ChannelMap
+from accelviz.errors import ArgumentError, checked_choice
+from accelviz.executors.base import is_device_array, on_host
+from accelviz.executors.run import run_operation
+from accelviz.plans import Strategy
+from accelviz.strategies.convolution.operation import (
+    SCC,
+    SCC_GRADIENT,
+    SCC_LAST,
+    SCC_LAST_WEIGHTS,
+)
+
+#: Which axis of a feature map has the channels.
+LAYOUTS = {"first": 1, "last": 3}
+
+
+def scc(
+    X: Any,
+    channels: ChannelMap,
+    weights: Any,
+    strategy: str | Strategy | None = None,
+    device: str = "auto",
+    *,
+    layout: str = "first",
+    **parameters: Any,
+) -> Any:
+    """Convolve feature maps with filters of 1 x 1 pixels that read windows of the channels.
+
+    Parameters
+    ----------
+    X : array, shape (images, in_channels, height, width)
+        Rounded to float32. A CuPy array stays on the GPU. With `layout="last"` the channels are
+        the last axis.
+    channels : ChannelMap
+    weights : array, shape (out_channels, channels.width)
+        Weight `k` of filter `o` belongs to channel `channels.windows[o, k]`.
+    strategy : str or Strategy, optional
+        A name of `accelviz.strategies("scc")`, or of "scc_last" for that layout.
+    device : {"auto", "cuda", "cpu", "emulator"}
+    layout : {"first", "last"}
+    **parameters
+        Those of the strategy, which must then be named.
+
+    Returns
+    -------
+    array of float32, shape (images, out_channels, height, width)
+        In the layout of X.
+
+    Raises
+    ------
+    ArgumentError, PartitionError, DeviceUnavailable, KernelError
+        As `accelviz.spmm` does.
+    """
+    X, weights = _map("X", X, channels.in_channels, layout), _array("weights", weights)
+    operands = {"values": channels.values(weights), "X": _flat(X, layout)}
+    operation, graph = SCC if layout == "first" else SCC_LAST, channels.graph
+    found = run_operation(operation, graph, operands, strategy, device, None, parameters)["Y"]
+    shape = list(X.shape)
+    shape[LAYOUTS[layout]] = channels.out_channels
+    return found.reshape(shape)
+
+
+def scc_gradient(
+    X: Any,
+    dY: Any,
+    channels: ChannelMap,
+    weights: Any,
+    strategy: str | Strategy | None = None,
+    device: str = "auto",
+    *,
+    layout: str = "first",
+    **parameters: Any,
+) -> tuple[Any, Any]:
+    """Return the gradients of `scc` by X and by the weights.
+
+    Parameters
+    ----------
+    X : array, shape (images, in_channels, height, width)
+    dY : array, shape (images, out_channels, height, width)
+        The gradient by the result.
+    channels, weights, strategy, device, layout, **parameters
+        As of `scc`; `accelviz.strategies("scc_gradient")` lists the strategies. With channels last
+        the gradient by X is a convolution along the transposed pattern, "scc_last", and the one by
+        the weights is "scc_last_weights"; both have the strategy `strided_windows`.
+
+    Returns
+    -------
+    dX : array of float32, of the shape of X
+    d_weights : array of float32, shape (out_channels, channels.width)
+
+    Raises
+    ------
+    ArgumentError, PartitionError, DeviceUnavailable, KernelError
+        As `scc` does.
+    """
+    X, weights = _map("X", X, channels.in_channels, layout), _array("weights", weights)
+    dY = _map("dY", dY, channels.out_channels, layout)
+    values, maps = channels.values(weights), {"X": _flat(X, layout), "dY": _flat(dY, layout)}
+    how = strategy, device, None, parameters
+    if layout == "first":
+        found = run_operation(SCC_GRADIENT, channels.graph, {"values": values, **maps}, *how)
+    else:
+        found = run_operation(SCC_LAST_WEIGHTS, channels.graph, maps, *how)
+        turned = channels.graph.transposed()
+        back = {"values": values[turned.nonzeros], "X": maps["dY"]}
+        found["dX"] = run_operation(SCC_LAST, turned.graph, back, *how)["Y"]
+    return found["dX"].reshape(X.shape), channels.weights(found["d_values"])
+
+
+def _array(name: str, array: Any) -> Any:
+    return array if is_device_array(array) else on_host(name, array)
+
+
+def _map(name: str, array: Any, channels: int, layout: str) -> Any:
+    """Return a feature map.
+
+    Raises
+    ------
+    ArgumentError
+        If it has another shape, or there is no such layout.
+    """
+    array, axis = _array(name, array), LAYOUTS[checked_choice("layout", layout, LAYOUTS)]
+    if len(array.shape) != 4 or array.shape[axis] != channels:
+        axes = ["images", "height", "width"]
+        axes.insert(axis, str(channels))
+        raise ArgumentError(name, f"shape {tuple(array.shape)}", f"({', '.join(axes)})")
+    return array
+
+
+def _flat(array: Any, layout: str) -> Any:
+    if layout == "last":
+        return array.reshape(-1, array.shape[3])
+    return array.reshape(*array.shape[:2], math.prod(array.shape[2:]))

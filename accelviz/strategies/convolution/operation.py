@@ -1,0 +1,252 @@
+"""1 x 1 convolutions whose filters each read some of the input channels, and their gradients.
+
+Filters are the rows of a matrix and input channels its columns; a nonzero is a weight. At every
+pixel the output is then the product of this matrix with the pixel's channels: an SpMM whose dense
+operand is a feature map. Sliding channels (DSXplore, chapter 6 of the thesis) are one pattern;
+pointwise and grouped pointwise convolutions are others.
+
+`scc` has channels first, as the chapter (N x C x H x W), `scc_last` has them last (N x H x W x C).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from accelviz.graph import Pattern
+from accelviz.plans import Operand, Operation, Plan
+from accelviz.plans.operation import EPS32, FLOAT_BYTES, NONZEROS, ROWS, SENDERS, Arrays, Traffic
+from accelviz.workload import Workload, spread
+
+#: Products of a piece whose factors are gathered at a time.
+_PIECE_PRODUCTS = 1 << 22
+#: The axes of a feature map of channels counted by `axis`. With channels last, the pixels of all
+#: images follow each other.
+_FIRST, _LAST = ("images", "{}", "n_cols"), ("n_cols", "{}")
+
+
+def _map_of(name: str, axis: str, layout: tuple[str, ...]) -> Operand:
+    return Operand(name, tuple(each.format(axis) for each in layout))
+
+
+def planes(array: Any) -> Any:
+    """View a feature map of either layout as (images, channels, pixels)."""
+    return array if array.ndim == 3 else array.T[None]
+
+
+def _products(matrix: Any, maps: Any) -> Any:
+    """Multiply each image, of shape (channels, pixels), by a sparse matrix; float32 or float64."""
+    found = [matrix @ image for image in maps]
+    return np.stack(found) if found else np.empty((0, matrix.shape[0], maps.shape[2]), maps.dtype)
+
+
+def _dots(filters: Any, channels: Any, dY: Any, X: Any) -> Any:
+    """Return for each pair of a filter and a channel the dot product of their planes.
+
+    Parameters
+    ----------
+    filters, channels : arrays of int, shape (pairs,)
+    dY, X : arrays, shape (images, channels, pixels)
+
+    Returns
+    -------
+    array of float64, shape (pairs,)
+    """
+    found = np.empty(filters.size)
+    each = max(1, _PIECE_PRODUCTS // max(1, X.shape[0] * X.shape[2]))
+    for first in range(0, filters.size, each):
+        own = slice(first, first + each)
+        found[own] = np.einsum("ikp,ikp->k", dY[:, filters[own]], X[:, channels[own]])
+    return found
+
+
+def _rows_of(pattern: Pattern) -> Any:
+    return np.repeat(np.arange(pattern.n_rows), pattern.degrees)
+
+
+def _matrix(pattern: Pattern, values: Any) -> Any:
+    arrays = values, pattern.column_indices, pattern.row_pointers
+    return sparse.csr_array(arrays, shape=pattern.shape)
+
+
+def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
+    """Multiply in float64; see `Operation.reference`. Sums are off as those of `spmm`."""
+    X = planes(inputs["X"])
+    expected = _products(_matrix(pattern, inputs["values"]), X)
+    bound = _products(_matrix(pattern, np.abs(inputs["values"])), np.abs(X))
+    bound *= EPS32 * pattern.degrees[:, None]
+    if inputs["X"].ndim == 2:
+        expected, bound = expected[0].T, bound[0].T
+    return {"Y": (expected, bound)}
+
+
+def gradient_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
+    """Multiply in float64 by the transpose, and at the nonzeros; see `Operation.reference`."""
+    dY = inputs["dY"]
+    back, magnitudes = (
+        _matrix(pattern, each).T.tocsr() for each in (inputs["values"], np.abs(inputs["values"]))
+    )
+    degrees = np.bincount(pattern.column_indices, minlength=pattern.shape[1])
+    bound = _products(magnitudes, np.abs(dY)) * (EPS32 * degrees[:, None])
+    return {**weights_reference(pattern, inputs), "dX": (_products(back, dY), bound)}
+
+
+def weights_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
+    """Multiply in float64 at the nonzeros; see `Operation.reference`."""
+    X, dY = planes(inputs["X"]), planes(inputs["dY"])
+    pairs = _rows_of(pattern), pattern.column_indices
+    terms = X.shape[0] * X.shape[2]
+    bound = EPS32 * terms * _dots(*pairs, np.abs(dY), np.abs(X))
+    return {"d_values": (_dots(*pairs, dY, X), bound)}
+
+
+def _terms(pattern: Pattern, sizes: Mapping[str, int]) -> Any:
+    """Count the products of each filter, to go with a map of channels last."""
+    return pattern.degrees[None, :]
+
+
+def _weight_terms(pattern: Pattern, sizes: Mapping[str, int]) -> int:
+    """Count the products of a weight's gradient."""
+    return sizes["n_cols"]
+
+
+def _pixels(widths: Mapping[str, int]) -> int:
+    return widths.get("images", 1) * widths["n_cols"]
+
+
+def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
+    """Count bytes: X gathered by filter, Y written or dY read once, 4 for a weight."""
+    plane = FLOAT_BYTES * _pixels(widths)
+    streamed = FLOAT_BYTES * pattern.nnz + plane * pattern.n_rows
+    return Traffic.of_senders(pattern, plane, streamed)
+
+
+def gradient_traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
+    """Count bytes: X gathered by filter, dY read and dX written once, 8 for a weight."""
+    plane = FLOAT_BYTES * _pixels(widths)
+    streamed = 2 * FLOAT_BYTES * pattern.nnz + plane * sum(pattern.shape)
+    return Traffic.of_senders(pattern, plane, streamed)
+
+
+class _Nonzeros:
+    """The nonzeros in the order of a plan's workload: their filters, channels and positions.
+
+    `touched` are the filters that have a record at all.
+    """
+
+    def __init__(self, plan: Plan, transposed: Any = None) -> None:
+        work = Workload.concatenate(plan.workload_slices())
+        record, place = spread(work.nz_count)
+        k = work.nz_start[record] + place
+        order, rows = np.arange(plan.pattern.nnz), plan.output_rows
+        if plan.permutation is not None:
+            order = plan.permutation.apply_to_pattern(plan.pattern)[1]
+        own, other = rows[work.row[record]], plan.walked.column_indices[k]
+        self.filters, self.channels = (own, other) if transposed is None else (other, own)
+        self.positions = (order if transposed is None else transposed)[k]
+        self.touched, self.shape = np.unique(rows[work.row]), plan.pattern.shape
+
+    def matrix(self, values: Any) -> Any:
+        """Return what they add up to: one that is there twice counts twice."""
+        entries = values[self.positions], (self.filters, self.channels)
+        return sparse.csr_array(entries, shape=self.shape)
+
+
+def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
+    """Sum every record of the workload into its filter's plane; see `Operation.replay`."""
+    nonzeros, clears = _Nonzeros(plan), "Y" in plan.cleared
+
+    def run(inputs: Arrays, outputs: Arrays) -> None:
+        found = _products(nonzeros.matrix(inputs["values"]), planes(inputs["X"]))
+        # Like a kernel, a plan that asks for no clearing writes only filters that have work.
+        Y, written = planes(outputs["Y"]), slice(None) if clears else nonzeros.touched
+        Y[:, written] = found[:, written]
+
+    return run
+
+
+def gradient_replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
+    """Follow the records for the weights, and those of the last part for dX."""
+    last = plan.parts[-1]
+    nonzeros = _Nonzeros(plan)
+    back = nonzeros if last is plan else _Nonzeros(last, last.arrays["order"])
+    weights = weights_replay(plan)
+
+    def run(inputs: Arrays, outputs: Arrays) -> None:
+        weights(inputs, outputs)
+        matrix = back.matrix(inputs["values"]).T.tocsr()
+        outputs["dX"][...] = _products(matrix, inputs["dY"])
+
+    return run
+
+
+def weights_replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
+    """Multiply for every record of the workload; see `Operation.replay`."""
+    nonzeros = _Nonzeros(plan)
+
+    def run(inputs: Arrays, outputs: Arrays) -> None:
+        pairs = nonzeros.filters, nonzeros.channels
+        found = _dots(*pairs, planes(inputs["dY"]), planes(inputs["X"]))
+        outputs["d_values"][...] = 0
+        np.add.at(outputs["d_values"], nonzeros.positions, found)
+
+    return run
+
+
+_WEIGHTS = Operand("values", (NONZEROS,), weights=True)
+_WIDTHS: Mapping[str, int | None] = {"n_cols": None, "images": 1}
+
+SCC = Operation(
+    name="scc",
+    formula="Y[n] = A X[n], images n of channels x pixels",
+    widths=_WIDTHS,
+    inputs=(_WEIGHTS, _map_of("X", SENDERS, _FIRST)),
+    outputs=(_map_of("Y", ROWS, _FIRST),),
+    fastest="dsxplore",
+    reference=reference,
+    replay=replay,
+    traffic=traffic,
+    independent="n_cols",
+)
+
+SCC_GRADIENT = Operation(
+    name="scc_gradient",
+    formula="dX[n] = A^T dY[n], d_values = sum over n of dY[n] X[n]^T at the nonzeros of A",
+    widths=_WIDTHS,
+    inputs=(_WEIGHTS, _map_of("X", SENDERS, _FIRST), _map_of("dY", ROWS, _FIRST)),
+    outputs=(Operand("d_values", (NONZEROS,)), _map_of("dX", SENDERS, _FIRST)),
+    fastest="dsxplore",
+    reference=gradient_reference,
+    replay=gradient_replay,
+    traffic=gradient_traffic,
+)
+
+SCC_LAST = Operation(
+    name="scc_last",
+    formula="Y = X A^T, pixels x channels",
+    widths={"n_cols": None},
+    inputs=(_WEIGHTS, _map_of("X", SENDERS, _LAST)),
+    outputs=(_map_of("Y", ROWS, _LAST),),
+    fastest="strided_windows",
+    reference=reference,
+    replay=replay,
+    traffic=traffic,
+    terms=_terms,
+    independent="n_cols",
+)
+
+SCC_LAST_WEIGHTS = Operation(
+    name="scc_last_weights",
+    formula="d_values = dY^T X at the nonzeros of A, pixels x channels",
+    widths={"n_cols": None},
+    inputs=(_map_of("X", SENDERS, _LAST), _map_of("dY", ROWS, _LAST)),
+    outputs=(Operand("d_values", (NONZEROS,)),),
+    fastest="strided_windows",
+    reference=weights_reference,
+    replay=weights_replay,
+    traffic=traffic,
+    terms=_weight_terms,
+)

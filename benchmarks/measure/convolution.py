@@ -1,0 +1,315 @@
+"""Chapter 6 of the thesis on a GPU: sliding channels beside what the chapter leaves out.
+
+    python benchmarks/measure/convolution.py layers --output layers.csv  # forward and backward
+    python benchmarks/measure/convolution.py shapes --output shapes.csv  # how our blocks are cut
+
+`layers`: convolutions of 1 x 1 of VGG16 (32 x 32 images) and MobileNet (224 x 224). The chapter's
+kernels have channels first, all others last. Rivals are PyTorch's: a pointwise convolution, a
+grouped one, sliding channels as one dense product with a masked matrix, and two compositions of
+the chapter. All that convolves with sliding channels is checked against float64: `error` is the
+largest error of 4,096 pixels, or of all weights, over float32's bound (of TF32: over its own).
+Times are medians of CUDA events, with the L2 flushed before each. `floor_us` is the time of a copy
+of as many bytes as an operation has to read and write.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import accelviz
+from accelviz.convolution import ChannelMap
+from accelviz.executors import find_executor
+from accelviz.measure.records import hardware, source_commit
+from accelviz.plans.arithmetic import CUT_OFF, ROUNDING
+from accelviz.plans.operation import EPS32
+
+#: Input and output channels, and pixels of a side.
+LAYERS = {
+    "vgg16": ((64, 64, 32), (128, 128, 16), (256, 256, 8), (512, 512, 4), (512, 512, 2)),
+    "mobilenet": ((64, 128, 56), (128, 128, 56), (256, 256, 28), (512, 512, 14), (1024, 1024, 7)),
+}
+#: Batch, cg and co.
+SETTINGS = (
+    *((256, groups, 0.5) for groups in (2, 4, 8)),
+    (256, 2, 0.25),
+    (256, 8, 0.25),
+    (16, 2, 0.5),
+    (64, 2, 0.5),
+)
+#: Most bytes of what a composition copies.
+MOST_STACK = 8 << 30
+SAMPLE = 4096
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("layers", "shapes"))
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--repeats", type=int, default=9)
+    options = parser.parse_args()
+    rows = []
+    for row in globals()[options.what](options):
+        rows.append(row)
+        pd.DataFrame(rows).to_csv(options.output, index=False)
+        print(" ".join(f"{value}" for value in row.values()), flush=True)
+
+
+class Layer:
+    """A convolution with its operands on the GPU, in both layouts, and what is right."""
+
+    def __init__(self, shape: tuple[int, int, int], batch: int, groups: int, overlap: float):
+        import cupy
+
+        before, after, side = shape
+        self.channels = ChannelMap(before, after, groups, overlap)
+        self.images, self.pixels = batch, side * side
+        rng = cupy.random.default_rng(0)
+        n = batch * self.pixels
+        self.X = rng.standard_normal((n, before), dtype=np.float32)
+        self.dY = rng.standard_normal((n, after), dtype=np.float32)
+        weights = np.random.default_rng(1).standard_normal((after, self.channels.width))
+        self.weights = weights.astype(np.float32)
+        self.entries = cupy.asarray(self.channels.values(self.weights))
+        self.dense = cupy.asarray(self.channels.dense(self.weights))
+        self.mask = self.dense != 0
+        self.about = {
+            "layer": f"{before}-{after}@{side}",
+            "batch": batch,
+            "cg": groups,
+            "co": overlap,
+            "windows": self.channels.cyclic_distance,
+        }
+
+    def first(self, rows: Any) -> Any:
+        """Return a map of channels last as one of channels first."""
+        import cupy
+
+        return cupy.ascontiguousarray(rows.reshape(self.images, self.pixels, -1).transpose(0, 2, 1))
+
+    def last(self, planes: Any) -> Any:
+        """Return a map of channels first as one of channels last."""
+        return planes.transpose(0, 2, 1).reshape(self.images * self.pixels, -1)
+
+    def error(self, found: Any, arithmetic: str = "float32") -> float:
+        """Hold Y, dX or the weights' gradient, by name, to float64."""
+        worst = 0.0
+        for name, array in found.items():
+            exact, bound, terms = self._exact(name)
+            if arithmetic != "float32":
+                bound = bound * (CUT_OFF + ROUNDING[arithmetic] / (EPS32 * terms))
+            array = array if name == "d_values" else array[:SAMPLE]
+            worst = max(worst, float((abs(array - exact) / bound).max()))
+        return round(worst, 4)
+
+    def _exact(self, name: str) -> tuple[Any, Any, int]:
+        wide = self.dense.astype(np.float64)
+        if name == "d_values":
+            sums = [wide * 0, wide * 0]
+            for i in range(0, len(self.X), 1 << 17):
+                X, dY = (each[i : i + (1 << 17)].astype(np.float64) for each in (self.X, self.dY))
+                sums = [sums[0] + dY.T @ X, sums[1] + abs(dY).T @ abs(X)]
+            rows, columns = (
+                np.repeat(np.arange(self.channels.out_channels), self.channels.width),
+                self.channels.graph.column_indices,
+            )
+            return sums[0][rows, columns], EPS32 * len(self.X) * sums[1][rows, columns], len(self.X)
+        matrix, rows = (wide.T, self.X) if name == "Y" else (wide, self.dY)
+        rows = rows[:SAMPLE].astype(np.float64)
+        terms = max(1, int((self.mask.sum(axis=1 if name == "Y" else 0)).max()))
+        return rows @ matrix, EPS32 * terms * (abs(rows) @ abs(matrix)), terms
+
+    def floor(self, what: str) -> float:
+        """Count the bytes that a pass has to read and write."""
+        written = self.X.nbytes if what == "backward" else 0  # X and dY are read, dX is written
+        return self.X.nbytes + self.dY.nbytes + written + self.entries.nbytes
+
+
+def planned(graph: Any, name: str, operation: str, widths: dict[str, Any], **operands: Any) -> Any:
+    """Return a function that queues a plan, its outputs and its arithmetic."""
+    plan = accelviz.plan(graph, name, operation=operation, **widths)
+    ready = find_executor("cuda").prepare(plan)
+    inputs, outputs = ready.inputs(ready.placed(operands)), ready.outputs()
+    return (lambda: ready.queue(inputs, outputs)), outputs, plan
+
+
+def ours(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], float]]:
+    """Give pass, strategy, arithmetic, what to time and the error."""
+    pattern, n = layer.channels.graph, len(layer.X)
+    turned = pattern.transposed()
+    back = layer.entries[turned.nonzeros]
+    for arithmetic in ("tf32", "3xtf32"):
+        widths = {"n_cols": n, "arithmetic": arithmetic}
+        for what, graph, operation, operands, output in (
+            ("forward", pattern, "scc_last", {"values": layer.entries, "X": layer.X}, "Y"),
+            ("d_input", turned.graph, "scc_last", {"values": back, "X": layer.dY}, "dX"),
+            ("d_weights", pattern, "scc_last_weights", {"X": layer.X, "dY": layer.dY}, "d_values"),
+        ):
+            run, outputs, _ = planned(graph, "strided_windows", operation, widths, **operands)
+            run()
+            (found,) = outputs.values()
+            error = layer.error({output: found}, arithmetic)
+            yield what, "strided_windows", arithmetic, run, error
+
+
+def chapters(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], float]]:
+    """Give the chapter's kernels; of the channel stack only what fits in memory."""
+    graph, widths = layer.channels.graph, {"n_cols": layer.pixels, "images": layer.images}
+    X, dY = layer.first(layer.X), layer.first(layer.dY)
+    forward = [("dsxplore", {}), ("channel_stack", {"cyclic": 1})]
+    if 4 * graph.nnz * len(layer.X) <= MOST_STACK:
+        forward.append(("channel_stack", {"cyclic": 0}))
+    for name, given in forward:
+        run, outputs, _ = planned(
+            *(graph, name, "scc", {**widths, **given}), values=layer.entries, X=X
+        )
+        run()
+        word = "".join(f" {key}={value}" for key, value in given.items())
+        yield "forward", name + word, "float32", run, layer.error({"Y": layer.last(outputs["Y"])})
+    for name in ("dsxplore", "dsxplore_var"):
+        operands = {"values": layer.entries, "X": X, "dY": dY}
+        run, outputs, _ = planned(graph, name, "scc_gradient", widths, **operands)
+        run()
+        found = {"dX": layer.last(outputs["dX"]), "d_values": outputs["d_values"]}
+        yield "backward", name, "float32", run, layer.error(found)
+
+
+def rivals(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], float]]:
+    """PyTorch's, channels last; those that are other convolutions have no error."""
+    import torch
+    from torch.nn import functional
+    from torch.nn.grad import conv2d_input, conv2d_weight
+
+    channels, side = layer.channels, int(layer.pixels**0.5)
+    X, dY, dense = (
+        torch.as_tensor(each, device="cuda") for each in (layer.X, layer.dY, layer.dense)
+    )
+    maps = [each.reshape(layer.images, side, side, -1).permute(0, 3, 1, 2) for each in (X, dY)]
+    whole = torch.randn(channels.out_channels, channels.in_channels, 1, 1, device="cuda")
+    part = whole[:, : channels.width].contiguous()
+    mask = torch.as_tensor(layer.mask, device="cuda")
+    kernels = [each.to(memory_format=torch.channels_last) for each in (whole, part)]
+    windows = [torch.as_tensor(w, device="cuda").long() for w in channels.windows]
+    weights = torch.as_tensor(layer.weights, device="cuda")
+    cycle = channels.cyclic_distance
+    by_window = [weights[i::cycle, :, None, None].contiguous() for i in range(cycle)]
+    Y, dX = torch.empty_like(dY), torch.empty_like(X)
+
+    def stacked() -> None:
+        copies = [functional.conv2d(maps[0][:, windows[i]], by_window[i]) for i in range(cycle)]
+        torch.stack(copies, 2).flatten(1, 2)
+
+    for arithmetic in ("tf32", "float32"):
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = (
+            arithmetic == "tf32"
+        )
+        torch.backends.cudnn.benchmark = True
+        for name, groups, kernel in (("pw", 1, kernels[0]), ("gpw", channels.groups, kernels[1])):
+
+            def forward(kernel: Any = kernel, groups: int = groups) -> None:
+                functional.conv2d(maps[0], kernel, groups=groups)
+
+            def d_input(kernel: Any = kernel, groups: int = groups) -> None:
+                conv2d_input(maps[0].shape, kernel, maps[1], groups=groups)
+
+            def d_weights(kernel: Any = kernel, groups: int = groups) -> None:
+                conv2d_weight(maps[0], kernel.shape, maps[1], groups=groups)
+
+            for what in (forward, d_input, d_weights):
+                yield what.__name__, name, arithmetic, what, float("nan")
+        torch.matmul(X, dense.T, out=Y)
+        own = "tf32" if arithmetic == "tf32" else "float32"
+        import cupy
+
+        error = layer.error({"Y": cupy.asarray(Y[:SAMPLE])}, own)
+        yield "forward", "masked", arithmetic, lambda: torch.matmul(X, dense.T, out=Y), error
+        yield "d_input", "masked", arithmetic, lambda: torch.matmul(dY, dense, out=dX), float("nan")
+        yield "d_weights", "masked", arithmetic, lambda: (dY.T @ X) * mask, float("nan")
+        if layer.images <= 64:
+            yield "forward", "torch windows", arithmetic, stacked, float("nan")
+
+
+def layers(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Check and time everything, layer by layer."""
+    from accelviz.executors.cuda.timing import CudaLimits, event_seconds
+
+    bandwidth = CudaLimits().copy_bandwidth
+    for batch, groups, overlap in SETTINGS:
+        for network, shapes in LAYERS.items():
+            for shape in shapes:
+                layer = Layer(shape, batch, groups, overlap)
+                for what, name, arithmetic, run, error in itertools.chain(
+                    ours(layer), chapters(layer), rivals(layer)
+                ):
+                    times = event_seconds(run, options.repeats, 2, cold=True)
+                    yield {
+                        "network": network,
+                        **layer.about,
+                        "pass": what,
+                        "strategy": name,
+                        "arithmetic": arithmetic,
+                        "median_us": round(float(np.median(times)) * 1e6, 2),
+                        "floor_us": round(layer.floor(what) / bandwidth * 1e6, 2),
+                        "error": error,
+                        **machine(),
+                    }
+
+
+def shapes(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Time our kernel with blocks cut otherwise."""
+    from accelviz.executors.cuda.timing import CudaLimits, event_seconds
+
+    bandwidth = CudaLimits().copy_bandwidth
+    for shape, batch, groups in (
+        ((64, 128, 56), 256, 2),
+        ((256, 256, 28), 256, 2),
+        ((256, 256, 28), 256, 8),
+        ((512, 512, 14), 256, 2),
+        ((512, 512, 4), 256, 2),
+    ):
+        layer = Layer(shape, batch, groups, 0.5)
+        operands = {"values": layer.entries, "X": layer.X}
+        for arithmetic, filters, fragments, side, deep in itertools.product(
+            ("tf32", "3xtf32"), (None, 2, 4), (2, 4), (2, 4, 8), (1, 2, 4)
+        ):
+            if side * deep not in (4, 8, 16) or deep > 4 or (arithmetic != "tf32" and side * deep != 8):
+                continue
+            widths = {
+                "n_cols": len(layer.X),
+                "arithmetic": arithmetic,
+                "groups": filters,
+                "fragments": fragments,
+                "filter_warps": side,
+                "pixel_warps": deep,
+            }
+            try:
+                run, _, plan = planned(
+                    layer.channels.graph, "strided_windows", "scc_last", widths, **operands
+                )
+            except accelviz.errors.AccelvizError as error:
+                print(error)
+                continue
+            times = event_seconds(run, options.repeats, 2, cold=True)
+            yield {
+                **layer.about,
+                **{key: plan.parameters[key] for key in widths if key != "n_cols"},
+                "shared": plan.launch.dynamic_shared_bytes,
+                "median_us": round(float(np.median(times)) * 1e6, 2),
+                "floor_us": round(layer.floor("forward") / bandwidth * 1e6, 2),
+                **machine(),
+            }
+
+
+def machine() -> dict[str, str]:
+    """Name the GPU and the source."""
+    return {"hardware": hardware("cuda")["hardware"], "commit": source_commit()}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+// The channel-stack composition of section 6.4.1 of the thesis, as two kernels: copy the channels of
+// each window behind each other, then convolve in groups, one filter a group.
+//
+// With the channel-cyclic optimization windows that repeat are copied once.
+//
+// grid  = (copied planes, or filters; pixels of all images over BLOCK_THREADS)
+// block = BLOCK_THREADS threads
+#if !defined(BLOCK_THREADS)
+#error "channel_stack.cu is compiled by accelviz, which supplies BLOCK_THREADS, those of a block"
+#endif
+
+#include "convolution/pixels.cuh"
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    stack_channels(const int *__restrict__ channels, const float *__restrict__ X,
+                   float *__restrict__ stack, int n_planes, int n_senders, int images, int n_cols) {
+    RECORD_WARP;
+    const Pixel own(images, n_cols);
+    if (!own.there) return;
+    const int plane = blockIdx.x;
+    stack[own.in_map(n_planes, n_cols) + (long long)plane * n_cols] =
+        X[own.in_map(n_senders, n_cols) + (long long)channels[plane] * n_cols];
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    convolve_stack(const int *__restrict__ first_plane, const long long *__restrict__ row_pointers,
+                   const float *__restrict__ values, const float *__restrict__ stack,
+                   float *__restrict__ Y, int n_rows, int n_planes, int images, int n_cols) {
+    RECORD_WARP;
+    const Pixel own(images, n_cols);
+    if (!own.there) return;
+    const int filter = blockIdx.x;
+    const long long begin = row_pointers[filter];
+    const int width = int(row_pointers[filter + 1] - begin);
+    const float *x =
+        stack + own.in_map(n_planes, n_cols) + (long long)first_plane[filter] * n_cols;
+    float sum = 0.0f;
+    for (int i = 0; i < width; ++i) sum += values[begin + i] * x[(long long)i * n_cols];
+    Y[own.in_map(n_rows, n_cols) + (long long)filter * n_cols] = sum;
+}

@@ -1,0 +1,35 @@
+// DSXplore's output-centric forward pass (chapter 6 of the thesis, section 6.4.2): a thread has a
+// pixel of an output channel, and sums over the channels of its filter's window.
+//
+// Windows repeat: Algorithm 8 finds that of a filter by its number modulo the cyclic distance, in a
+// table of first and last channels. Here the table has runs of channels, so that any pattern will
+// do: a window of sliding channels is one run, or two where it goes round the last channel.
+//
+// grid  = (filters, pixels of all images over BLOCK_THREADS)
+// block = BLOCK_THREADS threads
+#if !defined(BLOCK_THREADS)
+#error "dsxplore.cu is compiled by accelviz, which supplies BLOCK_THREADS, the threads of a block"
+#endif
+
+#include "convolution/pixels.cuh"
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    dsxplore(const int *__restrict__ window_of, const int *__restrict__ window_runs,
+             const int2 *__restrict__ runs, const long long *__restrict__ row_pointers,
+             const float *__restrict__ values, const float *__restrict__ X, float *__restrict__ Y,
+             int n_rows, int n_senders, int images, int n_cols) {
+    RECORD_WARP;
+    const Pixel own(images, n_cols);
+    if (!own.there) return;
+    const int filter = blockIdx.x, window = window_of[filter];
+    const float *weights = values + row_pointers[filter];
+    const float *x = X + own.in_map(n_senders, n_cols);
+    float sum = 0.0f;
+    for (int r = window_runs[window]; r < window_runs[window + 1]; ++r) {
+        const int2 run = runs[r];  // the first channel, and how many
+        for (int i = 0; i < run.y; ++i) {
+            sum += *weights++ * x[(long long)(run.x + i) * n_cols];
+        }
+    }
+    Y[own.in_map(n_rows, n_cols) + (long long)filter * n_cols] = sum;
+}

@@ -1,0 +1,73 @@
+// The gradients of DSXplore's convolution (section 6.4.2 of the thesis): by the input, pulled by a
+// thread for each pixel of an input channel, or pushed by one for each pixel of an output channel;
+// and by the weights. The chapter says nothing of the latter: here the lanes of a warp, which have
+// pixels of one plane, add up their products, and one of them adds the sum to the gradient.
+//
+// grid  = (filters, or input channels to pull; pixels of all images over BLOCK_THREADS)
+// block = BLOCK_THREADS threads
+#if !defined(BLOCK_THREADS)
+#error "dsxplore_gradient.cu is compiled by accelviz, which supplies BLOCK_THREADS"
+#endif
+
+#include "convolution/pixels.cuh"
+
+// The input-centric pass: no two threads write the same element.
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    input_centric(const long long *__restrict__ filter_pointers, const int *__restrict__ filters,
+                  const int *__restrict__ order, const float *__restrict__ values,
+                  const float *__restrict__ dY, float *__restrict__ dX, int n_rows, int n_senders,
+                  int images, int n_cols) {
+    RECORD_WARP;
+    const Pixel own(images, n_cols);
+    if (!own.there) return;
+    const int channel = blockIdx.x;
+    const float *g = dY + own.in_map(n_rows, n_cols);
+    float sum = 0.0f;
+    for (long long k = filter_pointers[channel]; k < filter_pointers[channel + 1]; ++k) {
+        sum += values[order[k]] * g[(long long)filters[k] * n_cols];
+    }
+    dX[own.in_map(n_senders, n_cols) + (long long)channel * n_cols] = sum;
+}
+
+// The output-centric pass with PUSH: filters whose windows overlap meet in dX, by atomics. Without,
+// the gradient by the weights alone.
+template <bool PUSH>
+__device__ __forceinline__ void take_back(const long long *__restrict__ row_pointers,
+                                          const int *__restrict__ channels,
+                                          const float *__restrict__ values,
+                                          const float *__restrict__ X, const float *__restrict__ dY,
+                                          float *__restrict__ d_values, float *__restrict__ dX,
+                                          int n_rows, int n_senders, int images, int n_cols) {
+    const Pixel own(images, n_cols);
+    if (!own.with_others) return;
+    const int filter = blockIdx.x;
+    const long long at = own.in_map(n_senders, n_cols);
+    const float g =
+        own.there ? dY[own.in_map(n_rows, n_cols) + (long long)filter * n_cols] : 0.0f;
+    for (long long k = row_pointers[filter]; k < row_pointers[filter + 1]; ++k) {
+        const long long here = at + (long long)channels[k] * n_cols;
+        const float sum = warp_sum(own.there ? g * X[here] : 0.0f);
+        if (threadIdx.x % WARP_SIZE == 0) atomicAdd(&d_values[k], sum);
+        if (PUSH && own.there) atomicAdd(&dX[here], values[k] * g);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    output_centric(const long long *__restrict__ row_pointers, const int *__restrict__ channels,
+                   const float *__restrict__ values, const float *__restrict__ X,
+                   const float *__restrict__ dY, float *__restrict__ d_values,
+                   float *__restrict__ dX, int n_rows, int n_senders, int images, int n_cols) {
+    RECORD_WARP;
+    take_back<true>(row_pointers, channels, values, X, dY, d_values, dX, n_rows, n_senders, images,
+                    n_cols);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    weight_gradient(const long long *__restrict__ row_pointers, const int *__restrict__ channels,
+                    const float *__restrict__ X, const float *__restrict__ dY,
+                    float *__restrict__ d_values, int n_rows, int n_senders, int images,
+                    int n_cols) {
+    RECORD_WARP;
+    take_back<false>(row_pointers, channels, nullptr, X, dY, d_values, nullptr, n_rows, n_senders,
+                     images, n_cols);
+}

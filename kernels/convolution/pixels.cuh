@@ -1,0 +1,29 @@
+// Feature maps with channels first, and which pixel of which image a thread has.
+#pragma once
+
+#include "common.cuh"
+
+// A pixel of an image. The pixels of all images are counted through: blockIdx.y has BLOCK_THREADS.
+struct Pixel {
+    int image, pixel;
+    bool there, with_others;  // whether there is such a pixel, and one for any lane of the warp
+
+    __device__ __forceinline__ Pixel(int images, int n_cols) {
+        const long long place = (long long)blockIdx.y * BLOCK_THREADS + threadIdx.x;
+        image = int(place / n_cols);
+        pixel = int(place % n_cols);
+        there = image < images;
+        with_others = place - threadIdx.x % WARP_SIZE < (long long)images * n_cols;
+    }
+
+    // Position of this pixel in the plane of channel 0; planes have n_cols floats.
+    __device__ __forceinline__ long long in_map(int channels, int n_cols) const {
+        return (long long)image * channels * n_cols + pixel;
+    }
+};
+
+// The sum over the lanes of a warp, in lane 0.
+__device__ __forceinline__ float warp_sum(float x) {
+    for (int half = WARP_SIZE / 2; half > 0; half /= 2) x += __shfl_down_sync(~0u, x, half);
+    return x;
+}

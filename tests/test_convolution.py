@@ -1,0 +1,222 @@
+"""Sliding-channel convolution: the channel map, both backward passes and what they cost."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import accelviz
+from accelviz import convolution, measure
+from accelviz.convolution import ChannelMap, algorithm_7
+from accelviz.errors import ArgumentError
+from accelviz.executors import find_executor
+from accelviz.executors.emulator.build import why_not
+from accelviz.strategies import REGISTRY
+from accelviz.strategies.convolution.windows import distinct_windows
+from tests.graphs import graph_of_degrees
+from tests.inherited import case
+
+emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+HOST = pytest.mark.parametrize("device", ["cpu", pytest.param("emulator", marks=emulated)])
+#: Channels in and out, cg, co: windows of one run and of two, more of them than filters, one
+#: filter, pointwise, grouped, a co that is no whole channel.
+MAPS = [
+    ChannelMap(8, 8, 2, 0.5),
+    ChannelMap(6, 7, 2, 0.33),
+    ChannelMap(24, 40, 4, 0.25),
+    ChannelMap(16, 3, 8, 0.5),
+    ChannelMap(5, 1, 1, 0.0),
+    ChannelMap(12, 20, 3, 0.0),
+    ChannelMap(10, 4, 2, 1.0),
+]
+each_map = pytest.mark.parametrize("channels", MAPS, ids=repr)
+
+
+def by_definition(X, weights, channels):
+    """Section 6.3.1, filter after filter, in float64."""
+    Y = np.zeros((X.shape[0], channels.out_channels, *X.shape[2:]))
+    for o in range(channels.out_channels):
+        for k in range(channels.width):
+            c = (o * channels.step + k) % channels.in_channels
+            Y[:, o] += np.float64(weights[o, k]) * X[:, c]
+    return Y
+
+
+def operands_of(channels, images=2, side=5):
+    rng = np.random.default_rng(channels.parameters)
+    X = rng.standard_normal((images, channels.in_channels, side, side), np.float32)
+    dY = rng.standard_normal((images, channels.out_channels, side, side), np.float32)
+    return X, dY, rng.standard_normal((channels.out_channels, channels.width), np.float32)
+
+
+@each_map
+def test_the_definition_and_its_derivative(channels):
+    """Both gradients against float64 differences of the definition, which is bilinear."""
+    X, dY, weights = operands_of(channels)
+    Y = convolution.scc(X, channels, weights, device="cpu")
+    np.testing.assert_allclose(Y, by_definition(X, weights, channels), atol=1e-4)
+    dX, d_weights = convolution.scc_gradient(X, dY, channels, weights, device="cpu")
+    rng = np.random.default_rng(0)
+    for gradient, other in ((dX, X), (d_weights, weights)):
+        direction = rng.standard_normal(other.shape)
+        moved = (direction, weights) if other is X else (X, direction)
+        slope = np.sum(dY * by_definition(*moved, channels))
+        size = np.linalg.norm(direction) * np.linalg.norm(gradient)
+        assert abs(np.sum(gradient * direction) - slope) < 1e-5 * size
+
+
+@each_map
+def test_weights_go_into_the_graph_and_back(channels):
+    _, _, weights = operands_of(channels)
+    values = channels.values(weights)
+    np.testing.assert_array_equal(channels.weights(values), weights)
+    matrix = channels.graph.with_values(values).adjacency.toarray()
+    np.testing.assert_array_equal(matrix, channels.dense(weights))
+    windows = distinct_windows(channels.graph.pattern)
+    assert len(windows) == channels.cyclic_distance
+    cycle = np.arange(channels.out_channels) % channels.cyclic_distance
+    np.testing.assert_array_equal(windows.of_filter, cycle)  # Algorithm 8
+
+
+def test_the_cycles_of_the_chapter():
+    """Figure 6.5 and section 6.5.4; 4 windows for cg2-co50 and 16 for cg8-co50, at any size."""
+    assert ChannelMap(4, 8, 2, 0.5).cyclic_distance == 4
+    assert ChannelMap(6, 12, 2, 0.33).cyclic_distance == 3
+    assert ChannelMap(6, 12, 2, 0.25).cyclic_distance == 3
+    for channels in (64, 128, 512):
+        assert ChannelMap(channels, channels, 2, 0.5).cyclic_distance == 4
+        assert ChannelMap(channels, channels, 8, 0.5).cyclic_distance == 16
+    assert ChannelMap(64, 128).cyclic_distance == 1  # pointwise
+    assert ChannelMap(64, 128, 4).cyclic_distance == 4  # grouped pointwise
+
+
+def test_algorithm_7_as_printed_and_mended():
+    assert algorithm_7(4, 8, 2, 0.5) == [(0, 2), (1, 3), (2, 0), (3, 1)]
+    # A third of 3 channels is cut off to none: Figure 6.5(b) would have 2 windows in place of 3.
+    assert len(algorithm_7(6, 12, 2, 0.33)) == 2
+    # Pointwise: the second window ends at 0, so that it is another one, and empty.
+    assert algorithm_7(4, 8, 1, 0.0) == [(0, 4), (0, 0)]
+    for channels in (MAPS[0], ChannelMap(32, 40, 4, 0.25), MAPS[5]):  # where neither shows
+        arguments = channels.in_channels, channels.out_channels, channels.groups, channels.overlap
+        printed = algorithm_7(*arguments)
+        assert [first for first, _ in printed] == channels.windows[: len(printed), 0].tolist()
+        assert len(printed) == channels.cyclic_distance
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((8, 8, 3), "groups: got 3. Expected: a divisor of in_channels, which are 8"),
+        ((8, 8, 2, 1.5), "overlap: got 1.5"),
+        ((0, 8), "in_channels"),
+    ],
+)
+def test_maps_that_there_are_not(arguments, says):
+    with pytest.raises(ArgumentError, match=says):
+        ChannelMap(*arguments)
+
+
+def test_operands_that_do_not_fit_are_named():
+    channels = MAPS[0]
+    X, dY, weights = operands_of(channels)
+    with pytest.raises(ArgumentError, match=r"X: shape .*\(images, 8, height, width\)"):
+        convolution.scc(X[:, :7], channels, weights)
+    with pytest.raises(ArgumentError, match=r"weights: shape \(8, 3\) for SCC-cg2-co50%"):
+        convolution.scc(X, channels, weights[:, :3])
+    with pytest.raises(ArgumentError, match="dY"):
+        convolution.scc_gradient(X, dY[0], channels, weights)
+
+
+#: By operation, the strategies that convolve, and their layout.
+OWN = [
+    pytest.param(each, layout, id=f"{each.operation.name}-{each.name}")
+    for each in REGISTRY
+    for operation, layout in (("scc", "first"), ("scc_gradient", "first"), ("scc_last", "last"))
+    if each.operation.name == operation
+]
+
+
+@HOST
+@pytest.mark.parametrize(("strategy", "layout"), OWN)
+def test_every_strategy_convolves(strategy, layout, device):
+    """Forward against the definition, both gradients against those that were held to it."""
+    for channels in MAPS[1:4]:
+        X, dY, weights = operands_of(channels)
+        right = by_definition(X, weights, channels)
+        gradients = convolution.scc_gradient(X, dY, channels, weights, device="cpu")
+        operands = [X, dY]
+        if layout == "last":
+            operands = [np.moveaxis(each, 1, 3) for each in operands]
+            right = np.moveaxis(right, 1, 3)
+            gradients = np.moveaxis(gradients[0], 1, 3), gradients[1]
+        given = {"device": device, "layout": layout}
+        if strategy.operation.name != "scc_gradient":
+            for more in ({}, {"cyclic": 1}) if "cyclic" in strategy.parameters else ({},):
+                found = convolution.scc(operands[0], channels, weights, strategy, **given, **more)
+                np.testing.assert_allclose(found, right, atol=1e-4)
+        if strategy.operation.name != "scc":
+            found = convolution.scc_gradient(*operands, channels, weights, strategy.name, **given)
+            for one, other in zip(found, gradients, strict=True):
+                np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+@HOST
+@pytest.mark.parametrize("operation", ["scc_last", "scc_last_weights"])
+def test_tf32_is_within_its_own_bound_and_the_exact_mode_within_float32_s(operation, device):
+    channels = ChannelMap(48, 64, 2, 0.5)
+    graph = measure.random_weights(channels.graph)
+    for arithmetic in ("3xtf32", "tf32"):
+        settings = {"n_cols": 70, "arithmetic": arithmetic, "groups": 2, "fragments": 2}
+        plan = accelviz.plan(graph, "strided_windows", operation=operation, **settings)
+        plan.check()
+        dense = measure.random_inputs(plan.operation, graph.pattern, plan.widths)
+        oracle = measure.accuracy.Oracle(graph, *dense, operation=plan.operation)
+        found = (
+            find_executor(device)
+            .prepare(plan)
+            .run(
+                plan.operation.named(
+                    *dense, values=graph.values if operation == "scc_last" else None
+                )
+            )
+        )
+        assert oracle.error(found, arithmetic) <= 1
+        assert (oracle.error(found) > 1) == (arithmetic == "tf32")
+
+
+@emulated
+def test_maps_that_shared_memory_does_not_hold():
+    """Both kernels read them from global memory then."""
+    graph = graph_of_degrees([3, 0, 900, 900, 5] * 4, 7000)
+    for operation in ("scc_last", "scc_last_weights"):
+        plan = accelviz.plan(graph, "strided_windows", 9, operation=operation)
+        assert plan.kernel.defines["STAGED"] == 0
+        case(graph, plan.operation, **plan.widths).check(plan, find_executor("emulator"))
+
+
+def atomics_of(plan):
+    """Elements that atomics of all calls add to, by array, counted by the emulator."""
+    operands = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
+    found = {"dX": 0, "d_values": 0}
+    for part in plan.parts:
+        blocks = range(int(np.prod(part.launch.grid)))
+        table = accelviz.trace(replace(part, then=()), *operands, block=blocks)
+        counts = table[table["kind"] == "atomic"]["array"].value_counts()
+        for name in found:
+            found[name] += int(counts.get(name, 0))
+    return found
+
+
+@emulated
+def test_atomics_of_both_backward_passes():
+    """Section 6.5.4: over 90 % fewer. Those of dX go, those of the weights stay."""
+    channels = ChannelMap(8, 8, 2, 0.5)
+    widths = {"n_cols": 64, "images": 2, "block_size": 64}
+    pushed, pulled = (
+        atomics_of(accelviz.plan(channels.graph, name, operation="scc_gradient", **widths))
+        for name in ("dsxplore_var", "dsxplore")
+    )
+    warps = 2 * 64 // 32
+    assert pushed == {"dX": 2 * 64 * channels.parameters, "d_values": warps * channels.parameters}
+    assert pulled == {"dX": 0, "d_values": pushed["d_values"]}
+    assert sum(pulled.values()) < 0.1 * sum(pushed.values())
