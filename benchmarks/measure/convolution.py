@@ -15,6 +15,7 @@ of as many bytes as an operation has to read and write.
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -132,11 +133,12 @@ class Layer:
 
 
 def planned(graph: Any, name: str, operation: str, widths: dict[str, Any], **operands: Any) -> Any:
-    """Return a function that queues a plan, its outputs and its arithmetic."""
+    """Return what queues a plan, its outputs, the plan, and what queues each of its kernels."""
     plan = accelviz.plan(graph, name, operation=operation, **widths)
     ready = find_executor("cuda").prepare(plan)
     inputs, outputs = ready.inputs(ready.placed(operands)), ready.outputs()
-    return (lambda: ready.queue(inputs, outputs)), outputs, plan
+    calls = [functools.partial(call, {**inputs, **outputs}) for call in ready.calls]
+    return functools.partial(ready.queue, inputs, outputs), outputs, plan, calls
 
 
 def ours(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], float]]:
@@ -151,7 +153,7 @@ def ours(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], floa
             ("d_input", turned.graph, "scc_last", {"values": back, "X": layer.dY}, "dX"),
             ("d_weights", pattern, "scc_last_weights", {"X": layer.X, "dY": layer.dY}, "d_values"),
         ):
-            run, outputs, _ = planned(graph, "strided_windows", operation, widths, **operands)
+            run, outputs, *_ = planned(graph, "strided_windows", operation, widths, **operands)
             run()
             (found,) = outputs.values()
             error = layer.error({output: found}, arithmetic)
@@ -166,7 +168,7 @@ def chapters(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], 
     if 4 * graph.nnz * len(layer.X) <= MOST_STACK:
         forward.append(("channel_stack", {"cyclic": 0}))
     for name, given in forward:
-        run, outputs, _ = planned(
+        run, outputs, *_ = planned(
             *(graph, name, "scc", {**widths, **given}), values=layer.entries, X=X
         )
         run()
@@ -174,10 +176,13 @@ def chapters(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], 
         yield "forward", name + word, "float32", run, layer.error({"Y": layer.last(outputs["Y"])})
     for name in ("dsxplore", "dsxplore_var"):
         operands = {"values": layer.entries, "X": X, "dY": dY}
-        run, outputs, _ = planned(graph, name, "scc_gradient", widths, **operands)
+        run, outputs, _, calls = planned(graph, name, "scc_gradient", widths, **operands)
         run()
         found = {"dX": layer.last(outputs["dX"]), "d_values": outputs["d_values"]}
         yield "backward", name, "float32", run, layer.error(found)
+        if name == "dsxplore":
+            for what, call in zip(("d_weights", "d_input"), calls, strict=True):
+                yield what, name, "float32", call, float("nan")
 
 
 def rivals(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], float]]:
@@ -278,7 +283,11 @@ def shapes(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         for arithmetic, filters, fragments, side, deep in itertools.product(
             ("tf32", "3xtf32"), (None, 2, 4), (2, 4), (2, 4, 8), (1, 2, 4)
         ):
-            if side * deep not in (4, 8, 16) or deep > 4 or (arithmetic != "tf32" and side * deep != 8):
+            if (
+                side * deep not in (4, 8, 16)
+                or deep > 4
+                or (arithmetic != "tf32" and side * deep != 8)
+            ):
                 continue
             widths = {
                 "n_cols": len(layer.X),
@@ -289,7 +298,7 @@ def shapes(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 "pixel_warps": deep,
             }
             try:
-                run, _, plan = planned(
+                run, _, plan, _ = planned(
                     layer.channels.graph, "strided_windows", "scc_last", widths, **operands
                 )
             except accelviz.errors.AccelvizError as error:
@@ -298,7 +307,9 @@ def shapes(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             times = event_seconds(run, options.repeats, 2, cold=True)
             yield {
                 **layer.about,
+                "rule": fragments is None,
                 **{key: plan.parameters[key] for key in widths if key != "n_cols"},
+                "resident": plan.kernel.defines["RESIDENT"],
                 "shared": plan.launch.dynamic_shared_bytes,
                 "median_us": round(float(np.median(times)) * 1e6, 2),
                 "floor_us": round(layer.floor("forward") / bandwidth * 1e6, 2),

@@ -1,5 +1,5 @@
-// The channel-stack composition of section 6.4.1 of the thesis, as two kernels: copy the channels of
-// each window behind each other, then convolve in groups, one filter a group.
+// The channel-stack composition of section 6.4.1 of the thesis, as two kernels: copy the channels
+// of each window behind each other, then convolve in groups, one filter a group.
 //
 // With the channel-cyclic optimization windows that repeat are copied once.
 //
@@ -32,8 +32,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const int filter = blockIdx.x;
     const long long begin = row_pointers[filter];
     const int width = int(row_pointers[filter + 1] - begin);
-    const float *x =
-        stack + own.in_map(n_planes, n_cols) + (long long)first_plane[filter] * n_cols;
+    const float *x = stack + own.in_map(n_planes, n_cols) + (long long)first_plane[filter] * n_cols;
     float sum = 0.0f;
     for (int i = 0; i < width; ++i) sum += values[begin + i] * x[(long long)i * n_cols];
     Y[own.in_map(n_rows, n_cols) + (long long)filter * n_cols] = sum;

@@ -42,8 +42,7 @@ __device__ __forceinline__ void take_back(const long long *__restrict__ row_poin
     if (!own.with_others) return;
     const int filter = blockIdx.x;
     const long long at = own.in_map(n_senders, n_cols);
-    const float g =
-        own.there ? dY[own.in_map(n_rows, n_cols) + (long long)filter * n_cols] : 0.0f;
+    const float g = own.there ? dY[own.in_map(n_rows, n_cols) + (long long)filter * n_cols] : 0.0f;
     for (long long k = row_pointers[filter]; k < row_pointers[filter + 1]; ++k) {
         const long long here = at + (long long)channels[k] * n_cols;
         const float sum = warp_sum(own.there ? g * X[here] : 0.0f);

@@ -21,6 +21,7 @@
 
 #include "async_copy.cuh"
 #include "common.cuh"
+#include "convolution/walk.cuh"
 #include "fragments.cuh"
 
 #define BLOCK_THREADS (WARPS * WARP_SIZE)
@@ -72,13 +73,23 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #if STAGED
         const int pixels = min(PIXELS, n_cols - first);
         __syncthreads();  // the tile before has been read
-        for (int i = int(threadIdx.x); i < pixels * n_senders; i += BLOCK_THREADS) {
-            copy_async(&x[i / n_senders * x_stride + i % n_senders],
-                       &X[(long long)first * n_senders + i]);
+        const float *from_x = X + (long long)first * n_senders;
+        const float *from_y = dY + (long long)first * n_rows;
+        if (n_senders % 4 == 0) {
+            for (Walk<BLOCK_THREADS> at(n_senders / 4); at.row < pixels; at.go_on()) {
+                copy_async(reinterpret_cast<float4 *>(&x[at.row * x_stride + 4 * at.column]),
+                           reinterpret_cast<const float4 *>(
+                               &from_x[(long long)at.row * n_senders + 4 * at.column]));
+            }
+        } else {
+            for (Walk<BLOCK_THREADS> at(n_senders); at.row < pixels; at.go_on()) {
+                copy_async(&x[at.row * x_stride + at.column],
+                           &from_x[(long long)at.row * n_senders + at.column]);
+            }
         }
-        for (int i = int(threadIdx.x); i < pixels * n_rows; i += BLOCK_THREADS) {
-            copy_async(&y[i / n_rows * y_stride + order[i % n_rows]],
-                       &dY[(long long)first * n_rows + i]);
+        for (Walk<BLOCK_THREADS> at(n_rows); at.row < pixels; at.go_on()) {
+            copy_async(&y[at.row * y_stride + order[at.column]],
+                       &from_y[(long long)at.row * n_rows + at.column]);
         }
         close_copies();
         await_copies<0>();

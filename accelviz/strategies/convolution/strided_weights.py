@@ -13,10 +13,12 @@ from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Stra
 from accelviz.plans.arithmetic import TERMS
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.convolution.operation import SCC_LAST_WEIGHTS
-from accelviz.strategies.convolution.strided import (
-    GOOD_SHARED,
-    GPU_BLOCKS,
+from accelviz.strategies.convolution.strided_tiles import (
+    BLOCK_SHARED,
+    MOST_BLOCKS,
     MOST_SHARED,
+    SM_SHARED,
+    SMS,
     STEP,
     chosen_groups,
     strided,
@@ -82,7 +84,7 @@ class StridedWeights(Strategy):
         warps = block_warps or max(1, min(MOST_WARPS, tiles))
         blocks = -(-tiles // warps)
         pixels, shared = _staged(graph.shape)
-        shares = shares or max(1, min(GPU_BLOCKS // max(1, blocks), -(-n_cols // pixels)))
+        shares = shares or max(1, min(SMS * MOST_BLOCKS // max(1, blocks), -(-n_cols // pixels)))
         staged = shared <= MOST_SHARED
         order = found.permutation.inverse if staged else found.permutation.order
         arrays: dict[str, Any] = {
@@ -148,7 +150,7 @@ def _staged(shape: tuple[int, int]) -> tuple[int, int]:
     """Return the pixels of a tile, and the bytes of both of its maps in shared memory."""
     floats = sum(-(-channels // WARP_SIZE) * WARP_SIZE + PAD for channels in shape)
     pixels = MOST_PIXELS
-    while pixels > STEP and 4 * pixels * floats > GOOD_SHARED:
+    while pixels > STEP and 4 * pixels * floats > SM_SHARED // MOST_BLOCKS - BLOCK_SHARED:
         pixels //= 2
     return pixels, 4 * pixels * floats
 
