@@ -187,7 +187,7 @@ def test_tf32_is_within_its_own_bound_and_the_exact_mode_within_float32_s(operat
 @emulated
 def test_maps_that_shared_memory_does_not_hold():
     """Both kernels read them from global memory then."""
-    graph = graph_of_degrees([3, 0, 2500, 2500, 5] * 2, 7000)
+    graph = graph_of_degrees([3, 0, 2500, 2500, 5] * 2, 7500)
     for operation in ("scc_last", "scc_last_weights"):
         plan = accelviz.plan(graph, "strided_windows", 9, operation=operation)
         assert plan.kernel.defines["STAGED"] == 0

@@ -1,0 +1,268 @@
+"""Networks as plain descriptions: their parameters, their FLOPs, and the stage organizer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from accelviz.convolution.receptive import ALPHA, Kernel, fields, gains
+from accelviz.errors import ArgumentError, checked_integer
+
+#: A unit of a stage: what is repeated, and how many times wider its last output is.
+UNITS = {"conv": 1, "dw+pw": 1, "bottleneck": 4}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Units of one resolution.
+
+    Attributes
+    ----------
+    width : int
+        Pixels of a side.
+    before, channels : int
+        Channels that come in, and of each unit.
+    units : int
+    """
+
+    width: int
+    before: int
+    channels: int
+    units: int
+
+
+@dataclass(frozen=True)
+class Network:
+    """A convolutional network.
+
+    Attributes
+    ----------
+    name : str
+    stages : tuple of Stage
+    unit : str
+        What a stage repeats: "conv" (3 x 3), "dw+pw" (3 x 3), or ResNet's "bottleneck".
+    stem : tuple of int
+        Kernel width and channels of a convolution before the first stage, and how many times its
+        output is wider than the first stage; (0, 0, 1) for none.
+    classes : int
+    hidden : tuple of int
+        Widths of dense layers before the last.
+    pooled : int
+        Pixels of a side that the first dense layer reads.
+    block : tuple of Kernel
+        What takes the place of a unit's 3 x 3 convolution, as the decomposer has it; empty for the
+        unit as it is. The first convolution of an image stays.
+    """
+
+    name: str
+    stages: tuple[Stage, ...]
+    unit: str = "conv"
+    stem: tuple[int, int, int] = (0, 0, 1)
+    classes: int = 10
+    hidden: tuple[int, ...] = ()
+    pooled: int = 1
+    block: tuple[Kernel, ...] = ()
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """Units of each stage."""
+        return tuple(stage.units for stage in self.stages)
+
+    def with_depths(self, depths: tuple[int, ...]) -> Network:
+        """Return the network with other numbers of units.
+
+        Raises
+        ------
+        ArgumentError
+            If there are not as many as stages, or one is below 1.
+        """
+        if len(depths) != len(self.stages):
+            right = f"one for each of {len(self.stages)} stages"
+            raise ArgumentError("depths", f"got {depths}", right)
+        stages = [
+            replace(stage, units=checked_integer("depths", units, error=ArgumentError))
+            for stage, units in zip(self.stages, depths, strict=True)
+        ]
+        return replace(self, stages=tuple(stages))
+
+    def _convolutions(self) -> Iterator[tuple[int, int, int, bool]]:
+        """Give weights, output pixels, channels to normalize, and whether there is a bias."""
+        width, channels, wider = self.stem
+        side = self.stages[0].width
+        if width:
+            yield width**2 * 3 * channels, (wider * side) ** 2, channels, False
+        for number, stage in enumerate(self.stages):
+            before, pixels = stage.before, stage.width**2
+            # The first unit of a later stage halves the sides: what it does first sees twice them.
+            earlier = pixels * (4 if number else 1)
+            for unit in range(stage.units):
+                first = unit == 0
+                if self.unit == "bottleneck":
+                    inner, outer = stage.channels, stage.channels * UNITS["bottleneck"]
+                    yield before * inner, earlier if first else pixels, inner, False
+                    yield 9 * inner * inner, pixels, inner, False
+                    yield inner * outer, pixels, outer, False
+                    if first:
+                        yield before * outer, pixels, outer, False
+                    before = outer
+                    continue
+                plain = self.unit == "conv"
+                kernels = self.block or (
+                    (Kernel("conv", 3),) if plain else (Kernel("dw", 3), Kernel("pw"))
+                )
+                if before == 3:  # an image
+                    kernels = (Kernel("conv", 3),)
+                for kernel in kernels:
+                    changes = kernel.kind in ("conv", "pw", "gc", "gpw", "rpw")
+                    after = stage.channels if changes else before
+                    weights = kernel.parameters(before, after)
+                    if weights:
+                        yield weights, pixels, after, plain and not self.block
+                    before = after
+
+    def _dense(self) -> Iterator[tuple[int, int]]:
+        sizes = [self.stages[-1].channels * UNITS[self.unit] * self.pooled**2, *self.hidden]
+        yield from zip(sizes, [*self.hidden, self.classes], strict=True)
+
+    @property
+    def convolution_weights(self) -> int:
+        """Weights of convolutions alone, as some of the chapter's tables seem to count."""
+        return sum(weights for weights, *_ in self._convolutions())
+
+    @property
+    def parameters(self) -> int:
+        """Weights, biases, the two numbers a channel of batch normalization, dense layers."""
+        found = sum(n * m + m for n, m in self._dense())
+        for weights, _, channels, bias in self._convolutions():
+            found += weights + channels * (2 + bias)
+        return found
+
+    @property
+    def flops(self) -> int:
+        """Multiplications of convolutions and dense layers, one with its addition."""
+        found = sum(n * m for n, m in self._dense())
+        return found + sum(weights * pixels for weights, pixels, *_ in self._convolutions())
+
+    def gains(self, alpha: float = ALPHA) -> list[list[float]]:
+        """Return the gains of each stage's units but the first, Equation 7.7."""
+        return [_gains(stage, stage.units, alpha) for stage in self.stages]
+
+    @property
+    def total_gain(self) -> float:
+        """The sum of all of them."""
+        return sum(map(sum, self.gains()))
+
+
+def _gains(stage: Stage, units: int, alpha: float) -> list[float]:
+    # Whatever the unit, it widens the field by two pixels and reads all channels.
+    found = fields([Kernel("conv", 3)] * units, stage.width, stage.before)
+    return gains(found, stage.width**2 * stage.before, alpha)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the organizer: what is done to which stage, counted from 0, and what comes of it.
+
+    `target` is None where the unit is removed.
+    """
+
+    source: int
+    target: int | None
+    lost: float
+    gained: float
+    depths: tuple[int, ...]
+
+
+def organize(
+    network: Network, theta: float = 0.0, alpha: float = ALPHA, most: int = 100
+) -> list[Step]:
+    """Move the unit that adds least to where it adds most, until that does not pay (7.4.1).
+
+    Parameters
+    ----------
+    network : Network
+    theta : float
+        Below it a gain is none, the chapter's border between under- and overfitting.
+    alpha : float
+        Of Equation 7.7.
+    most : int
+        Steps after which to stop.
+
+    Returns
+    -------
+    list of Step
+        `with_depths` of the last one's is the organized network. A stage keeps its first unit.
+    """
+    stages, depths, steps = network.stages, list(network.depths), list[Step]()
+    while len(steps) < most:
+        last = [
+            _gains(stage, units, alpha)[-1] if units > 1 else math.inf
+            for stage, units in zip(stages, depths, strict=True)
+        ]
+        more = [
+            _gains(stage, units + 1, alpha)[-1] for stage, units in zip(stages, depths, strict=True)
+        ]
+        source, target = last.index(min(last)), more.index(max(more))
+        moves = more[target] > last[source] and more[target] > theta
+        if not moves and not (more[target] < theta and last[source] < theta):
+            break
+        depths[source] -= 1
+        if moves:
+            depths[target] += 1
+        place = target if moves else None
+        steps.append(Step(source, place, last[source], more[target], tuple(depths)))
+    return steps
+
+
+def _stages(width: int, before: int, channels: tuple[int, ...], depths: tuple[int, ...],
+            expansion: int = 1) -> tuple[Stage, ...]:  # fmt: skip
+    found = []
+    for number, (own, units) in enumerate(zip(channels, depths, strict=True)):
+        found.append(Stage(width >> number, before, own, units))
+        before = own * expansion
+    return tuple(found)
+
+
+_VGG, _MOBILE, _RES = (64, 128, 256, 512, 512), (64, 128, 256, 512, 1024), (64, 128, 256, 512)
+
+
+def _vgg(name: str, depths: tuple[int, ...]) -> dict[str, Network]:
+    return {
+        name: Network(name, _stages(32, 3, _VGG, depths)),
+        f"{name} ImageNet": Network(
+            f"{name} ImageNet",
+            _stages(224, 3, _VGG, depths),
+            classes=1000,
+            hidden=(4096, 4096),
+            pooled=7,
+        ),
+    }
+
+
+#: The chapter's networks, for CIFAR-10 (32 x 32 pixels) and for ImageNet (224 x 224).
+NETWORKS: dict[str, Network] = {
+    **_vgg("VGG11", (1, 1, 2, 2, 2)),
+    **_vgg("VGG16", (2, 2, 3, 3, 3)),
+    **_vgg("VGG19", (2, 2, 4, 4, 4)),
+    "MobileNet": Network(
+        "MobileNet", _stages(32, 32, _MOBILE, (1, 2, 2, 6, 2)), "dw+pw", (3, 32, 1)
+    ),
+    "MobileNet ImageNet": Network(
+        "MobileNet ImageNet",
+        _stages(112, 32, _MOBILE, (1, 2, 2, 6, 2)),
+        "dw+pw",
+        (3, 32, 1),
+        1000,
+    ),
+    "ResNet50": Network(
+        "ResNet50", _stages(32, 64, _RES, (3, 4, 6, 3), 4), "bottleneck", (3, 64, 1)
+    ),
+    "ResNet50 ImageNet": Network(
+        "ResNet50 ImageNet",
+        _stages(56, 64, _RES, (3, 4, 6, 3), 4),
+        "bottleneck",
+        (7, 64, 2),
+        1000,
+    ),
+}
