@@ -1,15 +1,15 @@
 """Chapter 6 of the thesis on a GPU: sliding channels beside what the chapter leaves out.
 
-    python benchmarks/measure/convolution.py layers --output layers.csv  # forward and backward
-    python benchmarks/measure/convolution.py shapes --output shapes.csv  # how our blocks are cut
+    python benchmarks/measure/convolution.py --output layers.csv
 
-`layers`: convolutions of 1 x 1 of VGG16 (32 x 32 images) and MobileNet (224 x 224). The chapter's
-kernels have channels first, all others last. Rivals are PyTorch's: a pointwise convolution, a
-grouped one, sliding channels as one dense product with a masked matrix, and two compositions of
-the chapter. All that convolves with sliding channels is checked against float64: `error` is the
-largest error of 4,096 pixels, or of all weights, over float32's bound (of TF32: over its own).
-Times are medians of CUDA events, with the L2 flushed before each. `floor_us` is the time of a copy
-of as many bytes as an operation has to read and write.
+Forward and backward: convolutions of 1 x 1 of VGG16 (32 x 32 images) and MobileNet (224 x 224).
+The chapter's kernels have channels first, all others last. Rivals are PyTorch's: a pointwise
+convolution, a grouped one, sliding channels as one dense product with a masked matrix, and a
+composition of a convolution a window. All that convolves with sliding channels is checked against
+float64: `error` is the largest error of 4,096 pixels, or of all weights, over the bound of its
+arithmetic. Times are medians of CUDA events, with the L2 flushed before each. `floor_us` is the
+time of a copy of as many bytes as an operation has to read and write. `strided_windows` with
+parameters is another cut of its blocks than the rule's.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import argparse
 import functools
 import itertools
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,36 +28,41 @@ import pandas as pd
 import accelviz
 from accelviz.convolution import ChannelMap
 from accelviz.executors import find_executor
+from accelviz.executors.cuda.compiler import compile_options, loaded_module
+from accelviz.graph import Graph
 from accelviz.measure.records import hardware, source_commit
-from accelviz.plans.arithmetic import CUT_OFF, ROUNDING
+from accelviz.plans.arithmetic import CUT_OFF, ROUNDING, TERMS
 from accelviz.plans.operation import EPS32
+from accelviz.strategies.convolution.strided_tiles import blocks_at_once, candidates
 
 #: Input and output channels, and pixels of a side.
 LAYERS = {
     "vgg16": ((64, 64, 32), (128, 128, 16), (256, 256, 8), (512, 512, 4), (512, 512, 2)),
     "mobilenet": ((64, 128, 56), (128, 128, 56), (256, 256, 28), (512, 512, 14), (1024, 1024, 7)),
 }
-#: Batch, cg and co.
-SETTINGS = (
-    *((256, groups, 0.5) for groups in (2, 4, 8)),
-    (256, 2, 0.25),
-    (256, 8, 0.25),
-    (16, 2, 0.5),
-    (64, 2, 0.5),
+#: What is measured, by value: network, batch, cg and co, and how many of the network's layers.
+CELLS = (
+    *((name, 256, 2, 0.5, 5) for name in ("mobilenet", "vgg16")),
+    ("mobilenet", 256, 8, 0.5, 4),
+    ("vgg16", 256, 8, 0.5, 3),
+    ("mobilenet", 256, 4, 0.5, 3),
+    ("mobilenet", 16, 2, 0.5, 3),
+    ("vgg16", 16, 2, 0.5, 3),
+    ("mobilenet", 256, 2, 0.25, 3),
+    ("vgg16", 64, 2, 0.5, 3),
 )
 #: Most bytes of what a composition copies.
 MOST_STACK = 8 << 30
-SAMPLE = 4096
+SAMPLE, MOST_OTHERS = 4096, 2
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("layers", "shapes"))
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--repeats", type=int, default=9)
     options = parser.parse_args()
     rows = []
-    for row in globals()[options.what](options):
+    for row in layers(options):
         rows.append(row)
         pd.DataFrame(rows).to_csv(options.output, index=False)
         print(" ".join(f"{value}" for value in row.values()), flush=True)
@@ -153,11 +159,18 @@ def ours(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], floa
             ("d_input", turned.graph, "scc_last", {"values": back, "X": layer.dY}, "dX"),
             ("d_weights", pattern, "scc_last_weights", {"X": layer.X, "dY": layer.dY}, "d_values"),
         ):
-            run, outputs, *_ = planned(graph, "strided_windows", operation, widths, **operands)
-            run()
-            (found,) = outputs.values()
-            error = layer.error({output: found}, arithmetic)
-            yield what, "strided_windows", arithmetic, run, error
+            cuts: list[dict[str, int]] = [{}]
+            if what == "forward":
+                cuts += others(graph, n, arithmetic)
+            for cut in cuts:
+                run, outputs, *_ = planned(
+                    graph, "strided_windows", operation, {**widths, **cut}, **operands
+                )
+                run()
+                (found,) = outputs.values()
+                error = layer.error({output: found}, arithmetic)
+                word = "".join(f" {key}={value}" for key, value in cut.items())
+                yield what, "strided_windows" + word, arithmetic, run, error
 
 
 def chapters(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], float]]:
@@ -200,7 +213,7 @@ def rivals(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], fl
     part = whole[:, : channels.width].contiguous()
     mask = torch.as_tensor(layer.mask, device="cuda")
     kernels = [each.to(memory_format=torch.channels_last) for each in (whole, part)]
-    windows = [torch.as_tensor(w, device="cuda").long() for w in channels.windows]
+    windows = torch.tensor(channels.windows, device="cuda").long()
     weights = torch.as_tensor(layer.weights, device="cuda")
     cycle = channels.cyclic_distance
     by_window = [weights[i::cycle, :, None, None].contiguous() for i in range(cycle)]
@@ -226,7 +239,8 @@ def rivals(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], fl
             def d_weights(kernel: Any = kernel, groups: int = groups) -> None:
                 conv2d_weight(maps[0], kernel.shape, maps[1], groups=groups)
 
-            for what in (forward, d_input, d_weights):
+            backward = (d_input, d_weights) if arithmetic == "tf32" else ()
+            for what in (forward, *backward):
                 yield what.__name__, name, arithmetic, what, float("nan")
         torch.matmul(X, dense.T, out=Y)
         own = "tf32" if arithmetic == "tf32" else "float32"
@@ -244,77 +258,60 @@ def layers(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Check and time everything, layer by layer."""
     from accelviz.executors.cuda.timing import CudaLimits, event_seconds
 
+    cells = [
+        (network, shape, *setting)
+        for network, *setting, most in CELLS
+        for shape in LAYERS[network][:most]
+    ]
+    compile_all(cells)
     bandwidth = CudaLimits().copy_bandwidth
-    for batch, groups, overlap in SETTINGS:
-        for network, shapes in LAYERS.items():
-            for shape in shapes:
-                layer = Layer(shape, batch, groups, overlap)
-                for what, name, arithmetic, run, error in itertools.chain(
-                    ours(layer), chapters(layer), rivals(layer)
-                ):
-                    times = event_seconds(run, options.repeats, 2, cold=True)
-                    yield {
-                        "network": network,
-                        **layer.about,
-                        "pass": what,
-                        "strategy": name,
-                        "arithmetic": arithmetic,
-                        "median_us": round(float(np.median(times)) * 1e6, 2),
-                        "floor_us": round(layer.floor(what) / bandwidth * 1e6, 2),
-                        "error": error,
-                        **machine(),
-                    }
-
-
-def shapes(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Time our kernel with blocks cut otherwise."""
-    from accelviz.executors.cuda.timing import CudaLimits, event_seconds
-
-    bandwidth = CudaLimits().copy_bandwidth
-    for shape, batch, groups in (
-        ((64, 128, 56), 256, 2),
-        ((256, 256, 28), 256, 2),
-        ((256, 256, 28), 256, 8),
-        ((512, 512, 14), 256, 2),
-        ((512, 512, 4), 256, 2),
-    ):
-        layer = Layer(shape, batch, groups, 0.5)
-        operands = {"values": layer.entries, "X": layer.X}
-        for arithmetic, filters, fragments, side, deep in itertools.product(
-            ("tf32", "3xtf32"), (None, 2, 4), (2, 4), (2, 4, 8), (1, 2, 4)
+    for network, shape, batch, groups, overlap in cells:
+        layer = Layer(shape, batch, groups, overlap)
+        for what, name, arithmetic, run, error in itertools.chain(
+            ours(layer), chapters(layer), rivals(layer)
         ):
-            if (
-                side * deep not in (4, 8, 16)
-                or deep > 4
-                or (arithmetic != "tf32" and side * deep != 8)
-            ):
-                continue
-            widths = {
-                "n_cols": len(layer.X),
-                "arithmetic": arithmetic,
-                "groups": filters,
-                "fragments": fragments,
-                "filter_warps": side,
-                "pixel_warps": deep,
-            }
-            try:
-                run, _, plan, _ = planned(
-                    layer.channels.graph, "strided_windows", "scc_last", widths, **operands
-                )
-            except accelviz.errors.AccelvizError as error:
-                print(error)
-                continue
             times = event_seconds(run, options.repeats, 2, cold=True)
             yield {
+                "network": network,
                 **layer.about,
-                "rule": fragments is None,
-                **{key: plan.parameters[key] for key in widths if key != "n_cols"},
-                "resident": plan.kernel.defines["RESIDENT"],
-                "shared": plan.launch.dynamic_shared_bytes,
+                "pass": what,
+                "strategy": name,
+                "arithmetic": arithmetic,
                 "median_us": round(float(np.median(times)) * 1e6, 2),
-                "floor_us": round(layer.floor("forward") / bandwidth * 1e6, 2),
+                "floor_us": round(layer.floor(what) / bandwidth * 1e6, 2),
+                "error": error,
                 **machine(),
             }
+
+
+def compile_all(cells: list[Any]) -> None:
+    """Compile our kernels on all cores before anything is timed."""
+    plans = []
+    for _, (before, after, side), batch, groups, overlap in cells:
+        graph, n = ChannelMap(before, after, groups, overlap).graph, batch * side * side
+        for arithmetic in TERMS:
+            given = {"n_cols": n, "arithmetic": arithmetic}
+            for pattern in (graph, graph.transposed().graph):
+                cuts = ({}, *(others(pattern, n, arithmetic) if pattern is graph else ()))
+                plans += [
+                    accelviz.plan(pattern, operation="scc_last", **given, **cut) for cut in cuts
+                ]
+            plans.append(accelviz.plan(graph, operation="scc_last_weights", **given))
+    kernels = [call.kernel for plan in plans for call in plan.calls]
+    wanted = {(each.source(), compile_options(each)) for each in kernels}
+    with ThreadPoolExecutor(12) as threads:
+        list(threads.map(lambda each: loaded_module(*each).compile(), wanted))
+    print(f"{len(wanted)} kernels compiled", flush=True)
+
+
+def others(graph: Graph, n_cols: int, arithmetic: str) -> list[dict[str, int]]:
+    """Return other cuts of our forward kernel than the rule's: the next best of each size."""
+    shapes = candidates(graph, n_cols, TERMS[arithmetic])
+    sizes = {(blocks_at_once(graph, each), each.filter_warps * each.pixel_warps): each
+             for each in reversed(shapes)}  # fmt: skip
+    rest = [each for each in shapes[1:] if each in sizes.values()][:MOST_OTHERS]
+    names = ("groups", "fragments", "filter_warps", "pixel_warps")
+    return [{name: getattr(each, name) for name in names} for each in rest]
 
 
 def machine() -> dict[str, str]:

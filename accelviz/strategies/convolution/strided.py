@@ -16,7 +16,6 @@ from accelviz.plans.arithmetic import TERMS
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.convolution.operation import SCC_LAST
 from accelviz.strategies.convolution.strided_tiles import (
-    MOST_WARPS,
     STEP,
     blocks_of,
     chosen,
@@ -53,7 +52,7 @@ class StridedWindows(Strategy):
         "fragments": Parameter(
             None, "groups of 16 pixels of a warp", choices=(1, 2, 4), tries=(1, 2, 4)
         ),
-        "filter_warps": Parameter(None, "warps side by side", MOST_WARPS, tries=(1, 2, 4, 8)),
+        "filter_warps": Parameter(None, "warps side by side", 8, tries=(1, 2, 4, 8)),
         "pixel_warps": Parameter(None, "warps on other pixels", 4, tries=(1, 2, 4)),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,8 +26,12 @@ MOST_SHARED, SM_SHARED, BLOCK_SHARED = 227 << 10, 228 << 10, 1 << 10
 SMS, BYTES_A_NS, GIGAHERTZ = 132, 4500.0, 1.7
 #: Clocks of an SM for a product of fragments.
 PRODUCT_CLOCKS = 1.6
-#: Warps of a block, and blocks of an SM that registers leave room for.
-MOST_WARPS, MOST_BLOCKS = 8, 2
+#: Bytes that an SM has to have on their way, and clocks that a step of one warp takes alone.
+BYTES_ON_THE_WAY, STEP_CLOCKS = 32 << 10, 60
+#: Warps of a block, blocks of an SM, products of fragments that a warp has sums for.
+MOST_WARPS, MOST_BLOCKS, MOST_SUMS = 16, 4, 16
+#: Registers of an SM, and those of a thread beside its sums.
+SM_REGISTERS, REGISTERS = 1 << 16, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,27 +228,35 @@ def chosen(
     PartitionError
         If what is given needs more shared memory than a block has.
     """
-    groups = groups or chosen_groups(graph)
-    wide = -(-graph.n_rows // (groups * STEP))
-    sides = [filter_warps] if filter_warps else [n for n in (8, 4, 2, 1) if n <= max(1, wide)]
-    fitting: list[tuple[float, int, Shape]] = []
-    for side, deep, each in itertools.product(
-        sides,
-        [pixel_warps] if pixel_warps else (1, 2, 4),
-        [fragments] if fragments else (1, 2, 4)[: 2 if groups == MOST_WARPS else 3],
-    ):
-        if side * deep > MOST_WARPS and not (filter_warps or pixel_warps):
-            continue
-        for shape in _kept_on_chip(Shape(groups, each, side, deep)):
-            if shared_bytes(graph, shape) <= MOST_SHARED:
-                # Of equals the one with the larger tile.
-                fitting.append((estimate(graph, n_cols, terms, shape), -shape.pixels, shape))
-                break
-    if not fitting:
+    found = candidates(graph, n_cols, terms, (groups, fragments, filter_warps, pixel_warps))
+    if not found:
         given = f"{groups}, {fragments}, {filter_warps}, {pixel_warps}"
         names = "groups, fragments, filter_warps, pixel_warps"
         raise PartitionError(names, f"got {given}", "fewer, which fit in shared memory")
-    return min(fitting, key=lambda each: each[:2])[2]
+    return found[0]
+
+
+def candidates(
+    graph: Graph, n_cols: int, terms: int, given: Sequence[int | None] = (None,) * 4
+) -> list[Shape]:
+    """Return the shapes that fit on an SM, those first that are estimated to take least time."""
+    most = chosen_groups(graph)
+    wide = -(-graph.n_rows // STEP)
+    tries = (8, 4, 2, 1), (4, 2, 1), (8, 4, 2, 1), (4, 2, 1)
+    found: list[tuple[float, Shape]] = []
+    for cut in itertools.product(
+        *([own] if own else each for own, each in zip(given, tries, strict=True))
+    ):
+        shape = Shape(cut[0], cut[1], cut[2], cut[3])
+        too_many = shape.filter_warps * shape.pixel_warps > MOST_WARPS
+        too_wide = shape.groups > most or shape.groups * shape.filter_warps > max(wide, most)
+        if not any(given) and (too_many or too_wide or shape.groups * shape.fragments > MOST_SUMS):
+            continue
+        for each in _kept_on_chip(shape):
+            if shared_bytes(graph, each) <= MOST_SHARED:
+                found.append((estimate(graph, n_cols, terms, each), each))
+                break
+    return [shape for _, shape in sorted(found, key=lambda each: each[0])]
 
 
 def _kept_on_chip(shape: Shape) -> Iterator[Shape]:
@@ -255,10 +267,17 @@ def _kept_on_chip(shape: Shape) -> Iterator[Shape]:
 
 def blocks_of(graph: Graph, n_cols: int, shape: Shape) -> tuple[int, int]:
     """Return the slabs, and the blocks that share the tiles of pixels of each."""
-    shared = shared_bytes(graph, shape) + BLOCK_SHARED
-    at_once = SMS * max(1, min(MOST_BLOCKS, SM_SHARED // shared))
+    at_once = SMS * blocks_at_once(graph, shape)
     count = -(-graph.n_rows // shape.filters)
     return count, min(-(-n_cols // shape.pixels), max(1, at_once // max(1, count)))
+
+
+def blocks_at_once(graph: Graph, shape: Shape) -> int:
+    """Return the blocks that an SM has room for."""
+    threads = WARP_SIZE * shape.filter_warps * shape.pixel_warps
+    registers = SM_REGISTERS // (threads * (REGISTERS + 4 * shape.groups * shape.fragments))
+    room = SM_SHARED // (shared_bytes(graph, shape) + BLOCK_SHARED)
+    return max(1, min(room, registers, MOST_BLOCKS))
 
 
 def estimate(graph: Graph, n_cols: int, terms: int, shape: Shape) -> float:
@@ -267,12 +286,20 @@ def estimate(graph: Graph, n_cols: int, terms: int, shape: Shape) -> float:
     found, _ = strided(graph, shape.groups, STEP)
     count, shares = blocks_of(graph, n_cols, shape)
     tiles, steps = -(-n_cols // shape.pixels), len(found.tiles)
+    at_once = blocks_at_once(graph, shape)
     weights = 4 * steps * shape.groups * STEP * STEP * (shares if shape.resident else tiles)
     read = own.copies.size * vector_of(graph) if shape.staged else steps * STEP * STEP
-    memory = (4 * n_cols * (read + graph.n_rows) + weights) / BYTES_A_NS
+    # Bytes on their way have to hide how long they take.
+    tile = 4 * shape.pixels * own.most_copies * vector_of(graph) * at_once
+    hidden = min(1.0, tile / BYTES_ON_THE_WAY) if shape.staged else 0.2
+    memory = (4 * n_cols * (read + graph.n_rows) + weights) / (BYTES_A_NS * max(hidden, 0.05))
     products = shape.fragments * shape.groups * terms * PRODUCT_CLOCKS
-    clocks = max(products, 4 * shape.fragments + 2 * shape.groups)
+    warps = at_once * shape.filter_warps * shape.pixel_warps
+    clocks = max(
+        products, 4 * shape.fragments + 2 * shape.groups, STEP_CLOCKS * (1 + terms) / warps
+    )
     times = n_cols / (shape.fragments * FRAGMENT_PIXELS) * steps
     compute = times * clocks / (SMS * GIGAHERTZ)
-    busy = min(1.0, max(1, count * shares) / (SMS * MOST_BLOCKS))
-    return (max(memory, compute) + 0.3 * min(memory, compute)) / busy
+    busy = min(1.0, max(1, count * shares) / (SMS * at_once))
+    # Blocks of an SM fill each other's gaps.
+    return (max(memory, compute) + 0.3 * min(memory, compute)) * (1 + 0.3 / at_once) / busy
