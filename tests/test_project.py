@@ -181,7 +181,7 @@ def test_the_wheel_holds_kernels_and_graphs_and_stays_small(tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         sizes = {info.filename: info.file_size for info in archive.infolist()}
         archive.extractall(tmp_path / "site")
-    assert sum(sizes.values()) < 10_000_000
+    assert sum(sizes.values()) < 12_000_000
     shipped = {
         "accelviz/kernels": (ROOT / "kernels", "*.cu*"),
         "accelviz/results": (ROOT / "benchmarks" / "results", "*.csv*"),

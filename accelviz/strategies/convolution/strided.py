@@ -8,10 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from accelviz.graph import Graph
-from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import row_workload
-from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan
 from accelviz.plans.arithmetic import TERMS
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.convolution.operation import SCC_LAST
@@ -26,12 +24,12 @@ from accelviz.strategies.convolution.strided_tiles import (
     vector_of,
 )
 from accelviz.tensor_cores.fragments import TF32_CAPABILITY
-from accelviz.tensor_cores.shared_columns import summary_of_degrees
+from accelviz.tensor_cores.shared_columns import SharedColumnsStrategy
 
 PACK_THREADS = 256
 
 
-class StridedWindows(Strategy):
+class StridedWindows(SharedColumnsStrategy):
     """Filters of equal windows are a dense product; a block has all those of a tile of pixels.
 
     With `arithmetic="3xtf32"` every number is the sum of two of TF32, and results are as exact as
@@ -156,9 +154,3 @@ class StridedWindows(Strategy):
                 "pixel_warps": shape.pixel_warps,
             },
         )
-
-    def summarize(
-        self, rows: RowDegrees, n_cols: int, **parameters: object
-    ) -> PartitionSummary | None:
-        """Leave it to the workload: a rule needs the windows."""
-        return summary_of_degrees(rows)

@@ -7,9 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from accelviz.graph import Graph, Pattern
-from accelviz.ordering import RowDegrees
-from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan
 from accelviz.plans.arithmetic import TERMS
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.convolution.operation import SCC_LAST_WEIGHTS
@@ -24,7 +22,7 @@ from accelviz.strategies.convolution.strided_tiles import (
     strided,
 )
 from accelviz.tensor_cores.fragments import TF32_CAPABILITY
-from accelviz.tensor_cores.shared_columns import summary_of_degrees
+from accelviz.tensor_cores.shared_columns import SharedColumnsStrategy
 from accelviz.tiles import Tiles
 from accelviz.workload import Workload
 
@@ -33,7 +31,7 @@ FRAGMENT_CHANNELS, MOST_PIXELS, PAD = 16, 32, 8
 MOST_GROUPS, MOST_WARPS = 4, 8
 
 
-class StridedWeights(Strategy):
+class StridedWeights(SharedColumnsStrategy):
     """A warp has a tile of filters that share channels, and adds up its products of all pixels.
 
     Of `arithmetic` see `strided_windows`. Further it takes `groups` (groups of 8 filters of a warp:
@@ -138,12 +136,6 @@ class StridedWeights(Strategy):
                 "shares": shares,
             },
         )
-
-    def summarize(
-        self, rows: RowDegrees, n_cols: int, **parameters: object
-    ) -> PartitionSummary | None:
-        """Leave it to the workload: tiles depend on which channels filters share."""
-        return summary_of_degrees(rows)
 
 
 def _staged(shape: tuple[int, int]) -> tuple[int, int]:
