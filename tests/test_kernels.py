@@ -159,8 +159,9 @@ def test_every_kernel_file_belongs_to_a_strategy():
     others = {"machine/machine.cu", "spmm/preprocess.cu", "layers/dense.cu", "layers/row_max.cu"}
     others |= {"tensor_cores/translation.cu"}
     others |= {f"layers/{name}.cu" for name in ("gcn_weights", "product", "weight_gradient")}
-    # and those of bits multiply matrices without a pattern (test_bits.py)
-    others |= {name for name in files.kernel_names() if name.startswith("bits/")}
+    # those of bits multiply matrices without a pattern (test_bits.py), and those of many_gpus run
+    # on several (test_many_gpus.py)
+    others |= {name for name in files.kernel_names() if name.startswith(("bits/", "many_gpus/"))}
     assert used == {*files.kernel_names()} - others
 
 

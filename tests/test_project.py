@@ -25,7 +25,7 @@ ROOMS = (
     *("errors", "files", "arrays", "random", "store", "graph", "card", "workload"),
     "tiles",
     *("datasets", "ordering", "partition", "plans", "tensor_cores", "strategies", "executors"),
-    *("convolution", "layers", "bits", "torch"),
+    *("convolution", "layers", "bits", "many_gpus", "torch"),
     *("measure", "analysis", "plots", "widgets", "course", "demo", "cli", "__main__"),
 )
 #: `Graph.describe` asks the card, which is made of a graph; only when it is called.

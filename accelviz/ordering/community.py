@@ -65,13 +65,7 @@ def community_order(
         method = "igraph" if importlib.util.find_spec("igraph") else "networkx"
     if not isinstance(method, str) or method not in _METHODS:
         raise ArgumentError("method", f"there is no {method!r}", ", ".join(["auto", *_METHODS]))
-    find, package, install = _METHODS[method]
-    try:
-        library = importlib.import_module(package)
-    except ImportError as error:
-        problem = f"{method!r} needs the package {package}, which is not installed"
-        expected = f"pip install '{install}', or the method 'auto', which takes what there is"
-        raise ArgumentError("method", problem, expected) from error
+    find, library = _finder(method)
     seed = checked_integer("seed", seed, least=0, error=ArgumentError)
     pattern = undirected_pattern(load_graph(graph))
     n_rows = pattern.shape[0]
@@ -86,6 +80,39 @@ def community_order(
     _, first, community = np.unique(labels, return_index=True, return_inverse=True)
     order = np.argsort(first[community], kind="stable")
     return Permutation.trusted(order.astype(np.int32))
+
+
+def metis_parts(graph: Any, parts: int) -> Labels:
+    """Return the part of each row in METIS' partition into `parts` of about as many edges each.
+
+    Parameters
+    ----------
+    graph : Graph, or anything `load_graph` takes
+        Square. Its edges count in both directions, weights and self loops do not.
+    parts : int
+        At least 1.
+
+    Raises
+    ------
+    ArgumentError
+        If pymetis is not installed.
+    """
+    find, library = _finder("metis")
+    pattern = undirected_pattern(load_graph(graph))
+    if pattern.nnz == 0 or parts == 1:  # METIS does not say the same of these everywhere
+        return np.arange(pattern.shape[0]) * parts // max(pattern.shape[0], 1)
+    return find(library, pattern, 0, parts, vweights=1 + np.diff(pattern.indptr))
+
+
+def _finder(method: str) -> tuple[Callable[..., Labels], Any]:
+    """Return who finds communities by a method, and the package that it needs."""
+    find, package, install = _METHODS[method]
+    try:
+        return find, importlib.import_module(package)
+    except ImportError as error:
+        problem = f"{method!r} needs the package {package}, which is not installed"
+        expected = f"pip install '{install}', or the method 'auto', which takes what there is"
+        raise ArgumentError("method", problem, expected) from error
 
 
 def _networkx(networkx: Any, pattern: sparse.csr_array, seed: int, parts: int) -> Labels:
@@ -108,14 +135,16 @@ def _igraph(igraph: Any, pattern: sparse.csr_array, seed: int, parts: int) -> La
         igraph.set_random_number_generator(random)
 
 
-def _metis(pymetis: Any, pattern: sparse.csr_array, seed: int, parts: int) -> Labels:
+def _metis(
+    pymetis: Any, pattern: sparse.csr_array, seed: int, parts: int, **weights: Any
+) -> Labels:
     index = pymetis.zero_copy_dtype()
     adjacency = pymetis.CSRAdjacency(
         pattern.indptr.astype(index, copy=False), pattern.indices.astype(index, copy=False)
     )
     # A C int from 1 up: METIS draws the same numbers for 0 as for 1.
     options = pymetis.Options(seed=1 + seed % (2**31 - 1))
-    return np.array(pymetis.part_graph(parts, adjacency, options=options).vertex_part)
+    return np.array(pymetis.part_graph(parts, adjacency, options=options, **weights).vertex_part)
 
 
 #: Method, the package it needs, and what to install for it.

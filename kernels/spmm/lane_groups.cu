@@ -32,6 +32,8 @@
 //   AT_ONCE         nonzeros whose vectors of X a lane has on their way at once
 //   BLOCKS_PER_SM   blocks that an SM should have room for, which bounds the registers
 //   INFO_FIELD_BITS width of the low field of the metadata's info word
+// and, if the product is to be added to what Y holds, which is written before:
+//   ACCUMULATE      1
 #if !defined(VECTOR) || !defined(FEATURES) || !defined(LANES) || !defined(LANE_VECTORS) ||         \
     !defined(WHOLE_TILES) || !defined(GROUPS) || !defined(BLOCK_THREADS) || !defined(DEG_BOUND) || \
     !defined(STAGE) || !defined(STAGED) || !defined(AT_ONCE) || !defined(BLOCKS_PER_SM) ||         \
@@ -42,6 +44,10 @@
 #include "common.cuh"
 #include "lane_blocks.cuh"
 #include "vectors.cuh"
+
+#ifndef ACCUMULATE
+#define ACCUMULATE 0
+#endif
 
 #define TILE_VECTORS (LANES * LANE_VECTORS)  // that a group covers
 #define STAGE_BYTES int(STAGED * sizeof(int2))
@@ -90,6 +96,15 @@ __device__ __forceinline__ int2 nonzero(const Nonzeros &nonzeros, int position, 
 __device__ __forceinline__ Stored gathered(const Stored *__restrict__ X, const Place &place,
                                            int2 nonzero, int i) {
     return nonzero.x >= 0 && place.has(i) ? __ldg(&X[place.vector(nonzero.x, i)]) : Stored{};
+}
+
+// Writes the sums of some columns of a row. Y is not read again: it should not push X out of the
+// caches.
+__device__ __forceinline__ void emit(Vector *to, Vector sum) {
+#if ACCUMULATE
+    add(sum, *to);
+#endif
+    stream(to, sum);
 }
 
 // Sums rows that have a group each, ROWS rows of a group at a time and NZS nonzeros of each:
@@ -142,8 +157,7 @@ __device__ __forceinline__ void whole_rows(const Nonzeros &nonzeros, const Store
             const int output_row = output_rows[row];
 #pragma unroll
             for (int i = 0; i < LANE_VECTORS; ++i) {
-                // Y is not read again: it should not push X out of the caches.
-                if (place.has(i)) stream(&Y[place.vector(output_row, i)], sums[r][i]);
+                if (place.has(i)) emit(&Y[place.vector(output_row, i)], sums[r][i]);
             }
         }
     }
@@ -251,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
             add(sum, partial[(own * groups_per_row + g) * TILE_VECTORS + vector]);
         }
         if (!block.cut) {
-            stream(&result[(long long)output_rows[own] * place.stride + vector], sum);
+            emit(&result[(long long)output_rows[own] * place.stride + vector], sum);
         } else {
 #pragma unroll
             for (int j = 0; j < VECTOR; ++j) {
@@ -271,6 +285,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     if (threadIdx.x == 0) atomicExch(arrived, 0u);
     float *out = reinterpret_cast<float *>(&result[(long long)output_rows[0] * place.stride]);
     for (int column = threadIdx.x; column < place.vectors * VECTOR; column += BLOCK_THREADS) {
-        out[column] = atomicExch(&sums_of_row[column], 0.0f);
+        const float sum = atomicExch(&sums_of_row[column], 0.0f);
+        out[column] = ACCUMULATE ? out[column] + sum : sum;
     }
 }

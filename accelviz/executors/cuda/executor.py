@@ -48,9 +48,10 @@ class CudaExecutor:
         """Name the GPU, its driver, the CUDA version of NVRTC and CuPy's version."""
         cupy = import_cupy()
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+        driver = state.ask_nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader")
         return {
             "hardware": properties["name"].decode(),
-            "driver": state.ask_nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader"),
+            "driver": driver.partition("\n")[0],  # a line a GPU, all the same
             "cuda": state.nvrtc_version(cupy),
             "cupy": cupy.__version__,
         }

@@ -56,7 +56,7 @@ def event_seconds(
     flush = _flush_buffer() if cold else None
     events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(repeats)]
     cupy.cuda.Device().synchronize()
-    _machine("pause")((1,), (1,), (np.uint64(_QUEUE_NANOSECONDS * repeats),))
+    pause(repeats)
     for i, (start, stop) in enumerate(events):
         if flush is not None:
             flush.data.memset_async(i, flush.nbytes)
@@ -65,6 +65,11 @@ def event_seconds(
         stop.record()
     cupy.cuda.Device().synchronize()
     return np.array([cupy.cuda.get_elapsed_time(*pair) for pair in events]) * 1e-3
+
+
+def pause(runs: int) -> None:
+    """Let the current stream wait for as long as the host may take to queue so many runs."""
+    _machine("pause")((1,), (1,), (np.uint64(_QUEUE_NANOSECONDS * runs),))
 
 
 class CudaLimits:

@@ -75,7 +75,8 @@ class Judge {
         if (!array.writable) {
             if (array.space == HOST) fail_at("host variable", found, access);
             if (!loads) fail_at("read only", found, access);
-            if (!array.initialised) fail_at("unfilled", found, access);
+            const char *const unheld = array.space == ARGUMENT ? "unwritten" : "unfilled";
+            if (!array.initialised) fail_at(unheld, found, access);
         }
         if (array.writable) {
             Access seen = access;

@@ -1,0 +1,27 @@
+"""Products on several GPUs: a graph split over them, MGG as published, and ours.
+
+Chapter 4 of the thesis (MGG, OSDI 2023). `split` deals a graph out, `plan` says what each device
+does, `run` does it on GPUs, on pretended ones or on the CPU.
+"""
+
+from accelviz.many_gpus.peers import Peers
+from accelviz.many_gpus.published import Setting, search
+from accelviz.many_gpus.run import SCHEMES, plan, run, spmm
+from accelviz.many_gpus.split import Part, Split, edge_ranges, split
+from accelviz.many_gpus.steps import Program, Step
+
+__all__ = [
+    "SCHEMES",
+    "Part",
+    "Peers",
+    "Program",
+    "Setting",
+    "Split",
+    "Step",
+    "edge_ranges",
+    "plan",
+    "run",
+    "search",
+    "split",
+    "spmm",
+]

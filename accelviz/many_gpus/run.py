@@ -1,0 +1,151 @@
+"""The functions that users call: plan a product over several devices, and run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.errors import ArgumentError, checked_choice, checked_integer
+from accelviz.executors import gpu_state
+from accelviz.executors.base import on_host
+from accelviz.many_gpus import pretended
+from accelviz.many_gpus.halo import halo
+from accelviz.many_gpus.peers import Peers, usable_gpus
+from accelviz.many_gpus.published import mgg
+from accelviz.many_gpus.split import Split, split
+from accelviz.many_gpus.steps import Program
+
+DEVICES = ("auto", "cuda", "emulator", "cpu")
+
+
+def _whole(split: Split, n_cols: int, **options: Any) -> Program:
+    return halo(split, n_cols, everything=True, **options)
+
+
+#: Name to what makes the program.
+SCHEMES: dict[str, Callable[..., Program]] = {"halo": halo, "mgg": mgg, "whole": _whole}
+
+
+def plan(split: Split, n_cols: int = 64, scheme: str = "halo", **parameters: Any) -> Program:
+    """Plan `Y = A X` on the devices of a split.
+
+    Parameters
+    ----------
+    split : Split
+    n_cols : int
+        Columns of the features, at least 1.
+    scheme : {"halo", "mgg", "whole"}
+        Ours, which fetches each remote row once; MGG as published, which fetches it for each edge;
+        or all rows of all others, as an all-gather does.
+    **parameters
+        The scheme's own: of "halo" and "whole" `pieces`, `storage`, `pull_blocks`; of "mgg" `ps`,
+        `dist`, `wpb`, `interleave`, `asynchronous`, `get`.
+
+    Returns
+    -------
+    Program
+
+    Raises
+    ------
+    ArgumentError, PartitionError
+        If an argument is unknown or out of range.
+
+    Examples
+    --------
+    >>> from accelviz import many_gpus
+    >>> many_gpus.plan(many_gpus.split("cora", 2), 16, "mgg", ps=4)
+    Program('mgg' for 'cora' on 2 devices, n_cols=16, ps=4, dist=1, wpb=2, interleave=True, \
+asynchronous=True, get=warp: 2 launches)
+    """
+    if not isinstance(split, Split):
+        raise ArgumentError(
+            "split", f"got a {type(split).__name__}", "what many_gpus.split returns"
+        )
+    n_cols = checked_integer("n_cols", n_cols, error=ArgumentError)
+    make = SCHEMES[checked_choice("scheme", scheme, SCHEMES)]
+    try:
+        return make(split, n_cols, **parameters)
+    except TypeError as error:
+        if "unexpected keyword" not in str(error):
+            raise
+        raise ArgumentError(scheme, str(error).partition(") ")[2], "see many_gpus.plan") from error
+
+
+def run(
+    program: Program, X: Any, *, device: str = "auto", seed: int = 0
+) -> npt.NDArray[np.float32]:
+    """Run a program on features that lie on the host.
+
+    Parameters
+    ----------
+    program : Program
+    X : array of float32, shape (n_vertices, n_cols)
+        In the caller's order of vertices.
+    device : {"auto", "cuda", "emulator", "cpu"}
+        GPUs of this process; pretended GPUs, thread by thread and checked; or the partition
+        replayed on the CPU. "auto" takes GPUs if there are as many as the split wants, else the
+        CPU. `Peers` keeps features on the GPUs from call to call.
+    seed : int
+        Of the emulator; see `pretended.emulated`.
+
+    Returns
+    -------
+    array of float32, shape (n_vertices, n_cols)
+        In the caller's order.
+
+    Raises
+    ------
+    ArgumentError
+        If X does not fit.
+    DeviceUnavailable
+        If there are too few GPUs, or they cannot read each other's memory.
+    KernelError
+        If a kernel fails, or the emulator finds a mistake.
+    """
+    checked_choice("device", device, DEVICES)
+    features = on_host("X", X)
+    wanted = (program.split.graph.n_rows, program.n_cols)
+    if features.shape != wanted or features.dtype.kind not in "biuf":
+        what = f"shape {features.shape}, dtype {features.dtype}"
+        raise ArgumentError("X", what, f"real numbers of shape {wanted}")
+    if device == "auto":
+        device = "cuda" if len(usable_gpus()) >= program.n_devices else "cpu"
+    inputs = program.inputs(features.astype(np.float32, copy=False))
+    if device == "cuda":
+        gpu_state().require("device 'cuda'")
+        with Peers(program.n_devices) as gpus:
+            return gpus.ready(program).run(inputs)
+    if device == "emulator":
+        return program.result(pretended.emulated(program, inputs, seed=seed))
+    return program.result(pretended.replayed(program, inputs))
+
+
+def spmm(
+    graph: Any,
+    X: Any,
+    devices: int = 2,
+    scheme: str = "halo",
+    *,
+    device: str = "auto",
+    order: Any = None,
+    by: Any = "edges",
+    **parameters: Any,
+) -> npt.NDArray[np.float32]:
+    """Compute `Y = A X` on several devices: `split`, `plan` and `run` in one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from accelviz import many_gpus
+    >>> Y = many_gpus.spmm("cora", np.ones((2708, 8), np.float32), devices=2, device="cpu")
+    >>> Y.shape
+    (2708, 8)
+    """
+    made = split(graph, devices, by=by, order=order)
+    features = on_host("X", X)
+    if features.ndim != 2:
+        raise ArgumentError("X", f"shape {features.shape}", "2-D: vertices, columns")
+    return run(plan(made, features.shape[1], scheme, **parameters), features, device=device)

@@ -1,0 +1,368 @@
+"""A graph dealt out to several GPUs: who has which vertices, and which rows come from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from accelviz.arrays import Floats, Ints, Longs
+from accelviz.datasets import load_graph
+from accelviz.errors import GraphError, PartitionError, checked_integer
+from accelviz.graph import Graph, taken_over
+from accelviz.ordering import ORDERS, Permutation, vertex_order
+from accelviz.ordering.community import metis_parts
+from accelviz.store import Stopwatch
+
+#: Most devices of a split, and of those whose memory a kernel can be told: a host has 8 GPUs.
+MOST_DEVICES = 8
+WORD_BITS = 32
+
+
+def edge_ranges(row_pointers: Longs, n_devices: int) -> Longs:
+    """Cut the vertices into ranges of about equally many edges (Algorithm 3 of chapter 4).
+
+    Parameters
+    ----------
+    row_pointers : array of int64, shape (n_rows + 1,)
+    n_devices : int
+
+    Returns
+    -------
+    array of int64, shape (n_devices + 1,)
+        Device `p` has vertices `bounds[p]` to `bounds[p + 1] - 1`. A range may be empty, as where
+        one row holds more than a device's share.
+
+    Notes
+    -----
+    As in the thesis, each search is confined to the vertices that are left, and aims at the edges
+    before them plus an equal share. Four things are printed wrong, and mended:
+
+    - `mid` is the mean of two row pointers, an edge, while the ranges that it halves are of
+      vertices: with uneven degrees it steers to the wrong half. Here the middle vertex's pointer is
+      compared with the target;
+    - `i = (i + j) / 2` stays where it is once j = i + 1: the loop never ends. Here i = mid + 1;
+    - the loop finds as many points as there are GPUs, one more than the result is said to hold.
+      Here the last range ends with the last vertex, rows without an edge at the end included;
+    - of the two vertices around the target the search ends at the later one. Here the nearer one
+      counts, so that a hub at the border does not always go to the left.
+    """
+    n_rows = row_pointers.size - 1
+    share = -(-int(row_pointers[-1]) // n_devices)
+    bounds = np.zeros(n_devices + 1, np.int64)
+    for device in range(1, n_devices):
+        last = int(bounds[device - 1])
+        target = min(int(row_pointers[last]) + share, int(row_pointers[-1]))
+        low, high = last, n_rows
+        while low < high:
+            middle = (low + high) // 2
+            if row_pointers[middle] < target:
+                low = middle + 1
+            else:
+                high = middle
+        nearer = low > last and target - row_pointers[low - 1] < row_pointers[low] - target
+        bounds[device] = low - int(nearer)
+    bounds[-1] = n_rows
+    return bounds
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What one device has: its rows, as a matrix of its own vertices and one of the others'.
+
+    Attributes
+    ----------
+    device : int
+    first, stop : int
+        Its vertices, in the split's order.
+    local : Graph, rows x rows
+        Edges from its own vertices, which are numbered from 0 on.
+    remote : Graph, rows x halo rows
+        Edges from the others' vertices. Column `h` is row `h` of the halo.
+    local_nonzeros, remote_nonzeros : arrays of int64
+        Nonzero `k` of `local` is that nonzero of the split's graph; so for `remote`.
+    halo_owner, halo_row : arrays of int32, shape (n_halo,)
+        The vertices of others that its edges come from, each once: whose they are, and their number
+        there. They begin with the next device's and go round, so that not all ask the same first.
+    """
+
+    device: int
+    first: int
+    stop: int
+    local: Graph
+    remote: Graph
+    local_nonzeros: npt.NDArray[Any]
+    remote_nonzeros: npt.NDArray[Any]
+    halo_owner: Ints
+    halo_row: Ints
+
+    @property
+    def n_rows(self) -> int:
+        """Vertices of this device."""
+        return self.stop - self.first
+
+    @property
+    def n_halo(self) -> int:
+        """Rows of others that it needs."""
+        return self.halo_row.size
+
+    def words(self, n_devices: int) -> npt.NDArray[np.uint32]:
+        """Pack owner and number of each halo row into a word, the owner on top.
+
+        Raises
+        ------
+        PartitionError
+            If a device has more rows than the rest of the word can count.
+        """
+        shift = word_shift(n_devices)
+        if self.halo_row.size and int(self.halo_row.max()) >> shift:
+            what = f"a device has {int(self.halo_row.max()) + 1:,} rows or more"
+            raise PartitionError("split", what, f"at most {1 << shift:,} of {n_devices} devices")
+        return (self.halo_owner.astype(np.uint32) << np.uint32(shift)) | self.halo_row.astype(
+            np.uint32
+        )
+
+
+def word_shift(n_devices: int) -> int:
+    """Return how many bits of a halo word the row has; the owner has those above."""
+    return WORD_BITS - max(1, (n_devices - 1).bit_length())
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A graph's vertices dealt out to devices, rows of X and of Y alike.
+
+    The features lie where the vertices are, for all devices to read; the structure is private to
+    the device whose rows it describes (hybrid placement, section 4.4.2). Unlike there, X is cut
+    where the graph is, and not into equally many rows: the result of one layer lies where the next
+    one wants it.
+
+    Attributes
+    ----------
+    graph : Graph
+        Square, in the split's order.
+    bounds : array of int64, shape (n_devices + 1,)
+        Device `p` has vertices `bounds[p]` to `bounds[p + 1] - 1` of `graph`.
+    permutation : Permutation or None
+        Vertex `i` of `graph` is the caller's `permutation.order[i]`; None for the same order.
+    nonzeros : array of int or None
+        Nonzero `k` of `graph` is the caller's nonzero `nonzeros[k]`.
+    how : str
+        What it was made by.
+    setup_seconds : mapping of str to float
+    """
+
+    graph: Graph
+    bounds: Longs
+    permutation: Permutation | None
+    nonzeros: npt.NDArray[Any] | None
+    how: str
+    setup_seconds: dict[str, float]
+
+    @property
+    def n_devices(self) -> int:
+        """Devices, those without a vertex too."""
+        return self.bounds.size - 1
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """What each device has."""
+        return tuple(_part(self.graph, self.bounds, device) for device in range(self.n_devices))
+
+    @cached_property
+    def transposed(self) -> Split:
+        """The same vertices on the same devices, every edge turned round: for gradients."""
+        turned = self.graph.transposed()
+        order = turned.nonzeros if self.nonzeros is None else self.nonzeros[turned.nonzeros]
+        how = f"{self.how}, transposed"
+        return Split(turned.graph, self.bounds, self.permutation, order, how, {})
+
+    @property
+    def cut_share(self) -> float:
+        """Share of the edges that come from another device; 0 of a graph without an edge."""
+        return sum(part.remote.nnz for part in self.parts) / max(self.graph.nnz, 1)
+
+    def table(self) -> pd.DataFrame:
+        """Return a line a device: `rows`, `edges`, `local`, `remote`, `halo` and `reuse`.
+
+        `reuse` is how many edges use a halo row, on average: so many times the published scheme
+        fetches it.
+        """
+        lines = []
+        for part in self.parts:
+            local, remote = part.local.nnz, part.remote.nnz
+            counts = {"rows": part.n_rows, "edges": local + remote, "local": local}
+            counts |= {"remote": remote, "halo": part.n_halo}
+            lines.append({**counts, "reuse": remote / part.n_halo if part.n_halo else np.nan})
+        return pd.DataFrame(lines, index=pd.Index(range(self.n_devices), name="device"))
+
+    def apply(self, array: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+        """Deal rows, in the caller's order, out to the devices."""
+        ordered = array if self.permutation is None else self.permutation.apply(array)
+        return [ordered[a:b] for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
+
+    def collect(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """Put the devices' rows together in the caller's order."""
+        ordered = np.concatenate(arrays)
+        return ordered if self.permutation is None else self.permutation.invert(ordered)
+
+    def __repr__(self) -> str:
+        return (
+            f"Split({self.graph.name!r} over {self.n_devices} devices by {self.how}: "
+            f"{self.cut_share:.1%} of the edges are cut)"
+        )
+
+
+def split(graph: Any, devices: int = 2, *, by: Any = "edges", order: Any = None) -> Split:
+    """Deal a graph's vertices out to several devices.
+
+    Parameters
+    ----------
+    graph : Graph, or anything `load_graph` takes
+        Square: rows of the result are where rows of the features are.
+    devices : int
+        1 to 8.
+    by : {"edges", "rows", "metis"} or array of int, shape (devices + 1,)
+        Ranges of about as many edges each (Algorithm 3, `edge_ranges`), of as many rows, METIS'
+        parts, which cut few edges (pymetis), or the first vertex of each range and the number of
+        vertices.
+    order : str or Permutation, optional
+        An order of the vertices to cut into ranges, such as "rabbit" (`ordering.ORDERS`). Without
+        one they stay as they are; METIS has its own.
+
+    Returns
+    -------
+    Split
+
+    Raises
+    ------
+    GraphError
+        If the graph is not square, or the order does not fit.
+    PartitionError
+        If the number of devices or the bounds are out of range.
+    ArgumentError
+        If an order does not exist, or its package is not installed.
+
+    Examples
+    --------
+    >>> from accelviz import many_gpus
+    >>> two = many_gpus.split("cora", 2, order="rabbit")
+    >>> two.table()["rows"].sum()
+    np.int64(2708)
+    """
+    graph = load_graph(graph)
+    if graph.shape[0] != graph.shape[1]:
+        problem = f"{graph.shape[0]} x {graph.shape[1]} is not square"
+        raise GraphError("graph", problem, "as many rows as columns: both are dealt out alike")
+    devices = checked_integer("devices", devices, MOST_DEVICES)
+    clock = Stopwatch()
+    how, permutation, nonzeros, bounds = str(by), None, None, None
+    with clock.step("order"):
+        if isinstance(by, str) and by == "metis":
+            if order is not None:
+                raise PartitionError("order", f"got {order!r}", "None, as METIS has its own")
+            labels = metis_parts(graph, devices)
+            permutation = Permutation.trusted(np.argsort(labels, kind="stable").astype(np.int32))
+            bounds = np.cumsum([0, *np.bincount(labels, minlength=devices)], dtype=np.int64)
+        elif isinstance(order, str):
+            permutation, how = vertex_order(graph, order), f"{how} in {order} order"
+        elif order is not None:
+            permutation, how = order, f"{how} in a given order"
+        if permutation is not None:
+            pattern, nonzeros = permutation.apply_to_pattern(graph.pattern, columns=True)
+            graph = Graph(
+                *(pattern.row_pointers, pattern.column_indices),
+                taken_over(np.take(graph.values, nonzeros)),
+                *(graph.shape, graph.name, graph.source, graph.kind),
+            )
+    with clock.step("ranges"):
+        if bounds is None:
+            bounds, how = _bounds(graph, devices, by, how)
+    made = Split(graph, bounds, permutation, nonzeros, how, clock.seconds)
+    with clock.step("parts"):
+        made.parts  # noqa: B018 - made now, so that they are timed
+    return made
+
+
+def _bounds(graph: Graph, devices: int, by: Any, how: str) -> tuple[Longs, str]:
+    if isinstance(by, str):
+        if by == "edges":
+            return edge_ranges(graph.row_pointers, devices), how
+        if by == "rows":
+            return np.linspace(0, graph.n_rows, devices + 1).astype(np.int64), how
+        right = f"'edges', 'rows', 'metis' or bounds; as order= one of {', '.join(ORDERS)}"
+        raise PartitionError("by", f"got {by!r}", right)
+    bounds = np.asarray(by)
+    fits = bounds.shape == (devices + 1,) and bounds.dtype.kind in "iu"
+    if not fits or bounds[0] != 0 or bounds[-1] != graph.n_rows or (np.diff(bounds) < 0).any():
+        right = f"{devices + 1} integers from 0 to {graph.n_rows}, never falling"
+        raise PartitionError("by", f"got {by!r}", right)
+    return bounds.astype(np.int64), "given bounds"
+
+
+def _part(graph: Graph, bounds: Longs, device: int) -> Part:
+    first, stop = int(bounds[device]), int(bounds[device + 1])
+    pointers = graph.row_pointers[first : stop + 1]
+    begin, end = int(pointers[0]), int(pointers[-1])
+    columns = graph.column_indices[begin:end]
+    is_local = (columns >= first) & (columns < stop)
+    local = np.flatnonzero(is_local)
+    used = np.zeros(graph.n_rows, np.bool_)
+    used[columns[~is_local]] = True
+    halo = np.flatnonzero(used)
+    halo = np.concatenate([halo[halo >= stop], halo[halo < first]])  # the next device's first
+    place = np.zeros(graph.n_rows, np.int32)
+    place[halo] = np.arange(halo.size, dtype=np.int32)
+    owner = np.searchsorted(bounds, halo, side="right") - 1
+    remote = _remote_nonzeros(pointers - begin, columns, first, stop)
+    shape = stop - first, stop - first
+    name = f"{graph.name}, device {device}"
+    return Part(
+        *(device, first, stop),
+        _rows_of(graph, pointers, begin, is_local, local, columns[local] - first, shape, name),
+        _rows_of(
+            *(graph, pointers, begin, ~is_local, remote, place[columns[remote]]),
+            *((stop - first, halo.size), f"{name}, remote"),
+        ),
+        local + begin,
+        remote + begin,
+        owner.astype(np.int32),
+        (halo - bounds[owner]).astype(np.int32),
+    )
+
+
+def _rows_of(
+    graph: Graph,
+    pointers: Longs,
+    begin: int,
+    chosen: npt.NDArray[np.bool_],
+    nonzeros: Longs,
+    columns: npt.NDArray[Any],
+    shape: tuple[int, int],
+    name: str,
+) -> Graph:
+    """Return some of the nonzeros of a range of rows as a graph; their values come along."""
+    counted = np.concatenate([[0], np.cumsum(chosen, dtype=np.int64)])
+    values: Floats = np.take(graph.values, begin + nonzeros)
+    found = taken_over(counted[pointers - begin]), taken_over(columns.astype(np.int32))
+    return Graph(*found, taken_over(values), shape, name, graph.source, graph.kind)
+
+
+@numba.njit(cache=True, nogil=True)
+def _remote_nonzeros(pointers: Longs, columns: Ints, first: int, stop: int) -> Longs:
+    """Return the nonzeros of other devices, row by row in the order of the halo."""
+    found = np.empty(columns.size, np.int64)
+    end = 0
+    for row in range(pointers.size - 1):
+        for behind in (True, False):  # columns rise, and the halo begins behind this device
+            for k in range(pointers[row], pointers[row + 1]):
+                if (columns[k] >= stop) if behind else (columns[k] < first):
+                    found[end] = k
+                    end += 1
+    return found[:end].copy()

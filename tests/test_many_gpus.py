@@ -1,0 +1,286 @@
+"""Products on several GPUs: the split, MGG as published, ours, on pretended GPUs and on the CPU."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from accelviz import load_graph, many_gpus
+from accelviz.errors import (
+    AccelvizError,
+    ArgumentError,
+    DeviceUnavailable,
+    GraphError,
+    KernelError,
+    PartitionError,
+)
+from accelviz.executors.emulator.build import why_not
+from accelviz.graph import Graph
+from accelviz.many_gpus import pretended
+from accelviz.many_gpus.peers import usable_gpus
+from accelviz.many_gpus.steps import of
+from accelviz.measure.accuracy import Oracle
+from tests.graphs import graph_of_degrees
+
+EMULATED = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+#: Rows of every kind, and so many more that each device of eight has some.
+DEGREES = [0, 1, 2, 3, 5, 8, 33, 64, 0, 0, 385, 1, 2, 300, 192, 4, 0, *[3] * 380, 0, 0]
+MIXED = graph_of_degrees(DEGREES, name="mixed")
+EMPTY = graph_of_degrees([], name="empty")
+NO_EDGES = graph_of_degrees([0] * 5, name="no edges")
+HUB = graph_of_degrees([1, 60, 1, 1] + [0] * 60, name="hub")
+GRAPHS = {each.name: each for each in (MIXED, EMPTY, NO_EDGES, HUB)}
+SPLITS = [{}, {"by": "rows"}, {"by": "metis"}, {"order": "random"}]
+
+
+def within_bound(graph, X, Y):
+    return Oracle(graph, X).error(Y) <= 1
+
+
+@pytest.mark.parametrize(("name", "given"), list(itertools.product(GRAPHS, SPLITS)))
+@pytest.mark.parametrize("devices", [1, 2, 3, 8])
+def test_a_split_holds_the_graph(name, given, devices):
+    graph = GRAPHS[name]
+    made = many_gpus.split(graph, devices, **given)
+    assert made.bounds[0] == 0
+    assert made.bounds[-1] == graph.n_rows
+    assert len(made.parts) == devices
+    order = np.arange(graph.n_rows) if made.permutation is None else made.permutation.order
+    dense = np.zeros(graph.shape, np.float32)
+    for part in made.parts:
+        rows, own = order[part.first : part.stop], order[part.first : part.stop]
+        dense[np.ix_(rows, own)] += part.local.adjacency.toarray()
+        others = order[made.bounds[part.halo_owner] + part.halo_row]
+        dense[np.ix_(rows, others)] += part.remote.adjacency.toarray()
+        assert np.unique(others).size == part.n_halo  # each once
+        assert not np.isin(others, own).any()
+        assert np.unique(part.remote.column_indices).size == part.n_halo  # and none for nothing
+        for graph_of_part, nonzeros in (
+            (part.local, part.local_nonzeros),
+            (part.remote, part.remote_nonzeros),
+        ):
+            assert np.array_equal(graph_of_part.values, made.graph.values[nonzeros])
+    assert np.array_equal(dense, graph.adjacency.toarray())
+    X = np.arange(graph.n_rows)
+    assert np.array_equal(made.collect(made.apply(X)), X)
+    assert made.table()["edges"].sum() == graph.nnz
+
+
+def test_ranges_have_about_as_many_edges_each():
+    pointers = np.concatenate([[0], np.cumsum(DEGREES)])
+    for devices in range(1, 9):
+        bounds = many_gpus.edge_ranges(pointers, devices)
+        edges = np.diff(pointers[bounds])
+        # Each search ends at most half of the row at the border from its target.
+        assert (np.abs(edges[:-1] - -(-pointers[-1] // devices)) <= max(DEGREES) / 2 + 1).all()
+
+
+def test_a_hub_leaves_a_device_empty_and_nothing_breaks():
+    graph = graph_of_degrees([60] + [0] * 59)
+    made = many_gpus.split(graph, 4)
+    assert 0 in [part.n_rows for part in made.parts]
+    X = np.ones((60, 4), np.float32)
+    Y = many_gpus.run(many_gpus.plan(made, 4), X, device="cpu")
+    assert within_bound(graph, X, Y)
+
+
+def test_a_halo_begins_with_the_next_device():
+    """Not all devices ask the same one first."""
+    for part in many_gpus.split(MIXED, 4).parts:
+        turns = (part.halo_owner - part.device) % 4
+        assert (np.diff(turns) >= 0).all()
+        assert turns.min() == 1
+
+
+#: Devices, columns, scheme and its settings: every value of each comes somewhere.
+CASES = [
+    (1, 7, "mgg", {"ps": 3, "dist": 4, "wpb": 3, "interleave": False}),
+    (2, 64, "mgg", {}),
+    (3, 33, "mgg", {"ps": 5, "dist": 2, "wpb": 2, "get": "block"}),
+    (8, 1, "mgg", {"ps": 32, "get": "thread", "asynchronous": False}),
+    (2, 16, "mgg", {"ps": None, "dist": 3, "interleave": False}),
+    (1, 32, "halo", {}),
+    (2, 64, "halo", {"pieces": 3, "pull_blocks": 2}),
+    (3, 33, "halo", {"pieces": 1}),
+    (8, 6, "halo", {"pieces": 2}),
+    (3, 4, "whole", {"pieces": 2}),
+]
+
+
+@pytest.mark.parametrize(("devices", "n_cols", "scheme", "given"), CASES)
+def test_products_are_right(devices, n_cols, scheme, given):
+    """The partition, replayed, and the kernels on pretended GPUs, in a random order of all."""
+    made = many_gpus.split(MIXED, devices, order="random" if devices == 3 else None)
+    program = many_gpus.plan(made, n_cols, scheme, **given)
+    X = np.random.default_rng(0).standard_normal((MIXED.n_rows, n_cols)).astype(np.float32)
+    assert within_bound(MIXED, X, many_gpus.run(program, X, device="cpu"))
+    if why_not() is None:
+        for seed in (0, 5):
+            Y = many_gpus.run(program, X, device="emulator", seed=seed)
+            assert within_bound(MIXED, X, Y)
+
+
+@EMULATED
+@pytest.mark.parametrize(("storage", "bits"), [("float16", 11), ("bfloat16", 8)])
+def test_rows_of_others_travel_in_16_bits(storage, bits):
+    """Those are rounded, as often as they are needed, and those at home are not."""
+    program = many_gpus.plan(many_gpus.split(MIXED, 3), 8, storage=storage, pieces=2)
+    X = np.random.default_rng(0).standard_normal((MIXED.n_rows, 8)).astype(np.float32)
+    inputs = program.inputs(X)
+    found = pretended.emulated(program, inputs, seed=1)
+    replayed = pretended.replayed(program, inputs)
+    for part in program.split.parts:
+        for piece in range(2):
+            name = of(f"halo {piece}", part.device)
+            assert np.array_equal(found[name], replayed[name])
+    absolute = np.abs(MIXED.adjacency.toarray()).astype(np.float64) @ np.abs(X)
+    exact = MIXED.adjacency.astype(np.float64) @ X
+    error = np.abs(program.result(found) - exact)
+    assert (error <= 2.0**-bits * absolute + 1e-4).all()
+    assert error.max() > 1e-4
+    assert sum(sum(step.cost.link_bytes.values()) for step in program.steps) == 2 * 8 * sum(
+        part.n_halo for part in program.split.parts
+    )
+
+
+@pytest.mark.parametrize("scheme", ["halo", "mgg"])
+def test_gradients_are_products_with_the_transposed_split(scheme):
+    made = many_gpus.split(MIXED, 2, order="random")
+    dY = np.random.default_rng(1).standard_normal((MIXED.n_rows, 8)).astype(np.float32)
+    dX = many_gpus.run(many_gpus.plan(made.transposed, 8, scheme), dY, device="cpu")
+    assert within_bound(MIXED.transposed().graph, dY, dX)
+    assert np.array_equal(made.transposed.graph.values, MIXED.values[made.transposed.nonzeros])
+
+
+def test_a_missing_barrier_is_found():
+    """A halo that is used before it has come, and rows fetched while they are written."""
+    program = many_gpus.plan(many_gpus.split(MIXED, 2), 8, pieces=2, storage="float16")
+    for name, says in (("add", "'halo 0 of device 0'"), ("fetch", "'rounded X of device 1'")):
+        steps = list(program.steps)
+        number = next(i for i, step in enumerate(steps) if step.name == name)
+        steps[number] = replace(steps[number], after=())
+        with pytest.raises(PartitionError, match=f"both touch {says}, one writes.*barrier"):
+            replace(program, steps=tuple(steps))
+    late = replace(program.steps[0], after=(3,))
+    with pytest.raises(PartitionError, match="waits for step 3, which comes later"):
+        replace(program, steps=(late, *program.steps[1:]))
+
+
+@EMULATED
+def test_a_kernel_that_writes_to_another_device_is_found():
+    program = many_gpus.plan(many_gpus.split(MIXED, 2), 8, pieces=1)
+    steps = list(program.steps)
+    number = next(i for i, step in enumerate(steps) if step.name == "fetch")
+    wrong = {**steps[number].buffers, "halo": of("X", 1)}
+    steps[number] = replace(steps[number], buffers=wrong, writes=frozenset())
+    bad = replace(program, steps=tuple(steps))
+    with pytest.raises(KernelError, match="'fetch' on device 0: .*X of device 1"):
+        pretended.emulated(bad, bad.inputs(np.ones((MIXED.n_rows, 8), np.float32)))
+
+
+@EMULATED
+def test_a_halo_that_nobody_fetched_is_found():
+    program = many_gpus.plan(many_gpus.split(MIXED, 2), 8, pieces=1)
+    number = next(i for i, step in enumerate(program.steps) if step.name == "fetch")
+    step = program.steps[number]
+    idle = replace(step.call, launch=replace(step.call.launch, grid=(0, 1, 1)))
+    steps = [*program.steps[:number], replace(step, call=idle), *program.steps[number + 1 :]]
+    bad = replace(program, steps=tuple(steps))
+    with pytest.raises(
+        KernelError, match="reads halo 0 of device 0.* which nothing has written before"
+    ):
+        pretended.emulated(bad, bad.inputs(np.ones((MIXED.n_rows, 8), np.float32)))
+
+
+def test_each_remote_row_is_fetched_once_and_as_published_for_each_edge():
+    made = many_gpus.split(MIXED, 2)
+    bytes_of = {
+        scheme: sum(
+            sum(step.cost.link_bytes.values()) for step in many_gpus.plan(made, 16, scheme).steps
+        )
+        for scheme in ("halo", "mgg", "whole")
+    }
+    table = made.table()
+    assert bytes_of["halo"] == table["halo"].sum() * 16 * 4
+    assert bytes_of["mgg"] == table["remote"].sum() * 16 * 4
+    assert bytes_of["whole"] == MIXED.n_rows * 16 * 4
+
+
+def test_the_equations_of_section_4_6():
+    setting = many_gpus.Setting(n_cols=16, ps=4, dist=2, wpb=8)
+    assert setting.workload_per_warp == 2 * 4 * 16 * 2
+    assert setting.shared_bytes == 4 * 8 * 4 + 2 * 8 * 16 * 4
+    assert setting.warps(local=100, remote=60) == 50
+    assert setting.blocks(local=100, remote=60) == 7
+    assert setting.blocks_per_sm(local=100, remote=60, n_sms=2) == 3.5
+    assert setting.warps(local=101, remote=60, interleave=False) == 51 + 30
+    program = many_gpus.plan(many_gpus.split(MIXED, 2), 16, "mgg", ps=4, dist=2, wpb=8)
+    assert {step.call.launch.dynamic_shared_bytes for step in program.steps} == {
+        setting.shared_bytes
+    }
+
+
+def test_the_search_finds_a_valley_and_says_what_it_tried():
+    def seconds(ps, dist, wpb):
+        return (np.log2(ps) - 3) ** 2 + (np.log2(dist) - 1) ** 2 + (np.log2(wpb) - 2) ** 2
+
+    best, trials = many_gpus.search(seconds, 16)
+    assert (best.ps, best.dist, best.wpb) == (8, 2, 4)
+    assert len(trials) <= 12
+    assert len({(each.ps, each.dist, each.wpb) for each in trials}) == len(trials)
+    assert trials[0].ps == trials[0].dist == trials[0].wpb == 1
+
+    def narrow(ps, dist, wpb):  # a larger block pays only with smaller partitions
+        return 10 - ps / 8 - dist / 100 if wpb == 1 else 3 + ps - wpb / 100
+
+    best, trials = many_gpus.search(narrow, 16)
+    assert best == min(trials, key=lambda each: each.seconds)
+    largest = many_gpus.search(lambda **_: 1.0, 4096, shared_bytes=40_000)[1]
+    assert {each.wpb for each in largest} == {1}
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: many_gpus.split(graph_of_degrees([1, 2], 5)), "2 x 5 is not square"),
+        (lambda: many_gpus.split(MIXED, 0), "devices: got 0"),
+        (lambda: many_gpus.split(MIXED, 9), "devices: got 9"),
+        (lambda: many_gpus.split(MIXED, 2, by="luck"), "by: got 'luck'"),
+        (lambda: many_gpus.split(MIXED, 2, by=[0, 500, 3]), "never falling"),
+        (lambda: many_gpus.split(MIXED, 2, by="metis", order="rabbit"), "METIS has its own"),
+        (lambda: many_gpus.split(MIXED, 2, order="luck"), "no order 'luck'"),
+        (lambda: many_gpus.plan(MIXED), "split: got a Graph"),
+        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, "luck"), "no 'luck'"),
+        (lambda: many_gpus.plan(many_gpus.split(MIXED), 0), "n_cols: got 0"),
+        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, ps=4), "ps"),
+        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, "mgg", ps=33), "ps: got 33"),
+        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, "mgg", get="gpu"), "get: got 'gpu'"),
+        (lambda: many_gpus.plan(many_gpus.split(MIXED), 4096, "mgg", wpb=8), "shared memory"),
+        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, pieces=17), "pieces: got 17"),
+        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, storage="int8"), "no 'int8'"),
+        (lambda: many_gpus.spmm(MIXED, np.ones((3, 3)), device="cpu"), "X: shape"),
+        (lambda: many_gpus.spmm(MIXED, np.ones(3), device="cpu"), "2-D"),
+        (lambda: many_gpus.Peers(len(usable_gpus()) + 1), "are wanted"),
+    ],
+)
+def test_bad_input_is_refused(call, says):
+    with pytest.raises(AccelvizError, match=says) as caught:
+        call()
+    kinds = ArgumentError, DeviceUnavailable, GraphError, PartitionError
+    assert isinstance(caught.value, kinds)
+
+
+def test_more_rows_than_a_word_can_count_are_refused():
+    part = many_gpus.split(MIXED, 8).parts[0]
+    huge = replace(part, halo_row=part.halo_row + (1 << 30))
+    with pytest.raises(PartitionError, match="at most 536,870,912 of 8 devices"):
+        huge.words(8)
+
+
+def test_a_product_of_a_named_graph():
+    graph = load_graph("facebook")
+    assert isinstance(graph, Graph)
+    X = np.random.default_rng(0).standard_normal((graph.n_rows, 5)).astype(np.float32)
+    Y = many_gpus.spmm("facebook", X, devices=3, by="metis")
+    assert within_bound(graph, X, Y)
