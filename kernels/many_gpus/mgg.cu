@@ -1,5 +1,5 @@
-// MGG's aggregation (Wang et al., OSDI 2023; chapter 4 of the thesis), as a weighted SpMM on the rows
-// of one GPU: Y += A X, fp32, where X is dealt out to several.
+// MGG's aggregation (Wang et al., OSDI 2023; chapter 4 of the thesis), as a weighted SpMM on the
+// rows of one GPU: Y += A X, fp32, where X is dealt out to several.
 //
 // The edges from a GPU's own vertices and those from others are cut into neighbor partitions of at
 // most PS each. A warp has DIST pairs of a local and a remote partition. It sums a partition in
@@ -21,7 +21,7 @@
 //   WPB         warps of a block
 //   INTERLEAVE  1; or 0, with which some warps have local partitions and others remote ones
 //   ASYNC       1 if a row is fetched while the warp does something else, else 0
-//   GET         who fetches a row: 0 one thread, 1 a warp, 2 a block (which waits for all its warps)
+//   GET         who fetches a row: 0 one thread, 1 a warp, 2 a block, for all its warps
 #if !defined(N_DEVICES) || !defined(ROW_BITS) || !defined(PS) || !defined(DIST) || \
     !defined(WPB) || !defined(INTERLEAVE) || !defined(ASYNC) || !defined(GET)
 #error "mgg.cu is compiled by accelviz, which supplies the constants listed above"
@@ -32,7 +32,8 @@
 #define BY_THREAD (GET == 0)
 #define BY_BLOCK (GET == 2)
 
-// A neighbor partition: `count` nonzeros of `row`, from `begin` on; none where there is no more work.
+// A neighbor partition: `count` nonzeros of `row`, from `begin` on; none where there is no more
+// work.
 struct Partition {
     int row, count;
     long long begin;
@@ -111,8 +112,8 @@ extern "C" __global__ void __launch_bounds__(WPB *WARP_SIZE)
     for (int pair = 0; pair < DIST; ++pair) {
         const bool takes_local = INTERLEAVE || worker < local_warps;
         const bool takes_remote = INTERLEAVE || worker >= local_warps;
-        const Partition local = partition(local_pointers, local_rows, first_local + pair,
-                                          takes_local ? n_local : 0);
+        const Partition local =
+            partition(local_pointers, local_rows, first_local + pair, takes_local ? n_local : 0);
         const Partition remote = partition(remote_pointers, remote_rows, first_remote + pair,
                                            takes_remote ? n_remote : 0);
         const bool early = ASYNC && !BY_BLOCK && remote.count;

@@ -1,8 +1,9 @@
-// Fetches rows of other GPUs that this one needs, each once: row i of the halo is the one that word i
-// names.
+// Fetches rows of other GPUs that this one needs, each once: row i of the halo is the one that word
+// i names.
 //
-// A few blocks walk all of it, so that the product of the rows at home has the rest of the GPU. Each
-// thread has AT_ONCE loads on their way: the link is far, and fast if it is asked for much at once.
+// A few blocks walk all of it, so that the product of the rows at home has the rest of the GPU.
+// Each thread has AT_ONCE loads on their way: the link is far, and fast if it is asked for much at
+// once.
 //
 // grid  = (blocks)
 // block = BLOCK_THREADS threads

@@ -30,9 +30,9 @@ struct Peers {
     }
 };
 
-// Begins to copy a row to shared memory, by those `workers` threads of which this is number `worker`:
-// a thread, a warp or a block. Neighboring threads copy neighboring elements. All that they fetch is
-// there after `await_row`, and a barrier of those who read what others have fetched.
+// Begins to copy a row to shared memory, by those `workers` threads of which this is number
+// `worker`: a thread, a warp or a block. Neighboring threads copy neighboring elements. All that
+// they fetch is there after `await_row`, and a barrier of those who read what others have fetched.
 __device__ __forceinline__ void begin_row(float *shared, const float *row, int length, int worker,
                                           int workers) {
     for (int i = worker; i < length; i += workers) copy_async(&shared[i], &row[i]);

@@ -1,0 +1,330 @@
+"""How long a product should take on several GPUs, and whether they help: a model of a few rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+
+from accelviz.errors import ArgumentError, checked_choice, checked_integer
+from accelviz.many_gpus.split import Split
+from accelviz.plans.operation import FLOAT_BYTES
+from accelviz.plans.storage import STORAGE_BYTES
+
+#: What a fetch and the product beside it cost each other: the product takes this share of the
+#: fetch's time longer, and the fetch so many times as long. Read off timelines of two H200.
+_PRODUCT_LATER, _FETCH_SLOWER = 0.16, 1.35
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What the devices of a host can do.
+
+    Attributes
+    ----------
+    hardware : str
+    link : mapping of int to float
+        Bytes of a row to bytes per second in which one device fetches such rows, both ways at once.
+    gets : float
+        Bytes per second over the link if every warp of a device asks for rows, as MGG's do.
+    gather : mapping of int to mapping of int to float
+        Bytes of a row, and of the whole table, to bytes per second of reading random rows at home.
+    copy : float
+        Bytes per second of a copy at home, read plus written.
+    barrier : float
+        Seconds for all devices to begin and to end together.
+    step : float
+        The least seconds of a step.
+    edge : tuple of two float
+        Seconds that MGG's kernel takes for an edge, and more for each of its columns.
+    network : float
+        Bytes per second between two hosts, for all devices of a host together.
+    """
+
+    hardware: str
+    link: Mapping[int, float]
+    gets: float
+    gather: Mapping[int, Mapping[int, float]]
+    copy: float
+    barrier: float
+    step: float
+    edge: tuple[float, float] = (4.2e-11, 1.6e-12)
+    network: float = 50e9
+
+    def link_rate(self, row_bytes: float) -> float:
+        """Return the link's rate for rows of so many bytes, in bytes per second."""
+        return _between(self.link, row_bytes)
+
+    def gather_rate(self, row_bytes: float, table_bytes: float) -> float:
+        """Return the rate of random rows of a table at home, in bytes per second."""
+        rates = {own: _between(tables, table_bytes) for own, tables in self.gather.items()}
+        return _between(rates, row_bytes)
+
+
+def _between(known: Mapping[int, float], at: float) -> float:
+    """Interpolate between known rates, both on a logarithmic scale; the ends go on level."""
+    places = sorted(known)
+    logs = np.log([known[place] for place in places])
+    return float(np.exp(np.interp(np.log(max(at, 1.0)), np.log(places), logs)))
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a product on several devices is about, without the graph.
+
+    Attributes
+    ----------
+    nodes, edges : int
+        Of the whole graph.
+    rows, local, remote, halo : tuple of float, one for each device
+        Its rows, its edges from its own vertices and from others', and the rows it fetches.
+    """
+
+    nodes: int
+    edges: int
+    rows: tuple[float, ...]
+    local: tuple[float, ...]
+    remote: tuple[float, ...]
+    halo: tuple[float, ...]
+
+    @classmethod
+    def of(cls, split: Split) -> Work:
+        """Count a split."""
+        table = split.table()
+        counts = (tuple(map(float, table[name])) for name in ("rows", "local", "remote", "halo"))
+        return cls(split.graph.n_rows, split.graph.nnz, *counts)
+
+    @classmethod
+    def even(
+        cls, nodes: int, edges: int, devices: int, cut_share: float, reuse: float | None = None
+    ) -> Work:
+        """Describe a graph that is dealt out evenly.
+
+        Parameters
+        ----------
+        nodes, edges : int
+        devices : int
+        cut_share : float
+            Share of the edges that come from another device, 0 to 1.
+        reuse : float, optional
+            Edges that use a halo row, in the mean. If not given: as if the senders of the edges
+            that are cut were drawn at random from all others' vertices.
+        """
+        remote = edges * cut_share / devices
+        others = nodes * (devices - 1) / devices
+        drawn = others * -np.expm1(-remote / others) if others and remote else 0.0
+        halo = drawn if reuse is None else remote / reuse
+        each = (nodes / devices, edges / devices - remote, remote, float(min(halo, others)))
+        return cls(nodes, edges, *((value,) * devices for value in each))
+
+    @property
+    def devices(self) -> int:
+        """How many."""
+        return len(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What the model says of a scheme.
+
+    Attributes
+    ----------
+    scheme : str
+    seconds : float
+        Of a whole product.
+    one_gpu : float
+        Seconds on one.
+    steps : DataFrame
+        As `PeersProgram.timeline` measures it: `device`, `queue`, `step`, `start`, `stop`.
+    """
+
+    scheme: str
+    seconds: float
+    one_gpu: float
+    steps: pd.DataFrame = field(repr=False)
+
+    @property
+    def speedup(self) -> float:
+        """Times as fast as one device."""
+        return self.one_gpu / self.seconds
+
+
+def on_one(work: Work, n_cols: int, rates: Rates) -> float:
+    """Return the seconds of a product on one device, if the senders of edges were random."""
+    return _product(work.edges, work.nodes, work.nodes, n_cols, rates)
+
+
+def predict(
+    work: Work,
+    n_cols: int,
+    rates: Rates,
+    scheme: str = "halo",
+    *,
+    one_gpu: float | None = None,
+    pieces: int = 2,
+    storage: str = "float32",
+    devices_a_host: int | None = None,
+) -> Prediction:
+    """Predict the time of a product on several devices.
+
+    Parameters
+    ----------
+    work : Work
+    n_cols : int
+    rates : Rates
+    scheme : {"halo", "mgg", "whole"}
+    one_gpu : float, optional
+        Seconds of the product on one device, measured: then caches and the order of the vertices
+        are in it. If not given, senders are taken as random (`on_one`).
+    pieces, storage
+        As of the scheme.
+    devices_a_host : int, optional
+        Devices that are joined by links; the others are reached over the network. All if not given.
+
+    Returns
+    -------
+    Prediction
+
+    Notes
+    -----
+    A product with edges from home takes as much an edge as the product on one device does, less
+    half of what (on a logarithmic scale) random rows gain in the caches by the smaller table. One
+    with halo rows, which are in no order, lies between that and random rows. Each piece reads and writes the rows of Y once more. A fetch takes its bytes over the link's rate; it
+    and the product beside it slow each other down. MGG takes the longer of its kernel's time and
+    its bytes over the link, which has each edge's row. Links are taken as equally fast between any
+    two devices of a host.
+    """
+    checked_choice("scheme", scheme, ("halo", "mgg", "whole"))
+    n_cols = checked_integer("n_cols", n_cols, error=ArgumentError)
+    checked_choice("storage", storage, STORAGE_BYTES)
+    random_one = on_one(work, n_cols, rates)
+    one_gpu = random_one if one_gpu is None else one_gpu
+    if work.devices == 1:
+        steps = pd.DataFrame([_line(0, "compute", "multiply", 0.0, one_gpu)])
+        return Prediction(scheme, one_gpu, one_gpu, steps)
+    hosts = _share_over_link(work.devices, devices_a_host)
+    if scheme == "whole":
+        everything = tuple(work.nodes - rows for rows in work.rows)
+        work = replace(work, halo=everything)
+    lines: list[dict[str, object]] = []
+    for device in range(work.devices):
+        if scheme == "mgg":
+            lines += _published(work, device, n_cols, rates, hosts)
+        else:
+            row_bytes = n_cols * STORAGE_BYTES[storage]
+            fetch = _link(work.halo[device] * row_bytes, row_bytes, rates, hosts)
+            lines += _ours(work, device, n_cols, rates, one_gpu, pieces, fetch, storage)
+    steps = pd.DataFrame(lines)
+    return Prediction(scheme, float(steps["stop"].max()) + rates.barrier, one_gpu, steps)
+
+
+def _line(device: int, queue: str, step: str, start: float, stop: float) -> dict[str, object]:
+    return {"device": device, "queue": queue, "step": step, "start": start, "stop": stop}
+
+
+def _product(
+    edges: float, senders: float, rows: float, n_cols: int, rates: Rates, passes: int = 1
+) -> float:
+    """Return the seconds of gathering random rows, and of what is read and written in order."""
+    row_bytes = n_cols * FLOAT_BYTES
+    gathered = edges * row_bytes / rates.gather_rate(row_bytes, senders * row_bytes)
+    streamed = 2 * FLOAT_BYTES * edges + passes * row_bytes * rows
+    return gathered + streamed / rates.copy
+
+
+def _share_over_link(devices: int, devices_a_host: int | None) -> tuple[float, int]:
+    """Return the share of the other devices that a link leads to, and the devices of a host."""
+    own = devices if devices_a_host is None else min(devices_a_host, devices)
+    return (own - 1) / (devices - 1), own
+
+
+def _link(moved: float, row_bytes: float, rates: Rates, hosts: tuple[float, int]) -> float:
+    """Return the seconds in which a device fetches so many bytes from all others."""
+    share, on_host = hosts
+    over_network = moved * (1 - share) * on_host / rates.network
+    return max(moved * share / rates.link_rate(row_bytes), over_network)
+
+
+def _ours(
+    work: Work,
+    device: int,
+    n_cols: int,
+    rates: Rates,
+    one_gpu: float,
+    pieces: int,
+    fetch: float,
+    storage: str,
+) -> list[dict[str, object]]:
+    remote, halo, rows = work.remote[device], work.halo[device], work.rows[device]
+    row_bytes, start = n_cols * FLOAT_BYTES, 0.0
+
+    def edges(count: float, senders: float) -> float:
+        """Return the seconds of edges as on one device, whose table is larger."""
+        whole = rates.gather_rate(row_bytes, work.nodes * row_bytes)
+        smaller = rates.gather_rate(row_bytes, senders * row_bytes)
+        return count * one_gpu / max(work.edges, 1) * (whole / smaller) ** 0.5
+
+    multiply = max(edges(work.local[device], rows), rates.step)
+    if storage != "float32":
+        moved = rows * n_cols * (FLOAT_BYTES + STORAGE_BYTES[storage])
+        start = max(moved / rates.copy, rates.step) + rates.barrier
+    # While both run they are in each other's way.
+    together = min(fetch * _FETCH_SLOWER, multiply)
+    multiply += _PRODUCT_LATER * min(fetch, multiply)
+    fetch += together * (1 - 1 / _FETCH_SLOWER)
+    lines = [_line(device, "compute", "multiply", 0.0, multiply)]
+    now = multiply
+    for piece in range(pieces if halo else 0):
+        began = start + fetch * piece / pieces
+        there = max(start + fetch * (piece + 1) / pieces, rates.step * (piece + 1))
+        lines.append(_line(device, "link", "fetch", began, there))
+        touched = min(rows, rows * -np.expm1(-remote / pieces / max(rows, 1)))
+        written = 2 * touched * row_bytes / rates.copy
+        at_random = _product(remote / pieces, halo / pieces, 0, n_cols, rates)
+        add = written + (edges(remote / pieces, halo / pieces) + at_random) / 2
+        add *= (1 + STORAGE_BYTES[storage] / FLOAT_BYTES) / 2
+        begin = max(now, there)
+        now = begin + max(add, rates.step)
+        lines.append(_line(device, "compute", "add", begin, now))
+    return lines
+
+
+def _published(
+    work: Work,
+    device: int,
+    n_cols: int,
+    rates: Rates,
+    hosts: tuple[float, int],
+) -> list[dict[str, object]]:
+    row_bytes = n_cols * FLOAT_BYTES
+    first, column = rates.edge
+    kernel = (work.local[device] + work.remote[device]) * (first + column * n_cols)
+    every_warp = replace(rates, link={1: rates.gets})
+    fetch = _link(work.remote[device] * row_bytes, row_bytes, every_warp, hosts)
+    seconds = max(kernel, fetch, rates.step)
+    return [
+        _line(device, "compute", "aggregate", 0.0, seconds),
+        _line(device, "link", "get", 0.0, fetch),
+    ]
+
+
+def advise(
+    work: Mapping[int, Work], n_cols: int, rates: Rates, *, one_gpu: float | None = None
+) -> dict[int, Prediction]:
+    """Predict ours for several numbers of devices; the fastest comes first.
+
+    Parameters
+    ----------
+    work : mapping of int to Work
+        By the number of devices; 1 is one of them or not, and counts in any case.
+    n_cols, rates, one_gpu
+        As `predict` takes them.
+    """
+    found = {n: predict(each, n_cols, rates, one_gpu=one_gpu) for n, each in work.items()}
+    if 1 not in found and found:
+        any_work = next(iter(work.values()))
+        alone = Work.even(any_work.nodes, any_work.edges, 1, 0.0)
+        found[1] = predict(alone, n_cols, rates, one_gpu=one_gpu)
+    return dict(sorted(found.items(), key=lambda item: item[1].seconds))

@@ -1,0 +1,89 @@
+"""The rates that the model takes: measured on the GPUs that are there, or recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from accelviz.executors.cuda.executor import CudaExecutor
+from accelviz.executors.cuda.timing import CudaLimits
+from accelviz.graph import Graph
+from accelviz.many_gpus.halo import halo
+from accelviz.many_gpus.model import Rates
+from accelviz.many_gpus.peers import Peers
+from accelviz.many_gpus.split import split
+from accelviz.plans.operation import FLOAT_BYTES
+
+#: Vertices of the graph whose rows are fetched, and the widths that are measured.
+_VERTICES, _COLUMNS = 1 << 21, (8, 32, 128, 256)
+_TABLE_ROWS = tuple(1 << k for k in (13, 15, 17, 19, 20, 22))
+
+
+def rates_of(table: pd.DataFrame, blocks: int = 64) -> Rates:
+    """Read rates from a table of measurements.
+
+    Parameters
+    ----------
+    table : DataFrame
+        With the columns of `measured_rates`, or of the recorded table "many-gpus-rates-h200".
+    blocks : int
+        Blocks that fetch.
+    """
+    fetch = table[(table["what"] == "fetch") & (table["blocks"] == blocks)]
+    gather = table[table["what"] == "gather"]
+    one = {what: rows.iloc[0] for what, rows in table.groupby("what")}
+    tables: dict[int, dict[int, float]] = {}
+    for columns, rows, rate in zip(
+        gather["columns"], gather["rows"], gather["gigabytes_per_second"], strict=True
+    ):
+        row_bytes = int(columns) * FLOAT_BYTES
+        tables.setdefault(row_bytes, {})[int(rows) * row_bytes] = float(rate) * 1e9
+    pairs = zip(fetch["columns"], fetch["gigabytes_per_second"], strict=True)
+    return Rates(
+        hardware=str(table["hardware"].iloc[0]),
+        link={int(columns) * FLOAT_BYTES: float(rate) * 1e9 for columns, rate in pairs},
+        gets=float(table.loc[table["what"] == "fetch", "gigabytes_per_second"].max()) * 1e9,
+        gather=tables,
+        copy=float(one["copy"]["gigabytes_per_second"]) * 1e9,
+        barrier=float(one["barriers alone"]["median_us"]) * 1e-6,
+        step=float(one["launch"]["median_us"]) * 1e-6,
+    )
+
+
+def measured_rates(gpus: Peers, blocks: int = 64) -> pd.DataFrame:
+    """Measure the link, gathers and copies at home, launches and barriers; some seconds.
+
+    Returns
+    -------
+    DataFrame
+        A line a measurement: `hardware`, `what`, `columns`, `blocks`, `rows`,
+        `gigabytes_per_second` (a device's own, all at once) and `median_us`. See `rates_of`.
+    """
+    n = _VERTICES
+    columns = np.random.default_rng(0).integers(0, n, n, dtype=np.int32)
+    pointers = np.arange(n + 1, dtype=np.int64)
+    graph = Graph(pointers, columns, np.ones(n, np.float32), (n, n), "an edge a row")
+    made = split(graph, len(gpus.devices), by="rows")
+    lines: list[dict[str, object]] = []
+
+    def add(what: str, seconds: float, moved: float = np.nan, **more: int) -> None:
+        rate = moved / seconds / 1e9
+        micros = {"gigabytes_per_second": rate, "median_us": seconds * 1e6}
+        lines.append({"what": what, **more, **micros})
+
+    for d, own in (*((d, blocks) for d in _COLUMNS), (_COLUMNS[-1], 4 * blocks)):
+        program = halo(made, d, pieces=1, pull_blocks=own)
+        ready = gpus.ready(program)
+        moved = [
+            sum(step.cost.link_bytes.values()) for step in program.steps if step.name == "fetch"
+        ]
+        seconds = float(np.median(ready.seconds(9, 2, only={"fetch"})))
+        add("fetch", seconds, max(moved, default=0), columns=d, blocks=own)
+    add("barriers alone", float(np.median(ready.seconds(20, 3, only={"nothing"}))))
+    limits = CudaLimits()
+    add("launch", limits.launch_seconds)
+    add("copy", 1.0, limits.copy_bandwidth)
+    for rows in _TABLE_ROWS:
+        for d in _COLUMNS:
+            add("gather", 1.0, limits.gather_bandwidth(rows, d), columns=d, rows=rows)
+    return pd.DataFrame(lines).assign(hardware=CudaExecutor().hardware()["hardware"])
