@@ -191,10 +191,11 @@ def predict(
     -----
     A product with edges from home takes as much an edge as the product on one device does, less
     half of what (on a logarithmic scale) random rows gain in the caches by the smaller table. One
-    with halo rows, which are in no order, lies between that and random rows. Each piece reads and writes the rows of Y once more. A fetch takes its bytes over the link's rate; it
-    and the product beside it slow each other down. MGG takes the longer of its kernel's time and
-    its bytes over the link, which has each edge's row. Links are taken as equally fast between any
-    two devices of a host.
+    with halo rows, which are in no order, lies between that and random rows. Each piece reads and
+    writes the rows of Y once more. A fetch takes its bytes over the link's rate; it and the product
+    beside it slow each other down. MGG takes the longer of its kernel's time and of its bytes over
+    the link, which has each edge's row. Links are taken as equally fast between any two devices of
+    a host.
     """
     checked_choice("scheme", scheme, ("halo", "mgg", "whole"))
     n_cols = checked_integer("n_cols", n_cols, error=ArgumentError)
