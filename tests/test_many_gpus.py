@@ -351,7 +351,7 @@ def test_the_model_follows_what_it_is_of():
     assert predict(work[2], 128, RATES, storage="float16").seconds < two.seconds
     hosts = [predict(work[8], 128, RATES, devices_a_host=n).seconds for n in (8, 4, 1)]
     assert hosts[0] < hosts[2] < hosts[1]  # a host with one GPU has its network for that alone
-    less_cut = Work.even(2_000_000, 100_000_000, 2, 0.05)
+    less_cut = Work.even(2_000_000, 100_000_000, 2, 0.005)
     assert predict(less_cut, 128, RATES).seconds < two.seconds
     assert (two.steps["stop"] >= two.steps["start"]).all()
     table = Work.of(many_gpus.split(MIXED, 3))
