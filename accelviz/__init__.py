@@ -42,6 +42,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Matplotlib takes longer to import than all the rest; layers combine what is here.
-    if name in ("plots", "layers", "many_gpus", "convolution"):
+    if name in ("plots", "layers", "bits", "many_gpus", "convolution"):
         return importlib.import_module(f"accelviz.{name}")
     raise AttributeError(f"module 'accelviz' has no attribute {name!r}")

@@ -230,7 +230,7 @@ def plan_product(
             assert finish.bits
             words = layout((rows, columns), finish.bits, finish.side)[2]
             grid = (grid[0], words, 1) if left else (words, grid[1], 1)
-        entry = "split"
+        entry = "split_sum"
         more = ("alpha beta gamma row_scale", "low step out_bits out_lines out_words")
     if way != "popc":
         defines |= {"A_PLANES": planes[0], "B_PLANES": planes[1]}

@@ -43,7 +43,9 @@ class StridedWindows(SharedColumnsStrategy):
     summary = "our own on tensor cores: filters of equal windows as one product, channels last"
     worker = "warp"
     parameters: ClassVar = {
-        "arithmetic": Parameter("3xtf32", "what products are worked out in", choices=tuple(TERMS)),
+        "arithmetic": Parameter(
+            "3xtf32", "what products are worked out in", choices=("3xtf32", "tf32")
+        ),
         "groups": Parameter(
             None, "groups of 8 filters of a warp", choices=(1, 2, 4, 8), tries=(1, 2, 4, 8)
         ),
@@ -145,7 +147,7 @@ class StridedWindows(SharedColumnsStrategy):
             clears=(),
             workers_per_block=shape.filter_warps,
             arithmetic=arithmetic,
-            tiles=found.in_blocks(shape.filter_warps),
+            make_tiles=partial(found.in_blocks, shape.filter_warps),
             setup_seconds=seconds,
             parameters={
                 "groups": shape.groups,

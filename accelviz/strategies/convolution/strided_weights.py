@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,7 +45,9 @@ class StridedWeights(SharedColumnsStrategy):
     summary = "our own on tensor cores: filters of equal windows as one product, channels last"
     worker = "warp"
     parameters: ClassVar = {
-        "arithmetic": Parameter("3xtf32", "what products are worked out in", choices=tuple(TERMS)),
+        "arithmetic": Parameter(
+            "3xtf32", "what products are worked out in", choices=("3xtf32", "tf32")
+        ),
         "groups": Parameter(
             None, "groups of 8 filters of a warp", choices=(1, 2, 4), tries=(1, 2, 4)
         ),
@@ -127,7 +130,7 @@ class StridedWeights(SharedColumnsStrategy):
             permutation=found.permutation,
             arrays=arrays,
             arithmetic=arithmetic,
-            tiles=Tiles(**numbered),
+            make_tiles=partial(Tiles, **numbered),
             setup_seconds=seconds,
             parameters={
                 "groups": groups,

@@ -23,7 +23,7 @@
 #if !defined(MMA_K) || !defined(A_PLANES) || !defined(B_PLANES) || !defined(A_PASSES) || \
     !defined(B_PASSES) || !defined(WARPS) || !defined(JUMP) || !defined(OUTPUT) ||       \
     !defined(RELU) || !defined(ALONG_COLUMNS)
-#error "split.cu is compiled by accelviz, which supplies the constants listed above"
+#error "split_sum.cu is compiled by accelviz, which supplies the constants listed above"
 #endif
 
 #include "bits/planes.cuh"
@@ -67,11 +67,11 @@ __device__ __forceinline__ void multiply(int (&c)[2 * HALVES], const uint2 *a, c
 }
 
 extern "C" __global__ void __launch_bounds__(WARPS *WARP_SIZE)
-    split(const uint2 *__restrict__ A, const uint2 *__restrict__ B, void *__restrict__ out,
-          const float *__restrict__ alpha, const float *__restrict__ beta,
-          const float *__restrict__ gamma, const float *__restrict__ row_scale, int rows,
-          int columns, int words, int a_bits, int a_lines, int b_bits, int b_lines, float low,
-          float step, int out_bits, int out_lines, int out_words) {
+    split_sum(const uint2 *__restrict__ A, const uint2 *__restrict__ B, void *__restrict__ out,
+              const float *__restrict__ alpha, const float *__restrict__ beta,
+              const float *__restrict__ gamma, const float *__restrict__ row_scale, int rows,
+              int columns, int words, int a_bits, int a_lines, int b_bits, int b_lines, float low,
+              float step, int out_bits, int out_lines, int out_words) {
     RECORD_WARP;
     __shared__ int parts[WARPS][SIDE][SIDE + 1];
     __shared__ int row_parts[WARPS][SIDE];
