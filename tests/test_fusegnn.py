@@ -86,6 +86,7 @@ def test_the_workload_reads_the_same_in_slices(strategy, n_cols):
     assert whole.equals(Workload.concatenate(plan.workload_slices(blocks=7)).to_frame())
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("device", ["cpu", EMULATOR])
 @pytest.mark.parametrize("strategy", BOTH)
 @pytest.mark.parametrize("block_size", [32, 64, 96, 1024])

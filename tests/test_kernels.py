@@ -15,7 +15,6 @@ from accelviz.plans import KernelSpec
 from accelviz.strategies import SDDMM, SPMM
 from tests.graphs import graph_of_degrees
 from tests.inherited import KERNELS, case_name
-from tests.turns import in_turn
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100")
 COLUMNS = (1, 64, 96, 257, 5000)
@@ -179,10 +178,8 @@ def test_the_switch_that_records_warps_is_on_the_first_line(strategy, parameters
         assert body.split()[0] == f"{MARK};"
 
 
-@pytest.mark.parametrize(
-    ("strategy", "parameters"),
-    in_turn(VARIANTS, 5, first=4, name=lambda it: " ".join(case_name(each) or each for each in it)),
-)
+@pytest.mark.turns(5, first=4)
+@each_variant
 def test_the_switch_that_records_warps_costs_nothing_when_off(strategy, parameters):
     """One macro for all kernels: each day some of them."""
     for spec in own_kernels(strategy, parameters, 1):

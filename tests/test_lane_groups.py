@@ -189,6 +189,7 @@ def check(graph, n_cols, **parameters):
     return measure.check(plan, EmulatorExecutor().prepare(plan), {"X": X}, oracle)
 
 
+@pytest.mark.turns(2)
 @emulated
 @pytest.mark.parametrize(
     ("n_cols", "parameters"),
@@ -207,6 +208,7 @@ def test_settings_give_the_right_result(n_cols, parameters):
     assert check(weighted(graph_of_degrees(DEGREES)), n_cols, **parameters) <= 1
 
 
+@pytest.mark.turns(3)
 @emulated
 @pytest.mark.parametrize("storage", ["float16", "bfloat16"])
 @pytest.mark.parametrize("n_cols", [16, 33, 50, 68, 96])

@@ -149,6 +149,7 @@ def test_a_large_matrix_shows_how_many_blocks_a_cell_has():
     plt.close(axes[0].figure)
 
 
+@pytest.mark.turns(5)
 @pytest.mark.parametrize("name", ["empty", "no_columns", "one_node", "no_edges", "wide", "tall"])
 @pytest.mark.parametrize("strategy", ["accel_gcn", "graphblast", "fusegnn_gas"])
 def test_pictures_of_odd_matrices(name, strategy):

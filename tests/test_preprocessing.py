@@ -32,6 +32,7 @@ from tests.test_kernels import ARCHITECTURES
 SETTINGS = [(16, 32, 8), (12, 5, 4), (1, 1, 1), (25, 8, 128), (32, 128, 1)]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.skipif(build.why_not() is not None, reason="the emulator has no compiler here")
 @pytest.mark.parametrize(
     ("name", "setting", "in_place"),

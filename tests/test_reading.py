@@ -48,6 +48,7 @@ def lanes_and_columns(plan, reading, row_columns, array):
     return lane, (column - tile) // reading.vector % reading.lanes, read["bytes"] // 4
 
 
+@pytest.mark.turns(2)
 @needs_compiler
 @pytest.mark.parametrize(("name", "n_cols", "given"), CASES)
 def test_a_lane_reads_the_columns_that_the_strategy_says(name, n_cols, given):

@@ -124,6 +124,7 @@ def test_closed_forms_equal_the_counted_workload(strategy, data):
         check_against_workload(graph, strategy, n_cols, **setting)
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
 def test_closed_forms_on_every_graph(strategy):
     # Beyond SpMM and SDDMM, partitions are shared: every third graph each, in turns.
@@ -132,6 +133,7 @@ def test_closed_forms_on_every_graph(strategy):
         check_against_workload(made(), strategy, 64)
 
 
+@pytest.mark.turns(2, first=1)
 @needs_compiler
 @pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
 def test_atomics_are_those_that_the_kernel_carries_out(strategy):

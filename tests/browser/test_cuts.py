@@ -19,7 +19,6 @@ from accelviz.widgets.offers import COLUMNS, offered
 from accelviz.widgets.pack import pack_text
 
 from ..graphs import MADE
-from ..turns import in_turn
 
 #: Blocks and rows of a graph that are looked at, the first and the last among them.
 SOME = 8
@@ -185,7 +184,8 @@ def test_every_bundled_graph_with_every_strategy(page, name, turn):
     checked(page, accelviz.load_graph(name), name, 3, turn)
 
 
-@pytest.mark.parametrize("name", in_turn(MADE, 2))
+@pytest.mark.turns(2)
+@pytest.mark.parametrize("name", MADE)
 def test_graphs_that_are_hard(page, name):
     checked(page, MADE[name](), name, 3, [*MADE].index(name) // 2)
 

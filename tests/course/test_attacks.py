@@ -27,14 +27,13 @@ from accelviz.errors import KernelError
 from tests.course.attacks import ATTACKS, STUFFED
 from tests.course.shipped import COMPILER
 from tests.course.wrong import A1, A4, PART
-from tests.turns import in_turn
 
 #: What the tests on everybody else's points need: these are handed in each day.
 ON_OTHERS = ("kills all", "writes points into the gradebook", "leaves a process that writes points")
 
 
-def is_on_others(student):
-    return ATTACKS[student].what.startswith(ON_OTHERS)
+def is_on_others(own):
+    return ATTACKS[own["student"]].what.startswith(ON_OTHERS)
 
 
 pytestmark = [
@@ -54,16 +53,8 @@ def test_there_are_enough_of_them():
     assert len(ATTACKS) + len(STUFFED) >= 50
 
 
-@pytest.mark.parametrize(
-    "student",
-    in_turn(
-        ATTACKS,
-        3,
-        first=1,  # not the one that takes both processors for 40 s
-        name=lambda student: f"{student} {ATTACKS[student].what}",
-        always=is_on_others,
-    ),
-)
+@pytest.mark.turns(3, first=2, always=is_on_others)
+@pytest.mark.parametrize("student", ATTACKS, ids=lambda name: f"{name} {ATTACKS[name].what}")
 def test_an_attack_gains_nothing(grades, student):
     attack = ATTACKS[student]
     if attack.assignment == A4 and not COMPILER:
@@ -77,12 +68,8 @@ def test_an_attack_gains_nothing(grades, student):
     assert own["points"].sum() == pytest.approx(attack.total)
 
 
-@pytest.mark.parametrize(
-    "student",
-    in_turn(
-        STUFFED, 3, name=lambda student: STUFFED[student].what, always=lambda it: it == "claims"
-    ),
-)
+@pytest.mark.turns(3, always=lambda own: own["student"] == "claims")
+@pytest.mark.parametrize("student", STUFFED, ids=lambda name: STUFFED[name].what)
 def test_what_else_is_handed_in_costs_and_gains_nothing(shipped, grades, student):
     own = grades[grades["student"] == student]
     assert own["points"].sum() == own["max"].sum() == 8

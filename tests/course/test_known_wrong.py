@@ -13,10 +13,10 @@ from tests.course.known_wrong import WRONG
 from tests.course.light import points_of
 from tests.course.shipped import ASSIGNMENTS, COMPILER, filled_in
 from tests.course.wrong import A4
-from tests.turns import in_turn
 
 
-@pytest.mark.parametrize("wrong", in_turn(WRONG, 4, first=1, name=lambda wrong: wrong.what))
+@pytest.mark.turns(4, first=1)
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.what)
 def test_wrong_answers_have_the_points_they_are_worth(wrong):
     if wrong.assignment == A4 and not COMPILER:
         pytest.skip("no C++ compiler to emulate kernels with")

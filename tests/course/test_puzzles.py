@@ -12,7 +12,6 @@ from accelviz.course import puzzles
 from accelviz.errors import ArgumentError
 from accelviz.executors.emulator import compiler
 
-from ..turns import in_turn
 from .wrong_lines import WRONG
 
 nbformat = pytest.importorskip("nbformat", reason="puzzles are notebooks")
@@ -69,9 +68,9 @@ def test_the_solution_is_right_at_par_and_short(name):
     assert len(report.picture) < 150_000
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(
-    ("name", "number"),
-    in_turn([(name, i) for name, wrong in WRONG.items() for i in range(len(wrong))], 3),
+    ("name", "number"), [(name, i) for name, wrong in WRONG.items() for i in range(len(wrong))]
 )
 def test_a_wrong_answer_does_not_pass(name, number):
     report = puzzles.check(name, answer(name, WRONG[name][number]))

@@ -70,7 +70,7 @@ class Judge {
         const EmulatorArray &array = memory_.array(found);
         const std::uint64_t offset = at - array.address, end = offset + access.bytes;
         if (end > array.bytes) fail_at("out of bounds", found, access);
-        if (at % access.bytes) fail_at("misaligned", found, access);
+        if (at & (access.bytes - 1)) fail_at("misaligned", found, access);  // a power of two
         const bool loads = access.kind == LOAD || access.kind == VOLATILE_LOAD;
         if (!array.writable) {
             if (array.space == HOST) fail_at("host variable", found, access);
