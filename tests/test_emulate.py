@@ -129,6 +129,7 @@ def test_shared_memory_in_functions_and_templates_is_shared():
 TEXTBOOK = """
 #include <iostream>
 #include <chrono>
+#include <memory>  // in it, as in <iostream> of g++ 13, stands __attribute__((__noinline__))
 #include <random>
 namespace sums { static __shared__ float one; }  // {
 __shared__ float mine;
@@ -136,7 +137,7 @@ static __device__ float ours;
 extern __shared__ float dynamic[];
 #define M 8
 template <typename T>
-__device__ T turned(T value) {
+__device__ __noinline__ T turned(T value) {
     static __shared__ T s[4];
     s[threadIdx.x] = value;
     __syncthreads();
@@ -189,6 +190,13 @@ def test_parameters_get_their_names_and_not_those_of_their_sizes():
 def test_parts_of_the_right_type_are_viewed_and_others_converted(dtype, advice):
     with pytest.raises(ArgumentError, match=advice):
         emulate(TEXTBOOK, 1, 4, np.zeros(8, dtype), np.zeros(8, F), False, kernel="k")
+
+
+def test_a_static_variable_that_a_thread_would_have_to_fill_is_found():
+    code = """__device__ int made(int x) { return 3 * x; }
+    __global__ void k(const int *X, int *Y) { static int first = made(X[0]); Y[0] = first; }"""
+    with pytest.raises(KernelError, match=r"reads first\[0\].* nothing has written"):
+        emulate(code, 1, 1, np.ones(1, np.int32), np.ones(1, np.int32))
 
 
 def test_dynamic_shared_memory_that_the_launch_forgets_is_said_to_be():

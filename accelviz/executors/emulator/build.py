@@ -20,7 +20,7 @@ from accelviz.executors.emulator.compiler import (
     why_not,
 )
 from accelviz.executors.emulator.compiler_errors import unwritten
-from accelviz.executors.emulator.source import translated
+from accelviz.executors.emulator.source import standard_headers, translated
 from accelviz.files import kernel_directory, kernel_names, written_whole
 from accelviz.plans import KernelSpec
 
@@ -93,8 +93,13 @@ def build(
     compiler = some_compiler()
     # After our own words, so that none of these changes them.
     defines = "".join(f"#define {name} {value}\n" for name, value in spec.defines.items())
+    # The kernel's own folder first, as its headers may be called as those of `kernels/` are.
+    folders = [*([f"-I{folder}"] if folder else []), f"-I{kernel_directory()}"]
+    headers = [kernel_directory() / name for name in kernel_names("*.cuh")]
+    if folder:
+        headers += sorted(path for path in folder.iterdir() if path.suffix in _INCLUDED)
     source = (
-        f'{defines}#line 1 "{spec.file}"\n'
+        f'{defines}{_standard(spec, headers)}#line 1 "{spec.file}"\n'
         f"{translated(spec.source(), spec.file)}\n"
         f'#line 1 "entry"\nEMULATED_KERNEL({spec.entry})\n'
         f"EMULATED_SYMBOLS({', '.join(f'EMULATED_TYPE({name})' for name in symbols)})\n"
@@ -106,11 +111,6 @@ def build(
     patterned = checked and compiler.gives_locals_a_pattern and bool(spec.code)
     if patterned:
         options += [*_LOCALS, *(() if compiler.is_clang else _LOCALS_GCC)]
-    # The kernel's own folder first, as its headers may be called as those of `kernels/` are.
-    folders = [*([f"-I{folder}"] if folder else []), f"-I{kernel_directory()}"]
-    headers = [kernel_directory() / name for name in kernel_names("*.cuh")]
-    if folder:
-        headers += sorted(path for path in folder.iterdir() if path.suffix in _INCLUDED)
     digest = _digest(compiler, [*options, *folders], source, headers)
     name = re.sub(r"\W+", "_", spec.entry)
     path = kept.folder() / f"{name}-{digest}.so"
@@ -139,6 +139,23 @@ def build(
         _link(compiler, made, path, *about)
     kept.make_room()
     return path
+
+
+def _standard(spec: KernelSpec, headers: Sequence[Path]) -> str:
+    """Include C++'s own headers before the kernel does: some say `__attribute__((__noinline__))`.
+
+    That is a word of CUDA's, and a macro here as it is in CUDA.
+    """
+    texts = [spec.source(), *(path.read_text("utf-8", "replace") for path in headers)]
+    names = [
+        name for name in standard_headers(texts) if not (HOST_SOURCES / "include" / name).exists()
+    ]
+    if not names:
+        return ""
+    included = [f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n" for name in names]
+    macro = '("__noinline__")\n'
+    kept, back = f"#pragma push_macro{macro}#undef __noinline__\n", f"#pragma pop_macro{macro}"
+    return "".join([kept, *included, back])
 
 
 def _words(compiler: Compiler, options: Sequence[str]) -> list[str | Path]:

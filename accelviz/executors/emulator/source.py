@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from accelviz.errors import KernelError
@@ -100,6 +100,12 @@ def _scan(source: str) -> Iterator[_Found]:
             now.begin, now.head = end, []
         else:
             now.head.append(text)
+
+
+def standard_headers(texts: Iterable[str]) -> list[str]:
+    """Return the headers of C++ itself that sources include: `<vector>`, and not `<vector.h>`."""
+    named = r"^[^\S\n]*#[^\S\n]*include[^\S\n]*<([a-z_0-9]+)>"
+    return sorted({name for text in texts for name in re.findall(named, text, re.M)})
 
 
 def unclosed(source: str) -> int | None:

@@ -135,6 +135,11 @@ void __ubsan_handle_out_of_bounds_abort(const EmulatorBounds *bounds, std::uint6
 void __ubsan_handle_shift_out_of_bounds(void *, std::uintptr_t, std::uintptr_t) {
     emulator::machine->fail("shifted", emulator::address_of(EMULATOR_HERE));
 }
+// Around a local static variable that is given its value when it is first come to. C++'s own may be
+// in no library that this program has.
+int __cxa_guard_acquire(std::uint64_t *guard) { return !*reinterpret_cast<char *>(guard); }
+void __cxa_guard_release(std::uint64_t *guard) { *reinterpret_cast<char *>(guard) = 1; }
+void __cxa_guard_abort(std::uint64_t *) {}
 void __stack_chk_fail() {
     emulator::machine->fail("local array overrun", emulator::address_of(EMULATOR_HERE));
 }
