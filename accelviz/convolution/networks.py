@@ -146,7 +146,7 @@ class Network:
 
     def gains(self, alpha: float = ALPHA) -> list[list[float]]:
         """Return the gains of each stage's units but the first, Equation 7.7."""
-        return [_gains(stage, stage.units, alpha) for stage in self.stages]
+        return [unit_gains(stage, stage.units, alpha) for stage in self.stages]
 
     @property
     def total_gain(self) -> float:
@@ -154,8 +154,11 @@ class Network:
         return sum(map(sum, self.gains()))
 
 
-def _gains(stage: Stage, units: int, alpha: float) -> list[float]:
-    # Whatever the unit, it widens the field by two pixels and reads all channels.
+def unit_gains(stage: Stage, units: int, alpha: float = ALPHA) -> list[float]:
+    """Return the gains of a stage's units but the first, if it had so many.
+
+    Whatever the unit, it widens the field by two pixels and reads all channels.
+    """
     found = fields([Kernel("conv", 3)] * units, stage.width, stage.before)
     return gains(found, stage.width**2 * stage.before, alpha)
 
@@ -196,12 +199,14 @@ def organize(
     """
     stages, depths, steps = network.stages, list(network.depths), list[Step]()
     while len(steps) < most:
+        pairs = [*zip(stages, depths, strict=True)]
         last = [
-            _gains(stage, units, alpha)[-1] if units > 1 else math.inf
+            unit_gains(stage, units, alpha)[-1] if units > 1 else math.inf
             for stage, units in zip(stages, depths, strict=True)
         ]
         more = [
-            _gains(stage, units + 1, alpha)[-1] for stage, units in zip(stages, depths, strict=True)
+            unit_gains(stage, units + 1, alpha)[-1]
+            for stage, units in zip(stages, depths, strict=True)
         ]
         source, target = last.index(min(last)), more.index(max(more))
         moves = more[target] > last[source] and more[target] > theta

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from accelviz.plots.assignment import block_assignment
 from accelviz.plots.climb import ladder_times
+from accelviz.plots.convolution import channel_windows, field_growth, stage_gains
 from accelviz.plots.degrees import degree_histogram, degree_shares
 from accelviz.plots.graphs import graph_card, locality_brackets, nonzero_pattern
 from accelviz.plots.lanes import lane_map
@@ -39,9 +40,11 @@ __all__ = [
     "block_close_ups",
     "block_durations",
     "block_ownership",
+    "channel_windows",
     "degree_histogram",
     "degree_shares",
     "error_against_speed",
+    "field_growth",
     "fragment_lanes",
     "graph_card",
     "ladder_times",
@@ -57,6 +60,7 @@ __all__ = [
     "sm_timelines",
     "speedup_bars",
     "speedup_ranges",
+    "stage_gains",
     "step_memory",
     "step_times",
     "sweep_heatmap",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from accelviz.widgets.entry import ask, explore, predict
+from accelviz.widgets.entry import ask, explore, predict, stages
 
-__all__ = ["ask", "explore", "predict"]
+__all__ = ["ask", "explore", "predict", "stages"]

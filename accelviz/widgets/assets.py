@@ -28,6 +28,7 @@ _STYLES = {
     "widget.js": ("style.css", "views.css"),
     "prediction.js": ("style.css", "asked.css"),
     "question.js": ("style.css", "asked.css"),
+    "stages.js": ("style.css", "asked.css"),
 }
 
 

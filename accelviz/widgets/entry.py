@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from accelviz.analysis.sweep import sweep
+from accelviz.convolution import Network
 from accelviz.datasets import load_graph
 from accelviz.plans import Strategy
 from accelviz.strategies import find_strategy
 from accelviz.widgets.prediction import Prediction
 from accelviz.widgets.question import Question
+from accelviz.widgets.stages import Stages
 
 #: What a question about Accel-GCN offers unless asked otherwise; of other strategies, what is worth
 #: trying. With one warp a block none would wait.
@@ -167,3 +169,23 @@ def predict(
     >>> question  # doctest: +SKIP
     """
     return Prediction(question, answer, choices, draw, unit, within, because, show)
+
+
+def stages(network: Network | str = "VGG16") -> Stages:
+    """Move convolutions between the stages of a network, and see gain, parameters and FLOPs.
+
+    Parameters
+    ----------
+    network : Network, or a name of `accelviz.convolution.NETWORKS`
+
+    Returns
+    -------
+    Stages
+        As the last line of a cell it is shown; it needs no kernel.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no network of that name.
+    """
+    return Stages(network)
