@@ -201,13 +201,9 @@ def organize(
     while len(steps) < most:
         pairs = [*zip(stages, depths, strict=True)]
         last = [
-            unit_gains(stage, units, alpha)[-1] if units > 1 else math.inf
-            for stage, units in zip(stages, depths, strict=True)
+            unit_gains(stage, units, alpha)[-1] if units > 1 else math.inf for stage, units in pairs
         ]
-        more = [
-            unit_gains(stage, units + 1, alpha)[-1]
-            for stage, units in zip(stages, depths, strict=True)
-        ]
+        more = [unit_gains(stage, units + 1, alpha)[-1] for stage, units in pairs]
         source, target = last.index(min(last)), more.index(max(more))
         moves = more[target] > last[source] and more[target] > theta
         if not moves and not (more[target] < theta and last[source] < theta):
