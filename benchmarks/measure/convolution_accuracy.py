@@ -4,7 +4,7 @@
 
 Networks of two blocks whose second step mixes channels: pointwise, grouped pointwise (2 groups), or
 sliding channels (cg 2, co 50 %), which have half of the weights. Two problems. `digits` are
-scikit-learn's (1,797 images of 8 x 8 pixels; a block, at 4 x 4, is DW3 and the mixing). `teacher` is
+scikit-learn's (1,797 images of 8 x 8 pixels; a block, at 4 x 4, is DW3 and mixing). `teacher` is
 made up: the sign of a sum of products of channels, each of one half by one of the other, so that a
 network that keeps the halves apart can only guess. Everything is trained in NumPy, one seed at a
 time; the seed draws weights, batches, the split of the digits, and the teacher. Needs scikit-learn.

@@ -6,7 +6,7 @@ import pytest
 from accelviz.course import predict
 from accelviz.course.site.rendering import Renderer
 from accelviz.course.site.sources import Source
-from accelviz.widgets import ask, assets
+from accelviz.widgets import ask, assets, stages
 
 from .lab import artifacts
 
@@ -189,3 +189,26 @@ def test_a_page_without_a_script_opens_the_answer_after_an_entry(browser, tmp_pa
         select.press("a")
     assert summaries.nth(2).is_visible()
     context.close()
+
+
+def test_convolutions_are_moved_between_stages(opened):
+    page = opened(stages("VGG16"))
+    control = lambda name: page.locator(f'[data-control="{name}"]')  # noqa: E731
+    said = page.locator("[role=status]")
+    assert said.inner_text().startswith("Gain 4.94 (4.94 at the start), 14.73 M parameters")
+    assert control("more 0").is_disabled()
+    control("less 3").focus()
+    page.keyboard.press("Enter")
+    assert "1 unit in your hand" in said.inner_text()
+    control("more 0").click()  # as the organizer's first step
+    assert "Gain 5.83" in said.inner_text()
+    for _ in range(4):
+        control("step").click()
+    assert control("step").is_disabled()
+    assert "Gain 7.43" in said.inner_text()
+    assert "5.10 M parameters (−65 %), 370 MFLOPs (+18 %)" in said.inner_text()
+    page.reload()  # what was done is kept while the tab is open
+    page.locator(".av-asked").wait_for()
+    assert "Gain 7.43" in said.inner_text()
+    control("back").click()
+    assert "14.73 M" in said.inner_text()
