@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -329,3 +329,30 @@ def advise(
         alone = Work.even(any_work.nodes, any_work.edges, 1, 0.0)
         found[1] = predict(alone, n_cols, rates, one_gpu=one_gpu)
     return dict(sorted(found.items(), key=lambda item: item[1].seconds))
+
+
+def gains(
+    nodes: int,
+    edges: int,
+    rates: Rates,
+    *,
+    devices: int = 2,
+    columns: Sequence[int] = (8, 16, 32, 64, 128, 256),
+    shares: Sequence[float] = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5),
+    scheme: str = "halo",
+) -> pd.DataFrame:
+    """Predict over how many times one device several are, for shares of edges that are cut.
+
+    Returns
+    -------
+    DataFrame
+        A line a share, a column a width. Senders of edges that are cut are taken as random.
+    """
+    found = {
+        n_cols: [
+            predict(Work.even(nodes, edges, devices, share), n_cols, rates, scheme).speedup
+            for share in shares
+        ]
+        for n_cols in columns
+    }
+    return pd.DataFrame(found, index=pd.Index(shares, name="cut share"))

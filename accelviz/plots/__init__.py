@@ -16,6 +16,7 @@ from accelviz.plots.degrees import degree_histogram, degree_shares
 from accelviz.plots.graphs import graph_card, locality_brackets, nonzero_pattern
 from accelviz.plots.lanes import lane_map
 from accelviz.plots.loads import block_close_ups, load_maps, warp_loads
+from accelviz.plots.many_gpus import device_shares, device_timelines, scheme_times, second_gpu
 from accelviz.plots.measured import speedup_bars, speedup_ranges, time_against_columns
 from accelviz.plots.memory import access_map
 from accelviz.plots.metadata import metadata_layout
@@ -45,6 +46,8 @@ __all__ = [
     "degree_shares",
     "error_against_speed",
     "field_growth",
+    "device_shares",
+    "device_timelines",
     "fragment_lanes",
     "graph_card",
     "ladder_times",
@@ -56,6 +59,8 @@ __all__ = [
     "nonzero_pattern",
     "overview",
     "roofline",
+    "scheme_times",
+    "second_gpu",
     "sm_timeline",
     "sm_timelines",
     "speedup_bars",

@@ -1,0 +1,77 @@
+"""Pictures of several GPUs show the split, the steps, the model; the page is what was recorded."""
+
+import runpy
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib import pyplot as plt
+
+from accelviz import many_gpus, plots
+from accelviz.many_gpus.model import Work, gains, predict
+from accelviz.many_gpus.rates import rates_of
+from accelviz.measure.records import recorded
+from tests.graphs import GRAPHS
+
+matplotlib.use("agg")
+PAGES = Path(__file__).resolve().parents[1] / "benchmarks" / "pages"
+RATES = rates_of(recorded("many-gpus-rates-h200"))
+
+
+def test_shares_of_devices_are_those_of_the_split():
+    made = many_gpus.split(GRAPHS["isolated_ends"](), 3)
+    ax = plots.device_shares(made)
+    widths = [bar.get_width() for bar in ax.patches]
+    table = made.table()
+    assert widths == [*table["local"], *table["remote"]]
+    assert f"{made.cut_share:.0%} of the edges" in ax.get_title(loc="left")
+    assert f"device 2: {table['local'][2]}" in ax.figure.alt
+    plt.close(ax.figure)
+
+
+def test_timelines_lie_where_the_steps_are():
+    said = predict(Work.even(10**6, 5 * 10**7, 2, 0.3), 64, RATES)
+    panels = plots.device_timelines({"predicted": said.steps, "empty": said.steps.iloc[:0]})
+    bars = panels[0].patches
+    assert len(bars) == len(said.steps)
+    for bar, step in zip(bars, said.steps.itertuples(), strict=True):
+        assert np.isclose(bar.get_x(), step.start * 1e6)
+        assert np.isclose(bar.get_width(), (step.stop - step.start) * 1e6)
+        assert round(bar.get_y() + 0.42) == 2 * step.device + (step.queue == "link")
+    assert panels[1].get_title(loc="left") == "empty: 0 µs"
+    plt.close(panels[0].figure)
+
+
+def test_gains_are_written_in_their_cells():
+    table = gains(235_868, 2_358_104, RATES, columns=(16, 256), shares=(0.01, 0.5))
+    ax = plots.second_gpu(table, called="Collab")
+    assert [text.get_text() for text in ax.texts] == [f"{x:.2f}" for x in table.to_numpy().flat]
+    ahead = (table.to_numpy() > 1).mean()
+    assert f"{ahead:.0%} of the cells" in ax.get_title(loc="left")
+    plt.close(ax.figure)
+    ax = plots.second_gpu(table * 0 + 0.7)
+    assert "nowhere" in ax.get_title(loc="left")
+    plt.close(ax.figure)
+
+
+def test_times_of_schemes_stand_beside_one_gpu():
+    table = pd.DataFrame({"ours": [1.5, 2.0], "MGG": [0.3, np.nan]}, index=["a", "b"])
+    ax = plots.scheme_times(table)
+    assert [text.get_text() for text in ax.texts] == ["1.50", "2.00", "0.30", "", "one GPU"]
+    plt.close(ax.figure)
+
+
+def test_the_page_is_what_the_script_writes(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(PAGES))
+    names = runpy.run_path(str(PAGES / "many_gpus.py"))
+    copy = tmp_path / "page.md"
+    written = names["PAGE"].read_text("utf-8")
+    copy.write_text(written, "utf-8")
+    names["main"](copy, None)
+    assert copy.read_text("utf-8") == written
+    assert "**not met**" not in written
+    table = recorded("many-gpus-h200")
+    found = names["cases"](table)
+    row = found.query("graph.str.startswith('Reddit') and order == 'rabbit' and columns == 128")
+    assert (row["one"] / row["ours"]).item() > 1.8
