@@ -48,6 +48,7 @@ __all__ = [
     "field_growth",
     "device_shares",
     "device_timelines",
+    "error_against_speed",
     "fragment_lanes",
     "graph_card",
     "ladder_times",
