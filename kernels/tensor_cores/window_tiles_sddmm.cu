@@ -13,8 +13,8 @@
 //   WARPS           warps of a block
 //   HEADS           dot products of a nonzero
 //   VECTOR          columns that one load moves: 1, 2 or 4, in float16 8, a divisor of n_cols
-//   WHOLE           1 if n_cols is a multiple of STEP_COLUMNS * AT_ONCE
-//   AT_ONCE         loads of STEP_COLUMNS columns of U and V that are on their way together
+//   WHOLE           1 if n_cols is a multiple of 16 * AT_ONCE, in float16 of 32 * AT_ONCE
+//   AT_ONCE         loads of 16 columns of U and V, in float16 32, that are on their way together
 //   TERMS           3 exact, 1 TF32, 0 float16
 #if !defined(WARPS) || !defined(HEADS) || !defined(VECTOR) || !defined(AT_ONCE) || \
     !defined(WHOLE) || !defined(TERMS)
@@ -29,18 +29,16 @@
 #include "tensor_cores/shared_columns.cuh"
 #include "vectors.cuh"
 
-#define LANE_COLUMNS (TERMS == 0 ? 8 : 4)  // of 16 bytes
-#define STEP_COLUMNS (4 * LANE_COLUMNS)
-
-struct Piece {
+#if TERMS == 0
+struct Eight {
     unsigned words[4];
 };
 
-// Neighboring columns of a row, 16 bytes; beyond the last one any others.
-__device__ __forceinline__ Piece piece(const Feature *__restrict__ row, int first, int n_cols) {
-    Piece found;
+// Eight neighboring columns of a row; beyond the last one any others.
+__device__ __forceinline__ Eight eight(const Feature *__restrict__ row, int first, int n_cols) {
+    Eight found;
 #pragma unroll
-    for (int i = 0; i < LANE_COLUMNS; i += VECTOR) {
+    for (int i = 0; i < 8; i += VECTOR) {
         const int from = WHOLE ? first + i : min(first + i, n_cols - VECTOR);
         reinterpret_cast<Stored *>(found.words)[i / VECTOR] =
             __ldg(reinterpret_cast<const Stored *>(row + from));
@@ -48,50 +46,94 @@ __device__ __forceinline__ Piece piece(const Feature *__restrict__ row, int firs
     return found;
 }
 
-// The same with zeros beyond the last column, of which `left` are there.
-__device__ __forceinline__ Piece cut_off(Piece found, int left) {
+// Adds dot products of 32 rows of V, four a lane, with the lane's row of U.
+__device__ __forceinline__ void multiply(float (&sums)[2][4], const Feature *const (&v_row)[4],
+                                         const Feature *u_row, int t, int n_cols) {
+    for (int first = 8 * t; first - 8 * t < n_cols; first += 32 * AT_ONCE) {
+        Eight u[AT_ONCE], v[AT_ONCE][4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-#if TERMS == 0
-        found.words[i] &= left > 2 * i + 1 ? ~0u : left > 2 * i ? 0xffffu : 0u;
-#else
-        if (left <= i) found.words[i] = 0;
-#endif
+        for (int c = 0; c < AT_ONCE; ++c) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) v[c][i] = eight(v_row[i], first + 32 * c, n_cols);
+            u[c] = eight(u_row, first + 32 * c, n_cols);
+            const int left = n_cols - first - 32 * c;
+#pragma unroll
+            for (int i = 0; i < 4 && !WHOLE; ++i) {
+                u[c].words[i] &= left > 2 * i + 1 ? ~0u : left > 2 * i ? 0xffffu : 0u;
+            }
+        }
+#pragma unroll
+        for (int c = 0; c < AT_ONCE; ++c) {
+#pragma unroll
+            for (int m = 0; m < 2; ++m) {
+#pragma unroll
+                for (int p = 0; p < 4; p += 2) {
+                    const unsigned *v0 = v[c][2 * m].words, *v1 = v[c][2 * m + 1].words;
+                    const unsigned a[4] = {v0[p], v1[p], v0[p + 1], v1[p + 1]};
+                    const unsigned b[2] = {u[c].words[p], u[c].words[p + 1]};
+                    mma_f16_k16(sums[m], a, b);
+                }
+            }
+        }
     }
-    return found;
+}
+#else
+// Four neighboring columns of a row; beyond the last one any others.
+__device__ __forceinline__ float4 four(const float *__restrict__ row, int first, int n_cols) {
+#if VECTOR == 4
+    return __ldg(reinterpret_cast<const float4 *>(row + (WHOLE ? first : min(first, n_cols - 4))));
+#elif VECTOR == 2
+    const float2 a = __ldg(reinterpret_cast<const float2 *>(row + min(first, n_cols - 2)));
+    const float2 b = __ldg(reinterpret_cast<const float2 *>(row + min(first + 2, n_cols - 2)));
+    return make_float4(a.x, a.y, b.x, b.y);
+#else
+    return make_float4(__ldg(row + min(first, n_cols - 1)), __ldg(row + min(first + 1, n_cols - 1)),
+                       __ldg(row + min(first + 2, n_cols - 1)),
+                       __ldg(row + min(first + 3, n_cols - 1)));
+#endif
 }
 
-// Adds the products of 16 rows of V, two a lane, by the 8 rows of U to the sums.
-__device__ __forceinline__ void multiply(float (&sums)[4], const Piece &v, const Piece &w,
-                                         const Piece &u) {
-#if TERMS == 0
+// Adds dot products of 32 rows of V, four a lane, with the lane's row of U.
+__device__ __forceinline__ void multiply(float (&sums)[2][4], const Feature *const (&v_row)[4],
+                                         const Feature *u_row, int t, int n_cols) {
+    for (int first = 4 * t; first - 4 * t < n_cols; first += 16 * AT_ONCE) {
+        float4 u[AT_ONCE], v[AT_ONCE][4];
 #pragma unroll
-    for (int p = 0; p < 4; p += 2) {
-        const unsigned a[4] = {v.words[p], w.words[p], v.words[p + 1], w.words[p + 1]};
-        const unsigned b[2] = {u.words[p], u.words[p + 1]};
-        mma_f16_k16(sums, a, b);
-    }
-#else
-    float some[4] = {};
+        for (int c = 0; c < AT_ONCE; ++c) {
 #pragma unroll
-    for (int p = 0; p < 4; p += 2) {
-        unsigned high[2], low[2], a[4], b[4];
-#pragma unroll
-        for (int k = 0; k < 2; ++k) {
-            split(__uint_as_float(u.words[p + k]), high[k], low[k]);
-            split(__uint_as_float(v.words[p + k]), a[2 * k], b[2 * k]);
-            split(__uint_as_float(w.words[p + k]), a[2 * k + 1], b[2 * k + 1]);
+            for (int i = 0; i < 4; ++i) v[c][i] = four(v_row[i], first + 16 * c, n_cols);
+            u[c] = four(u_row, first + 16 * c, n_cols);
         }
-#if TERMS == 3
-        mma_tf32_k8(some, a, low);
-        mma_tf32_k8(some, b, high);
-#endif
-        mma_tf32_k8(some, a, high);
-    }
 #pragma unroll
-    for (int k = 0; k < 4; ++k) sums[k] += some[k];
+        for (int c = 0; c < AT_ONCE; ++c) {
+            unsigned high[2][2], low[2][2];  // of U: two products of 8 columns each
+#pragma unroll
+            for (int k = 0; k < 4; ++k) {
+                const bool there = WHOLE || first + 16 * c + k < n_cols;
+                split(there ? part(u[c], k) : 0.0f, high[k / 2][k % 2], low[k / 2][k % 2]);
+            }
+#pragma unroll
+            for (int m = 0; m < 2; ++m) {
+                float some[4] = {};
+#pragma unroll
+                for (int p = 0; p < 2; ++p) {
+                    unsigned a[4], b[4];
+#pragma unroll
+                    for (int k = 0; k < 4; ++k)
+                        split(part(v[c][2 * m + k % 2], 2 * p + k / 2), a[k], b[k]);
+#if TERMS == 3
+                    mma_tf32_k8(some, a, low[p]);
+                    mma_tf32_k8(some, b, high[p]);
 #endif
+                    mma_tf32_k8(some, a, high[p]);
+                }
+#pragma unroll
+                for (int k = 0; k < 4; ++k) sums[m][k] += some[k];
+            }
+        }
+    }
 }
+#endif
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     window_tiles_sddmm(const int *__restrict__ columns, const int4 *__restrict__ metadata,
@@ -123,22 +165,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             v_row[i] = &V[element(column * HEADS + int(blockIdx.y), 0, n_cols)];
         }
         float sums[2][4] = {};
-        for (int column = 0; column < n_cols; column += STEP_COLUMNS * AT_ONCE) {
-            Piece u[AT_ONCE], v[AT_ONCE][4];
-#pragma unroll
-            for (int c = 0; c < AT_ONCE; ++c) {
-                const int first = column + STEP_COLUMNS * c + LANE_COLUMNS * t;
-#pragma unroll
-                for (int i = 0; i < 4; ++i) v[c][i] = piece(v_row[i], first, n_cols);
-                u[c] = piece(u_row, first, n_cols);
-                if (!WHOLE) u[c] = cut_off(u[c], n_cols - first);
-            }
-#pragma unroll
-            for (int c = 0; c < AT_ONCE; ++c) {
-#pragma unroll
-                for (int m = 0; m < 2; ++m) multiply(sums[m], v[c][2 * m], v[c][2 * m + 1], u[c]);
-            }
-        }
+        multiply(sums, v_row, u_row, t, n_cols);
 #pragma unroll
         for (int m = 0; m < 2; ++m) {
 #pragma unroll
