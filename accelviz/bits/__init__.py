@@ -1,8 +1,10 @@
 """Products of matrices of a few bits on one-bit tensor cores: QGTC (chapter 2 of the thesis).
 
-`quantize` and `pack` make a `BitTensor`, `product` multiplies two.
+`quantize` and `pack` make a `BitTensor`, `product` multiplies two; `batches` cuts a graph into
+dense subgraphs, `networks` trains and runs networks of few bits.
 """
 
+from accelviz.bits import batches, gather, networks
 from accelviz.bits.convert import levels, quantize
 from accelviz.bits.finish import Finish, batch_norm
 from accelviz.bits.gather import Gather, LowBitRows, pack_rows
@@ -18,7 +20,10 @@ __all__ = [
     "Product",
     "Scale",
     "batch_norm",
+    "batches",
+    "gather",
     "levels",
+    "networks",
     "pack",
     "pack_rows",
     "plan_product",

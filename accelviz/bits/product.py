@@ -89,7 +89,7 @@ class Product:
             return self._made(replayed(self, A, B)[0], A, B)
         given = self.arguments(A, B, device)
         (out,) = devices.run(self.call, given, ["out"], device)
-        return self._tensor(out) if self.finish and self.finish.bits else out
+        return self.result(out)
 
     def seconds(
         self, A: BitTensor, B: BitTensor, repeats: int = 20, warmup: int = 3
@@ -142,10 +142,12 @@ class Product:
             return found
         return pack(found[0], self.finish.bits, self.finish.side, scale=self.finish.scale)
 
-    def _tensor(self, words: Any) -> BitTensor:
-        assert self.finish is not None
+    def result(self, out: Any) -> Any:
+        """Return what a kernel has written: numbers as they are, bits as a BitTensor."""
+        if self.finish is None or not self.finish.bits:
+            return out
         rows, columns, _ = self.shape
-        return BitTensor(words, (rows, columns), self.finish.side, self.finish.scale, -1)
+        return BitTensor(out, (rows, columns), self.finish.side, self.finish.scale, -1)
 
 
 def plan_product(

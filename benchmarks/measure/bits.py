@@ -5,33 +5,51 @@
     python benchmarks/measure/bits.py reuse --output bits-reuse.csv      # Figure 2.10
     python benchmarks/measure/bits.py gather --output bits-gather.csv    # sparse sums, few bits
     python benchmarks/measure/bits.py density --output bits-density.csv  # sparse or dense
+    python benchmarks/measure/bits.py parts --batches parts.npz --output parts.csv    # no GPU
+    python benchmarks/measure/bits.py network --batches parts.npz --output bits-network.csv
+    python benchmarks/measure/bits.py accuracy --output bits-accuracy.csv  # Table 2.2, no GPU
 
 Each begins with the rates of this GPU: what its instructions do when nothing is read. Rates and
 TFLOPS count 2 M N K operations of a product, whatever its bits. Results are held to the product of
 INT8 in every bit first. Times are medians of CUDA events, warm, operands and result in place.
 INT8 is cuBLAS through torch._int_mm, of the two orders of its right operand the faster one.
 `gather` and `density` have random columns; of those, rates count 2 operations a nonzero and column.
+`parts` cuts graphs by METIS and keeps the first batches of each; `network` runs Cluster-GCN and
+batched GIN (section 2.6, 128 features) on these, beside PyTorch Geometric in float32.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array as sparse_matrix
 
 import accelviz
 from accelviz import bits
+from accelviz.bits.product import JUMP_BITS, SIDE, replayed
+from accelviz.datasets import load_nodes, stochastic_block
+from accelviz.datasets.nodes import NodeData
 from accelviz.executors.cuda.queued import queue
 from accelviz.executors.cuda.timing import CudaLimits, event_seconds
 from accelviz.graph import Graph
+from accelviz.layers import Network, Products
 from accelviz.measure.records import hardware, source_commit
 from accelviz.plans import Call, KernelSpec, LaunchConfig
 
+ON_GPU = ("table", "sizes", "reuse", "gather", "density", "network")
+GRAPHS = ("citeseer", "pubmed", "twitter-partial", "artist", "com-amazon")
+PARTS, PARTS_OF_BATCH, BATCHES = 1500, 16, 4
+FEATURES, CLASSES = 128, 10
+#: Most nodes of a batch whose logits are worked out on the host too.
+CHECKED = 1000
 TABLE = [(n, d) for d in (32, 64) for n in (2048, 4096, 8192)]
 WIDE = [(8192, 256), (8192, 1024)]
 #: Of each sum that a rate is measured by, and operations of one instruction.
@@ -41,13 +59,17 @@ RATES = {"bit": 2 * 16 * 8 * 256, "byte": 2 * 16 * 8 * 32, "nibble": 2 * 16 * 8 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("table", "sizes", "reuse", "gather", "density"))
+    parser.add_argument("what", choices=(*ON_GPU, "parts", "accuracy"))
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--batches", type=Path, help="what `parts` keeps, and `network` reads")
     parser.add_argument("--repeats", type=int, default=20)
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
-    about = {"hardware": hardware("cuda")["hardware"], "commit": source_commit()}
-    for row in (*rates(), *globals()[options.what](options)):
+    on_gpu = options.what in ON_GPU
+    about = {"hardware": hardware("cuda" if on_gpu else "cpu")["hardware"]}
+    about["commit"] = source_commit()
+    begin = rates() if on_gpu else ()
+    for row in itertools.chain(begin, globals()[options.what](options)):
         rows.append({**row, **about})
         pd.DataFrame(rows).to_csv(options.output, index=False)
         print(" ".join(f"{value}" for value in row.values()), flush=True)
@@ -199,6 +221,148 @@ def density(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             graph = sparse(n, degree)
             for way, width, seconds in sums(graph, d, options.repeats):
                 yield row(way, n, d, width, seconds, density=graph.nnz / n**2)
+
+
+def parts(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Cut graphs into 1,500 parts; keep the edges of the first batches of 16 parts."""
+    kept: dict[str, Any] = {}
+    for name in GRAPHS:
+        graph = accelviz.load_graph(name)
+        start = time.perf_counter()
+        part = bits.batches.partition(graph, PARTS)
+        seconds = time.perf_counter() - start
+        cut = bits.batches.cut_edges(graph, part)
+        made = list(itertools.islice(bits.batches.batches(graph, part, PARTS_OF_BATCH), BATCHES))
+        jumped = []
+        for i, batch in enumerate(made):
+            n = batch.nodes.size
+            edges = np.nonzero(batch.A.planes[0])
+            kept[f"{name} {i}"] = np.stack([[n, n], *np.transpose(edges)]).astype(np.int32)
+            X = bits.pack(np.zeros((n, 1), np.uint8), 1, "right")
+            for rows, width in ((8, 128), (SIDE, JUMP_BITS)):
+                plan = dataclasses.replace(
+                    bits.plan_product(batch.A, X, "split"), tile=(rows, width)
+                )
+                tiles = -(-n // rows) * -(-n // width)
+                jumped.append((rows, replayed(plan, batch.A, X)[1] / tiles))
+        shares = {
+            f"jumped_{rows}": round(float(np.mean([b for a, b in jumped if a == rows])), 4)
+            for rows in (8, SIDE)
+        }
+        nodes = round(float(np.mean([batch.nodes.size for batch in made])), 1)
+        yield {
+            "graph": name,
+            "edges": graph.nnz,
+            "cut": round(cut / graph.nnz, 4),
+            "nodes": nodes,
+            **shares,
+            "metis_seconds": round(seconds, 2),
+        }
+    np.savez_compressed(options.batches, **kept)
+
+
+def network(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Run both models on batches, of 8, 4 and 2 bits, and in float32 by PyTorch Geometric."""
+    import torch
+
+    kept = np.load(options.batches)
+    for name in GRAPHS:
+        edges = [kept[f"{name} {i}"] for i in range(BATCHES // 2)]
+        for model in bits.networks.MODELS:
+            found: dict[str, list[float]] = {}
+            for each in edges:
+                n, pairs = int(each[0, 0]), each[1:]
+                batch, nodes = batch_of(n, pairs)
+                with torch.no_grad():
+                    found.setdefault("pyg", []).append(pyg(model, nodes, pairs, options.repeats))
+                for width in (8, 4, 2):
+                    built = bits.networks.layers_of(model, FEATURES, CLASSES, width)
+                    made = Network(built, nodes.graph, Products(None, "cuda"))
+                    quantized = bits.networks.BitNetwork.of(made, nodes, width)
+                    X = quantized.features(nodes.features)
+                    run, logits = quantized.queued(batch, X)
+                    times = event_seconds(run, options.repeats, 3)
+                    if n <= CHECKED and width == 4:
+                        assert np.array_equal(logits.get(), quantized.run(batch, X, "cpu"))
+                    found.setdefault(str(width), []).append(float(np.median(times)))
+            for way, times in found.items():
+                yield {
+                    "graph": name,
+                    "model": model,
+                    "way": way,
+                    "batches": len(times),
+                    "median_us": round(float(np.mean(times)) * 1e6, 3),
+                }
+
+
+def batch_of(n: int, pairs: Any) -> tuple[bits.batches.Batch, NodeData]:
+    """Return a batch as it was, and its graph with random features."""
+    ones = np.ones(len(pairs), np.float32)
+    graph = accelviz.load_graph(sparse_matrix((ones, tuple(pairs.T)), shape=(n, n)))
+    batch = next(bits.batches.batches(graph, np.zeros(n, np.int32), 1))
+    X = np.random.default_rng(n).random((n, FEATURES), dtype=np.float32)
+    return batch, NodeData(graph, X, np.zeros(n, int), [0], [1], [2])
+
+
+def pyg(model: str, nodes: NodeData, pairs: Any, repeats: int) -> float:
+    """Time PyTorch Geometric in float32, its normalization kept."""
+    import torch
+    from torch_geometric import nn
+
+    layers, hidden = bits.networks.MODELS[model]
+    widths = [FEATURES, *[hidden] * (layers - 1), CLASSES]
+    convolutions = [
+        nn.GCNConv(a, b, cached=True, add_self_loops=False)
+        if model == "gcn"
+        else nn.GINConv(
+            torch.nn.Sequential(
+                torch.nn.Linear(a, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, b)
+            )
+        )
+        for a, b in itertools.pairwise(widths)
+    ]
+    built = [each.cuda() for each in convolutions]
+    X = torch.from_numpy(np.array(nodes.features)).cuda()
+    edges = torch.from_numpy(np.ascontiguousarray(pairs.T[::-1])).long().cuda()
+
+    def run() -> None:
+        found = X
+        for i, each in enumerate(built):
+            found = each(found, edges)
+            if i < len(built) - 1:
+                found = found.relu_()
+
+    return float(np.median(event_seconds(run, repeats, 5)))
+
+
+def accuracy(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Train with rounding and without, run on whole numbers: accuracy against bits."""
+    for data in (load_nodes("cora"), load_nodes("citeseer"), planted()):
+        whole = bits.batches.partition(data.graph, 1)
+        (batch,) = bits.batches.batches(data.graph, whole, 1)
+        for model, seed in (("gcn", 0), ("gcn", 1), ("gcn", 2), ("gin", 0)):
+            for width in (32, 16, 8, 4, 2, 1):
+                settings: dict[str, Any] = {"seed": seed, "device": "cpu", "progress": False}
+                found, trained = bits.networks.train(model, data, width, **settings)
+                about = {"data": data.name, "model": model, "seed": seed}
+                yield {**about, "bits": width, "how": "trained", "accuracy": found.test_accuracy}
+                for own in (8, 4, 2) if width == 32 else (width,):
+                    quantized = bits.networks.BitNetwork.of(trained, data, own)
+                    logits = quantized.run(batch, quantized.features(data.features), "cpu")
+                    share = bits.networks.accuracy(logits, data)
+                    how = "quantized afterwards" if width == 32 else "whole numbers"
+                    yield {**about, "bits": own, "how": how, "accuracy": share}
+
+
+def planted() -> NodeData:
+    """Make communities of equal size whose features are noise around a centre each."""
+    n, classes = 8192, 16
+    graph = stochastic_block(16 * n, n_nodes=n, n_blocks=classes, within=0.5, seed=1)
+    rng = np.random.default_rng(1)
+    labels = np.arange(n) * classes // n
+    X = rng.standard_normal((classes, 32))[labels] + 3 * rng.standard_normal((n, 32))
+    split = np.split(rng.permutation(n), (320, 1320, 3320))
+    return NodeData(graph, X.astype(np.float32), labels, *split[:3], name="planted")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,371 @@
+"""Networks of few bits: trained with rounding in the loop, then run by products of bits alone.
+
+Cluster-GCN and batched GIN of section 2.6: `A (X W)`, the update before the aggregation. Training
+goes on in float32 on `accelviz.layers`, where what the kernels will quantize is rounded to its
+levels (straight-through: the gradient passes as if it were not). `BitNetwork` then has whole
+numbers from the first product to the last one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.bits import devices
+from accelviz.bits.batches import Batch
+from accelviz.bits.convert import quantize
+from accelviz.bits.finish import Finish
+from accelviz.bits.product import plan_product, product
+from accelviz.bits.tensor import MOST_BITS, BitTensor, Floats, Scale, pack
+from accelviz.datasets.nodes import NodeData, load_nodes
+from accelviz.errors import ArgumentError, checked_choice, checked_integer
+from accelviz.graph import Graph
+from accelviz.layers import dense
+from accelviz.layers.adjacency import attention_matrix, mean_matrix
+from accelviz.layers.affine import End, affine, input_gradient, weight_gradients
+from accelviz.layers.dense import Noise
+from accelviz.layers.layer import Layer, Parameters
+from accelviz.layers.network import Network
+from accelviz.layers.products import Matrix, Products
+from accelviz.layers.train import Run, Training
+
+#: Bits that stand for float32, without rounding; and most bits of weights: sums have 32.
+EXACT, MOST_WEIGHT_BITS = 32, 8
+#: Layers and hidden columns of the models (section 2.6).
+MODELS = {"gcn": (3, 16), "gin": (3, 64)}
+
+
+def loop_mean(graph: Graph) -> Graph:
+    """Return `D^-1 (A + I)`: the mean over neighbors and oneself, as Cluster-GCN takes it."""
+    return mean_matrix(attention_matrix(graph))
+
+
+def rounded(X: Any, bits: int, per_column: bool = False) -> Any:
+    """Return what levels of so many bits stand for, over the range of X; X itself for 32 bits."""
+    if bits == EXACT or not X.size:
+        return X
+    xp = dense.array_module(X)
+    axis = 0 if per_column else None
+    low, high = X.min(axis=axis), X.max(axis=axis)
+    step = (high - low) / np.float32(1 << bits)
+    levels = xp.floor((X - low) / xp.where(step > 0, step, np.float32(1)))
+    return xp.clip(levels, 0, (1 << bits) - 1) * step + (low + step / np.float32(2))
+
+
+class Update(Layer):
+    """`X W` of rounded X and W, as `Linear`; sparse features are taken as they are.
+
+    Parameters
+    ----------
+    n_in, n_out, activation, dropout, bias
+        As of `Layer`.
+    bits : int
+        Of X; of W as many, up to 8. 32 rounds nothing.
+    """
+
+    def __init__(self, n_in: int, n_out: int, *, bits: int, **options: Any) -> None:
+        super().__init__(n_in, n_out, **options)
+        if bits != EXACT:
+            checked_integer("bits", bits, MOST_BITS, error=ArgumentError)
+        self.bits = bits
+
+    @property
+    def weight_bits(self) -> int:
+        """Bits of W."""
+        return self.bits if self.bits == EXACT else min(self.bits, MOST_WEIGHT_BITS)
+
+    def _rounded(self, X: Any, parameters: Parameters) -> tuple[Any, Any]:
+        X = X if isinstance(X, Matrix) else rounded(X, self.bits)
+        return X, rounded(parameters["W"], self.weight_bits, per_column=True)
+
+    def linear(self, matrix: Matrix, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
+        """Round and multiply; see `Layer`."""
+        kept = self._rounded(X, parameters)
+        return affine([kept[0]], [kept[1]], end), kept
+
+    def linear_gradient(
+        self, matrix: Matrix, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None
+    ) -> tuple[Parameters, Any]:
+        """Go straight through the rounding; see `Layer`."""
+        (dW,), _ = weight_gradients([kept[0]], [dZ], sums=False)
+        return {"W": dW}, input_gradient([dZ], [kept[1]]) if self.needs_input_gradient else None
+
+
+class Aggregate(Update):
+    """`D^-1 (A + I)`, or `A + I`, times rounded `X W`.
+
+    Parameters
+    ----------
+    n_in, n_out, bits, **options
+        As of `Update`.
+    mean : bool
+        Whether the mean or the sum is taken.
+    """
+
+    def __init__(self, n_in: int, n_out: int, *, bits: int, mean: bool, **options: Any) -> None:
+        super().__init__(n_in, n_out, bits=bits, **options)
+        self.mean = mean
+
+    def prepared(self, graph: Graph, products: Products) -> Matrix:
+        """Return the matrix; see `Layer`."""
+        make = loop_mean if self.mean else attention_matrix
+        return Matrix(graph.store.get(("layer", make.__name__), lambda: make(graph)), products)
+
+    def linear(self, matrix: Matrix, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
+        """Update, round and aggregate; see `Layer`."""
+        kept = self._rounded(X, parameters)
+        H = rounded(affine([kept[0]], [kept[1]]), self.bits)
+        return end.of(matrix.times(H)), kept
+
+    def linear_gradient(
+        self, matrix: Matrix, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None
+    ) -> tuple[Parameters, Any]:
+        """Aggregate back; see `Layer`."""
+        dH = matrix.transposed_times(dZ)
+        gradients, dX = super().linear_gradient(matrix, dH, kept, parameters, noise)
+        return {**gradients, "b": dense.column_sums(dZ)}, dX
+
+
+def layers_of(model: str, n_features: int, n_classes: int, bits: int) -> list[Update]:
+    """Return the layers of "gcn" or "gin" as section 2.6 sets them.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such model, or `bits` is neither 32 nor 1 to 16.
+    """
+    checked_choice("model", model, tuple(MODELS))
+    count, hidden = MODELS[model]
+    widths = [n_features, *[hidden] * (count - 1), n_classes]
+    found: list[Update] = []
+    for i, (n_in, n_out) in enumerate(itertools.pairwise(widths)):
+        relu = "none" if i == count - 1 else "relu"
+        if model == "gcn":
+            found.append(Aggregate(n_in, n_out, bits=bits, mean=True, activation=relu))
+        else:
+            found.append(Aggregate(n_in, hidden, bits=bits, mean=False, activation="relu"))
+            found.append(Update(hidden, n_out, bits=bits, activation=relu))
+    return found
+
+
+def train(
+    model: str,
+    data: Any,
+    bits: int,
+    *,
+    seed: int = 0,
+    device: str = "auto",
+    epochs: int = 100,
+    rate: float = 0.01,
+    decay: float = 5e-4,
+    patience: int | None = None,
+    input_dropout: float = 0.5,
+    progress: bool = True,
+) -> tuple[Training, Network]:
+    """Train a network whose inputs, weights and sums are rounded to so many bits.
+
+    Parameters
+    ----------
+    model : {"gcn", "gin"}
+    data : str or NodeData
+    bits : int
+        1 to 16; weights have at most 8. 32 trains in float32.
+    seed, device, epochs, rate, decay, patience, progress
+        As of `layers.train`.
+    input_dropout : float
+        The share of the features that is dropped while training.
+
+    Returns
+    -------
+    Training
+    Network
+        With the trained parameters, for `BitNetwork.of`.
+    """
+    nodes = load_nodes(data)
+    built = layers_of(model, nodes.n_features, nodes.n_classes, bits)
+    products = Products(None, device)
+    with products.stream:
+        network = Network(built, nodes.graph, products, seed, input_dropout)
+        run = Run(network, nodes, dense.Adam(rate), decay, "all")
+        run.train(epochs, patience, None, progress)
+        return run.training(f"{model}, {bits} bits", seed, patience is not None), network
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A product of a network: with weights, or of a batch's edges.
+
+    Attributes
+    ----------
+    weights : BitTensor or None
+        None where the batch's edges are the left operand.
+    finish : Finish
+        Its row scale is filled in by the batch.
+    mean : bool
+        Whether it takes means over the neighbors.
+    """
+
+    weights: BitTensor | None
+    finish: Finish
+    mean: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class BitNetwork:
+    """A trained network as products of bits.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+    inputs : Scale or None
+        Of the features; None where they are single bits, each row divided by their number.
+    bits : int
+        Of features and of what follows them.
+    """
+
+    steps: tuple[Step, ...]
+    inputs: Scale | None
+    bits: int
+
+    @classmethod
+    def of(cls, network: Network, nodes: NodeData, bits: int) -> BitNetwork:
+        """Quantize the weights, and take ranges from what the network makes of the nodes.
+
+        Parameters
+        ----------
+        network : Network
+            Of `layers_of`, trained with these bits, or with 32 (then it is quantized afterwards).
+        nodes : NodeData
+            Sparse features have to be single bits, each row divided by their number.
+        bits : int
+            1 to 16.
+
+        Raises
+        ------
+        ArgumentError
+            If the features are sparse and no such bits.
+        """
+        checked_integer("bits", bits, MOST_BITS, error=ArgumentError)
+        X: Any = nodes.features
+        inputs = None
+        if isinstance(X, Graph):
+            bag_of_words(X)
+            X = Matrix(X, network.products)
+        else:
+            inputs = Scale.of_range(X.min(), X.max(), bits)
+            X = network.products.placed(X)
+        steps: list[Step] = []
+        layers = [each for each in network.layers if isinstance(each, Update)]
+        weight_bits = min(bits, MOST_WEIGHT_BITS)
+        for i, (layer, parameters) in enumerate(zip(layers, network.parameters, strict=True)):
+            W = _on_host(parameters["W"])
+            weights: BitTensor | None = quantize(
+                W, weight_bits, "right", per_column=True, device="cpu"
+            )
+            own = layers_of_bits(layer, bits)
+            matrix = own.prepared(nodes.graph, network.products)
+            last = i == len(layers) - 1
+            if isinstance(layer, Aggregate):
+                kept = own._rounded(X, parameters)
+                H = _on_host(affine([kept[0]], [kept[1]]))
+                steps.append(Step(weights, Finish(bits, H.min(), H.max(), "right")))
+                weights = None
+            X = own.forward(matrix, X, parameters)[0]
+            Y = _on_host(X)
+            ends: dict[str, Any] = {"relu": layer.activation == "relu"}
+            ends["bias"] = _on_host(parameters["b"])
+            if not last:
+                ends |= {"bits": bits, "low": float(Y.min()), "high": float(Y.max())}
+            mean = isinstance(layer, Aggregate) and layer.mean
+            steps.append(Step(weights, Finish(side="left", **ends), mean))
+        return cls(tuple(steps), inputs, bits)
+
+    def features(self, features: Any, nodes: npt.NDArray[Any] | None = None) -> BitTensor:
+        """Pack the features of some nodes, all if not given."""
+        if isinstance(features, Graph):
+            rows = features.adjacency if nodes is None else features.adjacency[nodes]
+            return pack((rows.toarray() != 0).astype(np.uint8), 1, "left")
+        rows = features if nodes is None else features[nodes]
+        assert self.inputs is not None
+        low, high = self.inputs.low[0], self.inputs.low[0] + self.inputs.step[0] * (1 << self.bits)
+        return quantize(rows, self.bits, "left", low=low, high=high, device="cpu")
+
+    def run(self, batch: Batch, X: BitTensor, device: str = "auto", jump: bool = True) -> Any:
+        """Return the logits of a batch's nodes, float32, shape (n, classes).
+
+        Parameters
+        ----------
+        batch : Batch
+        X : BitTensor
+            As `features` gives it, of the batch's nodes.
+        device, jump
+            As of `product`.
+        """
+        found: Any = X
+        for finish, weights in self._steps(batch, X):
+            left, right = (batch.A, found) if weights is None else (found, weights)
+            found = product(left, right, device=device, jump=jump, finish=finish)
+        return found
+
+    def queued(self, batch: Batch, X: BitTensor) -> tuple[Callable[[], None], Any]:
+        """Put all that a batch needs on the GPU; return what queues its kernels, and the logits."""
+        from accelviz.executors.cuda.queued import queue
+
+        found: Any = X
+        calls = []
+        for finish, weights in self._steps(batch, X):
+            left, right = (batch.A, found) if weights is None else (found, weights)
+            plan = plan_product(left, right, finish=finish)
+            given = devices.placed(plan.arguments(left, right, "cuda"))
+            calls.append((plan.call, list(given.values())))
+            found = plan.result(given["out"])
+
+        def run() -> None:
+            for call, arguments in calls:
+                queue(call, arguments)
+
+        return run, found
+
+    def _steps(self, batch: Batch, X: BitTensor) -> Iterator[tuple[Finish, BitTensor | None]]:
+        shares = (1 / np.maximum(batch.degrees, 1)).astype(np.float32)
+        for i, step in enumerate(self.steps):
+            row_scale = shares if step.mean else None
+            if i == 0 and self.inputs is None:  # rows of single bits, divided by their number
+                row_scale = (1 / np.maximum(X.on_host().sums, 1)).astype(np.float32)
+            yield replace(step.finish, row_scale=row_scale), step.weights
+
+
+def bag_of_words(features: Graph) -> None:
+    """Refuse sparse features that are not single bits, each row divided by their number.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    share = 1 / np.repeat(np.maximum(features.degrees, 1), features.degrees)
+    if not np.allclose(features.values, share, rtol=1e-5):
+        what = "sparse, and other than ones divided by the number of ones in their row"
+        raise ArgumentError("features", what, "bags of words, or dense features")
+
+
+def layers_of_bits(layer: Update, bits: int) -> Update:
+    """Return a layer like another, of other bits."""
+    options: dict[str, Any] = {"activation": layer.activation, "bits": bits}
+    if isinstance(layer, Aggregate):
+        return Aggregate(layer.n_in, layer.n_out, mean=layer.mean, **options)
+    return Update(layer.n_in, layer.n_out, **options)
+
+
+def accuracy(logits: Floats, nodes: NodeData, chosen: Sequence[int] | Any = None) -> float:
+    """Return the share of the test nodes (or those chosen) whose largest logit is their label."""
+    chosen = nodes.test if chosen is None else chosen
+    return float((logits[chosen].argmax(axis=1) == nodes.labels[chosen]).mean())
+
+
+def _on_host(array: Any) -> Floats:
+    return array if isinstance(array, np.ndarray) else array.get()
