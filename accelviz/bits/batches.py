@@ -65,7 +65,8 @@ def partition(graph: Graph, parts: int, method: str = "metis") -> npt.NDArray[np
     both.setdiag(0)
     both.data[:] = both.data != 0
     both.eliminate_zeros()
-    found = pymetis.part_graph(parts, xadj=both.indptr, adjncy=both.indices)
+    neighbors = pymetis.CSRAdjacency(both.indptr, both.indices)
+    found = pymetis.part_graph(parts, neighbors)
     return np.asarray(found[1], np.int32)
 
 
