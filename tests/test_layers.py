@@ -242,6 +242,7 @@ def test_the_order_is_the_one_that_gathers_fewer_columns():
     ]:
         layer = GCN(n_in, n_out)
         assert layer.propagation.matrix_first(np.ones((3, n_in)), needed) is first
+    assert GCN(130, 64).propagation.matrix_first(np.ones((3, 130)), False, fixed=True)
 
 
 @pytest.mark.parametrize("model", ["gcn", "gin", "sage", "agnn"])

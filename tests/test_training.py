@@ -8,7 +8,7 @@ from scipy import sparse
 from accelviz import datasets, layers, load_graph
 from accelviz.datasets import NodeData, load_nodes
 from accelviz.errors import AccelvizError, ArgumentError, DeviceUnavailable, GraphError
-from accelviz.layers import MODELS, Adam, Network, Products, memory
+from accelviz.layers import MODELS, Adam, Matrix, Network, Products, memory
 from accelviz.layers.train import Run
 from accelviz.strategies import OPERATIONS, strategies
 
@@ -210,6 +210,23 @@ def test_a_step_after_the_first_brings_nothing_from_the_host(monkeypatch, model,
     run.step()
     run.hits(run.logits())
     assert not placed
+
+
+@pytest.mark.parametrize("model", ["gcn", "gin", "sage"])
+@pytest.mark.parametrize(("dropout", "kept"), [(0.0, True), (0.5, False)])
+def test_features_that_never_change_are_gathered_once(monkeypatch, model, dropout, kept):
+    gathered, run = [], Products.run
+    monkeypatch.setattr(
+        Products,
+        "run",
+        lambda self, *given: gathered.append(given[2]["X"].shape[1]) or run(self, *given),
+    )
+    # Of 12 columns to 4 the weights come first, unless A X is there already.
+    losses = train(model, hidden=4, dropout=dropout, epochs=3).history.loss
+    assert gathered.count(12) == int(kept)
+    monkeypatch.setattr(Matrix, "is_fixed", lambda self, X: False)
+    anew = train(model, hidden=4, dropout=dropout, epochs=3).history.loss
+    np.testing.assert_allclose(losses, anew, rtol=1e-5)
 
 
 def test_parameters_of_a_strategy_may_follow_from_the_columns():

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from accelviz.errors import ArgumentError, checked_choice, checked_integer
+from accelviz.graph import Graph
 from accelviz.layers import dense
 from accelviz.layers.adjacency import gcn_matrix, mean_matrix, sum_matrix
 from accelviz.layers.affine import (
@@ -29,8 +30,9 @@ class Propagation:
 
     `A (X W)` gathers rows of `n_out` columns, forward and backward; `(A X) W` rows of `n_in`
     columns, and backward only if the gradient by X is needed. Dense products cost the same, and
-    what follows them is free, so that the matrix comes first if both gather as much. Sparse
-    features are always multiplied with W first.
+    what follows them is free, so that the matrix comes first if both gather as much. Features that
+    never change (`Matrix.fix`) are gathered once, which is nothing in a step: the matrix comes
+    first, and `A X` stays in memory. Sparse features are always multiplied with W first.
 
     Parameters
     ----------
@@ -44,27 +46,25 @@ class Propagation:
         self.n_in, self.n_out = n_in, n_out
         self.order = checked_choice("order", order, self.ORDERS)
 
-    def gathered(self, needs_input_gradient: bool) -> dict[str, int]:
+    def gathered(self, needs_input_gradient: bool, fixed: bool = False) -> dict[str, int]:
         """Return the columns that a step gathers in each order, forward and backward together."""
-        return {
-            "weights first": 2 * self.n_out,
-            "matrix first": self.n_in * (2 if needs_input_gradient else 1),
-        }
+        passes = int(not fixed) + int(needs_input_gradient)
+        return {"weights first": 2 * self.n_out, "matrix first": self.n_in * passes}
 
-    def matrix_first(self, X: Any, needs_input_gradient: bool) -> bool:
-        """Say whether `(A X) W` is taken."""
-        if isinstance(X, Matrix):
+    def matrix_first(self, X: Any, needs_input_gradient: bool, fixed: bool = False) -> bool:
+        """Say whether `(A X) W` is taken; `fixed` says that X never changes."""
+        if isinstance(X, Matrix | Graph):
             return False
         if self.order != "auto":
             return self.order == "matrix first"
-        columns = self.gathered(needs_input_gradient)
+        columns = self.gathered(needs_input_gradient, fixed)
         return columns["matrix first"] <= columns["weights first"]
 
     def forward(
         self, matrix: Matrix, X: Any, W: Any, end: End, needs_input_gradient: bool
     ) -> tuple[Any, Any]:
         """Return `end` of `A X W`, and what `backward` needs."""
-        if self.matrix_first(X, needs_input_gradient):
+        if self.matrix_first(X, needs_input_gradient, matrix.is_fixed(X)):
             AX = matrix.times(X)
             return affine([AX], [W], end), (X, AX)
         return end.of(matrix.times(affine([X], [W]))), (X, None)
@@ -240,7 +240,7 @@ class SAGE(Layer):
         if self.aggregate == "max":
             full = X.dense() if isinstance(X, Matrix) else X
             neighbors, share = row_max(matrix, full)
-        elif self.propagation.matrix_first(X, self.needs_input_gradient):
+        elif self.propagation.matrix_first(X, self.needs_input_gradient, matrix.is_fixed(X)):
             full, neighbors = X, matrix.times(X)
         else:
             XW, own = apart(X, weights)

@@ -93,10 +93,9 @@ def advise(model: str, data: Any, **options: Any) -> Advice:
     widths = []
     for i, layer in enumerate(found.build(nodes.n_features, nodes.n_classes, **options)):
         assert isinstance(layer, GCN | GIN)
-        columns = layer.propagation.gathered(needs_input_gradient=i > 0)
-        sparse = i == 0 and isinstance(nodes.features, Graph)
-        first = sparse or columns["weights first"] <= columns["matrix first"]
-        widths.append(layer.propagation.n_out if first else layer.n_in)
+        X, fixed = (None, False) if i else (nodes.features, options["dropout"] == 0)
+        first = layer.propagation.matrix_first(X, i > 0, fixed)
+        widths.append(layer.n_in if first else layer.propagation.n_out)
     decisions = tuple(decide(each) for each in sorted(set(widths), reverse=True))
     return Advice(nodes, tuple(widths), renumbering_pays(nodes.graph), decisions)
 

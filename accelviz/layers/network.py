@@ -81,6 +81,15 @@ class Network:
         table = Noise.of(seed, _SITES_PER_LAYER * (len(self.layers) + 1)).table
         self.noise = Noise(products.placed(table), 0)
 
+    def fix(self, X: Any) -> None:
+        """Promise that the features never change, so that layers may keep what is made of them.
+
+        None takes the promise back. Sparse features, and those of which a part is dropped, are
+        multiplied with weights first or new in each step anyway.
+        """
+        if not isinstance(X, Matrix) and not self.input_dropout and self._matrices[0] is not None:
+            self._matrices[0].fix(X)
+
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of every parameter, by the layer's number and name: "0.W"."""
         each = enumerate(self.layers)

@@ -160,6 +160,8 @@ class Matrix:
     ) -> None:
         self.graph, self.products, self.values, self.label = graph, products, values, label
         self._placed = _Placed(graph, products)
+        self._fixed: Any = None
+        self._of_fixed: Any = None
 
     def _run(self, operation: Operation, graph: Graph, **operands: Any) -> dict[str, Any]:
         return self.products.run(operation, graph, operands, self.label)
@@ -175,8 +177,23 @@ class Matrix:
         other._placed = self._placed
         return other
 
+    def fix(self, X: Any) -> None:
+        """Promise that this array never changes: `times` multiplies it once and keeps the result.
+
+        None takes the promise back. A matrix of other weights (`with_values`) makes no use of it.
+        """
+        self._fixed, self._of_fixed = X, None
+
+    def is_fixed(self, X: Any) -> bool:
+        """Say whether `fix` was called with this very array."""
+        return X is not None and X is self._fixed
+
     def times(self, X: Any, values: Any = None) -> Any:
         """Return `A @ X`, X of shape (columns, n_cols)."""
+        if values is None and self.is_fixed(X):
+            if self._of_fixed is None:
+                self._of_fixed = self._run(SPMM, self.graph, X=X, values=self.values)["Y"]
+            return self._of_fixed
         values = self.values if values is None else values
         return self._run(SPMM, self.graph, X=X, values=values)["Y"]
 

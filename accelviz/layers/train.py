@@ -173,6 +173,7 @@ class Run:
         self.network, self.products, self.optimiser = network, network.products, optimiser
         self.nodes, products, xp = nodes, network.products, network.products.xp
         self.X = features(nodes.features, products)
+        network.fix(self.X)
         labels = np.where(nodes.labels == UNLABELLED, 0, nodes.labels).astype(np.int32)
         self.labels = products.placed(labels)
         members = np.zeros((len(SPLITS), nodes.n_nodes), np.float32)
