@@ -13,6 +13,8 @@ from accelviz.executors.kernel_call import emulate
 from accelviz.files import kernel_directory
 from accelviz.layers import Matrix, Noise, Products, dense
 from accelviz.layers.adjacency import gcn_matrix, with_diagonal
+from accelviz.layers.affine import Slope
+from accelviz.layers.cosines import NORM_EPS, cosine_gradient, cosine_operands
 from accelviz.layers.dense import Adam
 from accelviz.layers.graph_processing import gcn_weights
 from accelviz.layers.maximum import row_max, row_max_gradient
@@ -91,6 +93,31 @@ def test_adam():
     np.testing.assert_allclose(own, states, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize(
+    ("shape", "beta", "slope"),
+    [((37, 5), 0.7, None), ((9, 64), normal(1), 1.25), ((3, 1), 2.0, 1.0)],
+)
+def test_what_agnn_does_to_rows_and_its_gradient(shape, beta, slope):
+    X, dQ, dV, d_scale = normal(*shape), normal(*shape), normal(*shape), normal(shape[0], 1)
+    X[-1] = 0 if slope else X[-1]  # a row of zeros, as a ReLU leaves them
+    given = (beta, 0.0) if isinstance(beta, np.ndarray) else (None, beta)
+    log_lanes = log_lanes_of_row(shape[1])
+    sizes, blocks = (*shape, log_lanes), -(-(shape[0] << log_lanes) // 256)
+    source, (Q, dX) = kernel_directory() / "layers/cosines.cu", np.full((2, *shape), np.nan, "f")
+    scale, d_beta = np.full((2, shape[0]), np.nan, np.float32)
+    arrays = X, *given, Q, scale
+    emulate(source, blocks, 256, *arrays, *sizes, NORM_EPS, kernel="cosine_operands")
+    expected = cosine_operands(X, beta)
+    for found, wanted in zip((Q, scale[:, None]), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    arrays = X, scale, *given, dQ, dV, d_scale, dX, d_beta
+    emulate(source, blocks, 256, *arrays, *sizes, slope or 0.0, kernel="cosine_gradient")
+    back = {"dQ": dQ, "dV": dV, "d_scale": d_scale}
+    expected = cosine_gradient(X, scale[:, None], beta, back, slope and Slope(X, slope))
+    for found, wanted in zip((dX, d_beta), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (5, 16), (700, 64), (300, 7), (40, 300), (3, 1000)])
 def test_column_sums(shape):
     A, width = normal(*shape), min(shape[1], 256)
@@ -148,8 +175,8 @@ def test_kernels_compile_for_gpus(arch):
         for activation in {"sm_75": (0, 1), "sm_90": (1, 2), "sm_100": (2, 0)}[arch]:
             dropout = activation == 1 or arch == "sm_100"
             assert len(compile_cubin(dense_kernel("finish", activation, dropout), arch)) > 1000
-        for entry in ("row_max", "gcn_weights"):
-            spec = dense_kernel(entry, file=f"layers/{entry}.cu")
+        for file, entry in (("row_max",) * 2, ("gcn_weights",) * 2, ("cosines", "cosine_gradient")):
+            spec = dense_kernel(entry, file=f"layers/{file}.cu")
             assert len(compile_cubin(spec, arch)) > 1000
     except DeviceUnavailable as error:
         pytest.skip(f"kernels are not compile-checked here: {error}")

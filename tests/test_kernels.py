@@ -155,12 +155,11 @@ def test_every_kernel_file_belongs_to_a_strategy():
     # (test_preprocessing.py, test_windows.py);
     # those of layers are no operations on nonzeros (test_dense_kernels.py,
     # test_affine_kernels.py)
-    others = {"machine/machine.cu", "spmm/preprocess.cu", "layers/dense.cu", "layers/row_max.cu"}
-    others |= {"tensor_cores/translation.cu"}
-    others |= {f"layers/{name}.cu" for name in ("gcn_weights", "product", "weight_gradient")}
+    others = {"machine/machine.cu", "spmm/preprocess.cu", "tensor_cores/translation.cu"}
     # those of bits multiply matrices without a pattern (test_bits.py), and those of many_gpus run
     # on several (test_many_gpus.py)
-    others |= {name for name in files.kernel_names() if name.startswith(("bits/", "many_gpus/"))}
+    rooms = ("layers/", "bits/", "many_gpus/")
+    others |= {name for name in files.kernel_names() if name.startswith(rooms)}
     assert used == {*files.kernel_names()} - others
 
 

@@ -15,14 +15,13 @@ from accelviz.errors import ArgumentError, checked_integer
 from accelviz.layers import composed, dense
 from accelviz.layers.adjacency import attention_matrix
 from accelviz.layers.affine import End, affine, apart, input_gradient, weight_gradients
+from accelviz.layers.cosines import cosine_gradient, cosine_operands
 from accelviz.layers.dense import Noise
 from accelviz.layers.layer import Layer, Parameters, checked_rate
 from accelviz.layers.products import Matrix
 
 #: Slope of the LeakyReLU in the scores of GAT and GATv2, as published.
 SLOPE = 0.2
-#: What PyTorch puts in place of a norm that is smaller.
-NORM_EPS = 1e-12
 
 
 def attend(matrix: Matrix, score: str, operands: Parameters, fused: bool) -> tuple[Any, Any]:
@@ -218,6 +217,7 @@ class AGNN(Layer):
     """
 
     matrix_of = staticmethod(attention_matrix)
+    takes_slope = True
 
     def __init__(
         self,
@@ -237,10 +237,9 @@ class AGNN(Layer):
 
     def linear(self, matrix: Matrix, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
         """Score, weigh and add up the neighbors; see `Layer`."""
-        norms = matrix.products.xp.sqrt((X * X).sum(axis=1, keepdims=True))
-        scale = 1 / matrix.products.xp.maximum(norms, np.float32(NORM_EPS))
-        beta = parameters["beta"] if self.train_beta else np.float32(self.beta)
-        operands = {"Q": (X * (beta * scale))[:, None], "V": X[:, None], "scale": scale}
+        beta = parameters["beta"] if self.train_beta else self.beta
+        Q, scale = cosine_operands(X, beta)
+        operands = {"Q": Q[:, None], "V": X[:, None], "scale": scale}
         Y, kept = attend(matrix, "cosine", operands, self.fused)
         return end.of(Y[:, 0]), (operands, kept)
 
@@ -250,14 +249,8 @@ class AGNN(Layer):
         """Go back through the weights and the cosines; see `Layer`."""
         operands, kept = kept
         found = attend_gradient(matrix, "cosine", operands, kept, dZ[:, None], self.fused)
-        scale = operands["scale"]
-        X, dQ, dV = (each[:, 0] for each in (operands["V"], found["dQ"], found["dV"]))
-        along = (dQ * X).sum(axis=1, keepdims=True)
-        beta, gradients = np.float32(self.beta), {}
-        if self.train_beta:
-            beta = parameters["beta"]
-            gradients["beta"] = (along * scale).sum().reshape(1)
-        if not self.needs_input_gradient:
-            return gradients, None
-        d_scale = found["d_scale"] + beta * along  # scale is 1 / the length of X's row
-        return gradients, dV + (beta * scale) * dQ - X * (d_scale * scale**3)
+        X, scale = operands["V"][:, 0], operands["scale"]
+        beta = parameters["beta"] if self.train_beta else self.beta
+        dX, d_beta = cosine_gradient(X, scale, beta, found, self.input_slope(X, noise))
+        gradients = {"beta": d_beta.sum().reshape(1)} if self.train_beta else {}
+        return gradients, dX if self.needs_input_gradient else None

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from accelviz.errors import ArgumentError
-from accelviz.layers.attention import NORM_EPS, SLOPE
+from accelviz.layers.attention import SLOPE
+from accelviz.layers.cosines import NORM_EPS
 from accelviz.torch.convolution import glorot, linear
 from accelviz.torch.edges import edges_of
 from accelviz.torch.operations import attention

@@ -1,6 +1,7 @@
 // What layers do to dense matrices between their products: one pass over memory each. A thread has
 // four elements; accelviz.layers.dense says what each function computes.
 #include "layers/finish.cuh"
+#include "layers/lanes.cuh"
 
 __device__ __forceinline__ bool is_whole(const void *first, const void *second, long long four,
                                          long long n) {
@@ -73,29 +74,11 @@ extern "C" __global__ void finish_gradient(const float *dY, const float *Y, floa
     store_four(dZ, four, n, whole, values);
 }
 
-// Among the `lanes` lanes of a row, a power of two.
-__device__ __forceinline__ float largest_of(float value, int lanes) {
-    for (int other = lanes / 2; other > 0; other /= 2) {
-        value = fmaxf(value, __shfl_xor_sync(~0u, value, other));
-    }
-    return value;
-}
-__device__ __forceinline__ float sum_of(float value, int lanes) {
-    for (int other = lanes / 2; other > 0; other /= 2) {
-        value += __shfl_xor_sync(~0u, value, other);
-    }
-    return value;
-}
-
 // Softmax and cross entropy of a row, by neighboring lanes: its part of the loss, and the gradient.
 extern "C" __global__ void cross_entropy(const float *logits, const int *labels,
                                          const float *weights, float *losses, float *gradient,
                                          int n_rows, int n_classes, int log_lanes) {
-    const int lanes = 1 << log_lanes, lane = threadIdx.x & (lanes - 1);
-    const long long own_row = ((long long)blockIdx.x * blockDim.x + threadIdx.x) >> log_lanes;
-    // Lanes without a row go along with those of the last one, and write nothing.
-    const bool there = own_row < n_rows;
-    const int row = there ? int(own_row) : n_rows - 1;
+    const auto [row, lane, lanes, there] = own_row(n_rows, log_lanes);
     const float *own = logits + element(row, 0, n_classes);
     float largest = own[lane < n_classes ? lane : 0], sum = 0.0f;
     for (int c = lane; c < n_classes; c += lanes) largest = fmaxf(largest, own[c]);

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from accelviz.executors.base import is_device_array
 from accelviz.executors.cuda.arrays import on_device
 from accelviz.executors.cuda.compiler import compile_options, loaded_module
 from accelviz.executors.cuda.state import import_cupy
@@ -19,7 +20,7 @@ from accelviz.plans import KernelSpec
 from accelviz.plans.launch import WARP_SIZE
 
 _FILE, _ROWS_FILE = "layers/dense.cu", "layers/row_max.cu"
-_WEIGHTS_FILE = "layers/gcn_weights.cu"
+_WEIGHTS_FILE, _COSINES_FILE = "layers/gcn_weights.cu", "layers/cosines.cu"
 _THREADS, _AT_ONCE = 256, 4
 #: How kernels/layers count activations.
 ACTIVATIONS = {"none": 0, "relu": 1, "elu": 2}
@@ -182,9 +183,44 @@ def cross_entropy(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
     return losses, gradient
 
 
-def log_lanes_of_row(n_classes: int) -> int:
-    """Return the binary logarithm of how many lanes have a row of logits, at most a warp."""
-    return min(WARP_SIZE.bit_length() - 1, (n_classes - 1).bit_length())
+def log_lanes_of_row(n_cols: int) -> int:
+    """Return the binary logarithm of how many lanes have a row of a matrix, at most a warp."""
+    return min(WARP_SIZE.bit_length() - 1, (n_cols - 1).bit_length())
+
+
+def cosine_operands(X: Any, beta: Any, least: float) -> tuple[Any, Any]:
+    """Return scaled rows and their scales; see `layers.cosines`."""
+    cupy = import_cupy()
+    X = cupy.ascontiguousarray(X)
+    Q, scale = cupy.empty_like(X), cupy.empty((len(X), 1), np.float32)
+    _run_lanes("cosine_operands", (X, *_factor(beta), Q, scale), X.shape, least)
+    return Q, scale
+
+
+def cosine_gradient(
+    X: Any, scale: Any, beta: Any, dQ: Any, dV: Any, d_scale: Any, slope: float
+) -> tuple[Any, Any]:
+    """Go back through `cosine_operands`; see `layers.cosines`. No slope is 0."""
+    cupy = import_cupy()
+    X, *given = map(cupy.ascontiguousarray, (X, dQ, dV, d_scale))
+    dX, d_beta = cupy.empty_like(X), cupy.empty(len(X), np.float32)
+    arrays = X, scale, *_factor(beta), *given, dX, d_beta
+    _run_lanes("cosine_gradient", arrays, X.shape, slope)
+    return dX, d_beta
+
+
+def _factor(beta: Any) -> tuple[Any, Any]:
+    """Return a factor as kernels take it: where it lies, or nowhere and what it is."""
+    return (beta, np.float32(0)) if is_device_array(beta) else (NULL, np.float32(beta))
+
+
+def _run_lanes(entry: str, arrays: tuple[Any, ...], shape: tuple[int, int], number: float) -> None:
+    """Run a kernel of kernels/layers/cosines.cu, some lanes for each row of a matrix."""
+    log_lanes = log_lanes_of_row(shape[1])
+    blocks = -(-(shape[0] << log_lanes) // _THREADS)
+    if blocks:
+        sizes = *map(np.int32, (*shape, log_lanes)), np.float32(number)
+        _kernel(entry, file=_COSINES_FILE)((blocks,), (_THREADS,), (*arrays, *sizes))
 
 
 def adam(
