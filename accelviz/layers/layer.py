@@ -81,7 +81,7 @@ class Layer:
         if make is None:
             return None
         made = graph.store.get(("layer", make.__name__), lambda: make(graph))
-        return Matrix(made, products)
+        return products.matrix(made)
 
     def forward(
         self, matrix: Any, X: Any, parameters: Parameters, noise: Noise | None = None

@@ -77,6 +77,10 @@ class Products:
         """Return a host array where this runs."""
         return self._executor.to_device(array)
 
+    def matrix(self, graph: Graph) -> Matrix:
+        """Return a graph as a matrix that multiplies here."""
+        return Matrix(graph, self)
+
     def clock(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Time a block under `name`."""
         return self._clock(name)

@@ -9,6 +9,7 @@ from accelviz.many_gpus.published import Setting, search
 from accelviz.many_gpus.run import SCHEMES, plan, run, spmm
 from accelviz.many_gpus.split import Part, Split, edge_ranges, split
 from accelviz.many_gpus.steps import Program, Step
+from accelviz.many_gpus.train import Training, train
 
 __all__ = [
     "SCHEMES",
@@ -18,10 +19,12 @@ __all__ = [
     "Setting",
     "Split",
     "Step",
+    "Training",
     "edge_ranges",
     "plan",
     "run",
     "search",
     "split",
     "spmm",
+    "train",
 ]

@@ -1,0 +1,89 @@
+"""A network trained over several devices is the one that is trained on one, within rounding."""
+
+import importlib
+import time
+
+import numpy as np
+import pytest
+
+from accelviz import layers, many_gpus
+from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
+from accelviz.executors.emulator.build import why_not
+from accelviz.many_gpus.peers import usable_gpus
+
+#: The module: the function of its name hides it.
+training = importlib.import_module("accelviz.many_gpus.train")
+
+
+@pytest.mark.parametrize(
+    ("model", "given"),
+    [
+        ("gcn", {"devices": 3, "order": "random"}),
+        ("gin", {"devices": 2, "scheme": "mgg"}),
+        ("sage", {"devices": 2, "by": "rows", "scheme": "whole"}),
+        ("gcn", {"devices": 1}),
+    ],
+)
+def test_several_devices_learn_what_one_does(model, given):
+    alone = layers.train(model, "cora", device="cpu", epochs=8, dropout=0.0, progress=False)
+    found = many_gpus.train(model, "cora", device="cpu", epochs=8, **given)
+    assert found.parameters.keys() == alone.parameters.keys()
+    for name, array in found.parameters.items():
+        np.testing.assert_allclose(array, alone.parameters[name], atol=1e-4)
+    np.testing.assert_allclose(found.logits, alone.logits, atol=1e-3)
+    np.testing.assert_allclose(found.history["loss"], alone.history["loss"], rtol=1e-5)
+    assert found.history["loss"].is_monotonic_decreasing
+    assert found.split.n_devices == given["devices"]
+
+
+@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+def test_products_of_a_step_run_on_pretended_gpus():
+    nodes = small()
+    expected = many_gpus.train("gcn", nodes, 2, device="cpu", epochs=1, hidden=8)
+    found = many_gpus.train("gcn", nodes, 2, device="emulator", epochs=1, hidden=8)
+    np.testing.assert_allclose(found.logits, expected.logits, atol=1e-5)
+
+
+def small():
+    from accelviz.datasets.nodes import NodeData
+    from tests.graphs import graph_of_degrees
+
+    rng = np.random.default_rng(0)
+    graph = graph_of_degrees([3] * 24)
+    features = rng.standard_normal((24, 5)).astype(np.float32)
+    nodes = np.arange(24)
+    return NodeData(graph, features, nodes % 3, nodes[:8], nodes[8:12], nodes[12:])
+
+
+@pytest.mark.parametrize("where", ["a product", "a device's own step"])
+def test_if_a_device_fails_the_others_end_and_its_error_is_told(where, monkeypatch):
+    problem = KernelError("GPU 1", "it failed", "a new process")
+
+    def fails(*_):
+        raise problem
+
+    if where == "a product":
+        monkeypatch.setattr(training._Devices, "multiply", fails)
+    else:
+        step = training._Learner._step
+        monkeypatch.setattr(
+            training._Learner,
+            "_step",
+            lambda own: fails() if own.products.place == 1 else step(own),
+        )
+    start = time.monotonic()
+    with pytest.raises(KernelError, match="GPU 1: it failed"):
+        many_gpus.train("gcn", small(), 3, device="cpu", epochs=3)
+    assert time.monotonic() - start < 10
+
+
+def test_what_cannot_be_trained_so_is_refused():
+    with pytest.raises(ArgumentError, match="no 'gat'"):
+        many_gpus.train("gat", "cora")
+    with pytest.raises(ArgumentError, match="no dropout"):
+        many_gpus.train("gcn", "cora", dropout=0.5)
+    with pytest.raises(ArgumentError, match="mean of neighbors"):
+        many_gpus.train("sage", "cora", aggregate="max")
+    if not usable_gpus():
+        with pytest.raises(DeviceUnavailable, match="0 GPUs, and 2 are wanted"):
+            many_gpus.train("gcn", "cora", 2, device="cuda")
