@@ -124,6 +124,26 @@ def test_products_are_right(devices, n_cols, scheme, given):
             assert within_bound(MIXED, X, Y)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize(("devices", "n_cols", "scheme", "given"), CASES)
+def test_products_are_right_on_gpus(devices, n_cols, scheme, given):
+    """On as many as there are; one of them plays those that are missing. Run twice."""
+    made = many_gpus.split(MIXED, devices)
+    program = many_gpus.plan(made, n_cols, scheme, **given)
+    X = np.random.default_rng(0).standard_normal((MIXED.n_rows, n_cols)).astype(np.float32)
+    there = usable_gpus()
+    with many_gpus.Peers([there[place % len(there)] for place in range(devices)]) as gpus:
+        ready = gpus.ready(program)
+        inputs = program.inputs(X)
+        assert within_bound(MIXED, X, ready.run(inputs))
+        assert within_bound(MIXED, X, ready.run(inputs))
+        assert (ready.seconds(3, 1) > 0).all()
+        steps = ready.timeline()
+        assert list(steps["step"]) == [step.name for step in program.steps]
+        assert (steps["stop"] >= steps["start"]).all()
+        assert within_bound(MIXED, X, program.result({n: ready.get(n) for n in ready.buffers}))
+
+
 @EMULATED
 @pytest.mark.parametrize(("storage", "bits"), [("float16", 11), ("bfloat16", 8)])
 def test_rows_of_others_travel_in_16_bits(storage, bits):

@@ -139,7 +139,14 @@ class PeersProgram:
         for name, each in program.buffers.items():
             with self._on(each.device):
                 make = self._cupy.zeros if each.kind == "zero" else self._cupy.empty
-                self.buffers[name] = make(max(each.size, 1), each.dtype)[: each.size]
+                try:
+                    self.buffers[name] = make(max(each.size, 1), each.dtype)[: each.size]
+                except self._cupy.cuda.memory.OutOfMemoryError as error:
+                    what = f"{one_line(error)} for {name!r} of {program}"
+                    fix = "more devices, or fewer columns at a time"
+                    raise DeviceUnavailable(
+                        f"GPU {gpus.devices[each.device]}", what, fix
+                    ) from error
         self._kept: list[Any] = []  # what addresses point to
         self._launches = [self._launch(step) for step in program.steps]
         self._done: list[Any] = []
@@ -181,7 +188,14 @@ class PeersProgram:
         self._kept.append(arguments)
         return function, launch.grid, launch.block, plain, launch.dynamic_shared_bytes
 
-    def queue(self, start: Any = None, stop: Any = None, *, only: Collection[str] = ()) -> None:
+    def queue(
+        self,
+        start: Any = None,
+        stop: Any = None,
+        *,
+        only: Collection[str] = (),
+        marks: dict[Any, Any] | None = None,
+    ) -> None:
         """Queue all steps once; all begin together and, for what is queued next, end together.
 
         Parameters
@@ -190,9 +204,16 @@ class PeersProgram:
             Recorded when all devices may begin, and when all have ended.
         only : collection of str
             Names of steps, without the others.
+        marks : dict, optional
+            Gets events: when each device may begin, and before and after each step, by number.
         """
-        streams = self.gpus.streams
+        streams, event = self.gpus.streams, self._cupy.cuda.Event
         self._begin(start)
+        if marks is not None:
+            for place in range(self.program.n_devices):
+                with self._on(place):
+                    marks["begin", place] = event()
+                    marks["begin", place].record(streams[place, "link"])
         if not only:
             self._clear()
         for number, step in enumerate(self.program.steps):
@@ -202,9 +223,14 @@ class PeersProgram:
             with self._on(step.device), stream:
                 for each in step.after:
                     stream.wait_event(self._done[each])
+                if marks is not None:
+                    marks[number] = event(), event()
+                    marks[number][0].record(stream)
                 if self._launches[number] is not None:
                     function, grid, block, arguments, shared = self._launches[number]
                     function(grid, block, arguments, shared_mem=shared)
+                if marks is not None:
+                    marks[number][1].record(stream)
                 self._done[number].record(stream)
         self._end(stop)
 
@@ -300,37 +326,23 @@ class PeersProgram:
         """
         self.queue()
         self.gpus.wait()
-        cuda, marks, zeros = self._cupy.cuda, list[Any](), dict[int, Any]()
         with self._on(0), self.gpus.streams[0, "compute"]:
             pause(2 + len(self.program.steps))
-        self._begin(None)
-        for place in range(self.program.n_devices):
-            with self._on(place):
-                zeros[place] = cuda.Event()
-                zeros[place].record(self.gpus.streams[place, "link"])
-        self._clear()
-        for number, step in enumerate(self.program.steps):
-            stream = self.gpus.streams[step.device, step.queue]
-            with self._on(step.device), stream:
-                for each in step.after:
-                    stream.wait_event(self._done[each])
-                pair = cuda.Event(), cuda.Event()
-                pair[0].record(stream)
-                if self._launches[number] is not None:
-                    function, grid, block, arguments, shared = self._launches[number]
-                    function(grid, block, arguments, shared_mem=shared)
-                pair[1].record(stream)
-                self._done[number].record(stream)
-                marks.append((step, *pair))
-        self._end(None)
+        marks: dict[Any, Any] = {}
+        self.queue(marks=marks)
         self.gpus.wait()
+
+        def seconds(number: int, end: int) -> float:
+            begin = marks["begin", self.program.steps[number].device]
+            return float(self._cupy.cuda.get_elapsed_time(begin, marks[number][end])) * 1e-3
+
         return pd.DataFrame(
             {
                 "device": step.device,
                 "queue": step.queue,
                 "step": step.name,
-                "start": cuda.get_elapsed_time(zeros[step.device], start) * 1e-3,
-                "stop": cuda.get_elapsed_time(zeros[step.device], stop) * 1e-3,
+                "start": seconds(number, 0),
+                "stop": seconds(number, 1),
             }
-            for step, start, stop in marks
+            for number, step in enumerate(self.program.steps)
         )
