@@ -262,10 +262,11 @@ class _Builder:
             arrays["output_rows"] = taken_over(rows[np.asarray(plan.arrays["output_rows"])])
             defines = {**call.kernel.defines, "ACCUMULATE": 1}
             call = Call(call.launch, replace(call.kernel, defines=defines))
-        scratch = {each: of(f"{each} {number}", device) for each in plan.scratch}
-        for each, (size, dtype) in plan.scratch.items():
-            kept = Buffer(device, size, np.dtype(dtype).name, "zero")
-            self.buffers[scratch[each]] = kept
+        own: dict[str, str] = {}
+        for kind, sizes in (("zero", plan.scratch), ("workspace", plan.workspace)):
+            for each, (size, dtype) in sizes.items():
+                own[each] = of(f"{each} {number}", device)
+                self.buffers[own[each]] = Buffer(device, size, np.dtype(dtype).name, kind)
         out = of("Y", device)
         touched = graph.n_rows * self.n_cols * FLOAT_BYTES * (1 if rows is None else 2)
         self.steps.append(
@@ -275,8 +276,8 @@ class _Builder:
                 "compute",
                 call,
                 arrays,
-                {"X": source, "Y": out, **scratch},
-                frozenset({out, *scratch.values()}),
+                {"X": source, "Y": out, **own},
+                frozenset({out, *own.values()}),
                 after,
                 partial(_replay_product, plan, values, source, out, rows),
                 Cost(
