@@ -87,9 +87,9 @@ def window_tiles(plan: Plan, window: int = 0, *, axes: Sequence[Axes] | None = N
         (panels[1], own.size, "columns condensed"),
     ):
         fill = nonzeros / (count * tiles.rows * tiles.columns) if count else 0.0
-        ax.set_title(
-            f"{where}: {count:,} tiles of {size}, {fill:.1%} full", loc="left", fontsize=10
-        )
+        about = f"{where}: {count:,} tiles of {size}, {fill:.1%} full"
+        counted = ax is panels[1] and own.size <= _COUNTED  # counts stand between
+        ax.set_title(about, loc="left", fontsize=10, pad=16 if counted else None)
     panels[0].set_xlabel("column of the matrix")
     panels[1].set_xlabel("column of the window")
     if own.size <= _COUNTED:

@@ -8,14 +8,12 @@ import numpy as np
 
 from accelviz.graph import Graph, Pattern
 
-#: Of float32's accuracy: from so many nonzeros to a distinct column of windows of 8 rows
-#: `window_tiles` was faster than `lane_groups` on an H200, at 128 columns and 4.7 million nonzeros:
-#: it was 0.98 and 1.02 times as fast at 2.2 (SpMM and SDDMM), 1.22 and 1.31 times at 3.1.
-LEAST_REUSE = 2.5
-#: From so many on SpMM takes windows of 16 rows: 1.83 against 1.41 times as fast at 8.0.
-WIDE_REUSE = 7.5
-#: Fewer columns and nonzeros were not faster: facebook, of 176,468 nonzeros and 2.4 of them to a
-#: distinct column in Rabbit order, took twice as long.
+#: From so many nonzeros to a distinct column on `window_tiles` was faster than `lane_groups` on an
+#: H200, as exact as it. SpMM takes windows of 16 rows: with 3.1 it was 0.98 to 1.02 times as fast,
+#: with 4.0 1.22 to 1.26 times. SDDMM's have 8 rows: 1.02 times with 2.2, 1.31 times with 3.1.
+LEAST_REUSE = {"spmm": (16, 3.5), "sddmm": (8, 2.5)}
+#: Fewer columns were not tried, and with fewer nonzeros most of a GPU is idle: facebook, of 176,468
+#: nonzeros and 3.3 of them to a distinct column in Rabbit order, took twice as long.
 LEAST_COLUMNS, LEAST_NONZEROS = 128, 1 << 22
 #: Windows that are looked at.
 _SAMPLE = 512
@@ -72,8 +70,7 @@ def chosen(
     """
     if n_cols < LEAST_COLUMNS or graph.nnz < LEAST_NONZEROS:
         return "lane_groups", {}
-    if sampled_reuse(graph, 8) < LEAST_REUSE:
+    rows, least = LEAST_REUSE[operation]
+    if sampled_reuse(graph, rows) < least:
         return "lane_groups", {}
-    if operation == "spmm" and sampled_reuse(graph, 16) >= WIDE_REUSE:
-        return "window_tiles", {"window_rows": 16}
-    return "window_tiles", {}
+    return "window_tiles", {"window_rows": rows} if operation == "spmm" else {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+import tensor_modes
 from graphs import renewed
 from paper import ROOT, markdown
 
@@ -69,11 +70,18 @@ def main(page: Path = PAGE) -> None:
     text = page.read_text("utf-8")
     times = recorded("tensor-density-h200")
     first = times.iloc[0]
+    modes = tensor_modes.read(recorded("tensor-modes-h200"))
     for name, section in (
         ("tiles", tiles(recorded("tensor-tiles"))),
         ("machine", f"One {first['hardware']}, commit {first['commit']}."),
         ("density", density(times)),
         ("graphs", graphs(recorded("tensor-graphs-h200"))),
+        ("translation", tensor_modes.translation(modes)),
+        ("accuracy", tensor_modes.accuracy(recorded("tensor-accuracy-h200"))),
+        ("modes machine", tensor_modes.machines(modes)),
+        ("modes of spmm", tensor_modes.modes(modes, "spmm")),
+        ("modes of sddmm", tensor_modes.modes(modes, "sddmm")),
+        ("targets", tensor_modes.targets(modes)),
     ):
         text = renewed(text, name, section)
     page.write_text(text, "utf-8")
@@ -81,3 +89,4 @@ def main(page: Path = PAGE) -> None:
 
 if __name__ == "__main__":
     main()
+    tensor_modes.picture(tensor_modes.read(recorded("tensor-modes-h200")))
