@@ -28,7 +28,8 @@ OTHER_WIDTHS = (None, 3, 2)
 
 def has_kernel(strategy: Strategy) -> bool:
     """Whether it is not a library's."""
-    return strategy.plan(MADE["one_node"](), 1).kernel is not None
+    cut = strategy.scheme(strategy.degrees(MADE["one_node"]()), 1)  # no plan: modules ask for this
+    return cut is None or cut.kind != "library"
 
 
 def case_name(value: Any) -> str | None:
@@ -74,15 +75,19 @@ def each_graph(names: Iterable[str]) -> Any:
 
 
 def each_case(
-    names: Iterable[str], *, turns: Callable[[str], int] = lambda name: 4 if is_large(name) else 1
+    names: Iterable[str],
+    *,
+    turns: Callable[[str], int] = lambda name: 4 if is_large(name) else 1,
+    others: int | None = None,
 ) -> Any:
     """Run a test for each strategy on each graph, those beyond SpMM and SDDMM in turns.
 
     The others share partitions and device code with each other: each has every third graph, the
-    next one another third. Of a graph with `turns` only every so many of these pairs run each day,
-    of a large one those of SpMM and SDDMM alone: references of attention take seconds there. The
-    rest are `long`. One process runs all of a graph, so that oracles are shared; and one all of
-    what needs attention's functions, which Numba compiles in 20 s.
+    next one another third. Of a graph with `turns` only every so many of these pairs run each day
+    (of those beyond SpMM and SDDMM, every `others`), of a large one those of SpMM and SDDMM alone:
+    references of attention take seconds there. The rest are `long`. One process runs all of a
+    graph, so that oracles are shared; and one all of what needs attention's functions, which Numba
+    compiles in 20 s.
     """
     pairs = []
     for place, name in enumerate(names):
@@ -93,8 +98,9 @@ def each_case(
             if rest == 0:
                 called = f"{name}-{case_name(strategy)}"
                 marks = [pytest.mark.xdist_group(name if common else "attention")]
+                own = wait if common or others is None else others
                 slow = wait > 1 and is_large(name) and not common
-                marks += [pytest.mark.long] if slow or turn % wait else []
+                marks += [pytest.mark.long] if slow or turn % own else []
                 pairs.append(pytest.param(strategy, name, marks=marks, id=called))
     return pytest.mark.parametrize(("strategy", "name"), pairs)
 

@@ -49,7 +49,7 @@ WIDE_CASES = [
 ]
 
 
-@each_case([name for name in MADE if name != "every_kind"], turns=lambda _: 2)
+@each_case([name for name in MADE if name != "every_kind"], turns=lambda _: 3, others=2)
 def test_kernel_matches_the_oracle(strategy, name):
     graph = GRAPHS[name]()
     columns = columns_of(name, 1) if 10 < graph.nnz < 10_000 else (8,)
@@ -75,9 +75,9 @@ def test_kernel_takes_the_other_column_counts(strategy):
 
 
 def columns_of_a_day(strategy):
-    """Up to six column counts of its own, others than those of the next strategy."""
+    """Up to four column counts of its own, others than those of the next strategy."""
     own = columns_for(strategy, COLUMNS)
-    step = -(-len(own) // 6)
+    step = -(-len(own) // 4)
     return own[KERNELS.index(strategy) % step :: step]
 
 
@@ -100,7 +100,7 @@ def test_kernel_matches_the_oracle_on_large_graphs(strategy, name):
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
-@each_case(["hub", "every_kind", "isolated_ends"])
+@each_case(["hub", "every_kind", "isolated_ends"], turns=lambda _: 2, others=1)
 def test_the_order_of_threads_and_blocks_does_not_matter(strategy, name, seed):
     columns = columns_for(strategy, (33,))
     check_results(GRAPHS[name](), strategy, EmulatorExecutor(seed=seed), columns=columns)

@@ -355,7 +355,7 @@ def test_what_degrees_do_not_determine_is_said():
 @pytest.mark.parametrize("graph", [{}, {0: 3}, {2: 10}], ids=["empty", "no nonzero", "regular"])
 def test_sweeps_of_tiny_graphs_are_drawn(graph):
     table = sweep(graph, max_block_warps=[1, 2, 4], max_warp_nzs=[1, 2])
-    for name in STATISTICS:
+    for name in STATISTICS[::4]:
         sweep_lines(table, name).figure.draw_without_rendering()
         sweep_heatmap(table, name).figure.draw_without_rendering()
         plt.close("all")

@@ -224,7 +224,7 @@ for ending, function in READERS.items():
 
 
 @pytest.mark.parametrize("endings", ENDINGS.values(), ids=[f.__name__ for f in ENDINGS])
-@settings(max_examples=2 * CASES, suppress_health_check=list(HealthCheck))
+@settings(max_examples=CASES, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_damaged_files(tmp_path_factory, endings, data):
     pytest.importorskip(LIBRARIES.get(endings[0], "numpy"))

@@ -109,7 +109,7 @@ def test_every_strategy_with_a_kernel_has_a_closed_form():
 
 
 @pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_closed_forms_equal_the_counted_workload(strategy, data):
     graph = graph_of_degrees(data.draw(degree_lists), 400)
