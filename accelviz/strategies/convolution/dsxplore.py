@@ -48,6 +48,12 @@ def _call(entry: str, file: str, planes: int, pixels: int, block: int, *argument
     return Call(LaunchConfig((planes, -(-pixels // block), 1), block // WARP_SIZE), spec)
 
 
+def _planned(graph: Graph, walked: Graph, *calls: Call, **more: Any) -> Plan:
+    """Return a plan whose blocks have a filter, or a channel of the transpose, each."""
+    each = partial(row_workload, walked.row_pointers, 1, 1)
+    return Plan(graph.pattern, calls, each, walked.pattern, workers_per_block=1, **more)
+
+
 class _PlaneByPlane(Strategy):
     """What they share: the blocks of the workload are filters, whose warps share each weight."""
 
@@ -87,15 +93,8 @@ class Dsxplore(_PlaneByPlane):
         }
         pixels = images * n_cols, block_size
         operands = *arrays, "values", "X", "Y", *_SIZES
-        return Plan(
-            graph.pattern,
-            (_call("dsxplore", "dsxplore", graph.n_rows, *pixels, *operands),),
-            partial(row_workload, graph.row_pointers, 1, 1),
-            arrays=arrays | sizes,
-            clears=(),
-            workers_per_block=1,
-            setup_seconds=seconds,
-        )
+        call = _call("dsxplore", "dsxplore", graph.n_rows, *pixels, *operands)
+        return _planned(graph, graph, call, arrays=arrays | sizes, clears=(), setup_seconds=seconds)
 
 
 class ChannelStack(_PlaneByPlane):
@@ -130,13 +129,11 @@ class ChannelStack(_PlaneByPlane):
         pixels = images * n_cols, block_size
         copied = "channels", "X", "stack", "n_planes", *_SIZES[1:]
         read = "first_plane", "row_pointers", "values", "stack", "Y", "n_rows", "n_planes"
-        return Plan(
-            graph.pattern,
-            (
-                _call("stack_channels", "channel_stack", channels.size, *pixels, *copied),
-                _call("convolve_stack", "channel_stack", graph.n_rows, *pixels, *read, *_SIZES[2:]),
-            ),
-            partial(row_workload, graph.row_pointers, 1, 1),
+        return _planned(
+            graph,
+            graph,
+            _call("stack_channels", "channel_stack", channels.size, *pixels, *copied),
+            _call("convolve_stack", "channel_stack", graph.n_rows, *pixels, *read, *_SIZES[2:]),
             arrays={
                 "channels": channels,
                 "first_plane": first.astype(np.int32),
@@ -147,7 +144,6 @@ class ChannelStack(_PlaneByPlane):
             workspace={"stack": (images * channels.size * n_cols, np.float32)},
             main=1,
             clears=(),
-            workers_per_block=1,
             setup_seconds=seconds,
         )
 
@@ -185,24 +181,11 @@ class DsxploreGradient(_PlaneByPlane):
         }
         weights = *by_filter, "X", "dY", "d_values", *_SIZES
         pull = *by_channel, "values", "dY", "dX", *_SIZES
-        back = Plan(
-            graph.pattern,
-            (_call("input_centric", file, turned.n_rows, *pixels, *pull),),
-            partial(row_workload, turned.row_pointers, 1, 1),
-            walked=turned.pattern,
-            arrays=by_channel | sizes,
-            clears=(),
-            workers_per_block=1,
-        )
-        return Plan(
-            graph.pattern,
-            (_call("weight_gradient", file, graph.n_rows, *pixels, *weights),),
-            partial(row_workload, graph.row_pointers, 1, 1),
-            arrays=by_filter | sizes,
-            clears=("d_values",),
-            then=(back,),
-            workers_per_block=1,
-        )
+        call = _call("input_centric", file, turned.n_rows, *pixels, *pull)
+        back = _planned(graph, turned, call, arrays=by_channel | sizes, clears=())
+        call = _call("weight_gradient", file, graph.n_rows, *pixels, *weights)
+        arrays = by_filter | sizes
+        return _planned(graph, graph, call, arrays=arrays, clears=("d_values",), then=(back,))
 
     def cut(self, rows: RowDegrees, n_cols: int, *, images: int = 1, **parameters: Any) -> Cut:
         """Name the filters; a warp adds to a weight's gradient once."""
@@ -235,13 +218,8 @@ class DsxploreVariant(_PlaneByPlane):
         }
         operands = *arrays, *(each.name for each in SCC_GRADIENT.inputs), "d_values", "dX", *_SIZES
         pixels = images * n_cols, block_size
-        return Plan(
-            graph.pattern,
-            (_call("output_centric", "dsxplore_gradient", graph.n_rows, *pixels, *operands),),
-            partial(row_workload, graph.row_pointers, 1, 1),
-            arrays=arrays | sizes,
-            workers_per_block=1,
-        )
+        call = _call("output_centric", "dsxplore_gradient", graph.n_rows, *pixels, *operands)
+        return _planned(graph, graph, call, arrays=arrays | sizes)
 
     def cut(self, rows: RowDegrees, n_cols: int, *, images: int = 1, **parameters: Any) -> Cut:
         """Name the filters; each weight is an atomic a pixel, and one a warp for its gradient."""
