@@ -44,15 +44,12 @@ def _block_level(rows: RowDegrees, n_cols: int, *, warps: int, most: int) -> Par
 
 def _lane_groups(
     rows: RowDegrees, n_cols: int, *, warps: int, most: int, short: int, tiles: int | None,
-    in_place: int, reports: int | None = None, atomics: int = 0,
+    in_place: int, atomics: int = 0,
 ) -> PartitionSummary:  # fmt: skip
-    setting = BlockSetting(warps, most)
-    if reports is None:
-        return lane_group_summary(rows.histogram, setting, short, n_cols, tiles)
-    # Parts of a cut row report so often that they are done, and each nonzero adds so much.
-    found = lane_group_summary(rows.histogram, setting, short, 1, 0)
-    parts = (found.global_atomics or 0) - (found.rows_cut or 0)
-    return replace(found, global_atomics=parts * reports + atomics * rows.histogram.nnz)
+    found = lane_group_summary(rows.histogram, BlockSetting(warps, most), short, tiles)
+    if not atomics:
+        return found
+    return replace(found, global_atomics=(found.global_atomics or 0) + atomics * rows.histogram.nnz)
 
 
 def _runs(

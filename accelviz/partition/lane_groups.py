@@ -117,12 +117,12 @@ def lane_group_summary(
     histogram: DegreeHistogram,
     setting: BlockSetting,
     short_nzs: int,
-    n_cols: int,
     tiles: int | None,
 ) -> PartitionSummary:
     """Count what `lane_group_partition` makes.
 
-    `tiles` is the tiles of columns, each of which counts the parts of a cut row; None if not known.
+    `tiles` are those of the columns, in each of which a part of a cut row reports that it is done;
+    None if not known.
     """
     groups = setting.max_block_warps
     blocks, kind = _patterns(histogram, setting, short_nzs).kinds()
@@ -137,8 +137,6 @@ def lane_group_summary(
     n_blocks, n_parts = int(blocks.sum()), int(blocks[part].sum())
     shared_rows = int((blocks * rows)[several & ~part].sum())
     cut_rows = int(histogram.rows[histogram.degrees > setting.deg_bound].sum())
-    # Each part adds its sums and counts itself; the last one takes the sums and the count.
-    known = tiles is not None or not n_parts
     return PartitionSummary(
         blocks=n_blocks,
         warps=n_blocks * groups,
@@ -148,5 +146,5 @@ def lane_group_summary(
         rows_shared=shared_rows + (cut_rows if groups > 1 else 0),
         rows_cut=cut_rows,
         shared_atomics=0,
-        global_atomics=(n_parts + cut_rows) * (n_cols + (tiles or 0)) if known else None,
+        global_atomics=None if tiles is None and n_parts else n_parts * (tiles or 0),
     )

@@ -9,9 +9,9 @@
 //     into shared memory. Then nothing is left to wait for but X itself;
 //   - each lane has the loads of AT_ONCE nonzeros on their way: of one long row (`run`), or of
 //     several short ones (`whole_rows`);
-//   - a block writes all its rows, those without a nonzero too, and the parts of a cut row meet in
-//     a scratch buffer, from which the last of them to arrive takes the sum. So Y need not be
-//     cleared;
+//   - a block writes all its rows, those without a nonzero too, and each part of a cut row leaves
+//     its sums in memory, where the last of them to arrive adds all up, part by part: so Y need not
+//     be cleared, and is the same to the last bit each time;
 //   - blocks come in the order in which their rows stand in the graph, not of their degree (the
 //     plan sees to it), and wide features in tiles, one after the other: so X stays in the caches.
 //
@@ -190,7 +190,7 @@ __device__ __forceinline__ void run(const Nonzeros &nonzeros, const Stored *__re
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     lane_groups(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                 const int *__restrict__ columns, const float *__restrict__ values,
-                const Feature *__restrict__ X, float *__restrict__ Y, float *cut_sums,
+                const Feature *__restrict__ X, float *__restrict__ Y, float *part_sums,
                 unsigned *arrivals, int n_cols) {
     RECORD_WARP;
     // First the nonzeros, then, once all are read, the sums of the groups that share a row.
@@ -255,9 +255,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     }
     __syncthreads();
 
-    // The sums of a cut row's parts: a row of `cut_sums` at the place of its first part.
+    // A row of `part_sums` for each part of a cut row.
     const int first_part = int(blockIdx.x) - block.part;
-    float *sums_of_row = &cut_sums[element(first_part, tile * VECTOR, n_cols)];
+    float *sums_of_parts = &part_sums[element(first_part, tile * VECTOR, n_cols)];
     for (int i = threadIdx.x; i < block.rows * place.vectors; i += BLOCK_THREADS) {
         const int own = i / place.vectors, vector = i % place.vectors;
         Vector sum = {};
@@ -269,23 +269,27 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
         } else {
 #pragma unroll
             for (int j = 0; j < VECTOR; ++j) {
-                atomicAdd(&sums_of_row[vector * VECTOR + j], part(sum, j));
+                sums_of_parts[element(block.part, vector * VECTOR + j, n_cols)] = part(sum, j);
             }
         }
     }
     if (!block.cut) return;
 
-    // Each part comes here; the last one takes the sums, and leaves the scratch as it was: zero.
+    // Each part comes here; the last one adds all up in their order, the same bits each time.
     __threadfence();
     __syncthreads();
     unsigned *arrived = &arrivals[first_part * gridDim.y + blockIdx.y];
     if (threadIdx.x == 0) is_last = atomicAdd(arrived, 1u) == unsigned(block.parts) - 1;
     __syncthreads();
     if (!is_last) return;
-    if (threadIdx.x == 0) atomicExch(arrived, 0u);
+    if (threadIdx.x == 0) *arrived = 0u;  // as it was
     float *out = reinterpret_cast<float *>(&result[(long long)output_rows[0] * place.stride]);
     for (int column = threadIdx.x; column < place.vectors * VECTOR; column += BLOCK_THREADS) {
-        const float sum = atomicExch(&sums_of_row[column], 0.0f);
+        float sum = 0.0f;
+#pragma unroll 4
+        for (int p = 0; p < block.parts; ++p) {
+            sum += __ldcg(&sums_of_parts[element(p, column, n_cols)]);
+        }
         out[column] = ACCUMULATE ? out[column] + sum : sum;
     }
 }

@@ -192,9 +192,8 @@ class LaneGroups(Strategy):
                 "warps": setting.groups.max_block_warps,
                 "most": setting.groups.max_warp_nzs,
                 "short": setting.short_nzs,
-                "tiles": None,
+                "tiles": setting.tiles,
                 "in_place": 1,
-                "reports": setting.tiles,
                 "atomics": walks.atomics(self.operation, heads),
             },
         )

@@ -200,8 +200,8 @@ function int4Line(fields, block, bound) {
   };
 }
 
-export function lane_groups(graph, cutting, nCols) {
-  const { warps, most, short, tiles, in_place, reports = null, atomics = 0 } = cutting;
+export function lane_groups(graph, cutting) {
+  const { warps, most, short, tiles, in_place, atomics = 0 } = cutting;
   const pattern = (degree) => {
     const factor = degree > most ? factorOf(degree, warps, most) : 1;
     const alone = warps * Math.max(Math.floor(short / Math.max(degree, 1)), 1);
@@ -231,8 +231,7 @@ export function lane_groups(graph, cutting, nCols) {
       blocks: shape.blocks, warps: shape.blocks * warps, slots, loads,
       metadata_bytes: INT4_BYTES * shape.blocks,
       rows_shared: shared + (warps > 1 ? cut : 0), rows_cut: cut, shared_atomics: 0,
-      global_atomics: reports !== null ? parts * reports + atomics * graph.nnz
-        : tiles === null && parts ? null : (parts + cut) * (nCols + (tiles ?? 0)),
+      global_atomics: tiles === null && parts ? null : parts * (tiles ?? 0) + atomics * graph.nnz,
     }),
   };
 }

@@ -190,7 +190,7 @@ def lane_groups_plan(
         },
         arguments=(
             *("metadata", "output_rows", "columns", "values", "X", "Y"),
-            *("cut_sums", "arrivals", "n_cols"),
+            *("part_sums", "arrivals", "n_cols"),
         ),
     )
     return Plan(
@@ -204,10 +204,8 @@ def lane_groups_plan(
             "columns": made.columns,
             "n_cols": np.int32(n_cols),
         },
-        scratch={
-            "cut_sums": (cut_blocks * n_cols, np.float32),
-            "arrivals": (cut_blocks * cover.tiles, np.uint32),
-        },
+        scratch={"arrivals": (cut_blocks * cover.tiles, np.uint32)},
+        workspace={"part_sums": (cut_blocks * n_cols, np.float32)},
         clears=(),
         workers_per_block=groups.max_block_warps,
         storage=setting.storage,
