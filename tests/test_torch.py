@@ -13,10 +13,12 @@ from accelviz import torch as ours  # noqa: E402
 from accelviz.errors import ArgumentError  # noqa: E402
 
 #: What PyTorch says of its own: CSR is in beta, and Dynamo looks at `.grad` of whatever it sees.
+#: PyTorch Geometric on a GPU: another package would make its maximum faster.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse"),
     pytest.mark.filterwarnings("ignore:The .grad attribute"),
     pytest.mark.filterwarnings("ignore:.*should not be instantiated"),
+    pytest.mark.filterwarnings("ignore:.*torch-scatter"),
 ]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 each_device = pytest.mark.parametrize("device", DEVICES)

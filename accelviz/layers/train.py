@@ -96,7 +96,9 @@ def train(
     data : str or NodeData
         "cora", "citeseer", or your own graph with features, labels and a split.
     seed : int
-        Of the initial values and of dropout. On a CPU the same seed gives the same numbers.
+        Of the initial values and of dropout. The same seed gives the same bits; on a GPU not where
+        atomics add up, in any order: in the gradients of GAT and GATv2 unless `fused=False`, and in
+        strategies such as "fusegnn_gas".
     strategy : str, Strategy, (strategy, parameters) or mapping, optional
         How the products run: "accel_gcn" is of spmm, `{"sddmm": "row_warp"}` of the operation
         named. What is not named takes the fastest.
@@ -112,7 +114,7 @@ def train(
         of the epoch in which it was highest.
     checkpoint : path, optional
         A `.npz` that is written every 50 epochs and at the end. If it is there, training goes on
-        from it, and ends with the very bits of an uninterrupted run.
+        from it, and ends with the very bits of an uninterrupted run (if a seed gives the same).
     progress : bool
         Show a progress bar.
     **options
