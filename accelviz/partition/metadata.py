@@ -72,7 +72,8 @@ def word_lines(
         Which lines.
     names : sequence of str, optional
         Of the words, such as row, first nonzero, length and padding for Accel-GCN's warp-level
-        metadata (Figure 3b). Without them the words are left unnamed.
+        metadata (Figure 3b). Two names in one, as "parts | part", are of the upper and the lower 16
+        bits. Without names the words are left unnamed.
     called : str
         What a line belongs to: "block" or "warp".
 
@@ -95,10 +96,18 @@ def word_lines(
             raise ArgumentError(f"{called}s", f"there is no {called} {line}", there)
         signed = table[line].tolist()
         words = tuple(word % (1 << WORD_BITS) for word in signed)
-        named = zip(names, signed, strict=False)
-        fields = tuple((Field(name, WORD_BITS, word),) for name, word in named)
+        fields = tuple(_fields(*each) for each in zip(names, signed, strict=False))
         found.append(MetadataLine(f"{called} {line:,}", words, fields))
     return found
+
+
+def _fields(name: str, word: int) -> tuple[Field, ...]:
+    upper, both, lower = name.partition(" | ")
+    if not both:
+        return (Field(name, WORD_BITS, word),)
+    half = WORD_BITS // 2
+    parts = (upper, word >> half & (1 << half) - 1), (lower, word & (1 << half) - 1)
+    return tuple(Field(each, half, value) for each, value in parts)
 
 
 def numbered(lines: int | Iterable[int]) -> list[int]:

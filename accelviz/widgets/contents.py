@@ -13,7 +13,8 @@ import numpy as np
 from accelviz.errors import AccelvizError
 from accelviz.graph import KINDS, Graph
 from accelviz.measure.prediction import recorded_times
-from accelviz.plans import Strategy
+from accelviz.plans import Operation, Strategy
+from accelviz.plans.operation import ROWS, SENDERS
 from accelviz.plots.style import strategy_colours
 from accelviz.widgets.offers import COLUMNS, cut_tables, offered
 from accelviz.widgets.pack import Differences
@@ -57,6 +58,34 @@ def times_content(graph: Graph) -> dict[str, Any]:
         "setting": times["setting"].tolist(),
         "median": times["median_us"].round(3).tolist(),
         "limit": times["gather_limit_us"].round(3).tolist(),
+    }
+
+
+def operation_content(operation: Operation) -> dict[str, Any]:
+    """Return what the drawing calls an operation's matrices.
+
+    Returns
+    -------
+    dict
+        `name`, `formula`, `by_sender`; `reads`, the operand of which each nonzero has a row, and
+        `at_nonzeros`, whether that is a row of its own or its neighbor's; `writes` and
+        `per_nonzero`, the same of the result; `wide`, whether the result has all columns; `arrays`,
+        each operand with all columns and whether it is gathered.
+    """
+    own, other = (SENDERS, ROWS) if operation.by_sender else (ROWS, SENDERS)
+    wide = [each for each in operation.operands.values() if "n_cols" in each.axes]
+    at_nonzeros = [each for each in operation.dense if each.of_nonzeros]
+    reads = next((each for each in wide if each.gathered and each.axes[0] == other), None)
+    of_rows = [each for each in operation.outputs if each in wide and each.axes[0] == own]
+    writes = (of_rows or [each for each in operation.outputs if each.of_nonzeros])[0]
+    return {
+        **{name: getattr(operation, name) for name in ("name", "formula", "by_sender")},
+        "reads": (reads or at_nonzeros[0]).name,
+        "at_nonzeros": reads is None,
+        "writes": writes.name,
+        "per_nonzero": writes.of_nonzeros,
+        "wide": writes in wide,
+        "arrays": {each.name: each.gathered for each in wide},
     }
 
 

@@ -31,6 +31,7 @@ from accelviz.widgets.contents import (
     glossary,
     graph_content,
     listed_content,
+    operation_content,
     strategies_content,
     times_content,
 )
@@ -178,7 +179,7 @@ class Explorer:
         return {
             "graphs": list(self.names),
             "columns": columns_offered(now["nCols"]),
-            "operation": {n: getattr(self.operation, n) for n in ("name", "formula", "by_sender")},
+            "operation": operation_content(self.operation),
             "settings": now,
             "glossary": glossary(),
             "listed": listed,

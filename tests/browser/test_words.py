@@ -2,15 +2,18 @@
 
 import re
 
+import pytest
+
 import accelviz
 from accelviz.analysis.lookup import find_row
 from accelviz.analysis.traffic import requests
 from accelviz.measure import random_inputs
+from accelviz.strategies import find_strategy
 from accelviz.widgets import explore
 
 from ..compilers import needs_compiler
 from .lab import FRAME
-from .test_product import Shown
+from .test_product import FAULTS, Shown
 
 
 def test_words_say_whose_threads_and_columns_are_meant(browser, tmp_path):
@@ -29,6 +32,36 @@ def test_words_say_whose_threads_and_columns_are_meant(browser, tmp_path):
     shown.page.locator("[data-control=first]").select_option("graphblast")
     shown.page.evaluate(FRAME)
     assert "columns 32 to 63, belong to 1 more block for the same row" in shown.text(".av-answer")
+    shown.close()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "heads", "way", "said", "width"),
+    [
+        ("lane_groups of sddmm", "A V scores", "of V → 168 rows of scores", "of V: ", 848),
+        (
+            "lane_groups of edge_softmax",
+            "A scores alpha",
+            "of alpha",
+            "row 5,258 of scores: ",
+            1700,
+        ),
+        ("fusegnn_gar of spmm_gradient", "Aᵀ dY dX", "of dY → row 1,358 of dX", "of dY: ", 848),
+        ("lane_groups of gat_gradient", "Aᵀ dY dV", "of dY → row 1,358 of dV", "of dY: ", 480),
+    ],
+)
+def test_matrices_have_the_names_of_the_operation(
+    browser, tmp_path, strategy, heads, way, said, width
+):
+    explorer = explore("cora", find_strategy(*strategy.split(" of ")), n_cols=64, row=1358)
+    look = {"viewport": {"width": width, "height": 1000}, "color_scheme": "dark"}
+    shown = Shown(browser, explorer.save(tmp_path / "names.html", trace=False), **look)
+    names = shown.page.locator(".av-of-equation svg text.av-b").all_text_contents()
+    assert names == heads.split()
+    assert way in " ".join(shown.text(".av-answer").split())
+    shown.page.locator(".av-of-strip .av-draw").focus()
+    assert said in shown.text(".av-tip")
+    assert shown.page.evaluate(FAULTS) == []
     shown.close()
 
 

@@ -35,7 +35,12 @@ class RowWarp(Strategy):
     name = "row_warp"
     summary = "a warp a row, one head after the other, two passes"
     parameters: ClassVar = {
-        "block_warps": Parameter(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, 16))
+        "block_warps": Parameter(
+            4,
+            "warps of a block; more: fewer blocks, and more of them wait for the slowest",
+            MOST_BLOCK_WARPS,
+            tries=(1, 2, 4, 8, 16),
+        )
     }
 
     def __init__(self, operation: Operation) -> None:
@@ -74,10 +79,24 @@ class LaneGroups(Strategy):
     summary = "our own: a lane group a head of a row, values in registers, long rows a block each"
     worker = "lane group"
     parameters: ClassVar = {
-        "lanes": Parameter(None, "lanes of a group", choices=_POWERS, tries=(4, 8, 16)),
-        "long_row": Parameter(LONG_ROW, "longest row of a group", 1 << 20, tries=(256, 1024)),
+        "lanes": Parameter(
+            None,
+            "lanes of a group, which has a row; more: fewer turns for it, fewer rows in a warp",
+            choices=_POWERS,
+            tries=(4, 8, 16),
+        ),
+        "long_row": Parameter(
+            LONG_ROW,
+            "longest row that one group has; a longer one has a block for itself",
+            1 << 20,
+            tries=(256, 1024),
+        ),
         "block_threads": Parameter(
-            128, "threads of a block", 1024, step=WARP_SIZE, tries=(64, 128, 256)
+            128,
+            "threads of a block; more: fewer blocks, and more of them wait for the slowest",
+            1024,
+            step=WARP_SIZE,
+            tries=(64, 128, 256),
         ),
     }
 

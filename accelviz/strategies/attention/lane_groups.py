@@ -136,20 +136,47 @@ class LaneGroups(Strategy):
         "degree",
         "first place",
         "first nonzero",
-        "nonzeros of a group | rows, or part",
+        "nonzeros of a group | rows, or the part",
     )
     metadata_owner = "block"
     parameters: ClassVar = {
-        "head_lanes": Parameter(None, "lanes of a head", choices=_POWERS, tries=(4, 8, 16)),
-        "at_once": Parameter(None, "nonzeros in flight together", 8, tries=(1, 2, 4)),
-        "group_nzs": Parameter(GROUP_NZS, "most nonzeros of a group", 128, tries=(16, 32, 64)),
+        "head_lanes": Parameter(
+            None,
+            "lanes that share the columns of a head; more: fewer turns, fewer rows in a warp",
+            choices=_POWERS,
+            tries=(4, 8, 16),
+        ),
+        "at_once": Parameter(
+            None,
+            "nonzeros whose loads are in flight together; more: less waiting, more registers",
+            8,
+            tries=(1, 2, 4),
+        ),
+        "group_nzs": Parameter(
+            GROUP_NZS,
+            "most nonzeros of a group; more: long rows in fewer pieces, and each lasts longer",
+            128,
+            tries=(16, 32, 64),
+        ),
         "short_nzs": Parameter(
-            SHORT_NZS, "most nonzeros of a group of several rows", 128, tries=(4, 8, 16)
+            SHORT_NZS,
+            "most nonzeros of a group that takes several rows; more: fewer groups for short rows",
+            128,
+            tries=(4, 8, 16),
         ),
         "block_threads": Parameter(
-            128, "most threads of a block", 512, step=WARP_SIZE, tries=(128, 256)
+            128,
+            "most threads of a block; more: fewer, larger blocks",
+            512,
+            step=WARP_SIZE,
+            tries=(128, 256),
         ),
-        "blocks_per_sm": Parameter(None, "blocks that an SM has room for", 32, tries=(4, 8, 12)),
+        "blocks_per_sm": Parameter(
+            None,
+            "blocks that an SM has room for; more: fewer registers for each thread",
+            32,
+            tries=(4, 8, 12),
+        ),
     }
 
     def __init__(self, operation: Operation) -> None:

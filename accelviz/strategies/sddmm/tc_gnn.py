@@ -35,7 +35,12 @@ class TcGnn(TcGnnStrategy):
     summary = "tensor cores (TF32): tiles of 16 x 16 scores, of which the nonzeros are kept"
     parameters: ClassVar = {
         "block_warps": Parameter(None, "warps of a block", MOST_WARPS, tries=(1, 2, 4, 8)),
-        "step": Parameter(None, "columns at a time", choices=(8, 16, 32), tries=(8, 16, 32)),
+        "step": Parameter(
+            None,
+            "columns that a warp multiplies at a time; more: fewer turns, more registers",
+            choices=(8, 16, 32),
+            tries=(8, 16, 32),
+        ),
     }
 
     def build(

@@ -36,9 +36,17 @@ class TcGnn(TcGnnStrategy):
     summary = "tensor cores (TF32): windows of 16 rows with their columns condensed into tiles"
     parameters: ClassVar = {
         "block_warps": Parameter(
-            None, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, 16)
+            None,
+            "warps that share the columns of a window; more: fewer tiles for each",
+            MOST_BLOCK_WARPS,
+            tries=(1, 2, 4, 8, 16),
         ),
-        "tiles_at_once": Parameter(TILES_AT_ONCE, "tiles fetched together", 8, tries=(1, 2, 4, 8)),
+        "tiles_at_once": Parameter(
+            TILES_AT_ONCE,
+            "tiles that a block fetches together; more: less waiting, more registers",
+            8,
+            tries=(1, 2, 4, 8),
+        ),
     }
 
     def build(

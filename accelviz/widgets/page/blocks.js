@@ -2,7 +2,7 @@
 // groups. Blocks of one degree are alike, so everything follows from the degree histogram.
 
 import { summaryOf, tally } from "./summary.js";
-import { binarySearch, ceilDiv } from "./numbers.js";
+import { binarySearch, ceilDiv, fieldsNamed } from "./numbers.js";
 
 const INT4_BYTES = 16, FIELD_LIMIT = 65535, HALF = 65536;
 
@@ -256,8 +256,8 @@ function inPlaceOrder(graph, shape) {
 
 function laneLine({ degree, place, nz, rows, warpNzs, part }, block) {
   const info = part === null ? warpNzs * HALF + rows : part;
-  const names = ["degree", "first place", "first nonzero", "nonzeros of a group | rows, or part"];
+  const names = ["degree", "first place", "first nonzero", "nonzeros of a group | rows, or the part"];
   const words = [degree, place, nz, info];
-  const fields = words.map((word, i) => [{ name: names[i], bits: 32, value: word | 0 }]);
+  const fields = words.map((word, i) => fieldsNamed(names[i], word));
   return { title: `block ${block.toLocaleString("en")}`, words, fields, meaning: "" };
 }

@@ -4,6 +4,7 @@
 import { block_level, lane_groups } from "./blocks.js";
 import { row_groups } from "./row_groups.js";
 import { merge_path, products, rows, runs, vertex } from "./runs.js";
+import { fieldsNamed } from "./numbers.js";
 import { summaryOf } from "./summary.js";
 
 const library = () => null;
@@ -77,7 +78,7 @@ function listedLines({ metadata, blocks, warps, bounds }, block) {
   const found = [];
   for (let line = block * each; line < Math.min((block + 1) * each, lines); line++) {
     const own = [...words.slice(line * wide, (line + 1) * wide)];
-    const fields = own.map((word, i) => names[i] ? [{ name: names[i], bits: 32, value: word }] : []);
+    const fields = own.map((word, i) => names[i] ? fieldsNamed(names[i], word) : []);
     const title = `${each === 1 ? "block" : "warp"} ${line.toLocaleString("en")}`;
     found.push({ title, words: own.map((word) => word >>> 0), fields, meaning: "" });
   }

@@ -13,6 +13,13 @@ export function binarySearch(ascending, value, length = ascending.length) {
   return low - 1;
 }
 
+// Fields of a word of metadata; two names in one, "parts | part", are of its upper and lower 16 bits.
+export function fieldsNamed(name, word) {
+  const [upper, lower] = name.split(" | ");
+  if (lower === undefined) return [{ name, bits: 32, value: word | 0 }];
+  return [{ name: upper, bits: 16, value: word >>> 16 }, { name: lower, bits: 16, value: word & 0xffff }];
+}
+
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
 
 // A count in few characters: 950, 12.3k, 2.9M.

@@ -43,7 +43,7 @@ export function controlsOf(act, panel) {
     (value) => act.set({ second: value || null, pinned: {} }));
   const pin = pressButton("pin", "Pin this", "Compare with this setting from now on", act.pin);
   const swap = pressButton("swap", "Swap", "Look at the other one", act.swap);
-  const columns = sliderControl("n_cols", "columns", "Columns of X",
+  const columns = sliderControl("n_cols", "columns", "Columns of a row of features",
     (value) => act.set({ nCols: value }));
   const row = stepsControl("row", "follow row", "A row of the graph",
     (value) => act.set({ row: value }));

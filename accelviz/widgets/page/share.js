@@ -101,13 +101,13 @@ export function svgOf(host, heading = []) {
 }
 
 // The heading of a picture: the graph, the strategies with all their settings, the row's sentence.
-export function headingOf({ graph, settings, a, b }, sentence) {
+export function headingOf({ graph, settings, operation, a, b }, sentence) {
   const side = (each, letter) => {
     const own = Object.entries(each.parameters).map(([name, value]) => `${name}=${python(value)}`);
     return `${letter}: ${each.strategy}${own.length ? ` (${own.join(", ")})` : ""}`;
   };
   return [`${graph.name}, ${count(graph.rows, "row")}, ${count(graph.nnz, "nonzero")}, ` +
-    `${count(settings.nCols, "column")} of X`, side(a, "A"), ...(b ? [side(b, "B")] : []), sentence];
+    `${count(settings.nCols, "column")} of ${operation.reads}`, side(a, "A"), ...(b ? [side(b, "B")] : []), sentence];
 }
 
 export function saveSvg(host, name, heading) {

@@ -65,7 +65,7 @@ class LaneGroups(Strategy):
         "degree",
         "first place",
         "first nonzero",
-        "nonzeros of a group | rows, or part",
+        "nonzeros of a group | rows, or the part",
     )
     metadata_owner = "block"
 

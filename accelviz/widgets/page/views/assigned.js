@@ -45,7 +45,7 @@ export function order(row, width) {
   const share = (index, of) => ((index + 0.5) / Math.max(of, 1)) * width;
   const from = share(row.row, graph.rows);
   const to = share(place, graph.rows);
-  const parts = [words(0, 13, `the rows of A as they are in ${graph.name}`, "start", { class: "av-q" })];
+  const parts = [words(0, 13, `the rows of ${row.matrix} as they are in ${graph.name}`, "start", { class: "av-q" })];
   const place_line = (x, y, token = "row") => rect(
     x - 1.5, y, 3, high, { class: "av-row", "data-f": token, "data-m": `p${y}` },
   );

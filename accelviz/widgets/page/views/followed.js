@@ -22,6 +22,7 @@ export function followed(scene) {
     ...{ scene, graph, side, row, nCols: settings.nCols, bytes: side.bytes ?? 4 },
     degree: graph.rows ? graph.degrees[row] : 0,
     columns: graph.rows ? graph.columns(row) : null,
+    ...namesOf(scene),
     worker: side.worker,
     place: known ? side.placeOf(row) : null,
     partition: known ? side.partition : null,
@@ -34,6 +35,23 @@ export function followed(scene) {
   found.work = workOf(side.partition, settings.block);
   return found;
 }
+
+// What the matrices are called: A, or its transpose, what nonzeros read and what is written.
+function namesOf({ operation, graph }) {
+  const { reads, writes, by_sender } = operation;
+  return {
+    ...{ operation, reads, writes, matrix: by_sender ? "Aᵀ" : "A" },
+    /** What each nonzero of a row reads a row of: its neighbor's, or one of its own. */
+    sources: (row) => {
+      if (!operation.at_nonzeros) return graph.columns(row);
+      return Int32Array.from({ length: graph.degrees[row] }, (_, i) => graph.pointers[row] + i);
+    },
+  };
+}
+
+/** What the row writes: "row 7 of Y", or "168 rows of scores". */
+export const written = (row, degree = row.degree) =>
+  (row.operation.per_nonzero ? `${count(degree, "row")} of ${row.writes}` : `row ${number(row.row)} of ${row.writes}`);
 
 // The runs of the row: `at` counts from its first nonzero. A row without nonzeros may have one of 0.
 function piecesOf({ partition, place, blocks }) {
@@ -67,14 +85,14 @@ export function pieceOf(row, nonzero) {
   return row.pieces[low] ?? null;
 }
 
-/** First and last sector of some columns of a row of X, counted from the beginning of X. */
+/** First and last sector of some columns of a row that is read, from the beginning of the array. */
 export function sectorsOf(row, column, first = 0, last = row.nCols - 1) {
   const begin = (column * row.nCols + first) * row.bytes;
   const end = (column * row.nCols + last + 1) * row.bytes - 1;
   return [Math.floor(begin / SECTOR), Math.floor(end / SECTOR)];
 }
 
-/** Columns of X that a sector has of a row: the first and the last. */
+/** Columns that a sector has of a row that is read: the first and the last. */
 export function columnsOf(row, column, sector) {
   const at = (byte) => byte / row.bytes - column * row.nCols;
   const first = Math.max(at(sector * SECTOR), 0);

@@ -1,4 +1,5 @@
-// What the lanes of a worker read: the columns that each lane has, rows of X, sectors of 32 bytes.
+// What the lanes of a worker read: the columns that each has, rows of X, sectors of 32 bytes. What
+// is X in an SpMM has the name that the operation gives it.
 import { count, firstFit, fitting, number, path, picture, rect, room, words } from "../marks.js";
 import { capital, columnsOf, pieceOf, sectorsOf } from "./followed.js";
 
@@ -31,15 +32,15 @@ export function gathered(row, width, at) {
   }
   const bottom = y(rows.length);
   const ends = [number(0), number(row.nCols - 1)];
-  const name = fitting("columns of X", wide - 60, 11);
+  const name = fitting(`columns of ${row.reads}`, wide - 60, 11);
   parts.push(words(left, bottom + 9, ends[0], "start", { class: "av-q", "font-size": 11 }));
   if (row.nCols > 1) parts.push(words(left + wide, bottom + 9, ends[1], "end", { class: "av-q", "font-size": 11 }));
   parts.push(words(left + wide / 2, bottom + 9, name, "middle", { class: "av-q", "font-size": 11 }));
   parts.push(words(left, bottom + 28, columnsSaid(row, wide), "start", { class: "av-q" }));
   const hidden = ownRows(row) ? 0 : Math.max((row.columns?.length ?? 0) - rows.length, 0);
   const and = `… and ${number(hidden)} more`;
-  const more = firstFit([`${and} of the ${count(row.degree, "row")} of X; the arrow keys walk them`,
-    `${and} of the ${count(row.degree, "row")} of X`, and], wide);
+  const all = `${and} of the ${count(row.degree, "row")} of ${row.reads}`;
+  const more = firstFit([`${all}; the arrow keys walk them`, all, and], wide);
   if (hidden) parts.push(words(left, bottom + 46, more, "start", { class: "av-q" }));
   return {
     svg: picture(width, bottom + (hidden ? 54 : 36), parts.join(""), alt(row, rows, tile)),
@@ -62,9 +63,10 @@ function rowsOfNonzeros(row, at) {
   const [begin, size] = piece?.count ? [piece.at, piece.count] : [0, row.columns.length];
   const shown = Math.min(ROWS, size);
   const first = Math.min(Math.max(at - Math.floor(shown / 2), begin), begin + size - shown);
+  const sources = row.sources(row.row);
   return Array.from({ length: shown }, (_, i) => {
     const nonzero = first + i;
-    const column = row.columns[nonzero];
+    const column = sources[nonzero];
     return { column, nonzero, own: nonzero === at, label: `row ${number(column)}`, last: tileOf(row) - 1 };
   });
 }
@@ -80,7 +82,7 @@ function rowsOfLanes(row, at) {
   const first = Math.min(Math.max(mine - 4, 0), Math.max(runs.length - ROWS, 0));
   return runs.slice(first, first + ROWS).map((run, i) => {
     const caller = row.side.order ? row.side.order[run.place] : run.place;
-    const columns = row.graph.columns(caller);
+    const columns = row.sources(caller);
     const column = columns && at < run.count ? columns[at] : null;
     const lane = `lane ${first + i}`;
     const label = column === null ? `${lane}: done` : `${lane}: row ${number(column)}`;
@@ -163,7 +165,7 @@ export function request(row, rows) {
     const at = rows[0].nonzero;
     const runs = row.partition.runs(own.block).filter((run) => run.warp === own.warp && at < run.count);
     for (const run of runs) {
-      const columns = row.graph.columns(row.side.order ? row.side.order[run.place] : run.place);
+      const columns = row.sources(row.side.order ? row.side.order[run.place] : run.place);
       if (columns) read.add(sectorsOf(row, columns[at], 0, 0)[0]);
     }
     return { lanes: runs.length, bytes: runs.length * row.bytes, sectors: read.size };
@@ -178,7 +180,7 @@ export function request(row, rows) {
 export function loadSaid(row, { lanes, bytes, sectors }) {
   const { reading, worker } = row;
   const used = Math.round((bytes / (sectors * 32)) * 100);
-  const who = ownRows(row) ? `Each lane has a row of A for itself. In one turn, ${count(lanes, "lane")}` : `In one load, ${count(lanes, "lane")}`;
+  const who = ownRows(row) ? `Each lane has a row of ${row.matrix} for itself. In one turn, ${count(lanes, "lane")}` : `In one load, ${count(lanes, "lane")}`;
   const moved = `${who} ${lanes === 1 ? "needs" : "need"} ${count(bytes, "byte")}; memory moves ${count(sectors, "sector")} of 32, of which ${used} % is used.`;
   if (ownRows(row)) return moved;
   const most = Math.ceil(tileOf(row) / reading.vector);
@@ -191,11 +193,11 @@ export function loadSaid(row, { lanes, bytes, sectors }) {
 
 function alt(row, rows, tile) {
   const moved = request(row, rows);
-  if (!rows.length) return "No row of X is read.";
+  if (!rows.length) return `No row of ${row.reads} is read.`;
   const list = rows.filter((each) => each.column !== null).map((each) => number(each.column));
   const how = moved ? ` ${loadSaid(row, moved)}` : "";
   const part = tile < row.nCols ? `, columns 0 to ${tile - 1}` : "";
-  return `${capital(row.worker)}s read rows ${list.join(", ")} of X${part}, each in sectors of 32 bytes.${how}`;
+  return `${capital(row.worker)}s read rows ${list.join(", ")} of ${row.reads}${part}, each in sectors of 32 bytes.${how}`;
 }
 
 function lit(row, rows, focus, x, y, left, width, tile) {

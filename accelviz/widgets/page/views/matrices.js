@@ -1,7 +1,7 @@
 // Y = A X as three matrices with the followed row in them, and the row's neighborhood in the graph.
 import { count, fitting, mark, number, path, picture, rect, room, words } from "../marks.js";
 import { short } from "../numbers.js";
-import { capital } from "./followed.js";
+import { capital, written } from "./followed.js";
 
 const DOTS = 6000; // nonzeros of A that are drawn at most
 const LINES = 240; // rows of X that are drawn one by one
@@ -31,9 +31,13 @@ function dots(graph, side) {
   return drawn;
 }
 
-/** A, X and Y with the row, the rows of X that it gathers, and the row of Y that it writes. */
+/** A, X and Y with the row, the rows of X that it gathers, and the row of Y that it writes.
+ *  Other operations than SpMM have other names, and may have a row a nonzero in place of X or Y. */
 export function equation(row, width) {
-  const { graph, degree, columns, nCols } = row;
+  const { graph, degree, columns, nCols, operation, reads, writes } = row;
+  const { at_nonzeros, per_nonzero } = operation;
+  const own_columns = operation.wide ? nCols : 1;
+  const lines = [at_nonzeros ? graph.nnz : graph.cols, per_nonzero ? graph.nnz : graph.rows];
   const wished = Math.round(Math.min(width * 0.34, 230));
   const narrow = Math.round(Math.min(Math.max((wished * nCols) / Math.max(graph.cols, 1), 46), 84));
   const label = `row ${number(row.row)}`;
@@ -42,7 +46,7 @@ export function equation(row, width) {
     const whole = `${number(rows)} × ${number(wide)}`;
     return room(whole, 11) < narrow + gap - 6 || wide === graph.cols ? whole : `${short(rows)} × ${number(wide)}`;
   };
-  const beside = Math.max(room(size(graph.rows, nCols), 11) - narrow, 0) / 2 + 2; // of Y's size
+  const beside = Math.max(room(size(lines[1], own_columns), 11) - narrow, 0) / 2 + 2; // of Y's size
   const left = room(label, 12) + 12;
   const side = Math.min(wished, Math.max(width - (left + 2 * narrow + 2 * gap + beside), 60));
   const free = width - (left + side + 2 * narrow + 2 * gap + beside);
@@ -57,13 +61,21 @@ export function equation(row, width) {
   const head = (at, wide, name, text) =>
     words(at + wide / 2, 14, name, "middle", { class: "av-b" }) +
     words(at + wide / 2, 30, text, "middle", { class: "av-q", "font-size": 11 });
+  const product = !at_nonzeros && !per_nonzero;
+  // The rows of its nonzeros, side by side in an array that has one for each.
+  const [first, next] = [graph.pointers[row.row], graph.pointers[row.row + 1]];
+  const from = top + (first / Math.max(graph.nnz, 1)) * side;
+  const band = (x0, token, name) => {
+    const high = Math.max(((next - first) / Math.max(graph.nnz, 1)) * side, 4);
+    return rect(x0, Math.min(from, top + side - high), narrow, high, { class: "av-row", "data-f": token, "data-m": name });
+  };
   const parts = [
-    head(A, side, row.scene.operation.by_sender ? "Aᵀ" : "A", size(graph.rows, graph.cols)) + head(X, narrow, "X", size(graph.cols, nCols)),
-    head(Y, narrow, "Y", size(graph.rows, nCols)),
+    head(A, side, row.matrix, size(graph.rows, graph.cols)) + head(X, narrow, reads, size(lines[0], nCols)),
+    head(Y, narrow, writes, size(lines[1], own_columns)),
     rect(A, top, side, side, { class: "av-matrix" }) + rect(X, top, narrow, side, { class: "av-matrix" }),
     rect(Y, top, narrow, side, { class: "av-matrix" }),
-    words(X - gap / 2, top + side / 2 + 6, "×", "middle", { class: "av-big" }),
-    words(Y - gap / 2, top + side / 2 + 6, "=", "middle", { class: "av-big" }),
+    words(X - gap / 2, top + side / 2 + 6, product ? "×" : "→", "middle", { class: "av-big" }),
+    words(Y - gap / 2, top + side / 2 + 6, product ? "=" : "→", "middle", { class: "av-big" }),
     path(dots(graph, side), { class: "av-dots", transform: `translate(${A} ${top})` }),
   ];
   const last = (columns?.length ?? 0) - 1;
@@ -71,16 +83,18 @@ export function equation(row, width) {
   for (let i = 0; i <= last; i += step) {
     const at = y(columns[i], graph.cols);
     const token = `nz:${i}:${Math.min(i + step - 1, last)}`;
-    parts.push(rect(X, at - 1, narrow, 2, { class: "av-row", "data-f": token, "data-m": `x${i}` }));
+    if (!at_nonzeros) parts.push(rect(X, at - 1, narrow, 2, { class: "av-row", "data-f": token, "data-m": `x${i}` }));
     parts.push(
       rect(x(columns[i]) - 1, own - 4, 2, 8, { class: "av-row", "data-f": token, "data-m": `a${i}` }),
     );
   }
   parts.push(
     rect(A, own - 1, side, 2, { class: "av-row av-thin", "data-f": "row", "data-m": "arow" }),
-    rect(Y, own - 2, narrow, 4, { class: "av-row", "data-f": "y", "data-m": "yrow" }),
+    at_nonzeros && degree ? band(X, "row", "xrow") : "",
+    per_nonzero ? (degree ? band(Y, "y", "yrow") : "") : rect(Y, own - 2, narrow, 4, { class: "av-row", "data-f": "y", "data-m": "yrow" }),
     words(A - 8, Math.min(Math.max(own + 4, top + 10), top + side), label, "end", { class: "av-r" }),
   );
+  const done = `${count(degree, "row")} of ${reads} ${at_nonzeros ? "read" : "gathered"}, ${per_nonzero ? "as many" : "one"} of ${writes} written`;
   const under = [
     words(
       A + side / 2, top + side + 17, fitting(count(degree, "nonzero"), side), "middle",
@@ -88,21 +102,20 @@ export function equation(row, width) {
     ),
     words(
       (X + Y + narrow) / 2, top + side + 17,
-      `${count(degree, "row")} of X gathered, one of Y written`, "middle", { class: "av-r" },
+      done, "middle", { class: "av-r" },
     ),
   ];
-  const fits = room(
-    `${number(degree)} rows of X gathered, one of Y written`,
-  ) / 2 < width - (X + Y + narrow) / 2;
+  const fits = room(done) / 2 < width - (X + Y + narrow) / 2;
   if (!fits) under[1] = words(X + narrow / 2, top + side + 17, count(degree, "row"), "middle", { class: "av-r" });
-  const alt = `Y = A X. ${capital(label)} of A has ${count(degree, "nonzero")}, so it gathers ${count(degree, "row")} of X and writes row ${number(row.row)} of Y.`;
+  const alt = `${operation.formula}. ${capital(label)} of ${row.matrix} has ${count(degree, "nonzero")}, so it ${at_nonzeros ? "reads" : "gathers"} ${count(degree, "row")} of ${reads} and writes ${written(row)}.`;
   return {
     svg: picture(width, top + side + 26, parts.join("") + under.join(""), alt),
     over(focus) {
-      if (focus.y) return rect(Y - 2, own - 4, narrow + 4, 8, { class: "av-ring" });
+      if (focus.y) return rect(Y - 2, (per_nonzero ? from : own) - 4, narrow + 4, 8, { class: "av-ring" });
       const found = [];
       for (const column of focus.columns ?? []) {
-        found.push(rect(X - 3, y(column, graph.cols) - 3, narrow + 6, 6, { class: "av-ring" }));
+        const at = at_nonzeros ? from : y(column, graph.cols);
+        found.push(rect(X - 3, at - 3, narrow + 6, 6, { class: "av-ring" }));
         found.push(rect(x(column) - 4, own - 7, 8, 14, { class: "av-ring" }));
       }
       return found.join("");

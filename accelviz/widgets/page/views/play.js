@@ -164,7 +164,8 @@ class Player {
     fit(this.map, width, MAP);
     sectors.draw(penOf(this.map), width, MAP, this.at, this.inks);
     const { rows, once, read } = sectors.said;
-    const said = `${count(rows, "row")} of X, a column of cells each; ${number(once)} of ${number(sectors.counts.length)} sectors read so far, ${number(read)} times in all.`;
+    const said = `${count(rows, "row")} of ${this.row.reads}, a column of cells each; ${number(once)} of ${number(sectors.counts.length)} sectors read so far, ${number(read)} times in all.`;
+    box.querySelector(".av-mapname").textContent = `Sectors of ${this.row.reads} that the block has read`;
     this.mapped.textContent = said;
     this.map.setAttribute("aria-label", said);
   }
@@ -347,5 +348,5 @@ ${["head", "line", "quiet", "back", "again", "once"].map((name) => `<span class=
 <p class="av-request"><strong class="av-said"></strong> <span class="av-waits"></span></p>
 <div class="av-side"><pre class="av-listing" tabindex="0" role="region" aria-label="source of the kernel"></pre>
 <div><div class="av-name">Its lanes, and what they touch</div><div class="av-draw av-lanes"></div>
-<div class="av-mapbox"><div class="av-name">Sectors of X that the block has read</div><canvas class="av-map" role="img"></canvas>
+<div class="av-mapbox"><div class="av-name av-mapname"></div><canvas class="av-map" role="img"></canvas>
 <div class="av-below av-mapped"></div></div></div></div></div></div>`;

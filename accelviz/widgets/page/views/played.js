@@ -7,7 +7,7 @@ export class SectorMap {
   constructor(trace, row) {
     Object.assign(this, { trace, wide: row.nCols * row.bytes, upTo: 0 });
     this.sites = new Set(
-      trace.sites.flatMap((site, i) => (site.array === "X" && site.kind === "load" && site.space === "global" ? [i] : [])),
+      trace.sites.flatMap((site, i) => (site.array === row.reads && site.kind === "load" && site.space === "global" ? [i] : [])),
     );
     const rows = new Set();
     for (let i = 0; i < trace.count; ++i) if (this.reads(i)) trace.sectorsAt(i, (sector) => this.rowsOf(sector, (each) => rows.add(each)));

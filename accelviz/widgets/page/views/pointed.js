@@ -1,6 +1,6 @@
 // What the marks of the product mean when they are pointed at: a focus with its sentence.
 import { count, number, span } from "../marks.js";
-import { PLACE, capital, columnsOf, owners, pieceOf, range, rowAt, sectorsOf, several, waiting } from "./followed.js";
+import { PLACE, capital, columnsOf, owners, pieceOf, range, rowAt, sectorsOf, several, waiting, written } from "./followed.js";
 
 const MOST = 400; // columns that are lit at once
 
@@ -25,20 +25,23 @@ export function nonzeroFocus(row, first, last = first) {
   }
   const column = columns[0];
   const who = piece ? `${capital(row.worker)} ${number(piece.warp)} of block ${number(piece.block)} reads` : "It reads";
-  const [low, high] = column === undefined ? [0, 0] : sectorsOf(row, column);
+  const source = column === undefined ? 0 : row.sources(row.row)[first];
+  const [low, high] = column === undefined ? [0, 0] : sectorsOf(row, source);
   const where = column === undefined ? "" : `: column ${number(column)}`;
   found.sentence = `Nonzero ${number(first)} of ${call(row)}${where}.`;
   if (column === undefined) return found;
   found.keys.push(`row:${column}`);
   found.sentence +=
-    ` ${who} row ${number(column)} of X: ` +
+    ` ${who} row ${number(source)} of ${row.reads}: ` +
     `${count(row.nCols * row.bytes, "byte")}, ${count(high - low + 1, "sector")}.`;
   return found;
 }
 
 function rowFocus(row) {
   const found = partOf(row, 0, row.degree - 1);
-  const sentence = `${capital(call(row))} of A has ${count(row.degree, "nonzero")}: it sums ${count(row.degree, "row")} of X into ${call(row)} of Y.`;
+  const read = `${count(row.degree, "row")} of ${row.reads}`;
+  const does = row.operation.per_nonzero ? `reads ${read} and writes` : `sums ${read} into`;
+  const sentence = `${capital(call(row))} of ${row.matrix} has ${count(row.degree, "nonzero")}: it ${does} ${written(row)}.`;
   return { ...found, warp: null, keys: [`row:${row.row}`], y: true, sentence };
 }
 
@@ -49,12 +52,14 @@ function placeFocus(row) {
 function yFocus(row) {
   const numbers = row.pieces.length;
   const blocks = new Set(row.pieces.map((piece) => piece.block)).size;
-  let how = "No worker has it: it is cleared beforehand.";
+  const { per_nonzero } = row.operation;
+  const added = (where) => (per_nonzero ? "" : `; their sums are added up${where}`);
+  let how = per_nonzero ? "Nothing is written." : "No worker has it: it is cleared beforehand.";
   if (numbers === 1) how = `${capital(row.worker)} ${number(row.pieces[0].warp)} of block ${number(row.pieces[0].block)} has all of it.`;
-  else if (blocks > 1) how = `${count(numbers, "run")} of nonzeros in ${count(blocks, "block")} have parts of it; their sums are added up.`;
-  else if (numbers > 1) how = `${capital(several(row.worker, owners(row)))} have parts of it; their sums are added up within the block.`;
+  else if (blocks > 1) how = `${count(numbers, "run")} of nonzeros in ${count(blocks, "block")} have parts of it${added("")}.`;
+  else if (numbers > 1) how = `${capital(several(row.worker, owners(row)))} have parts of it${added(" within the block")}.`;
   if (!row.partition) how = "";
-  return { y: true, keys: [`row:${row.row}`], sentence: `${capital(call(row))} of Y, ${count(row.nCols, "column")}. ${how}`.trim() };
+  return { y: true, keys: [`row:${row.row}`], sentence: `${capital(written(row))}, ${count(row.operation.wide ? row.nCols : 1, "column")}. ${how}`.trim() };
 }
 
 function runFocus(row, block, warp, start) {
@@ -120,7 +125,7 @@ function laneFocus(row, lane, from, to) {
   const combined = reading.lanes > 32; // then a lane of the worker is no lane of a warp
   const who = last ? `${combined ? "Threads" : "Lanes"} ${lane} to ${lane + last}` : `${combined ? "Thread" : "Lane"} ${lane}`;
   const whose = combined ? `combined ${row.worker} (${Math.ceil(reading.lanes / 32)} warps of 32)` : row.worker;
-  const has = `${last ? "have" : "has"} ${span("column", from, to)} of Y and of each row of X`;
+  const has = `${last ? "have" : "has"} ${span("column", from, to)} of ${row.operation.per_nonzero ? "" : `${row.writes} and of `}each row of ${row.reads}`;
   const warp = reading.lanes > 32 ? ` Threads ${Math.floor(lane / 32) * 32} to ${Math.floor(lane / 32) * 32 + 31} are one warp of the hardware.` : "";
   return { lane: [from, to], keys: [], sentence: `${who} of the ${whose} ${has}: ${each}.${warp}` };
 }
@@ -130,7 +135,7 @@ function sectorFocus(row, rows, index, sector) {
   const [from, to] = columnsOf(row, each.column, sector);
   const first = nonzeroFocus(row, each.nonzero);
   const found = each.lane === undefined ? first : { keys: [`row:${each.column}`] };
-  const bytes = `bytes ${number(sector * 32)} to ${number(sector * 32 + 31)} of X`;
+  const bytes = `bytes ${number(sector * 32)} to ${number(sector * 32 + 31)} of ${row.reads}`;
   const whole = (to - from + 1) * row.bytes < 32 ? " The rest of it is another row's." : "";
   const read = from <= each.last ? "" : " Another tile's blocks read it, or a later turn.";
   const sentence = `Sector ${number(sector)}, ${bytes}: ${span("column", Math.ceil(from), Math.floor(to))} of row ${number(each.column)}.${whole}${read}`;

@@ -2,7 +2,7 @@
 import { count, number, safe, span } from "../marks.js";
 import { moves } from "../moves.js";
 import { block, order } from "./assigned.js";
-import { PLACE, capital, followed, owners, pieceOf, several } from "./followed.js";
+import { PLACE, capital, followed, owners, pieceOf, several, written } from "./followed.js";
 import { gathered, loadSaid, request } from "./gathered.js";
 import { equation, neighborhood } from "./matrices.js";
 import { nonzeroFocus, resolve } from "./pointed.js";
@@ -146,8 +146,8 @@ class Product {
     const moved = able && request(row, picture.rows);
     const silent = able && row.partition ? "The strategy does not say which lane has which column; a trace of the block shows it." : "";
     const said = moved ? loadSaid(row, moved) : silent;
-    const what = row.degree ? this.missing() : "Nothing of X is read for this row.";
-    this.put("read", "What its lanes read of X", picture, what, safe(said));
+    const what = row.degree ? this.missing() : `Nothing of ${row.reads} is read for this row.`;
+    this.put("read", `What its lanes read of ${row.reads}`, picture, what, safe(said));
   }
 
   put(name, title, picture, otherwise = "", note = "") {
@@ -245,8 +245,10 @@ class Product {
   }
 }
 
-const titleOf = ({ name, formula }) =>
-  (name === "spmm" ? `The product ${formula}` : capital(formula));
+const titleOf = ({ name, formula }) => {
+  const said = formula.replaceAll("^T", "ᵀ");
+  return name === "spmm" ? `The product ${said}` : said.includes("=") ? said : capital(said);
+};
 
 const isSeen = (element) => {
   const { top, bottom } = element.getBoundingClientRect();
@@ -269,14 +271,14 @@ function lineOf({ side, work, row, pieces }) {
 /** The way of the row in one line, and why its workers wait. */
 function answer(row) {
   const way = (token, text) => `<span data-f="${token}">${safe(text)}</span>`;
-  const steps = [way("row", `Row ${number(row.row)} of A (${count(row.degree, "nonzero")})`)];
+  const steps = [way("row", `Row ${number(row.row)} of ${row.matrix} (${count(row.degree, "nonzero")})`)];
   if (row.side.order && row.place !== null) steps.push(way("place", `place ${number(row.place)} in the order`));
   if (row.blocks.length) {
     steps.push(way("block", span("block", ...row.blocks)));
     const numbers = owners(row);
     if (numbers.length) steps.push(way(`warp:${row.work.block}:${numbers[0]}`, several(row.worker, numbers)));
   }
-  steps.push(way("row", `${count(row.degree, "row")} of X`), way("y", `row ${number(row.row)} of Y`));
+  steps.push(way("row", `${count(row.degree, "row")} of ${row.reads}`), way("y", written(row)));
   return `<span class="av-way-line">${steps.join(" → ")}</span> <strong>${safe(why(row) + tiles(row))}</strong>`;
 }
 
@@ -288,17 +290,20 @@ export function sentenceOf(scene) {
 }
 
 // Of wide features a block has a tile of the columns, and others have the rest.
-function tiles({ reading, nCols, blocks }) {
+function tiles({ reading, nCols, blocks, reads, writes, operation }) {
   if (!reading || !blocks.length || reading.tile >= nCols) return "";
   const rest = `the others, ${span("column", reading.tile, nCols - 1)}, belong to ` +
     `${count(Math.ceil(nCols / reading.tile) - 1, "more block", "more blocks")} for the same rows`;
-  return ` That is for ${span("column", 0, reading.tile - 1)} of X and Y; ${rest}.`;
+  return ` That is for ${span("column", 0, reading.tile - 1)} of ${reads}${operation.per_nonzero ? "" : ` and ${writes}`}; ${rest}.`;
 }
 
 function why(row) {
   if (!row.graph.rows) return "The graph has no row.";
   if (!row.partition) return `${row.side.label}: ${row.side.silent}`;
-  if (!row.pieces.length) return "It has no nonzero, so no block has it: its row of Y is cleared beforehand.";
+  if (!row.pieces.length) {
+    const empty = row.operation.per_nonzero ? "nothing is written" : `its row of ${row.writes} is cleared beforehand`;
+    return `It has no nonzero, so no block has it: ${empty}.`;
+  }
   const { work, worker } = row;
   const numbers = owners(row);
   if (!numbers.length) return "The block that is shown has nothing of it.";

@@ -7,8 +7,9 @@ const DOES = { load: "reads", store: "writes", atomic: "adds to" };
 
 /** Which rows and columns of a dense matrix a request touches; null for any other array. */
 function touched(request, row) {
-  const dense = { X: row.bytes, Y: 4 }[request.array];
-  if (!dense || request.space === "shared") return null;
+  const known = row.operation.arrays;
+  const dense = known[request.array] ? row.bytes : 4;
+  if (!(request.array in known) || request.space === "shared") return null;
   const wide = row.nCols * dense;
   const parts = new Map();
   for (const offset of request.offsets) {

@@ -27,9 +27,9 @@ const ROWS = [
   ["rows_cut", "rows cut over blocks", "count", true,
     "Rows that lie in several blocks: their sums meet in global memory."],
   ["shared_atomics", "atomics in shared", "count", true,
-    "Atomic additions to shared memory, with which the warps of a block add up a row: one for each column of X and each part."],
+    "Atomic additions to shared memory, with which the warps of a block add up a row: one for each column and each part."],
   ["global_atomics", "atomics in global", "count", true,
-    "Atomic additions to global memory, with which blocks add up a row: one for each column of X and each part."],
+    "Atomic additions to global memory, with which blocks add up a row, or say that their part is done."],
   ["metadata_bytes", "bytes of metadata", "count", true,
     "What tells blocks or warps their work, in bytes; the kernel reads it besides the graph."],
 ];

@@ -5,8 +5,8 @@ import { axis, frame, widthOf } from "../plot.js";
 
 const HEIGHT = 210;
 const LIMIT = ["limit of random gathers", "Limit of random gathers: how long the same GPU takes to " +
-  "read as many rows of X at random places and to do nothing else. A kernel is quicker only where " +
-  "rows of X that it needs again are still in a cache."];
+  "read as many rows of features at random places and to do nothing else. A kernel is quicker only where " +
+  "rows that it needs again are still in a cache."];
 const PREDICTED = "the recorded time of its default setting, scaled by how its warp time " +
   "changes; what time would be if nothing else counted.";
 const written = (time) => `${time.toLocaleString("en", { maximumFractionDigits: 1 })} µs`;
