@@ -26,7 +26,7 @@ NOTEBOOKS, PUZZLES = sorted(FOLDER.glob("*.ipynb")), sorted(FOLDER.glob("puzzles
 
 def test_there_are_lessons():
     assert NOTEBOOKS
-    assert len(PUZZLES) == 5
+    assert len(PUZZLES) == 6
 
 
 def checks_of(source):

@@ -86,7 +86,9 @@ class Product:
         check(A, B, self.finish)
         device = devices.chosen(device, A.words, B.words)
         if device == "cpu":
-            return self._made(replayed(self, A, B)[0], A, B)
+            # Exact: sums stay below 2^31, and float64 holds all whole numbers up to 2^53.
+            sums = A.levels().astype(np.float64) @ B.levels().astype(np.float64)
+            return self._made(sums.astype(np.int32), A, B)
         given = self.arguments(A, B, device)
         (out,) = devices.run(self.call, given, ["out"], device)
         return self.result(out)
@@ -133,9 +135,9 @@ class Product:
         assert self.call.kernel is not None
         return {name: made[name] for name in self.call.kernel.arguments}
 
-    def _made(self, sums: npt.NDArray[np.int64], A: BitTensor, B: BitTensor) -> Any:
+    def _made(self, sums: npt.NDArray[np.int32], A: BitTensor, B: BitTensor) -> Any:
         if self.finish is None:
-            return sums.astype(np.int32)
+            return sums
         coefficients = Coefficients.of(A, B, self.finish)
         found = finished(sums, A.sums, coefficients, self.finish)
         if self.finish.bits is None:
@@ -267,7 +269,7 @@ def product(
     A : BitTensor, shape (rows, K), side "left"
     B : BitTensor, shape (K, columns), side "right"
     device : {"auto", "cuda", "cpu", "emulator"}
-        "cpu" goes through the plan's tiles with NumPy; "emulator" runs the CUDA kernel.
+        "cpu" multiplies the whole numbers with NumPy; "emulator" runs the CUDA kernel.
     way, jump, reuse, finish
         As of `plan_product`.
 
@@ -325,31 +327,18 @@ def check(A: BitTensor, B: BitTensor, finish: Finish | None = None) -> None:
         raise ArgumentError("product", what, f"at most 2^31 - 1 = {MOST_SUM:,}: fewer bits")
 
 
-def replayed(plan: Product, A: BitTensor, B: BitTensor) -> tuple[npt.NDArray[np.int64], int]:
-    """Multiply on the host, tile by tile of A and pass by pass, as the plan says.
+def jumped(plan: Product, A: BitTensor) -> tuple[int, int]:
+    """Count the tiles of A that a plan jumps over, and all that there are, in each pass over A.
 
-    Returns
-    -------
-    sums : array of int64, shape (rows, columns)
-    jumped : int
-        Tiles of A that were jumped over, counted in each pass over A.
+    A tile of a pass is zero if it is in all planes that the pass has at a time.
     """
-    (rows, columns, inner), (s, t) = plan.shape, plan.bits
     height, width = plan.tile
-    a, b = A.planes, B.planes.transpose(1, 0, 2).reshape(inner, t * columns).astype(np.float32)
-    weights = 1 << np.arange(t)
-    sums = np.zeros((rows, columns), np.int64)
-    jumped = 0
-    for row in range(0, rows, height):
-        for first in range(0, inner, width):
-            right = b[first : first + width]
-            for plane in range(0, s, plan.planes[0]):
-                left = a[plane : plane + plan.planes[0], row : row + height, first : first + width]
-                if plan.jump and not left.any():
-                    jumped += 1
-                    continue
-                for i, bits in enumerate(left, plane):
-                    found = (bits.astype(np.float32) @ right).reshape(len(bits), t, columns)
-                    own = np.einsum("rtc,t->rc", found.astype(np.int64), weights)
-                    sums[row : row + height] += own << i
-    return sums, jumped
+    rows, inner = A.shape
+    down, across = -(-rows // height), -(-inner // width)
+    zero, passes = 0, range(0, A.bits, plan.planes[0])
+    for first in passes:
+        ones = A.planes[first : first + plan.planes[0]].any(axis=0)
+        filled = np.pad(ones, ((0, down * height - rows), (0, across * width - inner)))
+        tiles = filled.reshape(down, height, across, width).any(axis=(1, 3))
+        zero += int((~tiles).sum())
+    return zero if plan.jump else 0, down * across * len(passes)

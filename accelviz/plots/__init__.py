@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from accelviz.plots.assignment import block_assignment
+from accelviz.plots.bits import bit_planes, bits_crossover, jumped_tiles
 from accelviz.plots.climb import ladder_times
 from accelviz.plots.convolution import channel_windows, field_growth, stage_gains
 from accelviz.plots.degrees import degree_histogram, degree_shares
@@ -37,6 +38,8 @@ from accelviz.plots.training import neighbor_weights, step_memory, step_times
 __all__ = [
     "Scheme",
     "access_map",
+    "bit_planes",
+    "bits_crossover",
     "block_assignment",
     "block_close_ups",
     "block_durations",
@@ -50,6 +53,7 @@ __all__ = [
     "field_growth",
     "fragment_lanes",
     "graph_card",
+    "jumped_tiles",
     "ladder_times",
     "lane_map",
     "load_maps",

@@ -380,4 +380,36 @@ WRONG = {
         for (int k = begin; k < end; ++k) top = fmaxf(top, scores[k]);
         for (int k = begin + lane; k < end; k += 32) shifted[k] = scores[k] - top;""",
     ],
+    "popc": [
+        # a one of every plane is worth one
+        """int sum = 0;
+        for (int p = 0; p < planes; ++p)
+            for (int w = 0; w < words; ++w)
+                sum += __popc(A[row * words + w] & X[(p * words + w) * 32 + lane]);
+        Y[row * 32 + lane] = sum;""",
+        # ones of either
+        """int sum = 0;
+        for (int p = 0; p < planes; ++p)
+            for (int w = 0; w < words; ++w)
+                sum += __popc(A[row * words + w] | X[(p * words + w) * 32 + lane]) << p;
+        Y[row * 32 + lane] = sum;""",
+        # shifted before they are counted
+        """int sum = 0;
+        for (int p = 0; p < planes; ++p)
+            for (int w = 0; w < words; ++w)
+                sum += __popc(A[row * words + w] & X[(p * words + w) * 32 + lane] << p);
+        Y[row * 32 + lane] = sum;""",
+        # the words of a column behind each other
+        """int sum = 0;
+        for (int p = 0; p < planes; ++p)
+            for (int w = 0; w < words; ++w)
+                sum += __popc(A[row * words + w] & X[(p * 32 + lane) * words + w]) << p;
+        Y[row * 32 + lane] = sum;""",
+        # every block has row 0
+        """int sum = 0;
+        for (int p = 0; p < planes; ++p)
+            for (int w = 0; w < words; ++w)
+                sum += __popc(A[w] & X[(p * words + w) * 32 + lane]) << p;
+        Y[row * 32 + lane] = sum;""",
+    ],
 }

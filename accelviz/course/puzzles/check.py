@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from accelviz.analysis.traffic import requests
-from accelviz.course.puzzles import blocks, sparse, tensor, threads, training
+from accelviz.course.puzzles import bits, blocks, sparse, tensor, threads, training
 from accelviz.course.puzzles.picture import Panel, picture
 from accelviz.course.puzzles.puzzle import Array, Case, Par, Puzzle
 from accelviz.course.puzzles.report import Report, Scores, too_many
@@ -26,6 +26,7 @@ PUZZLES: dict[str, Puzzle] = {
     **sparse.PUZZLES,
     **tensor.PUZZLES,
     **training.PUZZLES,
+    **bits.PUZZLES,
 }
 #: Seconds that a kernel may take; a right one takes hundredths.
 SECONDS = 2.0
