@@ -30,13 +30,13 @@ WAYS = {
 MOST_SUM = (1 << 31) - 1
 #: Rows and columns of a block of "split", "paper" and "popc", and warps of it.
 SIDE, WARPS = 32, 8
-#: Bits of a line in a stage of "tiled"; and what is jumped over: on tensor cores, and by "popc".
-STAGE_BITS, JUMP_BITS, POPC_BITS = 512, 256, 1024
+#: Bits of a line in a stage of "tiled"; and that are jumped over, by "tiled", "split" and "popc".
+STAGE_BITS, TILED_BITS, SPLIT_BITS, POPC_BITS = 512, 256, 512, 1024
 #: Of "tiled": planes of a pass, and the tiles of a warp that they share.
 _M_TILES, _N_TILES, _STAGES = 4, 8, 4
 #: Of "split": products of planes whose sums a warp holds.
 _SPLIT_PLANES = 4
-#: Rows from which blocks of "tiled" have eight warps.
+#: Rows from which blocks of "tiled" have eight warps, but for single bits.
 ENOUGH_ROWS = 4096
 #: Columns times planes from which "tiled" is faster than "split".
 WIDE = 256
@@ -195,7 +195,7 @@ def plan_product(
         raise ArgumentError("finish", f"{way!r} leaves whole numbers", "'split' or 'paper'")
     s, t = A.bits, B.bits
     defines: dict[str, int] = {"JUMP": int(jump)}
-    shared, tile = 0, (SIDE, JUMP_BITS)
+    shared, tile = 0, (SIDE, SPLIT_BITS)
     grid = (-(-rows // SIDE), -(-columns // SIDE), 1)
     n_warps, entry, more = WARPS, way, ("", "")
     planes, passes = (1, t), (s, 1)
@@ -210,7 +210,7 @@ def plan_product(
         # Sums of several passes and the sums of one are held at the same time.
         most = _N_TILES // 2 if max(passes) > 1 and m_tiles // planes[0] > 2 else _N_TILES
         n_tiles = planes[1] * max(most // planes[1], 1)
-        sides = warps or ((4, 2) if rows >= ENOUGH_ROWS else (2, 2))
+        sides = warps or ((4, 2) if rows >= ENOUGH_ROWS and s * t > 1 else (2, 2))
         defines |= dict(zip(("WARPS_M", "WARPS_N"), sides, strict=True))
         defines |= {"M_TILES": m_tiles, "N_TILES": n_tiles, "STAGES": _STAGES}
         n_warps = sides[0] * sides[1]
@@ -219,7 +219,7 @@ def plan_product(
         shared = sum(lines) * STAGE_BITS // 8 * _STAGES
         block = lines[0] // planes[0], lines[1] // planes[1]
         grid = -(-rows // block[0]), -(-columns // block[1]), 1
-        tile = m_tiles // planes[0] * 16, JUMP_BITS
+        tile = m_tiles // planes[0] * 16, TILED_BITS
     else:
         few = min(t if reuse else 1, _SPLIT_PLANES)
         b_planes = -(-t // -(-t // few)) if reuse else 1

@@ -11,10 +11,10 @@ from matplotlib.colors import ListedColormap, to_rgb
 
 from accelviz.bits.tensor import WORD_BITS, BitTensor
 from accelviz.plots.drawing import Look, count_ticks, new_axes, new_panels, rectangles
-from accelviz.plots.style import BLACK, BLUE, ORANGE, TURNS, VERMILLION, paler, tell, tidy
+from accelviz.plots.style import BLACK, BLUE, GREY, ORANGE, TURNS, VERMILLION, paler, tell, tidy
 
-#: Planes beside each other.
-_PLANES = 4
+#: Planes beside each other, and how much higher a name stands than the one below it.
+_PLANES, _APART = 4, 1.13
 
 
 def bit_planes(tensor: BitTensor, *, axes: Sequence[Axes] | None = None) -> list[Axes]:
@@ -98,12 +98,14 @@ def bits_crossover(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     for (width, own), colour in zip(sparse.groupby("bits"), (*TURNS[:2], BLACK), strict=False):
         ax.plot(own["density"], own["median_us"], "o-", color=colour, label=f"sparse, {width} bits")
     low, high = sparse["density"].min(), sparse["density"].max()
-    for _, row in dense.iterrows():
+    written = 0.0
+    for time, row in dense.sort_values("median_us").set_index("median_us", drop=False).iterrows():
         library = row["way"] == "cublas int8"
-        colour = VERMILLION if library else "#888888"
-        ax.plot([low, high], [row["median_us"]] * 2, "--", color=colour, linewidth=1)
+        look: Look = {"color": VERMILLION if library else GREY}
+        ax.plot([low, high], [time] * 2, "--", linewidth=1, **look)
         name = "cuBLAS INT8" if library else f"1 x {row['bits']} bits"
-        ax.text(high * 1.06, row["median_us"], name, va="center", fontsize=8, color=colour)
+        written = max(time, written * _APART)  # names of equal times stand above each other
+        ax.text(high * 1.06, written, name, va="center", fontsize=8, **look)
     ax.set(xscale="log", yscale="log", xlabel="density of A", ylabel="microseconds")
     ax.legend(fontsize=8, frameon=False)
     tell(ax, f"Sparse sums rise with the density; {len(dense)} dense products take one time each.")

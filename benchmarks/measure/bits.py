@@ -34,7 +34,7 @@ from scipy.sparse import csr_array as sparse_matrix
 
 import accelviz
 from accelviz import bits
-from accelviz.bits.product import JUMP_BITS, SIDE
+from accelviz.bits.product import SIDE, SPLIT_BITS
 from accelviz.bits.product import jumped as jumped_tiles
 from accelviz.datasets import load_nodes, stochastic_block
 from accelviz.datasets.nodes import NodeData
@@ -240,7 +240,7 @@ def parts(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             edges = np.nonzero(batch.A.planes[0])
             kept[f"{name} {i}"] = np.stack([[n, n], *np.transpose(edges)]).astype(np.int32)
             X = bits.pack(np.zeros((n, 1), np.uint8), 1, "right")
-            for rows, width in ((8, 128), (SIDE, JUMP_BITS)):
+            for rows, width in ((8, 128), (SIDE, SPLIT_BITS)):
                 plan = dataclasses.replace(
                     bits.plan_product(batch.A, X, "split"), tile=(rows, width)
                 )

@@ -72,25 +72,6 @@ def wide(table: pd.DataFrame) -> str:
     return markdown(head, lines)
 
 
-def sizes(table: pd.DataFrame) -> str:
-    """Write TFLOPS of one bit by one bit, by N and D (Figure 2.9), the faster of both ways."""
-    own = table[table["way"].isin(OWN)]
-    found = own.pivot_table(index="n", columns="d", values="tflops", aggfunc="max")
-    lines = [(f"{n:,}", *(f"{rate:,.0f}" for rate in row)) for n, row in found.iterrows()]
-    return markdown(("N", *(f"D = {d}" for d in found.columns)), lines)
-
-
-def reuse(table: pd.DataFrame) -> str:
-    """Write what it brings to read a tile of A once for all planes (Figure 2.10)."""
-    own = table[table["way"] == "tiled"].assign(again=table["reuse"].astype(str) == "True")
-    found = own.pivot_table(index=["n", "bits"], columns="again", values="median_us")
-    lines = [
-        (f"{n:,}", bits, f"{row[False]:,.1f}", f"{row[True]:,.1f}", f"{row[False] / row[True]:.2f}")
-        for (n, bits), row in found.iterrows()
-    ]
-    return markdown(("N", "bits of X", "read again, µs", "read once", "ratio"), lines)
-
-
 def gather(table: pd.DataFrame) -> str:
     """Write the sums of neighbors' rows in float32, 8 and 4 bits."""
     own = table[table["way"].isin(("lane_groups", "gather"))]
@@ -126,7 +107,9 @@ def density(table: pd.DataFrame) -> str:
 def network(table: pd.DataFrame) -> str:
     """Write the times of whole networks on batches, and PyG's over them."""
     own = table[table["graph"].notna()]
-    found = own.pivot_table(index=["model", "graph"], columns="way", values="median_us", sort=False)
+    found = own.pivot_table(
+        index=["model", "graph"], columns="way", values="median_us", sort=False
+    ).dropna()
     lines, ratios = [], []
     for (model, graph), row in found.iterrows():
         ratio = [row["pyg"] / row[bits] for bits in ("8", "4", "2")]
@@ -149,7 +132,7 @@ def parts(table: pd.DataFrame) -> str:
         )
         for row in table.itertuples()
     ]
-    head = ("graph", "edges", "cut", "nodes of a batch", "jumped, 8 x 128", "jumped, 32 x 256")
+    head = ("graph", "edges", "cut", "nodes of a batch", "jumped, 8 x 128", "jumped, 32 x 512")
     return markdown(head, lines)
 
 
@@ -170,14 +153,12 @@ def accuracy(table: pd.DataFrame) -> str:
 def main(page: Path = PAGE) -> None:
     text = page.read_text("utf-8")
     table = recorded("bits-table-h200")
-    first = table.iloc[0]
+    first, commits = table.iloc[0], dict.fromkeys(each[:7] for each in table["commit"])
     for name, section in (
-        ("machine", f"One {first['hardware']}, commit {first['commit']}."),
+        ("machine", f"One {first['hardware']}, commits {', '.join(commits)}."),
         ("rates", rates(table)),
         ("table", products(table)),
         ("wide", wide(table)),
-        ("sizes", sizes(recorded("bits-sizes-h200"))),
-        ("reuse", reuse(recorded("bits-reuse-h200"))),
         ("gather", gather(recorded("bits-gather-h200"))),
         ("density", density(recorded("bits-density-h200"))),
         ("network", network(recorded("bits-network-h200"))),

@@ -25,16 +25,13 @@
 #error "gather.cu is compiled by accelviz, which supplies the constants listed above"
 #endif
 
+#include "bits/planes.cuh"
 #include "common.cuh"
 #include "lane_blocks.cuh"
 
 #define PER_VECTOR (128 / BITS)  // columns of a vector
 #define TILE_VECTORS (LANES * LANE_VECTORS)
 #define SHARED_ROWS (GROUPS > 1 ? GROUPS / 2 : 1)  // most rows that groups of a block share
-
-__device__ __forceinline__ unsigned word_of(const uint4 &words, int i) {
-    return i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
-}
 
 // Adds up the columns of some vectors. A sum of bytes with one of them chosen is one instruction.
 // Nibbles are added up in bytes first, which hold 17 of them.

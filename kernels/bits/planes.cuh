@@ -17,6 +17,10 @@ struct Planes {
     }
 };
 
+__device__ __forceinline__ unsigned word_of(const uint4 &words, int i) {
+    return i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
+}
+
 // The bits of whole numbers, 32 x 32 of them, as words: along the columns, or along the rows. All
 // threads of the block call together, after all have written their numbers.
 __device__ __forceinline__ void write_planes(const unsigned (&numbers)[SIDE][SIDE + 1],

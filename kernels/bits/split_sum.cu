@@ -7,7 +7,7 @@
 // With B_PLANES = 1, A is read again for each plane of B (its cross-bit reduction).
 //
 // The order of the words along K does not matter as long as A and B have the same: so a lane takes
-// two neighboring words where the instruction's table gives it words that lie apart.
+// four neighboring words where the instruction's table gives it words that lie apart.
 //
 // grid  = (tiles of 32 rows, tiles of 32 columns)
 // block = WARPS warps
@@ -34,21 +34,17 @@
 #define M_TILES (SIDE / M_TILE)
 #define N_TILES (SIDE / 8)
 #define K_REGISTERS (MMA_K / 128)  // of B, and of A for 8 rows
-#define STEPS (2 / K_REGISTERS)    // instructions that two words of a lane last
-#define CHUNK_PAIRS 4              // of words that a line has in a chunk, one for each lane of four
+#define STEPS (4 / K_REGISTERS)    // instructions that four words of a lane last
+#define CHUNK_QUADS 4  // of 4 words that a row has in a chunk, one for each lane of four
 
-__device__ __forceinline__ unsigned word_of(const uint2 &words, int i) {
-    return i == 0 ? words.x : words.y;
+// 8 lines of a plane, 16 words of each: the lane's part of them.
+__device__ __forceinline__ uint4 load(const uint4 *__restrict__ planes, const Planes &of, int plane,
+                                      int line, int quad) {
+    const bool there = plane < of.bits && line < of.lines && quad < of.words / 4;
+    return there ? __ldg(&planes[of.at(plane, line, 0) / 4 + quad]) : make_uint4(0, 0, 0, 0);
 }
 
-// 8 lines of a plane, 8 words of each: the lane's part of them.
-__device__ __forceinline__ uint2 load(const uint2 *__restrict__ planes, const Planes &of, int plane,
-                                      int line, int pair) {
-    const bool there = plane < of.bits && line < of.lines && pair < of.words / 2;
-    return there ? __ldg(&planes[of.at(plane, line, 0) / 2 + pair]) : make_uint2(0, 0);
-}
-
-__device__ __forceinline__ void multiply(int (&c)[2 * HALVES], const uint2 *a, const uint2 &b,
+__device__ __forceinline__ void multiply(int (&c)[2 * HALVES], const uint4 *a, const uint4 &b,
                                          int step) {
     unsigned left[HALVES * K_REGISTERS], right[K_REGISTERS];
 #pragma unroll
@@ -67,7 +63,7 @@ __device__ __forceinline__ void multiply(int (&c)[2 * HALVES], const uint2 *a, c
 }
 
 extern "C" __global__ void __launch_bounds__(WARPS *WARP_SIZE)
-    split_sum(const uint2 *__restrict__ A, const uint2 *__restrict__ B, void *__restrict__ out,
+    split_sum(const uint4 *__restrict__ A, const uint4 *__restrict__ B, void *__restrict__ out,
               const float *__restrict__ alpha, const float *__restrict__ beta,
               const float *__restrict__ gamma, const float *__restrict__ row_scale, int rows,
               int columns, int words, int a_bits, int a_lines, int b_bits, int b_lines, float low,
@@ -78,10 +74,8 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP_SIZE)
     const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
     const int first_row = int(blockIdx.x) * SIDE, first_column = int(blockIdx.y) * SIDE;
     const Planes of_a{a_bits, a_lines, words}, of_b{b_bits, b_lines, words};
-    const int chunks = first_row < rows && first_column < columns ? ceil_div(words, 8) : 0;
+    const int chunks = first_row < rows && first_column < columns ? ceil_div(words, 16) : 0;
 
-    // Chunks whose loads are on their way, as far as there are registers.
-    constexpr int at_once = A_PLANES * B_PLANES > 2 ? 1 : 2;
     unsigned sums[M_TILES][N_TILES][2 * HALVES] = {};
     unsigned row_sums[4] = {};
 #pragma unroll 1
@@ -89,20 +83,20 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP_SIZE)
 #pragma unroll 1
         for (int b_pass = 0; b_pass < B_PASSES; ++b_pass) {
             int c[A_PLANES][B_PLANES][M_TILES][N_TILES][2 * HALVES] = {};
-#pragma unroll at_once
             for (int chunk = warp; chunk < chunks; chunk += WARPS) {
-                const int pair = chunk * CHUNK_PAIRS + lane % 4;
-                uint2 a[A_PLANES][4];
+                const int quad = chunk * CHUNK_QUADS + lane % 4;
+                uint4 a[A_PLANES][4];
                 unsigned any = 0;
 #pragma unroll
                 for (int i = 0; i < A_PLANES; ++i) {
 #pragma unroll
                     for (int g = 0; g < 4; ++g) {
                         const int line = first_row + 8 * g + lane / 4;
-                        a[i][g] = load(A, of_a, a_pass * A_PLANES + i, line, pair);
-                        any |= a[i][g].x | a[i][g].y;
+                        a[i][g] = load(A, of_a, a_pass * A_PLANES + i, line, quad);
+                        any |= a[i][g].x | a[i][g].y | a[i][g].z | a[i][g].w;
                         if (OUTPUT && b_pass == 0) {
-                            const int ones = __popc(a[i][g].x) + __popc(a[i][g].y);
+                            const int ones = __popc(a[i][g].x) + __popc(a[i][g].y) +
+                                             __popc(a[i][g].z) + __popc(a[i][g].w);
                             row_sums[g] += unsigned(ones) << (a_pass * A_PLANES + i);
                         }
                     }
@@ -110,11 +104,11 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP_SIZE)
                 if (JUMP && !__any_sync(EVERY_LANE, any != 0)) continue;
 #pragma unroll
                 for (int j = 0; j < B_PLANES; ++j) {
-                    uint2 b[N_TILES];
+                    uint4 b[N_TILES];
 #pragma unroll
                     for (int n = 0; n < N_TILES; ++n) {
                         const int line = first_column + 8 * n + lane / 4;
-                        b[n] = load(B, of_b, b_pass * B_PLANES + j, line, pair);
+                        b[n] = load(B, of_b, b_pass * B_PLANES + j, line, quad);
                     }
 #pragma unroll
                     for (int at = 0; at < STEPS; ++at) {
