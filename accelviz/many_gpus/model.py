@@ -153,7 +153,7 @@ class Prediction:
 
 def on_one(work: Work, n_cols: int, rates: Rates) -> float:
     """Return the seconds of a product on one device, if the senders of edges were random."""
-    return _product(work.edges, work.nodes, work.nodes, n_cols, rates)
+    return max(_product(work.edges, work.nodes, work.nodes, n_cols, rates), rates.step)
 
 
 def predict(
