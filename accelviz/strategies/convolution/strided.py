@@ -14,6 +14,7 @@ from accelviz.plans.arithmetic import TERMS
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.convolution.operation import SCC_LAST
 from accelviz.strategies.convolution.strided_tiles import (
+    SHARED_KIB,
     STEP,
     blocks_of,
     chosen,
@@ -35,7 +36,8 @@ class StridedWindows(SharedColumnsStrategy):
     With `arithmetic="3xtf32"` every number is the sum of two of TF32, and results are as exact as
     float32's; "tf32" rounds. Further it takes `groups` (groups of 8 filters of a warp: 1, 2, 4 or
     8), `fragments` (groups of 16 pixels of a warp: 1, 2 or 4), `filter_warps` and `pixel_warps`
-    (warps of a block, up to 8 and 4), which a rule chooses where they are None.
+    (warps of a block, up to 8 and 4), which a rule chooses where they are None, and `shared_kib`
+    (most shared memory of a block: 99 KiB fit every GPU, 163 an A100, 227 an H200).
     """
 
     operation = SCC_LAST
@@ -54,6 +56,9 @@ class StridedWindows(SharedColumnsStrategy):
         ),
         "filter_warps": Parameter(None, "warps side by side", 8, tries=(1, 2, 4, 8)),
         "pixel_warps": Parameter(None, "warps on other pixels", 4, tries=(1, 2, 4)),
+        "shared_kib": Parameter(
+            SHARED_KIB, "most shared memory of a block, KiB", 227, tries=(99, 163, 227)
+        ),
     }
 
     def build(
@@ -66,6 +71,7 @@ class StridedWindows(SharedColumnsStrategy):
         fragments: int | None,
         filter_warps: int | None,
         pixel_warps: int | None,
+        shared_kib: int,
     ) -> Plan:
         """Order the filters by window; give each block some, of a tile of pixels.
 

@@ -20,8 +20,9 @@ from accelviz.tiles import Tiles
 
 #: Filters of a group and channels of a step, pixels of a fragment: TF32's product.
 STEP, FRAGMENT_PIXELS = 8, 16
-#: Most shared memory of a block; that of an SM, and what each block takes besides.
-MOST_SHARED, SM_SHARED, BLOCK_SHARED = 227 << 10, 228 << 10, 1 << 10
+#: Shared memory, in KiB, that any GPU with these tensor cores grants a block (an A100 grants 163,
+#: an H200 227); that of an SM, and what each block takes besides, in bytes.
+SHARED_KIB, SM_SHARED, BLOCK_SHARED = 99, 228 << 10, 1 << 10
 #: SMs, bytes a nanosecond and clock (GHz) of a large GPU, for the choice of a shape alone.
 SMS, BYTES_A_NS, GIGAHERTZ = 132, 4500.0, 1.7
 #: Clocks of an SM for a product of fragments.
@@ -212,6 +213,7 @@ def chosen(
     fragments: int | None = None,
     filter_warps: int | None = None,
     pixel_warps: int | None = None,
+    shared_kib: int = SHARED_KIB,
 ) -> Shape:
     """Choose how blocks are cut, where it is not given: as it is estimated to take least time.
 
@@ -222,22 +224,29 @@ def chosen(
         Pixels.
     terms : int
         Products on tensor cores for one of inputs.
+    shared_kib : int
+        Most shared memory of a block.
 
     Raises
     ------
     PartitionError
         If what is given needs more shared memory than a block has.
     """
-    found = candidates(graph, n_cols, terms, (groups, fragments, filter_warps, pixel_warps))
+    given = groups, fragments, filter_warps, pixel_warps
+    found = candidates(graph, n_cols, terms, given, shared_kib)
     if not found:
-        given = f"{groups}, {fragments}, {filter_warps}, {pixel_warps}"
         names = "groups, fragments, filter_warps, pixel_warps"
-        raise PartitionError(names, f"got {given}", "fewer, which fit in shared memory")
+        right = f"fewer, which fit in {shared_kib} KiB of shared memory"
+        raise PartitionError(names, f"got {', '.join(map(str, given))}", right)
     return found[0]
 
 
 def candidates(
-    graph: Graph, n_cols: int, terms: int, given: Sequence[int | None] = (None,) * 4
+    graph: Graph,
+    n_cols: int,
+    terms: int,
+    given: Sequence[int | None] = (None,) * 4,
+    shared_kib: int = SHARED_KIB,
 ) -> list[Shape]:
     """Return the shapes that fit on an SM, those first that are estimated to take least time."""
     most = chosen_groups(graph)
@@ -253,7 +262,7 @@ def candidates(
         if not any(given) and (too_many or too_wide or shape.groups * shape.fragments > MOST_SUMS):
             continue
         for each in _kept_on_chip(shape):
-            if shared_bytes(graph, each) <= MOST_SHARED:
+            if shared_bytes(graph, each) <= shared_kib << 10:
                 found.append((estimate(graph, n_cols, terms, each), each))
                 break
     return [shape for _, shape in sorted(found, key=lambda each: each[0])]

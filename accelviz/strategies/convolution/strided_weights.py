@@ -15,7 +15,7 @@ from accelviz.strategies.convolution.operation import SCC_LAST_WEIGHTS
 from accelviz.strategies.convolution.strided_tiles import (
     BLOCK_SHARED,
     MOST_BLOCKS,
-    MOST_SHARED,
+    SHARED_KIB,
     SM_SHARED,
     SMS,
     STEP,
@@ -86,7 +86,7 @@ class StridedWeights(SharedColumnsStrategy):
         blocks = -(-tiles // warps)
         pixels, shared = _staged(graph.shape)
         shares = shares or max(1, min(SMS * MOST_BLOCKS // max(1, blocks), -(-n_cols // pixels)))
-        staged = shared <= MOST_SHARED
+        staged = shared <= SHARED_KIB << 10
         order = found.permutation.inverse if staged else found.permutation.order
         arrays: dict[str, Any] = {
             "windows": found.tiles.block.astype(np.int32),
