@@ -38,7 +38,7 @@ def test_words_say_whose_threads_and_columns_are_meant(browser, tmp_path):
 @pytest.mark.parametrize(
     ("strategy", "heads", "way", "said", "width"),
     [
-        ("lane_groups of sddmm", "A V scores", "of V → 168 rows of scores", "of V: ", 848),
+        ("lane_groups of sddmm", "A V scores", "of V → 168 rows of scores", "of V: ", 1700),
         (
             "lane_groups of edge_softmax",
             "A scores alpha",

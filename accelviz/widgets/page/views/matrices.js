@@ -95,17 +95,14 @@ export function equation(row, width) {
     words(A - 8, Math.min(Math.max(own + 4, top + 10), top + side), label, "end", { class: "av-r" }),
   );
   const done = `${count(degree, "row")} of ${reads} ${at_nonzeros ? "read" : "gathered"}, ${per_nonzero ? "as many" : "one"} of ${writes} written`;
+  const had = fitting(count(degree, "nonzero"), side);
+  // In the middle below both, or further right: beside what stands below A.
+  const middle = Math.max((X + Y + narrow) / 2, A + (side + room(had) + room(done)) / 2 + 16);
   const under = [
-    words(
-      A + side / 2, top + side + 17, fitting(count(degree, "nonzero"), side), "middle",
-      { class: "av-r" },
-    ),
-    words(
-      (X + Y + narrow) / 2, top + side + 17,
-      done, "middle", { class: "av-r" },
-    ),
+    words(A + side / 2, top + side + 17, had, "middle", { class: "av-r" }),
+    words(middle, top + side + 17, done, "middle", { class: "av-r" }),
   ];
-  const fits = room(done) / 2 < width - (X + Y + narrow) / 2;
+  const fits = middle + room(done) / 2 < width;
   if (!fits) under[1] = words(X + narrow / 2, top + side + 17, count(degree, "row"), "middle", { class: "av-r" });
   const alt = `${operation.formula}. ${capital(label)} of ${row.matrix} has ${count(degree, "nonzero")}, so it ${at_nonzeros ? "reads" : "gathers"} ${count(degree, "row")} of ${reads} and writes ${written(row)}.`;
   return {
