@@ -133,27 +133,35 @@ def test_closed_forms_on_every_graph(strategy):
         check_against_workload(made(), strategy, 64)
 
 
+def check_atomics(strategy, **parameters):
+    name, n_cols = (("isolated_ends", 33), ("wide", 3))[KERNELS.index(strategy) % 2]
+    graph = MADE[name]()
+    plan = accelviz.plan(graph, strategy, n_cols, **parameters)
+    inputs = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
+    counted = launch_traffic(plan, *inputs)
+    atomics = counted[counted["kind"] == "atomic"].groupby("space", observed=False)
+    floats = (atomics["bytes"].sum() / 4).to_dict()
+    found = closed_form(graph, strategy, n_cols, **parameters)
+    assert found.shared_atomics == floats.get("shared", 0)
+    assert found.global_atomics == floats.get("global", 0)
+
+
 @pytest.mark.turns(2, first=1)
 @needs_compiler
 @pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
 def test_atomics_are_those_that_the_kernel_carries_out(strategy):
-    name, n_cols = (("isolated_ends", 33), ("wide", 3))[KERNELS.index(strategy) % 2]
     own = strategy.parameters
     # Each parameter at the first value worth a try, all of them at once.
-    tried = {name: each.tries[0] for name, each in own.items() if each.tries}
-    variants = [tried]
-    if strategy.operation is SPMM:
-        variants += [{}, {"partition": "warp"}] if "partition" in own else []
-    for parameters in variants:
-        graph = MADE[name]()
-        plan = accelviz.plan(graph, strategy, n_cols, **parameters)
-        inputs = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
-        counted = launch_traffic(plan, *inputs)
-        atomics = counted[counted["kind"] == "atomic"].groupby("space", observed=False)
-        floats = (atomics["bytes"].sum() / 4).to_dict()
-        found = closed_form(graph, strategy, n_cols, **parameters)
-        assert found.shared_atomics == floats.get("shared", 0)
-        assert found.global_atomics == floats.get("global", 0)
+    check_atomics(strategy, **{name: each.tries[0] for name, each in own.items() if each.tries})
+    if strategy.operation is SPMM and "partition" in own:
+        check_atomics(strategy, partition="warp")
+
+
+@pytest.mark.long
+@needs_compiler
+@pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
+def test_atomics_with_the_defaults(strategy):
+    check_atomics(strategy)
 
 
 def test_what_a_histogram_determines_and_what_it_does_not():
