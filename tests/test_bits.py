@@ -217,11 +217,18 @@ TALL = bits.pack(np.full((1, 40000), 65535), 16, "left")
         ),
         (lambda: bits.product(WIDE, BIT), "A: packed as the right operand.*side='left'"),
         (lambda: bits.product(BIT, BIT), "B: packed as the left operand"),
-        (lambda: bits.product(np.ones((2, 2)), WIDE), "A: a ndarray.*BitTensor"),
+        (lambda: bits.product(np.ones((2, 2)), WIDE), "A: got a ndarray.*BitTensor"),
         (
             lambda: bits.product(TALL, bits.pack(np.full((40000, 1), 3), 2, "right")),
             r"its sums could reach 7,864,200,000.*2\^31 - 1",
         ),
+        (lambda: bits.quantize([[-3e38, 3e38]], 2, "left"), "range: from -3"),
+        (lambda: bits.quantize([[1e300, 1]], 2, "left"), "range: from 1.0 to inf"),
+        (lambda: bits.quantize(np.eye(3), 2, "left", low=[0] * 3, high=[1] * 2), "3 lower and 2"),
+        (lambda: bits.product(BIT, WIDE, finish=3), "finish: got a int"),
+        (lambda: next(bits.batches.batches("cora", np.zeros(9, int), 1)), "part: shape .9,."),
+        (lambda: bits.batches.cut_edges("cora", np.full(2708, -1)), "part: .*at least 0"),
+        (lambda: bits.Gather("cora", 3, 8).run(np.ones((2708, 3))), "X: got a ndarray"),
         (lambda: bits.product(TALL, WIDE), "B: 4 rows for 40,000 columns of A"),
         (lambda: bits.product(BIT, WIDE, way="fast"), "way: there is no 'fast'"),
         (lambda: bits.product(BIT, WIDE, device="tpu"), "device: there is no 'tpu'"),
@@ -239,3 +246,9 @@ TALL = bits.pack(np.full((1, 40000), 65535), 16, "left")
 def test_what_cannot_be_is_refused(call, says):
     with pytest.raises(ArgumentError, match=says):
         call()
+
+
+def test_infinity_is_clipped_to_the_ends_of_a_range():
+    found = bits.quantize([[-np.inf, 0.5, np.inf]], 2, "left", low=0, high=1)
+    assert found.levels().tolist() == [[0, 2, 3]]
+    assert found.clipped == 2

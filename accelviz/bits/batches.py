@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.bits.tensor import WORD_BITS, BitTensor, layout
+from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError, DeviceUnavailable, checked_integer
 from accelviz.graph import Graph, Pattern
 from accelviz.ordering import vertex_order
@@ -20,12 +21,12 @@ from accelviz.ordering import vertex_order
 METHODS = ("metis", "rabbit")
 
 
-def partition(graph: Graph, parts: int, method: str = "metis") -> npt.NDArray[np.int32]:
+def partition(graph: Any, parts: int, method: str = "metis") -> npt.NDArray[np.int32]:
     """Deal the nodes of a graph out to parts that few edges leave.
 
     Parameters
     ----------
-    graph : Graph
+    graph : Graph, or anything `load_graph` takes
         Square; directions do not count.
     parts : int
         At most the number of nodes.
@@ -44,6 +45,7 @@ def partition(graph: Graph, parts: int, method: str = "metis") -> npt.NDArray[np
     DeviceUnavailable
         If pymetis is not installed.
     """
+    graph = load_graph(graph)
     if graph.shape[0] != graph.shape[1]:
         raise ArgumentError("graph", f"{graph.shape[0]} x {graph.shape[1]}", "a square one")
     parts = checked_integer("parts", parts, max(graph.n_rows, 1), error=ArgumentError)
@@ -92,23 +94,30 @@ class Batch:
     degrees: npt.NDArray[np.int64]
 
 
-def cut_edges(graph: Graph, part: npt.NDArray[np.int32]) -> int:
+def cut_edges(graph: Any, part: npt.NDArray[np.int32]) -> int:
     """Count the edges between two parts, which no batch has."""
+    graph, part = _checked(graph, part)
     rows = np.repeat(part, graph.degrees)
     return int((rows != part[graph.column_indices]).sum())
 
 
-def batches(graph: Graph, part: npt.NDArray[np.int32], size: int) -> Iterator[Batch]:
+def batches(graph: Any, part: npt.NDArray[np.int32], size: int) -> Iterator[Batch]:
     """Give the graph in batches of `size` parts; edges between two parts are left out.
 
     Parameters
     ----------
-    graph : Graph
+    graph : Graph, or anything `load_graph` takes
     part : array of int32, shape (n_nodes,)
         As `partition` returns it.
     size : int
+
+    Raises
+    ------
+    ArgumentError
+        If `part` does not have a part, 0 or above, for each node, or `size` is below 1.
     """
     size = checked_integer("size", size, error=ArgumentError)
+    graph, part = _checked(graph, part)
     by_part = np.argsort(part, kind="stable")
     counts = np.bincount(part, minlength=1)
     ends = np.append(0, np.cumsum(counts))
@@ -131,8 +140,26 @@ def batches(graph: Graph, part: npt.NDArray[np.int32], size: int) -> Iterator[Ba
         yield Batch(nodes, ends[first : last + 1] - ends[first], A, degrees)
 
 
-def pack_pattern(graph: Graph | Pattern) -> BitTensor:
-    """Pack which elements of a matrix are nonzeros: one bit each, the left operand of `A X`."""
+def _checked(graph: Any, part: Any) -> tuple[Graph, npt.NDArray[Any]]:
+    graph = load_graph(graph)
+    if graph.shape[0] != graph.shape[1]:
+        raise ArgumentError("graph", f"{graph.shape[0]} x {graph.shape[1]}", "a square one")
+    found = np.asarray(part)
+    if found.shape != (graph.n_rows,) or found.dtype.kind not in "iu" or found.min(initial=0) < 0:
+        what = f"shape {found.shape}, dtype {found.dtype}"
+        right = f"{graph.n_rows:,} integers of at least 0, a part for each node"
+        raise ArgumentError("part", what, right)
+    return graph, found
+
+
+def pack_pattern(graph: Any) -> BitTensor:
+    """Pack which elements of a matrix are nonzeros: one bit each, the left operand of `A X`.
+
+    Parameters
+    ----------
+    graph : Pattern, or anything `load_graph` takes
+    """
+    graph = graph if isinstance(graph, Pattern) else load_graph(graph)
     degrees = np.diff(graph.row_pointers)
     rows = np.repeat(np.arange(graph.shape[0]), degrees)
     return _packed(rows, graph.column_indices, graph.shape)

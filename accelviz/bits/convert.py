@@ -29,7 +29,8 @@ def _checked(X: Any) -> Any:
     found = xp.asarray(X)
     if found.ndim != 2 or found.dtype.kind not in "biuf":
         raise ArgumentError("X", f"{found.ndim}-D of {found.dtype}", "a matrix of real numbers")
-    found = xp.ascontiguousarray(found.astype(np.float32, copy=False))
+    with np.errstate(over="ignore"):  # what is infinite in float32 is out of any range
+        found = xp.ascontiguousarray(found.astype(np.float32, copy=False))
     if bool(xp.isnan(found).any()):
         raise ArgumentError("X", "some are NaN, which has no level", "numbers")
     return found

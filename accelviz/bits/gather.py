@@ -16,9 +16,9 @@ import numpy.typing as npt
 from accelviz.bits import devices
 from accelviz.bits.product import MOST_SUM
 from accelviz.bits.tensor import Scale, padded
+from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.executors.cuda.state import import_cupy
-from accelviz.graph import Graph
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan
 from accelviz.strategies import find_strategy
 
@@ -84,12 +84,17 @@ def pack_rows(numbers: Any, bits: int, *, scale: Scale | None = None) -> LowBitR
     return LowBitRows(np.ascontiguousarray(rows).view("<u4"), found.shape, bits, scale)
 
 
+def _checked_rows(X: Any) -> None:
+    if not isinstance(X, LowBitRows):
+        raise ArgumentError("X", f"got a {type(X).__name__}", "what pack_rows returns")
+
+
 class Gather:
     """A plan of the sums of neighbors' rows, by the blocks of `lane_groups`.
 
     Parameters
     ----------
-    graph : Graph
+    graph : Graph, or anything `load_graph` takes
         Its pattern; weights are not used.
     columns : int
     bits : {8, 4}
@@ -102,9 +107,10 @@ class Gather:
         Clearing what several blocks add to, where there is such a row, and the sums.
     """
 
-    def __init__(self, graph: Graph, columns: int, bits: int) -> None:
+    def __init__(self, graph: Any, columns: int, bits: int) -> None:
         if bits not in ROW_BITS:
             raise ArgumentError("bits", f"got {bits!r}", "8 or 4")
+        graph = load_graph(graph)
         most = int(graph.degrees.max(initial=0)) * ((1 << bits) - 1)
         if most > MOST_SUM:
             raise ArgumentError("graph", f"its sums could reach {most:,}", f"at most {MOST_SUM:,}")
@@ -137,6 +143,7 @@ class Gather:
         ArgumentError
             If X has other rows, columns or bits.
         """
+        _checked_rows(X)
         wanted = self.graph.shape[1], self.columns
         if X.shape != wanted or X.bits != self.bits:
             what = f"{X.shape[0]:,} x {X.shape[1]:,} of {X.bits} bits"
@@ -149,6 +156,7 @@ class Gather:
 
     def run(self, X: LowBitRows, device: str = "auto") -> Any:
         """Add up; return int32, shape (rows, columns)."""
+        _checked_rows(X)
         device = devices.chosen(device, X.words)
         if device == "cpu":
             self.arguments(X, device)

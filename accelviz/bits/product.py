@@ -307,13 +307,17 @@ def check(A: BitTensor, B: BitTensor, finish: Finish | None = None) -> None:
     """
     for name, operand, side in (("A", A, "left"), ("B", B, "right")):
         if not isinstance(operand, BitTensor):
-            raise ArgumentError(name, f"a {type(operand).__name__}", "a BitTensor: pack, quantize")
+            raise ArgumentError(
+                name, f"got a {type(operand).__name__}", "a BitTensor: pack, quantize"
+            )
         if operand.side != side:
             what = f"packed as the {operand.side} operand of a product"
             raise ArgumentError(name, what, f"side={side!r}")
     if A.shape[1] != B.shape[0]:
         what = f"{B.shape[0]:,} rows for {A.shape[1]:,} columns of A"
         raise ArgumentError("B", what, "as many")
+    if not isinstance(finish, Finish | None):
+        raise ArgumentError("finish", f"got a {type(finish).__name__}", "a Finish, or None")
     if finish is not None and finish.side not in ("left", "right"):
         raise ArgumentError("side", f"got {finish.side!r}", "'left' or 'right'")
     if finish is not None and finish.bits:

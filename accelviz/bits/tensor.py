@@ -58,14 +58,21 @@ class Scale:
         Raises
         ------
         ArgumentError
-            If a bound is not finite, or `high` is below `low`.
+            If a bound is not finite, `high` is below `low`, or the two do not fit each other.
         """
-        ends = [np.atleast_1d(np.asarray(end, np.float32)) for end in (low, high)]
+        with np.errstate(over="ignore"):
+            ends = [np.atleast_1d(np.asarray(end, np.float32)) for end in (low, high)]
+        if ends[0].size != ends[1].size and 1 not in (ends[0].size, ends[1].size):
+            what = f"{ends[0].size} lower and {ends[1].size} upper bounds"
+            raise ArgumentError("range", what, "as many of both, or one for all")
         if not all(np.isfinite(end).all() for end in ends) or (ends[1] < ends[0]).any():
             right = "two finite bounds, the lower one first"
             raise ArgumentError("range", f"from {low} to {high}", right)
         first, last = np.broadcast_arrays(*ends)
-        step = (last - first) / np.float32(1 << bits)
+        with np.errstate(over="ignore"):
+            step = (last - first) / np.float32(1 << bits)
+        if not np.isfinite(step).all():
+            raise ArgumentError("range", f"from {low} to {high}", "one that float32 can measure")
         return cls(np.array(first, np.float32), np.array(step, np.float32))
 
     def levels(self, X: Floats, bits: int) -> tuple[npt.NDArray[np.uint32], int]:
@@ -77,7 +84,7 @@ class Scale:
         most = np.float32((1 << bits) - 1)
         with np.errstate(over="ignore"):
             above = X - self.low
-            steps = np.divide(above, self.step, where=self.step > 0, out=0 * above)
+            steps = np.divide(above, self.step, where=self.step > 0, out=np.zeros_like(above))
         outside = (steps < 0) | (steps > most + 1) | ((self.step == 0) & (above != 0))
         return np.clip(np.floor(steps), 0, most).astype(np.uint32), int(outside.sum())
 
