@@ -86,8 +86,17 @@ def test_a_hub_leaves_a_device_empty_and_nothing_breaks():
     made = many_gpus.split(graph, 4)
     assert 0 in [part.n_rows for part in made.parts]
     X = np.ones((60, 4), np.float32)
-    Y = many_gpus.run(many_gpus.plan(made, 4), X, device="cpu")
-    assert within_bound(graph, X, Y)
+    for scheme in ("halo", "mgg"):
+        Y = many_gpus.run(many_gpus.plan(made, 4, scheme), X, device="cpu")
+        assert within_bound(graph, X, Y)
+
+
+@pytest.mark.parametrize("scheme", ["halo", "mgg", "whole"])
+def test_a_graph_without_an_edge(scheme):
+    """Also one with fewer vertices than devices."""
+    for device in ("cpu", "emulator"):
+        Y = many_gpus.spmm(graph_of_degrees([0, 0]), np.ones((2, 3)), 3, scheme, device=device)
+        assert np.array_equal(Y, np.zeros((2, 3)))
 
 
 def test_a_halo_begins_with_the_next_device():
@@ -286,6 +295,9 @@ def test_the_search_finds_a_valley_and_says_what_it_tried():
         (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, storage="int8"), "no 'int8'"),
         (lambda: many_gpus.spmm(MIXED, np.ones((3, 3)), device="cpu"), "X: shape"),
         (lambda: many_gpus.spmm(MIXED, np.ones(3), device="cpu"), "2-D"),
+        (lambda: many_gpus.split(MIXED, 2, order=[1, 0]), "order: got a list"),
+        (lambda: many_gpus.run(many_gpus.split(MIXED), np.ones((3, 3))), "program: got a Split"),
+        (lambda: many_gpus.predict(many_gpus.split(MIXED), 8, RATES), "work: got a Split"),
         (lambda: many_gpus.Peers(len(usable_gpus()) + 1), "are wanted"),
     ],
 )

@@ -292,7 +292,7 @@ class _Builder:
 
 
 def _launch(blocks: int) -> LaunchConfig:
-    return LaunchConfig((blocks, 1, 1), PULL_THREADS // WARP_SIZE if blocks else 0)
+    return LaunchConfig((blocks, 1, 1), PULL_THREADS // WARP_SIZE)
 
 
 def _planned(graph: Graph, n_cols: int, storage: str) -> tuple[Plan, npt.NDArray[np.float32]]:

@@ -197,6 +197,8 @@ def predict(
     the link, which has each edge's row. Links are taken as equally fast between any two devices of
     a host.
     """
+    if not isinstance(work, Work):
+        raise ArgumentError("work", f"got a {type(work).__name__}", "Work.of(split)")
     checked_choice("scheme", scheme, ("halo", "mgg", "whole"))
     n_cols = checked_integer("n_cols", n_cols, error=ArgumentError)
     checked_choice("storage", storage, STORAGE_BYTES)

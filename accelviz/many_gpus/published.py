@@ -152,7 +152,7 @@ def _step(
     names = (*arrays, *peers(n_devices), "Y", "n_local", "n_remote", "device", "n_cols")
     numbers = {"n_local": len(local), "n_remote": len(remote), "device": part.device}
     numbers |= {"n_cols": setting.n_cols}
-    launch = LaunchConfig((blocks, 1, 1), setting.wpb if blocks else 0, setting.shared_bytes)
+    launch = LaunchConfig((blocks, 1, 1), setting.wpb, setting.shared_bytes)
     row_bytes = setting.n_cols * FLOAT_BYTES
     owners = np.bincount(part.halo_owner[part.remote.column_indices], minlength=n_devices)
     sums = len(local) + len(remote)

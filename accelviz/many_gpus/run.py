@@ -105,6 +105,9 @@ def run(
     KernelError
         If a kernel fails, or the emulator finds a mistake.
     """
+    if not isinstance(program, Program):
+        what = f"got a {type(program).__name__}"
+        raise ArgumentError("program", what, "what many_gpus.plan returns")
     checked_choice("device", device, DEVICES)
     features = on_host("X", X)
     wanted = (program.split.graph.n_rows, program.n_cols)
@@ -113,7 +116,8 @@ def run(
         raise ArgumentError("X", what, f"real numbers of shape {wanted}")
     if device == "auto":
         device = "cuda" if len(usable_gpus()) >= program.n_devices else "cpu"
-    inputs = program.inputs(features.astype(np.float32, copy=False))
+    with np.errstate(over="ignore"):  # infinite in float32, as `accelviz.spmm` has it
+        inputs = program.inputs(features.astype(np.float32, copy=False))
     if device == "cuda":
         gpu_state().require("device 'cuda'")
         with Peers(program.n_devices) as gpus:

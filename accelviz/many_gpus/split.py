@@ -273,6 +273,9 @@ def split(graph: Any, devices: int = 2, *, by: Any = "edges", order: Any = None)
         elif isinstance(order, str):
             permutation, how = vertex_order(graph, order), f"{how} in {order} order"
         elif order is not None:
+            if not isinstance(order, Permutation):
+                right = "a name of an order, or Permutation(...) of the vertices"
+                raise PartitionError("order", f"got a {type(order).__name__}", right)
             permutation, how = order, f"{how} in a given order"
         if permutation is not None:
             pattern, nonzeros = permutation.apply_to_pattern(graph.pattern, columns=True)
