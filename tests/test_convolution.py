@@ -108,6 +108,7 @@ def test_algorithm_7_as_printed_and_mended():
     [
         ((8, 8, 3), "groups: got 3. Expected: a divisor of in_channels, which are 8"),
         ((8, 8, 2, 1.5), "overlap: got 1.5"),
+        ((8, 8, 2, "50%"), "overlap: got '50%'"),
         ((0, 8), "in_channels"),
     ],
 )
@@ -123,6 +124,10 @@ def test_operands_that_do_not_fit_are_named():
         convolution.scc(X[:, :7], channels, weights)
     with pytest.raises(ArgumentError, match=r"weights: shape \(8, 3\) for SCC-cg2-co50%"):
         convolution.scc(X, channels, weights[:, :3])
+    with pytest.raises(ArgumentError, match="channels: got a ndarray"):
+        convolution.scc(X, weights, channels)
+    with pytest.raises(ArgumentError, match="network: got 'VGG16'.*NETWORKS"):
+        convolution.organize("VGG16")
     with pytest.raises(ArgumentError, match="dY"):
         convolution.scc_gradient(X, dY[0], channels, weights)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,8 @@ class ChannelMap:
         if self.in_channels % self.groups:
             right = f"a divisor of in_channels, which are {self.in_channels}"
             raise ArgumentError("groups", f"got {self.groups}", right)
-        if isinstance(self.overlap, bool) or not 0 <= self.overlap <= 1:
+        real = isinstance(self.overlap, Real) and not isinstance(self.overlap, bool)
+        if not (real and 0 <= self.overlap <= 1):
             raise ArgumentError("overlap", f"got {self.overlap!r}", "a share from 0 to 1")
 
     @property

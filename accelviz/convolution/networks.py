@@ -197,7 +197,15 @@ def organize(
     -------
     list of Step
         `with_depths` of the last one's is the organized network. A stage keeps its first unit.
+
+    Raises
+    ------
+    ArgumentError
+        If `network` is none.
     """
+    if not isinstance(network, Network):
+        right = f"a Network, such as NETWORKS[name] of {', '.join(NETWORKS)}"
+        raise ArgumentError("network", f"got {network!r}", right)
     stages, depths, steps = network.stages, list(network.depths), list[Step]()
     while len(steps) < most:
         pairs = [*zip(stages, depths, strict=True)]

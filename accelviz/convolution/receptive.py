@@ -143,7 +143,15 @@ def gain(before: Field, after: Field, volume: int, alpha: float = ALPHA) -> floa
     volume : int
         Neurons of the stage's input, w_0 x w_0 x c_0.
     alpha : float
+
+    Raises
+    ------
+    ArgumentError
+        If the field before, or the volume, is none.
     """
+    if before.size < 1 or volume < 1:
+        what = f"a field of {before.size} before, in a volume of {volume}"
+        raise ArgumentError("gain", what, "both at least 1")
     share = (after.size - before.size) / before.size
     return share * math.exp(-alpha * before.size / volume)
 

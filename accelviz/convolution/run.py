@@ -58,6 +58,7 @@ def scc(
     ArgumentError, PartitionError, DeviceUnavailable, KernelError
         As `accelviz.spmm` does.
     """
+    channels = _checked(channels)
     X, weights = _map("X", X, channels.in_channels, layout), _array("weights", weights)
     operands = {"values": channels.values(weights), "X": _flat(X, layout)}
     operation, graph = SCC if layout == "first" else SCC_LAST, channels.graph
@@ -100,6 +101,7 @@ def scc_gradient(
     ArgumentError, PartitionError, DeviceUnavailable, KernelError
         As `scc` does.
     """
+    channels = _checked(channels)
     X, weights = _map("X", X, channels.in_channels, layout), _array("weights", weights)
     dY = _map("dY", dY, channels.out_channels, layout)
     values, maps = channels.values(weights), {"X": _flat(X, layout), "dY": _flat(dY, layout)}
@@ -112,6 +114,12 @@ def scc_gradient(
         back = {"values": values[turned.nonzeros], "X": maps["dY"]}
         found["dX"] = run_operation(SCC_LAST, turned.graph, back, *how)["Y"]
     return found["dX"].reshape(X.shape), channels.weights(found["d_values"])
+
+
+def _checked(channels: Any) -> ChannelMap:
+    if not isinstance(channels, ChannelMap):
+        raise ArgumentError("channels", f"got a {type(channels).__name__}", "a ChannelMap")
+    return channels
 
 
 def _array(name: str, array: Any) -> Any:
