@@ -100,6 +100,11 @@ def changes(a, b):
         (lambda a, b: a - b, [(1, 0), (1, 2)], "(1, 2) gives -1. Expected: 3."),
         (lambda a, b: a + b + 1e-9, [(1, 2), (np.arange(3), 2)], "Right, in all 2 cases."),
         (lambda a, b: [5, 6], [(np.arange(3), 5)], "Expected: the shape (3,), not (2,)."),
+        (
+            lambda a, b: a - b,
+            [(np.zeros((9, 9)), 5)],
+            "(<array of 9 x 9>, 5) gives <array of 9 x 9>",
+        ),
         (lambda a, b: a * b, [(np.arange(3), 2)], "Expected: 2 at 0, not 0."),
         (lambda a, b: "3", [(1, 2)], "gives '3'. Expected: 3."),
         (lambda a, b: [[1], [1, 2]], [(1, 2)], "Expected: 3."),

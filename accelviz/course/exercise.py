@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+#: Numbers of a matrix that a message shows; of a larger one it says the shape.
+_MOST_SHOWN = 24
+
 
 @dataclass(frozen=True)
 class sealed:  # noqa: N801 - reads as a function in a lesson
@@ -112,6 +115,8 @@ def _difference(got: Any, expected: Any) -> str:
 def _short(value: Any) -> str:
     if hasattr(value, "toarray"):
         value = value.toarray()
+    if isinstance(value, np.ndarray) and value.ndim > 1 and value.size > _MOST_SHOWN:
+        return f"<array of {' x '.join(map(str, value.shape))}>"
     if isinstance(value, np.ndarray) and value.ndim:
         return np.array2string(value, threshold=8, edgeitems=3, precision=4, separator=", ")
     if isinstance(value, (float, np.floating)):
