@@ -34,7 +34,7 @@ HARM = {
         A5,
         {"sweep": "import time\nwhile True: time.sleep(0.1)"},
         0,
-        {"A5-sweep": "stopped after 40 s"},
+        {"A5-sweep": "stopped after 20 s"},
     ),
     "crashes": (
         PART,
