@@ -64,8 +64,9 @@ export function sliderControl(name, label, title, act) {
     if (event.key === "Enter") typed();
     if (!step) return;
     event.preventDefault(); // to the next value there is, not to the next number
-    const next = values[Math.max(0, Math.min(values.length - 1, place + step))];
-    act(next);
+    // Kept at once: the next key may come before the page is drawn again.
+    place = Math.max(0, Math.min(values.length - 1, place + step));
+    act(values[place]);
   };
   function show() {
     const value = values[place];

@@ -20,6 +20,8 @@ export function makeStore(data, bridge = null) {
   const sides = new Map(), slots = new Map(); // of settings: sides, and warp time alone
   const past = [], future = [];
   const begin = { pinned: {}, given: {}, row: 0, block: 0, ...data.settings };
+  // A notebook may have been saved between the choice of another graph and its arrival.
+  if (!graphs.has(begin.graph)) begin.graph = data.graph.name;
   let settings = begin, lastChange = { keys: "", time: 0 }, refused = "";
   const watchers = new Set();
 
