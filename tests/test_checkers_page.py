@@ -1,16 +1,8 @@
 """docs/emulator.md says what benchmarks/results/checkers-*.csv hold."""
 
-import runpy
-from pathlib import Path
-
 import pandas as pd
 
-PAGES = Path(__file__).resolve().parents[1] / "benchmarks" / "pages"
-
-
-def page(monkeypatch):
-    monkeypatch.syspath_prepend(str(PAGES))
-    return runpy.run_path(str(PAGES / "checkers.py"))
+from tests.pages import check_page, script
 
 
 def run(kernel, kind, warps, tool, found, seconds=1.0):
@@ -31,16 +23,11 @@ def run(kernel, kind, warps, tool, found, seconds=1.0):
 
 
 def test_the_page_is_what_the_script_writes(monkeypatch, tmp_path):
-    names = page(monkeypatch)
-    copy = tmp_path / "emulator.md"
-    written = names["PAGE"].read_text("utf-8")
-    copy.write_text(written, "utf-8")
-    names["main"](copy)
-    assert copy.read_text("utf-8") == written
+    check_page(script(monkeypatch, "checkers"), tmp_path)
 
 
 def test_tools_are_compared_on_the_same_runs_and_misses_are_named(monkeypatch):
-    names = page(monkeypatch)
+    names = script(monkeypatch, "checkers")
     four = ("memcheck", "racecheck", "initcheck", "synccheck")
     made = [
         *(run("sum", "late write", 2, tool, tool == "racecheck") for tool in four),

@@ -1,8 +1,5 @@
 """Pictures of several GPUs show the split, the steps, the model; the page is what was recorded."""
 
-import runpy
-from pathlib import Path
-
 import matplotlib
 import numpy as np
 import pandas as pd
@@ -13,9 +10,9 @@ from accelviz.many_gpus.model import Work, gains, predict
 from accelviz.many_gpus.rates import rates_of
 from accelviz.measure.records import recorded
 from tests.graphs import GRAPHS
+from tests.pages import check_page, script
 
 matplotlib.use("agg")
-PAGES = Path(__file__).resolve().parents[1] / "benchmarks" / "pages"
 RATES = rates_of(recorded("many-gpus-rates-h200"))
 
 
@@ -63,13 +60,8 @@ def test_times_of_schemes_stand_beside_one_gpu():
 
 
 def test_the_page_is_what_the_script_writes(monkeypatch, tmp_path):
-    monkeypatch.syspath_prepend(str(PAGES))
-    names = runpy.run_path(str(PAGES / "many_gpus.py"))
-    copy = tmp_path / "page.md"
-    written = names["PAGE"].read_text("utf-8")
-    copy.write_text(written, "utf-8")
-    names["main"](copy, None)
-    assert copy.read_text("utf-8") == written
+    names = script(monkeypatch, "many_gpus")
+    written = check_page(names, tmp_path, None)
     assert "**not met**" not in written
     table = recorded("many-gpus-h200")
     found = names["cases"](table)

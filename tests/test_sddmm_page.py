@@ -1,31 +1,17 @@
 """docs/sddmm.md says what benchmarks/results/sddmm-h200.csv.gz holds."""
 
-import runpy
-from pathlib import Path
-
 import pandas as pd
 
 from accelviz.measure.records import recorded
-
-PAGES = Path(__file__).resolve().parents[1] / "benchmarks" / "pages"
-
-
-def page(monkeypatch):
-    monkeypatch.syspath_prepend(str(PAGES))
-    return runpy.run_path(str(PAGES / "sddmm.py"))
+from tests.pages import check_page, script
 
 
 def test_the_page_is_what_the_script_writes(monkeypatch, tmp_path):
-    names = page(monkeypatch)
-    copy = tmp_path / "sddmm.md"
-    written = names["PAGE"].read_text("utf-8")
-    copy.write_text(written, "utf-8")
-    names["main"](copy)
-    assert copy.read_text("utf-8") == written
+    check_page(script(monkeypatch, "sddmm"), tmp_path)
 
 
 def test_ratios_by_hand_and_a_target_that_is_missed_is_named(monkeypatch):
-    names = page(monkeypatch)
+    names = script(monkeypatch, "sddmm")
     table = recorded("sddmm-h200")
     found = names["ratios"](table)
     assert len(found) == 19 * 4
