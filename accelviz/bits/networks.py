@@ -32,7 +32,7 @@ from accelviz.layers.dense import Noise
 from accelviz.layers.layer import Layer, Parameters
 from accelviz.layers.network import Network
 from accelviz.layers.products import Matrix, Products
-from accelviz.layers.train import Run, Training
+from accelviz.layers.train import Run, Training, on_host
 
 #: Bits that stand for float32, without rounding; and most bits of weights: sums have 32.
 EXACT, MOST_WEIGHT_BITS = 32, 8
@@ -263,7 +263,7 @@ class BitNetwork:
         layers = [each for each in network.layers if isinstance(each, Update)]
         weight_bits = min(bits, MOST_WEIGHT_BITS)
         for i, (layer, parameters) in enumerate(zip(layers, network.parameters, strict=True)):
-            W = _on_host(parameters["W"])
+            W = on_host(parameters["W"])
             weights: BitTensor | None = quantize(
                 W, weight_bits, "right", per_column=True, device="cpu"
             )
@@ -272,13 +272,13 @@ class BitNetwork:
             last = i == len(layers) - 1
             if isinstance(layer, Aggregate):
                 kept = own._rounded(X, parameters)
-                H = _on_host(affine([kept[0]], [kept[1]]))
+                H = on_host(affine([kept[0]], [kept[1]]))
                 steps.append(Step(weights, Finish(bits, H.min(), H.max(), "right")))
                 weights = None
             X = own.forward(matrix, X, parameters)[0]
-            Y = _on_host(X)
+            Y = on_host(X)
             ends: dict[str, Any] = {"relu": layer.activation == "relu"}
-            ends["bias"] = _on_host(parameters["b"])
+            ends["bias"] = on_host(parameters["b"])
             if not last:
                 ends |= {"bits": bits, "low": float(Y.min()), "high": float(Y.max())}
             mean = isinstance(layer, Aggregate) and layer.mean
@@ -365,7 +365,3 @@ def accuracy(logits: Floats, nodes: NodeData, chosen: Sequence[int] | Any = None
     """Return the share of the test nodes (or those chosen) whose largest logit is their label."""
     chosen = nodes.test if chosen is None else chosen
     return float((logits[chosen].argmax(axis=1) == nodes.labels[chosen]).mean())
-
-
-def _on_host(array: Any) -> Floats:
-    return array if isinstance(array, np.ndarray) else array.get()

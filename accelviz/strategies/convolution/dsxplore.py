@@ -42,6 +42,11 @@ def _sizes(graph: Graph, images: int, n_cols: int) -> dict[str, Any]:
     return dict(zip(_SIZES, map(np.int32, (*graph.shape, images, n_cols)), strict=True))
 
 
+def _by_row(graph: Graph) -> dict[str, Any]:
+    """Return where each filter's channels begin, and which they are."""
+    return {"row_pointers": graph.row_pointers, "channels": graph.column_indices}
+
+
 def _call(entry: str, file: str, planes: int, pixels: int, block: int, *arguments: str) -> Call:
     """Return a launch with a block for so many pixels of each of some planes."""
     spec = KernelSpec(f"convolution/{file}.cu", entry, {"BLOCK_THREADS": block}, arguments)
@@ -170,10 +175,7 @@ class DsxploreGradient(_PlaneByPlane):
         sizes = _sizes(graph, images, n_cols)
         turned, nonzeros = graph.transposed().graph, graph.transposed().nonzeros
         pixels, file = (images * n_cols, block_size), "dsxplore_gradient"
-        by_filter: dict[str, Any] = {
-            "row_pointers": graph.row_pointers,
-            "channels": graph.column_indices,
-        }
+        by_filter = _by_row(graph)
         by_channel: dict[str, Any] = {
             "filter_pointers": turned.row_pointers,
             "filters": turned.column_indices,
@@ -212,10 +214,7 @@ class DsxploreVariant(_PlaneByPlane):
             As `Dsxplore.build` does.
         """
         sizes = _sizes(graph, images, n_cols)
-        arrays: dict[str, Any] = {
-            "row_pointers": graph.row_pointers,
-            "channels": graph.column_indices,
-        }
+        arrays = _by_row(graph)
         operands = *arrays, *(each.name for each in SCC_GRADIENT.inputs), "d_values", "dX", *_SIZES
         pixels = images * n_cols, block_size
         call = _call("output_centric", "dsxplore_gradient", graph.n_rows, *pixels, *operands)

@@ -14,8 +14,10 @@ from accelviz.plans.arithmetic import TERMS
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.convolution.operation import SCC_LAST
 from accelviz.strategies.convolution.strided_tiles import (
+    ARITHMETIC,
     SHARED_KIB,
     STEP,
+    SUMMARY,
     blocks_of,
     chosen,
     shared_bytes,
@@ -42,12 +44,10 @@ class StridedWindows(SharedColumnsStrategy):
 
     operation = SCC_LAST
     name = "strided_windows"
-    summary = "our own on tensor cores: filters of equal windows as one product, channels last"
+    summary = SUMMARY
     worker = "warp"
     parameters: ClassVar = {
-        "arithmetic": Parameter(
-            "3xtf32", "what products are worked out in", choices=("3xtf32", "tf32")
-        ),
+        "arithmetic": ARITHMETIC,
         "groups": Parameter(
             None, "groups of 8 filters of a warp", choices=(1, 2, 4, 8), tries=(1, 2, 4, 8)
         ),

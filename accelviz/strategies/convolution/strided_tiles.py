@@ -12,12 +12,16 @@ from accelviz.arrays import Ints
 from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph, Pattern, taken_over
 from accelviz.ordering import Permutation
+from accelviz.plans import Parameter
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.store import Stopwatch
 from accelviz.strategies.convolution.windows import prepared_windows
 from accelviz.tensor_cores.windows import row_windows, window_tiles
 from accelviz.tiles import Tiles
 
+#: What both strategies of ours say of themselves, and what they work products out in.
+SUMMARY = "our own on tensor cores: filters of equal windows as one product, channels last"
+ARITHMETIC = Parameter("3xtf32", "what products are worked out in", choices=("3xtf32", "tf32"))
 #: Filters of a group and channels of a step, pixels of a fragment: TF32's product.
 STEP, FRAGMENT_PIXELS = 8, 16
 #: Shared memory, in KiB, that any GPU with these tensor cores grants a block (an A100 grants 163,
