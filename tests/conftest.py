@@ -1,6 +1,9 @@
 """Shared by all tests."""
 
 import collections
+import os
+import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -10,19 +13,39 @@ settings.register_profile("accelviz", deadline=None)
 settings.load_profile("accelviz")
 
 
+def pytest_configure():
+    """Choose which cases of the tests with `turns` run: others for each commit, the same in it.
+
+    Processes that share the tests take the number over. `ACCELVIZ_TURN` repeats that of another run.
+    """
+    os.environ.setdefault("ACCELVIZ_TURN", str(turn_of_the_commit()))
+
+
+def pytest_report_header():
+    return f"turns: ACCELVIZ_TURN={os.environ['ACCELVIZ_TURN']}"
+
+
+def turn_of_the_commit():
+    """Return a number that is drawn from the commit, 0 outside of a repository."""
+    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=6", "HEAD"]
+    try:
+        return int(subprocess.run(git, capture_output=True, check=True, text=True).stdout, 16)
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items):
-    deal_turns(items)
+    deal_turns(items, int(os.environ["ACCELVIZ_TURN"]))
     found = yield
     name_groups(items)
     return found
 
 
-def deal_turns(items):
-    """Of a test with `turns(n)`, let every n-th case run each day; the others are `long`.
+def deal_turns(items, turn):
+    """Of a test with `turns(n)`, let every n-th case run on this commit; the others are `long`.
 
-    `first` says with which to begin. Cases on the CPU, which are fast, all run; and those of whose
-    parameters `always` says so.
+    Cases on the CPU, which are fast, all run; and those of whose parameters `always` says so.
     """
     dealt = collections.Counter()
     for item in items:
@@ -30,13 +53,13 @@ def deal_turns(items):
         if mark is None:
             continue
         own = item.callspec.params
-        (every,), first, always = mark.args, mark.kwargs.get("first", 0), mark.kwargs.get("always")
+        (every,), always = mark.args, mark.kwargs.get("always")
         if own.get("device") == "cpu" or (always and always(own)):
             continue
-        test = item.nodeid.partition("[")[0]
-        if dealt[test] % every != first:
+        cases = item.nodeid.partition("[")[0], every
+        if (dealt[cases] - turn) % every:
             item.add_marker(pytest.mark.long)
-        dealt[test] += 1
+        dealt[cases] += 1
 
 
 def name_groups(items):

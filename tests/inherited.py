@@ -83,7 +83,7 @@ def each_case(
     """Run a test for each strategy on each graph, those beyond SpMM and SDDMM in turns.
 
     The others share partitions and device code with each other: each has every third graph, the
-    next one another third. Of a graph with `turns` only every so many of these pairs run each day
+    next one another third. Of a graph with `turns` only every so many of these pairs run on a commit
     (of those beyond SpMM and SDDMM, every `others`), of a large one those of SpMM and SDDMM alone:
     references of attention take seconds there. The rest are `long`. One process runs all of a
     graph, so that oracles are shared; and one all of what needs attention's functions, which Numba
@@ -94,13 +94,12 @@ def each_case(
         wait = turns(name)
         for i, strategy in enumerate(KERNELS):
             common = strategy.operation in (SPMM, SDDMM)
-            turn, rest = divmod(i + place, 1 if common else 3)
-            if rest == 0:
+            if common or (i + place) % 3 == 0:
                 called = f"{name}-{case_name(strategy)}"
                 marks = [pytest.mark.xdist_group(name if common else "attention")]
                 own = wait if common or others is None else others
                 slow = wait > 1 and is_large(name) and not common
-                marks += [pytest.mark.long] if slow or turn % own else []
+                marks.append(pytest.mark.long if slow else pytest.mark.turns(own))
                 pairs.append(pytest.param(strategy, name, marks=marks, id=called))
     return pytest.mark.parametrize(("strategy", "name"), pairs)
 

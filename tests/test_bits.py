@@ -77,7 +77,7 @@ def test_a_matrix_is_quantized_by_equation_2_2(width, per_column, side, device):
 #: Every width on either side; passes of one and of several planes of each kernel.
 WIDTHS = [*zip(range(1, 17), [16, 1, 9, 4, 2, 8, 3, 5, 1, 7, 1, 2, 1, 1, 1, 15], strict=True)]
 WIDTHS += [(1, t) for t in (1, 2, 3, 4, 6, 10, 11, 12, 13, 14)]
-#: Those that run in the emulator each day, by way, and sizes for some.
+#: Those that run in the emulator, by way, and sizes for some.
 EMULATED = {"tiled": [(1, 1), (3, 9)], "split": [(1, 4), (5, 2)], "paper": [(3, 9)]}
 SIZES = {(1, 1): (70, 45, 700), (3, 9): (33, 40, 513), (1, 4): (1, 1, 1), (5, 2): (40, 33, 130)}
 each_way = pytest.mark.parametrize("way", bits.WAYS)
@@ -146,7 +146,7 @@ FINISHES = {
 }
 
 
-@pytest.mark.turns(4, first=2)
+@pytest.mark.turns(4)
 @each_device
 @pytest.mark.parametrize("name", FINISHES)
 def test_what_follows_in_the_kernel_is_exact(name, device):

@@ -41,7 +41,7 @@ TURNS = [
 ]
 #: Wider than any tile of columns, one of them for each graph.
 WIDE = {"isolated_ends": 1500, "degree_33": 1000, "hub_alone": 512}
-#: Each strategy has one of them each day, the next one another.
+#: Each strategy has one of them on a commit.
 WIDE_CASES = [
     (name, strategy)
     for i, strategy in enumerate(each for each in KERNELS if each.operation in (SPMM, SDDMM))

@@ -177,7 +177,7 @@ def test_the_switch_that_records_warps_is_on_the_first_line(strategy, parameters
         assert body.split()[0] == f"{MARK};"
 
 
-@pytest.mark.turns(5, first=4)
+@pytest.mark.turns(5)
 @each_variant
 def test_the_switch_that_records_warps_costs_nothing_when_off(strategy, parameters):
     """One macro for all kernels: each day some of them."""

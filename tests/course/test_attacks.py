@@ -53,7 +53,7 @@ def test_there_are_enough_of_them():
     assert len(ATTACKS) + len(STUFFED) >= 50
 
 
-@pytest.mark.turns(3, first=2, always=is_on_others)
+@pytest.mark.turns(3, always=is_on_others)
 @pytest.mark.parametrize("student", ATTACKS, ids=lambda name: f"{name} {ATTACKS[name].what}")
 def test_an_attack_gains_nothing(grades, student):
     attack = ATTACKS[student]
