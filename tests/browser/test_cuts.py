@@ -12,7 +12,7 @@ from accelviz.analysis.sweep import summary
 from accelviz.datasets import bundled_graphs
 from accelviz.errors import AccelvizError
 from accelviz.ordering import RowDegrees
-from accelviz.strategies import REGISTRY
+from accelviz.strategies import REGISTRY, find_strategy
 from accelviz.widgets import assets
 from accelviz.widgets.contents import strategies_content
 from accelviz.widgets.offers import COLUMNS, offered
@@ -34,15 +34,16 @@ async ({ text, cases, statistics }) => {
   const content = await unpackText(text);
   const graph = openGraph(content.graph);
   return cases.map(({ cut, nCols, blocks, rows }) => {
-    const made = CUTS[cut.kind](graph, cut, nCols);
+    const made = CUTS[cut.kind](graph, cut);
     if (!made) return { kind: cut.kind };
+    const summary = made.summary(nCols);
     const out = new Float64Array(made.warps);
     const plain = (value) => value === null || Number.isNaN(value) ? null : value;
     return {
       kind: cut.kind, warps: made.warps,
-      summary: Object.fromEntries(statistics.map((key) => [key, plain(made.summary[key])])),
-      loads: [[...made.summary.loads.nonzeros], [...made.summary.loads.warps]],
-      idle: made.summary.loads.idle,
+      summary: Object.fromEntries(statistics.map((key) => [key, plain(summary[key])])),
+      loads: [[...summary.loads.nonzeros], [...summary.loads.warps]],
+      idle: summary.loads.idle,
       runs: blocks.map((block) =>
         made.runs(block).map((run) => [run.warp, run.place, run.start, run.count])),
       sums: blocks.map((block) => [...made.loadsOf(block, out)]),
@@ -188,6 +189,35 @@ def test_every_bundled_graph_with_every_strategy(page, name, turn):
 @pytest.mark.parametrize("name", MADE)
 def test_graphs_that_are_hard(page, name):
     checked(page, MADE[name](), name, 3, [*MADE].index(name) // 2)
+
+
+def test_other_columns_make_no_other_partition(page):
+    """What the store keeps between two column counts still has the atomics of the second."""
+    panel = accelviz.explore("cora", second="gnnadvisor", n_cols=64)
+    text = pack_text(panel.content())
+    told = page.evaluate(
+        """async ({ text, seen }) => {
+          const { makeStore } = modules["store.js"], { unpackText } = modules["pack.js"];
+          const store = makeStore(await unpackText(text));
+          const sides = () => [store.scene().a, store.scene().b];
+          const before = sides();
+          return seen.map((nCols) => {
+            store.set({ nCols });
+            return sides().map(({ partition, summary }, i) => [partition === before[i].partition,
+              summary.shared_atomics, summary.global_atomics]);
+          });
+        }""",
+        {"text": text, "seen": [32, 512]},
+    )
+    graph = accelviz.load_graph("cora")
+    for n_cols, sides in zip((32, 512), told, strict=True):
+        for name, (kept, shared, everywhere) in zip(
+            ("accel_gcn", "gnnadvisor"), sides, strict=True
+        ):
+            strategy = find_strategy(name)
+            wanted = summary(strategy, graph, n_cols, strategy.defaults())
+            assert kept, (name, n_cols)
+            assert (shared, everywhere) == (wanted.shared_atomics, wanted.global_atomics)
 
 
 def test_what_arguments_depend_on_is_found():

@@ -142,7 +142,7 @@ function blockOf(shape, degree, place) {
 
 const degreeAt = (graph, place) => graph.degrees[graph.sorted().order[place]];
 
-export function block_level(graph, { warps, most }, nCols) {
+export function block_level(graph, { warps, most }) {
   const pattern = (degree) => {
     const factor = factorOf(degree, warps, most);
     return [warps / factor, ceilDiv(degree, factor)];
@@ -160,7 +160,7 @@ export function block_level(graph, { warps, most }, nCols) {
     loadsOf: (block, out) => loadsOf(fields(block), warps, out),
     blocksOf: (place) => blockOf(shape, degreeAt(graph, place), place),
     metadata: (block) => [int4Line(fields(block), block, shape.bound)],
-    summary: summaryOf({
+    summary: (nCols) => summaryOf({
       blocks: shape.blocks, warps: shape.blocks * warps, slots, loads,
       metadata_bytes: INT4_BYTES * shape.blocks,
       rows_shared: shared + (warps > 1 ? cut : 0), rows_cut: cut,
@@ -227,7 +227,7 @@ export function lane_groups(graph, cutting) {
       return in_place ? found.map((block) => sequence().launched[block]) : found;
     },
     metadata: (block) => [laneLine(fields(block), block)],
-    summary: summaryOf({
+    summary: () => summaryOf({
       blocks: shape.blocks, warps: shape.blocks * warps, slots, loads,
       metadata_bytes: INT4_BYTES * shape.blocks,
       rows_shared: shared + (warps > 1 ? cut : 0), rows_cut: cut, shared_atomics: 0,

@@ -1,5 +1,6 @@
 // From a strategy and its setting to a partition. Every scheme has a function of its own, named as
-// Python names it (`accelviz.partition.cut`); tests hold them equal.
+// Python names it (`accelviz.partition.cut`); tests hold them equal. Of a partition only its
+// `summary` takes the columns of X: they change how many atomics there are, and not who does what.
 
 import { block_level, lane_groups } from "./blocks.js";
 import { row_groups } from "./row_groups.js";
@@ -50,7 +51,7 @@ export function listed(raw) {
   };
   const summary = summaryOf(raw.summary);
   const partition = {
-    blocks, warps, order: order ? Int32Array.from(order) : null, placeOf, runs: runsOf, summary,
+    blocks, warps, order: order ? Int32Array.from(order) : null, placeOf, runs: runsOf,
     loadsOf(block, out) {
       out.fill(0);
       for (let i = bounds[block]; i < bounds[block + 1]; i++) out[warp[i]] += count[i];

@@ -62,7 +62,7 @@ export function row_groups(graph, { most, heads, warps }) {
     blocksOf: (place) => Array(2).fill(isLong(place) ? before[place]
       : long.length + Math.floor((place * heads) / warps)),
     metadata: () => null,
-    summary: summaryOf({
+    summary: () => summaryOf({
       blocks, warps: blocks * warps, slots, loads: loads.loads(), metadata_bytes: 0,
       rows_shared: warps > 1 ? long.length : 0, rows_cut: 0, shared_atomics: 0, global_atomics: 0,
     }),

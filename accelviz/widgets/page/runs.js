@@ -13,7 +13,7 @@ function wordLine(title, words, names) {
 }
 
 // The warp-level partition and GNNAdvisor's neighbor groups: a run of at most `most` a warp.
-export function runs(graph, { most, warps, line_bytes }, nCols) {
+export function runs(graph, { most, warps, line_bytes }) {
   const { degrees, pointers, rows } = graph;
   const before = new Int32Array(rows + 1); // runs of the rows before
   let slots = 0, shared = 0, cut = 0, together = 0, pieces = 0, filled = 0, busiest = 0;
@@ -91,7 +91,7 @@ export function runs(graph, { most, warps, line_bytes }, nCols) {
       : ofBlock(block).map(({ warp, place, start, count }) =>
         wordLine(`warp ${(block * warps + warp).toLocaleString("en")}`, [place, start, count, 0],
           ["row", "first nonzero", "length", "padding"])),
-    summary: summaryOf({
+    summary: (nCols) => summaryOf({
       blocks, warps: blocks * warps, slots, loads: loads.loads(),
       metadata_bytes: line_bytes * total, rows_shared: shared, rows_cut: cut,
       shared_atomics: together * nCols, global_atomics: pieces * nCols,
@@ -153,7 +153,7 @@ export function rows(graph, { each, warps, atomics = 0 }) {
     },
     blocksOf: (place) => Array(2).fill(Math.floor(place / perBlock)),
     metadata: () => null,
-    summary: summaryOf({
+    summary: () => summaryOf({
       blocks, warps: blocks * warps, slots, loads: loads.loads(), metadata_bytes: 0,
       rows_shared: 0, rows_cut: 0, shared_atomics: 0, global_atomics: atomics * graph.nnz,
     }),
@@ -161,7 +161,7 @@ export function rows(graph, { each, warps, atomics = 0 }) {
 }
 
 // Equal shares of the path through row ends and nonzeros: `items` of them a warp.
-export function merge_path(graph, { items, warps }, nCols) {
+export function merge_path(graph, { items, warps }) {
   const { pointers } = graph, last = graph.rows;
   const path = last + graph.nnz, workers = ceilDiv(path, items), blocks = ceilDiv(workers, warps);
   const firstRow = new Int32Array(workers + 1);
@@ -230,7 +230,7 @@ export function merge_path(graph, { items, warps }, nCols) {
           ["first row"]));
       return found;
     },
-    summary: summaryOf({
+    summary: (nCols) => summaryOf({
       blocks, warps: blocks * warps, slots, loads: tally().counted(counts).loads(),
       metadata_bytes: 4 * (workers + 1), rows_shared: shared, rows_cut: cut,
       shared_atomics: 0, global_atomics: (inside + distinct) * nCols,
@@ -241,7 +241,7 @@ export function merge_path(graph, { items, warps }, nCols) {
 const common = (a, b) => (b ? common(b, a % b) : a);
 
 // Runs of consecutive products; a nonzero is `heads` of them and counts for the run of its first.
-export function products(graph, { run, heads, warps, atomics }, nCols) {
+export function products(graph, { run, heads, warps, atomics }) {
   const { pointers, nnz } = graph, perBlock = run * warps;
   const blocks = ceilDiv(nnz * heads, perBlock);
   const workerOf = (nonzero) => Math.floor((nonzero * heads) / run);
@@ -302,7 +302,7 @@ export function products(graph, { run, heads, warps, atomics }, nCols) {
     blocksOf: (place) => pointers[place] === pointers[place + 1] ? []
       : [pointers[place], pointers[place + 1] - 1].map((k) => Math.floor((k * heads) / perBlock)),
     metadata: () => null,
-    summary: summaryOf({
+    summary: (nCols) => summaryOf({
       blocks, warps: blocks * warps, slots, loads: loads.loads(), metadata_bytes: 0,
       rows_shared: shared, rows_cut: cut, shared_atomics: 0, global_atomics: atomics * nnz * nCols,
     }),
@@ -335,7 +335,7 @@ export function vertex(graph, { warps }) {
     },
     blocksOf: (place) => [place, place],
     metadata: () => null,
-    summary: summaryOf({
+    summary: () => summaryOf({
       blocks: graph.rows, warps: graph.rows * warps, slots, loads: loads.loads(),
       metadata_bytes: 0, rows_shared: shared, rows_cut: 0, shared_atomics: 0, global_atomics: 0,
     }),

@@ -17,7 +17,7 @@ export function makeStore(data, bridge = null) {
   const recorded = new Map([[data.graph.name, data.graph.times]]);
   const strategies = new Map([[data.graph.name, data.strategies]]);
   const lists = new Map((data.listed ?? []).map((each) => [listKey(each), listed(each)]));
-  const sides = new Map(), slots = new Map(); // of settings: sides, and warp time alone
+  const sides = new Map(), slots = new Map(); // of settings: sides; of partitions: warp time
   const past = [], future = [];
   const begin = { pinned: {}, given: {}, row: 0, block: 0, ...data.settings };
   // A notebook may have been saved between the choice of another graph and its arrival.
@@ -51,25 +51,26 @@ export function makeStore(data, bridge = null) {
 
   function makeSide(strategy, parameters, graph, nCols, key) {
     let partition = null, summary = null, waiting = false, reading = null, cut = null;
+    let dealtKey = key;
     if (strategy.cut) {
       cut = cutOf(strategy, data.columns, nCols, parameters);
       if (!cut) return null;
-      partition = CUTS[cut.kind](graph, cut, nCols);
+      dealtKey = dealtKeyOf(graph, cut);
+      const alike = [...sides.values()].find((each) => each.dealtKey === dealtKey);
+      partition = alike ? alike.partition : CUTS[cut.kind](graph, cut);
       if (cut["reading lanes"]) {
         reading = { lanes: cut["reading lanes"], vector: cut["reading vector"],
           tile: cut["reading tile"] };
       }
-      summary = partition?.summary ?? summaryOf({});
+      summary = partition ? partition.summary(nCols) : summaryOf({});
     } else if (lists.has(key)) {
       ({ partition, summary } = lists.get(key));
     } else {
       waiting = true;
       summary = summaryOf({});
     }
-    // What the columns of X do not change: who has which nonzeros.
-    const dealt = cut && Object.entries(cut).filter(([name]) => !name.startsWith("reading "));
     const side = {
-      dealtKey: dealt ? JSON.stringify([graph.name, dealt]) : key,
+      dealtKey,
       silent: cut?.kind === "library" ? "A library does not say which warp does what."
         : "Its warps work on tiles of the matrix together: none has nonzeros of its own.",
       strategy: strategy.name, worker: strategy.worker, colour: strategy.colour, parameters,
@@ -80,11 +81,16 @@ export function makeStore(data, bridge = null) {
     if (partition) Object.defineProperty(side, "order", { get: () => partition.order });
     let times = null;
     const slotsOf = (other) => {
-      const own = listKey({ graph: graph.name, strategy: strategy.name, nCols, given: other });
-      if (own === key) return summary.slots;
+      if (!cut) {
+        const own = listKey({ graph: graph.name, strategy: strategy.name, nCols, given: other });
+        return own === key ? summary.slots : null;
+      }
+      const scheme = cutOf(strategy, data.columns, nCols, other);
+      const own = scheme && dealtKeyOf(graph, scheme);
+      if (own === dealtKey) return summary.slots;
       if (!slots.has(own)) {
-        const scheme = strategy.cut && cutOf(strategy, data.columns, nCols, other);
-        slots.set(own, scheme ? CUTS[scheme.kind](graph, scheme, nCols)?.summary.slots ?? null : null);
+        const made = scheme && CUTS[scheme.kind](graph, scheme);
+        slots.set(own, made?.summary(nCols).slots ?? null);
       }
       return slots.get(own);
     };
@@ -261,6 +267,10 @@ export function makeStore(data, bridge = null) {
 }
 
 export const longest = (graph) => graph.degrees.indexOf(graph.largest);
+
+// What the columns of X do not change: who has which nonzeros.
+const dealtKeyOf = (graph, cut) =>
+  JSON.stringify([graph.name, Object.entries(cut).filter(([name]) => !name.startsWith("reading "))]);
 
 const listKey = ({ graph, strategy, nCols, given }) =>
   JSON.stringify([graph, strategy, nCols, Object.entries(given).sort()]);

@@ -17,7 +17,7 @@ const TREATED = {
 function treatment(side, degree) {
   if (!side.cut || side.cut.kind === "library") return "unknown";
   const alone = openGraph({ name: "", rows: 1, cols: degree, degrees: [degree] });
-  const { rows_cut: cut, rows_shared: shared } = CUTS[side.cut.kind](alone, side.cut, 1).summary;
+  const { rows_cut: cut, rows_shared: shared } = CUTS[side.cut.kind](alone, side.cut).summary(1);
   return cut ? "cut" : shared ? "shared" : "one";
 }
 
