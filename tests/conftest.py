@@ -16,7 +16,7 @@ settings.load_profile("accelviz")
 def pytest_configure():
     """Choose which cases of the tests with `turns` run: others for each commit, the same in it.
 
-    Processes that share the tests take the number over. `ACCELVIZ_TURN` repeats that of another run.
+    Processes that share the tests take the number over. `ACCELVIZ_TURN` repeats another run's.
     """
     os.environ.setdefault("ACCELVIZ_TURN", str(turn_of_the_commit()))
 

@@ -83,11 +83,11 @@ def each_case(
     """Run a test for each strategy on each graph, those beyond SpMM and SDDMM in turns.
 
     The others share partitions and device code with each other: each has every third graph, the
-    next one another third. Of a graph with `turns` only every so many of these pairs run on a commit
-    (of those beyond SpMM and SDDMM, every `others`), of a large one those of SpMM and SDDMM alone:
-    references of attention take seconds there. The rest are `long`. One process runs all of a
-    graph, so that oracles are shared; and one all of what needs attention's functions, which Numba
-    compiles in 20 s.
+    next one another third. Of a graph with `turns` only every so many of these pairs run on a
+    commit (of those beyond SpMM and SDDMM, every `others`), of a large one those of SpMM and SDDMM
+    alone: references of attention take seconds there. The rest are `long`. One process runs all of
+    a graph, so that oracles are shared; and one all of what needs attention's functions, which
+    Numba compiles in 20 s.
     """
     pairs = []
     for place, name in enumerate(names):
