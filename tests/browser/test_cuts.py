@@ -1,5 +1,6 @@
 """The page's partitions are Python's: blocks, runs, loads, statistics, metadata, readings."""
 
+import json
 import math
 import random
 
@@ -27,13 +28,14 @@ STATISTICS = (
     *("global_atomics", "busy_warps", "nonzeros", "idle_warps", "idle_share", "largest", "mean"),
     "imbalance",
 )
+#: As text, for Playwright takes a value at a time.
 RUN = """
 async ({ text, cases, statistics }) => {
   const { openGraph } = modules["graph.js"], { CUTS } = modules["cuts.js"];
   const { unpackText } = modules["pack.js"];
   const content = await unpackText(text);
   const graph = openGraph(content.graph);
-  return cases.map(({ cut, nCols, blocks, rows }) => {
+  return JSON.stringify(cases.map(({ cut, nCols, blocks, rows }) => {
     const made = CUTS[cut.kind](graph, cut);
     if (!made) return { kind: cut.kind };
     const summary = made.summary(nCols);
@@ -53,7 +55,7 @@ async ({ text, cases, statistics }) => {
       places: rows.map((row) => made.placeOf(row)),
       found: rows.map((row) => made.blocksOf(made.placeOf(row))),
     };
-  });
+  }));
 }
 """
 
@@ -169,7 +171,9 @@ def checked(page, graph, seed, many, turn):
     for by_sender in (False, True):
         text, cases, expected = cases_of(graph, random.Random(seed), many, turn, by_sender)
         given = {"text": text, "cases": cases, "statistics": STATISTICS}
-        for case, told, own in zip(cases, page.evaluate(RUN, given), expected, strict=True):
+        for case, told, own in zip(
+            cases, json.loads(page.evaluate(RUN, given)), expected, strict=True
+        ):
             check(graph, case, told, *own)
 
 
