@@ -181,6 +181,12 @@ class Notebook:
         self.wait_idle()
         return self
 
+    def run(self, cell: int) -> None:
+        """Run a cell and wait until it has ended and the kernel is idle."""
+        self.ask(f"panel.content.activeCellIndex = {cell}")
+        self.command("notebook:run-cell")
+        self.wait_idle()
+
     def wait_idle(self, seconds: float = PATIENCE) -> None:
         idle = "kernel?.connectionStatus === 'connected' && kernel.status === 'idle'"
         self.wait(f"return {idle}", seconds=seconds)

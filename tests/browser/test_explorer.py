@@ -61,34 +61,32 @@ def notebook(open_for_all):
 
 def test_what_takes_long_is_told_and_may_be_cancelled(notebook):
     slow = """
-import time
+import threading
 from accelviz.widgets import explorer
-made = explorer.trace
-def slowly(*given, **options):
-    time.sleep(3)
-    return made(*given, **options)
-explorer.trace = slowly
-explorer.load_graph = lambda name, load=explorer.load_graph: (time.sleep(1), load(name))[1]
+opened, traced = threading.Event(), threading.Event()
+def after(gate, done):
+    return lambda *given, **options: (gate.wait(), done(*given, **options))[1]
+explorer.load_graph = after(opened, explorer.load_graph)
+explorer.trace = after(traced, explorer.trace)
 """
-    notebook.fill(OPEN.format(arguments="'cora', row=3"), slow)
-    notebook.ask("panel.content.activeCellIndex = 1")
-    notebook.command("notebook:run-cell")
-    notebook.ask("panel.content.activeCellIndex = 0")
-    notebook.command("notebook:run-cell")
-    notebook.wait_idle()
+    arguments = "accelviz.load_graph('cora'), row=3"
+    notebook.fill(OPEN.format(arguments=arguments), slow, "opened.set()", "traced.set()")
+    notebook.run(1)
+    notebook.run(0)
     panel = Panel(notebook)
     progress = panel.box.locator(".av-progress")
     panel.control("graph").select_option("citeseer")
     progress.get_by_text(re.compile(r"Opening citeseer: \d s\.")).wait_for()
+    notebook.run(2)  # cells may run meanwhile
     panel.box.locator(".av-headline", has_text="citeseer").wait_for()
     panel.show("play")
     trace = panel.box.get_by_role("button", name="Trace")
     trace.click()
     progress.get_by_text("Running block").wait_for()
-    assert notebook.kernel_status() == "idle"  # cells may run meanwhile
     panel.control("cancel").click()
     panel.box.get_by_text("was cancelled").wait_for()
     assert progress.is_hidden()
+    notebook.run(3)
     trace.click()
     panel.box.locator(".av-playing:not([hidden])").wait_for()
     quiet(panel)
@@ -102,8 +100,7 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
         "print(panel.settings['given'], panel.settings['graph'])",
         asks,
     )
-    notebook.command("notebook:run-cell")
-    notebook.wait_idle()
+    notebook.run(0)
     panel = Panel(notebook)
     panel.show("numbers")
     panel.wait_for("idle_share", idle())
@@ -114,13 +111,10 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     panel.type("max_block_warps", "8")
     panel.wait_for("idle_share", idle(max_block_warps=8))
     # Python knows, and Python's own changes are shown.
-    notebook.ask("panel.content.activeCellIndex = 1")
-    notebook.command("notebook:run-cell")
-    notebook.wait_idle()
+    notebook.run(1)
     assert "{'max_block_warps': 8} cora" in panel.page.locator(".jp-OutputArea").nth(1).inner_text()
     # A prediction takes keys here, too, and none of them is JupyterLab's.
-    notebook.ask("panel.content.activeCellIndex = 2")
-    notebook.command("notebook:run-cell")
+    notebook.run(2)
     panel.page.locator("[data-control=typed]").focus()
     panel.page.keyboard.type("24")
     panel.page.keyboard.press("Enter")

@@ -25,6 +25,7 @@ def opened(browser, tmp_path_factory):
     accelviz.explore("cora").save(path, trace=False)
     context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
     page = context.new_page()
+    page.clock.install()
     page.complaints = []
     page.on("pageerror", lambda error: page.complaints.append(str(error)))
     page.on("console", lambda m: m.type == "error" and page.complaints.append(m.text))
@@ -130,7 +131,7 @@ def test_nothing_is_cut_off_at_any_width(page, width, scheme):
         )
         assert small == [], group
         if rules := AXED.get((width, scheme)):
-            found = Axe().run(page, options={"runOnly": rules})
+            found = Axe().run(page, options={"runOnly": rules, "resultTypes": ["violations"]})
             assert found.response["violations"] == [], group
         page.screenshot(path=artifacts() / f"page-{group}-{width}-{scheme}.png", full_page=True)
 
@@ -168,6 +169,7 @@ def test_a_number_is_typed_with_real_keys(browser, tmp_path):
     explorer = accelviz.explore("pubmed", "graphblast", block_warps=1)
     path = explorer.save(tmp_path / "pubmed.html", trace=False)
     page = browser.new_page()
+    page.clock.install()
     page.goto(path.as_uri())
     page.wait_for_selector(".av-panel[data-drawn]")
     for name in ("row", "block"):
@@ -187,31 +189,36 @@ def type_into(page, name, most):
     for key in "4711":
         page.keyboard.press(key)
         page.set_viewport_size({"width": 900 + int(key), "height": 900})  # a repaint meanwhile
-        page.wait_for_timeout(50)
+        page.evaluate(FRAME)
     assert field.input_value() == "4711"
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.querySelector('.av-answer').innerText.includes('4,711')")
-    page.wait_for_timeout(800)  # a change now would be a step of undo of its own
+    page.clock.fast_forward(800)  # a change now would be a step of undo of its own
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     assert not field.evaluate("each => each === document.activeElement")
     assert field.input_value() == "4711"
     undo.click()
-    page.wait_for_timeout(100)
+    page.evaluate(FRAME)
     assert field.input_value() == before
     assert undo.is_disabled()
     field.fill("99999999")
     field.press("Enter")
-    page.wait_for_timeout(100)
+    page.evaluate(FRAME)
     assert field.input_value() == str(most)
     undo.click()
-    page.wait_for_timeout(100)
+    page.evaluate(FRAME)
 
 
 def test_what_is_confirmed_goes_away(page):
     page.locator("[data-control=code]").click()
     page.locator(".av-message.av-gentle", has_text="Copied").wait_for()
-    page.locator(".av-message").wait_for(state="hidden", timeout=6000)
+    page.clock.fast_forward(1000)
+    page.evaluate(FRAME)
+    assert page.locator(".av-message").is_visible()
+    page.clock.fast_forward(4000)
+    page.evaluate(FRAME)
+    assert page.locator(".av-message").is_hidden()
 
 
 def test_the_tour_shows_what_it_speaks_of(page):
@@ -220,7 +227,7 @@ def test_the_tour_shows_what_it_speaks_of(page):
     seen = 0
     while page.locator(".av-tour").count():
         page.locator(".av-toured").wait_for()
-        page.wait_for_timeout(100)
+        page.evaluate(FRAME)
         box = page.locator(".av-toured").bounding_box()
         assert box["y"] < 600, page.locator(".av-tour").inner_text()
         assert box["y"] + box["height"] > 0, page.locator(".av-tour").inner_text()
