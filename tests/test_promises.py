@@ -24,7 +24,7 @@ from accelviz.ordering.degree import SortedRows
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
 from accelviz.store import MOST_KEPT, Store
 from accelviz.strategies import SDDMM, SPMM
-from accelviz.strategies.spmm.rows import csr_arrays
+from accelviz.strategies.blocks import csr_arrays
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import KERNELS, check_results, each_strategy, weighted
 
@@ -609,9 +609,8 @@ class TwoCalls(Strategy):
             graph.pattern,
             calls,
             arrays={
-                **csr_arrays(graph),
+                **csr_arrays(graph, n_cols),
                 "n_senders": np.int32(graph.shape[1]),
-                "n_cols": np.int32(n_cols),
             },
             scratch={"scaled": (size, np.float32)},
             clears=(),

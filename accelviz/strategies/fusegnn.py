@@ -6,7 +6,7 @@ from accelviz.graph import Graph
 from accelviz.partition.cut import Cut
 from accelviz.partition.thread_groups import thread_groups
 from accelviz.plans import Parameter
-from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
+from accelviz.strategies.blocks import block_threads_of
 
 #: Products of an average row from which a block for each is faster than an atomic a product: where
 #: both took as long on an H200, two million edges in random order (degree 14 at 16 columns, 2.4 at
@@ -36,9 +36,7 @@ def faster_aggregation(graph: Graph, n_cols: int) -> str:
 
 def block_size_of(default: int) -> dict[str, Parameter]:
     """Return the one parameter of all these: threads of a block, the paper's T."""
-    most, tries = MOST_BLOCK_WARPS * WARP_SIZE, (64, 128, 256, 512, 1024)
-    meaning = "threads of a block; more: fewer blocks, and more of them wait for the slowest"
-    return {"block_size": Parameter(default, meaning, most, step=WARP_SIZE, tries=tries)}
+    return {"block_size": block_threads_of(default, 64, 128, 256, 512, 1024)}
 
 
 def edge_cut(block_size: int, n_cols: int, heads: int = 1, atomics: int = 1) -> Cut:

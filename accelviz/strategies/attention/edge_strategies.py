@@ -13,7 +13,13 @@ from accelviz.partition.cut import Cut
 from accelviz.partition.row_groups import long_rows, row_group_workload
 from accelviz.partition.row_split import row_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter, Plan, Strategy
-from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
+from accelviz.plans.launch import WARP_SIZE
+from accelviz.strategies.blocks import (
+    RowSplit,
+    block_threads_of,
+    block_warps_of,
+    csr_arrays,
+)
 
 #: Nonzeros of a lane that stay in registers, and those of a row that one group has at most.
 KEPT, LONG_ROW = 4, 1024
@@ -26,7 +32,7 @@ def _kernel(operation: Operation, file: str, defines: dict[str, int], *own: str)
     return KernelSpec(f"attention/{file}", operation.name, defines, arguments)
 
 
-class RowWarp(Strategy):
+class RowWarp(RowSplit):
     """A warp has a row: one pass over its values finds the row's sum, a second one writes.
 
     It takes `block_warps` (warps of a block, 1 to 32).
@@ -34,14 +40,7 @@ class RowWarp(Strategy):
 
     name = "row_warp"
     summary = "a warp a row, one head after the other, two passes"
-    parameters: ClassVar = {
-        "block_warps": Parameter(
-            4,
-            "warps of a block; more: fewer blocks, and more of them wait for the slowest",
-            MOST_BLOCK_WARPS,
-            tries=(1, 2, 4, 8, 16),
-        )
-    }
+    parameters: ClassVar = {"block_warps": block_warps_of(4, 16)}
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
@@ -54,17 +53,9 @@ class RowWarp(Strategy):
             graph.pattern,
             (Call(launch, kernel),),
             partial(row_workload, graph.row_pointers, 1, block_warps),
-            arrays={
-                "row_pointers": graph.row_pointers,
-                "n_rows": np.int32(graph.n_rows),
-                "n_cols": np.int32(n_cols),
-            },
+            arrays=csr_arrays(graph, n_cols),
             clears=(),
         )
-
-    def cut(self, rows: RowDegrees, n_cols: int, *, block_warps: int) -> Cut:
-        """Name the row split; every row is one warp's."""
-        return Cut("rows", {"each": 1, "warps": block_warps})
 
 
 class LaneGroups(Strategy):
@@ -91,13 +82,7 @@ class LaneGroups(Strategy):
             1 << 20,
             tries=(256, 1024),
         ),
-        "block_threads": Parameter(
-            128,
-            "threads of a block; more: fewer blocks, and more of them wait for the slowest",
-            1024,
-            step=WARP_SIZE,
-            tries=(64, 128, 256),
-        ),
+        "block_threads": block_threads_of(128, 64, 128, 256),
     }
 
     def __init__(self, operation: Operation) -> None:
@@ -117,11 +102,9 @@ class LaneGroups(Strategy):
             (Call(LaunchConfig((blocks, 1, 1), groups * lanes // WARP_SIZE), kernel),),
             partial(row_group_workload, graph.row_pointers, long, n_cols, groups),
             arrays={
-                "row_pointers": graph.row_pointers,
+                **csr_arrays(graph, n_cols),
                 "long_rows": long,
                 "n_long": np.int32(long.size),
-                "n_rows": np.int32(graph.n_rows),
-                "n_cols": np.int32(n_cols),
             },
             clears=(),
             workers_per_block=groups,

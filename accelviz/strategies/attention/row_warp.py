@@ -13,13 +13,14 @@ from accelviz.ordering import RowDegrees
 from accelviz.partition.cut import Cut
 from accelviz.partition.nonzero_runs import numbers_32
 from accelviz.partition.row_split import row_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter, Plan, Strategy
-from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Plan
+from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.attention import walks
 from accelviz.strategies.attention.gradient import GAT_GRADIENT
+from accelviz.strategies.blocks import RowSplit, block_warps_of, csr_arrays
 
 
-class RowWarp(Strategy):
+class RowWarp(RowSplit):
     """A warp has a head of a row: its lanes walk the columns of one nonzero after the other.
 
     Correct and simple, and slow: a hub is one warp's, and only one row is on its way. It takes
@@ -28,9 +29,7 @@ class RowWarp(Strategy):
 
     name = "row_warp"
     summary = "a warp a head of a row, one nonzero after the other"
-    parameters: ClassVar = {
-        "block_warps": Parameter(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, 16))
-    }
+    parameters: ClassVar = {"block_warps": block_warps_of(4, 16)}
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
@@ -91,12 +90,9 @@ class RowWarp(Strategy):
             slice_workload=partial(row_workload, graph.row_pointers, 1, block_warps),
             walked=graph.pattern,
             arrays={
-                "row_pointers": graph.row_pointers,
-                "columns": graph.column_indices,
+                **csr_arrays(graph, n_cols),
                 **({} if order is None else {"order": numbers_32(order)}),
-                "n_rows": np.int32(graph.n_rows),
                 "heads": np.int32(heads),
-                "n_cols": np.int32(n_cols),
             },
             **more,
         )

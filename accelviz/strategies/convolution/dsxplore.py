@@ -13,19 +13,12 @@ from accelviz.ordering import RowDegrees
 from accelviz.partition.cut import Cut
 from accelviz.partition.row_split import row_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
-from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
+from accelviz.plans.launch import WARP_SIZE
+from accelviz.strategies.blocks import block_threads_of
 from accelviz.strategies.convolution.operation import SCC, SCC_GRADIENT
 from accelviz.strategies.convolution.windows import prepared_windows
 
-_THREADS = {
-    "block_size": Parameter(
-        256,
-        "threads of a block",
-        MOST_BLOCK_WARPS * WARP_SIZE,
-        step=WARP_SIZE,
-        tries=(64, 128, 256, 512),
-    )
-}
+_THREADS = {"block_size": block_threads_of(256, 64, 128, 256, 512)}
 _SIZES = ("n_rows", "n_senders", "images", "n_cols")
 
 

@@ -53,8 +53,6 @@ class CuSPARSE(Strategy):
             raise ArgumentError("heads", f"got {heads}", "1: cuSPARSE has no heads")
         return Plan(graph.pattern, (LibraryCall("cusparse", algorithm, preprocess),), clears=())
 
-    def cut(
-        self, rows: RowDegrees, n_cols: int, *, heads: int, algorithm: str, preprocess: bool
-    ) -> Cut:
+    def cut(self, rows: RowDegrees, n_cols: int, **parameters: object) -> Cut:
         """Know nothing: the library does not say what its warps do."""
         return Cut("library", {})

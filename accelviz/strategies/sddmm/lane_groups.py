@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from accelviz.errors import PartitionError
-from accelviz.graph import MAX_SIDE, Graph
+from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.cut import Cut
 from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
 from accelviz.plans.launch import WARP_SIZE
-from accelviz.strategies.sddmm.operation import SDDMM
+from accelviz.strategies.blocks import block_threads_of
+from accelviz.strategies.sddmm.operation import SDDMM, check_heads
 
 #: Threads of a block: 256 and more are slower on all but the smallest graphs, as are 64 at few
 #: columns.
@@ -123,13 +124,7 @@ class LaneGroups(Strategy):
             choices=_POWERS,
             tries=(1, 2, 4, 8),
         ),
-        "block_threads": Parameter(
-            BLOCK_THREADS,
-            "threads of a block; more: fewer blocks, and more of them wait for the slowest",
-            1024,
-            step=WARP_SIZE,
-            tries=(64, 128, 256),
-        ),
+        "block_threads": block_threads_of(BLOCK_THREADS, 64, 128, 256),
     }
 
     def build(self, graph: Graph, n_cols: int, *, heads: int, **parameters: Any) -> Plan:
@@ -140,9 +135,7 @@ class LaneGroups(Strategy):
         PartitionError
             If rows times heads do not fit in 31 bits.
         """
-        if max(graph.shape) * heads > MAX_SIDE:
-            sides = f"{max(graph.shape):,} rows or columns of {heads} heads"
-            raise PartitionError("heads", sides, f"a product of at most {MAX_SIDE:,}")
+        check_heads(graph, heads)
         setting = chosen(n_cols, heads, graph.nnz, graph.n_rows, **parameters)
         rows, seconds = rows_of_nonzeros(graph)
         run, groups = setting.group_products, setting.groups

@@ -11,7 +11,8 @@ import numba
 import numpy as np
 
 from accelviz.arrays import Floats, Ints, Longs
-from accelviz.graph import Pattern
+from accelviz.errors import PartitionError
+from accelviz.graph import MAX_SIDE, Graph, Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import EPS32, FLOAT_BYTES, NONZEROS, ROWS, SENDERS, Arrays, Traffic
 from accelviz.plans.replay import Records, in_pieces
@@ -50,6 +51,18 @@ def _exact_dots(row: Longs, columns: Ints, U: Any, V: Any, expected: Any, bound:
                 total += u[c] * v[c]
                 magnitude += abs(u[c] * v[c])
             expected[k, h], bound[k, h] = total, magnitude
+
+
+def check_heads(graph: Graph, heads: int) -> None:
+    """Refuse rows and heads that a kernel could not count in 31 bits.
+
+    Raises
+    ------
+    PartitionError
+    """
+    if max(graph.shape) * heads > MAX_SIDE:
+        sides = f"{max(graph.shape):,} rows or columns of {heads} heads"
+        raise PartitionError("heads", sides, f"a product of at most {MAX_SIDE:,}")
 
 
 def terms(pattern: Pattern, sizes: Mapping[str, int]) -> int:

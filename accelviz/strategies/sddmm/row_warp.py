@@ -8,15 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from accelviz.graph import Graph
-from accelviz.ordering import RowDegrees
-from accelviz.partition.cut import Cut
 from accelviz.partition.row_split import row_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
-from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Reading
+from accelviz.plans.launch import WARP_SIZE
+from accelviz.strategies.blocks import RowSplit, block_warps_of, csr_arrays
 from accelviz.strategies.sddmm.operation import SDDMM
 
 
-class RowWarp(Strategy):
+class RowWarp(RowSplit):
     """A warp has a row: its lanes walk the columns of one nonzero after the other.
 
     Correct and simple, and slow: a hub is one warp's, and only one row of V is on its way. It takes
@@ -26,14 +25,7 @@ class RowWarp(Strategy):
     operation = SDDMM
     name = "row_warp"
     summary = "a warp a row, one nonzero after the other, sums by shuffles"
-    parameters: ClassVar = {
-        "block_warps": Parameter(
-            4,
-            "warps of a block; more: fewer blocks, and more of them wait for the slowest",
-            MOST_BLOCK_WARPS,
-            tries=(1, 2, 4, 8, 16),
-        )
-    }
+    parameters: ClassVar = {"block_warps": block_warps_of(4, 16)}
 
     def build(self, graph: Graph, n_cols: int, *, heads: int, block_warps: int) -> Plan:
         """Deal out the rows."""
@@ -51,19 +43,9 @@ class RowWarp(Strategy):
             graph.pattern,
             (Call(launch, kernel),),
             partial(row_workload, graph.row_pointers, 1, block_warps),
-            arrays={
-                "row_pointers": graph.row_pointers,
-                "columns": graph.column_indices,
-                "n_rows": np.int32(graph.n_rows),
-                "heads": np.int32(heads),
-                "n_cols": np.int32(n_cols),
-            },
+            arrays={**csr_arrays(graph, n_cols), "heads": np.int32(heads)},
             clears=(),
         )
-
-    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, block_warps: int) -> Cut:
-        """Name the row split; every row is one warp's."""
-        return Cut("rows", {"each": 1, "warps": block_warps})
 
     def reading(self, graph: Graph, n_cols: int, *, heads: int, block_warps: int) -> Reading:
         """Spread the lanes over the columns of a head."""

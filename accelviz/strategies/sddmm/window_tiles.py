@@ -7,12 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from accelviz.errors import PartitionError
-from accelviz.graph import MAX_SIDE, Graph
+from accelviz.graph import Graph
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading
 from accelviz.plans.arithmetic import TERMS
 from accelviz.plans.launch import MOST_BLOCK_WARPS
-from accelviz.strategies.sddmm.operation import SDDMM
+from accelviz.strategies.sddmm.operation import SDDMM, check_heads
 from accelviz.tensor_cores.fragments import TF32_CAPABILITY
 from accelviz.tensor_cores.shared_columns import (
     WORD_COLUMNS,
@@ -70,9 +69,7 @@ class WindowTiles(SharedColumnsStrategy):
         PartitionError
             If there are 2^32 nonzeros or more, or rows times heads do not fit in 31 bits.
         """
-        if max(graph.shape) * heads > MAX_SIDE:
-            sides = f"{max(graph.shape):,} rows or columns of {heads} heads"
-            raise PartitionError("heads", sides, f"a product of at most {MAX_SIDE:,}")
+        check_heads(graph, heads)
         halves = arithmetic == "float16"
         found, seconds = shared_columns(graph, WINDOW_ROWS, part_columns)
         kernel = KernelSpec(

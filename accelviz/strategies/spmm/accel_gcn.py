@@ -124,7 +124,7 @@ class AccelGCN(Strategy):
         max_block_warps: int,
         max_warp_nzs: int,
         partition: str,
-        combined_warp: bool,
+        **others: Any,
     ) -> Cut:
         """Name the partition; the combined warp changes nothing of it."""
         setting = {"warps": max_block_warps, "most": max_warp_nzs}
@@ -133,14 +133,7 @@ class AccelGCN(Strategy):
         return Cut("runs", {**setting, "line_bytes": INT4_BYTES})
 
     def reading(
-        self,
-        graph: Graph,
-        n_cols: int,
-        *,
-        max_block_warps: int,
-        max_warp_nzs: int,
-        partition: str,
-        combined_warp: bool,
+        self, graph: Graph, n_cols: int, *, max_block_warps: int, combined_warp: bool, **others: Any
     ) -> Reading:
         """Cover the tile with a combined warp at once, or by turns of 32 columns without it."""
         _, columns = column_tiles(n_cols, widest_tile(max_block_warps))

@@ -46,6 +46,6 @@ class CuSPARSE(Strategy):
         call = LibraryCall("cusparse", algorithm, preprocess)
         return Plan(graph.pattern, (call,), clears=())
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, algorithm: str, preprocess: bool) -> Cut:
+    def cut(self, rows: RowDegrees, n_cols: int, **parameters: object) -> Cut:
         """Know nothing: the library does not say what its warps do."""
         return Cut("library", {})

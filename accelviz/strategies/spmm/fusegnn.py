@@ -14,9 +14,9 @@ from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_workload
 from accelviz.partition.thread_groups import thread_groups, vertex_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Reading, Strategy
 from accelviz.plans.launch import WARP_SIZE
+from accelviz.strategies.blocks import csr_arrays
 from accelviz.strategies.fusegnn import block_size_of, edge_cut, vertex_cut
 from accelviz.strategies.spmm.operation import SPMM
-from accelviz.strategies.spmm.rows import csr_arrays
 
 
 class ThreadGroups(Strategy):
@@ -103,8 +103,6 @@ class FuseGnnGar(ThreadGroups):
 
 def gar_plan(graph: Graph, n_cols: int, block_size: int, groups: int, heads: int = 1) -> Plan:
     """Return a plan in which a block of so many thread groups has a row."""
-    arrays = csr_arrays(graph)
-    del arrays["n_rows"]
     kernel = KernelSpec(
         file="spmm/fusegnn_gar.cu",
         entry="fusegnn_gar",
@@ -115,7 +113,7 @@ def gar_plan(graph: Graph, n_cols: int, block_size: int, groups: int, heads: int
         graph.pattern,
         (Call(LaunchConfig((graph.n_rows, heads, 1), block_size // WARP_SIZE), kernel),),
         partial(vertex_workload, graph.row_pointers, groups),
-        arrays={**arrays, "n_cols": np.int32(n_cols), "groups": np.int32(groups)},
+        arrays={**csr_arrays(graph, n_cols), "groups": np.int32(groups)},
         clears=(),
         workers_per_block=groups,
     )

@@ -20,6 +20,7 @@ from accelviz.plans.launch import MOST_BLOCK_WARPS, STATIC_SHARED_BYTES, WARP_SI
 from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.strategy import column_tiles
 from accelviz.store import Stopwatch
+from accelviz.strategies.blocks import block_warps_of
 from accelviz.strategies.spmm.operation import SPMM
 
 #: Neighbors times columns that one thread handles best, by the paper's measurements.
@@ -170,21 +171,14 @@ class GNNAdvisor(Strategy):
             WARP_SIZE,
             tries=(8, 16, 32),
         ),
-        "block_warps": Parameter(
-            None,
-            "warps of a block; more: fewer blocks, and more of them wait for the slowest",
-            MOST_BLOCK_WARPS,
-            tries=(1, 2, 4, 8),
-        ),
+        "block_warps": block_warps_of(None),
     }
     metadata_words = ("row", "slot and flags")
     metadata_owner = "warp"
 
-    def build(
-        self, graph: Graph, n_cols: int, *, ngs: int | None, dw: int | None, block_warps: int | None
-    ) -> Plan:
+    def build(self, graph: Graph, n_cols: int, **parameters: int | None) -> Plan:
         """Break the rows into neighbor groups and find the warps that meet in shared memory."""
-        decision = decide(n_cols, block_warps, dw=dw, ngs=ngs)
+        decision = decide(n_cols, **parameters)
         clock = Stopwatch()
         with clock.step("neighbor groups"):
             groups = neighbor_groups(graph.row_pointers, decision.ngs)
@@ -236,31 +230,17 @@ class GNNAdvisor(Strategy):
             },
             clears=("Y",) if clear else (),
             setup_seconds=clock.seconds,
-            parameters={
-                "ngs": decision.ngs,
-                "dw": decision.dw,
-                "block_warps": decision.block_warps,
-            },
+            parameters={name: getattr(decision, name) for name in self.parameters},
         )
 
-    def cut(
-        self,
-        rows: RowDegrees,
-        n_cols: int,
-        *,
-        ngs: int | None,
-        dw: int | None,
-        block_warps: int | None,
-    ) -> Cut:
+    def cut(self, rows: RowDegrees, n_cols: int, **parameters: int | None) -> Cut:
         """Name the groups that the Decider and the parameters give."""
-        decision = decide(n_cols, block_warps, dw=dw, ngs=ngs)
+        decision = decide(n_cols, **parameters)
         setting = {"most": decision.ngs, "warps": decision.block_warps}
         return Cut("runs", {**setting, "line_bytes": METADATA_BYTES})
 
-    def reading(
-        self, graph: Graph, n_cols: int, *, ngs: int | None, dw: int | None, block_warps: int | None
-    ) -> Reading:
+    def reading(self, graph: Graph, n_cols: int, **parameters: int | None) -> Reading:
         """Let the dimension workers walk the columns, a vector each."""
-        decision = decide(n_cols, block_warps, dw=dw, ngs=ngs)
+        decision = decide(n_cols, **parameters)
         vector, _ = lane_vectors(n_cols, decision.tile_columns, decision.dw)
         return Reading(decision.dw, vector, decision.tile_columns)

@@ -1,11 +1,11 @@
 """GraphBLAST's row split (Yang, Buluç and Owens, Euro-Par 2018): a warp a row."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import ClassVar
 
 from accelviz.plans.launch import WARP_SIZE
-from accelviz.strategies.spmm.rows import BLOCK_WARPS, RowStrategy
+from accelviz.strategies.blocks import block_warps_of
+from accelviz.strategies.spmm.rows import RowStrategy
 
 
 class GraphBLAST(RowStrategy):
@@ -16,7 +16,7 @@ class GraphBLAST(RowStrategy):
 
     name = "graphblast"
     summary = "row split: a warp a row, nonzeros loaded together and broadcast by shuffles"
-    parameters: ClassVar = {"block_warps": replace(BLOCK_WARPS, default=4)}
+    parameters: ClassVar = {"block_warps": block_warps_of(4, 16, 32)}
 
     def columns(self, n_cols: int) -> tuple[int, Mapping[str, int]]:
         """Give each warp a tile of 32 columns."""

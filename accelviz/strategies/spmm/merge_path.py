@@ -20,8 +20,8 @@ from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Read
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.strategy import column_tiles
 from accelviz.store import Stopwatch
+from accelviz.strategies.blocks import block_warps_of, csr_arrays
 from accelviz.strategies.spmm.operation import SPMM
-from accelviz.strategies.spmm.rows import BLOCK_WARPS, csr_arrays
 
 #: Most columns of a lane, 32 apart: each nonzero is read once for up to 128 columns.
 MOST_LANE_COLUMNS = 4
@@ -48,7 +48,7 @@ class MergePath(Strategy):
             64,
             tries=(1, 2, 4, 8, 16),
         ),
-        "block_warps": BLOCK_WARPS,
+        "block_warps": block_warps_of(8, 16, 32),
     }
     metadata_words = ("first row",)
     metadata_owner = "warp"
@@ -88,9 +88,8 @@ class MergePath(Strategy):
             metadata=first_rows,
             arrays={
                 "first_rows": first_rows,
-                **csr_arrays(graph),
+                **csr_arrays(graph, n_cols),
                 "n_items": np.int64(graph.n_rows + graph.nnz),
-                "n_cols": np.int32(n_cols),
             },
             clears=("Y",) if cut else (),
             setup_seconds=seconds,
