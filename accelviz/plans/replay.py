@@ -29,17 +29,15 @@ class Records:
 
     Attributes
     ----------
-    first : array of int64, shape (n_rows + 1,)
-        Where each row's records begin.
-    nz_start, nz_count : arrays of int64 and int32, shape (records,)
-        The runs of nonzeros, in workload order inside each row.
+    walk : tuple of arrays
+        Where each row's records begin (n_rows + 1); of each record, in workload order inside its
+        row, the first nonzero and how many; of each nonzero the column, as the plan walks them; and
+        of each row that of the output.
     cost : array of int64, shape (n_rows + 1,)
         Work before each row: its nonzeros, and about one more for the row itself.
     """
 
-    first: npt.NDArray[np.int64]
-    nz_start: npt.NDArray[np.int64]
-    nz_count: npt.NDArray[np.int32]
+    walk: tuple[npt.NDArray[Any], ...]
     cost: npt.NDArray[np.int64]
 
     @classmethod
@@ -52,12 +50,8 @@ class Records:
             row, nz_start, nz_count = row[by_row], nz_start[by_row], nz_count[by_row]
         rows = np.arange(plan.walked.n_rows + 1)
         first = np.searchsorted(row, rows).astype(np.int64)
-        return cls(first, nz_start, nz_count, plan.walked.row_pointers + rows)
-
-    @property
-    def runs(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-        """Where each row's records begin, and of each record its first nonzero and how many."""
-        return self.first, self.nz_start, self.nz_count
+        walk = (first, nz_start, nz_count, plan.walked.column_indices, plan.output_rows)
+        return cls(walk, plan.walked.row_pointers + rows)
 
     @cached_property
     def pieces(self) -> list[int]:

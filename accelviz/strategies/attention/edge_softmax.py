@@ -11,7 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from accelviz.arrays import Floats, Ints, Longs
+from accelviz.arrays import Floats, Longs
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import EPS32, FLOAT_BYTES, NONZEROS, Arrays, Traffic
@@ -114,7 +114,7 @@ def _replay(
         arrays = [{**inputs, **outputs}[name] for name in names]
 
         def piece(first: int, last: int) -> None:
-            rows(first, last, *records.runs, *arrays)
+            rows(first, last, records.walk, *arrays)
 
         in_pieces(piece, records, arrays[0].shape[1])
 
@@ -132,15 +132,8 @@ def replay_gradient(plan: Plan) -> Callable[[Arrays, Arrays], None]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _softmax_rows(
-    first: int,
-    last: int,
-    first_record: Longs,
-    nz_start: Longs,
-    nz_count: Ints,
-    scores: Floats,
-    alpha: Floats,
-) -> None:
+def _softmax_rows(first: int, last: int, walk: Any, scores: Floats, alpha: Floats) -> None:
+    first_record, nz_start, nz_count = walk[:3]
     heads = scores.shape[1]
     largest, total = np.empty(heads, np.float32), np.empty(heads, np.float32)
     for row in range(first, last):
@@ -163,15 +156,9 @@ def _softmax_rows(
 
 @numba.njit(cache=True, nogil=True)
 def _gradient_rows(
-    first: int,
-    last: int,
-    first_record: Longs,
-    nz_start: Longs,
-    nz_count: Ints,
-    alpha: Floats,
-    d_alpha: Floats,
-    d_scores: Floats,
+    first: int, last: int, walk: Any, alpha: Floats, d_alpha: Floats, d_scores: Floats
 ) -> None:
+    first_record, nz_start, nz_count = walk[:3]
     heads = alpha.shape[1]
     total = np.empty(heads, np.float32)
     for row in range(first, last):

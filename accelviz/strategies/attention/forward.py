@@ -33,12 +33,12 @@ def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tupl
     Scores off by at most d change each alpha by a factor of at most exp(2 d); their softmax is off
     as `edge_softmax.softmax_reference` says. A sum of deg products in any order adds deg eps.
     """
-    leaky, a, A, B, features, slope = ingredients(score, inputs)
+    features = inputs["V"]
     factors = dropout_factors(pattern.nnz, features.shape[1], inputs)
     Y, Y_bound = np.zeros((2, pattern.n_rows, *features.shape[1:]))
     logs, logs_bound = np.zeros((2, *Y.shape[:2]))
-    arrays = (pattern.row_pointers, pattern.column_indices, leaky, a, A, B, features, slope)
-    _exact_rows(*arrays, factors, Y, Y_bound, logs, logs_bound)
+    arrays = (pattern.row_pointers, pattern.column_indices, ingredients(score, inputs), factors)
+    _exact_rows(*arrays, Y, Y_bound, logs, logs_bound)
     return {"Y": (Y, Y_bound), "logsumexp": (logs, logs_bound)}
 
 
@@ -46,18 +46,14 @@ def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tupl
 def _exact_rows(
     row_pointers: Longs,
     columns: Ints,
-    leaky: bool,
-    a: Any,
-    A: Any,
-    B: Any,
-    V: Any,
-    slope: Any,
+    scored: Any,
     factors: Any,
     Y: Any,
     Y_bound: Any,
     logs: Any,
     logs_bound: Any,
 ) -> None:
+    leaky, a, A, B, V, slope = scored
     heads, n_cols = V.shape[1], V.shape[2]
     most = 0
     for row in range(row_pointers.size - 1):
@@ -99,18 +95,16 @@ def _exact_rows(
 
 def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Find each row's softmax on the way through its records; see `Operation.replay`."""
-    records = Records.by_row(plan)
-    columns, output_rows, order = plan.walked.column_indices, plan.output_rows, plan.nonzero_order
-    nnz = plan.pattern.nnz
+    records, order, nnz = Records.by_row(plan), plan.nonzero_order, plan.pattern.nnz
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
-        found = ingredients(score, inputs)
+        scored = ingredients(score, inputs)
         heads, n_cols = inputs["V"].shape[1:]
         factors = dropout_factors(nnz if order is None else order, heads, inputs)
 
         def piece(first: int, last: int) -> None:
-            of_rows = (*records.runs, columns, output_rows)
-            _attend(first, last, *of_rows, *found, factors, outputs["Y"], outputs["logsumexp"])
+            found = outputs["Y"], outputs["logsumexp"]
+            _attend(first, last, records.walk, scored, factors, *found)
 
         in_pieces(piece, records, heads * n_cols)
 
@@ -118,24 +112,9 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _attend(
-    first: int,
-    last: int,
-    first_record: Longs,
-    nz_start: Longs,
-    nz_count: Ints,
-    columns: Ints,
-    output_rows: Ints,
-    leaky: bool,
-    a: Any,
-    A: Any,
-    B: Any,
-    V: Any,
-    slope: Any,
-    factors: Any,
-    Y: Any,
-    logs: Any,
-) -> None:
+def _attend(first: int, last: int, walk: Any, scored: Any, factors: Any, Y: Any, logs: Any) -> None:
+    first_record, nz_start, nz_count, columns, output_rows = walk
+    leaky, a, A, B, V, slope = scored
     heads, n_cols = V.shape[1], V.shape[2]
     for row in range(first, last):
         i = output_rows[row]

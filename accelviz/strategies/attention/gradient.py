@@ -62,13 +62,14 @@ def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tupl
     adds (n + 2) eps times their magnitudes. Where softmax is peaked, terms are so small that a GPU
     may take them for zero, at each of the four operations that make one and add it.
     """
-    leaky, a, A, B, features, slope = ingredients(score, inputs)
+    scored = _, a, A, B, features, _ = ingredients(score, inputs)
     factors = dropout_factors(pattern.nnz, features.shape[1], inputs)
     dA, dB, dV = (np.zeros((3, *each.shape)) for each in (A, B, features))
     da = np.zeros((3, *a.shape))
     known = inputs["Y"], inputs["dY"], inputs["logsumexp"]
-    arrays = (pattern.row_pointers, pattern.column_indices, leaky, a, A, B, features, slope)
-    _exact_terms(*arrays, factors, *known, dA, dB, dV, da)
+    _exact_terms(
+        pattern.row_pointers, pattern.column_indices, scored, factors, known, (dA, dB, dV, da)
+    )
     of_rows, of_senders = pattern.degrees, np.bincount(pattern.column_indices, minlength=len(dV[0]))
     if score == "gat":
         found = {"d_receiver": (dA[..., 0], of_rows), "d_sender": (dB[..., 0], of_senders)}
@@ -104,23 +105,10 @@ def _add(sums: Any, place: Any, term: float, error: float) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _exact_terms(
-    row_pointers: Longs,
-    columns: Ints,
-    leaky: bool,
-    a: Any,
-    A: Any,
-    B: Any,
-    V: Any,
-    slope: Any,
-    factors: Any,
-    Y: Any,
-    dY: Any,
-    logs: Any,
-    dA: Any,
-    dB: Any,
-    dV: Any,
-    da: Any,
+    row_pointers: Longs, columns: Ints, scored: Any, factors: Any, known: Any, sums: Any
 ) -> None:
+    leaky, a, A, B, V, slope = scored
+    (Y, dY, logs), (dA, dB, dV, da) = known, sums
     heads, n_cols, width = V.shape[1], V.shape[2], A.shape[2]
     for i in range(row_pointers.size - 1):
         for h in range(heads):
@@ -172,42 +160,37 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
     Where the plan has no records of rows, as for a kernel that adds their sums by atomics, each row
     is one.
     """
-    senders, pattern = Records.by_row(plan), plan.pattern
-    columns, output_rows = plan.walked.column_indices, plan.output_rows
-    order = plan.nonzero_order
+    senders, pattern, order = Records.by_row(plan), plan.pattern, plan.nonzero_order
     if plan.then:
         (back,) = plan.then
-        rows, row_columns = Records.by_row(back), back.walked.column_indices
-        row_of, row_order = back.output_rows, back.nonzero_order
+        rows, row_order = Records.by_row(back), back.nonzero_order
     else:
         first = np.arange(pattern.n_rows + 1)
-        rows = Records(first, pattern.row_pointers[:-1], pattern.degrees, pattern.row_pointers)
-        row_columns, row_order = pattern.column_indices, None
-        row_of = first[:-1].astype(np.int32)
+        runs = pattern.row_pointers[:-1], pattern.degrees
+        walk = (first, *runs, pattern.column_indices, first[:-1].astype(np.int32))
+        rows, row_order = Records(walk, pattern.row_pointers), None
     nnz, lock = pattern.nnz, threading.Lock()
     names = [each.name for each in _OUTPUTS[score]]
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
-        found = ingredients(score, inputs)
+        scored = ingredients(score, inputs)
         heads, n_cols = inputs["V"].shape[1:]
         D = np.einsum("ihc,ihc->ih", inputs["Y"], inputs["dY"])
         known = inputs["dY"], inputs["logsumexp"], D
         dV = outputs["dV"]
-        dA = outputs[names[0]].reshape(-1, heads, found[2].shape[2])
+        dA = outputs[names[0]].reshape(-1, heads, scored[2].shape[2])
         dB = outputs["d_sender"][..., None] if score == "gat" else dV
         if score == "cosine":
             dB = np.empty_like(dV)
         dV[...], dA[...], dB[...] = 0, 0, 0
-        da = np.zeros_like(found[1])
+        da = np.zeros_like(scored[1])
 
         def of_senders(first: int, last: int) -> None:
-            walked = (*senders.runs, columns, output_rows)
-            _sender_terms(first, last, *walked, *found, factors, *known, dB, dV)
+            _sender_terms(first, last, senders.walk, scored, factors, known, dB, dV)
 
         def of_receivers(first: int, last: int) -> None:
-            walked = (*rows.runs, row_columns, row_of)
             own = np.zeros_like(da)
-            _receiver_terms(first, last, *walked, *found, factors, *known, dA, own)
+            _receiver_terms(first, last, rows.walk, scored, factors, known, dA, own)
             with lock:
                 np.add(da, own, out=da)
 
@@ -226,26 +209,10 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
 def _sender_terms(
-    first: int,
-    last: int,
-    first_record: Longs,
-    nz_start: Longs,
-    nz_count: Ints,
-    columns: Ints,
-    output_rows: Ints,
-    leaky: bool,
-    a: Any,
-    A: Any,
-    B: Any,
-    V: Any,
-    slope: Any,
-    factors: Any,
-    dY: Any,
-    logs: Any,
-    D: Any,
-    dB: Any,
-    dV: Any,
+    first: int, last: int, walk: Any, scored: Any, factors: Any, known: Any, dB: Any, dV: Any
 ) -> None:
+    first_record, nz_start, nz_count, columns, output_rows = walk
+    (leaky, a, A, B, V, slope), (dY, logs, D) = scored, known
     heads, n_cols, width = V.shape[1], V.shape[2], A.shape[2]
     one = np.float32(1)
     for row in range(first, last):
@@ -270,26 +237,10 @@ def _sender_terms(
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
 def _receiver_terms(
-    first: int,
-    last: int,
-    first_record: Longs,
-    nz_start: Longs,
-    nz_count: Ints,
-    columns: Ints,
-    output_rows: Ints,
-    leaky: bool,
-    a: Any,
-    A: Any,
-    B: Any,
-    V: Any,
-    slope: Any,
-    factors: Any,
-    dY: Any,
-    logs: Any,
-    D: Any,
-    dA: Any,
-    da: Any,
+    first: int, last: int, walk: Any, scored: Any, factors: Any, known: Any, dA: Any, da: Any
 ) -> None:
+    first_record, nz_start, nz_count, columns, output_rows = walk
+    (leaky, a, A, B, V, slope), (dY, logs, D) = scored, known
     heads, width = V.shape[1], A.shape[2]
     one = np.float32(1)
     for row in range(first, last):

@@ -81,7 +81,6 @@ def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Multiply for every record of the workload; see `Operation.replay`."""
     records = Records.by_row(plan)
-    columns, output_rows = plan.walked.column_indices, plan.output_rows
     order = np.arange(plan.pattern.nnz) if plan.nonzero_order is None else plan.nonzero_order
     clears = "scores" in plan.cleared
 
@@ -91,8 +90,7 @@ def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
             scores[...] = 0
 
         def piece(first: int, last: int) -> None:
-            arrays = (*records.runs, columns, order)
-            _dot_rows(first, last, *arrays, output_rows, U, V, scores)
+            _dot_rows(first, last, records.walk, order, U, V, scores)
 
         in_pieces(piece, records, U.shape[1] * U.shape[2])
 
@@ -101,18 +99,9 @@ def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
 def _dot_rows(
-    first: int,
-    last: int,
-    first_record: Longs,
-    nz_start: Longs,
-    nz_count: Ints,
-    columns: Ints,
-    order: Longs,
-    output_rows: Ints,
-    U: Floats,
-    V: Floats,
-    scores: Floats,
+    first: int, last: int, walk: Any, order: Longs, U: Floats, V: Floats, scores: Floats
 ) -> None:
+    first_record, nz_start, nz_count, columns, output_rows = walk
     heads, n_cols = U.shape[1], U.shape[2]
     for row in range(first, last):
         u = U[output_rows[row]]

@@ -20,8 +20,8 @@ def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]
     X, dY = inputs["X"], inputs["dY"]
     dX, magnitude = np.zeros((2, *X.shape))
     d_values, bound = np.zeros((2, pattern.nnz))
-    arrays = (pattern.row_pointers, pattern.column_indices, inputs["values"], X, dY)
-    _exact_terms(*arrays, dX, magnitude, d_values, bound)
+    operands, sums = (inputs["values"], X, dY), (dX, magnitude, d_values, bound)
+    _exact_terms(pattern.row_pointers, pattern.column_indices, operands, sums)
     degrees = np.bincount(pattern.column_indices, minlength=pattern.shape[1])
     return {
         "d_values": (d_values, EPS32 * X.shape[1] * bound),
@@ -30,17 +30,8 @@ def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]
 
 
 @numba.njit(cache=True, nogil=True)
-def _exact_terms(
-    row_pointers: Longs,
-    columns: Ints,
-    values: Any,
-    X: Any,
-    dY: Any,
-    dX: Any,
-    magnitude: Any,
-    d_values: Any,
-    bound: Any,
-) -> None:
+def _exact_terms(row_pointers: Longs, columns: Ints, operands: Any, sums: Any) -> None:
+    (values, X, dY), (dX, magnitude, d_values, bound) = operands, sums
     for i in range(row_pointers.size - 1):
         for k in range(row_pointers[i], row_pointers[i + 1]):
             j = columns[k]
@@ -54,15 +45,14 @@ def _exact_terms(
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Follow the records of senders; see `Operation.replay`."""
     records, order = Records.by_row(plan), plan.nonzero_order
-    columns, output_rows = plan.walked.column_indices, plan.output_rows
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
         outputs["dX"][...] = 0
 
         def piece(first: int, last: int) -> None:
-            walked = (*records.runs, columns, output_rows)
             operands = (inputs["values"], inputs["X"], inputs["dY"])
-            _terms(first, last, *walked, order, *operands, outputs["d_values"], outputs["dX"])
+            sums = outputs["d_values"], outputs["dX"]
+            _terms(first, last, records.walk, order, operands, *sums)
 
         in_pieces(piece, records, inputs["X"].shape[1])
 
@@ -71,20 +61,10 @@ def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
 def _terms(
-    first: int,
-    last: int,
-    first_record: Longs,
-    nz_start: Longs,
-    nz_count: Ints,
-    columns: Ints,
-    output_rows: Ints,
-    order: Any,
-    values: Floats,
-    X: Floats,
-    dY: Floats,
-    d_values: Floats,
-    dX: Floats,
+    first: int, last: int, walk: Any, order: Any, operands: Any, d_values: Floats, dX: Floats
 ) -> None:
+    first_record, nz_start, nz_count, columns, output_rows = walk
+    values, X, dY = operands
     for row in range(first, last):
         j = output_rows[row]
         for record in range(first_record[row], first_record[row + 1]):

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from scipy import sparse
 
-from accelviz.arrays import Floats, Ints, Longs
+from accelviz.arrays import Floats, Ints
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import EPS32, FLOAT_BYTES, NONZEROS, ROWS, SENDERS, Arrays, Traffic
@@ -69,16 +69,13 @@ def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> 
 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Sum every record of the workload into its row; see `Operation.replay`."""
-    records = Records.by_row(plan)
-    columns, output_rows = plan.walked.column_indices, plan.output_rows
-    clears = "Y" in plan.cleared
+    records, clears = Records.by_row(plan), "Y" in plan.cleared
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
         X, Y = inputs["X"], outputs["Y"]
 
         def piece(first: int, last: int) -> None:
-            arrays = (*records.runs, columns)
-            _sum_rows(first, last, *arrays, inputs["values"], output_rows, X, Y, clears)
+            _sum_rows(first, last, records.walk, inputs["values"], X, Y, clears)
 
         in_pieces(piece, records, X.shape[1])
 
@@ -88,18 +85,9 @@ def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
 # "contract" lets a multiply and an add fuse, as they do on a GPU; sums keep their order.
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
 def _sum_rows(
-    first: int,
-    last: int,
-    first_record: Longs,
-    nz_start: Longs,
-    nz_count: Ints,
-    columns: Ints,
-    values: Floats,
-    output_rows: Ints,
-    X: Floats,
-    Y: Floats,
-    clears: bool,
+    first: int, last: int, walk: Any, values: Floats, X: Floats, Y: Floats, clears: bool
 ) -> None:
+    first_record, nz_start, nz_count, columns, output_rows = walk
     n_cols = X.shape[1]
     for row in range(first, last):
         y = Y[output_rows[row]]
