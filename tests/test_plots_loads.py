@@ -133,8 +133,7 @@ def test_thread_groups_are_not_called_warps():
     gcn = accelviz.plan("cora", n_cols=64)
     workers = {each.name: each.strategy.worker for each in (gas, gcn)}
     assert workers == {"fusegnn_gas": "thread group", "accel_gcn": "warp"}
-    both = {each.name: each.statistics for each in (gcn, gas)}
-    first, second = warp_loads(both, workers=workers)
+    first, second = warp_loads({each.name: each for each in (gcn, gas)})
     assert (first.get_ylabel(), second.get_ylabel()) == ("warps", "thread groups")
     assert second.get_xlabel() == "nonzeros of a warp or thread group"
     assert "of thread group time" in second.get_title(loc="left")

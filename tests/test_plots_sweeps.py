@@ -241,18 +241,6 @@ def test_the_best_may_be_a_strategy_without_the_parameter():
     assert star.get_ydata() == [0.1]
 
 
-def test_bands_are_quartiles():
-    table = sweep("cora", max_block_warps=12, max_warp_nzs=(2, 8, 32))
-    ax = sweep_lines(table, "warp_nzs_median", "max_warp_nzs", band=True)
-    (band,) = ax.collections
-    corners = {tuple(corner) for corner in band.get_paths()[0].vertices.tolist()}
-    for row in table.itertuples():
-        assert {(row.max_warp_nzs, row.warp_nzs_q1), (row.max_warp_nzs, row.warp_nzs_q3)} <= corners
-    assert ax.get_ylim()[1] > table["warp_nzs_q3"].max()
-    with pytest.raises(ArgumentError, match="quartiles"):
-        sweep_lines(table, "idle_share", "max_warp_nzs", band=True)
-
-
 def test_parameters_are_spaced_as_they_grow():
     table = sweep("cora", max_block_warps=range(1, 33))
     ax = sweep_lines(table)

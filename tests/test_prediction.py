@@ -15,7 +15,6 @@ from accelviz.measure.prediction import (
     TABLES,
     Timing,
     parameters_of,
-    recorded_curve,
     recorded_times,
     timing,
 )
@@ -101,7 +100,6 @@ def test_a_graph_that_has_only_the_name_was_not_recorded():
         found = recorded_times(renamed(MADE["wide"](), name))
         assert len(found) == 0
         assert timing(found, ACCEL, 64, {}, lambda parameters: 1) == Timing()
-        assert recorded_curve(found, ACCEL, 64, {}, "max_block_warps") == {}
 
 
 def test_a_name_that_stands_for_two_graphs_gives_the_times_of_this_one(ship):
@@ -203,20 +201,6 @@ def test_nothing_is_predicted_where_the_warp_time_is_not_known(times):
     assert (half_known.recorded, half_known.predicted) == (10.0, None)
     # A graph without a nonzero has no warp time to compare with.
     assert timing(times, ACCEL, 64, asked, lambda _: 0).predicted is None
-
-
-def test_a_curve_changes_one_parameter_only(times):
-    assert recorded_curve(times, ACCEL, 64, {}, "max_block_warps") == {6: 10.0, 12: 20.0}
-    assert recorded_curve(times, ACCEL, 64, {"max_block_warps": 6}, "max_warp_nzs") == {
-        32: 10.0,
-        64: 12.0,
-    }
-    # Where the parameter stands now does not matter.
-    here = {"max_block_warps": 30, "partition": "warp"}
-    assert recorded_curve(times, ACCEL, 64, here, "max_block_warps") == {6: 31.0, 12: 30.0}
-    assert list(recorded_curve(times, ACCEL, 64, here, "max_block_warps")) == [6, 12]
-    assert recorded_curve(times, ACCEL, 32, {}, "max_block_warps") == {}
-    assert recorded_curve(times, ACCEL, 64, {}, "ngs") == {}
 
 
 def test_parameters_are_read_as_they_are_written(times):

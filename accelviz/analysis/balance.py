@@ -85,13 +85,12 @@ def load_map(
     return LoadMap(load, n_blocks, every, 1.0 - nonzeros / slots if slots else 0.0, worker)
 
 
-def plan_load_map(plan: Plan, max_columns: int = 1200) -> LoadMap:
+def plan_load_map(plan: Plan) -> LoadMap:
     """Sum a plan's workload by block and warp; see `load_map`."""
     return load_map(
         plan.workload_slices(),
         plan.launch.n_blocks,
         plan.workers_per_block,
-        max_columns,
         worker=plan.strategy.worker,
     )
 

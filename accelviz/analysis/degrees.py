@@ -87,19 +87,18 @@ def checked_histogram(degrees: npt.ArrayLike, rows: npt.ArrayLike) -> tuple[Long
     return checked[0].astype(np.int64), checked[1].astype(np.int64)
 
 
-def logarithmic_bins(degrees: Longs, rows: Longs, *, per_octave: int = 4) -> DegreeBins:
-    """Count rows in ranges of degrees that grow with the degree; rows of degree 0 are left out.
+def logarithmic_bins(degrees: Longs, rows: Longs) -> DegreeBins:
+    """Count rows in ranges of degrees, four to each doubling; rows of degree 0 are left out.
+
+    As long as four would be narrower than one degree there are fewer.
 
     Parameters
     ----------
     degrees, rows : arrays of int64, shape (k,)
         The degrees that occur, ascending, and how many rows have each of them.
-    per_octave : int
-        Ranges from one power of two to the next; as long as they would be narrower than one degree
-        there are fewer.
     """
     octaves = max(1, int(degrees.max(initial=1)).bit_length())
-    edges = np.unique(np.ceil(2.0 ** (np.arange(octaves * per_octave + 1) / per_octave)))
+    edges = np.unique(np.ceil(2.0 ** (np.arange(octaves * 4 + 1) / 4)))
     return _counted(degrees, rows, edges.astype(np.int64))
 
 

@@ -200,41 +200,6 @@ def parameters_of(text: str) -> dict[str, str]:
     return dict(word.split("=", 1) for word in str(text).split() if "=" in word)
 
 
-def recorded_curve(
-    times: pd.DataFrame,
-    strategy: Strategy,
-    n_cols: int,
-    parameters: Mapping[str, Any],
-    over: str,
-) -> dict[int, float]:
-    """Return what was recorded while one integer parameter changed and the others stayed.
-
-    Parameters
-    ----------
-    times : DataFrame
-        From `recorded_times`.
-    strategy : Strategy
-    n_cols : int
-    parameters : mapping
-        The others; the strategy's defaults where they are not given.
-    over : str
-        The parameter.
-
-    Returns
-    -------
-    dict of int to float
-        Its value to the median in microseconds, ascending.
-    """
-    times = times[(times["strategy"] == strategy.name) & (times["columns"] == n_cols)]
-    own = {**strategy.defaults(), **parameters}
-    wanted = {key: str(value) for key, value in own.items() if value is not None and key != over}
-    curve: dict[int, float] = {}
-    for there, median in zip(times["setting"], times["median_us"], strict=True):
-        if over in there and all(there.get(key) == value for key, value in wanted.items()):
-            curve.setdefault(int(there[over]), float(median))
-    return dict(sorted(curve.items()))
-
-
 def _value(text: str) -> Any:
     return {"True": True, "False": False}.get(text, int(text) if text.isdigit() else text)
 

@@ -34,7 +34,6 @@ def roofline_table(
     model: str = "compulsory",
     state: str = "warm",
     peak_gflops: float | None = None,
-    launch_us: float = LAUNCH_US,
 ) -> pd.DataFrame:
     """Work out where measurements lie in a roofline.
 
@@ -51,9 +50,6 @@ def roofline_table(
     peak_gflops : float, optional
         Of the machine in float32, 10^9 flops a second. It is not measured, so nothing is limited by
         it unless it is given.
-    launch_us : float
-        A case whose limit is not longer than this is left out: an empty launch takes as long, so
-        the limit says nothing of its bytes.
 
     Returns
     -------
@@ -72,7 +68,8 @@ def roofline_table(
           `share`: achieved of it.
           Above 1 is possible with "gather", where locality serves a row from a cache.
 
-        `attrs["left_out"]` counts the rows left out for `launch_us`.
+        `attrs["left_out"]` counts the rows left out, whose limit is not longer than an empty launch
+        (`LAUNCH_US`) and so says nothing of their bytes.
 
     Raises
     ------
@@ -96,7 +93,7 @@ def roofline_table(
     if len(machines) > 1:
         names = ", ".join(machines["hardware"].astype(str))
         raise ArgumentError("table", f"more than one machine: {names}", "rows of one of them")
-    told = rows[rows[_LIMITS[model]] > launch_us]
+    told = rows[rows[_LIMITS[model]] > LAUNCH_US]
     own = 2 * FLOAT_BYTES * (told["nonzeros"] + told["rows"] + 1)
     row = FLOAT_BYTES * told["columns"]
     moved = {

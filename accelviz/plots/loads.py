@@ -155,7 +155,6 @@ def _load_map(title: str, each: Plan | LoadMap) -> tuple[str, LoadMap]:
 def warp_loads(
     statistics: Plan | Mapping[str, Plan | PartitionSummary],
     *,
-    workers: Mapping[str, str] | None = None,
     axes: Sequence[Axes] | None = None,
 ) -> list[Axes]:
     """Draw how many nonzeros the warps of several strategies get, with the same axes.
@@ -171,9 +170,6 @@ def warp_loads(
         Name of a strategy to what it does to one graph: a plan, or the closed form. The picture
         takes the same time for a graph of any size. It does not show how the lanes of a warp share
         its nonzeros.
-    workers : mapping of str to str, optional
-        Name of a strategy to what its closed form counts, where that is not the hardware's warps:
-        `Strategy.worker`.
 
     Raises
     ------
@@ -184,8 +180,10 @@ def warp_loads(
         statistics = {statistics.name: statistics}
     if not statistics:
         raise ArgumentError("statistics", "no strategy", "one or more, by name")
-    plans = {name: each for name, each in statistics.items() if isinstance(each, Plan)}
-    workers = {name: each.strategy.worker for name, each in plans.items()} | {**(workers or {})}
+    workers = {
+        name: each.strategy.worker if isinstance(each, Plan) else "warp"
+        for name, each in statistics.items()
+    }
     summaries = {
         name: each.statistics if isinstance(each, Plan) else each
         for name, each in statistics.items()
@@ -198,19 +196,18 @@ def warp_loads(
     axes = new_panels(axes, size, len(summaries), 1, sharex=True)
     colours = strategy_colours(summaries)
     for ax, (name, tally) in zip(axes, tallies.items(), strict=True):
-        worker = workers.get(name, "warp")
         if tally is None:
             nothing(ax, "which warp gets what is not known from the degrees alone")
         else:
             _load_bars(ax, tally, uppers, colours[name])
         if tally is None or tally.warps.size:
             _time_strip(ax, summaries[name].idle_share, colours[name])
-        _name_loads(ax, name, summaries[name], tally, worker)
-        ax.set_ylabel(f"{worker}s")
+        _name_loads(ax, name, summaries[name], tally, workers[name])
+        ax.set_ylabel(f"{workers[name]}s")
         tidy(ax)
     _load_axis(axes, largest)
     _count_axis(axes, known, uppers)
-    others = dict.fromkeys(workers.get(name, "warp") for name in summaries)
+    others = dict.fromkeys(workers.values())
     widths = "" if largest <= SINGLE_BINS else ", two bins to each doubling"
     axes[-1].set_xlabel(f"nonzeros of a {' or '.join(others)}{widths}")
     return axes

@@ -15,7 +15,6 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
 from accelviz.analysis.settings import PUBLISHED, Grid, Line, checked_sweep, grid, lines
-from accelviz.errors import ArgumentError
 from accelviz.plots import quantities
 from accelviz.plots.drawing import Look, cells, colour_bar, new_axes, nothing
 from accelviz.plots.labels import HALO, beside, label_ends, write_title
@@ -25,7 +24,6 @@ from accelviz.plots.style import BLACK, GREY, GRID, IDLE, TURNS, ink, strategy_c
 _COLOURS = (*TURNS, BLACK, GREY)
 #: Most labels at the ends of lines; most cells down and across with their value in them.
 _LABELS, _WRITTEN = 12, (8, 16)
-_QUARTILES = ("warp_nzs_q1", "warp_nzs_q3")
 
 
 def sweep_lines(
@@ -36,7 +34,6 @@ def sweep_lines(
     by: str | None = None,
     better: str | None = None,
     published: Mapping[str, Any] | None = PUBLISHED,
-    band: bool = False,
     log: bool | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -56,8 +53,6 @@ def sweep_lines(
         Which values are best, for the marker; if not given, what is known of the statistic.
     published : mapping of str to value, optional
         The setting to mark; the paper's if not given. With None there is no mark.
-    band : bool
-        Shade the quartiles of the nonzeros of a warp, with `y` one of the `warp_nzs_`.
     log : bool, optional
         Logarithmic y; if not given, where counts differ by more than a factor of 50.
 
@@ -67,16 +62,13 @@ def sweep_lines(
         If a column is missing, the table does not vary along `x`, or rows of one line have the same
         x.
     """
-    if band and not y.startswith("warp_nzs_"):
-        raise ArgumentError("band", f"y is {y!r}", "y='warp_nzs_median', whose quartiles it shades")
-    for name in (y, *_QUARTILES * band):
-        checked_sweep(table, name, x)
+    checked_sweep(table, y, x)
     found = lines(table, x, by)
     write = quantities.writer(y)
     ax = new_axes(ax, figsize=(9, 4.6))
     place = _x_axis(ax, table[x])
     values = table[y].dropna().to_numpy(dtype=np.float64)
-    _y_axis(ax, y, values, log, band and table[_QUARTILES[1]].max())
+    _y_axis(ax, y, values, log)
     colours = _line_colours(found)
     marks = Marks(table, y, better, published)
     pointed = {row.name for row, *_ in marks.places()}
@@ -91,9 +83,6 @@ def sweep_lines(
         style: Look = {"lw": 2.2, "ms": 4.5} if main else {"lw": 1.1, "ms": 2.5}
         style |= {"zorder": 2 + main, "marker": "o" if len(places) <= 40 else ""}
         ax.plot(places, heights, color=colour, **style)
-        if band:
-            low, high = (_floats(line.rows[name]) for name in _QUARTILES)
-            ax.fill_between(places, low, high, color=colour, alpha=0.15, lw=0)
     unknown = [_words(line) or y for line in found if not line.rows[y].notna().any()]
     note = f"\nnot shown, as degrees do not determine it: {', '.join(unknown)}" if unknown else ""
     ax.set(xlabel=quantities.parameter_label(x) + note, ylabel=quantities.statistic_label(y))
@@ -221,14 +210,12 @@ def _x_axis(ax: Axes, values: pd.Series) -> Callable[[pd.Series], npt.NDArray[np
     return lambda some: some.to_numpy(dtype=np.float64)
 
 
-def _y_axis(
-    ax: Axes, statistic: str, values: npt.NDArray[np.float64], log: bool | None, top: float
-) -> None:
+def _y_axis(ax: Axes, statistic: str, values: npt.NDArray[np.float64], log: bool | None) -> None:
     kind = quantities.statistic_kind(statistic)
     if not values.size:
         nothing(ax, "not determined")
         return
-    low, high = float(values.min()), max(float(values.max()), float(top or 0))
+    low, high = float(values.min()), float(values.max())
     if log is None:
         log = kind in ("count", "bytes", "ratio") and low > 0 and high > 50 * low
     log = log and low > 0

@@ -149,12 +149,7 @@ def sm_timelines(blocks: Mapping[str, pd.DataFrame]) -> list[Axes]:
 
 
 def timeline_comparison(
-    measured: pd.DataFrame,
-    predicted: pd.DataFrame,
-    *,
-    title: str = "",
-    colour_by: str | None = None,
-    by_finish: bool = True,
+    measured: pd.DataFrame, predicted: pd.DataFrame, *, title: str = ""
 ) -> Page:
     """Draw what the workload predicted above what happened.
 
@@ -168,8 +163,6 @@ def timeline_comparison(
         From `predicted_timeline`.
     title : str, optional
         Above both: the strategy and the graph.
-    colour_by, by_finish
-        As of `sm_timeline`.
     """
     panels = {"what the workload predicted": predicted, "what happened": measured}
     said = [
@@ -179,10 +172,9 @@ def timeline_comparison(
     alt = f"Timelines of the SMs{', ' if title else ''}{title}. {'; '.join(said)}."
     page = Page(alt=alt, figsize=(11, 7.4), layout="constrained", dpi=110)
     bars = all(map(_can_be_seen, panels.values()))
-    most = None if bars or colour_by else max(map(_room, panels.values()))
-    look: Look = {"colour_by": colour_by, "by_finish": by_finish, "bars": bars, "most": most}
+    most = None if bars else max(map(_room, panels.values()))
     for ax, (name, blocks) in zip(page.subplots(2, 1), panels.items(), strict=True):
-        sm_timeline(blocks, ax=ax, title=name, **look)
+        sm_timeline(blocks, ax=ax, title=name, bars=bars, most=most)
     page.suptitle(title, fontsize=13, fontweight="bold")
     page.supxlabel("    |    ".join(said), fontsize=9.5)
     return page
