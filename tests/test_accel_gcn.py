@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accelviz
-from accelviz.errors import PartitionError
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.executors.emulator.build import why_not
 from accelviz.partition.warp_level import cuts_rows, warp_partition, warp_workload
@@ -166,20 +165,3 @@ def test_column_counts_share_the_sorted_graph():
     for plan in (first, second, accelviz.plan(graph, partition="warp")):
         arrays = [array for array in plan.arrays.values() if isinstance(array, np.ndarray)]
         assert not any(array.flags.writeable for array in arrays)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "says"),
-    [
-        ({"partition": "row"}, "partition: got 'row'. Expected: 'block' or 'warp'"),
-        ({"partition": None}, "partition: got None"),
-        ({"partition": ["warp"]}, r"partition: got \['warp'\]"),
-        ({"combined_warp": 1}, "combined_warp: got 1. Expected: True or False"),
-        ({"combined_warp": "no"}, "combined_warp: got 'no'"),
-        ({"partition": "warp", "max_block_warps": 33}, "max_block_warps: got 33"),
-        ({"partition": "warp", "max_warp_nzs": 0}, "max_warp_nzs: got 0"),
-    ],
-)
-def test_wrong_parameters_are_named(parameters, says):
-    with pytest.raises(PartitionError, match=says):
-        accelviz.plan(GRAPHS["isolated_ends"](), **parameters)

@@ -10,7 +10,6 @@ from accelviz.partition.nonzero_runs import rows_of_nonzeros
 from accelviz.partition.thread_groups import thread_groups
 from accelviz.plans import launch
 from accelviz.strategies.fusegnn import faster_aggregation
-from accelviz.workload import Workload
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import check_results
 
@@ -78,14 +77,6 @@ def test_gar_gives_every_row_a_block_whose_groups_take_turns(n_cols):
         )
 
 
-@pytest.mark.parametrize("strategy", BOTH)
-@pytest.mark.parametrize("n_cols", [3, 33, 400])
-def test_the_workload_reads_the_same_in_slices(strategy, n_cols):
-    plan = accelviz.plan(MADE["all_degrees"](), strategy, n_cols)
-    whole = plan.workload().to_frame()
-    assert whole.equals(Workload.concatenate(plan.workload_slices(blocks=7)).to_frame())
-
-
 @pytest.mark.turns(3)
 @pytest.mark.parametrize("device", ["cpu", EMULATOR])
 @pytest.mark.parametrize("strategy", BOTH)
@@ -104,14 +95,6 @@ def test_any_block_size(strategy, block_size, device):
 @pytest.mark.parametrize("strategy", BOTH)
 def test_many_columns(strategy, device):
     check_results(MADE["isolated_ends"](), strategy, device, columns=(10_000,))
-
-
-@pytest.mark.parametrize("strategy", BOTH)
-@pytest.mark.parametrize("wrong", [0, -32, 31, 33, 1056, True, 64.0, "64", None])
-def test_wrong_block_sizes_are_named(strategy, wrong):
-    says = rf"block_size: got {wrong!r}.*a multiple of 32 from 32 to 1024"
-    with pytest.raises(PartitionError, match=says):
-        accelviz.plan(MADE["isolated_ends"](), strategy, block_size=wrong)
 
 
 def test_more_edges_than_a_grid_has_blocks_are_refused(monkeypatch):

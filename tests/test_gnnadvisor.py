@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accelviz
-from accelviz.errors import PartitionError
 from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.executors.emulator.build import why_not
 from accelviz.partition.neighbor_groups import (
@@ -266,20 +265,3 @@ def test_only_leaders_write_rows_that_a_block_shares():
         (2, 0): 0,
         (2, 1): 0,
     }
-
-
-@pytest.mark.parametrize(
-    ("parameters", "says"),
-    [
-        ({"ngs": 0}, "ngs: got 0. Expected: 1 to"),
-        ({"ngs": 2.0}, "ngs: got 2.0"),
-        ({"ngs": 2**31}, "ngs: got 2147483648"),
-        ({"dw": 33}, "dw: got 33. Expected: 1 to 32"),
-        ({"dw": True}, "dw: got True"),
-        ({"block_warps": 0}, "block_warps: got 0. Expected: 1 to 32"),
-        ({"block_warps": "4"}, "block_warps: got '4'"),
-    ],
-)
-def test_wrong_parameters_are_named(parameters, says):
-    with pytest.raises(PartitionError, match=says):
-        accelviz.plan(GRAPHS["isolated_ends"](), "gnnadvisor", **parameters)

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import accelviz
-from accelviz.errors import PartitionError
 from accelviz.executors.emulator.build import why_not
 from accelviz.partition.merge_path import (
     cuts_rows,
@@ -168,12 +167,3 @@ def test_plans_for_other_column_counts_share_the_search():
     assert list(one.setup_seconds) == ["merge-path search"]
     wider = accelviz.plan(graph, "merge_path", 16, items_per_thread=4)
     assert wider.metadata.size < one.metadata.size
-
-
-@pytest.mark.parametrize("wrong", [0, -1, 65, True, 2.0, "2", None])
-def test_wrong_parameters_are_named(wrong):
-    graph = MADE["isolated_ends"]()
-    with pytest.raises(PartitionError, match=rf"items_per_thread: got {wrong!r}.* 1 to 64"):
-        accelviz.plan(graph, "merge_path", items_per_thread=wrong)
-    with pytest.raises(PartitionError, match=rf"block_warps: got {wrong!r}.* 1 to 32"):
-        accelviz.plan(graph, "merge_path", block_warps=wrong)

@@ -233,15 +233,16 @@ def test_parameters_out_of_a_strategy_s_own_range_are_named(strategy):
     """Whatever a strategy says of its parameters is what it takes."""
     graph = MADE["isolated_ends"]()
     for name, parameter in strategy.parameters.items():
-        wrong = [1.5, "12", [1], float("nan")]
+        right, wrong = "", [1.5, "12", [1], float("nan")]
         wrong.append(1 if any(each is True for each in parameter.choices) else True)
         if parameter.most is not None:
             wrong += [0, -1, parameter.most + 1, parameter.most + parameter.step, 2**40]
+            right = f"{parameter.step} to {parameter.most}"
             wrong += [parameter.step + 1] if parameter.step > 1 else []
         if parameter.default is not None and not parameter.rule:
             wrong.append(None)
         for value in wrong:
-            with pytest.raises(PartitionError, match=f"^{name}: got "):
+            with pytest.raises(PartitionError, match=f"^{name}: got .*Expected: .*{right}"):
                 strategy.plan(graph, 8, **{name: value})
         for value in (parameter.default, *parameter.tries, *parameter.choices):
             try:

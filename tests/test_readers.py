@@ -223,6 +223,13 @@ DENSE = "%%MatrixMarket matrix array real general\n"
         (DENSE.replace("general", "skew-symmetric") + "2 2\n1\n2\n", "2 values.*1, for 2 x 2"),
         (DENSE.replace("real", "complex") + "1 1\n1 1\n", "its values are complex"),
         ("", "the file is empty"),
+        ("hello\n", "Line 1: Not a Matrix Market file"),
+        (HEADER, "Line 2: .* Premature EOF"),
+        (HEADER + "2 2 1\n0 1\n", "Line 3: Row index out of bounds"),
+        (HEADER + "2 2 1\n1 9\n", "Line 3: Column index out of bounds"),
+        (HEADER + "2 2 1\n1 -1\n", "line 3: '1 -1'"),
+        (HEADER + "99999999999 2 1\n1 1\n", "shape: 99999999999 rows for 1 entries"),
+        ("\0\1\2\3", "line 1: a NUL byte"),
     ],
 )
 def test_matrix_market_that_is_wrong(file, content, says):

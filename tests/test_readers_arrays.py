@@ -111,7 +111,9 @@ def test_an_archive_that_unpacks_to_too_much(tmp_path, monkeypatch):
 def test_scipy_archives_of_any_format(tmp_path, kind):
     path = tmp_path / "g.npz"
     sparse.save_npz(path, A.asformat(kind))
-    np.testing.assert_array_equal(load_graph(path).adjacency.toarray(), A.toarray())
+    graph = load_graph(str(path))
+    np.testing.assert_array_equal(graph.adjacency.toarray(), A.toarray())
+    assert (graph.name, graph.source) == ("g", "file g.npz")
     with np.load(path) as archive:
         members = {**archive, "shape": [2_000_000_000, 1], "data": np.ones(1)}
     np.savez(path, **members)
