@@ -197,7 +197,6 @@ def sector_runs(traced: pd.DataFrame) -> pd.DataFrame:
     table = traced[["warp", "kind", "array", "offset", "bytes"]]
     table = table.astype(dict.fromkeys(("warp", "offset", "bytes"), np.int64))
     table = table.assign(request=request_numbers(traced))
-    table.drop_duplicates(["request", "offset", "bytes"])
     table = table.sort_values(["request", "offset"], kind="stable", ignore_index=True)
     offset = table["offset"].to_numpy()
     end = offset + table["bytes"].to_numpy()

@@ -214,7 +214,7 @@ def _stack_distances(column_indices: npt.NDArray[np.int32], n_cols: int) -> npt.
 def in_block_order(plan: Plan) -> Pattern:
     """Return the matrix that a plan's kernel walks, its rows in the order of the blocks.
 
-    A row that several blocks share has the place of the first of them; rows without a block are
+    A row that several blocks share has the place of the first of them; rows without a block
     come last.
     """
     rows = np.concatenate([part.row for part in plan.workload_slices()] or [np.empty(0, int)])
