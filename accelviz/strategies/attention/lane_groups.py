@@ -24,7 +24,6 @@ from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter,
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.store import Stopwatch
 from accelviz.strategies.attention import walks
-from accelviz.strategies.attention.gradient import GAT_GRADIENT
 
 _POWERS = (1, 2, 4, 8, 16, 32)
 #: Most nonzeros of a group, and of a group that takes several rows.
@@ -190,25 +189,10 @@ class LaneGroups(Strategy):
         PartitionError
             If the graph has 2^32 nonzeros or more, or a head is too wide.
         """
-        walks.check(graph, n_cols)
-        problems = walks.problems_of(self.operation)
-        setting = chosen(problems, n_cols, heads, **parameters)
-        shared = walks.buffers(problems, graph.n_rows, heads, n_cols)
-        if not self.operation.by_sender:
-            return _walk(graph, problems[0], setting, heads, n_cols, shared)
-        turned = graph.transposed()
-        before = walks.statistics_calls(graph.pattern, self.operation, heads, n_cols)
-        made = _walk(turned.graph, problems[0], setting, heads, n_cols, shared, turned.nonzeros)
-        then = tuple(_walk(graph, each, setting, heads, n_cols, shared) for each in problems[1:])
-        return replace(
-            made,
-            pattern=graph.pattern,
-            calls=(*before, *made.calls),
-            arrays={**made.arrays, **walks.receivers(graph, before)},
-            main=len(before),
-            then=then,
-            clears=("d_receiver",) if self.operation == GAT_GRADIENT else (),
-        )
+        walks.check(graph, n_cols)  # before a rule that takes narrower heads for granted
+        setting = chosen(walks.problems_of(self.operation), n_cols, heads, **parameters)
+        walk = partial(_walk, setting, heads, n_cols)
+        return walks.plan_of(self.operation, graph, heads, n_cols, walk)
 
     def cut(self, rows: RowDegrees, n_cols: int, *, heads: int = 1, **parameters: Any) -> Cut:
         """Name the lane groups, with the atomics of a main kernel."""
@@ -227,13 +211,7 @@ class LaneGroups(Strategy):
 
 
 def _walk(
-    graph: Graph,
-    problem: walks.Problem,
-    setting: Setting,
-    heads: int,
-    n_cols: int,
-    shared: Any,
-    turned: Any = None,
+    setting: Setting, heads: int, n_cols: int, problem: walks.Problem, graph: Graph, turned: Any
 ) -> Plan:
     """Return the plan of one walk over a graph; `turned` says which nonzeros its own are."""
     rows, seconds = SortedRows.of(graph)
@@ -257,7 +235,7 @@ def _walk(
     launch = LaunchConfig((len(metadata), setting.tiles, 1), setting.threads // WARP_SIZE)
     last = (walks.totals_call(heads, n_cols),) if problem.totals else ()
     cut = max(cut_blocks, 1) * setting.tiles
-    own = {
+    parts = {
         "part_sums": (cut * problem.outputs * setting.tile, np.float32),
         "part_heads": (2 * cut * setting.together, np.float32),
         "arrivals": (cut, np.uint32),
@@ -279,9 +257,7 @@ def _walk(
             "heads": np.int32(heads),
             "n_cols": np.int32(n_cols),
         },
-        scratch={**shared["scratch"], **own},
-        workspace=shared["workspace"],
-        clears=(),
+        scratch=parts,
         workers_per_block=setting.groups.max_block_warps,
         setup_seconds={**seconds, **clock.seconds},
         parameters={

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph, Pattern
 from accelviz.partition.nonzero_runs import check_numbers
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Plan
 from accelviz.plans.launch import WARP_SIZE
 
 #: Columns that one load moves, the widest first; lanes of a head that are enough as long as
@@ -171,9 +172,53 @@ def statistics_calls(
     return (Call(LaunchConfig((blocks, 1, 1), threads // WARP_SIZE), kernel),)
 
 
-def receivers(graph: Graph, before: tuple[Call, ...]) -> dict[str, np.int32]:
-    """Return the array that `statistics_calls` takes, if there are any."""
-    return {"n_receivers": np.int32(graph.n_rows)} if before else {}
+def plan_of(
+    operation: Operation,
+    graph: Graph,
+    heads: int,
+    n_cols: int,
+    walk: Callable[[Problem, Graph, Any], Plan],
+) -> Plan:
+    """Return the plan of an operation: one walk over rows, or of a gradient over senders first.
+
+    Parameters
+    ----------
+    operation : Operation
+    graph : Graph
+    heads, n_cols : int
+    walk : callable
+        `walk(problem, graph, order)` plans the walk of a problem over a graph or over its
+        transpose, of which `order` says which nonzeros its own are; else it is None.
+
+    Raises
+    ------
+    PartitionError
+        If there are 2^32 nonzeros or more, or a head is too wide.
+    """
+    check(graph, n_cols)
+    problems = problems_of(operation)
+    shared = buffers(problems, graph.n_rows, heads, n_cols)
+
+    def walked(problem: Problem, over: Graph, order: Any = None) -> Plan:
+        made = walk(problem, over, order)
+        scratch = {**shared["scratch"], **made.scratch}
+        return replace(made, scratch=scratch, workspace=shared["workspace"], clears=())
+
+    if not operation.by_sender:
+        return walked(problems[0], graph)
+    turned = graph.transposed()
+    before = statistics_calls(graph.pattern, operation, heads, n_cols)
+    made = walked(problems[0], turned.graph, turned.nonzeros)
+    receivers = {"n_receivers": np.int32(graph.n_rows)} if before else {}
+    return replace(
+        made,
+        pattern=graph.pattern,
+        calls=(*before, *made.calls),
+        arrays={**made.arrays, **receivers},
+        main=len(before),
+        then=tuple(walked(each, graph) for each in problems[1:]),
+        clears=("d_receiver",) if operation.name == "gat_gradient" else (),
+    )
 
 
 def totals_call(heads: int, n_cols: int) -> Call:
