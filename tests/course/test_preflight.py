@@ -96,6 +96,18 @@ def test_what_fails_when_it_runs_is_told(assignment, check):
     assert not checked.fine
 
 
+def test_answers_are_found_by_the_cells_beside_them_wherever_the_title_went(assignment, check):
+    notebook = tiny.answered(assignment.released)
+    for answer in ("total", "why"):
+        cell = tiny.cell_of(notebook, answer)
+        del cell.metadata["nbgrader"]
+        cell["id"] = f"{answer}-renamed"
+    notebook.cells.append(notebook.cells.pop(0))
+    checked = check(notebook)
+    assert kinds(checked) == ["metadata"]
+    assert_like(checked.notebook, tiny.answered(assignment.released))
+
+
 def test_a_test_cell_pasted_twice(assignment, check):
     notebook = tiny.answered(assignment.released)
     tiny.pasted(notebook, "test-double", after="total")

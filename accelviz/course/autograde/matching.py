@@ -106,7 +106,9 @@ def _free(found: Match, submission: list[Any]) -> Iterator[tuple[int, Any]]:
 
 def _between(found: Match, i: int, submission: list[Any]) -> Iterator[tuple[int, Any]]:
     """Give the free cells between the nearest neighbors of cell `i` that were found."""
-    before = max((k for j, k in found.place.items() if j < i), default=-1)
+    # a cell of text that was pasted to the end comes before none of the answers
+    nearest = max((j for j in found.place if j < i), default=None)
+    before = -1 if nearest is None else found.place[nearest]
     after = min((k for j, k in found.place.items() if j > i and k > before), default=None)
     stop = len(submission) if after is None else after
     return ((k, cell) for k, cell in _free(found, submission) if before < k < stop)
