@@ -5,10 +5,13 @@ for each test: what checks make of an answer is the same, in a fraction of the t
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from numba.core.dispatcher import Dispatcher
 
 from accelviz.course.autograde import judge, sandbox, student
 from accelviz.course.autograde.cells import is_locked, is_test, question_of
@@ -20,8 +23,13 @@ from accelviz.course.checks.hidden import COURSE_SEED
 from accelviz.files import cache_folder
 
 
-def points_of(notebook: Any, source: Any, seed: int = 0) -> dict[str, float]:
-    """The points of each graded code cell of a submission, with the tests as in the source."""
+def points_of(
+    notebook: Any, source: Any, seed: int = 0, compiled: set[str] | None = None
+) -> dict[str, float]:
+    """The points of each graded code cell of a submission, with the tests as in the source.
+
+    Into `compiled` go the functions that the tests had compiled, or loaded, for themselves.
+    """
     right = {question_of(cell): cell.source for cell in source.cells}
     cells, most = [], []
     for cell in notebook.cells:
@@ -30,7 +38,9 @@ def points_of(notebook: Any, source: Any, seed: int = 0) -> dict[str, float]:
             text = right[question] if is_locked(cell) else cell.source
             cells.append((is_locked(cell), is_test(cell), text))
             most.append((question, cell.metadata.get("nbgrader", {}).get("points")))
-    found = one_server().run(_outcomes, cells, str(cache_folder()), seed, seconds=120)
+    found, own = one_server().run(_outcomes, cells, str(cache_folder()), seed, seconds=120)
+    if compiled is not None:
+        compiled |= own
     points = {}
     for (question, maximum), outcome in zip(most, found, strict=True):
         if outcome is not None:
@@ -39,10 +49,21 @@ def points_of(notebook: Any, source: Any, seed: int = 0) -> dict[str, float]:
     return points
 
 
+def _compiled() -> set[tuple[str, tuple[Any, ...]]]:
+    """The library's functions that this process has compiled, and for what."""
+    return {
+        (each.py_func.__name__, signature)
+        for each in gc.get_objects()
+        if isinstance(each, Dispatcher) and each.py_func.__module__.startswith("accelviz")
+        for signature in each.signatures
+    }
+
+
 def _outcomes(
     cells: list[tuple[bool, bool, str]], cache: str, seed: int
-) -> list[dict[str, Any] | None]:
+) -> tuple[list[dict[str, Any] | None], set[str]]:
     """Carry out the cells; a server's task."""
+    before = _compiled()
     os.environ |= {COURSE_SEED: str(seed), "ACCELVIZ_CACHE": cache}
     sources = tuple(source for locked, _, source in cells if not locked)
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -71,4 +92,4 @@ def _outcomes(
                     exec(source, names)
         for child in children:
             child.end()
-    return found
+    return found, {name for name, _ in _compiled() - before}
