@@ -173,7 +173,7 @@ def test_rows_of_others_travel_in_16_bits(storage, bits):
     error = np.abs(program.result(found) - exact)
     assert (error <= 2.0**-bits * absolute + 1e-4).all()
     assert error.max() > 1e-4
-    assert sum(sum(step.cost.link_bytes.values()) for step in program.steps) == 2 * 8 * sum(
+    assert sum(sum(step.link_bytes.values()) for step in program.steps) == 2 * 8 * sum(
         part.n_halo for part in program.split.parts
     )
 
@@ -231,7 +231,7 @@ def test_each_remote_row_is_fetched_once_and_as_published_for_each_edge():
     made = many_gpus.split(MIXED, 2)
     bytes_of = {
         scheme: sum(
-            sum(step.cost.link_bytes.values()) for step in many_gpus.plan(made, 16, scheme).steps
+            sum(step.link_bytes.values()) for step in many_gpus.plan(made, 16, scheme).steps
         )
         for scheme in ("halo", "mgg", "whole")
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from accelviz.convolution.channels import ChannelMap
 from accelviz.errors import ArgumentError, checked_choice
-from accelviz.executors.base import is_device_array, on_host
+from accelviz.executors.base import where_it_lies
 from accelviz.executors.run import run_operation
 from accelviz.plans import Strategy
 from accelviz.strategies.convolution.operation import (
@@ -59,7 +59,7 @@ def scc(
         As `accelviz.spmm` does.
     """
     channels = _checked(channels)
-    X, weights = _map("X", X, channels.in_channels, layout), _array("weights", weights)
+    X, weights = _map("X", X, channels.in_channels, layout), where_it_lies("weights", weights)
     operands = {"values": channels.values(weights), "X": _flat(X, layout)}
     operation, graph = SCC if layout == "first" else SCC_LAST, channels.graph
     found = run_operation(operation, graph, operands, strategy, device, None, parameters)["Y"]
@@ -102,7 +102,7 @@ def scc_gradient(
         As `scc` does.
     """
     channels = _checked(channels)
-    X, weights = _map("X", X, channels.in_channels, layout), _array("weights", weights)
+    X, weights = _map("X", X, channels.in_channels, layout), where_it_lies("weights", weights)
     dY = _map("dY", dY, channels.out_channels, layout)
     values, maps = channels.values(weights), {"X": _flat(X, layout), "dY": _flat(dY, layout)}
     how = strategy, device, None, parameters
@@ -122,10 +122,6 @@ def _checked(channels: Any) -> ChannelMap:
     return channels
 
 
-def _array(name: str, array: Any) -> Any:
-    return array if is_device_array(array) else on_host(name, array)
-
-
 def _map(name: str, array: Any, channels: int, layout: str) -> Any:
     """Return a feature map.
 
@@ -134,7 +130,7 @@ def _map(name: str, array: Any, channels: int, layout: str) -> Any:
     ArgumentError
         If it has another shape, or there is no such layout.
     """
-    array, axis = _array(name, array), LAYOUTS[checked_choice("layout", layout, LAYOUTS)]
+    array, axis = where_it_lies(name, array), LAYOUTS[checked_choice("layout", layout, LAYOUTS)]
     if len(array.shape) != 4 or array.shape[axis] != channels:
         axes = ["images", "height", "width"]
         axes.insert(axis, str(channels))

@@ -149,16 +149,27 @@ def on_host(name: str, array: Any) -> npt.NDArray[Any]:
     Raises
     ------
     ArgumentError
-        If it is none and cannot be one, or is a masked array.
+        If it is none and cannot be one, or is a masked array. A sparse matrix is none, nor is a
+        table with a column of objects.
     """
     if isinstance(array, np.ma.MaskedArray):
         right = f"an array without one, such as {name}.filled(0)"
         raise ArgumentError(name, "a masked array, whose mask would be ignored", right)
     try:
-        return np.asarray(array)
+        found = np.asarray(array)
     except (TypeError, ValueError, RuntimeError) as error:
         right = f"an array of numbers; of a tensor {name}.detach().float()"
         raise ArgumentError(name, f"a {type(array).__name__}: {error}", right) from error
+    if found.dtype == object and not isinstance(array, np.ndarray):
+        right = f"an array of numbers: {name}.toarray() of a sparse matrix, "
+        right += f"{name}.to_numpy('float32') of a table"
+        raise ArgumentError(name, f"a {type(array).__name__}, of dtype object to NumPy", right)
+    return found
+
+
+def where_it_lies(name: str, array: Any) -> Any:
+    """Return an array of a GPU as it is, and any other as `on_host` does."""
+    return array if is_device_array(array) else on_host(name, array)
 
 
 def taken_rows(array: Any, order: Any) -> Any:

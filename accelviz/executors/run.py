@@ -9,7 +9,7 @@ import numpy as np
 
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
-from accelviz.executors.base import Executor, is_device_array, on_host, ready
+from accelviz.executors.base import Executor, is_device_array, ready, where_it_lies
 from accelviz.executors.cpu import CpuExecutor
 from accelviz.executors.cuda import CudaExecutor, device_pattern, device_plan
 from accelviz.executors.emulator import EmulatorExecutor
@@ -156,7 +156,7 @@ def sddmm(
     >>> accelviz.sddmm(graph, U, U, device="cpu")[:3]
     array([16., 16., 16.], dtype=float32)
     """
-    U, V = _array("U", U), _array("V", V)
+    U, V = where_it_lies("U", U), where_it_lies("V", V)
     flat = len(U.shape) == 2
     if device_pattern(graph) is None:
         graph = graph if isinstance(graph, Plan) else load_graph(graph)
@@ -212,7 +212,7 @@ def edge_softmax(
     >>> accelviz.edge_softmax(graph, numpy.zeros(graph.nnz), device="cpu")[:4].round(3)
     array([0.333, 0.333, 0.333, 0.333], dtype=float32)
     """
-    scores = _array("scores", scores)
+    scores = where_it_lies("scores", scores)
     flat = len(scores.shape) == 1
     given = out[:, None] if flat and getattr(out, "ndim", 0) == 1 else out
     operands = {"scores": scores[:, None] if flat else scores}
@@ -285,7 +285,7 @@ def run_operation(
         what = f"{operation.name} " + ("needs it" if missing else "has no such operand")
         right = ", ".join(each.name for each in operation.inputs)
         raise ArgumentError((missing or unknown)[0], what, right)
-    dense = {each.name: _array(each.name, operands[each.name]) for each in operation.dense}
+    dense = {each.name: where_it_lies(each.name, operands[each.name]) for each in operation.dense}
     operands = {**operands, **dense}
     given = [*dense.values()]
     if isinstance(graph, Plan):
@@ -315,17 +315,6 @@ def run_operation(
         if operands.get("values") is None:
             operands["values"] = values
     return ready(planned, _choose(device, given, planned)).run(operands, out)
-
-
-def _array(name: str, array: Any) -> Any:
-    if is_device_array(array):
-        return array
-    found = on_host(name, array)
-    if found.dtype == object:  # a sparse matrix becomes one, and a table with a column of objects
-        right = f"an array of numbers: {name}.toarray() of a sparse matrix, "
-        right += f"{name}.to_numpy('float32') of a table"
-        raise ArgumentError(name, f"a {type(array).__name__}, of dtype object to NumPy", right)
-    return found
 
 
 def plan_of(graph: Any, strategy: Strategy, settings: dict[str, Any]) -> Plan:

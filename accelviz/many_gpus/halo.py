@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from accelviz.errors import PartitionError, checked_choice, checked_integer
+from accelviz.errors import checked_choice, checked_integer
 from accelviz.graph import Graph, taken_over
 from accelviz.many_gpus.split import Part, Split, word_shift
 from accelviz.many_gpus.steps import (
     Buffer,
     Buffers,
-    Cost,
     Program,
     Step,
     every,
@@ -27,7 +26,6 @@ from accelviz.many_gpus.steps import (
 )
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan
 from accelviz.plans.launch import WARP_SIZE
-from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.storage import STORAGE_BYTES, restored, stored
 from accelviz.strategies import find_strategy
 
@@ -152,7 +150,6 @@ class _Builder:
             {"FEATURES": half, "BLOCK_THREADS": PULL_THREADS},
             ("X", "rounded", "size"),
         )
-        moved = size * (FLOAT_BYTES + STORAGE_BYTES[self.storage])
         self.steps.append(
             Step(
                 "round",
@@ -164,7 +161,6 @@ class _Builder:
                 frozenset({name}),
                 (),
                 partial(_replay_round, part.device, self.storage),
-                Cost(streamed_bytes=moved),
             )
         )
 
@@ -203,10 +199,7 @@ class _Builder:
                 frozenset({name}),
                 after,
                 partial(_replay_fetch, words, n_devices, self._source, name, self.n_cols),
-                Cost(
-                    {p: int(count) * row_bytes for p, count in enumerate(owners) if count},
-                    streamed_bytes=(stop - first) * row_bytes,
-                ),
+                {p: int(count) * row_bytes for p, count in enumerate(owners) if count},
             )
         )
 
@@ -268,7 +261,6 @@ class _Builder:
                 own[each] = of(f"{each} {number}", device)
                 self.buffers[own[each]] = Buffer(device, size, np.dtype(dtype).name, kind)
         out = of("Y", device)
-        touched = graph.n_rows * self.n_cols * FLOAT_BYTES * (1 if rows is None else 2)
         self.steps.append(
             Step(
                 name,
@@ -280,13 +272,6 @@ class _Builder:
                 frozenset({out, *own.values()}),
                 after,
                 partial(_replay_product, plan, values, source, out, rows),
-                Cost(
-                    {},
-                    graph.nnz,
-                    self.n_cols * STORAGE_BYTES[storage],
-                    graph.shape[1],
-                    2 * FLOAT_BYTES * (graph.nnz + graph.n_rows) + touched,
-                ),
             )
         )
 
@@ -334,15 +319,3 @@ def _replay_product(
         whole[...] = Y
     else:
         whole[rows] += Y
-
-
-def checked_scheme(name: str, schemes: Mapping[str, Any]) -> Any:
-    """Return a scheme by name.
-
-    Raises
-    ------
-    PartitionError
-    """
-    if name not in schemes:
-        raise PartitionError("scheme", f"there is no {name!r}", " or ".join(map(repr, schemes)))
-    return schemes[name]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from accelviz.errors import PartitionError, checked_integer
 from accelviz.graph import taken_over
 from accelviz.many_gpus.split import Part, Split, word_shift
-from accelviz.many_gpus.steps import Buffers, Cost, Program, Step, matrices, of, peers
+from accelviz.many_gpus.steps import Buffers, Program, Step, matrices, of, peers
 from accelviz.partition.neighbor_groups import NeighborGroups, neighbor_groups
 from accelviz.plans import Call, KernelSpec, LaunchConfig
 from accelviz.plans.operation import FLOAT_BYTES
@@ -155,7 +155,6 @@ def _step(
     launch = LaunchConfig((blocks, 1, 1), setting.wpb, setting.shared_bytes)
     row_bytes = setting.n_cols * FLOAT_BYTES
     owners = np.bincount(part.halo_owner[part.remote.column_indices], minlength=n_devices)
-    sums = len(local) + len(remote)
     return Step(
         "aggregate",
         part.device,
@@ -166,13 +165,7 @@ def _step(
         frozenset({of("Y", part.device)}),
         (),
         partial(_replay, part, (local, remote), words, word_shift(n_devices), setting.n_cols),
-        Cost(
-            {p: int(count) * row_bytes for p, count in enumerate(owners) if count},
-            part.local.nnz,
-            row_bytes,
-            part.n_rows,
-            2 * FLOAT_BYTES * (part.local.nnz + part.remote.nnz) + 2 * sums * row_bytes,
-        ),
+        {p: int(count) * row_bytes for p, count in enumerate(owners) if count},
     )
 
 

@@ -74,9 +74,7 @@ def measured_rates(gpus: Peers, blocks: int = 64) -> pd.DataFrame:
     for d, own in (*((d, blocks) for d in _COLUMNS), (_COLUMNS[-1], 4 * blocks)):
         program = halo(made, d, pieces=1, pull_blocks=own)
         ready = gpus.ready(program)
-        moved = [
-            sum(step.cost.link_bytes.values()) for step in program.steps if step.name == "fetch"
-        ]
+        moved = [sum(step.link_bytes.values()) for step in program.steps if step.name == "fetch"]
         seconds = float(np.median(ready.seconds(9, 2, only={"fetch"})))
         add("fetch", seconds, max(moved, default=0), columns=d, blocks=own)
     add("barriers alone", float(np.median(ready.seconds(20, 3, only={"nothing"}))))

@@ -49,27 +49,6 @@ class Buffer:
     cleared: bool = False
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What a step moves, in bytes and rows, for the model.
-
-    Attributes
-    ----------
-    link_bytes : mapping of int to int
-        Bytes that come from each other device.
-    gathered_rows, row_bytes, table_rows : int
-        Rows of features read at home, the bytes of one, and how many there are.
-    streamed_bytes : int
-        What is read or written at home in order.
-    """
-
-    link_bytes: Mapping[int, int] = field(default_factory=dict)
-    gathered_rows: int = 0
-    row_bytes: int = 0
-    table_rows: int = 0
-    streamed_bytes: int = 0
-
-
 @dataclass(frozen=True, eq=False)
 class Step:
     """A launch on one device.
@@ -92,7 +71,8 @@ class Step:
         Numbers of steps, of any device, that have to be over.
     replay : callable
         `replay(buffers)` does the same on the CPU, from the partition. Buffers are flat arrays.
-    cost : Cost
+    link_bytes : mapping of int to int
+        Bytes that come from each other device.
     """
 
     name: str
@@ -104,7 +84,7 @@ class Step:
     writes: frozenset[str]
     after: tuple[int, ...]
     replay: Callable[[Buffers], None]
-    cost: Cost = Cost()
+    link_bytes: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def label(self) -> str:

@@ -220,7 +220,7 @@ def rates(output: Path) -> None:
                 ready = gpus.ready(with_blocks(program, blocks))
                 fill(ready)
                 moved = sum(
-                    sum(step.cost.link_bytes.values()) for step in program.steps if step.device == 0
+                    sum(step.link_bytes.values()) for step in program.steps if step.device == 0
                 )
                 seconds = ready.seconds(15, 3, only={"fetch"})
                 rate = moved / np.median(seconds) / 1e9

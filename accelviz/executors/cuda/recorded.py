@@ -45,11 +45,6 @@ class Recorded:
         self._graph: Any = None
         self._result: Any = None
 
-    @property
-    def is_recorded(self) -> bool:
-        """Whether a call is one launch."""
-        return self._graph is not None
-
     def __call__(self) -> Any:
         """Run, or launch the recording."""
         if self._graph is None:
