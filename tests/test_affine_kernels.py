@@ -1,15 +1,18 @@
 """The products of layers on tensor cores, in the emulator, against float64 and NumPy's steps."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from accelviz.errors import DeviceUnavailable
-from accelviz.executors.cuda import compile_cubin
+from accelviz.executors.cuda import compile_cubin, products, queued
 from accelviz.executors.cuda.products import fits, kernel_of, threads_of_gradient
 from accelviz.executors.emulator import build
 from accelviz.executors.kernel_call import emulate
 from accelviz.files import kernel_directory
 from accelviz.layers import Noise, dense
+from accelviz.plans import Call, LaunchConfig
 
 ROWS, BLOCKS = 70, 2  # the last tile is not full
 NOISE = Noise.of(seed=(7 << 32) + 11, n_sites=4, step=3).at(2)
@@ -118,3 +121,31 @@ def test_products_compile_for_gpus(arch):
             assert len(compile_cubin(kernel_of(entry, (128, 64, 2, 1), **options), arch)) > 1000
     except DeviceUnavailable as error:
         pytest.skip(f"kernels are not compile-checked here: {error}")
+
+
+def test_large_shared_memory_is_asked_for_on_each_device(monkeypatch):
+    """CUDA keeps it for the device that was current; kernels themselves are compiled for each."""
+
+    class Function:
+        max_dynamic_shared_size_bytes = 0
+
+        def __call__(self, grid, block, arguments, shared_mem):
+            launched.append((devices[-1], shared_mem, self.max_dynamic_shared_size_bytes))
+
+    launched, devices = [], [0]
+    of_device = {0: Function(), 1: Function()}
+    module = SimpleNamespace(get_function=lambda _: of_device[devices[-1]])
+    device = SimpleNamespace(Device=lambda: SimpleNamespace(id=devices[-1]))
+    for room in (products, queued):
+        monkeypatch.setattr(room, "loaded_module", lambda *_: module)
+        monkeypatch.setattr(room, "import_cupy", lambda: SimpleNamespace(cuda=device))
+    shape = (64, 64, 1, 1)
+    call = Call(LaunchConfig((1, 1, 1), 1, 50_000), kernel_of("product", shape))
+    for each in (0, 1):
+        devices.append(each)
+        queued.queue(call, ())
+        kernel = products._kernel(("product", shape), each, 60_000)
+        assert kernel.max_dynamic_shared_size_bytes == 60_000
+    assert launched == [(0, 50_000, 50_000), (1, 50_000, 50_000)]
+    queued._function.cache_clear()
+    products._kernel.cache_clear()

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from accelviz import bits
+from accelviz import bits, load_graph
 from accelviz.bits.product import jumped
 from accelviz.errors import ArgumentError
 from accelviz.executors.cuda import compile_cubin
@@ -207,6 +207,8 @@ TALL = bits.pack(np.full((1, 40000), 65535), 16, "left")
         (lambda: bits.quantize([[0.0]], 17, "left"), "bits: got 17.*1 to 16"),
         (lambda: bits.pack([[2]], 1, "left"), "numbers: 2 to 2.*0 to 1, which 1 bits hold"),
         (lambda: bits.pack([[0.5]], 1, "left"), "numbers: 2-D of float64.*`quantize`"),
+        (lambda: bits.pack(load_graph("cora").adjacency, 1, "left"), r"numbers: .*\.toarray\(\)"),
+        (lambda: bits.quantize(load_graph("cora").adjacency, 2, "left"), r"X: .*X\.toarray\(\)"),
         (lambda: bits.pack([[1]], 1, "top"), "side: got 'top'"),
         (lambda: bits.quantize([[np.nan]], 2, "left"), "X: some are NaN"),
         (lambda: bits.quantize([[0.0, np.inf]], 2, "left"), "range: .*finite"),

@@ -124,6 +124,11 @@ def test_operands_that_do_not_fit_are_named():
         convolution.scc(X[:, :7], channels, weights)
     with pytest.raises(ArgumentError, match=r"weights: shape \(8, 3\) for SCC-cg2-co50%"):
         convolution.scc(X, channels, weights[:, :3])
+    with pytest.raises(ArgumentError, match=r"X: .*X\.toarray\(\)"):
+        convolution.scc(channels.graph.adjacency, channels, weights)
+    for none in (X[:0], X[:, :, :0]):
+        with pytest.raises(ArgumentError, match=r"X: shape \(.*0.* at least one image"):
+            convolution.scc(none, channels, weights)
     with pytest.raises(ArgumentError, match="channels: got a ndarray"):
         convolution.scc(X, weights, channels)
     with pytest.raises(ArgumentError, match="network: got 'VGG16'.*NETWORKS"):

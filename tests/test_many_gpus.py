@@ -178,6 +178,19 @@ def test_rows_of_others_travel_in_16_bits(storage, bits):
     )
 
 
+def test_rows_that_float16_cannot_hold_are_refused():
+    """Unless they are infinite themselves; bfloat16 holds them."""
+    X = np.full((MIXED.n_rows, 8), 65519, np.float32)
+    X[3] = np.inf
+    made = many_gpus.split(MIXED, 2)
+    assert many_gpus.run(many_gpus.plan(made, 8, storage="float16"), X, device="cpu").size
+    X[7, 2] = -65520
+    for scheme in ("halo", "whole"):
+        with pytest.raises(ArgumentError, match="X: -65520 in row 7 would be infinite in float16"):
+            many_gpus.run(many_gpus.plan(made, 8, scheme, storage="float16"), X, device="cpu")
+    assert many_gpus.run(many_gpus.plan(made, 8, storage="bfloat16"), X, device="cpu").size
+
+
 @pytest.mark.parametrize("scheme", ["halo", "mgg"])
 def test_gradients_are_products_with_the_transposed_split(scheme):
     made = many_gpus.split(MIXED, 2, order="random")
@@ -298,6 +311,13 @@ def test_the_search_finds_a_valley_and_says_what_it_tried():
         (lambda: many_gpus.split(MIXED, 2, order=[1, 0]), "order: got a list"),
         (lambda: many_gpus.run(many_gpus.split(MIXED), np.ones((3, 3))), "program: got a Split"),
         (lambda: many_gpus.predict(many_gpus.split(MIXED), 8, RATES), "work: got a Split"),
+        (lambda: many_gpus.spmm(MIXED, MIXED.adjacency, device="cpu"), r"X: .*X\.toarray\(\)"),
+        (
+            lambda: many_gpus.predict(Work.even(9, 9, 2, 0.5), 8, RATES, devices_a_host=0),
+            "devices_a_host: got 0",
+        ),
+        (lambda: many_gpus.Peers(0), "devices: got 0"),
+        (lambda: many_gpus.Peers([]), "devices: got \\[\\]"),
         (lambda: many_gpus.Peers(len(usable_gpus()) + 1), "are wanted"),
     ],
 )

@@ -44,6 +44,20 @@ def test_a_window_has_rows():
         row_windows(graph_of_degrees([1]), 0)
 
 
+def test_windows_take_what_can_be_loaded_and_tiles_have_columns():
+    graph = GRAPHS["cora"]()
+    assert np.array_equal(row_windows("cora", 16).senders, row_windows(graph, 16).senders)
+    assert row_windows(graph.pattern, 16).reuse == row_windows("cora", 16).reuse
+    before = untranslated_blocks(graph, 16, 8)
+    assert np.array_equal(untranslated_blocks(graph.adjacency, 16, 8), before)
+    with pytest.raises(PartitionError, match="width: got 0"):
+        row_windows(graph, 16).blocks(0)
+    with pytest.raises(PartitionError, match="width: got 0"):
+        untranslated_blocks(graph, 16, 0)
+    with pytest.raises(PartitionError, match="rows: got 0"):
+        untranslated_blocks(graph, 0, 8)
+
+
 @pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 @pytest.mark.parametrize(("name", "rows"), [("isolated_ends", 8), ("every_kind", 16), ("cora", 16)])
 def test_the_kernels_that_translate_do_so_in_the_emulator(name, rows):

@@ -10,7 +10,7 @@ import numpy as np
 from accelviz.bits import devices
 from accelviz.bits.tensor import BitTensor, Scale, layout, pack
 from accelviz.errors import ArgumentError
-from accelviz.executors.base import is_device_array
+from accelviz.executors.base import is_device_array, where_it_lies
 from accelviz.executors.cuda.state import import_cupy
 from accelviz.plans import Call, KernelSpec, LaunchConfig
 
@@ -26,7 +26,7 @@ def _checked(X: Any) -> Any:
         If it is no matrix of real numbers, or some are NaN.
     """
     xp = import_cupy() if is_device_array(X) else np
-    found = xp.asarray(X)
+    found = xp.asarray(where_it_lies("X", X))
     if found.ndim != 2 or found.dtype.kind not in "biuf":
         raise ArgumentError("X", f"{found.ndim}-D of {found.dtype}", "a matrix of real numbers")
     with np.errstate(over="ignore"):  # what is infinite in float32 is out of any range

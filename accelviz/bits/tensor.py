@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import ArgumentError, checked_integer
+from accelviz.executors.base import on_host
 
 Floats = npt.NDArray[np.float32]
 
@@ -221,7 +222,7 @@ def pack(numbers: Any, bits: int, side: str, *, scale: Scale | None = None) -> B
     array([[1, 1],
            [2, 1]], dtype=uint32)
     """
-    found = np.asarray(numbers)
+    found = on_host("numbers", numbers)
     if found.ndim != 2 or found.dtype.kind not in "biu":
         what = f"{found.ndim}-D of {found.dtype}"
         raise ArgumentError("numbers", what, "a matrix of integers; `quantize` takes others")

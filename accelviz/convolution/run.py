@@ -128,13 +128,16 @@ def _map(name: str, array: Any, channels: int, layout: str) -> Any:
     Raises
     ------
     ArgumentError
-        If it has another shape, or there is no such layout.
+        If it has another shape or no pixel at all, or there is no such layout.
     """
     array, axis = where_it_lies(name, array), LAYOUTS[checked_choice("layout", layout, LAYOUTS)]
     if len(array.shape) != 4 or array.shape[axis] != channels:
         axes = ["images", "height", "width"]
         axes.insert(axis, str(channels))
         raise ArgumentError(name, f"shape {tuple(array.shape)}", f"({', '.join(axes)})")
+    if 0 in array.shape:
+        right = "at least one image, of at least one pixel"
+        raise ArgumentError(name, f"shape {tuple(array.shape)}", right)
     return array
 
 

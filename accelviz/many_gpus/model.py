@@ -181,11 +181,17 @@ def predict(
     pieces, storage
         As of the scheme.
     devices_a_host : int, optional
-        Devices that are joined by links; the others are reached over the network. All if not given.
+        Devices that are joined by links, at least 1; the others are reached over the network. All
+        if not given.
 
     Returns
     -------
     Prediction
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is none of these.
 
     Notes
     -----
@@ -202,6 +208,8 @@ def predict(
     checked_choice("scheme", scheme, ("halo", "mgg", "whole"))
     n_cols = checked_integer("n_cols", n_cols, error=ArgumentError)
     checked_choice("storage", storage, STORAGE_BYTES)
+    if devices_a_host is not None:
+        checked_integer("devices_a_host", devices_a_host, error=ArgumentError)
     random_one = on_one(work, n_cols, rates)
     one_gpu = random_one if one_gpu is None else one_gpu
     if work.devices == 1:

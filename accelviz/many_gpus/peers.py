@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors.cuda.arrays import on_device
 from accelviz.executors.cuda.compiler import compile_options
 from accelviz.executors.cuda.state import gpu_state, import_cupy, one_line
@@ -43,11 +43,13 @@ class Peers:
     Parameters
     ----------
     devices : int or sequence of int
-        How many, from the first on, or their numbers. A number that comes twice is a GPU that plays
-        two devices: right, and of no use but to try things out.
+        How many, from the first on, at least 1, or their numbers. A number that comes twice is a
+        GPU that plays two devices: right, and of no use but to try things out.
 
     Raises
     ------
+    ArgumentError
+        If none are wanted.
     DeviceUnavailable
         If there are fewer, or two have no access to each other's memory.
 
@@ -60,6 +62,8 @@ class Peers:
     def __init__(self, devices: int | Sequence[int] = 2) -> None:
         there = usable_gpus()
         wanted = list(range(devices)) if isinstance(devices, int) else [int(d) for d in devices]
+        if not wanted:
+            raise ArgumentError("devices", f"got {devices!r}", "at least one")
         if missing := [each for each in wanted if each not in there]:
             what = f"there are {len(there)} GPUs, and {len(wanted)} are wanted"
             what = what if isinstance(devices, int) else f"there is no GPU {missing[0]}"

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import PartitionError
+from accelviz.errors import ArgumentError, PartitionError
 from accelviz.many_gpus.split import MOST_DEVICES, Split
 from accelviz.plans import Call
 
 Buffers = Mapping[str, Any]
+
+#: From here on float16 rounds to infinity: halfway from its largest number to the next power of 2.
+_FLOAT16_OVERFLOW = 65520
 
 
 def of(name: str, device: int) -> str:
@@ -169,7 +172,20 @@ class Program:
         return order
 
     def inputs(self, X: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[np.float32]]:
-        """Deal features out: the devices' inputs by their buffers' names, flat."""
+        """Deal features out: the devices' inputs by their buffers' names, flat.
+
+        Raises
+        ------
+        ArgumentError
+            If float16 is what others are to fetch, and cannot hold a finite number: the row.
+        """
+        if self.parameters.get("storage") == "float16":
+            beyond = np.isfinite(X) & (np.abs(X) >= _FLOAT16_OVERFLOW)
+            if beyond.any():
+                row = int(np.argmax(beyond.any(axis=1)))
+                what = f"{X[row][beyond[row]][0]:g} in row {row:,} would be infinite in float16"
+                right = "smaller numbers, or storage='bfloat16' or 'float32'"
+                raise ArgumentError("X", what, right)
         parts = enumerate(self.split.apply(X))
         return {of("X", p): np.ascontiguousarray(part, np.float32).ravel() for p, part in parts}
 

@@ -7,11 +7,13 @@ columns that its rows use, and each nonzero knows which of them is its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numba
 import numpy as np
 
 from accelviz.arrays import Ints, Longs
+from accelviz.datasets import load_graph
 from accelviz.errors import checked_integer
 from accelviz.graph import Graph, Pattern
 from accelviz.tiles import Tiles
@@ -57,7 +59,13 @@ class Windows:
         -------
         array of int64, shape (windows,)
             Algorithm 4's winPartition.
+
+        Raises
+        ------
+        PartitionError
+            If `width` is no integer of at least 1.
         """
+        width = checked_integer("width", width)
         return -(-np.diff(self.pointers) // width)
 
     def fill(self, width: int) -> float:
@@ -66,20 +74,23 @@ class Windows:
         return self.edge_to_column.size / elements if elements else 0.0
 
 
-def row_windows(graph: Graph | Pattern, rows: int) -> Windows:
+def row_windows(graph: Any, rows: int) -> Windows:
     """Translate a matrix: condense the columns of every window of `rows` consecutive rows.
 
     Parameters
     ----------
-    graph : Graph or Pattern
+    graph : Pattern, or anything `load_graph` takes
     rows : int
         1 to 65,536.
 
     Raises
     ------
+    GraphError
+        As `load_graph` does.
     PartitionError
         If `rows` is out of range.
     """
+    graph = graph if isinstance(graph, Pattern) else load_graph(graph)
     rows = checked_integer("rows", rows, MOST_ROWS)
     found = _translated(graph.row_pointers, graph.column_indices, graph.shape[1], rows)
     for array in found:
@@ -87,20 +98,28 @@ def row_windows(graph: Graph | Pattern, rows: int) -> Windows:
     return Windows(rows, *found)
 
 
-def untranslated_blocks(graph: Graph | Pattern, rows: int, width: int) -> Longs:
+def untranslated_blocks(graph: Any, rows: int, width: int) -> Longs:
     """Count the tiles with a nonzero of each window as the matrix stands, none condensed.
 
     Parameters
     ----------
-    graph : Graph or Pattern
-    rows, width : int
-        Of a tile, whose columns begin at a multiple of `width`.
+    graph, rows
+        As of `row_windows`.
+    width : int
+        Columns of a tile, which begin at a multiple of it.
 
     Returns
     -------
     array of int64, shape (windows,)
         Figure 5.4 sets these beside `Windows.blocks`.
+
+    Raises
+    ------
+    GraphError, PartitionError
+        As `row_windows` and `Windows.blocks` do.
     """
+    graph = graph if isinstance(graph, Pattern) else load_graph(graph)
+    rows, width = checked_integer("rows", rows, MOST_ROWS), checked_integer("width", width)
     columns = graph.column_indices // np.int32(width)
     tiles = -(-graph.shape[1] // width)
     return np.diff(_translated(graph.row_pointers, columns, tiles, rows)[0])

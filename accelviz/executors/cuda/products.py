@@ -67,7 +67,8 @@ def kernel_of(
 
 
 @functools.cache
-def _kernel(spec_of: tuple[Any, ...], shared_bytes: int = 0) -> Any:
+def _kernel(spec_of: tuple[Any, ...], device: int, shared_bytes: int = 0) -> Any:
+    """Return a kernel for a device, which is current: its shared memory is set for that one."""
     spec = kernel_of(*spec_of)
     found = loaded_module(spec.source(), compile_options(spec)).get_function(spec.entry)
     if shared_bytes:
@@ -137,9 +138,10 @@ def product(
     results = [cupy.empty((n_rows, columns), np.float32) for _ in range(out_parts)]
     shared = 4 * len(inputs) * inner * out_parts * columns
     spec = "product", shape, transposed, ACTIVATIONS[activation], bool(rate)
-    kernel = _kernel(spec, shared)
+    device = cupy.cuda.Device().id
+    kernel = _kernel(spec, device, shared)
     tiles = -(-n_rows // (_ROWS_OF_WARP * _THREADS // WARP_SIZE))
-    blocks = min(tiles, _resident(kernel, _THREADS, shared, cupy.cuda.Device().id))
+    blocks = min(tiles, _resident(kernel, _THREADS, shared, device))
     kernel(
         (blocks,),
         (_THREADS,),
@@ -175,10 +177,10 @@ def weight_gradients(inputs: Sequence[Any], gradients: Sequence[Any]) -> Any:
     if given is None or not fits(*shape) or not n_rows:
         return None
     left, right = len(inputs) * inner, len(gradients) * columns
-    threads, kernel = threads_of_gradient(left, right), _kernel(("weight_gradient", shape))
+    device, threads = cupy.cuda.Device().id, threads_of_gradient(left, right)
+    kernel = _kernel(("weight_gradient", shape), device)
     shared = 4 * _ROWS * (left + right + _PADDING)
-    resident = _resident(kernel, threads, shared, cupy.cuda.Device().id)
-    blocks = min(-(-n_rows // _ROWS), resident)
+    blocks = min(-(-n_rows // _ROWS), _resident(kernel, threads, shared, device))
     parts = cupy.empty((blocks, left + 1, right), np.float32)
     results = [cupy.empty((inner, columns), np.float32) for _ in (*inputs, *gradients)][1:]
     sums = cupy.empty(columns, np.float32)
@@ -187,7 +189,7 @@ def weight_gradients(inputs: Sequence[Any], gradients: Sequence[Any]) -> Any:
     kernel((blocks,), (threads,), (*factors, parts, np.int32(n_rows)))
     elements = -(-((left + 1) * right) // WARP_SIZE)
     arguments = parts, results[0], results[-1], sums, np.int32(blocks)
-    _kernel(("add_parts", shape))((elements,), (8 * WARP_SIZE,), arguments)
+    _kernel(("add_parts", shape), device)((elements,), (8 * WARP_SIZE,), arguments)
     return results, sums
 
 

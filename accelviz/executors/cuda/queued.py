@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accelviz.executors.cuda.compiler import compile_options, loaded_module
+from accelviz.executors.cuda.state import import_cupy
 from accelviz.plans import Call, KernelSpec
 from accelviz.plans.launch import STATIC_SHARED_BYTES
 
@@ -25,14 +26,18 @@ def queue(call: Call, arguments: Sequence[Any]) -> None:
     assert spec is not None
     if 0 not in launch.grid:
         defines = tuple(sorted(spec.defines.items()))
-        function = _function(spec.file, spec.entry, defines, launch.dynamic_shared_bytes)
+        device = import_cupy().cuda.Device().id
+        function = _function(spec.file, spec.entry, defines, launch.dynamic_shared_bytes, device)
         function(
             launch.grid, launch.block, tuple(arguments), shared_mem=launch.dynamic_shared_bytes
         )
 
 
 @functools.cache
-def _function(file: str, entry: str, defines: tuple[tuple[str, int], ...], shared: int) -> Any:
+def _function(
+    file: str, entry: str, defines: tuple[tuple[str, int], ...], shared: int, device: int
+) -> Any:
+    """Return a kernel for a device, which is current: its shared memory is set for that one."""
     spec = KernelSpec(file, entry, dict(defines), ())
     found = loaded_module(spec.source(), compile_options(spec)).get_function(entry)
     if shared > STATIC_SHARED_BYTES:
