@@ -611,6 +611,7 @@ class TwoCalls(Strategy):
             calls,
             arrays={
                 **csr_arrays(graph, n_cols),
+                "n_rows": np.int32(graph.n_rows),
                 "n_senders": np.int32(graph.shape[1]),
             },
             scratch={"scaled": (size, np.float32)},

@@ -46,6 +46,5 @@ def csr_arrays(graph: Graph, n_cols: int) -> dict[str, Any]:
     return {
         "row_pointers": graph.row_pointers,
         "columns": graph.column_indices,
-        "n_rows": np.int32(graph.n_rows),
         "n_cols": np.int32(n_cols),
     }

@@ -18,7 +18,6 @@ from accelviz.strategies.blocks import (
     RowSplit,
     block_threads_of,
     block_warps_of,
-    csr_arrays,
 )
 
 #: Nonzeros of a lane that stay in registers, and those of a row that one group has at most.
@@ -30,6 +29,12 @@ def _kernel(operation: Operation, file: str, defines: dict[str, int], *own: str)
     """Return a kernel that takes the operands of an operation between arrays of its own."""
     arguments = ("row_pointers", *own[:1], *operation.operands, *own[1:], "n_rows", "n_cols")
     return KernelSpec(f"attention/{file}", operation.name, defines, arguments)
+
+
+def _arrays(graph: Graph, n_cols: int) -> dict[str, Any]:
+    """Return what both kernels take of a graph, whose columns are nothing to them."""
+    sizes = {"n_rows": np.int32(graph.n_rows), "n_cols": np.int32(n_cols)}
+    return {"row_pointers": graph.row_pointers, **sizes}
 
 
 class RowWarp(RowSplit):
@@ -53,7 +58,7 @@ class RowWarp(RowSplit):
             graph.pattern,
             (Call(launch, kernel),),
             partial(row_workload, graph.row_pointers, 1, block_warps),
-            arrays=csr_arrays(graph, n_cols),
+            arrays=_arrays(graph, n_cols),
             clears=(),
         )
 
@@ -102,7 +107,7 @@ class LaneGroups(Strategy):
             (Call(LaunchConfig((blocks, 1, 1), groups * lanes // WARP_SIZE), kernel),),
             partial(row_group_workload, graph.row_pointers, long, n_cols, groups),
             arrays={
-                **csr_arrays(graph, n_cols),
+                **_arrays(graph, n_cols),
                 "long_rows": long,
                 "n_long": np.int32(long.size),
             },

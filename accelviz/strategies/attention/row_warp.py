@@ -48,7 +48,7 @@ class RowWarp(RowSplit):
         }
 
         def walk(problem: walks.Problem, over: Graph, order: Any) -> Plan:
-            arrays = csr_arrays(over, n_cols)
+            arrays = csr_arrays(over, n_cols) | {"n_rows": np.int32(over.n_rows)}
             if order is not None:
                 arrays["order"] = numbers_32(order)
             walked = ("row_pointers", "columns", *(() if order is None else ("order",)))

@@ -43,7 +43,11 @@ class RowWarp(RowSplit):
             graph.pattern,
             (Call(launch, kernel),),
             partial(row_workload, graph.row_pointers, 1, block_warps),
-            arrays={**csr_arrays(graph, n_cols), "heads": np.int32(heads)},
+            arrays={
+                **csr_arrays(graph, n_cols),
+                "n_rows": np.int32(graph.n_rows),
+                "heads": np.int32(heads),
+            },
             clears=(),
         )
 

@@ -89,6 +89,7 @@ class MergePath(Strategy):
             arrays={
                 "first_rows": first_rows,
                 **csr_arrays(graph, n_cols),
+                "n_rows": np.int32(graph.n_rows),
                 "n_items": np.int64(graph.n_rows + graph.nnz),
             },
             clears=("Y",) if cut else (),

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar
 
+import numpy as np
+
 from accelviz.graph import Graph
 from accelviz.partition.row_split import row_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Reading
@@ -38,7 +40,7 @@ class RowStrategy(RowSplit):
             graph.pattern,
             (Call(LaunchConfig((blocks, tiles, 1), block_warps), kernel),),
             partial(row_workload, graph.row_pointers, self.rows_per_warp, block_warps),
-            arrays=csr_arrays(graph, n_cols),
+            arrays={**csr_arrays(graph, n_cols), "n_rows": np.int32(graph.n_rows)},
             clears=(),
         )
 
