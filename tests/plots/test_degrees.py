@@ -1,12 +1,9 @@
 """Degree distributions: ranges, shares and the longest rows, counted again row by row."""
 
-import matplotlib
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
 
 import accelviz
 from accelviz.analysis.degrees import (
@@ -23,25 +20,12 @@ from accelviz.errors import ArgumentError
 from accelviz.ordering import DegreeHistogram
 from accelviz.plots.degrees import MOST_POINTS, degree_histogram, degree_shares
 
-matplotlib.use("agg")
-
 TOY = np.array([0, 1, 1, 1, 2, 2, 2, 3, 3, 9])
 
 
 def histogram(rows):
     """The histogram of a list with each row's degree."""
     return np.unique(np.asarray(rows, dtype=np.int64), return_counts=True)
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
-
-
-@pytest.fixture
-def ax():
-    return Figure(layout="constrained").subplots()
 
 
 degree_lists = st.lists(st.one_of(st.integers(0, 9), st.integers(0, 5000)), min_size=1, max_size=60)

@@ -2,10 +2,8 @@
 
 import io
 
-import matplotlib
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 
 import accelviz
 from accelviz import plots
@@ -22,7 +20,6 @@ from accelviz.plots.loads import warp_loads
 from accelviz.workload import nonzeros_per_warp
 from tests.graphs import GRAPHS
 
-matplotlib.use("agg")
 STRATEGIES = ("accel_gcn", "gnnadvisor", "graphblast", "merge_path", "row_thread")
 
 
@@ -67,7 +64,6 @@ def test_bars_count_the_warps_of_the_workload(plans, name):
     assert f"busiest {busy.max():,}: {busy.max() / busy.mean():,.1f} times the mean" in texts
     assert f"mean {busy.mean():,.1f}" in texts
     assert f"{made.statistics.warps:,} warps" in ax.get_title(loc="right")
-    plt.close(ax.figure)
 
 
 def test_strategies_share_their_axes_and_say_how_much_time_they_lose(plans):
@@ -82,7 +78,6 @@ def test_strategies_share_their_axes_and_say_how_much_time_they_lose(plans):
         assert strip == pytest.approx({"working": 1 - share, "idle or waiting": share})
         assert f"{name}: {number} of warp time" in ax.figure.alt
     assert len({ax.containers[0][0].get_facecolor() for ax in axes}) == len(axes)
-    plt.close(axes[0].figure)
 
 
 def test_a_closed_form_draws_what_counting_draws(plans):
@@ -92,7 +87,6 @@ def test_a_closed_form_draws_what_counting_draws(plans):
     first, second = warp_loads({"counted": made.statistics, "closed": closed})
     assert bars(first) == bars(second)
     assert first.get_title(loc="right") == second.get_title(loc="right")
-    plt.close(first.figure)
 
 
 def test_what_the_degrees_do_not_tell_is_named():
@@ -113,7 +107,6 @@ def test_what_the_degrees_do_not_tell_is_named():
         assert ax.get_title(loc="left").startswith(f"{name}: ")
         assert "not known from the degrees alone" in ax.get_title(loc="left")
         assert "nan" not in first.figure.alt
-    plt.close(first.figure)
 
 
 def test_a_few_numbers_have_a_bar_each():
@@ -125,7 +118,6 @@ def test_a_few_numbers_have_a_bar_each():
     assert sorted(middles) == [(-1, 2), (1, 3), (3, 4)]
     assert [text.get_text() for text in ax.get_xticklabels()] == ["idle", "1", "2", "3"]
     assert "9 warps in 1 block, 2 idle" in ax.figure.alt
-    plt.close(ax.figure)
 
 
 def test_thread_groups_are_not_called_warps():
@@ -138,10 +130,8 @@ def test_thread_groups_are_not_called_warps():
     assert second.get_xlabel() == "nonzeros of a warp or thread group"
     assert "of thread group time" in second.get_title(loc="left")
     assert "1 each" in [text.get_text() for text in second.texts]
-    plt.close(first.figure)
     first, second = plots.load_maps({each.name: plan_load_map(each) for each in (gcn, gas)})
     assert (first.get_ylabel(), second.get_ylabel()) == ("warp", "thread\ngroup")
-    plt.close(first.figure)
 
 
 @pytest.mark.parametrize("name", ["empty", "no_edges"])
@@ -150,10 +140,8 @@ def test_a_graph_with_nothing_to_do(name):
     (ax,) = warp_loads({"accel_gcn": made.statistics})
     assert all(height == made.statistics.warps for *_, height in bars(ax))
     ax.figure.savefig(io.BytesIO())
-    plt.close(ax.figure)
     (ax,) = plots.load_maps({"accel_gcn": plan_load_map(made)})
     ax.figure.savefig(io.BytesIO())
-    plt.close(ax.figure)
 
 
 def test_no_strategy_is_refused():
@@ -174,4 +162,3 @@ def test_load_maps_keep_narrow_pictures_in_sight(blocks, own):
     assert (first.get_xlim()[1], second.get_xlim()[1]) == (right, 79.5)
     assert ("as wide as its own blocks" in second.get_xlabel()) == own
     assert "narrow: the nonzeros of each warp" in first.figure.alt
-    plt.close(first.figure)

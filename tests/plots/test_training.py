@@ -1,23 +1,13 @@
 """Pictures of training: what stands in them is what the step took and the weights are."""
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
 
 from accelviz import layers, plots
 from accelviz.errors import ArgumentError
 from tests.graphs import graph_of_degrees
 from tests.test_training import SMALL
-
-matplotlib.use("agg")
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def test_the_memory_of_a_step_grows_forward_and_is_less_where_attention_is_fused():

@@ -2,11 +2,9 @@
 
 import io
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
 
 import accelviz
 from accelviz import measure
@@ -17,7 +15,6 @@ from accelviz.executors.emulator import trace
 from accelviz.executors.emulator.build import why_not
 from accelviz.plots.memory import access_map
 
-matplotlib.use("agg")
 compiled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 LANES = np.arange(32)
 
@@ -135,7 +132,6 @@ def test_pale_sectors_and_full_bytes():
         == f"X: 2 loads, 3 sectors each, {100 * asked:.3g}% of it asked for"
     )
     assert f"made: {100 * asked:.3g}% of the bytes it moves are asked for" in ax.figure.alt
-    plt.close(ax.figure)
 
 
 @compiled
@@ -165,7 +161,6 @@ def test_scattered_and_coalesced_beside_each_other():
     assert f"only the {touched.size:,} of {spanned:,} sectors touched" in notes
     assert "to a cell" in axes[-1].get_xlabel()
     assert "as wide as its own requests" in axes[-1].get_xlabel().replace("\n", " ")
-    plt.close(axes[0].figure)
 
 
 @compiled
@@ -181,7 +176,6 @@ def test_a_close_up_of_one_warp_draws_its_requests_one_by_one():
     assert len(ax.collections[0].get_paths()) == expected
     assert ax.get_xlim() == (9.5, 39.5)
     assert f"10 to 39 of {own['step'].nunique():,} are shown" in ax.get_xlabel()
-    plt.close(ax.figure)
 
 
 def test_shared_memory_has_no_sectors_and_kinds_have_edges():
@@ -198,7 +192,6 @@ def test_shared_memory_has_no_sectors_and_kinds_have_edges():
     assert title == "partial (shared memory): 1 store, 1 atomic, 1.5 passes each"
     assert "with edge: stores black, atomics red" in [text.get_text() for text in ax.texts]
     assert ax.get_ylabel() == "32 bytes"
-    plt.close(ax.figure)
 
 
 def test_arrays_come_as_they_are_touched_and_may_be_untouched_in_a_window():
@@ -206,11 +199,9 @@ def test_arrays_come_as_they_are_touched_and_may_be_untouched_in_a_window():
     first, second = access_map({"made": traced})
     assert first.get_title(loc="left").startswith("b: ")
     assert second.get_title(loc="left").startswith("a: ")
-    plt.close(first.figure)
     first, second = access_map({"made": traced}, arrays=("a", "b"), between=(0, 1))
     assert first.get_title(loc="left") == "a: not touched"
     first.figure.savefig(io.BytesIO())
-    plt.close(first.figure)
 
 
 def test_a_trace_of_nothing_and_what_is_refused():
@@ -218,7 +209,6 @@ def test_a_trace_of_nothing_and_what_is_refused():
     (ax,) = access_map({"nothing": traced[:0]})
     assert ax.get_title(loc="left") == "nothing is touched"
     ax.figure.savefig(io.BytesIO())
-    plt.close(ax.figure)
     with pytest.raises(ArgumentError, match="traces: no trace"):
         access_map({})
     with pytest.raises(ArgumentError, match="arrays: 'Z' is not touched. Expected: X"):

@@ -1,11 +1,9 @@
 """Metadata taken apart, and drawn bit by bit."""
 
-import matplotlib
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.collections import PolyCollection
-from matplotlib.figure import Figure
 
 import accelviz
 from accelviz.errors import AccelvizError, ArgumentError, PartitionError
@@ -14,14 +12,7 @@ from accelviz.partition.metadata import Field, MetadataLine, word_lines
 from accelviz.plots.metadata import MOST_LINES, metadata_layout
 from tests.graphs import GRAPHS, graph_of_degrees
 
-matplotlib.use("agg")
-
 TOY = [1, 1, 2, 2, 3, 5, 9, 0, 1, 4]
-
-
-@pytest.fixture
-def ax():
-    return Figure(layout="constrained").subplots()
 
 
 def packed(line: MetadataLine) -> list[int]:
@@ -114,7 +105,6 @@ def test_errors_say_what_is_wrong_with_metadata():
     odd = MetadataLine("odd", (1,), ((Field("a", 16, 0), Field("b", 15, 1)),))
     with pytest.raises(AccelvizError, match=r"16 \+ 15 bits"):
         metadata_layout([odd])
-    plt.close("all")
 
 
 def test_the_picture_shows_each_bit_digit_and_field(ax):

@@ -2,16 +2,12 @@
 
 import random
 
-import matplotlib
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 
 from accelviz import plots, widgets
 from accelviz.convolution import BLOCKS, NETWORKS, ChannelMap, Kernel, fields
 from accelviz.errors import ArgumentError
-
-matplotlib.use("agg")
 
 
 @pytest.mark.parametrize("channels", [ChannelMap(16, 12, 2, 0.5), ChannelMap(6, 3)], ids=repr)
@@ -24,7 +20,6 @@ def test_a_cell_for_each_weight_and_a_colour_for_each_window(channels):
     assert cells == wanted
     assert len({tuple(each) for each in drawn.get_facecolors()}) == channels.cyclic_distance
     assert f"{channels.cyclic_distance} distinct windows" in ax.figure.alt
-    plt.close(ax.figure)
 
 
 def test_squares_and_bars_grow_as_the_field():
@@ -36,10 +31,8 @@ def test_squares_and_bars_grow_as_the_field():
         assert (square.get_width(), bar.get_height()) == (now.width, 32 * now.channels / 64)
         assert kernel.name in ax.get_title()
         assert f"{now.size:,}" in ax.figure.alt
-    plt.close(panels[0].figure)
     (one,) = plots.field_growth([Kernel("conv", 3)], 8, 3)[:1]
     assert "gain" not in one.figure.alt
-    plt.close(one.figure)
 
 
 def test_bars_of_stages_are_their_units():
@@ -48,7 +41,6 @@ def test_bars_of_stages_are_their_units():
     ax = plots.stage_gains(depths, {"before": 4.94, "after": 7.43})
     heights = [round(bar.get_height()) for bar in ax.patches]
     assert heights == [*depths["before"], *depths["after"]]
-    plt.close(ax.figure)
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -1,6 +1,5 @@
 """Pictures of sweeps show what plans counted, and point out the right settings."""
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,15 +25,7 @@ from accelviz.plots.quantities import (
 from accelviz.plots.style import VERMILLION
 from accelviz.plots.sweeps import sweep_heatmap, sweep_lines
 
-matplotlib.use("agg")
-
 WARPS, NZS = (2, 4, 8, 12), (8, 32)
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,7 @@
 """Pictures of several GPUs show the split, the steps, the model; the page is what was recorded."""
 
-import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib import pyplot as plt
 
 from accelviz import many_gpus, plots
 from accelviz.many_gpus.model import Work, gains, predict
@@ -12,7 +10,6 @@ from accelviz.measure.records import recorded
 from tests.graphs import GRAPHS
 from tests.pages import check_page, script
 
-matplotlib.use("agg")
 RATES = rates_of(recorded("many-gpus-rates-h200"))
 
 
@@ -24,7 +21,6 @@ def test_shares_of_devices_are_those_of_the_split():
     assert widths == [*table["local"], *table["remote"]]
     assert f"{made.cut_share:.0%} of the edges" in ax.get_title(loc="left")
     assert f"device 2: {table['local'][2]}" in ax.figure.alt
-    plt.close(ax.figure)
 
 
 def test_timelines_lie_where_the_steps_are():
@@ -37,7 +33,6 @@ def test_timelines_lie_where_the_steps_are():
         assert np.isclose(bar.get_width(), (step.stop - step.start) * 1e6)
         assert round(bar.get_y() + 0.42) == 2 * step.device + (step.queue == "link")
     assert panels[1].get_title(loc="left") == "empty: 0 µs"
-    plt.close(panels[0].figure)
 
 
 def test_gains_are_written_in_their_cells():
@@ -46,17 +41,14 @@ def test_gains_are_written_in_their_cells():
     assert [text.get_text() for text in ax.texts] == [f"{x:.2f}" for x in table.to_numpy().flat]
     ahead = (table.to_numpy() > 1).mean()
     assert f"{ahead:.0%} of the cells" in ax.get_title(loc="left")
-    plt.close(ax.figure)
     ax = plots.second_gpu(table * 0 + 0.7)
     assert "nowhere" in ax.get_title(loc="left")
-    plt.close(ax.figure)
 
 
 def test_times_of_schemes_stand_beside_one_gpu():
     table = pd.DataFrame({"ours": [1.5, 2.0], "MGG": [0.3, np.nan]}, index=["a", "b"])
     ax = plots.scheme_times(table)
     assert [text.get_text() for text in ax.texts] == ["1.50", "2.00", "0.30", "", "one GPU"]
-    plt.close(ax.figure)
 
 
 def test_the_page_is_what_the_script_writes(monkeypatch, tmp_path):

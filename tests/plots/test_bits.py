@@ -1,13 +1,10 @@
 """Pictures of bits show the planes, the tiles and the times that there are."""
 
-import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 
 from accelviz import bits, plots
-
-matplotlib.use("agg")
 
 
 def test_planes_are_drawn_each_with_its_words():
@@ -28,7 +25,6 @@ def test_tiles_with_a_one_are_shaded():
     assert len(ax.collections[0].get_paths()) == 2
     assert ax.get_title(loc="left").startswith("2 of 15 tiles of 8 x 128 are multiplied, 87%")
     assert len(ax.collections[1].get_offsets()) == 3
-    plt.close(ax.figure)
 
 
 def test_the_crossover_has_a_line_for_each_way():
@@ -38,4 +34,3 @@ def test_the_crossover_has_a_line_for_each_way():
     ax = plots.bits_crossover(pd.DataFrame(rows, columns=names))
     assert [line.get_ydata()[-1] for line in ax.lines] == [50.0, 9.0, 20.0, 70.0]
     assert {each.get_text() for each in ax.texts} == {"1 x 2 bits", "cuBLAS INT8"}
-    plt.close(ax.figure)

@@ -2,11 +2,9 @@
 
 import io
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
 
 import accelviz
 from accelviz import measure
@@ -23,7 +21,6 @@ from accelviz.executors.emulator import trace
 from accelviz.executors.emulator.build import why_not
 from accelviz.plots.lanes import MOST_TURNS, lane_map
 
-matplotlib.use("agg")
 compiled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 
@@ -165,7 +162,6 @@ def test_bars_are_the_runs_of_the_warps_shown():
     assert "a warp comes to a row of X once; 108 requests" in costs[1]
     assert all("32 lanes and 4 sectors each; 3 of 12 warps" in cost for cost in costs)
     assert "alone: the lanes read 32 of 96 columns" in first.figure.alt
-    plt.close(first.figure)
 
 
 def test_more_turns_than_fit_are_said_to_be():
@@ -174,7 +170,6 @@ def test_more_turns_than_fit_are_said_to_be():
     assert len(ax.collections[0].get_paths()) == MOST_TURNS
     assert f"the first {MOST_TURNS} of {MOST_TURNS + 5} turns are shown" in ax.get_xlabel()
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["warp 0"]
-    plt.close(ax.figure)
 
 
 def test_the_caller_chooses_the_warps():
@@ -183,7 +178,6 @@ def test_the_caller_chooses_the_warps():
     texts = [text.get_text() for text in ax.texts]
     assert {"warp 1 reads row 1", "warp 4 reads row 4"} <= set(texts)
     assert any("2 of 5 warps that read are shown" in text.replace("\n", " ") for text in texts)
-    plt.close(ax.figure)
 
 
 def test_a_trace_of_nothing_and_what_is_refused():
@@ -191,7 +185,6 @@ def test_a_trace_of_nothing_and_what_is_refused():
     (ax,) = lane_map({"nothing": nothing}, 8)
     assert [text.get_text() for text in ax.texts] == ["nothing is read"]
     ax.figure.savefig(io.BytesIO())
-    plt.close(ax.figure)
     assert columns_at_once(column_visits(nothing, 8)) == 0
     with pytest.raises(ArgumentError, match="traces: no trace"):
         lane_map({}, 8)

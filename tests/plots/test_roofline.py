@@ -1,10 +1,8 @@
 """Rooflines: flops, bytes and shares worked out by hand, and from the graphs themselves."""
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 
 import accelviz
@@ -13,8 +11,6 @@ from accelviz.measure import records
 from accelviz.measure.roofline import LAUNCH_US, MODELS, roofline_table, shares
 from accelviz.plots.rooflines import roofline
 from accelviz.plots.style import VERMILLION, strategy_colours
-
-matplotlib.use("agg")
 
 #: 2 x 1,000,000 x 10 flops; 20 MB copied in 10 µs at 2,000 GB/s; gathering takes 40 µs.
 SAME = {
@@ -44,12 +40,6 @@ def table(*rows):
 
 
 TWO = (("fast", 50.0, {}), ("slow", 100.0, {}))
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,11 @@
 """Which block handles which nonzeros: counted independently, and drawn."""
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 
 import accelviz
 from accelviz.analysis.ownership import MOST_RUNS, assignment, ownership_map
@@ -15,8 +13,6 @@ from accelviz.errors import ArgumentError, PartitionError
 from accelviz.plots.assignment import block_assignment
 from accelviz.plots.ownership import block_ownership
 from tests.graphs import GRAPHS, graph_of_degrees
-
-matplotlib.use("agg")
 
 TOY = [1, 1, 2, 2, 3, 5, 9, 0, 1, 4]
 SMALL = {"max_block_warps": 2, "max_warp_nzs": 2}
@@ -29,11 +25,6 @@ STRATEGIES = [
 @pytest.fixture(scope="module")
 def toy():
     return graph_of_degrees(TOY, name="toy")
-
-
-@pytest.fixture
-def ax():
-    return Figure(layout="constrained", figsize=(9, 5)).subplots()
 
 
 def spelled_out(plan) -> pd.DataFrame:
@@ -121,7 +112,6 @@ def test_a_small_matrix_shows_the_block_of_each_nonzero(toy, order):
     assert "(6 colours take turns)" in ax.get_xlabel()
     assert ax.get_title(loc="left").startswith(f"accel_gcn, {order}'s row order: 10 blocks")
     ax.figure.canvas.draw()
-    plt.close(ax.figure)
 
 
 def test_a_large_matrix_shows_how_many_blocks_a_cell_has():
@@ -146,7 +136,6 @@ def test_a_large_matrix_shows_how_many_blocks_a_cell_has():
     assert "252 blocks of accel_gcn" in axes[0].figure.alt
     assert "677 blocks of graphblast" in axes[0].figure.alt
     axes[0].figure.canvas.draw()
-    plt.close(axes[0].figure)
 
 
 @pytest.mark.turns(5)
@@ -244,7 +233,6 @@ def test_a_block_of_many_rows_shows_its_first_and_says_so():
     assert shown.blocks["rows_shown"].tolist() == [10]
     ax = block_assignment(shown)
     assert any("246 more not shown" in text.get_text() for text in ax.texts)
-    plt.close(ax.figure)
 
 
 def test_of_a_very_long_row_the_first_runs_are_kept():
@@ -317,7 +305,6 @@ def test_each_run_is_a_box_in_the_colour_of_its_block(toy):
     )
     assert "10 blocks for 10 rows, 2 of these cut over several blocks" in ax.figure.alt
     assert ax.get_xscale() == "linear"
-    plt.close(ax.figure)
 
 
 def test_a_sample_says_what_share_it_is_and_how_its_axis_is_scaled():
@@ -333,7 +320,6 @@ def test_a_sample_says_what_share_it_is_and_how_its_axis_is_scaled():
     widths = {round(right - left) for _, left, right in boxes(ax)}
     assert widths == set(shown.runs["count"])
     ax.figure.canvas.draw()
-    plt.close(ax.figure)
 
 
 def test_a_part_of_a_long_row_begins_where_the_part_does(ax):
@@ -352,16 +338,13 @@ def test_a_large_graph_without_a_nonzero():
     assert "no nonzero" in ax.get_title(loc="left")
     assert "0 of 25 blocks, none of the nonzeros" in ax.figure.alt
     ax.figure.canvas.draw()
-    plt.close(ax.figure)
 
 
 def test_what_is_cut_off_is_marked():
     ax = block_assignment(assignment(accelviz.plan("cora", "gnnadvisor"), [340]))
     assert [line.get_marker() for line in ax.lines] == [">"]  # the row of degree 168 goes on
-    plt.close(ax.figure)
 
 
 def test_warps_are_called_what_they_are(toy):
     ax = block_assignment(assignment(accelviz.plan(toy, "fusegnn_gas")))
     assert "a block's thread groups have equally many nonzeros" in ax.get_title(loc="left")
-    plt.close(ax.figure)

@@ -3,7 +3,6 @@
 import runpy
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,8 +11,7 @@ from matplotlib import pyplot as plt
 from accelviz.errors import ArgumentError
 from accelviz.measure import records
 
-matplotlib.use("agg")
-_NAMES = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "pages" / "grids.py"))
+_NAMES = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "pages" / "grids.py"))
 speedup_grid, limit_grid = _NAMES["speedup_grid"], _NAMES["limit_grid"]
 
 #: Graph to the times of the baseline and of our own, by columns; limits are 10 us.
@@ -79,7 +77,6 @@ def test_speedups_stand_at_their_graph_and_columns():
     assert "1.62 times as fast" in ax.get_title(loc="left")  # (2 * 2 * 0.75 * 3 * 1.25)^(1/5)
     assert "1 of 5 slower, lowest 0.75" in ax.get_xlabel()
     assert "0.75 to 3.00" in ax.figure.alt
-    plt.close(ax.figure)
 
 
 def test_shares_of_the_limit_are_no_losses():
@@ -90,7 +87,6 @@ def test_shares_of_the_limit_are_no_losses():
     assert found["part", "64"] == 0.25
     assert {row for row, _ in bold} == {"geometric mean"}
     assert "3 of 5 below it, lowest 0.25" in ax.get_xlabel()
-    plt.close(ax.figure)
 
 
 def test_it_draws_where_it_is_told_and_shows_recorded_results():
@@ -98,7 +94,6 @@ def test_it_draws_where_it_is_told_and_shows_recorded_results():
     recorded = records.recorded("bundled-h200")
     assert speedup_grid(recorded, "cusparse", "accel_gcn", ax=ax) is ax
     assert "accel_gcn over cusparse" in ax.get_title(loc="left")
-    plt.close(ax.figure)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +108,6 @@ def test_it_draws_where_it_is_told_and_shows_recorded_results():
 def test_the_shipped_results_need_no_arguments(name, title):
     ax = speedup_grid(records.recorded(name))
     assert title in ax.get_title(loc="left")
-    plt.close(ax.figure)
 
 
 def test_of_several_settings_the_fastest_counts():
@@ -121,7 +115,6 @@ def test_of_several_settings_the_fastest_counts():
     fast = slow.assign(parameters="a=2", median_us=slow["median_us"] / 2)
     ax = speedup_grid(pd.concat([slow, fast], ignore_index=True))
     assert numbers(ax)[0] == numbers(speedup_grid(table()))[0]
-    plt.close("all")
 
 
 def test_nothing_to_divide_is_said():

@@ -1,18 +1,14 @@
 """Pictures of tiles and fragments show what is in the plan and in the table of lanes."""
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
 
 import accelviz
 from accelviz import plots
 from accelviz.errors import ArgumentError
 from accelviz.tensor_cores.fragments import SHAPES
 from tests.graphs import GRAPHS
-
-matplotlib.use("agg")
 
 
 @pytest.mark.parametrize("operation", ["spmm", "sddmm"])
@@ -31,13 +27,11 @@ def test_a_window_shows_its_nonzeros_before_and_after(strategy, rows, operation)
     width = plan.tiles.columns
     assert len(shaded.get_paths()) == np.unique(columns // width).size
     assert f"{own.sum()} tiles of {rows} x {width}" in after.get_title(loc="left")
-    plt.close(after.figure)
 
 
 def test_a_window_without_a_nonzero_and_plans_without_tiles():
     panels = plots.window_tiles(accelviz.plan(GRAPHS["no_edges"](), "tc_gnn"))
     assert "0 tiles" in panels[1].get_title(loc="left")
-    plt.close(panels[0].figure)
     plan = accelviz.plan("cora", "tc_gnn")
     with pytest.raises(ArgumentError, match="window"):
         plots.window_tiles(plan, 1000)
@@ -52,7 +46,6 @@ def test_the_histogram_counts_every_tile():
     heights = {round(bar.get_center()[0]): bar.get_height() for bar in ax.patches}
     assert sum(heights.values()) == len(plan.tiles)
     assert sum(count * tiles for count, tiles in heights.items()) == plan.pattern.nnz
-    plt.close(ax.figure)
 
 
 @pytest.mark.parametrize("name", ["tf32 m16n8k8", "s8 m16n8k32"])
@@ -61,7 +54,6 @@ def test_every_element_has_its_lane_s_number(name):
     for ax, matrix in zip(plots.fragment_lanes(shape), "ABC", strict=True):
         lanes = shape.lanes(matrix)[..., 0]
         assert [int(text.get_text()) for text in ax.texts] == lanes.ravel().tolist()
-    plt.close(ax.figure)
 
 
 def test_error_against_speed_is_a_mean_and_a_maximum():
@@ -80,6 +72,5 @@ def test_error_against_speed_is_a_mean_and_a_maximum():
     found = [tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1]
     assert np.allclose(found, [(1, 2e-7), (4, 9e-4)])
     assert "2 cases" in ax.get_title(loc="left")
-    plt.close(ax.figure)
     with pytest.raises(ArgumentError, match="cusparse"):
         plots.error_against_speed(table, over="cusparse")
