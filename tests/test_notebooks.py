@@ -1,7 +1,7 @@
 """Every lesson runs top to bottom, without warnings, on a machine with no GPU and no network.
 
 Then each exercise's folded solution takes the place of what the learner has to write, and its own
-check has to find it right.
+check has to find it right. On each commit every other lesson runs, all of them with `-m long`.
 """
 
 import ast
@@ -75,6 +75,7 @@ def outputs(client, path):
     return found
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize(
     "path",
     # That of graphs, which makes thirty twins, is no lesson.
