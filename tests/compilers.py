@@ -2,8 +2,9 @@
 
 import pytest
 
-from accelviz.executors import find_executor
+from accelviz.executors.emulator.build import why_not
 
-needs_compiler = pytest.mark.skipif(
-    find_executor("emulator").why_not() is not None, reason="needs a C++ compiler"
-)
+needs_compiler = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+#: As a value of `device`, and both devices that need no GPU.
+EMULATOR = pytest.param("emulator", marks=needs_compiler)
+HOST = pytest.mark.parametrize("device", ["cpu", EMULATOR])

@@ -7,17 +7,15 @@ from hypothesis import strategies as st
 
 import accelviz
 from accelviz.executors.emulator import EmulatorExecutor
-from accelviz.executors.emulator.build import why_not
 from accelviz.partition.warp_level import cuts_rows, warp_partition, warp_workload
 from accelviz.workload import Workload
+from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS, graph_of_degrees
 from tests.inherited import check_results
 
 ABLATIONS = [("warp", True), ("warp", False), ("block", False)]
 SETTINGS = [(1, 1), (2, 2), (5, 7), (12, 32), (32, 1)]
 SMALL = ("hub", "hub_alone", "isolated_ends", "empty", "degree_384", "degree_385", "tall")
-
-emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 
 def parameters_of(ablation, setting):
@@ -43,7 +41,7 @@ def test_ablations_cover_each_nonzero_and_match_the_oracle(ablation, setting):
 
 
 @pytest.mark.turns(2)
-@emulated
+@needs_compiler
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("ablation", ABLATIONS)
 def test_ablation_s_kernel_matches_the_oracle(ablation, setting):
@@ -54,7 +52,7 @@ def test_ablation_s_kernel_matches_the_oracle(ablation, setting):
 
 
 @pytest.mark.turns(2)
-@emulated
+@needs_compiler
 @pytest.mark.parametrize("ablation", ABLATIONS)
 def test_ablation_s_kernel_is_right_for_all_degrees_and_wide_features(ablation):
     for setting in ((5, 7), (12, 32)):
@@ -67,7 +65,7 @@ def test_ablation_s_kernel_is_right_for_all_degrees_and_wide_features(ablation):
     check_results(graph, "accel_gcn", "emulator", columns=(512, 5000), **wide)
 
 
-@emulated
+@needs_compiler
 @pytest.mark.parametrize("ablation", ABLATIONS)
 def test_the_order_of_an_ablation_s_threads_and_blocks_does_not_matter(ablation):
     for seed in range(1, 6):
@@ -77,7 +75,7 @@ def test_the_order_of_an_ablation_s_threads_and_blocks_does_not_matter(ablation)
         )
 
 
-@emulated
+@needs_compiler
 def test_the_emulated_kernels_make_shared_rows_meet_in_shared_memory():
     # Degrees 2, 5, 2, 9 in warps of two nonzeros, four warps a block: rows 0 1 1 1 | 2 3 3 3 | 3 3.
     graph = graph_of_degrees([2, 5, 2, 9])

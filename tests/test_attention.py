@@ -7,17 +7,15 @@ import accelviz
 from accelviz import measure
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.executors import find_executor, run_operation
-from accelviz.executors.emulator.build import why_not
 from accelviz.measure.accuracy import Oracle
 from accelviz.random import edge_uniform
 from accelviz.strategies import OPERATIONS, find_strategy
 from accelviz.strategies.attention.scores import INPUTS, dropout_factors
 from accelviz.strategies.attention.walks import cover
+from tests.compilers import HOST, needs_compiler
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import check_results
 
-emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-HOST = pytest.mark.parametrize("device", ["cpu", pytest.param("emulator", marks=emulated)])
 SCORES = pytest.mark.parametrize("score", list(INPUTS))
 DEGREES = [0, 1, 2, 7, 0, 5, 3]
 SETTINGS = {"slope": 0.3, "rate": 0.4, "random": [7, 8, 9, 10]}
@@ -172,7 +170,7 @@ def test_plans_of_a_gradient_walk_both_ways():
     np.testing.assert_array_equal(alone.nonzero_order, graph.transposed().nonzeros)
 
 
-@emulated
+@needs_compiler
 def test_the_main_kernel_is_traced_after_those_before_it():
     graph = graph_of_degrees(DEGREES, 9)
     plan = accelviz.plan(graph, "row_warp", 4, operation="gat_gradient", heads=2)

@@ -7,14 +7,12 @@ import accelviz
 from accelviz import measure
 from accelviz.errors import ArgumentError
 from accelviz.executors import run_operation
-from accelviz.executors.emulator.build import why_not
 from accelviz.measure.accuracy import Oracle
 from accelviz.strategies import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT, find_strategy
+from tests.compilers import HOST
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import check_results
 
-emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-HOST = pytest.mark.parametrize("device", ["cpu", pytest.param("emulator", marks=emulated)])
 BOTH = pytest.mark.parametrize("strategy", accelviz.strategies("edge_softmax"))
 #: No row, one nonzero, several, and more than a group of lanes keeps.
 DEGREES = [0, 1, 2, 7, 0, 40, 300, 1]

@@ -15,9 +15,9 @@ from accelviz import emulate
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors import find_executor
 from accelviz.executors.emulator import EmulatorExecutor, build, compiler, process
-from accelviz.executors.emulator.build import why_not
+from tests.compilers import needs_compiler
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = needs_compiler
 
 F = np.float32
 

@@ -5,9 +5,9 @@ import pytest
 
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.executors import emulate
-from accelviz.executors.emulator.build import why_not
+from tests.compilers import needs_compiler
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = needs_compiler
 
 on_each_device = pytest.mark.parametrize(
     "device", ["emulator", pytest.param("cuda", marks=pytest.mark.gpu)]

@@ -7,9 +7,10 @@ import pytest
 
 from accelviz import emulate
 from accelviz.errors import KernelError
-from accelviz.executors.emulator.build import find_compiler, why_not
+from accelviz.executors.emulator.build import find_compiler
+from tests.compilers import needs_compiler
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = needs_compiler
 compiler = find_compiler()
 
 LOCALS = """

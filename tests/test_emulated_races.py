@@ -7,9 +7,9 @@ import pytest
 
 from accelviz import emulate
 from accelviz.errors import KernelError
-from accelviz.executors.emulator.build import why_not
+from tests.compilers import needs_compiler
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = needs_compiler
 
 #: Races, each a case of one kernel.
 RACES = """

@@ -9,8 +9,8 @@ import accelviz
 from accelviz import measure
 from accelviz.executors import find_executor
 from accelviz.executors.emulator import EmulatorExecutor
-from accelviz.executors.emulator.build import why_not
 from accelviz.strategies import SDDMM, SPMM
+from tests.compilers import needs_compiler
 from tests.graphs import COLUMNS, GRAPHS, MADE, columns_of, is_large
 from tests.inherited import (
     DAILY,
@@ -24,7 +24,7 @@ from tests.inherited import (
     weighted,
 )
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = needs_compiler
 
 BUNDLED = [name for name in GRAPHS if name not in MADE]
 SMALL = [name for name in BUNDLED if not is_large(name)]

@@ -12,11 +12,11 @@ import accelviz
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.executors import emulate, find_executor
 from accelviz.executors.emulator import EmulatorExecutor, build, compiler
-from accelviz.executors.emulator.build import why_not
 from accelviz.measure import features
+from tests.compilers import needs_compiler
 from tests.graphs import MADE
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = needs_compiler
 
 
 def run(code, n=64, grid=1, warps=2, dynamic=0, seed=0, cleared=False):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from accelviz.errors import KernelError
-from accelviz.executors.emulator.build import why_not
+from tests.compilers import needs_compiler
 from tests.vocabulary import compiles_for_a_gpu, kernel, run, run_on_gpu
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = needs_compiler
 
 LANES = np.arange(32)
 

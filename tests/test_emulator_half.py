@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from accelviz.errors import KernelError
-from accelviz.executors.emulator.build import why_not
+from tests.compilers import needs_compiler
 from tests.vocabulary import ROUND, compiles_for_a_gpu, rounded, run, run_on_gpu, table
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = needs_compiler
 
 #: For each type: its name in functions, header, significant bits, least and greatest exponents.
 KINDS = {"half": ("cuda_fp16.h", 11, -14, 15), "bfloat16": ("cuda_bf16.h", 8, -126, 127)}

@@ -4,10 +4,10 @@ import pytest
 
 import accelviz
 from accelviz.errors import KernelError
-from accelviz.executors.emulator.build import why_not
+from tests.compilers import needs_compiler
 from tests.vocabulary import compiles_for_a_gpu, kernel
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = needs_compiler
 
 #: Refused by CUDA and here; a word of what is said.
 NO_CUDA = {

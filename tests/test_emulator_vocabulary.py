@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from accelviz.executors.emulator.build import why_not
+from tests.compilers import needs_compiler
 from tests.vocabulary import (
     ROUND,
     compiles_for_a_gpu,
@@ -18,7 +18,7 @@ from tests.vocabulary import (
     words,
 )
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = needs_compiler
 
 U32, U64 = (1 << 32) - 1, (1 << 64) - 1
 

@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 
 import accelviz
-from accelviz.executors.emulator.build import why_not
 from accelviz.tensor_cores.fragments import SHAPES, fragments
 from accelviz.tensor_cores.rounding import TF32_UNIT, to_tf32, truncated_tf32
+from tests.compilers import EMULATOR
 
 each_shape = pytest.mark.parametrize("name", SHAPES)
-compiled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 each_device = pytest.mark.parametrize(
     "device",
-    [pytest.param("emulator", marks=compiled), pytest.param("cuda", marks=pytest.mark.gpu)],
+    [EMULATOR, pytest.param("cuda", marks=pytest.mark.gpu)],
 )
 
 

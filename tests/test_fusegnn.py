@@ -5,17 +5,14 @@ import pytest
 
 import accelviz
 from accelviz.errors import PartitionError
-from accelviz.executors.emulator.build import why_not
 from accelviz.partition.nonzero_runs import rows_of_nonzeros
 from accelviz.partition.thread_groups import thread_groups
 from accelviz.plans import launch
 from accelviz.strategies.fusegnn import faster_aggregation
+from tests.compilers import EMULATOR
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import check_results
 
-EMULATOR = pytest.param(
-    "emulator", marks=pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-)
 BOTH = ("fusegnn_gas", "fusegnn_gar")
 
 

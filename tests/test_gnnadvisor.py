@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import accelviz
 from accelviz.executors.emulator import EmulatorExecutor
-from accelviz.executors.emulator.build import why_not
 from accelviz.partition.neighbor_groups import (
     BLOCK_SHARES,
     CUT,
@@ -18,6 +17,7 @@ from accelviz.partition.neighbor_groups import (
     warp_memory,
 )
 from accelviz.strategies.spmm.gnnadvisor import decide, lane_vectors
+from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS, graph_of_degrees
 from tests.inherited import check_results
 
@@ -33,8 +33,6 @@ SETTINGS = [
     (1000, 1, 1),
 ]
 SMALL = ("hub", "hub_alone", "isolated_ends", "empty", "no_edges", "tall")
-
-emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 
 def parameters_of(setting):
@@ -206,7 +204,7 @@ def test_any_setting_covers_each_nonzero_and_matches_the_oracle(setting):
 
 
 @pytest.mark.turns(2)
-@emulated
+@needs_compiler
 @pytest.mark.parametrize(("setting", "n_cols"), [*zip(SETTINGS, 3 * (1, 33, 100), strict=True)])
 def test_the_kernel_is_right_for_any_setting(setting, n_cols):
     for name in SMALL:
@@ -215,14 +213,14 @@ def test_the_kernel_is_right_for_any_setting(setting, n_cols):
         )
 
 
-@emulated
+@needs_compiler
 @pytest.mark.parametrize("setting", [(3, 32, 4), (32, 32, 32)])
 def test_the_kernel_is_right_for_all_degrees(setting):
     graph = GRAPHS["all_degrees"]()
     check_results(graph, "gnnadvisor", "emulator", columns=(8,), **parameters_of(setting))
 
 
-@emulated
+@needs_compiler
 @pytest.mark.parametrize(("block_warps", "first"), [(1, 1), (4, 9), (32, 17)])
 def test_the_kernel_takes_any_column_count(block_warps, first):
     graph = graph_of_degrees([5, 0, 9, 1, 2, 70])
@@ -230,14 +228,14 @@ def test_the_kernel_takes_any_column_count(block_warps, first):
     check_results(graph, "gnnadvisor", "emulator", columns=columns, ngs=3, block_warps=block_warps)
 
 
-@emulated
+@needs_compiler
 def test_the_order_of_threads_and_blocks_does_not_matter():
     for seed in range(1, 6):
         executor = EmulatorExecutor(seed=seed)
         check_results(GRAPHS["hub"](), "gnnadvisor", executor, columns=(33,), ngs=7, block_warps=4)
 
 
-@emulated
+@needs_compiler
 def test_only_leaders_write_rows_that_a_block_shares():
     # Groups of two: rows 0 1 1 1 | 2 3 3 3 | 3 3.
     graph = graph_of_degrees([2, 5, 2, 9])

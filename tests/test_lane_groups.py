@@ -11,7 +11,6 @@ from accelviz import measure
 from accelviz.analysis.lookup import find_row
 from accelviz.errors import PartitionError
 from accelviz.executors.emulator import EmulatorExecutor
-from accelviz.executors.emulator.build import why_not
 from accelviz.measure.accuracy import Oracle
 from accelviz.ordering import DegreeHistogram
 from accelviz.ordering.local import is_local
@@ -20,12 +19,12 @@ from accelviz.partition.lane_groups import in_place_order, lane_group_partition
 from accelviz.plans.storage import restored, stored
 from accelviz.strategies import find_strategy
 from accelviz.strategies.spmm.lane_groups.settings import Lanes, chosen_slab, cover, lane_setting
+from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
 from tests.inherited import weighted
 
 DEFAULTS = find_strategy("lane_groups").defaults()
 
-emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 #: Short rows, rows that groups share, rows that several blocks share, and empty ones.
 DEGREES = [0, 1, 2, 3, 5, 8, 9, 30, 33, 64, 200, 700, 0, 1, 2, 300]
 
@@ -175,7 +174,7 @@ def check(graph, n_cols, **parameters):
 
 
 @pytest.mark.turns(2)
-@emulated
+@needs_compiler
 @pytest.mark.parametrize(
     ("n_cols", "parameters"),
     [
@@ -194,14 +193,14 @@ def test_settings_give_the_right_result(n_cols, parameters):
 
 
 @pytest.mark.turns(3)
-@emulated
+@needs_compiler
 @pytest.mark.parametrize("storage", ["float16", "bfloat16"])
 @pytest.mark.parametrize("n_cols", [16, 33, 50, 68, 96])
 def test_sixteen_bits_are_summed_in_float32(storage, n_cols):
     assert check(weighted(graph_of_degrees(DEGREES)), n_cols, storage=storage) <= 1
 
 
-@emulated
+@needs_compiler
 @pytest.mark.parametrize("operation", ["spmm", "cosine_gradient"])
 def test_the_result_does_not_depend_on_the_order_of_blocks(operation):
     """Parts of long rows arrive in any order; a training goes on bit for bit all the same."""

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import accelviz
-from accelviz.executors.emulator.build import why_not
 from accelviz.partition.merge_path import (
     cuts_rows,
     first_nonzeros,
@@ -16,12 +15,9 @@ from accelviz.partition.merge_path import (
     merge_path_workload,
 )
 from accelviz.workload import Workload, check_cover
+from tests.compilers import EMULATOR
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import check_results
-
-EMULATOR = pytest.param(
-    "emulator", marks=pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-)
 
 
 def path_of(degrees):

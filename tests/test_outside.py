@@ -26,11 +26,11 @@ from accelviz.partition.row_split import row_summary, row_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
 from accelviz.strategies import SDDMM, SPMM
 from accelviz.widgets.explorer import Explorer
+from tests.compilers import needs_compiler
 from tests.graphs import MADE, columns_of
 from tests.inherited import check_results, each_graph
 
 matplotlib.use("agg")
-emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 
 class OneWarpARow(Strategy):
@@ -154,7 +154,7 @@ def test_it_is_right_and_covers_everything(mine, name):
         check_results(MADE[name](), mine, "cpu", columns=columns_of(name, 3), block_rows=block_rows)
 
 
-@emulated
+@needs_compiler
 @each_kernel
 @each_graph(["every_kind", "isolated_ends", "tall", "no_edges", "empty"])
 def test_its_kernel_is_right(mine, name):
@@ -236,7 +236,7 @@ def test_it_is_drawn(mine):
         plt.close(figure)
 
 
-@emulated
+@needs_compiler
 @each_kernel
 def test_it_is_traced(mine):
     plan = accelviz.plan(GRAPH(), mine, 8)

@@ -20,11 +20,11 @@ from accelviz.executors.cuda.preprocessing import (
     most_blocks,
     spec,
 )
-from accelviz.executors.emulator import build
 from accelviz.files import kernel_directory
 from accelviz.ordering import DegreeHistogram, degree_sort
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import in_place_order, lane_group_partition
+from tests.compilers import needs_compiler
 from tests.graphs import MADE, graph_of_degrees
 from tests.test_kernels import ARCHITECTURES
 
@@ -33,7 +33,7 @@ SETTINGS = [(16, 32, 8), (12, 5, 4), (1, 1, 1), (25, 8, 128), (32, 128, 1)]
 
 
 @pytest.mark.turns(3)
-@pytest.mark.skipif(build.why_not() is not None, reason="the emulator has no compiler here")
+@needs_compiler
 @pytest.mark.parametrize(
     ("name", "setting", "in_place"),
     list(zip(MADE, SETTINGS * 5, [False, True] * 10, strict=False)),
@@ -42,7 +42,7 @@ def test_the_kernels_make_what_the_host_makes(name, setting, in_place):
     check_emulated(MADE[name](), setting, in_place)
 
 
-@pytest.mark.skipif(build.why_not() is not None, reason="the emulator has no compiler here")
+@needs_compiler
 def test_degrees_take_several_passes_of_the_sort():
     rng = np.random.default_rng(3)
     degrees = [70_000, 66_000, 65_536, 65_535, 300, 256, *rng.integers(0, 5, 60), 65_536, 256]

@@ -17,7 +17,6 @@ from accelviz import measure
 from accelviz.errors import AccelvizError, ArgumentError, KernelError, PartitionError
 from accelviz.executors import find_executor, run_operation
 from accelviz.executors.base import ready
-from accelviz.executors.emulator.build import why_not
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.ordering.degree import SortedRows
@@ -25,12 +24,11 @@ from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
 from accelviz.store import MOST_KEPT, Store
 from accelviz.strategies import SDDMM, SPMM
 from accelviz.strategies.blocks import csr_arrays
+from tests.compilers import HOST, needs_compiler
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import KERNELS, check_results, each_strategy, weighted
 
 DEGREES = [0, 3, 1, 40, 2, 0, 7]
-emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-HOST = pytest.mark.parametrize("device", ["cpu", pytest.param("emulator", marks=emulated)])
 
 
 def operands_of(plan, **more):
@@ -171,7 +169,7 @@ def test_an_output_that_cannot_be_written_or_overlaps_is_refused(strategy):
     check_outputs(strategy, "cpu")
 
 
-@emulated
+@needs_compiler
 @each_strategy({each.operation: each for each in KERNELS}.values())
 def test_an_emulated_output_that_cannot_be_written_or_overlaps_is_refused(strategy):
     """What refuses is the operands', one strategy of each operation shows it."""
@@ -447,7 +445,7 @@ def test_what_is_made_may_ask_for_more():
     assert len(store) == 2
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("emulator", marks=emulated)])
+@HOST
 def test_many_threads_that_ask_at_once_make_one_plan(device):
     built, prepared, threads = [], [], 8
     start = threading.Barrier(threads)
@@ -508,7 +506,7 @@ def test_all_of_a_graph_is_freed_with_it_at_once(strategy):
     check_freed(strategy, "cpu")
 
 
-@emulated
+@needs_compiler
 @each_strategy(daily=False)
 def test_all_of_an_emulated_graph_is_freed_with_it_at_once(strategy):
     check_freed(strategy, "emulator")
@@ -619,13 +617,13 @@ class TwoCalls(Strategy):
         )
 
 
-@emulated
+@needs_compiler
 @pytest.mark.parametrize("name", ["isolated_ends", "wide", "every_kind", "no_edges", "empty"])
 def test_a_plan_of_two_calls_runs_both_in_order(name):
     check_results(MADE[name](), TwoCalls(), "emulator", columns=(1, 5, 33))
 
 
-@emulated
+@needs_compiler
 def test_a_plan_of_two_calls_is_seen_everywhere():
     graph = MADE["isolated_ends"]()
     plan = accelviz.plan(graph, TwoCalls(), 5)
@@ -641,7 +639,7 @@ def test_a_plan_of_two_calls_is_seen_everywhere():
         accelviz.spmm(without, X, device="emulator")
 
 
-@emulated
+@needs_compiler
 def test_a_buffer_between_two_calls_has_to_be_left_zero():
     class Forgets(TwoCalls):
         clear = ""
@@ -651,7 +649,7 @@ def test_a_buffer_between_two_calls_has_to_be_left_zero():
         check_results(graph, Forgets(), "emulator", columns=(5,))
 
 
-@emulated
+@needs_compiler
 def test_a_second_call_may_not_read_what_nobody_wrote():
     code = """
 extern "C" __global__ void nothing(float *Y) {}

@@ -7,17 +7,15 @@ import accelviz
 from accelviz import measure
 from accelviz.errors import PartitionError
 from accelviz.executors import find_executor
-from accelviz.executors.emulator.build import why_not
 from accelviz.graph import Graph
 from accelviz.strategies import SDDMM, SPMM, find_strategy
 from accelviz.tensor_cores.choice import chosen, sampled_reuse
 from accelviz.tensor_cores.shared_columns import MOST_PART, shared_columns
 from accelviz.tensor_cores.windows import row_windows
 from accelviz.workload import spread
+from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS
 from tests.inherited import check_results, weighted
-
-emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 
 @pytest.mark.parametrize("part_columns", [32, 2048])
@@ -68,7 +66,7 @@ def test_a_tile_is_its_block_s(operation):
     assert np.array_equal(block[tiles.nonzeros], np.repeat(tiles.block, tiles.counts))
 
 
-@emulated
+@needs_compiler
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
@@ -83,7 +81,7 @@ def test_settings_give_the_same(name, parameters):
     check_results(GRAPHS["every_kind"](), name, "emulator", (60,), **parameters)
 
 
-@emulated
+@needs_compiler
 @pytest.mark.parametrize("n_cols", [8, 17, 30])
 def test_dots_of_float16_have_every_width_of_a_load(n_cols):
     strategy = find_strategy("window_tiles", SDDMM)
@@ -95,7 +93,7 @@ def test_an_instruction_of_float16_has_two_steps():
         accelviz.plan("cora", "window_tiles", arithmetic="float16", ahead=1)
 
 
-@emulated
+@needs_compiler
 @pytest.mark.parametrize("operation", [SPMM, SDDMM], ids=lambda each: each.name)
 def test_three_products_are_as_exact_as_float32(operation):
     """Off by at most 1e-6 of the sum of |a x|, one product of TF32 or float16 by 1e-4 and more."""

@@ -7,13 +7,11 @@ import accelviz
 from accelviz import measure
 from accelviz.errors import PartitionError
 from accelviz.executors import run_operation
-from accelviz.executors.emulator.build import why_not
 from accelviz.strategies import OPERATIONS, find_strategy
+from tests.compilers import HOST
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import check_results, weighted
 
-emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-HOST = pytest.mark.parametrize("device", ["cpu", pytest.param("emulator", marks=emulated)])
 EACH = pytest.mark.parametrize("strategy", accelviz.strategies("spmm_gradient"))
 
 

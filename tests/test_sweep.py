@@ -13,17 +13,13 @@ from accelviz import measure
 from accelviz.analysis.sweep import STATISTICS, sweep
 from accelviz.analysis.traffic import launch_traffic
 from accelviz.errors import ArgumentError, PartitionError
-from accelviz.executors import find_executor
 from accelviz.ordering import DegreeHistogram, RowDegrees
 from accelviz.plans import Call, LaunchConfig, Parameter, Plan, Strategy
 from accelviz.strategies import OPERATIONS, REGISTRY, SDDMM, SPMM, find_strategy
 from accelviz.workload import Workload
+from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS, MADE, graph_of_degrees
 from tests.inherited import KERNELS
-
-needs_compiler = pytest.mark.skipif(
-    find_executor("emulator").why_not() is not None, reason="needs a C++ compiler"
-)
 
 degree_lists = st.lists(
     st.one_of(st.integers(0, 5), st.integers(0, 70), st.sampled_from([31, 32, 33, 64, 384, 385])),

@@ -14,10 +14,10 @@ from accelviz.analysis.traffic import launch_traffic, requests, traffic
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.executors import trace_kernel
 from accelviz.executors.emulator import trace
-from accelviz.executors.emulator.build import why_not
+from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = needs_compiler
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import pytest
 from accelviz.errors import PartitionError
 from accelviz.executors import emulate
 from accelviz.executors.cuda import translation
-from accelviz.executors.emulator.build import why_not
 from accelviz.files import kernel_directory
 from accelviz.tensor_cores.windows import row_windows, untranslated_blocks
+from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS, graph_of_degrees
 
 
@@ -58,7 +58,7 @@ def test_windows_take_what_can_be_loaded_and_tiles_have_columns():
         untranslated_blocks(graph, 0, 8)
 
 
-@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+@needs_compiler
 @pytest.mark.parametrize(("name", "rows"), [("isolated_ends", 8), ("every_kind", 16), ("cora", 16)])
 def test_the_kernels_that_translate_do_so_in_the_emulator(name, rows):
     graph = GRAPHS[name]()

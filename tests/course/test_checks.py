@@ -17,18 +17,14 @@ import accelviz
 from accelviz.course import checks
 from accelviz.course.checks import common, hidden, metrics, shipping, steps, text
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, PartitionError
-from accelviz.executors import find_executor
 from accelviz.executors.emulator import compiler
 from accelviz.measure import features
 from accelviz.ordering import Permutation
 from accelviz.plans import Call, LaunchConfig, Plan, Strategy
 from accelviz.strategies import SPMM
 from accelviz.workload import Workload
+from tests.compilers import needs_compiler
 from tests.course.wrong import A4, solution
-
-needs_compiler = pytest.mark.skipif(
-    find_executor("emulator").why_not() is not None, reason="no C++ compiler"
-)
 
 
 def right_kernel():

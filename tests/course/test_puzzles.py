@@ -11,11 +11,12 @@ import pytest
 from accelviz.course import puzzles
 from accelviz.errors import ArgumentError
 from accelviz.executors.emulator import compiler
+from tests.compilers import needs_compiler
 
 from .wrong_lines import WRONG
 
 nbformat = pytest.importorskip("nbformat", reason="puzzles are notebooks")
-pytestmark = pytest.mark.skipif(compiler.why_not() is not None, reason=str(compiler.why_not()))
+pytestmark = needs_compiler
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks" / "puzzles"
 LINES = re.compile(r"(// --- your lines[^\n]*\n)(.*?)([^\n]*// ---\n)", re.S)
 

@@ -18,10 +18,8 @@ from accelviz.analysis.lanes import (
 )
 from accelviz.errors import ArgumentError
 from accelviz.executors.emulator import trace
-from accelviz.executors.emulator.build import why_not
 from accelviz.plots.lanes import MOST_TURNS, lane_map
-
-compiled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+from tests.compilers import needs_compiler
 
 
 def traced_cora(strategy="accel_gcn", n_cols=96, block=100, **parameters):
@@ -46,7 +44,7 @@ def made_trace(requests, n_cols, *, size=4, array="X", block=0):
     return pd.concat(parts, ignore_index=True)
 
 
-@compiled
+@needs_compiler
 @pytest.mark.parametrize(("strategy", "n_cols"), [("accel_gcn", 100), ("gnnadvisor", 96)])
 def test_visits_are_the_loads_of_the_trace(strategy, n_cols):
     _, traced = traced_cora(strategy, n_cols)
@@ -61,7 +59,7 @@ def test_visits_are_the_loads_of_the_trace(strategy, n_cols):
     assert set(visits["columns"]) == ({1} if strategy == "accel_gcn" else {2})
 
 
-@compiled
+@needs_compiler
 @pytest.mark.parametrize("n_cols", [60, 96, 100])
 def test_the_combined_warp_reads_a_whole_row_at_once(n_cols):
     _, alone = traced_cora(n_cols=n_cols, combined_warp=False)
@@ -78,7 +76,7 @@ def test_the_combined_warp_reads_a_whole_row_at_once(n_cols):
     assert len(alone) == len(combined)  # the same work
 
 
-@compiled
+@needs_compiler
 def test_every_lane_is_in_one_bar_and_no_bar_hides_another():
     _, traced = traced_cora(n_cols=100)
     visits = column_visits(traced, 100)
@@ -128,7 +126,7 @@ def test_warps_of_several_blocks_are_several():
     assert stack_runs(column_runs(visits))["worker"].nunique() == 4
 
 
-@compiled
+@needs_compiler
 def test_bars_are_the_runs_of_the_warps_shown():
     _, alone = traced_cora(combined_warp=False)
     _, combined = traced_cora()

@@ -12,10 +12,9 @@ from accelviz.analysis.lanes import Places, request_numbers, sector_map, sector_
 from accelviz.analysis.traffic import requests
 from accelviz.errors import ArgumentError
 from accelviz.executors.emulator import trace
-from accelviz.executors.emulator.build import why_not
 from accelviz.plots.memory import access_map
+from tests.compilers import needs_compiler
 
-compiled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 LANES = np.arange(32)
 
 
@@ -33,7 +32,7 @@ def made_request(offsets, step=0, *, size=4, array="X", kind="load", space="glob
     )
 
 
-@compiled
+@needs_compiler
 @pytest.mark.parametrize(
     ("strategy", "n_cols", "block"),
     [("accel_gcn", 100, 251), ("row_thread", 8, 0), ("gnnadvisor", 64, 3), ("merge_path", 33, 1)],
@@ -84,7 +83,7 @@ def test_sectors_far_apart_are_gathered():
     assert Places.of(np.array([], dtype=int)).n == 0
 
 
-@compiled
+@needs_compiler
 @pytest.mark.parametrize(("lines", "columns"), [(60, 200), (7, 11), (1, 1), (10**6, 10**6)])
 def test_cells_add_up_to_what_is_moved(lines, columns):
     traced = traced_cora("row_thread", 8)
@@ -134,7 +133,7 @@ def test_pale_sectors_and_full_bytes():
     assert f"made: {100 * asked:.3g}% of the bytes it moves are asked for" in ax.figure.alt
 
 
-@compiled
+@needs_compiler
 def test_scattered_and_coalesced_beside_each_other():
     traces = {name: traced_cora(name) for name in ("row_thread", "accel_gcn")}
     arrays = ("columns", "X", "Y")
@@ -163,7 +162,7 @@ def test_scattered_and_coalesced_beside_each_other():
     assert "as wide as its own requests" in axes[-1].get_xlabel().replace("\n", " ")
 
 
-@compiled
+@needs_compiler
 def test_a_close_up_of_one_warp_draws_its_requests_one_by_one():
     traced = traced_cora("row_thread")
     axes = access_map({"row_thread": traced}, arrays=("X",), warps=[2], between=(10, 40))
