@@ -84,7 +84,7 @@ def write(
     for source in find_sources(folder):
         if source.is_puzzles:
             source.notebook.cells.insert(1, nbformat.v4.new_markdown_cell(_PUZZLES_HERE))
-        elif run and source.is_notebook:
+        elif run and any(cell.cell_type == "code" for cell in source.notebook.cells):
             progress(source.path.stem)
             if reason := execute(source.path, source.notebook, seconds):
                 done.failed[source.path.name] = reason

@@ -42,7 +42,7 @@ class Source:
 
     @property
     def is_notebook(self) -> bool:
-        """Whether there is something to run in it."""
+        """Whether it is a notebook, and not a text beside them."""
         return self.path.suffix == ".ipynb"
 
     @property
