@@ -109,7 +109,7 @@ def test_a_graph_without_labels_is_refused(name):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model_learns_two_communities(model):
-    trained = train(model, epochs=60, hidden=8, seed=1)
+    trained = train(model, epochs=60, seed=1)
     history = trained.history
     assert len(history) == 60
     assert history.loss.iloc[-5:].mean() < 0.6 * history.loss.iloc[:3].mean()
