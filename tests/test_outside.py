@@ -122,7 +122,7 @@ extern "C" __global__ void mine(const int2 *metadata, const long long *row_point
         )
 
     def summarize(self, rows, n_cols, *, heads, block_rows):
-        return row_summary(rows, 1, block_rows)
+        return row_summary(rows, n_cols, each=1, warps=block_rows)
 
 
 class NoKernel(OneWarpARow):

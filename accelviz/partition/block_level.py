@@ -350,10 +350,11 @@ def _counted(nonzeros: int) -> str:
     return f"{nonzeros:,} nonzero{'' if nonzeros == 1 else 's'}"
 
 
-def block_summary(rows: RowDegrees, n_cols: int, setting: BlockSetting) -> PartitionSummary:
+def block_summary(rows: RowDegrees, n_cols: int, *, warps: int, most: int) -> PartitionSummary:
     """Count what Algorithms 1 and 2 make; the rows are sorted, so the histogram says everything."""
+    setting = BlockSetting(warps, most)
     blocks, kind = _patterns(rows.histogram, setting).kinds()
-    n_blocks, warps = int(blocks.sum()), setting.max_block_warps
+    n_blocks = int(blocks.sum())
     n_rows, per_row, part = blocks * kind.rows, kind.warps_per_row, kind.degree > setting.deg_bound
     together = per_row > 1
     cut_rows = int(rows.histogram.rows[rows.histogram.degrees > setting.deg_bound].sum())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from accelviz.ordering import RowDegrees
-from accelviz.partition.block_level import BlockSetting, block_summary
+from accelviz.partition.block_level import block_summary
 from accelviz.partition.lane_groups import lane_group_summary
 from accelviz.partition.merge_path import merge_path_summary
 from accelviz.partition.nonzero_runs import run_summary
@@ -38,66 +38,20 @@ class Cut:
         return KINDS[self.kind](rows, n_cols, **self.arguments)
 
 
-def _block_level(rows: RowDegrees, n_cols: int, *, warps: int, most: int) -> PartitionSummary:
-    return block_summary(rows, n_cols, BlockSetting(warps, most))
-
-
-def _lane_groups(
-    rows: RowDegrees, n_cols: int, *, warps: int, most: int, short: int, tiles: int | None,
-    in_place: int, atomics: int = 0,
-) -> PartitionSummary:  # fmt: skip
-    found = lane_group_summary(rows.histogram, BlockSetting(warps, most), short, tiles)
-    if not atomics:
-        return found
-    return replace(found, global_atomics=(found.global_atomics or 0) + atomics * rows.histogram.nnz)
-
-
-def _runs(
-    rows: RowDegrees, n_cols: int, *, most: int, warps: int, line_bytes: int
-) -> PartitionSummary:
-    return runs_summary(rows, n_cols, most, warps, line_bytes)
-
-
-def _rows(
-    rows: RowDegrees, n_cols: int, *, each: int, warps: int, atomics: int = 0
-) -> PartitionSummary:
-    found = row_summary(rows, each, warps)
-    return replace(found, global_atomics=atomics * rows.histogram.nnz)
-
-
-def _row_groups(
-    rows: RowDegrees, n_cols: int, *, most: int, heads: int, warps: int
-) -> PartitionSummary:
-    return row_group_summary(rows, most, heads, warps)
-
-
-def _merge_path(rows: RowDegrees, n_cols: int, *, items: int, warps: int) -> PartitionSummary:
-    return merge_path_summary(rows, n_cols, items, warps)
-
-
-def _products(
-    rows: RowDegrees, n_cols: int, *, run: int, heads: int, warps: int, atomics: int
-) -> PartitionSummary:
-    return run_summary(rows, run, heads, warps, atomics * rows.histogram.nnz * n_cols)
-
-
-def _vertex(rows: RowDegrees, n_cols: int, *, warps: int) -> PartitionSummary:
-    return vertex_summary(rows, warps)
-
-
 def _library(rows: RowDegrees, n_cols: int) -> PartitionSummary:
     return PartitionSummary()
 
 
-#: Every scheme. The explorer's page has a function of the same name for each (`cuts.js`).
+#: Every scheme, and what counts it. The explorer's page has a function of the same name for each
+#: (`cuts.js`).
 KINDS: dict[str, Callable[..., PartitionSummary]] = {
-    "block_level": _block_level,
-    "lane_groups": _lane_groups,
-    "runs": _runs,
-    "rows": _rows,
-    "row_groups": _row_groups,
-    "merge_path": _merge_path,
-    "products": _products,
-    "vertex": _vertex,
+    "block_level": block_summary,
+    "lane_groups": lane_group_summary,
+    "runs": runs_summary,
+    "rows": row_summary,
+    "row_groups": row_group_summary,
+    "merge_path": merge_path_summary,
+    "products": run_summary,
+    "vertex": vertex_summary,
     "library": _library,
 }

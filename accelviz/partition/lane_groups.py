@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from accelviz.arrays import Ints
-from accelviz.ordering import DegreeHistogram
+from accelviz.ordering import DegreeHistogram, RowDegrees
 from accelviz.partition.block4 import FIELD_LIMIT, INT4_BYTES, ceil_div, decoded
 from accelviz.partition.block_level import BlockSetting, RowPatterns
 from accelviz.partition.nonzero_runs import check_numbers
@@ -114,29 +114,28 @@ def lane_group_workload(metadata: Ints, setting: BlockSetting, start: int, stop:
 
 
 def lane_group_summary(
-    histogram: DegreeHistogram,
-    setting: BlockSetting,
-    short_nzs: int,
-    tiles: int | None,
-) -> PartitionSummary:
-    """Count what `lane_group_partition` makes.
+    rows: RowDegrees, n_cols: int, *, warps: int, most: int, short: int, tiles: int | None,
+    in_place: int, atomics: int = 0,
+) -> PartitionSummary:  # fmt: skip
+    """Count what `lane_group_partition` makes; the order of the blocks, `in_place`, is the page's.
 
     `tiles` are those of the columns, in each of which a part of a cut row reports that it is done;
-    None if not known.
+    None if not known. `atomics` is what else each nonzero costs.
     """
-    groups = setting.max_block_warps
-    blocks, kind = _patterns(histogram, setting, short_nzs).kinds()
-    rows, row_nzs, group_nzs, per_row = kind.rows, kind.row_nzs, kind.warp_nzs, kind.warps_per_row
+    histogram, setting, groups = rows.histogram, BlockSetting(warps, most), warps
+    blocks, kind = _patterns(histogram, setting, short).kinds()
+    n_rows, row_nzs, group_nzs, per_row = kind.rows, kind.row_nzs, kind.warp_nzs, kind.warps_per_row
     several, part = per_row > 1, kind.degree > setting.deg_bound
     # Where each row is one group's, a group has every `groups`-th of them.
-    turns, more = np.divmod(rows, groups)
+    turns, more = np.divmod(n_rows, groups)
     last = row_nzs - (per_row - 1) * group_nzs
     nonzeros = np.where(several, (group_nzs, last), (turns * row_nzs, (turns + 1) * row_nzs))
-    owners = np.where(several, (rows * (per_row - 1), rows), (groups - more, more))
+    owners = np.where(several, (n_rows * (per_row - 1), n_rows), (groups - more, more))
     busiest = np.where(several, group_nzs, (turns + (more > 0)) * row_nzs)
     n_blocks, n_parts = int(blocks.sum()), int(blocks[part].sum())
-    shared_rows = int((blocks * rows)[several & ~part].sum())
+    shared_rows = int((blocks * n_rows)[several & ~part].sum())
     cut_rows = int(histogram.rows[histogram.degrees > setting.deg_bound].sum())
+    reports = None if tiles is None and n_parts else n_parts * (tiles or 0)
     return PartitionSummary(
         blocks=n_blocks,
         warps=n_blocks * groups,
@@ -146,5 +145,5 @@ def lane_group_summary(
         rows_shared=shared_rows + (cut_rows if groups > 1 else 0),
         rows_cut=cut_rows,
         shared_atomics=0,
-        global_atomics=None if tiles is None and n_parts else n_parts * (tiles or 0),
+        global_atomics=(reports or 0) + atomics * histogram.nnz if atomics else reports,
     )

@@ -117,27 +117,27 @@ def merge_path_workload(
 
 
 def merge_path_summary(
-    rows: RowDegrees, n_cols: int, warp_items: int, block_warps: int
+    rows: RowDegrees, n_cols: int, *, items: int, warps: int
 ) -> PartitionSummary:
     """Count shares of rows plus nonzeros; pieces of rows cut between warps are added by atomics."""
-    warps = -(-(rows.histogram.n_rows + rows.histogram.nnz) // warp_items)
-    blocks = -(-warps // block_warps)
+    shares = -(-(rows.histogram.n_rows + rows.histogram.nnz) // items)
+    blocks = -(-shares // warps)
     size = PartitionSummary(
         blocks=blocks,
-        warps=blocks * block_warps,
-        metadata_bytes=np.dtype(np.int32).itemsize * (warps + 1),
+        warps=blocks * warps,
+        metadata_bytes=np.dtype(np.int32).itemsize * (shares + 1),
         shared_atomics=0,
     )
     pointers = rows.row_pointers
     if pointers is None:
         return size
-    first_rows = merge_path_partition(pointers, warp_items)
-    per_warp = np.diff(first_nonzeros(pointers, first_rows, warp_items, 0, first_rows.size))
-    cut = _cut_at(pointers, first_rows, warp_items)
-    row, in_block = first_rows[cut], cut % block_warps != 0
+    first_rows = merge_path_partition(pointers, items)
+    per_warp = np.diff(first_nonzeros(pointers, first_rows, items, 0, first_rows.size))
+    cut = _cut_at(pointers, first_rows, items)
+    row, in_block = first_rows[cut], cut % warps != 0
     return replace(
         size,
-        slots=slots_of(per_warp, block_warps),
+        slots=slots_of(per_warp, warps),
         loads=Loads.of_warps(per_warp),
         rows_shared=_distinct(row[in_block]),
         rows_cut=_distinct(row[~in_block]),

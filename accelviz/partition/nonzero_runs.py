@@ -91,27 +91,28 @@ def run_workload(
 
 
 def run_summary(
-    rows: RowDegrees, run: int, heads: int, workers: int, atomics: int = 0
+    rows: RowDegrees, n_cols: int, *, run: int, heads: int, warps: int, atomics: int
 ) -> PartitionSummary:
     """Say what `run_workload` deals out, in closed form.
 
     Parameters
     ----------
     rows : RowDegrees
-    run, heads, workers : int
-        As of `run_workload`.
+    n_cols : int
+    run, heads, warps : int
+        As of `run_workload`, whose `workers` are the `warps` of a block.
     atomics : int
-        Floats that the kernel adds to global memory by atomics.
+        Floats of each column that the kernel adds to global memory by atomics for a nonzero.
     """
     nnz = rows.histogram.nnz
-    blocks = -(-nnz * heads // (run * workers))
+    blocks = -(-nnz * heads // (run * warps))
     # The pattern of loads repeats after so many workers, whole blocks of them.
-    period = math.lcm(heads // math.gcd(heads, run), workers)
+    period = math.lcm(heads // math.gcd(heads, run), warps)
     cuts = -(-np.arange(period + 1) * run // heads)
     many, rest = divmod(nnz, int(cuts[-1]))
     loads = [np.diff(cuts), np.diff(np.minimum(cuts, rest))]
     times = np.repeat([many, 1], period)
-    busiest = [int(each.reshape(-1, workers).max(axis=1).sum()) for each in loads]
+    busiest = [int(each.reshape(-1, warps).max(axis=1).sum()) for each in loads]
     shared = cut = None
     if rows.row_pointers is not None:
         begin, end = rows.row_pointers[:-1], rows.row_pointers[1:]
@@ -119,18 +120,18 @@ def run_summary(
         ends = np.stack([begin[work], end[work] - 1])
         # Workers and blocks that no nonzero counts for do not count either.
         worker = ends * heads // run if heads < run else ends
-        block = ends * heads // (run * workers) if heads < run * workers else ends
+        block = ends * heads // (run * warps) if heads < run * warps else ends
         boundaries = block[1] - block[0]
         cut = int(np.count_nonzero(boundaries))
         shared = int(np.count_nonzero(worker[1] - worker[0] > boundaries))
     return PartitionSummary(
         blocks=blocks,
-        warps=blocks * workers,
-        slots=(busiest[0] * many + busiest[1]) * workers,
+        warps=blocks * warps,
+        slots=(busiest[0] * many + busiest[1]) * warps,
         loads=Loads.gathered(np.concatenate(loads), times),
         metadata_bytes=0,
         rows_shared=shared,
         rows_cut=cut,
         shared_atomics=0,
-        global_atomics=atomics,
+        global_atomics=atomics * nnz * n_cols,
     )

@@ -54,13 +54,15 @@ def row_group_workload(
     return Workload.concatenate([parts, whole])
 
 
-def row_group_summary(rows: RowDegrees, most: int, heads: int, groups: int) -> PartitionSummary:
+def row_group_summary(
+    rows: RowDegrees, n_cols: int, *, most: int, heads: int, warps: int
+) -> PartitionSummary:
     """Say what `row_group_workload` deals out, in closed form."""
     degrees, counts = rows.histogram.degrees, rows.histogram.rows
     is_long = degrees > most
     n_long = int(counts[is_long].sum())
-    blocks = n_long + -(-rows.histogram.n_rows * heads // groups)
-    share = -(-degrees // groups)
+    blocks = n_long + -(-rows.histogram.n_rows * heads // warps)
+    share = -(-degrees // warps)
     parts = Loads.of_shares(counts[is_long], degrees[is_long], share[is_long])
     loads = Loads.gathered(
         np.append(parts.nonzeros, degrees[~is_long]), np.append(parts.warps, counts[~is_long])
@@ -70,14 +72,14 @@ def row_group_summary(rows: RowDegrees, most: int, heads: int, groups: int) -> P
         own = np.diff(rows.row_pointers)
         per_group = np.zeros(own.size * heads, np.int64)
         per_group[::heads] = np.where(own > most, 0, own)
-        slots = slots_of(per_group, groups) + int(counts[is_long] @ share[is_long]) * groups
+        slots = slots_of(per_group, warps) + int(counts[is_long] @ share[is_long]) * warps
     return PartitionSummary(
         blocks=blocks,
-        warps=blocks * groups,
+        warps=blocks * warps,
         slots=slots,
         loads=loads,
         metadata_bytes=0,
-        rows_shared=n_long if groups > 1 else 0,
+        rows_shared=n_long if warps > 1 else 0,
         rows_cut=0,
         shared_atomics=0,
         global_atomics=0,

@@ -35,25 +35,30 @@ def row_workload(
     return Workload(block, place // rows_per_warp, rows, row_pointers[rows], degrees)
 
 
-def row_summary(rows: RowDegrees, rows_per_warp: int, block_warps: int) -> PartitionSummary:
-    """Give each warp `rows_per_warp` consecutive rows; nothing is shared or cut."""
+def row_summary(
+    rows: RowDegrees, n_cols: int, *, each: int, warps: int, atomics: int = 0
+) -> PartitionSummary:
+    """Give each warp `each` consecutive rows; nothing is shared or cut.
+
+    `atomics` is how many each nonzero costs.
+    """
     histogram = rows.histogram
-    blocks = -(-histogram.n_rows // (rows_per_warp * block_warps))
+    blocks = -(-histogram.n_rows // (each * warps))
     slots = loads = None
     if rows.row_pointers is not None:
-        starts = np.append(rows.row_pointers[:-1:rows_per_warp], rows.row_pointers[-1])
+        starts = np.append(rows.row_pointers[:-1:each], rows.row_pointers[-1])
         per_warp = np.diff(starts)
-        loads, slots = Loads.of_warps(per_warp), slots_of(per_warp, block_warps)
-    elif rows_per_warp == 1:
+        loads, slots = Loads.of_warps(per_warp), slots_of(per_warp, warps)
+    elif each == 1:
         loads = Loads.gathered(histogram.degrees, histogram.rows)
     return PartitionSummary(
         blocks=blocks,
-        warps=blocks * block_warps,
+        warps=blocks * warps,
         slots=slots,
         loads=loads,
         metadata_bytes=0,
         rows_shared=0,
         rows_cut=0,
         shared_atomics=0,
-        global_atomics=0,
+        global_atomics=atomics * histogram.nnz,
     )

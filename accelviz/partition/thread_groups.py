@@ -39,18 +39,18 @@ def vertex_workload(row_pointers: Longs, groups: int, start: int, stop: int) -> 
     return Workload(row, place % groups, row, row_pointers[row] + place, counts)
 
 
-def vertex_summary(rows: RowDegrees, groups: int) -> PartitionSummary:
-    """Give each block a row, whose nonzeros its groups take in turn."""
-    histogram = rows.histogram
+def vertex_summary(rows: RowDegrees, n_cols: int, *, warps: int) -> PartitionSummary:
+    """Give each block a row, whose nonzeros its groups, `warps` of them, take in turn."""
+    histogram, groups = rows.histogram, warps
     each, more = np.divmod(histogram.degrees, groups)
     # Of a row's groups, `more` have one nonzero above `each`.
     nonzeros = np.concatenate([each, each + 1])
-    warps = np.concatenate([histogram.rows * (groups - more), histogram.rows * more])
+    owners = np.concatenate([histogram.rows * (groups - more), histogram.rows * more])
     return PartitionSummary(
         blocks=histogram.n_rows,
         warps=histogram.n_rows * groups,
         slots=int(histogram.rows @ (each + (more > 0))) * groups,
-        loads=Loads.gathered(nonzeros, warps),
+        loads=Loads.gathered(nonzeros, owners),
         metadata_bytes=0,
         rows_shared=int(histogram.rows[histogram.degrees > 1].sum()) if groups > 1 else 0,
         rows_cut=0,

@@ -103,7 +103,7 @@ def storage_ratio(block_metadata: Ints, warp_metadata: Ints) -> float:
 
 
 def runs_summary(
-    rows: RowDegrees, n_cols: int, most: int, block_warps: int, run_bytes: int
+    rows: RowDegrees, n_cols: int, *, most: int, warps: int, line_bytes: int
 ) -> PartitionSummary:
     """Cut each row into runs of `most` nonzeros, one a warp; consecutive runs make a block.
 
@@ -113,23 +113,24 @@ def runs_summary(
     Parameters
     ----------
     rows : RowDegrees
-    n_cols, block_warps : int
-    most, run_bytes : int
+    n_cols, warps : int
+        Columns of X, and warps of a block.
+    most, line_bytes : int
         Most nonzeros of a run, and the bytes of metadata for each run.
     """
     histogram = rows.histogram
     degrees, n_rows = histogram.degrees, histogram.rows
-    warps = int(n_rows @ ceil_div(degrees, most))
-    blocks = -(-warps // block_warps)
+    lines = int(n_rows @ ceil_div(degrees, most))
+    blocks = -(-lines // warps)
     slots = shared = cut = runs = parts = None
     if rows.row_pointers is not None:
-        slots, shared, cut, runs, parts = _walk_runs(rows.row_pointers, most, block_warps)
+        slots, shared, cut, runs, parts = _walk_runs(rows.row_pointers, most, warps)
     return PartitionSummary(
         blocks=blocks,
-        warps=blocks * block_warps,
+        warps=blocks * warps,
         slots=slots,
         loads=Loads.of_shares(n_rows, degrees, np.full_like(degrees, most)),
-        metadata_bytes=run_bytes * warps,
+        metadata_bytes=line_bytes * lines,
         rows_shared=shared,
         rows_cut=cut,
         shared_atomics=None if runs is None else runs * n_cols,
