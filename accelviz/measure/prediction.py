@@ -15,10 +15,10 @@ from accelviz.graph import Graph
 from accelviz.measure import records
 from accelviz.measure.harness import fingerprint
 from accelviz.ordering.degree import RowDegrees
-from accelviz.plans import Strategy
-from accelviz.strategies import find_strategy
+from accelviz.plans import Operation, Strategy
+from accelviz.strategies import SPMM, find_strategy
 
-#: Recorded tables in which a graph's times are looked for; of equal cases the first counts.
+#: Recorded tables of SpMM in which a graph's times are looked for; of equal cases the first counts.
 TABLES = (
     *("bundled-h200", "partitions-h200", "sweeps-h200", "strategies-h200", "ablations-h200"),
     *("columns-h200", "ours-h200"),
@@ -53,14 +53,15 @@ class Timing:
     date: str = ""
 
 
-def recorded_times(graph: Graph) -> pd.DataFrame:
+def recorded_times(graph: Graph, operation: Operation = SPMM) -> pd.DataFrame:
     """Return what was recorded of exactly this graph, warm, on a GPU; empty if nothing was.
 
-    The column `setting` has the parameters as a dict of texts.
+    The column `setting` has the parameters as a dict of texts. Only SpMM's times are recorded: a
+    strategy of another operation may have the name of one of these.
     """
     tables: list[pd.DataFrame] = []
     own = ""
-    for name in TABLES:
+    for name in TABLES if operation == SPMM else ():
         table = _warm(name)
         table = table[table["graph"] == graph.name]
         if len(table):

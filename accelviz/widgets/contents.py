@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from accelviz.errors import AccelvizError
+from accelviz.errors import AccelvizError, ArgumentError
 from accelviz.graph import KINDS, Graph
 from accelviz.measure.prediction import recorded_times
 from accelviz.plans import Operation, Strategy
@@ -45,9 +45,9 @@ def columns_of(graph: Graph, row: int) -> Any:
     return graph.column_indices[first:last]
 
 
-def times_content(graph: Graph) -> dict[str, Any]:
-    """Return what was recorded of exactly this graph on a GPU."""
-    times = recorded_times(graph)
+def times_content(graph: Graph, operation: Operation) -> dict[str, Any]:
+    """Return what was recorded of an operation on exactly this graph on a GPU."""
+    times = recorded_times(graph, operation)
     hardware, date = times["hardware"].unique(), times["date"]
     ends = " to ".join(sorted({date.min(), date.max()}) if len(times) else ())
     where = f"{', '.join(hardware)}, {ends}" if len(times) else ""
@@ -71,13 +71,22 @@ def operation_content(operation: Operation) -> dict[str, Any]:
         `at_nonzeros`, whether that is a row of its own or its neighbor's; `writes` and
         `per_nonzero`, the same of the result; `wide`, whether the result has all columns; `arrays`,
         each operand with all columns and whether it is gathered.
+
+    Raises
+    ------
+    ArgumentError
+        If no matrix has a row a node or a nonzero, as with images.
     """
     own, other = (SENDERS, ROWS) if operation.by_sender else (ROWS, SENDERS)
     wide = [each for each in operation.operands.values() if "n_cols" in each.axes]
     at_nonzeros = [each for each in operation.dense if each.of_nonzeros]
     reads = next((each for each in wide if each.gathered and each.axes[0] == other), None)
     of_rows = [each for each in operation.outputs if each in wide and each.axes[0] == own]
-    writes = (of_rows or [each for each in operation.outputs if each.of_nonzeros])[0]
+    written = of_rows or [each for each in operation.outputs if each.of_nonzeros]
+    if not written or not (reads or at_nonzeros):
+        problem = f"no matrix of {operation.name} has a row for each node or nonzero"
+        raise ArgumentError("strategies", problem, "of an operation such as spmm, sddmm or gat")
+    writes = written[0]
     return {
         **{name: getattr(operation, name) for name in ("name", "formula", "by_sender")},
         "reads": (reads or at_nonzeros[0]).name,

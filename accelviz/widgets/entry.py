@@ -44,7 +44,8 @@ def explore(graph: Any = "cora", strategies: Sequence[Strategy | str] = (), **se
     GraphError
         If `graph` is not a valid sparse matrix.
     ArgumentError
-        If there is no such setting.
+        If there is no such setting, or the strategies' operation has no matrix with a row a node or
+        a nonzero.
     """
     from accelviz.widgets.explorer import Explorer
 

@@ -70,15 +70,21 @@ class Explorer:
         self.strategies = {each.name: each for each in reversed(every)}
         self.strategies = {each.name: self.strategies[each.name] for each in every}
         self.graphs: dict[str, Graph] = {graph.name: graph}
+        self.names_of_operation = operation_content(self.operation)
         first = next(iter(self.strategies))
-        plain, pinned = next(each.name for each in REGISTRY if each.operation == self.operation), {}
+        plain = next((each.name for each in REGISTRY if each.operation == self.operation), first)
+        second: str | None = plain
+        pinned = {}
         if "partition" in self.strategies[plain].parameters:
             pinned = {"partition": "warp"}
+        elif plain == first:  # nothing is learned from a strategy beside itself
+            others = [each for each in self.strategies if each != first]
+            second = min(others, key=lambda name: name != self.operation.fastest, default=None)
         #: What the page shows; names as in `page/store.js`.
         self.settings: dict[str, Any] = {
             "graph": graph.name,
             "first": first,
-            "second": plain,
+            "second": second,
             "nCols": 64,
             "row": longest(self.walked(graph)),
             "block": 0,
@@ -179,7 +185,7 @@ class Explorer:
         return {
             "graphs": list(self.names),
             "columns": columns_offered(now["nCols"]),
-            "operation": operation_content(self.operation),
+            "operation": self.names_of_operation,
             "settings": now,
             "glossary": glossary(),
             "listed": listed,
@@ -193,7 +199,10 @@ class Explorer:
             [*self.strategies.values()], graph, now["nCols"], {**now["pinned"], **now["given"]}
         )
         drawn = {**graph_content(self.walked(graph), now["row"]), "name": graph.name}
-        return {"graph": {**drawn, "times": times_content(graph)}, "strategies": each}
+        return {
+            "graph": {**drawn, "times": times_content(graph, self.operation)},
+            "strategies": each,
+        }
 
     def walked(self, graph: Graph) -> Graph:
         """Return the matrix whose rows are dealt out: of an operation by sender the transpose."""

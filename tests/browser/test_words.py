@@ -7,8 +7,9 @@ import pytest
 import accelviz
 from accelviz.analysis.lookup import find_row
 from accelviz.analysis.traffic import requests
+from accelviz.errors import ArgumentError
 from accelviz.measure import random_inputs
-from accelviz.strategies import find_strategy
+from accelviz.strategies import REGISTRY, find_strategy
 from accelviz.widgets import explore
 
 from ..compilers import needs_compiler
@@ -62,7 +63,24 @@ def test_matrices_have_the_names_of_the_operation(
     shown.page.locator(".av-of-strip .av-draw").focus()
     assert said in shown.text(".av-tip")
     assert shown.page.evaluate(FAULTS) == []
+    # SpMM has recorded times, of a strategy with the same name too.
+    shown.page.get_by_role("tab", name="Numbers").click()
+    shown.page.evaluate(FRAME)
+    assert "Nothing was recorded for cora" in shown.text("[data-view=times]")
     shown.close()
+
+
+def test_a_strategy_is_compared_with_another_or_with_another_partition():
+    for operation in {each.operation.name: each.operation for each in REGISTRY}.values():
+        own = [each for each in REGISTRY if each.operation == operation]
+        if operation.name.startswith("scc"):  # images have no row a node
+            with pytest.raises(ArgumentError, match="strategies: no matrix of scc"):
+                explore("cora", own[0])
+            continue
+        now = explore("cora", own[0]).settings
+        assert now["first"] == own[0].name
+        assert now["second"] in [each.name for each in own]
+        assert now["second"] != now["first"] or now["pinned"] == {"partition": "warp"}
 
 
 def test_a_map_says_the_same_in_its_caption_and_its_tooltip(browser, tmp_path):

@@ -194,7 +194,7 @@ const levels = (most) => LOADS.map((_, i) => Math.ceil(most ** (i / LOADS.length
 
 function legend(most) {
   const parts = levels(most).map((least, i, all) => all[i + 1] === least ? "" :
-    `<span class="av-swatch" style="background:${LOADS[i]}"></span>${short(least)}`);
+    `<span class="av-pair"><span class="av-swatch" style="background:${LOADS[i]}"></span>${short(least)}</span>`);
   return `<span class="av-swatch av-idle"></span>idle ${parts.join(" ")} nonzeros and more. A block ` +
     "lasts as long as its darkest cell; what is paler waits. Click to choose a block; Ctrl and the " +
     "wheel look closer.";

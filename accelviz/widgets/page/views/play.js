@@ -336,12 +336,12 @@ function inksOf(host) {
 }
 
 const shape = (kind, d, text) =>
-  `<span class="av-ink-${kind}"><svg width="14" height="12" aria-hidden="true"><path d="${d}" fill="currentColor"/></svg></span>${text}`;
+  `<span><span class="av-ink-${kind}"><svg width="14" height="12" aria-hidden="true"><path d="${d}" fill="currentColor"/></svg></span>${text}</span>`;
 const FRAME = `<div class="av-play"><div class="av-offer"></div><div class="av-playing" hidden>
 <div class="av-bar" role="group" aria-label="playing"></div>
 <p class="av-legend">${shape("load", "M2 3h10v7H2z", "reads")} ${shape("store", "M7 0l6 12H1z", "writes")}
 ${shape("atomic", "M7 0l6 6-6 6-6-6z", "adds by an atomic")}
-<span class="av-hollow">hollow</span>in shared memory <span class="av-ink-wait av-hatched"></span>waits at a barrier
+<span><span class="av-hollow">hollow</span>in shared memory</span> <span><span class="av-ink-wait av-hatched"></span>waits at a barrier</span>
 ${["head", "line", "quiet", "back", "again", "once"].map((name) => `<span class="av-ink-${name}"></span>`).join("")}</p>
 <div class="av-tracks" role="slider" tabindex="0"><canvas></canvas><canvas></canvas></div>
 <p class="av-note">From left to right: the order in which the emulator lets warps make their requests, one in turn. It is no time of a GPU.</p>

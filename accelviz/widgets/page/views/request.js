@@ -33,11 +33,13 @@ export function requestSaid(request, row, all) {
   else if (parts) what = `${number(parts.length)} rows of ${request.array}`;
   else {
     const indices = request.offsets.map((offset) => Math.floor(offset / request.size));
-    const [first, last] = [Math.min(...indices), Math.max(...indices)];
+    const [first, last] = [Math.min(...indices), Math.max(...indices) + request.bytes / request.size - 1];
     const of = shared ? " in shared memory" : "";
     what = first === last ? `${request.array}[${number(first)}]${of}` : `${request.array}[${number(first)}] to [${number(last)}]${of}`;
   }
-  const asked = `${count(request.lanes.length, "lane")}, ${count(request.lanes.length * request.bytes, "byte")}`;
+  const lanes = request.lanes.length, alike = lanes > 1 && new Set(request.offsets).size === 1;
+  const asked = `${count(lanes, "lane")}, ` +
+    (alike ? `all the same ${count(request.bytes, "byte")}` : count(lanes * request.bytes, "byte"));
   const cost = shared ? count(request.passes, "pass", "passes") + " through the banks" : count(request.sectors.length, "sector");
   return `${who} ${DOES[request.kind]} ${what}: ${asked}, ${cost}.`;
 }

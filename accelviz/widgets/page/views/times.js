@@ -16,8 +16,8 @@ export function times(host, scene) {
   const limit = found.find((each) => each.limit !== null)?.limit ?? null;
   if (limit === null) {
     host.innerHTML = `<p class="av-note">Nothing was recorded for ${safe(scene.graph.name)} with ` +
-      `${scene.settings.nCols} columns. benchmark(...) measures it on a GPU; the bundled graphs ` +
-      "were recorded with 16, 32, 64, 96 and 128 columns.</p>";
+      `${scene.settings.nCols} columns. benchmark(...) measures it on a GPU; recorded are the ` +
+      "strategies of SpMM, on the bundled graphs with 16, 32, 64, 96 and 128 columns.</p>";
     return;
   }
   const width = widthOf(host), [over] = Object.keys(found[0].curves);
