@@ -40,18 +40,22 @@ def operands_of(plan, **more):
 # --- values are operands -------------------------------------------------------------------------
 
 
+class Counted(Strategy):
+    """Notes the columns of each plan that it makes."""
+
+    operation = SPMM
+    name = "counted"
+
+    def __init__(self):
+        self.built = []
+
+    def build(self, graph, n_cols):
+        self.built.append(n_cols)
+        return KERNELS[0].plan(graph, n_cols)
+
+
 @HOST
 def test_new_values_make_no_new_plan(device):
-    built = []
-
-    class Counted(Strategy):
-        operation = SPMM
-        name = "counted"
-
-        def build(self, graph, n_cols):
-            built.append(n_cols)
-            return KERNELS[0].plan(graph, n_cols)
-
     graph, strategy = graph_of_degrees(DEGREES), Counted()
     X = measure.features(graph.shape[1], 9)
     for seed in range(5):
@@ -62,7 +66,7 @@ def test_new_values_make_no_new_plan(device):
         again = accelviz.spmm(graph.with_values(values), X, strategy=strategy, device=device)
         np.testing.assert_array_equal(Y, again)
     assert Oracle(graph, X).error(accelviz.spmm(graph, X, strategy=strategy, device=device)) <= 1
-    assert built == [9]
+    assert strategy.built == [9]
 
 
 WRONG_VALUES = [
@@ -447,16 +451,8 @@ def test_what_is_made_may_ask_for_more():
 
 @HOST
 def test_many_threads_that_ask_at_once_make_one_plan(device):
-    built, prepared, threads = [], [], 8
+    prepared, threads = [], 8
     start = threading.Barrier(threads)
-
-    class Counted(Strategy):
-        operation = SPMM
-        name = "counted"
-
-        def build(self, graph, n_cols):
-            built.append(n_cols)
-            return KERNELS[0].plan(graph, n_cols)
 
     graph, strategy = graph_of_degrees(DEGREES), Counted()
     executor = find_executor(device)
@@ -477,7 +473,7 @@ def test_many_threads_that_ask_at_once_make_one_plan(device):
 
     with ThreadPoolExecutor(threads) as pool:
         assert max(pool.map(multiply, range(threads))) <= 1
-    assert built == [6]
+    assert strategy.built == [6]
     plan = accelviz.plan(graph, strategy, 6)
     with ThreadPoolExecutor(threads) as pool:
 

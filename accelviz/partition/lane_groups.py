@@ -20,6 +20,9 @@ from accelviz.partition.nonzero_runs import check_numbers
 from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.workload import Workload
 
+#: What the words of a block's int4 are called; halves of a word are parted by a bar.
+WORDS = ("degree", "first place", "first nonzero", "nonzeros of a group | rows, or the part")
+
 
 @dataclass(frozen=True, eq=False)
 class LanePartition:

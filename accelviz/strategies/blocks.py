@@ -12,6 +12,8 @@ from accelviz.partition.cut import Cut
 from accelviz.plans import Parameter, Strategy
 from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
 
+#: Lanes that may have something together.
+POWERS = (1, 2, 4, 8, 16, 32)
 _MORE = "of a block; more: fewer blocks, and more of them wait for the slowest"
 
 

@@ -15,6 +15,7 @@ from accelviz.partition.row_split import row_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter, Plan, Strategy
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.blocks import (
+    POWERS,
     RowSplit,
     block_threads_of,
     block_warps_of,
@@ -22,7 +23,6 @@ from accelviz.strategies.blocks import (
 
 #: Nonzeros of a lane that stay in registers, and those of a row that one group has at most.
 KEPT, LONG_ROW = 4, 1024
-_POWERS = (1, 2, 4, 8, 16, 32)
 
 
 def _kernel(operation: Operation, file: str, defines: dict[str, int], *own: str) -> KernelSpec:
@@ -78,7 +78,7 @@ class LaneGroups(Strategy):
         "lanes": Parameter(
             None,
             "lanes of a group, which has a row; more: fewer turns for it, fewer rows in a warp",
-            choices=_POWERS,
+            choices=POWERS,
             tries=(4, 8, 16),
         ),
         "long_row": Parameter(

@@ -15,6 +15,7 @@ from accelviz.partition.block4 import FIELD_BITS
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.cut import Cut
 from accelviz.partition.lane_groups import (
+    WORDS,
     in_place_order,
     lane_group_partition,
     lane_group_workload,
@@ -24,8 +25,8 @@ from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter,
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.store import Stopwatch
 from accelviz.strategies.attention import walks
+from accelviz.strategies.blocks import POWERS
 
-_POWERS = (1, 2, 4, 8, 16, 32)
 #: Most nonzeros of a group, and of a group that takes several rows.
 GROUP_NZS, SHORT_NZS = 32, 8
 #: Floats of gathered rows that a lane has on their way at once, and most nonzeros of them.
@@ -131,18 +132,13 @@ class LaneGroups(Strategy):
     name = "lane_groups"
     summary = "our own: lane groups, one pass over nonzeros, nothing the size of edges x columns"
     worker = "lane group"
-    metadata_words = (
-        "degree",
-        "first place",
-        "first nonzero",
-        "nonzeros of a group | rows, or the part",
-    )
+    metadata_words = WORDS
     metadata_owner = "block"
     parameters: ClassVar = {
         "head_lanes": Parameter(
             None,
             "lanes that share the columns of a head; more: fewer turns, fewer rows in a warp",
-            choices=_POWERS,
+            choices=POWERS,
             tries=(4, 8, 16),
         ),
         "at_once": Parameter(

@@ -15,7 +15,7 @@ from accelviz.partition.cut import Cut
 from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
 from accelviz.plans.launch import WARP_SIZE
-from accelviz.strategies.blocks import block_threads_of
+from accelviz.strategies.blocks import POWERS, block_threads_of
 from accelviz.strategies.sddmm.operation import SDDMM, check_heads
 
 #: Threads of a block: 256 and more are slower on all but the smallest graphs, as are 64 at few
@@ -32,7 +32,6 @@ COLUMNS_AT_ONCE, MOST_AT_ONCE = 32, {4: 4, 2: 4, 1: 8}
 #: more blocks.
 LONG_DEGREE, LONG_PRODUCTS = 12, 1 << 20
 LONG_GROUP, LONG_AT_ONCE = 8, 2
-_POWERS = (1, 2, 4, 8, 16, 32)
 
 
 @dataclass(frozen=True)
@@ -109,19 +108,19 @@ class LaneGroups(Strategy):
         "lanes": Parameter(
             None,
             "lanes of a group; more: a row of X in fewer turns, and fewer groups in a warp",
-            choices=_POWERS,
+            choices=POWERS,
             tries=(4, 8, 16),
         ),
         "at_once": Parameter(
             None,
             "products that a group computes at once; more: fewer sums over lanes, more registers",
-            choices=_POWERS,
+            choices=POWERS,
             tries=(1, 2, 4, 8),
         ),
         "group_products": Parameter(
             None,
             "products of a group, a batch after the other; more: fewer, longer groups",
-            choices=_POWERS,
+            choices=POWERS,
             tries=(1, 2, 4, 8),
         ),
         "block_threads": block_threads_of(BLOCK_THREADS, 64, 128, 256),

@@ -14,6 +14,7 @@ from accelviz.ordering.local import is_local
 from accelviz.partition.block4 import FIELD_BITS
 from accelviz.partition.cut import Cut
 from accelviz.partition.lane_groups import (
+    WORDS,
     LanePartition,
     in_place_order,
     lane_group_partition,
@@ -61,12 +62,7 @@ class LaneGroups(Strategy):
     summary = "our own: lane groups, staged nonzeros, blocks in the order of the graph, no clearing"
     parameters: ClassVar = PARAMETERS
     worker = "lane group"
-    metadata_words = (
-        "degree",
-        "first place",
-        "first nonzero",
-        "nonzeros of a group | rows, or the part",
-    )
+    metadata_words = WORDS
     metadata_owner = "block"
 
     def build(self, graph: Graph, n_cols: int, **parameters: Any) -> Plan:
