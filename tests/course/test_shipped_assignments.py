@@ -91,6 +91,7 @@ def test_no_answers_have_no_points(grades, name):
     assert by_hand["max"].sum() == (26 if name == A5 else 0)  # they are not there to be seen
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("student", KNOWN, ids=lambda name: KNOWN[name].what)
 def test_wrong_answers_have_the_points_they_are_worth(grades, student):
     wrong = KNOWN[student]
@@ -105,6 +106,7 @@ def test_wrong_answers_have_the_points_they_are_worth(grades, student):
     assert own["points"].sum() == pytest.approx(wrong.total), wrong.what
 
 
+@pytest.mark.turns(3)  # the grader's own tests have all of them each day
 @pytest.mark.parametrize("student", HARM)
 def test_answers_that_do_harm_cost_their_own_questions(grades, student):
     if student == "hoards" and sys.platform != "linux":
@@ -143,7 +145,7 @@ def test_nbgrader_exports_the_same_totals(course, grades, tmp_path):
     for who, points in ours.items():
         assert totals.loc[who, "score"] == pytest.approx(points), who
         assert totals.loc[who, "max_score"] == {**POINTS, PART: 8}.get(who[1], 10)
-    assert len(ours) >= 20
+    assert len(ours) >= 15
 
 
 def test_the_course_s_seed_is_its_own(course):
