@@ -31,6 +31,8 @@ def test_rows_of_other_widths_are_refused():
         bits.pack_rows([[1]], 3)
     with pytest.raises(ArgumentError, match="numbers: 0 to 16.*0 to 15"):
         bits.pack_rows([[0, 16]], 4)
+    with pytest.raises(ArgumentError, match=r"numbers: .*numbers\.toarray\(\)"):
+        bits.pack_rows(graph.adjacency, 8)
     with pytest.raises(ArgumentError, match="bits: got 2"):
         bits.Gather(graph, 4, 2)
     with pytest.raises(ArgumentError, match="X: 1 x 1 of 8 bits"):

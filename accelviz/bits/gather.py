@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from accelviz.bits import devices
 from accelviz.bits.product import MOST_SUM
-from accelviz.bits.tensor import Scale, padded
+from accelviz.bits.tensor import padded
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
+from accelviz.executors.base import on_host
 from accelviz.executors.cuda.state import import_cupy
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan
 from accelviz.strategies import find_strategy
@@ -38,14 +39,11 @@ class LowBitRows:
         The first number in the lowest bits; rows are padded to 16 bytes. On the host, or of CuPy.
     shape : tuple of two int
     bits : int
-    scale : Scale, optional
-        What the numbers stand for.
     """
 
     words: Any
     shape: tuple[int, int]
     bits: int
-    scale: Scale | None = None
 
     def levels(self) -> npt.NDArray[np.int32]:
         """Return the whole numbers, int32, shape (rows, columns)."""
@@ -55,7 +53,7 @@ class LowBitRows:
         return found.reshape(len(words), -1)[:, : self.shape[1]].astype(np.int32)
 
 
-def pack_rows(numbers: Any, bits: int, *, scale: Scale | None = None) -> LowBitRows:
+def pack_rows(numbers: Any, bits: int) -> LowBitRows:
     """Pack whole numbers row by row.
 
     Parameters
@@ -63,14 +61,13 @@ def pack_rows(numbers: Any, bits: int, *, scale: Scale | None = None) -> LowBitR
     numbers : array of integers, shape (rows, columns)
         From 0 to 2^bits - 1.
     bits : {8, 4}
-    scale : Scale, optional
 
     Raises
     ------
     ArgumentError
         If `bits` is another number, or a number has more.
     """
-    found = np.asarray(numbers)
+    found = on_host("numbers", numbers)
     if bits not in ROW_BITS:
         raise ArgumentError("bits", f"got {bits!r}", "8 or 4")
     if found.ndim != 2 or found.dtype.kind not in "biu":
@@ -81,7 +78,7 @@ def pack_rows(numbers: Any, bits: int, *, scale: Scale | None = None) -> LowBitR
     wide = np.zeros((found.shape[0], padded(found.shape[1], VECTOR_BYTES * 8 // bits)), np.uint8)
     wide[:, : found.shape[1]] = found
     rows = wide if bits == 8 else wide[:, ::2] | np.uint8(16) * wide[:, 1::2]
-    return LowBitRows(np.ascontiguousarray(rows).view("<u4"), found.shape, bits, scale)
+    return LowBitRows(np.ascontiguousarray(rows).view("<u4"), found.shape, bits)
 
 
 def _checked_rows(X: Any) -> None:

@@ -9,7 +9,7 @@ numbers from the first product to the last one.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -361,7 +361,6 @@ def layers_of_bits(layer: Update, bits: int) -> Update:
     return Update(layer.n_in, layer.n_out, **options)
 
 
-def accuracy(logits: Floats, nodes: NodeData, chosen: Sequence[int] | Any = None) -> float:
-    """Return the share of the test nodes (or those chosen) whose largest logit is their label."""
-    chosen = nodes.test if chosen is None else chosen
-    return float((logits[chosen].argmax(axis=1) == nodes.labels[chosen]).mean())
+def accuracy(logits: Floats, nodes: NodeData) -> float:
+    """Return the share of the test nodes whose largest logit is their label."""
+    return float((logits[nodes.test].argmax(axis=1) == nodes.labels[nodes.test]).mean())

@@ -90,9 +90,7 @@ _HEADS |= {"fused": True}
 MODELS: dict[str, Model] = {
     "gcn": Model(_two(GCN), _TWO, 0.01, 5e-4, "first", "Kipf and Welling, ICLR 2017"),
     "gin": Model(_two(GIN), _WIDE, 0.005, 5e-3, "all", _GIN_SOURCE),
-    "sage": Model(
-        _two(SAGE), {**_TWO, "aggregate": "mean"}, 0.01, 5e-4, "all", "the settings of GCN"
-    ),
+    "sage": Model(_two(SAGE), _MEAN, 0.01, 5e-4, "all", "the settings of GCN"),
     "gat": Model(_attention(GAT), _HEADS, 0.005, 5e-4, "all", "Velickovic et al., ICLR 2018"),
     "gatv2": Model(_attention(GATv2), _HEADS, 0.005, 5e-4, "all", "the settings of GAT"),
     "agnn": Model(_agnn, {**_TWO, "fused": True}, 0.01, 5e-4, "all", "Thekumparampil et al., 2018"),
