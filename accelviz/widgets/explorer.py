@@ -63,7 +63,11 @@ class Explorer:
     def __init__(
         self, graph: Graph, own: Strategy | str | Sequence[Strategy | str] = (), **settings: Any
     ) -> None:
-        own = [own] if isinstance(own, Strategy | str) else list(own)
+        own = [own] if isinstance(own, Strategy | str) else own
+        if not isinstance(own, Sequence):
+            raise ArgumentError(
+                "strategies", f"got {own!r}", "a strategy, its name, or a list of them"
+            )
         self.operation: Operation = getattr(own[0], "operation", SPMM) if own else SPMM
         known = [find_strategy(each, self.operation) for each in own]
         every = [*known, *(each for each in REGISTRY if each.operation == self.operation)]
@@ -145,6 +149,12 @@ class Explorer:
                     known = ", ".join((*SETTINGS, *own))
                     raise ArgumentError(name, "there is no such setting", known)
                 wanted["given"][name] = own[name].checked(name, value)
+        if "pinned" in settings and wanted["second"] is not None:
+            offered = self.strategies[wanted["second"]].parameters
+            for name in wanted["pinned"]:
+                if name not in offered:
+                    problem = f"{wanted['second']} has no parameter {name!r}"
+                    raise ArgumentError("pinned", problem, ", ".join(offered))
         last_row = self.walked(graph).n_rows - 1
         if not 0 <= wanted["row"] <= max(last_row, 0):
             raise ArgumentError("row", f"got {wanted['row']}", f"0 to {last_row}")
@@ -163,6 +173,8 @@ class Explorer:
 
     def _checked(self, name: str, value: Any) -> Any:
         if name == "pinned":
+            if not isinstance(value, Mapping):
+                raise ArgumentError(name, f"got {value!r}", "a dict of the second's parameters")
             return dict(value)
         known = {"graph": self.names, "first": self.strategies, "second": self.strategies}
         if name in known:

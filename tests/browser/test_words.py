@@ -7,7 +7,7 @@ import pytest
 import accelviz
 from accelviz.analysis.lookup import find_row
 from accelviz.analysis.traffic import requests
-from accelviz.errors import ArgumentError
+from accelviz.errors import AccelvizError, ArgumentError
 from accelviz.measure import random_inputs
 from accelviz.strategies import REGISTRY, find_strategy
 from accelviz.widgets import explore
@@ -68,6 +68,22 @@ def test_matrices_have_the_names_of_the_operation(
     shown.page.evaluate(FRAME)
     assert "Nothing was recorded for cora" in shown.text("[data-view=times]")
     shown.close()
+
+
+@pytest.mark.parametrize(
+    ("strategies", "settings", "said"),
+    [
+        (3, {}, "strategies: got 3"),
+        ((), {"pinned": 3}, "pinned: got 3"),
+        ((), {"pinned": {"ngs": 1}}, "pinned: accel_gcn has no parameter 'ngs'"),
+        ((), {"second": "gnnadvisor", "pinned": {"ngs": 0}}, "ngs: got 0"),
+        ((), {"row": 2708}, "row: got 2708. Expected: 0 to 2707"),
+        ((), {"n_cols": True}, "n_cols: got True"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(strategies, settings, said):
+    with pytest.raises(AccelvizError, match=re.escape(said)):
+        explore("cora", strategies, **settings)
 
 
 def test_a_strategy_is_compared_with_another_or_with_another_partition():
