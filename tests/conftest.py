@@ -45,7 +45,8 @@ def pytest_collection_modifyitems(items):
 def deal_turns(items, turn):
     """Of a test with `turns(n)`, let every n-th case run on this commit; the others are `long`.
 
-    Cases on the CPU, which are fast, all run; and those of whose parameters `always` says so.
+    Cases on the CPU, which are fast, all run; and those of whose parameters `always` says so. Each
+    other device has its own turns, so that none has all of its cases on the same commit.
     """
     dealt = collections.Counter()
     for item in items:
@@ -56,7 +57,7 @@ def deal_turns(items, turn):
         (every,), always = mark.args, mark.kwargs.get("always")
         if own.get("device") == "cpu" or (always and always(own)):
             continue
-        cases = item.nodeid.partition("[")[0], every
+        cases = item.nodeid.partition("[")[0], every, str(own.get("device"))
         if (dealt[cases] - turn) % every:
             item.add_marker(pytest.mark.long)
         dealt[cases] += 1
@@ -72,6 +73,16 @@ def name_groups(items):
         name = vars(item).get("_nodeid")
         if name is not None and name != item.nodeid:
             item._id = type(item._id).parse(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _small_flush():
+    """Write 1 MiB before each cold run, not 256 MiB: no test is about how long a run takes."""
+    from accelviz.executors import base
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "HOST_FLUSH_BYTES", 1 << 20)
+        yield
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def test_ablations_cover_each_nonzero_and_match_the_oracle(ablation, setting):
         check_results(graph, "accel_gcn", "cpu", columns=(1, 33), **parameters)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @needs_compiler
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("ablation", ABLATIONS)

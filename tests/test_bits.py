@@ -93,6 +93,7 @@ def operands(widths, sizes):
     return a, b
 
 
+@pytest.mark.turns(2)
 @each_device
 @each_way
 def test_products_equal_those_of_numpy_in_every_bit(way, device):
