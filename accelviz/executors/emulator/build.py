@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import platform
 import re
@@ -224,7 +225,16 @@ def _digest(
     compiler: Compiler, options: Sequence[str], source: str, headers: Sequence[Path] = ()
 ) -> str:
     """Name a compilation by all that goes into it, our own headers included."""
-    digest = hashlib.sha256(repr((compiler, list(options), source)).encode())
-    for path in [*sorted(HOST_SOURCES.rglob("*")), *headers]:
+    digest = hashlib.sha256(repr((compiler, list(options), source)).encode() + _host_digest())
+    for path in headers:
         digest.update(path.read_bytes() if path.is_file() else b"")
     return digest.hexdigest()[:20]
+
+
+@functools.cache
+def _host_digest() -> bytes:
+    """Name the content of our own headers, which are read once a process, as modules are."""
+    digest = hashlib.sha256()
+    for path in sorted(HOST_SOURCES.rglob("*")):
+        digest.update(path.read_bytes() if path.is_file() else b"")
+    return digest.digest()

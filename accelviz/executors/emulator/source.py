@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -165,6 +166,7 @@ def _parameter_names(text: str) -> list[str]:
     return [] if names == ["void"] or len({*names}) < len(names) else names
 
 
+@functools.lru_cache(maxsize=64)
 def translated(source: str, file: str) -> str:
     """Turn what only CUDA's own compiler understands into what the emulator has in its place.
 
