@@ -138,6 +138,7 @@ def test_edge_index():
     assert graph.adjacency.toarray().tolist() == [[0, 0, 0], [2, 0, 0], [1, 0, 1]]
     assert load_graph([[0], [3]]).shape == (4, 4)
     assert load_graph(np.empty((2, 0), int)).shape == (0, 0)
+    assert load_graph(np.empty((2, 0), complex)).shape == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ def arrays(**changes):
         ({"edge_index": EDGES * 1.0}, "dtype float64"),
         ({"edge_index": EDGES + 2_000_000_000}, "2000000003 rows for 3"),
         ({"edge_index": EDGES[:, :0], "num_nodes": 2_000_000_000}, "2000000000 rows for 0"),
+        ({"edge_index": np.empty((2, 0)), "num_nodes": 2_000_000_000}, "2000000000 rows for 0"),
     ],
 )
 def test_archives_that_are_wrong(tmp_path, members, says):

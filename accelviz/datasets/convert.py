@@ -92,13 +92,13 @@ def from_edge_index(
     nonzero in the receiver's row, so that `A @ X` sums over in-neighbors. Its weight is
     `weights[e]`, or 1. A repeated edge adds up.
     """
-    edges = np.asarray(edge_index)
+    edges = whole_if_empty(np.asarray(edge_index))
     if edges.ndim != 2 or edges.shape[0] != 2:
         tall = edges.ndim == 2 and edges.shape[1] == 2
         expected = "a 2 x E edge_index"
         expected += ": its transpose, .T" if tall else f"; {_DENSE}"
         raise GraphError("graph", f"an array of shape {edges.shape}", expected)
-    if edges.size and edges.dtype.kind not in "iu":
+    if edges.dtype.kind not in "iu":
         raise GraphError("edge_index", f"dtype {edges.dtype}", "integers")
     low, high = (int(edges.min()), int(edges.max())) if edges.size else (0, -1)
     if low < 0:
@@ -108,6 +108,11 @@ def from_edge_index(
         raise GraphError("edge_index", f"node {high} of {n_nodes}", f"nodes 0 to {n_nodes - 1}")
     sender, receiver = edges
     return from_edges(sender, receiver, weights, n_nodes, name, source)
+
+
+def whole_if_empty(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array without an entry as one of integers: of an empty list NumPy makes floats."""
+    return array if array.size else np.empty(array.shape, np.int64)
 
 
 def unambiguous(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -129,7 +129,7 @@ def from_arrays(
     fields: Mapping[str, npt.NDArray[Any]], weights: bool | str | None, name: str, source: str
 ) -> Graph:
     """Make a graph of `edge_index` and what is beside it; see `read_npz`."""
-    nodes, edges = fields.get("num_nodes"), fields["edge_index"]
+    nodes, edges = fields.get("num_nodes"), convert.whole_if_empty(fields["edge_index"])
     n_nodes = None if nodes is None else _integers("num_nodes", nodes, 1)[0]
     if nodes is None and fields.get("x", np.empty(0)).ndim > 1:  # features, a row for each node
         n_nodes = len(fields["x"])
