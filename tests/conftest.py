@@ -34,12 +34,6 @@ def turn_of_the_commit():
         return 0
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers():
-    """One process more than processors: some tests wait for time limits, browsers and kernels."""
-    return (os.cpu_count() or 1) + 1
-
-
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items):
     deal_turns(items, int(os.environ["ACCELVIZ_TURN"]))
