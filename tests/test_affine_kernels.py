@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from accelviz.errors import DeviceUnavailable
-from accelviz.executors.cuda import compile_cubin, products, queued
+from accelviz.executors.cuda import compile_cubin, compiler, products, queued
 from accelviz.executors.cuda.products import fits, kernel_of, threads_of_gradient
 from accelviz.executors.emulator import build
 from accelviz.executors.kernel_call import emulate
@@ -136,8 +136,8 @@ def test_large_shared_memory_is_asked_for_on_each_device(monkeypatch):
     of_device = {0: Function(), 1: Function()}
     module = SimpleNamespace(get_function=lambda _: of_device[devices[-1]])
     device = SimpleNamespace(Device=lambda: SimpleNamespace(id=devices[-1]))
+    monkeypatch.setattr(compiler, "loaded_module", lambda *_: module)
     for room in (products, queued):
-        monkeypatch.setattr(room, "loaded_module", lambda *_: module)
         monkeypatch.setattr(room, "import_cupy", lambda: SimpleNamespace(cuda=device))
     shape = (64, 64, 1, 1)
     call = Call(LaunchConfig((1, 1, 1), 1, 50_000), kernel_of("product", shape))

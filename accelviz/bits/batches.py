@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from accelviz.bits.tensor import WORD_BITS, BitTensor, layout
 from accelviz.datasets import load_graph
+from accelviz.datasets.load import load_pattern
 from accelviz.errors import ArgumentError, DeviceUnavailable, checked_integer
-from accelviz.graph import Graph, Pattern
+from accelviz.graph import Graph
 from accelviz.ordering import vertex_order
 
 METHODS = ("metis", "rabbit")
@@ -45,9 +46,7 @@ def partition(graph: Any, parts: int, method: str = "metis") -> npt.NDArray[np.i
     DeviceUnavailable
         If pymetis is not installed.
     """
-    graph = load_graph(graph)
-    if graph.shape[0] != graph.shape[1]:
-        raise ArgumentError("graph", f"{graph.shape[0]} x {graph.shape[1]}", "a square one")
+    graph = _square(graph)
     parts = checked_integer("parts", parts, max(graph.n_rows, 1), error=ArgumentError)
     if method not in METHODS:
         raise ArgumentError("method", f"got {method!r}", " or ".join(map(repr, METHODS)))
@@ -140,10 +139,15 @@ def batches(graph: Any, part: npt.NDArray[np.int32], size: int) -> Iterator[Batc
         yield Batch(nodes, ends[first : last + 1] - ends[first], A, degrees)
 
 
-def _checked(graph: Any, part: Any) -> tuple[Graph, npt.NDArray[Any]]:
+def _square(graph: Any) -> Graph:
     graph = load_graph(graph)
     if graph.shape[0] != graph.shape[1]:
         raise ArgumentError("graph", f"{graph.shape[0]} x {graph.shape[1]}", "a square one")
+    return graph
+
+
+def _checked(graph: Any, part: Any) -> tuple[Graph, npt.NDArray[Any]]:
+    graph = _square(graph)
     found = np.asarray(part)
     if found.shape != (graph.n_rows,) or found.dtype.kind not in "iu" or found.min(initial=0) < 0:
         what = f"shape {found.shape}, dtype {found.dtype}"
@@ -159,7 +163,7 @@ def pack_pattern(graph: Any) -> BitTensor:
     ----------
     graph : Pattern, or anything `load_graph` takes
     """
-    graph = graph if isinstance(graph, Pattern) else load_graph(graph)
+    graph = load_pattern(graph)
     degrees = np.diff(graph.row_pointers)
     rows = np.repeat(np.arange(graph.shape[0]), degrees)
     return _packed(rows, graph.column_indices, graph.shape)

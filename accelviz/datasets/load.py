@@ -30,7 +30,7 @@ from accelviz.datasets.synthetic.table_one import TABLE_ONE
 from accelviz.datasets.synthetic.twins import find_table_entry, twin
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.files import cache_folder, written_whole
-from accelviz.graph import Graph
+from accelviz.graph import Graph, Pattern
 
 #: Part of the name of every graph kept on disk; raise it when `twin` starts to draw other graphs.
 _GENERATION = 1
@@ -100,6 +100,11 @@ def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:
     """
     loaded = _load(graph, options)
     return loaded if name is None or name == loaded.name else replace(loaded, name=name)
+
+
+def load_pattern(graph: Any) -> Graph | Pattern:
+    """Take a Pattern as it is, and anything else as `load_graph` does; weights are not wanted."""
+    return graph if isinstance(graph, Pattern) else load_graph(graph)
 
 
 def _load(graph: Any, options: dict[str, Any]) -> Graph:

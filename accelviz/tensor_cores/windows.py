@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from accelviz.arrays import Ints, Longs
-from accelviz.datasets import load_graph
+from accelviz.datasets.load import load_pattern
 from accelviz.errors import checked_integer
 from accelviz.graph import Graph, Pattern
 from accelviz.tiles import Tiles
@@ -90,7 +90,7 @@ def row_windows(graph: Any, rows: int) -> Windows:
     PartitionError
         If `rows` is out of range.
     """
-    graph = graph if isinstance(graph, Pattern) else load_graph(graph)
+    graph = load_pattern(graph)
     rows = checked_integer("rows", rows, MOST_ROWS)
     found = _translated(graph.row_pointers, graph.column_indices, graph.shape[1], rows)
     for array in found:
@@ -118,7 +118,7 @@ def untranslated_blocks(graph: Any, rows: int, width: int) -> Longs:
     GraphError, PartitionError
         As `row_windows` and `Windows.blocks` do.
     """
-    graph = graph if isinstance(graph, Pattern) else load_graph(graph)
+    graph = load_pattern(graph)
     rows, width = checked_integer("rows", rows, MOST_ROWS), checked_integer("width", width)
     columns = graph.column_indices // np.int32(width)
     tiles = -(-graph.shape[1] // width)

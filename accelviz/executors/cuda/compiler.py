@@ -70,3 +70,8 @@ def compile_cubin(spec: KernelSpec, arch: str) -> bytes:
 def loaded_module(source: str, options: tuple[str, ...]) -> Any:
     """Return CuPy's module of a source, compiled for the current device once."""
     return import_cupy().RawModule(code=source, options=options)
+
+
+def loaded_function(spec: KernelSpec) -> Any:
+    """Return CuPy's function of a kernel, compiled for the current device once."""
+    return loaded_module(spec.source(), compile_options(spec)).get_function(spec.entry)

@@ -13,7 +13,7 @@ import numpy as np
 
 from accelviz.executors.base import is_device_array
 from accelviz.executors.cuda.arrays import on_device
-from accelviz.executors.cuda.compiler import compile_options, loaded_module
+from accelviz.executors.cuda.compiler import loaded_function
 from accelviz.executors.cuda.state import import_cupy
 from accelviz.graph import Graph
 from accelviz.plans import KernelSpec
@@ -296,5 +296,4 @@ def dense_kernel(
 
 @functools.cache
 def _kernel(entry: str, activation: int = 0, dropout: bool = False, file: str = _FILE) -> Any:
-    spec = dense_kernel(entry, activation, dropout, file)
-    return loaded_module(spec.source(), compile_options(spec)).get_function(entry)
+    return loaded_function(dense_kernel(entry, activation, dropout, file))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from accelviz.errors import ArgumentError, PartitionError
-from accelviz.executors.cuda.compiler import compile_options, loaded_module
+from accelviz.executors.cuda.compiler import compile_options, loaded_function
 from accelviz.executors.cuda.state import import_cupy
 from accelviz.graph import Pattern
 from accelviz.partition.block4 import FIELD_BITS
@@ -177,11 +177,8 @@ def counters(grid: int) -> tuple[int, int, int]:
 
 @functools.cache
 def _functions(record_steps: bool) -> tuple[Any, Any]:
-    copy = spec("copy_nonzeros")
-    return (
-        _cooperative(record_steps).get_function("partition"),
-        loaded_module(copy.source(), compile_options(copy)).get_function(copy.entry),
-    )
+    partition = _cooperative(record_steps).get_function("partition")
+    return partition, loaded_function(spec("copy_nonzeros"))
 
 
 @functools.cache

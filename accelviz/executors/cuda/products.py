@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from accelviz.executors.cuda.compiler import compile_options, loaded_module
+from accelviz.executors.cuda.compiler import loaded_function
 from accelviz.executors.cuda.dense import ACTIVATIONS, NULL, dropped
 from accelviz.executors.cuda.state import import_cupy
 from accelviz.plans import KernelSpec
@@ -69,8 +69,7 @@ def kernel_of(
 @functools.cache
 def _kernel(spec_of: tuple[Any, ...], device: int, shared_bytes: int = 0) -> Any:
     """Return a kernel for a device, which is current: its shared memory is set for that one."""
-    spec = kernel_of(*spec_of)
-    found = loaded_module(spec.source(), compile_options(spec)).get_function(spec.entry)
+    found = loaded_function(kernel_of(*spec_of))
     if shared_bytes:
         found.max_dynamic_shared_size_bytes = shared_bytes
     return found

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from accelviz.executors.cuda.compiler import compile_options, loaded_module
+from accelviz.executors.cuda.compiler import loaded_function
 from accelviz.executors.cuda.state import import_cupy
 from accelviz.plans import Call, KernelSpec
 from accelviz.plans.launch import STATIC_SHARED_BYTES
@@ -38,8 +38,7 @@ def _function(
     file: str, entry: str, defines: tuple[tuple[str, int], ...], shared: int, device: int
 ) -> Any:
     """Return a kernel for a device, which is current: its shared memory is set for that one."""
-    spec = KernelSpec(file, entry, dict(defines), ())
-    found = loaded_module(spec.source(), compile_options(spec)).get_function(entry)
+    found = loaded_function(KernelSpec(file, entry, dict(defines), ()))
     if shared > STATIC_SHARED_BYTES:
         found.max_dynamic_shared_size_bytes = shared
     return found

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.executors.cuda.compiler import compile_options, loaded_module
+from accelviz.executors.cuda.compiler import loaded_function
 from accelviz.executors.cuda.state import import_cupy
 from accelviz.plans import KernelSpec
 
@@ -113,8 +113,8 @@ def _median(run: Callable[[], object]) -> float:
 
 @functools.cache
 def _machine(entry: str) -> Any:
-    spec = KernelSpec("machine/machine.cu", entry, {"LOADS_IN_FLIGHT": _LOADS_IN_FLIGHT}, ())
-    return loaded_module(spec.source(), compile_options(spec)).get_function(entry)
+    defines = {"LOADS_IN_FLIGHT": _LOADS_IN_FLIGHT}
+    return loaded_function(KernelSpec("machine/machine.cu", entry, defines, ()))
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from accelviz.errors import checked_integer
-from accelviz.executors.cuda.compiler import compile_options, loaded_module
+from accelviz.executors.cuda.compiler import loaded_function
 from accelviz.executors.cuda.state import import_cupy
 from accelviz.graph import Pattern
 from accelviz.plans import KernelSpec
@@ -73,5 +73,4 @@ def spec(entry: str) -> KernelSpec:
 
 @functools.cache
 def _function(entry: str) -> Any:
-    made = spec(entry)
-    return loaded_module(made.source(), compile_options(made)).get_function(entry)
+    return loaded_function(spec(entry))

@@ -8,7 +8,7 @@ import platform
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from accelviz.errors import ArgumentError, KernelError
@@ -225,16 +225,15 @@ def _digest(
     compiler: Compiler, options: Sequence[str], source: str, headers: Sequence[Path] = ()
 ) -> str:
     """Name a compilation by all that goes into it, our own headers included."""
-    digest = hashlib.sha256(repr((compiler, list(options), source)).encode() + _host_digest())
-    for path in headers:
-        digest.update(path.read_bytes() if path.is_file() else b"")
-    return digest.hexdigest()[:20]
+    said = repr((compiler, list(options), source)).encode()
+    return hashlib.sha256(said + _host_digest() + _content(headers)).hexdigest()[:20]
 
 
 @functools.cache
 def _host_digest() -> bytes:
     """Name the content of our own headers, which are read once a process, as modules are."""
-    digest = hashlib.sha256()
-    for path in sorted(HOST_SOURCES.rglob("*")):
-        digest.update(path.read_bytes() if path.is_file() else b"")
-    return digest.digest()
+    return hashlib.sha256(_content(sorted(HOST_SOURCES.rglob("*")))).digest()
+
+
+def _content(paths: Iterable[Path]) -> bytes:
+    return b"".join(path.read_bytes() for path in paths if path.is_file())
