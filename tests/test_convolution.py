@@ -204,6 +204,17 @@ def test_maps_that_shared_memory_does_not_hold():
         case(graph, plan.operation, **plan.widths).check(plan, find_executor("emulator"))
 
 
+def test_a_block_takes_the_shared_memory_that_it_may():
+    """With what an H200 grants, weights of 512 channels stay on chip; with 99 KiB they do not."""
+    graph = ChannelMap(512, 512, 2, 0.5).graph
+    taken = []
+    for kib in (40, 99, 227):
+        plan = accelviz.plan(graph, operation="scc_last", n_cols=4096, shared_kib=kib)
+        taken.append(plan.calls[plan.main].launch.dynamic_shared_bytes / 1024)
+        assert taken[-1] <= kib
+    assert taken[2] > 99
+
+
 def atomics_of(plan):
     """Elements that atomics of all calls add to, by array, counted by the emulator."""
     operands = measure.random_inputs(plan.operation, plan.pattern, plan.widths)

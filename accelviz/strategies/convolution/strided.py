@@ -81,9 +81,8 @@ class StridedWindows(SharedColumnsStrategy):
             If there are 2^31 weights with their zeros or more, or what is given needs more shared
             memory than a block has.
         """
-        shape = chosen(
-            graph, n_cols, TERMS[arithmetic], groups, fragments, filter_warps, pixel_warps
-        )
+        given = groups, fragments, filter_warps, pixel_warps
+        shape = chosen(graph, n_cols, TERMS[arithmetic], *given, shared_kib)
         found, seconds = strided(graph, shape.groups, STEP)
         # Element (t + 4 h, g) of B, channels by filters, is that of lane 4 g + t, part h.
         origins = found.positions.reshape(-1, shape.groups, 8, 2, 4).transpose(0, 1, 2, 4, 3)
