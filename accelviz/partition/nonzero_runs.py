@@ -7,6 +7,7 @@ nonzero counts for the worker that has its first product.
 from __future__ import annotations
 
 import math
+import weakref
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.store import Stopwatch
 from accelviz.workload import Workload
 
+#: Results of `numbers_32` that somebody holds, by what they are made of.
+_NUMBERS: weakref.WeakValueDictionary[int, npt.NDArray[np.uint32]] = weakref.WeakValueDictionary()
 #: Nonzeros that 32 bits can number.
 MOST_NONZEROS = (1 << 32) - 1
 
@@ -36,8 +39,16 @@ def check_numbers(nnz: int) -> None:
 
 
 def numbers_32(order: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
-    """Return which nonzeros these are as kernels read it, without a copy where it has 32 bits."""
-    return order.view(np.uint32) if order.itemsize == 4 else order.astype(np.uint32)
+    """Return which nonzeros these are as kernels read it, without a copy where it has 32 bits.
+
+    The same array gives the same result, of which a GPU then has one copy for all plans.
+    """
+    if order.itemsize != 4:
+        return order.astype(np.uint32)
+    found = _NUMBERS.get(id(order))
+    if found is None or found.base is not order:
+        found = _NUMBERS[id(order)] = order.view(np.uint32)
+    return found
 
 
 def rows_of_nonzeros(graph: Graph) -> tuple[Ints, dict[str, float]]:

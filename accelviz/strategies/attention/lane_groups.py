@@ -185,9 +185,13 @@ class LaneGroups(Strategy):
         PartitionError
             If the graph has 2^32 nonzeros or more, or a head is too wide.
         """
-        walks.check(graph, n_cols)  # before a rule that takes narrower heads for granted
-        setting = chosen(walks.problems_of(self.operation), n_cols, heads, **parameters)
-        walk = partial(_walk, setting, heads, n_cols)
+        problems = walks.problems_of(self.operation)
+
+        def walk(problem: walks.Problem, over: Graph, turned: Any) -> Plan:
+            # Not before: the rule takes it for granted that heads are narrow enough.
+            setting = chosen(problems, n_cols, heads, **parameters)
+            return _walk(setting, heads, n_cols, problem, over, turned)
+
         return walks.plan_of(self.operation, graph, heads, n_cols, walk)
 
     def cut(self, rows: RowDegrees, n_cols: int, *, heads: int = 1, **parameters: Any) -> Cut:
@@ -218,8 +222,10 @@ def _walk(
         )
         metadata = in_place_order(metadata, cut_blocks, rows.permutation.order)
         metadata.setflags(write=False)
-        order = rows.nonzero_order if turned is None else turned[rows.nonzero_order]
-        order.setflags(write=False)
+        order = rows.nonzero_order
+        if turned is not None:  # once for the plans of all widths
+            order = graph.store.get("nonzeros turned", lambda: turned[rows.nonzero_order])
+            order.setflags(write=False)
     scratch = ("part_sums", "part_heads", "arrivals")
     walked = ("metadata", "output_rows", "columns", "order")
     kernel = KernelSpec(

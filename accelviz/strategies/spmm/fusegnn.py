@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import ClassVar
-
-import numpy as np
+from typing import Any, ClassVar
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.cut import Cut
-from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_workload
-from accelviz.partition.thread_groups import thread_groups, vertex_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Reading, Strategy
-from accelviz.plans.launch import WARP_SIZE
-from accelviz.strategies.blocks import csr_arrays
-from accelviz.strategies.fusegnn import block_size_of, edge_cut, vertex_cut
+from accelviz.partition.nonzero_runs import rows_of_nonzeros
+from accelviz.plans import Plan, Reading, Strategy
+from accelviz.strategies.fusegnn import aggregation, block_size_of, edge_cut, vertex_cut
 from accelviz.strategies.spmm.operation import SPMM
+
+OPERANDS = ("values", "X", "Y")
 
 
 class ThreadGroups(Strategy):
@@ -52,27 +48,10 @@ class FuseGnnGas(ThreadGroups):
             If the blocks are too many for a grid.
         """
         rows, seconds = rows_of_nonzeros(graph)
-        groups = thread_groups(block_size, n_cols)
-        launch = LaunchConfig((-(-graph.nnz * heads // groups), 1, 1), block_size // WARP_SIZE)
-        kernel = KernelSpec(
-            file="spmm/fusegnn_gas.cu",
-            entry="fusegnn_gas",
-            defines={"BLOCK_THREADS": block_size, "HEADS": heads},
-            arguments=("rows", "columns", "values", "X", "Y", "n_edges", "n_cols", "groups"),
-        )
-        return Plan(
-            graph.pattern,
-            (Call(launch, kernel),),
-            partial(run_workload, graph.row_pointers, 1, heads, groups),
-            arrays={
-                "rows": rows,
-                "columns": graph.column_indices,
-                "n_edges": np.int64(graph.nnz),
-                "n_cols": np.int32(n_cols),
-                "groups": np.int32(groups),
-            },
-            setup_seconds=seconds,
-            workers_per_block=groups,
+        ends = {"rows": rows, "columns": graph.column_indices}
+        own: dict[str, Any] = {"block_size": block_size, "heads": heads, "edges": True}
+        return aggregation(
+            graph, graph, self.name, ends, OPERANDS, n_cols, **own, setup_seconds=seconds
         )
 
     def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
@@ -94,26 +73,15 @@ class FuseGnnGar(ThreadGroups):
 
     def build(self, graph: Graph, n_cols: int, *, block_size: int, heads: int = 1) -> Plan:
         """Give each block a row, or one of its heads."""
-        return gar_plan(graph, n_cols, block_size, thread_groups(block_size, n_cols), heads)
+        return gar_plan(graph, n_cols, block_size=block_size, heads=heads)
 
     def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
         """Name the thread groups of a row."""
         return vertex_cut(block_size, n_cols)
 
 
-def gar_plan(graph: Graph, n_cols: int, block_size: int, groups: int, heads: int = 1) -> Plan:
-    """Return a plan in which a block of so many thread groups has a row."""
-    kernel = KernelSpec(
-        file="spmm/fusegnn_gar.cu",
-        entry="fusegnn_gar",
-        defines={"BLOCK_THREADS": block_size, "HEADS": heads},
-        arguments=("row_pointers", "columns", "values", "X", "Y", "n_cols", "groups"),
-    )
-    return Plan(
-        graph.pattern,
-        (Call(LaunchConfig((graph.n_rows, heads, 1), block_size // WARP_SIZE), kernel),),
-        partial(vertex_workload, graph.row_pointers, groups),
-        arrays={**csr_arrays(graph, n_cols), "groups": np.int32(groups)},
-        clears=(),
-        workers_per_block=groups,
-    )
+def gar_plan(graph: Graph, n_cols: int, *, heads: int = 1, **settings: Any) -> Plan:
+    """Return a plan in which a block has a row; see `aggregation` for its settings."""
+    ends = {"row_pointers": graph.row_pointers, "columns": graph.column_indices}
+    own = {"heads": heads, "edges": False, "clears": (), **settings}
+    return aggregation(graph, graph, "fusegnn_gar", ends, OPERANDS, n_cols, **own)

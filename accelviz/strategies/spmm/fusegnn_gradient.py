@@ -5,25 +5,16 @@ Without that gradient its forward kernels serve, on the transposed matrix.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import ClassVar
-
-import numpy as np
+from typing import Any, ClassVar
 
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.cut import Cut
-from accelviz.partition.nonzero_runs import (
-    check_numbers,
-    numbers_32,
-    rows_of_nonzeros,
-    run_workload,
-)
-from accelviz.partition.thread_groups import thread_groups, vertex_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
-from accelviz.plans.launch import WARP_SIZE
-from accelviz.strategies.fusegnn import block_size_of, edge_cut, vertex_cut
+from accelviz.partition.nonzero_runs import check_numbers, numbers_32, rows_of_nonzeros
+from accelviz.partition.thread_groups import thread_groups
+from accelviz.plans import Plan, Strategy
+from accelviz.strategies.fusegnn import aggregation, block_size_of, edge_cut, vertex_cut
 from accelviz.strategies.spmm.gradient import SPMM_GRADIENT
 
 #: Most columns whose sums fit in shared memory beside a row of X.
@@ -53,34 +44,10 @@ class FuseGnnGasGradient(Strategy):
             If there are 2^32 nonzeros or more, or too many blocks for a grid.
         """
         check_numbers(graph.nnz)
-        turned, nonzeros = graph.transposed().graph, graph.transposed().nonzeros
-        sources, seconds = rows_of_nonzeros(turned)
-        groups = thread_groups(block_size, n_cols)
-        kernel = KernelSpec(
-            file="spmm/fusegnn_gas_gradient.cu",
-            entry="fusegnn_gas_gradient",
-            defines={"BLOCK_THREADS": block_size, "HEADS": heads},
-            arguments=("sources", "targets", "order", *_OPERANDS, "n_edges", "n_cols", "groups"),
-        )
-        launch = LaunchConfig((-(-graph.nnz * heads // groups), 1, 1), block_size // WARP_SIZE)
-        return Plan(
-            graph.pattern,
-            (Call(launch, kernel),),
-            partial(run_workload, turned.row_pointers, 1, heads, groups),
-            walked=turned.pattern,
-            nonzero_order=nonzeros,
-            arrays={
-                "sources": sources,
-                "targets": turned.column_indices,
-                "order": numbers_32(nonzeros),
-                "n_edges": np.int64(graph.nnz),
-                "n_cols": np.int32(n_cols),
-                "groups": np.int32(groups),
-            },
-            clears=("dX",),
-            setup_seconds=seconds,
-            workers_per_block=groups,
-        )
+        sources, seconds = rows_of_nonzeros(graph.transposed().graph)
+        own: dict[str, Any] = {"block_size": block_size, "heads": heads, "edges": True}
+        own |= {"clears": ("dX",), "setup_seconds": seconds}
+        return _plan(graph, "fusegnn_gas_gradient", {"sources": sources}, n_cols, **own)
 
     def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
         """Name runs of one edge: each is an atomic a column."""
@@ -111,33 +78,19 @@ class FuseGnnGarGradient(Strategy):
         if n_cols > _MOST_COLUMNS:
             raise PartitionError("n_cols", f"got {n_cols}", f"at most {_MOST_COLUMNS:,}")
         check_numbers(graph.nnz)
-        turned, nonzeros = graph.transposed().graph, graph.transposed().nonzeros
-        groups = thread_groups(block_size, n_cols)
-        kernel = KernelSpec(
-            file="spmm/fusegnn_gar_gradient.cu",
-            entry="fusegnn_gar_gradient",
-            defines={"BLOCK_THREADS": block_size, "HEADS": heads},
-            arguments=("source_pointers", "targets", "order", *_OPERANDS, "n_cols", "groups"),
-        )
-        shared = 8 * n_cols if groups == 1 else 0
-        launch = LaunchConfig((turned.n_rows, heads, 1), block_size // WARP_SIZE, shared)
-        return Plan(
-            graph.pattern,
-            (Call(launch, kernel),),
-            partial(vertex_workload, turned.row_pointers, groups),
-            walked=turned.pattern,
-            nonzero_order=nonzeros,
-            arrays={
-                "source_pointers": turned.row_pointers,
-                "targets": turned.column_indices,
-                "order": numbers_32(nonzeros),
-                "n_cols": np.int32(n_cols),
-                "groups": np.int32(groups),
-            },
-            clears=(),
-            workers_per_block=groups,
-        )
+        ends = {"source_pointers": graph.transposed().graph.row_pointers}
+        own: dict[str, Any] = {"block_size": block_size, "heads": heads, "edges": False}
+        shared = 8 * n_cols if thread_groups(block_size, n_cols) == 1 else 0
+        own |= {"clears": (), "shared_bytes": shared}
+        return _plan(graph, "fusegnn_gar_gradient", ends, n_cols, **own)
 
     def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
         """Name the thread groups of a sender."""
         return vertex_cut(block_size, n_cols)
+
+
+def _plan(graph: Graph, entry: str, ends: dict[str, Any], n_cols: int, **settings: Any) -> Plan:
+    turned = graph.transposed()
+    ends |= {"targets": turned.graph.column_indices, "order": numbers_32(turned.nonzeros)}
+    settings["nonzero_order"] = turned.nonzeros
+    return aggregation(graph, turned.graph, entry, ends, _OPERANDS, n_cols, **settings)

@@ -33,7 +33,7 @@ class NeuGraph(ThreadGroups):
 
     def build(self, graph: Graph, n_cols: int, *, block_size: int) -> Plan:
         """Give each block a row."""
-        return gar_plan(graph, n_cols, block_size, groups=1)
+        return gar_plan(graph, n_cols, block_size=block_size, groups=1)
 
     def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
         """Name the row split: each is one block's."""
