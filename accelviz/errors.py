@@ -91,6 +91,12 @@ def checked_integer(
     return int(value)
 
 
+def is_number(value: Any) -> bool:
+    """Say whether something is a finite number, Python's or NumPy's; True and False are none."""
+    real = isinstance(value, int | float | np.integer | np.floating)
+    return real and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
 def checked_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """Return `value` if it is one of some words.
 

@@ -57,6 +57,15 @@ def test_only_the_papers_models(model):
         layers.gnnadvisor(model, SMALL, **QUICK)
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"strategy": "accel_gcn"}, {"hiden": 8}, {"hidden": 0}, {"heads": 2}]
+)
+def test_what_it_does_not_take_is_refused_before_anything_is_printed(capsys, wrong):
+    with pytest.raises(ArgumentError, match=f"^{next(iter(wrong))}: "):
+        layers.gnnadvisor("gcn", SMALL, **QUICK, **wrong)
+    assert capsys.readouterr().out == ""
+
+
 def test_a_graph_without_edges_is_trained_too():
     empty = small_data()["graph"] * 0
     empty.eliminate_zeros()

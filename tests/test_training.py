@@ -1,5 +1,6 @@
 import json
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from accelviz import datasets, layers, load_graph
 from accelviz.datasets import NodeData, load_nodes
 from accelviz.errors import AccelvizError, ArgumentError, DeviceUnavailable, GraphError
 from accelviz.layers import MODELS, Adam, Matrix, Network, Products, memory
+from accelviz.layers.models import find_model
 from accelviz.layers.train import Run
 from accelviz.strategies import OPERATIONS, strategies
 
@@ -81,12 +83,14 @@ LABELS = small_data()["labels"]
         ({"test": [59, 60]}, "test: there is no node 60"),
         ({"test": [-1, 4]}, "test: there is no node -1"),
         ({"test": [4, 4]}, "test: 1 nodes are twice"),
+        ({"test": LABELS}, r"test: a number, 0 or 1.*mask.astype\(bool\)"),
         ({"test": [0.5]}, "test: shape"),
         ({"val": SMALL.train}, "train: 20 nodes are in val or test too"),
         ({"features": np.ones((59, 3))}, "features: shape"),
         ({"features": np.ones(60)}, "features: shape"),
         ({"features": np.ones((60, 0))}, "features: shape"),
         ({"features": [["a"]] * 60}, "features: "),
+        ({"features": np.ones((60, 3), complex)}, "features: they are complex"),
         ({"features": NAN}, r"features: 1 are NaN.*\(nan\) is column 4 of node 17"),
         ({"features": SPARSE_NAN}, r"features: 1 are NaN.*\(nan\) is column 4 of node 17"),
         ({"features": np.full((60, 2), 1e300)}, "features: 120 are NaN or infinite"),
@@ -284,7 +288,9 @@ def test_isolated_nodes_are_classified_too(model):
         ({"epochs": 0}, "epochs"),
         ({"rate": -1}, "rate"),
         ({"rate": float("nan")}, "rate"),
+        ({"rate": True}, "rate"),
         ({"decay": -1.0}, "decay"),
+        ({"decay": float("nan")}, "decay"),
         ({"seed": -1}, "seed"),
         ({"patience": 0}, "patience"),
         ({"optimiser": "lbfgs"}, "optimiser"),
@@ -292,6 +298,7 @@ def test_isolated_nodes_are_classified_too(model):
         ({"strategy": "nobody"}, "strategy"),
         ({"device": "abacus"}, "device"),
         ({"checkpoint": "model.pt"}, "checkpoint"),
+        ({"checkpoint": 3}, "checkpoint"),
     ],
 )
 def test_arguments_that_make_no_sense_are_named(options, argument):
@@ -374,7 +381,30 @@ def test_what_cannot_fit_is_refused_before_it_is_tried():
         memory.least_bytes(MODELS["gcn"].build(12, 2, hidden=hidden, dropout=0.5), 60)
         for hidden in (fits, 2 * fits)
     ]
-    assert found[0] <= free < found[1]
+    assert found[0] <= free / memory._MOST_OVER_LEAST < found[1]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_what_is_advised_would_fit(model):
+    """With features no wider than what the layers make of them."""
+    n, rng = 4000, np.random.default_rng(0)
+    matrix = sparse.random_array((n, n), density=4 / n, rng=rng, dtype=np.float32)
+    X, half = rng.standard_normal((n, 64), dtype=np.float32), np.arange(n // 2)
+    data = NodeData(matrix, X, np.arange(n) % 8, half, half[:9] + n // 2, half[9:] + n // 2)
+    products = Products(device="cpu")
+    found, options = find_model(model, {"hidden": 8 if "gat" in model else 64})
+    stack = found.build(64, 8, **options)
+    network = Network(stack, data.graph, products, input_dropout=options["dropout"])
+    run = Run(network, data, Adam(found.rate), found.decay, found.decayed)
+    run.advance()
+    tracemalloc.start()
+    try:
+        run.advance()
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    least = memory.least_bytes(stack, n)
+    assert least < most < memory._MOST_OVER_LEAST * least
 
 
 @pytest.mark.parametrize("error", [MemoryError("7.0 GiB for an array"), None])
@@ -412,6 +442,16 @@ def test_a_checkpoint_goes_on_bit_for_bit(tmp_path, model):
     assert resumed.history.drop(columns=timed).equals(whole.history.drop(columns=timed))
     again = train(model, epochs=9, checkpoint=path)
     np.testing.assert_array_equal(again.logits, whole.logits)
+    with pytest.raises(ArgumentError, match="^epochs: got 8, and .*half.npz has gone on to 9"):
+        train(model, epochs=8, checkpoint=path)
+
+
+def test_settings_may_be_numpys(tmp_path):
+    settings = {"hidden": np.int64(8), "dropout": np.float32(0.5), "rate": np.float64(0.01)}
+    train(epochs=np.int32(1), checkpoint=tmp_path / "a.npz", **settings)
+    plain = {name: value.item() for name, value in settings.items()}
+    found = train(epochs=2, checkpoint=tmp_path / "a.npz", **plain)
+    np.testing.assert_array_equal(found.logits, train(epochs=2, **plain).logits)
 
 
 @pytest.mark.parametrize(

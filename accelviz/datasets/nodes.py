@@ -146,6 +146,8 @@ def load_nodes(data: Any) -> NodeData:
 
 def _checked_features(features: Any, n_nodes: int) -> Any:
     """Return float32 features, read-only, or those of a sparse matrix as a Graph."""
+    if np.iscomplexobj(features):
+        raise ArgumentError("features", "they are complex", "real numbers")
     if sparse.issparse(features):
         data = features.tocoo()
         _check_finite(data.data, lambda k: (int(data.coords[0][k]), int(data.coords[1][k])))
@@ -209,6 +211,9 @@ def _nodes_of(name: str, given: Any, labels: npt.NDArray[np.int64]) -> npt.NDArr
         what = f"shape {array.shape}, dtype {array.dtype}"
         raise ArgumentError(name, what, "a mask of bool, or a list of node numbers")
     nodes = np.unique(array).astype(np.int64)
+    if array.shape == labels.shape and array.size > 2 and np.isin(nodes, (0, 1)).all():
+        what = f"a number, 0 or 1, for each of the {labels.size:,} nodes"
+        raise ArgumentError(name, what, "a mask of bool, mask.astype(bool), or node numbers")
     if nodes.size == 0:
         raise ArgumentError(name, "no node is in it", "at least one")
     if nodes.size != array.size:

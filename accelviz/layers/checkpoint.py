@@ -43,6 +43,8 @@ class Checkpoint:
         data: NodeData,
         shapes: dict[str, tuple[int, ...]],
     ) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise ArgumentError("checkpoint", f"got {path!r}", "a path that ends in .npz")
         self.path = Path(path)
         if self.path.suffix != ".npz":
             raise ArgumentError("checkpoint", f"{self.path.name}", "a name that ends in .npz")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, replace
 from typing import Any
 
 from accelviz.datasets.nodes import SPLITS, NodeData, load_nodes
-from accelviz.errors import checked_choice
+from accelviz.errors import ArgumentError, checked_choice
 from accelviz.graph import Graph
 from accelviz.layers.convolution import GCN, GIN
 from accelviz.layers.models import find_model
@@ -134,8 +135,12 @@ def gnnadvisor(model: str, data: Any, *, quiet: bool = False, **settings: Any) -
       ...
       16 columns: dw = 16 dimension workers, as there are fewer than a warp has lanes ...
     """
-    own = find_model(checked_choice("model", model, MODELS), {})[0].options
-    advice = advise(model, data, **{name: settings[name] for name in own if name in settings})
+    if "strategy" in settings:
+        right = "none: they run by 'gnnadvisor'; layers.train takes another"
+        raise ArgumentError("strategy", f"got {settings['strategy']!r}", right)
+    of_train = inspect.signature(train).parameters
+    options = {name: value for name, value in settings.items() if name not in of_train}
+    advice = advise(model, data, **options)
     if not quiet:
         print(advice)
     nodes, order = advice.data, None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from accelviz.errors import ArgumentError, checked_choice, checked_integer
+from accelviz.errors import ArgumentError, checked_choice, checked_integer, is_number
 from accelviz.graph import Graph
 from accelviz.layers import dense
 from accelviz.layers.affine import End, Slope, affine, input_gradient, weight_gradients
@@ -146,7 +146,7 @@ def checked_rate(name: str, rate: Any) -> float:
     ArgumentError
         If it is not.
     """
-    if not isinstance(rate, int | float) or not 0 <= rate < 1:
+    if not is_number(rate) or not 0 <= rate < 1:
         raise ArgumentError(name, f"got {rate!r}", "0 to below 1")
     return float(rate)
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.layers.attention import AGNN, GAT, GATv2
 from accelviz.layers.convolution import GCN, GIN, SAGE
@@ -113,5 +115,7 @@ def find_model(model: str, given: Mapping[str, Any]) -> tuple[Model, dict[str, A
             right = ", ".join(found.options)
             raise ArgumentError(name, f"{model} has no such option", f"one of {right}")
     options = {**found.options, **given}
+    for name, value in options.items():
+        options[name] = value.item() if isinstance(value, np.generic) else value  # for checkpoints
     checked_integer("hidden", options["hidden"], error=ArgumentError)
     return found, options

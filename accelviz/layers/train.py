@@ -14,7 +14,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from accelviz.datasets.nodes import SPLITS, UNLABELLED, NodeData, load_nodes
-from accelviz.errors import ArgumentError, checked_choice, checked_integer
+from accelviz.errors import ArgumentError, checked_choice, checked_integer, is_number
 from accelviz.graph import Graph
 from accelviz.layers import dense
 from accelviz.layers.checkpoint import Checkpoint
@@ -114,7 +114,8 @@ def train(
         of the epoch in which it was highest.
     checkpoint : path, optional
         A `.npz` that is written every 50 epochs and at the end. If it is there, training goes on
-        from it, and ends with the very bits of an uninterrupted run (if a seed gives the same).
+        from it, and ends with the very bits of an uninterrupted run (if a seed gives the same). It
+        must not have gone beyond `epochs`.
     progress : bool
         Show a progress bar.
     **options
@@ -162,6 +163,9 @@ def train(
         if checkpoint is not None:
             kept = Checkpoint(checkpoint, settings, nodes, network.shapes())
             run.restore(kept.read())
+            if run.epoch > epochs:
+                what = f"got {epochs}, and {kept.path} has gone on to {run.epoch}"
+                raise ArgumentError("epochs", what, "at least as many, or another checkpoint")
         run.train(epochs, patience, kept, progress)
         return run.training(model.lower(), seed, patience is not None)
 
@@ -315,8 +319,7 @@ def on_host(array: Any) -> npt.NDArray[Any]:
 
 
 def _positive(name: str, value: Any, *, or_zero: bool = False) -> float:
-    if not isinstance(value, int | float) or not np.isfinite(value) or value < 0:
-        raise ArgumentError(name, f"got {value!r}", "a number above 0")
-    if value == 0 and not or_zero:
-        raise ArgumentError(name, "got 0", "a number above 0")
+    if not is_number(value) or value < 0 or (value == 0 and not or_zero):
+        right = "a number of at least 0" if or_zero else "a number above 0"
+        raise ArgumentError(name, f"got {value!r}", right)
     return float(value)
