@@ -214,6 +214,9 @@ def test_the_current_stream_is_respected():
         (lambda: ours.GCNConv(6, 4)(torch.randn(5, 6), torch.zeros(3, 2).long()), "edge_index"),
         (lambda: ours.GCNConv(6, 4)(torch.randn(5, 6).double(), edges("cpu")), "x"),
         (lambda: ours.GATConv(6, 4)(torch.randn(N, 6), edges("cpu", True)), "edge_index"),
+        (lambda: ours.GCNConv(6, 4)(torch.randn(5, 6), torch.eye(6).to_sparse_csr()), "edge_index"),
+        (lambda: ours.GCNConv(6, 4)(torch.randn(N, 6), edges("cpu"), torch.ones(3)), "edge_weight"),
+        (lambda: ours.SAGEConv(6, 4)(torch.randn(2, 5, 6), edges("cpu")), "x"),
     ],
 )
 def test_what_is_not_there_is_said(call, argument):

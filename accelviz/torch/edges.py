@@ -52,7 +52,7 @@ class Edges:
     _known: ClassVar[dict[tuple[int, int, bool], tuple[Any, int, Edges]]] = {}
 
     def __init__(self, edge_index: Any, n_nodes: int, loops: bool) -> None:
-        senders, receivers, self.weight = _pairs(edge_index)
+        senders, receivers, self.weight = _pairs(edge_index, n_nodes)
         ends = torch.stack([senders, receivers])
         if ends.numel() and (int(ends.min()) < 0 or int(ends.max()) >= n_nodes):
             what = f"nodes {int(ends.min())} to {int(ends.max())} for {n_nodes} rows of x"
@@ -111,6 +111,10 @@ class Edges:
         weight = self.weight if weight is None else weight
         if weight is None:
             weight = torch.ones(self.position.numel(), device=self.position.device)
+        edges = self.position.numel()
+        if weight.numel() != edges:
+            what = f"shape {tuple(weight.shape)} for {edges} edges"
+            raise ArgumentError("edge_weight", what, "a number for each")
         zeros = torch.zeros(self.rows.numel(), device=weight.device, dtype=weight.dtype)
         return zeros.index_add(0, self.position, weight.reshape(-1))
 
@@ -120,7 +124,7 @@ class Edges:
         return zeros.index_add(0, self.rows, values)
 
 
-def _pairs(edge_index: Any) -> tuple[Any, Any, Any]:
+def _pairs(edge_index: Any, n_nodes: int) -> tuple[Any, Any, Any]:
     """Return senders, receivers and weights, the last None if there are none."""
     if hasattr(edge_index, "csr") and not isinstance(edge_index, torch.Tensor):  # torch_sparse
         pointers, columns, weight = edge_index.csr()
@@ -128,7 +132,7 @@ def _pairs(edge_index: Any) -> tuple[Any, Any, Any]:
         pointers, columns = edge_index.crow_indices(), edge_index.col_indices()
         weight = edge_index.values()
     elif isinstance(edge_index, torch.Tensor) and edge_index.layout == torch.sparse_coo:
-        return _pairs(edge_index.to_sparse_csr())
+        return _pairs(edge_index.to_sparse_csr(), n_nodes)
     else:
         fits = isinstance(edge_index, torch.Tensor) and edge_index.dim() == 2
         if not fits or edge_index.size(0) != 2 or edge_index.dtype != torch.int64:
@@ -139,6 +143,9 @@ def _pairs(edge_index: Any) -> tuple[Any, Any, Any]:
             raise ArgumentError("edge_index", what, right)
         return edge_index[0], edge_index[1], None
     rows = torch.arange(pointers.numel() - 1, device=pointers.device)
+    if rows.numel() != n_nodes:
+        what = f"a matrix of {rows.numel()} rows for {n_nodes} rows of x"
+        raise ArgumentError("edge_index", what, "as many")
     return columns.long(), rows.repeat_interleave(pointers.diff()), weight
 
 
@@ -146,7 +153,8 @@ def _pairs(edge_index: Any) -> tuple[Any, Any, Any]:
 def edges_of(edge_index: Any, x: Any, loops: bool) -> Edges:
     """Return the edges that a layer was called with, after a look at `x`."""
     if not isinstance(x, torch.Tensor) or x.dim() != 2:
-        what = f"a {type(x).__name__}"
+        shape = getattr(x, "shape", None)
+        what = f"a {type(x).__name__}" if shape is None else f"shape {tuple(shape)}"
         raise ArgumentError("x", what, "a tensor of shape (n_nodes, n_features): one set of nodes")
     if x.dtype != torch.float32:
         raise ArgumentError("x", f"dtype {x.dtype}", "torch.float32")
