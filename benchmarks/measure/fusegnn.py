@@ -47,6 +47,7 @@ from accelviz.strategies.fusegnn import faster_aggregation
 #: Columns of the features that the paper's datasets have; Reddit here is a twin.
 FEATURES = {"cora": 1433, "pubmed": 500, "reddit": 602}
 HIDDEN = (128, 16, 64, 256, 512)
+MODELS = ("gcn", "gat")
 FORMS = ("gas", "gar", "ours", "pyg")
 #: Edges and average degrees of `crossover`, and columns of the product.
 EDGES, DEGREES, COLUMNS = 1 << 21, (1, 2, 4, 8, 16, 32, 64, 128, 256), (16, 64, 256)
@@ -78,6 +79,7 @@ def main() -> None:
     parser.add_argument("what", choices=["latency", "crossover", "counters", "launch"])
     parser.add_argument("--graphs", nargs="+", default=list(FEATURES), choices=list(FEATURES))
     parser.add_argument("--hidden", nargs="+", type=int, default=HIDDEN)
+    parser.add_argument("--models", nargs="+", default=MODELS, choices=MODELS)
     parser.add_argument("--forms", nargs="+", default=FORMS, choices=FORMS)
     parser.add_argument("--output", type=Path, help="CSV, written after each row")
     options = parser.parse_args()
@@ -127,11 +129,15 @@ def conversion(graph: Graph) -> Callable[[], None]:
     return convert
 
 
+def loaded(name: str) -> Graph:
+    """Return a graph; a twin is kept on disk, as `counters` runs each case in another process."""
+    return accelviz.load_graph(name, **({"cache": True} if name == "reddit" else {}))
+
+
 def latency(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for name in options.graphs:
-        twin = {"cache": True} if name == "reddit" else {}
-        looped = attention_matrix(accelviz.load_graph(name, **twin))
-        for model in ("gcn", "gat"):
+        looped = attention_matrix(loaded(name))
+        for model in options.models:
             for form in options.forms:
                 # The same matrix, which keeps nothing of the forms before.
                 ones = taken_over(np.ones(looped.nnz, np.float32))
@@ -252,7 +258,7 @@ def launches(graphs: list[str]) -> Iterator[tuple[Any, Any]]:
     for name, n_cols, strategies in COUNTED:
         if name not in graphs:
             continue
-        graph = accelviz.load_graph(name)
+        graph = loaded(name)
         for strategy in strategies:
             plan = accelviz.plan(graph, strategy, n_cols)
             ready = find_executor("cuda").prepare(plan)
