@@ -18,12 +18,15 @@ from accelviz.ordering.degree import RowDegrees
 from accelviz.plans import Operation, Strategy
 from accelviz.strategies import SPMM, find_strategy
 
-#: Recorded tables of SpMM in which a graph's times are looked for; of equal cases the first counts.
+#: Recorded tables in which a graph's times are looked for; of equal cases the first counts.
 TABLES = (
     *("bundled-h200", "partitions-h200", "sweeps-h200", "strategies-h200", "ablations-h200"),
-    *("columns-h200", "ours-h200"),
+    *("columns-h200", "ours-h200", "sddmm-h200"),
 )
-_NEEDED = ["hardware", "date", "graph", "fingerprint", "strategy", "parameters", "columns", "state"]
+_NEEDED = [
+    *("hardware", "date", "graph", "fingerprint", "operation", "strategy", "parameters", "columns"),
+    "state",
+]
 _TIMES = ["median_us", "gather_limit_us"]
 
 
@@ -54,16 +57,16 @@ class Timing:
 
 
 def recorded_times(graph: Graph, operation: Operation = SPMM) -> pd.DataFrame:
-    """Return what was recorded of exactly this graph, warm, on a GPU; empty if nothing was.
+    """Return what was recorded of an operation on exactly this graph, warm, on a GPU.
 
-    The column `setting` has the parameters as a dict of texts. Only SpMM's times are recorded: a
-    strategy of another operation may have the name of one of these.
+    Empty if nothing was. The column `setting` has the parameters as a dict of texts.
     """
     tables: list[pd.DataFrame] = []
     own = ""
-    for name in TABLES if operation == SPMM else ():
+    for name in TABLES:
         table = _warm(name)
-        table = table[table["graph"] == graph.name]
+        # Strategies of several operations have one name.
+        table = table[(table["graph"] == graph.name) & (table["operation"] == operation.name)]
         if len(table):
             own = own or fingerprint(graph)
             tables.append(table[table["fingerprint"] == own])

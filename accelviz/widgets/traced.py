@@ -157,6 +157,7 @@ def trace_content(
     made = TracedBlock.of(traced, waits)
     return {
         "block": made.block,
+        "warps": plan.launch.warps_per_block,
         "sites": made.sites,
         "columns": made.columns,
         "waits": made.waits,

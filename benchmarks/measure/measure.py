@@ -75,6 +75,11 @@ LANE_SETTINGS: tuple[Case, ...] = (
     ),
     "cusparse",
 )
+#: Operations whose matrices have a row a node or a nonzero, besides those above.
+OTHERS = (
+    *("edge_softmax", "edge_softmax_gradient", "spmm_gradient", "gat", "gat_gradient"),
+    *("gatv2", "gatv2_gradient", "cosine", "cosine_gradient"),
+)
 #: Read before anything is timed, so that the device, the libraries and Numba are awake.
 WARM_UP = "cora"
 
@@ -187,6 +192,16 @@ STUDIES = {
         variants=(("cusparse", {"preprocess": False}),),
         operation="sddmm",
     ),
+    **{
+        operation: Study(
+            f"every strategy of {operation} on the bundled graphs, warm (the explorer's times)",
+            list(bundled_graphs()),
+            (16, 32, 64, 128),
+            ("warm",),
+            operation=operation,
+        )
+        for operation in OTHERS
+    },
     "bundled": Study(
         "every strategy on the bundled real graphs, warm and cold",
         list(bundled_graphs()),
@@ -230,7 +245,8 @@ def main() -> None:
         graph = opened(name, options.order, options.cache is not None)
         made = time.perf_counter() - start
         for some, counts in parts(study, cases, columns, graph.nnz):
-            forget_unfinished(options.output, graph.name, counts, len(some) * len(study.states))
+            rows = len(some) * len(study.states)
+            forget_unfinished(options.output, graph.name, study.operation, counts, rows)
             run(study, graph, some, counts, options.device, options.repeats, options.output)
         print(
             f"{graph.name}: made or read in {made:.0f} s, "
@@ -352,7 +368,9 @@ def run(
     )
 
 
-def forget_unfinished(path: Path, graph: str, columns: Sequence[int], rows: int) -> None:
+def forget_unfinished(
+    path: Path, graph: str, operation: str, columns: Sequence[int], rows: int
+) -> None:
     """Take the last column count out of a CSV if the run was stopped in the middle of it.
 
     Ratios belong inside one run, so what it had measured there would have nothing to be compared
@@ -364,8 +382,11 @@ def forget_unfinished(path: Path, graph: str, columns: Sequence[int], rows: int)
     if table.empty:
         return
     last = table.iloc[-1]
-    group = (table[["run", "graph", "columns"]] == last[["run", "graph", "columns"]]).all(axis=1)
-    if last["graph"] != graph or int(last["columns"]) not in columns:
+    alike = ["run", "graph", "operation", "columns"]
+    group = (table[alike] == last[alike]).all(axis=1)
+    if (last["graph"], last["operation"]) != (graph, operation) or int(
+        last["columns"]
+    ) not in columns:
         return
     failed = int((table.loc[group, "problem"] != "").sum())  # one row each, whatever the states
     if failed == 0 and int(group.sum()) < rows:

@@ -7,6 +7,8 @@ import pytest
 
 import accelviz
 
+from .lab import FRAME
+
 OPEN = "import accelviz\npanel = accelviz.explore({arguments})\npanel"
 
 
@@ -110,6 +112,15 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     panel.wait_for("idle_share", idle(max_block_warps=11))
     panel.type("max_block_warps", "8")
     panel.wait_for("idle_share", idle(max_block_warps=8))
+    # Also far down in the panel the slider is there.
+    panel.show("product")
+    lowest = panel.box.locator(".av-fig-read")
+    lowest.scroll_into_view_if_needed()
+    panel.page.evaluate(FRAME)
+    top = panel.page.locator(".jp-Notebook:visible .jp-WindowedPanel-outer").bounding_box()["y"]
+    assert panel.box.bounding_box()["y"] < top
+    assert panel.control("max_block_warps").bounding_box()["y"] >= top
+    panel.show("numbers")
     # Python knows, and Python's own changes are shown.
     notebook.run(1)
     assert "{'max_block_warps': 8} cora" in panel.page.locator(".jp-OutputArea").nth(1).inner_text()

@@ -52,6 +52,14 @@ def look(page, width, scheme="light"):
     page.evaluate(FRAME)
 
 
+def type_into_field(page, name, text):
+    page.locator(f"[data-control={name}] ~ input").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type(text)
+    page.keyboard.press("Enter")
+    page.evaluate(FRAME)
+
+
 def headline(page):
     return page.locator(".av-headline").inner_text()
 
@@ -59,11 +67,7 @@ def headline(page):
 def test_keys_reach_every_control(page):
     page.locator("[data-group=numbers]").click()
     waiting = page.locator("[data-statistic=idle_share] td").first
-    field = page.locator("[data-control=max_block_warps] ~ input")
-    field.click()
-    page.keyboard.press("Control+a")
-    page.keyboard.type("4")
-    page.keyboard.press("Enter")
+    type_into_field(page, "max_block_warps", "4")
     table = accelviz.sweep("cora", max_block_warps=[4, 6]).idle_share.map("{:.2%}".format)
     page.wait_for_function("t => document.body.innerText.includes(t)", arg=table[0])
     assert waiting.inner_text() == table[0]
@@ -96,6 +100,38 @@ def test_tab_walks_through_and_leaves(page):
         if now is not None:
             seen.append(now)
     assert len(seen) >= there
+
+
+@pytest.mark.parametrize(("width", "stay"), [(848, True), (424, False)])
+def test_controls_stay_in_sight_of_what_they_change(page, width, stay):
+    page.set_viewport_size({"width": width, "height": 650})
+    type_into_field(page, "max_block_warps", "4")
+    slider, why = page.locator("[data-control=max_block_warps]"), page.locator(".av-fig-block")
+    why.evaluate("each => each.scrollIntoView({ block: 'end' })")
+    page.evaluate(FRAME)
+    before = why.inner_html()
+    top = slider.bounding_box()["y"]
+    assert (0 <= top < why.bounding_box()["y"]) == stay
+    if stay:
+        slider.focus()
+        page.keyboard.press("ArrowLeft")
+        page.evaluate(FRAME)
+        assert slider.bounding_box()["y"] == top
+        assert why.inner_html() != before
+        # What Tab comes to is not under them.
+        type_into_field(page, "max_warp_nzs", "8")
+        strip = page.locator(".av-of-strip .av-draw")
+        page.locator(".av-blocks button").first.focus()
+        strip.evaluate("each => scrollBy(0, each.getBoundingClientRect().top - 90)")
+        page.keyboard.press("Shift+Tab")
+        assert strip.evaluate("each => each === document.activeElement")
+        controls = page.locator(".av-controls").bounding_box()
+        page.wait_for_function(
+            "y => document.activeElement.getBoundingClientRect().top >= y",
+            arg=controls["y"] + controls["height"] - 1,
+        )
+    page.locator("[data-group=play]").click()  # what is traced has controls of its own
+    assert page.locator(".av-controls").evaluate("e => getComputedStyle(e).position") == "static"
 
 
 def test_every_control_and_picture_has_a_name(page):

@@ -17,11 +17,16 @@ export function quiet(focusable) {
   return focusable;
 }
 
+// What stands at the pointer for some, others are told.
+const describe = (parts, title) => title &&
+  parts.forEach((each) => each.setAttribute("aria-description", title));
+
 const written = (value) => (value === null ? "by rule" : String(value));
 
 export function menuControl(name, label, title, act) {
   const select = quiet(element("select", { dataset: { control: name } }));
   select.onchange = () => act(select.value);
+  describe([select], title);
   const box = element("label", { className: "av-control av-menu", title },
     [element("span", { textContent: label }), select]);
   return {
@@ -49,6 +54,7 @@ export function sliderControl(name, label, title, act) {
   let values = [], place = -1;
   range.setAttribute("aria-label", label);
   field.setAttribute("aria-label", `${label}, as a number`);
+  describe([range, field], title);
   range.oninput = () => act(values[Number(range.value)]);
   const typed = () => {
     if (field.value === "" || !Number.isFinite(Number(field.value))) return show();
@@ -98,6 +104,7 @@ export function stepsControl(name, label, title, act) {
   range.dataset.control = name;
   range.setAttribute("aria-label", label);
   field.setAttribute("aria-label", `${label}, as a number`);
+  describe([range, field], title);
   const box = element("div", { className: "av-control av-steps", title }, [
     element("span", { textContent: label }), range, field]);
   let last = 0, typing = false;

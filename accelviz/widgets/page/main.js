@@ -84,7 +84,7 @@ export function mount(host, data, bridge = null) {
   }
 
   function choose(name) {
-    shown = name;
+    panel.dataset.shown = shown = name;
     for (const [key, { tab, box }] of groups) {
       box.hidden = key !== name;
       tab.setAttribute("aria-selected", key === name);

@@ -19,10 +19,9 @@ const lanesOf = (mask) => {
 };
 
 class Trace {
-  constructor({ block, sites, columns, waits, source }) {
-    Object.assign(this, { block, sites, waits, source, columns });
+  constructor({ block, warps, sites, columns, waits, source }) {
+    Object.assign(this, { block, warps, sites, waits, source, columns });
     this.count = columns.site.length;
-    this.warps = 1;
     for (const warp of columns.warp) if (warp >= this.warps) this.warps = warp + 1;
     for (const wait of waits) if (wait.warp >= this.warps) this.warps = wait.warp + 1;
     // Where the offsets of each request that spells them out begin.

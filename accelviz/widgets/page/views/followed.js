@@ -12,6 +12,7 @@ export function rowAt({ side }, { name, value }) {
 }
 
 const SECTOR = 32; // bytes that memory moves at once
+const LANES = 32; // threads of a warp of the hardware
 
 /** Everything that the pictures of the product draw, from one scene. */
 export function followed(scene) {
@@ -117,6 +118,33 @@ export function several(worker, numbers) {
   if (numbers.length > 4) return count(numbers.length, worker);
   const text = numbers.map(number);
   return `${worker}s ${text.slice(0, -1).join(", ")} and ${text[text.length - 1]}`;
+}
+
+// Whether what the strategy calls a warp is several of the hardware's.
+const isCombined = ({ worker, reading }) => worker === "warp" && reading?.lanes > LANES;
+
+/** What is to be known of such warps where they are shown as if each were one. */
+export const combinedSaid = (row) => isCombined(row)
+  ? `A warp is here a combined warp: ${Math.ceil(row.reading.lanes / LANES)} warps of the hardware side by side. They are counted as if all were in the block at once.`
+  : "";
+
+/** Which warps of the hardware work on the row in a block of so many, and what a worker is of them. */
+export function hardware(row, warps) {
+  const { reading, partition, worker } = row, combined = isCombined(row);
+  const each = combined ? reading.lanes : (warps * LANES) / partition.warps; // threads of a worker
+  const own = new Set();
+  for (const one of owners(row)) {
+    const last = Math.ceil(((one + 1) * each) / LANES);
+    // Workers that the block has no threads for come after the others, on the same warps.
+    for (let warp = Math.floor((one * each) / LANES); warp < last; ++warp) own.add(warp % warps);
+  }
+  const track = "A track is a warp of the hardware";
+  const many = Math.ceil(each / LANES), name = combined ? "combined warp" : worker;
+  let said = "";
+  if (many > 1) said = `${track}; a ${name} is ${many} of them side by side: ${worker} 0 of the block is warps 0 to ${many - 1} here.`;
+  if (combined) said += " One without work takes no turn.";
+  if (each < LANES) said = `${track}, which is ${count(LANES / each, worker)} of ${count(each, "lane")}.`;
+  return { own, said };
 }
 
 /** Say how long a worker of the block waits, and for whom. */

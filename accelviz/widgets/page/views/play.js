@@ -3,7 +3,7 @@
 import { count, number, safe } from "../marks.js";
 import { element, quiet } from "../controls.js";
 import { readTrace } from "../traces.js";
-import { followed } from "./followed.js";
+import { capital, followed, hardware, several } from "./followed.js";
 import { SectorMap } from "./played.js";
 import { lanesPicture, requestSaid } from "./request.js";
 import { across, drawHead, drawTracks, heights, requestAt, warpAt } from "./tracks.js";
@@ -11,7 +11,8 @@ import { across, drawHead, drawTracks, heights, requestAt, warpAt } from "./trac
 const SPEEDS = [1, 4, 20, 100, 500, 2500]; // requests a second
 const LEAST = 24; // requests that are seen at the closest
 const MAP = 130; // height of the map of sectors
-const AROUND = 11; // lines of source above and below the current one
+const AROUND = 11, FEW = 4; // lines of source above and below the current one, also where it is narrow
+const NARROW = 900; // pixels up to which the source stands above the lanes, as views.css has it
 
 const players = new WeakMap(); // host to its player
 
@@ -23,7 +24,7 @@ export function play(host, scene, act) {
   return () => player.pause();
 }
 
-const INKS = { load: "", store: "", atomic: "", wait: "", head: "", line: "", quiet: "", back: "", again: "", once: "" };
+const INKS = { load: "", store: "", atomic: "", wait: "", head: "", row: "", line: "", quiet: "", back: "", again: "", once: "" };
 
 class Player {
   constructor(host, act) {
@@ -32,7 +33,7 @@ class Player {
     );
     host.innerHTML = FRAME;
     const find = (name) => host.querySelector(`.av-${name}`);
-    for (const name of ["offer", "bar", "tracks", "said", "listing", "lanes", "map", "mapped", "waits"]) this[name] = find(name);
+    for (const name of ["offer", "bar", "tracks", "said", "listing", "lanes", "map", "mapped", "waits", "turns"]) this[name] = find(name);
     this.base = this.tracks.children[0];
     this.top = this.tracks.children[1];
     this.buttons = this.makeBar();
@@ -129,7 +130,10 @@ class Player {
     const { whole } = heights(this.trace.warps);
     this.tracks.style.height = `${whole}px`;
     for (const canvas of [this.base, this.top]) fit(canvas, width, whole);
-    drawTracks(penOf(this.base), this.trace, this.view, width, this.inks);
+    const { own, said } = hardware(this.row, this.trace.warps);
+    const whose = own.size ? `${capital(several("warp", [...own].sort((a, b) => a - b)))} ${own.size > 1 ? "work" : "works"} on row ${number(this.row.row)}.` : "";
+    this.turns.textContent = `${whose} ${said} ${TURNS}`.trim();
+    drawTracks(penOf(this.base), this.trace, this.view, width, this.inks, own);
     const seen = `${number(Math.floor(this.view.from))} to ${number(Math.ceil(this.view.to) - 1)}`;
     const limits = { valuemin: 0, valuemax: this.trace.count - 1, label: `Requests of block ${number(this.trace.block)}, ${seen} of ${number(this.trace.count)} are seen` };
     for (const name in limits) this.tracks.setAttribute(`aria-${name}`, limits[name]);
@@ -172,12 +176,12 @@ class Player {
 
   // The source, the current line in its middle.
   list({ file, line }) {
-    const key = `${file}:${line}`;
-    if (this.listed === key && this.listing.firstChild) return;
-    this.listed = key;
+    const key = `${file}:${line}`, around = this.width < NARROW ? FEW : AROUND;
+    if (this.listed === key + around && this.listing.firstChild) return;
+    this.listed = key + around;
     const lines = (this.trace.source[file] ?? "").split("\n");
-    const from = Math.max(Math.min(line - 1 - AROUND, lines.length - 2 * AROUND - 1), 0);
-    const shown = lines.slice(from, from + 2 * AROUND + 1).map((text, i) => {
+    const from = Math.max(Math.min(line - 1 - around, lines.length - 2 * around - 1), 0);
+    const shown = lines.slice(from, from + 2 * around + 1).map((text, i) => {
       const now = from + i + 1 === line;
       return `<span class="av-line${now ? " av-now" : ""}"><i>${from + i + 1}</i>${safe(text) || " "}</span>`;
     });
@@ -335,6 +339,7 @@ function inksOf(host) {
   return inks;
 }
 
+const TURNS = "From left to right: the order in which the emulator lets warps make their requests, one in turn. It is no time of a GPU.";
 const shape = (kind, d, text) =>
   `<span><span class="av-ink-${kind}"><svg width="14" height="12" aria-hidden="true"><path d="${d}" fill="currentColor"/></svg></span>${text}</span>`;
 const FRAME = `<div class="av-play"><div class="av-offer"></div><div class="av-playing" hidden>
@@ -342,9 +347,9 @@ const FRAME = `<div class="av-play"><div class="av-offer"></div><div class="av-p
 <p class="av-legend">${shape("load", "M2 3h10v7H2z", "reads")} ${shape("store", "M7 0l6 12H1z", "writes")}
 ${shape("atomic", "M7 0l6 6-6 6-6-6z", "adds by an atomic")}
 <span><span class="av-hollow">hollow</span>in shared memory</span> <span><span class="av-ink-wait av-hatched"></span>waits at a barrier</span>
-${["head", "line", "quiet", "back", "again", "once"].map((name) => `<span class="av-ink-${name}"></span>`).join("")}</p>
+${["head", "row", "line", "quiet", "back", "again", "once"].map((name) => `<span class="av-ink-${name}"></span>`).join("")}</p>
 <div class="av-tracks" role="slider" tabindex="0"><canvas></canvas><canvas></canvas></div>
-<p class="av-note">From left to right: the order in which the emulator lets warps make their requests, one in turn. It is no time of a GPU.</p>
+<p class="av-note av-turns"></p>
 <p class="av-request"><strong class="av-said"></strong> <span class="av-waits"></span></p>
 <div class="av-side"><pre class="av-listing" tabindex="0" role="region" aria-label="source of the kernel"></pre>
 <div><div class="av-name">Its lanes, and what they touch</div><div class="av-draw av-lanes"></div>

@@ -2,7 +2,7 @@
 import { count, number, safe, span } from "../marks.js";
 import { moves } from "../moves.js";
 import { block, order } from "./assigned.js";
-import { PLACE, capital, followed, owners, pieceOf, several, written } from "./followed.js";
+import { PLACE, capital, combinedSaid, followed, owners, pieceOf, several, written } from "./followed.js";
 import { gathered, loadSaid, request } from "./gathered.js";
 import { equation, neighborhood } from "./matrices.js";
 import { nonzeroFocus, resolve } from "./pointed.js";
@@ -108,7 +108,7 @@ class Product {
       },
       block: () => this.put(
         name, row.work ? `Block ${number(row.work.block)}: who works, who waits` : "Its block",
-        row.work && block(row, widths[name]), none, this.blocks(),
+        row.work && block(row, widths[name]), none, `${this.blocks()} ${safe(row.work ? combinedSaid(row) : "")}`.trim(),
       ),
       told: () => {
         const { line } = this.drawn;

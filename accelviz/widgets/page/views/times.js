@@ -15,9 +15,11 @@ export function times(host, scene) {
   const sides = [scene.a, scene.b].filter(Boolean), found = sides.map((side) => side.times);
   const limit = found.find((each) => each.limit !== null)?.limit ?? null;
   if (limit === null) {
-    host.innerHTML = `<p class="av-note">Nothing was recorded for ${safe(scene.graph.name)} with ` +
-      `${scene.settings.nCols} columns. benchmark(...) measures it on a GPU; recorded are the ` +
-      "strategies of SpMM, on the bundled graphs with 16, 32, 64, 96 and 128 columns.</p>";
+    const { columns } = scene.a.times, of = `${scene.operation.name} on ${scene.graph.name}`;
+    const there = columns.length ? `Recorded of ${of} are ${columns.join(", ")} columns.`
+      : "Recorded are spmm and sddmm on the bundled graphs.";
+    host.innerHTML = `<p class="av-note">Nothing was recorded of ${safe(of)} with ` +
+      `${scene.settings.nCols} columns. ${safe(there)} accelviz.benchmark measures it on a GPU.</p>`;
     return;
   }
   const width = widthOf(host), [over] = Object.keys(found[0].curves);

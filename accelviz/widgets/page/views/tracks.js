@@ -25,17 +25,18 @@ export const requestAt = (view, width, x) =>
 export const warpAt = (trace, y) =>
   Math.max(0, Math.min(Math.floor((y - TOP) / heights(trace.warps).track), trace.warps - 1));
 
-/** Draw all tracks; `inks` has a colour for each kind and for text, lines and waiting. */
-export function drawTracks(pen, trace, view, width, inks) {
+/** Draw all tracks; `inks` has a colour for each kind and for text, lines and waiting, and `own` the
+ *  warps that work on the followed row. */
+export function drawTracks(pen, trace, view, width, inks, own) {
   const { track, whole } = heights(trace.warps);
   pen.clearRect(0, 0, width, whole);
   drawAxis(pen, view, width, whole, inks);
-  pen.font = "12px system-ui, sans-serif";
   pen.textAlign = "right";
   const every = Math.ceil(13 / track);
   for (let warp = 0; warp < trace.warps; ++warp) {
     const y = TOP + warp * track;
-    pen.fillStyle = inks.quiet;
+    pen.fillStyle = own.has(warp) ? inks.row : inks.quiet;
+    pen.font = `${own.has(warp) ? "600 " : ""}12px system-ui, sans-serif`;
     if (warp % every === 0) pen.fillText(`warp ${warp}`, LEFT - 8, y + Math.max(track / 2 + 4, 9));
     const [first, last] = trace.spans[warp];
     if (first < 0) continue;

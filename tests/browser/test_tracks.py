@@ -1,0 +1,83 @@
+"""Whose tracks are the followed row's: the warps that a trace saw read for it."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import accelviz
+from accelviz.analysis.lookup import find_row
+from accelviz.measure import random_inputs
+from accelviz.strategies import find_strategy
+from accelviz.widgets import assets
+from accelviz.widgets.pack import pack_text
+
+from ..compilers import needs_compiler
+
+DEGREES = (1, 2, 3, 40, 5, 70, 1, 9, 12, 3, 2, 33)
+CASES = [
+    ("accel_gcn", 64, {}, "a combined warp is 2 of them side by side"),
+    (
+        "accel_gcn",
+        96,
+        {"max_block_warps": 4},
+        "a combined warp is 3 of them",
+    ),  # not in threads of 4
+    ("accel_gcn", 64, {"combined_warp": False}, ""),
+    ("lane_groups", 64, {}, "which is 4 lane groups of 8 lanes"),
+    ("fusegnn_gar", 64, {}, "a thread group is 2 of them side by side"),
+    ("row_thread", 8, {}, ""),
+    ("gnnadvisor", 16, {}, ""),
+]
+OWN = """async ({ text, row, block, warps }) => {
+  const { makeStore } = modules["store.js"], { unpackText } = modules["pack.js"];
+  const store = makeStore(await unpackText(text));
+  store.set({ row, block });
+  const { own, said } = modules["views/followed.js"].hardware(
+    modules["views/followed.js"].followed(store.scene()), warps);
+  return [store.scene().settings.block, [...own], said];
+}"""
+
+
+@pytest.fixture(scope="module")
+def page(browser):
+    page = browser.new_page()
+    page.add_script_tag(content=assets.script())
+    yield page
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def graph():
+    """No two nonzeros have a column in common, so that a row of X tells for whom it is read."""
+    nnz = sum(DEGREES)
+    matrix = scipy.sparse.coo_matrix(
+        (np.ones(nnz), (np.repeat(np.arange(len(DEGREES)), DEGREES), np.arange(nnz))),
+        shape=(nnz, nnz),
+    )
+    return accelviz.load_graph(matrix.tocsr())
+
+
+@needs_compiler
+@pytest.mark.parametrize(("name", "n_cols", "given", "words"), CASES)
+def test_tracks_of_a_row_are_those_that_read_for_it(page, graph, name, n_cols, given, words):
+    explorer = accelviz.explore(graph, find_strategy(name), n_cols=n_cols, **given)
+    text = pack_text(explorer.content())
+    plan = accelviz.plan(graph, name, n_cols=n_cols, **given)
+    inputs = random_inputs(plan.operation, plan.pattern, plan.widths)
+    traced, seen = {}, 0
+    for row in (3, 5, 8, 11):
+        block = find_row(plan, row).blocks[0]
+        if block not in traced:
+            traced[block] = accelviz.trace(plan, *inputs, block=block)
+        reads = traced[block][traced[block]["array"] == "X"]
+        first, last = graph.row_pointers[row : row + 2]
+        mine = (reads["index"] // n_cols).between(first, last - 1)
+        warps = plan.launch.warps_per_block
+        shown, own, said = page.evaluate(
+            OWN, {"text": text, "row": row, "block": block, "warps": warps}
+        )
+        assert shown == block
+        assert set(own) == set(reads["warp"][mine]), row
+        assert words in said if words else said == ""
+        seen += len(own)
+    assert seen
