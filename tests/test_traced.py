@@ -18,6 +18,7 @@ CASES = [
     ("lane_groups", 20, {}),
     ("row_thread", 3, {}),
     ("fusegnn_gar", 20, {}),
+    ("lane_groups", 64, {"group_nzs": 8}),  # rows cut over blocks: memory for several types
 ]
 
 

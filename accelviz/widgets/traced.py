@@ -123,13 +123,14 @@ def _sites(
     for record in first.iloc[place][_SITE].to_dict("records"):
         words = {name: str(record[name]) for name in ("file", "kind", "space", "array")}
         numbers = {name: int(record[name]) for name in ("line", "bytes")}
-        sites.append({**words, **numbers, "size": sizes[words["array"]]})
+        # What is allocated without a type is counted in what each access asks for.
+        sites.append({**words, **numbers, "size": sizes[words["array"]] or numbers["bytes"]})
     return sites, numbered
 
 
-def _element(offset: npt.NDArray[np.int64], index: npt.NDArray[np.int64]) -> int:
-    """Return the bytes of an element with which these offsets have these indices."""
-    return next(size for size in _SIZES if np.array_equal(offset // size, index))
+def _element(offset: npt.NDArray[np.int64], index: npt.NDArray[np.int64]) -> int | None:
+    """Return the bytes of an element with which these offsets have these indices, if one has."""
+    return next((size for size in _SIZES if np.array_equal(offset // size, index)), None)
 
 
 def sources(plan: Plan) -> dict[str, str]:

@@ -347,11 +347,12 @@ const FRAME = `<div class="av-play"><div class="av-offer"></div><div class="av-p
 <p class="av-legend">${shape("load", "M2 3h10v7H2z", "reads")} ${shape("store", "M7 0l6 12H1z", "writes")}
 ${shape("atomic", "M7 0l6 6-6 6-6-6z", "adds by an atomic")}
 <span><span class="av-hollow">hollow</span>in shared memory</span> <span><span class="av-ink-wait av-hatched"></span>waits at a barrier</span>
-${["head", "row", "line", "quiet", "back", "again", "once"].map((name) => `<span class="av-ink-${name}"></span>`).join("")}</p>
+${["row", "line", "quiet", "back"].map((name) => `<span class="av-ink-${name}"></span>`).join("")}</p>
 <div class="av-tracks" role="slider" tabindex="0"><canvas></canvas><canvas></canvas></div>
 <p class="av-note av-turns"></p>
 <p class="av-request"><strong class="av-said"></strong> <span class="av-waits"></span></p>
 <div class="av-side"><pre class="av-listing" tabindex="0" role="region" aria-label="source of the kernel"></pre>
 <div><div class="av-name">Its lanes, and what they touch</div><div class="av-draw av-lanes"></div>
 <div class="av-mapbox"><div class="av-name av-mapname"></div><canvas class="av-map" role="img"></canvas>
-<div class="av-below av-mapped"></div></div></div></div></div></div>`;
+<div class="av-below av-mapped"></div><p class="av-legend">${[["once", "read once"], ["again", "more often"], ["head", "now"]].map(
+  ([name, text]) => `<span><span class="av-ink-${name} av-square"></span>${text}</span>`).join("")}</p></div></div></div></div></div>`;
