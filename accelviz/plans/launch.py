@@ -88,6 +88,8 @@ class KernelSpec:
         The CUDA source itself, in place of a file: for a kernel written in a notebook.
     capability : int
         The least compute capability of a GPU that has its instructions, 80 for 8.0; 0 for any.
+    arch : str
+        The one architecture that has them, such as "sm_90a", where later ones do not.
     """
 
     file: str
@@ -96,6 +98,7 @@ class KernelSpec:
     arguments: tuple[str, ...]
     code: str = ""
     capability: int = 0
+    arch: str = ""
 
     def source(self) -> str:
         """Return the CUDA source.

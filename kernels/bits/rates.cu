@@ -1,5 +1,6 @@
 // How many bit products a GPU does in a second: tensor cores with AND, with INT8 and INT4 beside
 // them, and CUDA cores with popc. Nothing is read; each warp has eight sums of its own under way.
+// On Hopper (compiled for sm_90a), warpgroups too, which read the same shared memory all the time.
 //
 // grid = blocks, block = threads, both as many as one likes. The plan supplies REPEATS, at compile
 // time: how often each of the eight is added to.
@@ -56,3 +57,34 @@ extern "C" __global__ void popc_products(int *out) {
         for (int r = 0; r < 4; ++r) c[r] += __popc(a[0] ^ unsigned(c[r]));
     });
 }
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#include "warpgroup.cuh"
+
+extern "C" __global__ void group_products(int *out) {
+    RECORD_WARP;
+    __shared__ __align__(LINES_ALIGNMENT) uint4 lines[(GROUP_ROWS + GROUP_LINES) * LINE_QUADS];
+    for (int i = int(threadIdx.x); i < int(sizeof(lines) / sizeof(uint4)); i += int(blockDim.x)) {
+        const unsigned some = i * 0x9e3779b9u;
+        lines[i] = make_uint4(some, some * some, ~some, some ^ some >> 9);
+    }
+    show_to_products();
+    __syncthreads();
+    int c[2][GROUP_SUMS] = {};
+    begin_products();
+    for (int i = 0; i < REPEATS; ++i) {
+        for (int step = 0; step < LINE_QUADS / STEP_QUADS; ++step) {
+            multiply_b1(c[0], lines, lines + GROUP_ROWS * LINE_QUADS, step);
+            multiply_b1(c[1], lines, lines + GROUP_ROWS * LINE_QUADS, step);
+        }
+        close_products();
+        await_products<1>();
+    }
+    await_products<0>();
+    settle(c[0]);
+    settle(c[1]);
+    int sum = 0;
+    for (int i = 0; i < GROUP_SUMS; ++i) sum ^= c[0][i] ^ c[1][i];
+    if (sum == 0x12345678) out[0] = sum;  // which the compiler cannot exclude
+}
+#endif

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from accelviz.errors import DeviceUnavailable, KernelError
@@ -73,5 +75,21 @@ def loaded_module(source: str, options: tuple[str, ...]) -> Any:
 
 
 def loaded_function(spec: KernelSpec) -> Any:
-    """Return CuPy's function of a kernel, compiled for the current device once."""
+    """Return CuPy's function of a kernel, compiled for the current device once.
+
+    Raises
+    ------
+    DeviceUnavailable
+        If the kernel is of another architecture.
+    """
+    if spec.arch:  # CuPy compiles for none with a letter, but loads what was
+        cupy = import_cupy()
+        own = cupy.cuda.Device().compute_capability
+        if own != spec.arch.strip("sm_a"):
+            what = f"it has instructions of {spec.arch} alone, and this GPU is sm_{own}"
+            raise DeviceUnavailable(spec.file, what, "another way, or device='emulator'")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "kernel.cubin"
+            path.write_bytes(compile_cubin(spec, spec.arch))
+            return cupy.RawModule(path=str(path)).get_function(spec.entry)
     return loaded_module(spec.source(), compile_options(spec)).get_function(spec.entry)

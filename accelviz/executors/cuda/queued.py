@@ -27,7 +27,8 @@ def queue(call: Call, arguments: Sequence[Any]) -> None:
     if 0 not in launch.grid:
         defines = tuple(sorted(spec.defines.items()))
         device = import_cupy().cuda.Device().id
-        function = _function(spec.file, spec.entry, defines, launch.dynamic_shared_bytes, device)
+        about = spec.file, spec.entry, defines, spec.arch
+        function = _function(*about, launch.dynamic_shared_bytes, device)
         function(
             launch.grid, launch.block, tuple(arguments), shared_mem=launch.dynamic_shared_bytes
         )
@@ -35,10 +36,15 @@ def queue(call: Call, arguments: Sequence[Any]) -> None:
 
 @functools.cache
 def _function(
-    file: str, entry: str, defines: tuple[tuple[str, int], ...], shared: int, device: int
+    file: str,
+    entry: str,
+    defines: tuple[tuple[str, int], ...],
+    arch: str,
+    shared: int,
+    device: int,
 ) -> Any:
     """Return a kernel for a device, which is current: its shared memory is set for that one."""
-    found = loaded_function(KernelSpec(file, entry, dict(defines), ()))
+    found = loaded_function(KernelSpec(file, entry, dict(defines), (), arch=arch))
     if shared > STATIC_SHARED_BYTES:
         found.max_dynamic_shared_size_bytes = shared
     return found

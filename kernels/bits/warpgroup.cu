@@ -1,0 +1,194 @@
+// Product of bit matrices on Hopper's tensor cores, for wide results: warpgroups multiply out of
+// shared memory, at a rate that `mma` does not reach. Y = sum over planes of (A_i B_j) << (i + j),
+// whole numbers.
+//
+// Planes of B stand beside each other as further columns, so that a tile of A that is loaded meets
+// all of them; of A they follow each other from the highest on, and sums double in between. A block
+// goes on to another tile of the result when it has one, whose words are on their way while the
+// last one's sums are written.
+//
+// grid  = blocks, at most one a tile of ROWS x COLUMNS
+// block = GROUPS warpgroups of 64 rows each
+
+// The plan supplies, at compile time:
+//   GROUPS               warpgroups of a block
+//   HALVES               of 128 columns, each a plane's, that a warpgroup has
+//   A_PLANES, B_PLANES   planes of the operands
+//   STAGES               chunks of K that are on their way or in use
+//   JUMP                 1 to jump over tiles of A that are zero
+//   BLOCKS_PER_SM        blocks that an SM should have room for, which bounds the registers
+#if !defined(GROUPS) || !defined(HALVES) || !defined(A_PLANES) || !defined(B_PLANES) || \
+    !defined(STAGES) || !defined(JUMP) || !defined(BLOCKS_PER_SM)
+#error "warpgroup.cu is compiled by accelviz, which supplies the constants listed above"
+#endif
+
+#include "async_copy.cuh"
+#include "bits/planes.cuh"
+#include "warpgroup.cuh"
+
+#define THREADS (GROUPS * GROUP_WARPS * WARP_SIZE)
+#define ROWS (GROUPS * GROUP_ROWS)
+#define LINES (HALVES * GROUP_LINES)  // of B in a stage, all planes
+#define COLUMN_TILES (HALVES * GROUP_TILES / B_PLANES)
+#define COLUMNS (COLUMN_TILES * 8)
+#define AT_ONCE (THREADS / LINE_QUADS)  // lines that all threads together copy
+#define A_COPIES (ROWS / AT_ONCE)       // of a thread
+#define B_COPIES (LINES / AT_ONCE)
+#define STAGE_QUADS ((ROWS + LINES) * LINE_QUADS)
+
+// Where copies have come to: tile, plane of A and chunk of K.
+struct Cursor {
+    int tile, plane, chunk;
+
+    __device__ __forceinline__ void advance(int chunks) {
+        if (++chunk < chunks) return;
+        chunk = 0;
+        if (--plane >= 0) return;
+        plane = A_PLANES - 1;
+        tile += int(gridDim.x);
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+    warpgroup(const uint4 *__restrict__ A, const uint4 *__restrict__ B, int *__restrict__ out,
+              int rows, int columns, int words, int a_bits, int a_lines, int b_bits, int b_lines) {
+    RECORD_WARP;
+    DYNAMIC_SHARED(uint4, memory);
+    const auto unaligned = reinterpret_cast<unsigned long long>(memory);
+    uint4 *const stages = memory + (LINES_ALIGNMENT - unaligned % LINES_ALIGNMENT) %
+                                       LINES_ALIGNMENT / sizeof(uint4);
+    const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
+    const int group = warp / GROUP_WARPS;
+    const int line_quads = words / 4, chunks = ceil_div(line_quads, LINE_QUADS);
+    const int across = ceil_div(columns, COLUMNS), tiles = ceil_div(rows, ROWS) * across;
+
+    const int own_line = int(threadIdx.x) / LINE_QUADS, own_quad = int(threadIdx.x) % LINE_QUADS;
+    int offset[B_COPIES], column_of[B_COPIES];  // in quads, from the tile's first column; -1: none
+#pragma unroll
+    for (int i = 0; i < B_COPIES; ++i) {
+        const int line = own_line + i * AT_ONCE, tile = line / 8;
+        const bool there = tile < COLUMN_TILES * B_PLANES;
+        column_of[i] = there ? tile / B_PLANES * 8 + line % 8 : -1;
+        offset[i] = (tile % B_PLANES * b_lines + column_of[i]) * line_quads;
+    }
+
+    Cursor next{int(blockIdx.x), A_PLANES - 1, 0};
+    int filled = 0, used = 0;  // stages, round and round
+    auto fetch = [&]() {
+        if (next.tile < tiles && chunks) {
+            const int row = next.tile / across * ROWS + own_line;
+            const int first_column = next.tile % across * COLUMNS;
+            const int quad = next.chunk * LINE_QUADS + own_quad;
+            uint4 *to = stages + filled * STAGE_QUADS + swizzled(own_line, own_quad);
+            const uint4 *from = A + ((long long)next.plane * a_lines + row) * line_quads + quad;
+#pragma unroll
+            for (int i = 0; i < A_COPIES; ++i, to += AT_ONCE * LINE_QUADS) {
+                if (row + i * AT_ONCE < a_lines && quad < line_quads) {
+                    copy_async(to, from + i * AT_ONCE * line_quads);
+                } else {
+                    *to = make_uint4(0, 0, 0, 0);
+                }
+            }
+            from = B + (long long)first_column * line_quads + quad;
+#pragma unroll
+            for (int i = 0; i < B_COPIES; ++i, to += AT_ONCE * LINE_QUADS) {
+                const bool there = column_of[i] >= 0 && first_column + column_of[i] < b_lines;
+                if (there && quad < line_quads) {
+                    copy_async(to, from + offset[i]);
+                } else {
+                    *to = make_uint4(0, 0, 0, 0);
+                }
+            }
+            next.advance(chunks);
+            filled = filled + 1 == STAGES ? 0 : filled + 1;
+        }
+        close_copies();
+    };
+#pragma unroll
+    for (int i = 0; i < STAGES - 2; ++i) fetch();
+
+#pragma unroll 1
+    for (int tile = int(blockIdx.x); tile < tiles; tile += int(gridDim.x)) {
+        int c[HALVES][GROUP_SUMS] = {};
+#pragma unroll 1
+        for (int plane = 0; plane < A_PLANES; ++plane) {
+            if (plane) {
+#pragma unroll
+                for (int h = 0; h < HALVES; ++h) {
+#pragma unroll
+                    for (int i = 0; i < GROUP_SUMS; ++i) c[h][i] = int(unsigned(c[h][i]) << 1);
+                }
+            }
+#pragma unroll 1
+            for (int chunk = 0; chunk < chunks; ++chunk) {
+                await_copies<STAGES - 3>();
+                show_to_products();
+                const uint4 *a = stages + used * STAGE_QUADS, *b = a + ROWS * LINE_QUADS;
+                // Past this barrier the chunk is there, and the one before the last done with.
+#if JUMP
+                unsigned any = 0;
+#pragma unroll
+                for (int i = 0; i < A_COPIES; ++i) {
+                    const uint4 own = a[swizzled(own_line, own_quad) + i * AT_ONCE * LINE_QUADS];
+                    any |= own.x | own.y | own.z | own.w;
+                }
+                const bool all_zero = !__syncthreads_or(any != 0);
+#else
+                __syncthreads();
+                const bool all_zero = false;
+#endif
+                begin_products();
+                if (!all_zero) {
+#pragma unroll
+                    for (int step = 0; step < LINE_QUADS / STEP_QUADS; ++step) {
+#pragma unroll
+                        for (int h = 0; h < HALVES; ++h) {
+                            multiply_b1(c[h], a + group * GROUP_ROWS * LINE_QUADS,
+                                        b + h * GROUP_LINES * LINE_QUADS, step);
+                        }
+                    }
+                }
+                close_products();
+                fetch();
+                await_products<1>();
+                used = used + 1 == STAGES ? 0 : used + 1;
+            }
+            await_products<0>();
+#pragma unroll
+            for (int h = 0; h < HALVES; ++h) settle(c[h]);
+        }
+
+        const int first_row = tile / across * ROWS + warp * 16;
+        const int column = tile % across * COLUMNS + element_of_c(lane, 0).column;
+        auto write = [&](bool in_pairs) {  // a constant wherever it is called
+#pragma unroll
+            for (int r = 0; r < 4; r += 2) {
+                const int row = first_row + element_of_c(lane, r).row;
+                int *to = &out[element(row, column, columns)];
+                const int left = row < rows ? columns - column : 0;  // to the end of the row
+#pragma unroll
+                for (int n = 0; n < COLUMN_TILES; ++n) {
+                    unsigned sums[2] = {};
+#pragma unroll
+                    for (int j = 0; j < B_PLANES; ++j) {
+                        const int at = n * B_PLANES + j, first = at % GROUP_TILES * 4 + r;
+                        sums[0] += unsigned(c[at / GROUP_TILES][first]) << j;
+                        sums[1] += unsigned(c[at / GROUP_TILES][first + 1]) << j;
+                    }
+                    const int2 both = make_int2(int(sums[0]), int(sums[1]));
+                    if (in_pairs) {
+                        if (n * 8 < left) __stcs(reinterpret_cast<int2 *>(to + n * 8), both);
+                    } else {
+                        if (n * 8 < left) to[n * 8] = both.x;
+                        if (n * 8 + 1 < left) to[n * 8 + 1] = both.y;
+                    }
+                }
+            }
+        };
+        if (columns % 2) {
+            write(false);
+        } else {
+            write(true);
+        }
+    }
+}
