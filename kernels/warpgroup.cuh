@@ -17,7 +17,7 @@
 #define STEP_QUADS 2  // that a product takes
 #define GROUP_WARPS 4
 #define GROUP_ROWS 64
-#define GROUP_LINES 128               // of B
+#define GROUP_LINES 128                // of B
 #define GROUP_TILES (GROUP_LINES / 8)  // of 8 columns
 #define GROUP_SUMS (4 * GROUP_TILES)   // registers of a lane
 #define LINES_ALIGNMENT 1024

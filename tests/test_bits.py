@@ -79,7 +79,9 @@ WIDTHS = [*zip(range(1, 17), [16, 1, 9, 4, 2, 8, 3, 5, 1, 7, 1, 2, 1, 1, 1, 15],
 WIDTHS += [(1, t) for t in (1, 2, 3, 4, 6, 10, 11, 12, 13, 14)]
 #: Those that run in the emulator, by way, and sizes for some.
 EMULATED = {"tiled": [(1, 1), (3, 9)], "split": [(1, 4), (5, 2)], "paper": [(3, 9)]}
+EMULATED["warpgroup"] = [(1, 2), (3, 9)]
 SIZES = {(1, 1): (70, 45, 700), (3, 9): (33, 40, 513), (1, 4): (1, 1, 1), (5, 2): (40, 33, 130)}
+SIZES[1, 2] = (150, 35, 3100)
 each_way = pytest.mark.parametrize("way", bits.WAYS)
 
 
@@ -193,8 +195,9 @@ def test_every_kernel_compiles_for_a_gpu():
     specs += [call.kernel for call in bits.Gather(graph_of_degrees([3, 1]), 9, 4).calls]
     along = {"ALONG_COLUMNS": 1, "PER_COLUMN": 0}
     specs += [KernelSpec("bits/pack.cu", "quantize", along, ())]
+    specs += [KernelSpec("bits/rates.cu", "group_products", {"REPEATS": 8}, (), arch="sm_90a")]
     for spec, arch in zip(specs, itertools.cycle(["sm_80", "sm_90", "sm_120"]), strict=False):
-        assert len(compile_cubin(spec, arch)) > 1000
+        assert len(compile_cubin(spec, spec.arch or arch)) > 1000
 
 
 BIT, WIDE = (bits.pack(np.ones((4, 4), int), 1, side) for side in ("left", "right"))

@@ -8,8 +8,9 @@ from accelviz.bits import batches, gather, networks
 from accelviz.bits.convert import levels, quantize
 from accelviz.bits.finish import Finish, batch_norm
 from accelviz.bits.gather import Gather, LowBitRows, pack_rows
-from accelviz.bits.product import WAYS, Product, plan_product, product
+from accelviz.bits.product import Product, plan_product, product
 from accelviz.bits.tensor import BitTensor, Scale, pack
+from accelviz.bits.ways import WAYS
 
 __all__ = [
     "WAYS",

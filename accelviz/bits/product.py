@@ -15,29 +15,13 @@ import numpy.typing as npt
 from accelviz.bits import devices
 from accelviz.bits.finish import Coefficients, Finish, finished
 from accelviz.bits.tensor import BitTensor, layout, pack
+from accelviz.bits.ways import WAYS, mapped, usual_wide
 from accelviz.errors import ArgumentError
 from accelviz.executors.cuda.state import import_cupy
 from accelviz.plans import Call, KernelSpec, LaunchConfig
 
-#: The ways to multiply, by name.
-WAYS = {
-    "tiled": "tensor cores, m16n8k256; the warps of a block share tiles in shared memory",
-    "split": "tensor cores, m16n8k256; the warps of a block share the sum of 32 x 32 elements",
-    "paper": "as split, with the paper's m8n8k128",
-    "popc": "CUDA cores: AND and popc",
-}
 #: Largest sum that a result of 32 bits holds.
 MOST_SUM = (1 << 31) - 1
-#: Rows and columns of a block of "split", "paper" and "popc", and warps of it.
-SIDE, WARPS = 32, 8
-#: Bits of a line in a stage of "tiled"; and that are jumped over, by "tiled", "split" and "popc".
-STAGE_BITS, TILED_BITS, SPLIT_BITS, POPC_BITS = 512, 256, 512, 1024
-#: Of "tiled": planes of a pass, and the tiles of a warp that they share.
-_M_TILES, _N_TILES, _STAGES = 4, 8, 4
-#: Of "split": products of planes whose sums a warp holds.
-_SPLIT_PLANES = 4
-#: Rows from which blocks of "tiled" have eight warps, but for single bits.
-ENOUGH_ROWS = 4096
 #: Columns times planes from which "tiled" is faster than "split".
 WIDE = 256
 _ARGUMENTS = "A B out {} rows columns words a_bits a_lines b_bits b_lines {}"
@@ -169,12 +153,13 @@ def plan_product(
     A, B : BitTensor
         Or others of the same shape and bits.
     way : str, optional
-        One of `WAYS`. If not given, "tiled" for wide results of whole numbers, else "split".
+        One of `WAYS`. If not given, for wide results of whole numbers "warpgroup" where this
+        machine has a Hopper GPU, else "tiled"; for others "split".
     jump : bool
         Jump over tiles of A that are zero (section 2.4.3).
     reuse : bool
-        Multiply a tile of A that is loaded by several planes of B (section 2.4.4). Without, A is
-        read again for each.
+        Multiply a tile of A that is loaded by several planes of B (section 2.4.4). Without, which
+        "tiled", "split" and "paper" can, A is read again for each.
     finish : Finish, optional
         Of "split" and "paper" only.
     warps : tuple of two int, optional
@@ -188,68 +173,25 @@ def plan_product(
     check(A, B, finish)
     rows, columns = A.shape[0], B.shape[1]
     if way is None:
-        way = "tiled" if finish is None and columns * B.bits >= WIDE else "split"
+        wide = finish is None and columns * B.bits >= WIDE
+        way = usual_wide(reuse, warps) if wide else "split"
     if way not in WAYS:
         raise ArgumentError("way", f"there is no {way!r}", ", ".join(WAYS))
     if finish is not None and way not in ("split", "paper"):
         raise ArgumentError("finish", f"{way!r} leaves whole numbers", "'split' or 'paper'")
-    s, t = A.bits, B.bits
-    defines: dict[str, int] = {"JUMP": int(jump)}
-    shared, tile = 0, (SIDE, SPLIT_BITS)
-    grid = (-(-rows // SIDE), -(-columns // SIDE), 1)
-    n_warps, entry, more = WARPS, way, ("", "")
-    planes, passes = (1, t), (s, 1)
-    if way == "popc":
-        tile = (SIDE, POPC_BITS)
-        if not reuse:
-            raise ArgumentError("reuse", "'popc' has a loaded tile of A meet all planes", "True")
-    elif way == "tiled":
-        planes, passes = _shared_out(s, t if reuse else 1, _M_TILES, _N_TILES)
-        passes = passes[0], -(-t // planes[1])
-        m_tiles = planes[0] * (_M_TILES // planes[0])
-        # Sums of several passes and the sums of one are held at the same time.
-        most = _N_TILES // 2 if max(passes) > 1 and m_tiles // planes[0] > 2 else _N_TILES
-        n_tiles = planes[1] * max(most // planes[1], 1)
-        sides = warps or ((4, 2) if rows >= ENOUGH_ROWS and s * t > 1 else (2, 2))
-        defines |= dict(zip(("WARPS_M", "WARPS_N"), sides, strict=True))
-        defines |= {"M_TILES": m_tiles, "N_TILES": n_tiles, "STAGES": _STAGES}
-        n_warps = sides[0] * sides[1]
-        defines |= {"BLOCKS_PER_SM": max(1, WARPS // n_warps)}
-        lines = sides[0] * m_tiles * 16, sides[1] * n_tiles * 8
-        shared = sum(lines) * STAGE_BITS // 8 * _STAGES
-        block = lines[0] // planes[0], lines[1] // planes[1]
-        grid = -(-rows // block[0]), -(-columns // block[1]), 1
-        tile = m_tiles // planes[0] * 16, TILED_BITS
-    else:
-        few = min(t if reuse else 1, _SPLIT_PLANES)
-        b_planes = -(-t // -(-t // few)) if reuse else 1
-        a_planes = min(s, max(_SPLIT_PLANES // b_planes // 2, 1))
-        planes, passes = (a_planes, b_planes), (-(-s // a_planes), -(-t // b_planes))
-        output = 0 if finish is None else 2 if finish.bits else 1
-        left = finish is not None and finish.side == "left"
-        defines |= {"MMA_K": 128 if way == "paper" else 256, "WARPS": WARPS, "OUTPUT": output}
-        defines |= {"RELU": int(finish is not None and finish.relu), "ALONG_COLUMNS": int(left)}
-        if output == 2:  # words to the end of each line, also those that only fill it up
-            assert finish is not None
-            assert finish.bits
-            words = layout((rows, columns), finish.bits, finish.side)[2]
-            grid = (grid[0], words, 1) if left else (words, grid[1], 1)
-        entry = "split_sum"
+    if not reuse and way in ("warpgroup", "popc"):
+        raise ArgumentError("reuse", f"{way!r} has a loaded tile of A meet all planes", "True")
+    found = mapped(way, (rows, columns, A.shape[1]), (A.bits, B.bits), reuse, finish, warps)
+    more = ("", "")
+    if found.entry == "split_sum":
         more = ("alpha beta gamma row_scale", "low step out_bits out_lines out_words")
-    if way != "popc":
-        defines |= {"A_PLANES": planes[0], "B_PLANES": planes[1]}
-        defines |= {"A_PASSES": passes[0], "B_PASSES": passes[1]}
     arguments = tuple(_ARGUMENTS.format(*more).split())
-    kernel = KernelSpec(f"bits/{entry}.cu", entry, defines, arguments, capability=80)
-    call = Call(LaunchConfig(grid, n_warps, shared), kernel)
-    shape = rows, columns, A.shape[1]
-    return Product(shape, (s, t), way, jump, finish, call, planes, passes, tile)
-
-
-def _shared_out(s: int, t: int, m: int, n: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Deal planes out to passes of at most m and n of them, of about equal size."""
-    passes = -(-s // m), -(-t // n)
-    return (-(-s // passes[0]), -(-t // passes[1])), passes
+    about = {"capability": 90 if found.arch else 80, "arch": found.arch}
+    defines = {"JUMP": int(jump), **found.defines}
+    kernel = KernelSpec(f"bits/{found.entry}.cu", found.entry, defines, arguments, **about)
+    call = Call(LaunchConfig(found.grid, found.warps, found.shared_bytes), kernel)
+    shape, bits = (rows, columns, A.shape[1]), (A.bits, B.bits)
+    return Product(shape, bits, way, jump, finish, call, found.planes, found.passes, found.tile)
 
 
 def product(

@@ -34,8 +34,8 @@ from scipy.sparse import csr_array as sparse_matrix
 
 import accelviz
 from accelviz import bits
-from accelviz.bits.product import SIDE, SPLIT_BITS
 from accelviz.bits.product import jumped as jumped_tiles
+from accelviz.bits.ways import GROUP_ARCH, SIDE, SPLIT_BITS
 from accelviz.datasets import load_nodes, stochastic_block
 from accelviz.datasets.nodes import NodeData
 from accelviz.executors.cuda.queued import queue
@@ -56,6 +56,9 @@ WIDE = [(8192, 256), (8192, 1024)]
 #: Of each sum that a rate is measured by, and operations of one instruction.
 REPEATS = 4096
 RATES = {"bit": 2 * 16 * 8 * 256, "byte": 2 * 16 * 8 * 32, "nibble": 2 * 16 * 8 * 64}
+RATES |= {"popc": 2 * 32 * 32 * 4, "group": 2 * 64 * 128 * 256 // 4}
+#: Where no way is named, and for all widths of Table 2.3.
+WAYS = ("warpgroup", "tiled", "split")
 
 
 def main() -> None:
@@ -83,9 +86,11 @@ def rates() -> Iterator[dict[str, Any]]:
     out = cupy.zeros(1, np.int32)
     blocks = 16 * cupy.cuda.Device().attributes["MultiProcessorCount"]
     yield row("launch", 0, 0, 0, CudaLimits().launch_seconds)
-    for name, operations in {**RATES, "popc": 2 * 32 * 32 * 4}.items():
+    for name, operations in RATES.items():
         repeats = REPEATS // (8 if name == "nibble" else 1)
-        kernel = KernelSpec("bits/rates.cu", f"{name}_products", {"REPEATS": repeats}, ("out",))
+        arch = GROUP_ARCH if name == "group" else ""
+        about = f"{name}_products", {"REPEATS": repeats}, ("out",)
+        kernel = KernelSpec("bits/rates.cu", *about, arch=arch)
         call = Call(LaunchConfig((blocks, 1, 1), 8), kernel)
         seconds = float(np.median(event_seconds(lambda call=call: queue(call, [out]), 5, 2)))
         rate = operations * 8 * repeats * 8 * blocks / seconds / 1e12
@@ -145,7 +150,7 @@ def table(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for n, d in (*TABLE, *WIDE):
         for width in range(1, 9) if (n, d) == (8192, 1024) else (1, 2, 3, 4, 8):
             case = Case(n, d, width)
-            for way in bits.WAYS if width in (1, 4) else ("tiled", "split"):
+            for way in bits.WAYS if width in (1, 4) else WAYS:
                 yield row(way, n, d, width, case.time(way, options.repeats, jump=False)[1])
             if way == "popc" and width == 1 and d == 1024:
                 for warps in ((4, 2), (2, 4), (2, 2)):
@@ -159,7 +164,7 @@ def sizes(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for n in (128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768):
         for d in (16, 32, 64, 128, 256, 512, 1024):
             case = Case(n, d, 1)
-            for way in ("tiled", "split"):
+            for way in WAYS:
                 yield row(way, n, d, 1, case.time(way, options.repeats, jump=False)[1])
 
 

@@ -4,7 +4,8 @@
 //
 // A warp has the tile's rows of A_PLANES planes of A and its columns of B_PLANES planes of B in
 // registers at a time: a tile of A that is loaded meets all of them (QGTC's cross-tile reduction).
-// With B_PLANES = 1, A is read again for each plane of B (its cross-bit reduction).
+// With B_PLANES = 1, A is read again for each plane of B (its cross-bit reduction). Where K is
+// short and planes are many, warps share the passes among them too, so that none has nothing to do.
 //
 // The order of the words along K does not matter as long as A and B have the same: so a lane takes
 // four neighboring words where the instruction's table gives it words that lie apart.
@@ -15,14 +16,14 @@
 // The plan supplies, at compile time:
 //   MMA_K           256 (m16n8k256) or 128 (m8n8k128, the paper's)
 //   A_PLANES, B_PLANES, A_PASSES, B_PASSES   planes at a time, and how often
-//   WARPS           warps of a block
+//   WARPS, K_WARPS  warps of a block, and those of them that share a pass
 //   JUMP            1 to jump over tiles of A that are zero
 //   OUTPUT          0 whole numbers, 1 float32, 2 bits again
 //   RELU            1 if negative results become zero (not of whole numbers)
 //   ALONG_COLUMNS   of bits: 1 if the result is a left operand, 0 if a right one
 #if !defined(MMA_K) || !defined(A_PLANES) || !defined(B_PLANES) || !defined(A_PASSES) || \
-    !defined(B_PASSES) || !defined(WARPS) || !defined(JUMP) || !defined(OUTPUT) ||       \
-    !defined(RELU) || !defined(ALONG_COLUMNS)
+    !defined(B_PASSES) || !defined(WARPS) || !defined(K_WARPS) || !defined(JUMP) ||      \
+    !defined(OUTPUT) || !defined(RELU) || !defined(ALONG_COLUMNS)
 #error "split_sum.cu is compiled by accelviz, which supplies the constants listed above"
 #endif
 
@@ -79,66 +80,64 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP_SIZE)
     unsigned sums[M_TILES][N_TILES][2 * HALVES] = {};
     unsigned row_sums[4] = {};
 #pragma unroll 1
-    for (int a_pass = 0; a_pass < A_PASSES; ++a_pass) {
-#pragma unroll 1
-        for (int b_pass = 0; b_pass < B_PASSES; ++b_pass) {
-            int c[A_PLANES][B_PLANES][M_TILES][N_TILES][2 * HALVES] = {};
-            for (int chunk = warp; chunk < chunks; chunk += WARPS) {
-                const int quad = chunk * CHUNK_QUADS + lane % 4;
-                uint4 a[A_PLANES][4];
-                unsigned any = 0;
+    for (int pass = warp / K_WARPS; pass < A_PASSES * B_PASSES; pass += WARPS / K_WARPS) {
+        const int a_pass = pass / B_PASSES, b_pass = pass % B_PASSES;
+        int c[A_PLANES][B_PLANES][M_TILES][N_TILES][2 * HALVES] = {};
+        for (int chunk = warp % K_WARPS; chunk < chunks; chunk += K_WARPS) {
+            const int quad = chunk * CHUNK_QUADS + lane % 4;
+            uint4 a[A_PLANES][4];
+            unsigned any = 0;
 #pragma unroll
-                for (int i = 0; i < A_PLANES; ++i) {
+            for (int i = 0; i < A_PLANES; ++i) {
 #pragma unroll
-                    for (int g = 0; g < 4; ++g) {
-                        const int line = first_row + 8 * g + lane / 4;
-                        a[i][g] = load(A, of_a, a_pass * A_PLANES + i, line, quad);
-                        any |= a[i][g].x | a[i][g].y | a[i][g].z | a[i][g].w;
-                        if (OUTPUT && b_pass == 0) {
-                            const int ones = __popc(a[i][g].x) + __popc(a[i][g].y) +
-                                             __popc(a[i][g].z) + __popc(a[i][g].w);
-                            row_sums[g] += unsigned(ones) << (a_pass * A_PLANES + i);
-                        }
+                for (int g = 0; g < 4; ++g) {
+                    const int line = first_row + 8 * g + lane / 4;
+                    a[i][g] = load(A, of_a, a_pass * A_PLANES + i, line, quad);
+                    any |= a[i][g].x | a[i][g].y | a[i][g].z | a[i][g].w;
+                    if (OUTPUT && b_pass == 0) {
+                        const int ones = __popc(a[i][g].x) + __popc(a[i][g].y) + __popc(a[i][g].z) +
+                                         __popc(a[i][g].w);
+                        row_sums[g] += unsigned(ones) << (a_pass * A_PLANES + i);
                     }
                 }
-                if (JUMP && !__any_sync(EVERY_LANE, any != 0)) continue;
+            }
+            if (JUMP && !__any_sync(EVERY_LANE, any != 0)) continue;
 #pragma unroll
-                for (int j = 0; j < B_PLANES; ++j) {
-                    uint4 b[N_TILES];
+            for (int j = 0; j < B_PLANES; ++j) {
+                uint4 b[N_TILES];
 #pragma unroll
-                    for (int n = 0; n < N_TILES; ++n) {
-                        const int line = first_column + 8 * n + lane / 4;
-                        b[n] = load(B, of_b, b_pass * B_PLANES + j, line, quad);
-                    }
+                for (int n = 0; n < N_TILES; ++n) {
+                    const int line = first_column + 8 * n + lane / 4;
+                    b[n] = load(B, of_b, b_pass * B_PLANES + j, line, quad);
+                }
 #pragma unroll
-                    for (int at = 0; at < STEPS; ++at) {
+                for (int at = 0; at < STEPS; ++at) {
 #pragma unroll
-                        for (int i = 0; i < A_PLANES; ++i) {
+                    for (int i = 0; i < A_PLANES; ++i) {
 #pragma unroll
-                            for (int m = 0; m < M_TILES; ++m) {
+                        for (int m = 0; m < M_TILES; ++m) {
 #pragma unroll
-                                for (int n = 0; n < N_TILES; ++n) {
-                                    multiply(c[i][j][m][n], &a[i][HALVES * m], b[n], at);
-                                }
+                            for (int n = 0; n < N_TILES; ++n) {
+                                multiply(c[i][j][m][n], &a[i][HALVES * m], b[n], at);
                             }
                         }
                     }
                 }
             }
+        }
 #pragma unroll
-            for (int i = 0; i < A_PLANES; ++i) {
+        for (int i = 0; i < A_PLANES; ++i) {
 #pragma unroll
-                for (int j = 0; j < B_PLANES; ++j) {
-                    const int shift = a_pass * A_PLANES + i + b_pass * B_PLANES + j;
-                    if (shift > 30) continue;  // planes that there are not: only zeros
+            for (int j = 0; j < B_PLANES; ++j) {
+                const int shift = a_pass * A_PLANES + i + b_pass * B_PLANES + j;
+                if (shift > 30) continue;  // planes that there are not: only zeros
 #pragma unroll
-                    for (int m = 0; m < M_TILES; ++m) {
+                for (int m = 0; m < M_TILES; ++m) {
 #pragma unroll
-                        for (int n = 0; n < N_TILES; ++n) {
+                    for (int n = 0; n < N_TILES; ++n) {
 #pragma unroll
-                            for (int r = 0; r < 2 * HALVES; ++r) {
-                                sums[m][n][r] += unsigned(c[i][j][m][n][r]) << shift;
-                            }
+                        for (int r = 0; r < 2 * HALVES; ++r) {
+                            sums[m][n][r] += unsigned(c[i][j][m][n][r]) << shift;
                         }
                     }
                 }

@@ -55,8 +55,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     RECORD_WARP;
     DYNAMIC_SHARED(uint4, memory);
     const auto unaligned = reinterpret_cast<unsigned long long>(memory);
-    uint4 *const stages = memory + (LINES_ALIGNMENT - unaligned % LINES_ALIGNMENT) %
-                                       LINES_ALIGNMENT / sizeof(uint4);
+    uint4 *const stages =
+        memory + (LINES_ALIGNMENT - unaligned % LINES_ALIGNMENT) % LINES_ALIGNMENT / sizeof(uint4);
     const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
     const int group = warp / GROUP_WARPS;
     const int line_quads = words / 4, chunks = ceil_div(line_quads, LINE_QUADS);
