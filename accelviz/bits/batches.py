@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.bits.tensor import WORD_BITS, BitTensor, layout
+from accelviz.bits.tensor import WORD_BITS, BitTensor, checked_tensor, layout
 from accelviz.datasets import load_graph
 from accelviz.datasets.load import load_pattern
 from accelviz.errors import ArgumentError, DeviceUnavailable, checked_integer
@@ -185,7 +185,14 @@ def one_transfer(*tensors: BitTensor) -> tuple[npt.NDArray[np.uint32], list[BitT
         What is copied.
     tensors : list of BitTensor
         The same tensors; their words are parts of the buffer.
+
+    Raises
+    ------
+    ArgumentError
+        If one is no BitTensor.
     """
+    for i, each in enumerate(tensors):
+        checked_tensor(f"tensors[{i}]", each)
     buffer = np.empty(sum(each.words.size for each in tensors), np.uint32)
     return buffer, views(buffer, tensors, fill=True)
 

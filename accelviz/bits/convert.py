@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from accelviz.bits import devices
-from accelviz.bits.tensor import BitTensor, Scale, layout, pack
+from accelviz.bits.tensor import BitTensor, Scale, checked_tensor, layout, pack
 from accelviz.errors import ArgumentError
 from accelviz.executors.base import is_device_array, where_it_lies
 from accelviz.executors.cuda.state import import_cupy
@@ -150,6 +150,7 @@ def levels(tensor: BitTensor, device: str = "auto") -> Any:
     ArgumentError, DeviceUnavailable
         As `product` does.
     """
+    checked_tensor("tensor", tensor)
     there = "cuda" if tensor.on_gpu else "cpu"
     device = devices.chosen(there if device == "auto" else device, tensor.words)
     if device == "cpu":

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from accelviz.bits.tensor import BitTensor, Floats, Scale
 from accelviz.errors import ArgumentError
+from accelviz.executors.base import on_host
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +55,43 @@ class Finish:
 def batch_norm(
     mean: Any, variance: Any, gamma: Any, beta: Any, eps: float = 1e-5
 ) -> tuple[Floats, Floats]:
-    """Return the `weight` and `bias` of Equation 2.8, float32, shape (columns,)."""
-    weight = np.asarray(gamma, np.float64) / np.sqrt(np.asarray(variance, np.float64) + eps)
-    bias = np.asarray(beta, np.float64) - np.asarray(mean, np.float64) * weight
-    return weight.astype(np.float32), bias.astype(np.float32)
+    """Return the `weight` and `bias` of Equation 2.8, float32, shape (columns,).
+
+    Parameters
+    ----------
+    mean, variance, gamma, beta : array of numbers, shape (columns,)
+    eps : float
+        Added to the variance.
+
+    Raises
+    ------
+    ArgumentError
+        If they are not finite, not of one size, or a variance is below 0.
+    """
+    size = np.size(mean)
+    given = {"mean": mean, "variance": variance, "gamma": gamma, "beta": beta}
+    m, v, g, b = (_vector(name, each, size) for name, each in given.items())
+    if v.min(initial=0) < 0:
+        raise ArgumentError("variance", f"{v.min():g} is in it", "numbers of at least 0")
+    weight = g / np.sqrt(v + eps)
+    return weight.astype(np.float32), (b - m * weight).astype(np.float32)
+
+
+def _vector(name: str, given: Any, size: int) -> npt.NDArray[np.float64]:
+    """Return numbers as float64, if there are `size` of them and all are finite.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    found = on_host(name, given)
+    if found.dtype.kind not in "biuf" or found.shape != (size,) or not np.isfinite(found).all():
+        what = f"shape {found.shape}, dtype {found.dtype}"
+        what += (
+            ", with NaN or infinity" if found.dtype.kind == "f" and found.shape == (size,) else ""
+        )
+        raise ArgumentError(name, what, f"finite numbers, shape ({size},)")
+    return found.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +121,7 @@ class Coefficients:
         ------
         ArgumentError
             If A has a scale for each column, which a sum over the columns cannot take out; or a
-            row scale, where A has an offset.
+            row scale, where A has an offset; or what `finish` has is no vector of finite numbers.
         """
         rows, inner, columns = A.shape[0], A.shape[1], B.shape[1]
         ones = np.ones(columns)
@@ -95,15 +130,11 @@ class Coefficients:
             what = "A has a scale for each column, over which the product sums"
             raise ArgumentError("A", what, "one scale for all: per_column=False")
         c, d = (ones * each for each in _numbers(B.scale))
-        weight = ones if finish.weight is None else np.asarray(finish.weight, np.float64)
-        bias = 0 * ones if finish.bias is None else np.asarray(finish.bias, np.float64)
-        row_scale = np.ones(rows) if finish.row_scale is None else np.asarray(finish.row_scale)
-        for name, found, size in (
-            *(("weight", weight, columns), ("bias", bias, columns)),
-            ("row_scale", row_scale, rows),
-        ):
-            if found.shape != (size,):
-                raise ArgumentError(name, f"shape {found.shape}", f"shape ({size},)")
+        weight = ones if finish.weight is None else _vector("weight", finish.weight, columns)
+        bias = 0 * ones if finish.bias is None else _vector("bias", finish.bias, columns)
+        row_scale = np.ones(rows)
+        if finish.row_scale is not None:
+            row_scale = _vector("row_scale", finish.row_scale, rows)
         gamma = bias
         if b[0]:
             if finish.row_scale is not None:

@@ -17,7 +17,7 @@ from accelviz.bits import devices
 from accelviz.bits.product import MOST_SUM
 from accelviz.bits.tensor import padded
 from accelviz.datasets import load_graph
-from accelviz.errors import ArgumentError
+from accelviz.errors import ArgumentError, checked_integer
 from accelviz.executors.base import on_host
 from accelviz.executors.cuda.state import import_cupy
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan
@@ -107,6 +107,7 @@ class Gather:
     def __init__(self, graph: Any, columns: int, bits: int) -> None:
         if bits not in ROW_BITS:
             raise ArgumentError("bits", f"got {bits!r}", "8 or 4")
+        columns = checked_integer("columns", columns, error=ArgumentError)
         graph = load_graph(graph)
         most = int(graph.degrees.max(initial=0)) * ((1 << bits) - 1)
         if most > MOST_SUM:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from accelviz.bits import devices
 from accelviz.bits.finish import Coefficients, Finish, finished
-from accelviz.bits.tensor import BitTensor, layout, pack
+from accelviz.bits.tensor import BitTensor, checked_tensor, layout, pack
 from accelviz.bits.ways import WAYS, mapped, usual_wide
 from accelviz.errors import ArgumentError
 from accelviz.executors.cuda.state import import_cupy
@@ -179,6 +179,8 @@ def plan_product(
         raise ArgumentError("way", f"there is no {way!r}", ", ".join(WAYS))
     if finish is not None and way not in ("split", "paper"):
         raise ArgumentError("finish", f"{way!r} leaves whole numbers", "'split' or 'paper'")
+    if warps is not None and way != "tiled":
+        raise ArgumentError("warps", f"of {way!r}, whose blocks have one size", "way='tiled'")
     if not reuse and way in ("warpgroup", "popc"):
         raise ArgumentError("reuse", f"{way!r} has a loaded tile of A meet all planes", "True")
     found = mapped(way, (rows, columns, A.shape[1]), (A.bits, B.bits), reuse, finish, warps)
@@ -187,7 +189,7 @@ def plan_product(
         more = ("alpha beta gamma row_scale", "low step out_bits out_lines out_words")
     arguments = tuple(_ARGUMENTS.format(*more).split())
     about = {"capability": 90 if found.arch else 80, "arch": found.arch}
-    defines = {"JUMP": int(jump), **found.defines}
+    defines = {"JUMP": int(bool(jump)), **found.defines}
     kernel = KernelSpec(f"bits/{found.entry}.cu", found.entry, defines, arguments, **about)
     call = Call(LaunchConfig(found.grid, found.warps, found.shared_bytes), kernel)
     shape, bits = (rows, columns, A.shape[1]), (A.bits, B.bits)
@@ -248,10 +250,7 @@ def check(A: BitTensor, B: BitTensor, finish: Finish | None = None) -> None:
     ArgumentError
     """
     for name, operand, side in (("A", A, "left"), ("B", B, "right")):
-        if not isinstance(operand, BitTensor):
-            raise ArgumentError(
-                name, f"got a {type(operand).__name__}", "a BitTensor: pack, quantize"
-            )
+        checked_tensor(name, operand)
         if operand.side != side:
             what = f"packed as the {operand.side} operand of a product"
             raise ArgumentError(name, what, f"side={side!r}")

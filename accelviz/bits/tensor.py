@@ -61,8 +61,12 @@ class Scale:
         ArgumentError
             If a bound is not finite, `high` is below `low`, or the two do not fit each other.
         """
+        found = [np.atleast_1d(on_host("range", end)) for end in (low, high)]
+        if any(end.ndim > 1 or end.dtype.kind not in "biuf" for end in found):
+            what = " and ".join(f"{end.ndim}-D of {end.dtype}" for end in found)
+            raise ArgumentError("range", what, "numbers, or one for each column")
         with np.errstate(over="ignore"):
-            ends = [np.atleast_1d(np.asarray(end, np.float32)) for end in (low, high)]
+            ends = [end.astype(np.float32) for end in found]
         if ends[0].size != ends[1].size and 1 not in (ends[0].size, ends[1].size):
             what = f"{ends[0].size} lower and {ends[1].size} upper bounds"
             raise ArgumentError("range", what, "as many of both, or one for all")
@@ -176,6 +180,17 @@ class BitTensor:
         size = f"{self.shape[0]:,} x {self.shape[1]:,}"
         where = " on the GPU" if self.on_gpu else ""
         return f"BitTensor({size}, {self.bits} bits, {self.side}, {self.nbytes:,} bytes{where})"
+
+
+def checked_tensor(name: str, given: Any) -> None:
+    """Refuse what is no BitTensor.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if not isinstance(given, BitTensor):
+        raise ArgumentError(name, f"got a {type(given).__name__}", "a BitTensor: pack, quantize")
 
 
 def layout(shape: tuple[int, int], bits: int, side: str) -> tuple[int, int, int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from accelviz.bits.finish import Finish
 from accelviz.bits.tensor import layout
+from accelviz.errors import ArgumentError, checked_integer
 from accelviz.executors.cuda import gpu_state
 from accelviz.executors.cuda.state import import_cupy
 
@@ -99,16 +100,20 @@ def mapped(
 def _warpgroup(shape: tuple[int, int, int], bits: Pair) -> Mapped:
     rows, columns, _ = shape
     height = GROUPS * GROUP_ROWS
-    for halves in (2, 1):  # the wider tiles, if all SMs have one then
-        width = halves * GROUP_COLUMNS // 8 // bits[1] * 8
-        tiles = -(-rows // height) * -(-columns // width)
-        if tiles >= SMS:
-            break
+    down = -(-rows // height)
+
+    def tiles(halves: int) -> int:
+        return down * -(-columns // (halves * GROUP_COLUMNS // 8 // bits[1] * 8))
+
+    def lines(halves: int) -> int:  # of A and B that the busiest SM reads
+        return -(-tiles(halves) // SMS) * (height + halves * GROUP_COLUMNS)
+
+    halves = min((2, 1), key=lines)
     stages = _GROUP_STAGES[halves]
     defines = {"GROUPS": GROUPS, "HALVES": halves, "STAGES": stages, "BLOCKS_PER_SM": 1}
     defines |= {"A_PLANES": bits[0], "B_PLANES": bits[1]}
     shared = (height + halves * GROUP_COLUMNS) * GROUP_BITS // 8 * stages + ALIGNMENT
-    grid = (min(tiles, SMS), 1, 1)
+    grid = (min(tiles(halves), SMS), 1, 1)
     planes, passes, tile = (1, bits[1]), (bits[0], 1), (height, GROUP_BITS)
     return Mapped("warpgroup", defines, grid, 4 * GROUPS, shared, planes, passes, tile, GROUP_ARCH)
 
@@ -122,6 +127,10 @@ def _tiled(shape: tuple[int, int, int], bits: Pair, reuse: bool, warps: Pair | N
     # Sums of several passes and the sums of one are held at the same time.
     most = _N_TILES // 2 if max(passes) > 1 and m_tiles // planes[0] > 2 else _N_TILES
     n_tiles = planes[1] * max(most // planes[1], 1)
+    if warps is not None:
+        warps = warps[0], warps[1]
+        for each in warps:
+            checked_integer("warps", each, 8, error=ArgumentError)
     sides = warps or ((4, 2) if rows >= ENOUGH_ROWS and s * t > 1 else (2, 2))
     n_warps = sides[0] * sides[1]
     defines = dict(zip(("WARPS_M", "WARPS_N"), sides, strict=True)) | _named(planes, passes)

@@ -107,6 +107,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 #pragma unroll
     for (int i = 0; i < STAGES - 2; ++i) fetch();
 
+    // Waits for the stage that is used next, and says whether its tile of A is zero and jumped over.
+    // Past its barrier, all threads are done with the stage before the last.
+    auto arrived_empty = [&]() {
+        await_copies<STAGES - 3>();
+        show_to_products();
+#if JUMP
+        const uint4 *own = stages + used * STAGE_QUADS + swizzled(own_line, own_quad);
+        unsigned any = 0;
+#pragma unroll
+        for (int i = 0; i < A_COPIES; ++i, own += AT_ONCE * LINE_QUADS) {
+            any |= own->x | own->y | own->z | own->w;
+        }
+        return !__syncthreads_or(any != 0);
+#else
+        __syncthreads();
+        return false;
+#endif
+    };
+
 #pragma unroll 1
     for (int tile = int(blockIdx.x); tile < tiles; tile += int(gridDim.x)) {
         int c[HALVES][GROUP_SUMS] = {};
@@ -119,39 +138,33 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
                     for (int i = 0; i < GROUP_SUMS; ++i) c[h][i] = int(unsigned(c[h][i]) << 1);
                 }
             }
+            int chunk = 0;
 #pragma unroll 1
-            for (int chunk = 0; chunk < chunks; ++chunk) {
-                await_copies<STAGES - 3>();
-                show_to_products();
-                const uint4 *a = stages + used * STAGE_QUADS, *b = a + ROWS * LINE_QUADS;
-                // Past this barrier the chunk is there, and the one before the last done with.
-#if JUMP
-                unsigned any = 0;
-#pragma unroll
-                for (int i = 0; i < A_COPIES; ++i) {
-                    const uint4 own = a[swizzled(own_line, own_quad) + i * AT_ONCE * LINE_QUADS];
-                    any |= own.x | own.y | own.z | own.w;
+            for (;;) {
+                // A branch around products would make each wait for the one before: so the loop
+                // looks for the next chunk that there is something to multiply in.
+#pragma unroll 1
+                for (; chunk < chunks && arrived_empty(); ++chunk) {
+                    await_products<0>();
+                    fetch();
+                    used = used + 1 == STAGES ? 0 : used + 1;
                 }
-                const bool all_zero = !__syncthreads_or(any != 0);
-#else
-                __syncthreads();
-                const bool all_zero = false;
-#endif
+                if (chunk == chunks) break;
+                const uint4 *a = stages + used * STAGE_QUADS + group * GROUP_ROWS * LINE_QUADS;
+                const uint4 *b = stages + used * STAGE_QUADS + ROWS * LINE_QUADS;
                 begin_products();
-                if (!all_zero) {
 #pragma unroll
-                    for (int step = 0; step < LINE_QUADS / STEP_QUADS; ++step) {
+                for (int step = 0; step < LINE_QUADS / STEP_QUADS; ++step) {
 #pragma unroll
-                        for (int h = 0; h < HALVES; ++h) {
-                            multiply_b1(c[h], a + group * GROUP_ROWS * LINE_QUADS,
-                                        b + h * GROUP_LINES * LINE_QUADS, step);
-                        }
+                    for (int h = 0; h < HALVES; ++h) {
+                        multiply_b1(c[h], a, b + h * GROUP_LINES * LINE_QUADS, step);
                     }
                 }
                 close_products();
                 fetch();
                 await_products<1>();
                 used = used + 1 == STAGES ? 0 : used + 1;
+                ++chunk;
             }
             await_products<0>();
 #pragma unroll
