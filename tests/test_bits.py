@@ -1,14 +1,17 @@
 """Bit tensors and their products: bit for bit on the host, in the emulator and on a GPU."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from accelviz import bits, load_graph
+from accelviz.bits import ways
 from accelviz.bits.product import jumped
-from accelviz.errors import ArgumentError
-from accelviz.executors.cuda import compile_cubin
+from accelviz.errors import ArgumentError, DeviceUnavailable
+from accelviz.executors.cuda import compile_cubin, compiler
+from accelviz.executors.cuda.state import READY, GpuState
 from accelviz.executors.emulator.build import why_not
 from accelviz.plans import KernelSpec
 from tests.graphs import graph_of_degrees
@@ -79,9 +82,9 @@ WIDTHS = [*zip(range(1, 17), [16, 1, 9, 4, 2, 8, 3, 5, 1, 7, 1, 2, 1, 1, 1, 15],
 WIDTHS += [(1, t) for t in (1, 2, 3, 4, 6, 10, 11, 12, 13, 14)]
 #: Those that run in the emulator, by way, and sizes for some.
 EMULATED = {"tiled": [(1, 1), (3, 9)], "split": [(1, 4), (5, 2)], "paper": [(3, 9)]}
-EMULATED["warpgroup"] = [(1, 2), (3, 9)]
+EMULATED["warpgroup"] = [(1, 2), (3, 9), (1, 4)]
 SIZES = {(1, 1): (70, 45, 700), (3, 9): (33, 40, 513), (1, 4): (1, 1, 1), (5, 2): (40, 33, 130)}
-SIZES[1, 2] = (150, 35, 3100)
+SIZES[1, 2] = (150, 44, 3100)
 each_way = pytest.mark.parametrize("way", bits.WAYS)
 
 
@@ -134,11 +137,38 @@ def test_zero_tiles_are_jumped_over_and_counted():
     a = np.zeros((96, 2048), int)
     a[40, 600] = a[95, 2047] = 1
     A, B = bits.pack(a, 1, "left"), bits.pack(numbers((2048, 8), 2), 2, "right")
-    for way, tiles in (("split", 3 * 4), ("popc", 3 * 2)):
-        assert jumped(bits.plan_product(A, B, way), A) == (tiles - 2, tiles)
+    for way, tiles in (("split", 3 * 4), ("popc", 3 * 2), ("warpgroup", 1 * 2)):
+        zero = 0 if way == "warpgroup" else tiles - 2  # both columns of its two tiles have a one
+        assert jumped(bits.plan_product(A, B, way), A) == (zero, tiles)
     assert jumped(bits.plan_product(A, B, "split", jump=False), A) == (0, 12)
     both = bits.pack(a + 2 * np.roll(a, 1200, axis=1), 2, "left")  # a pass has both planes
     assert jumped(bits.plan_product(both, B, "tiled"), both) == (24 - 4, 24)
+
+
+def test_large_results_go_to_warpgroups_where_there_are_some(monkeypatch):
+    A, B = (
+        bits.pack(np.ones((1024, 8), int), 2, "left"),
+        bits.pack(np.ones((8, 256), int), 2, "right"),
+    )
+    few = bits.pack(np.ones((8, 31), int), 2, "right")
+    less = bits.pack(np.ones((8, 255), int), 2, "right")
+    for capability, large in (("90", "warpgroup"), ("80", "tiled"), ("120", "tiled")):
+        monkeypatch.setattr(ways, "gpu_state", lambda: GpuState(READY, ""))
+        monkeypatch.setattr(ways, "import_cupy", lambda own=capability: fake_cupy(own))
+        assert bits.plan_product(A, B).way == large
+        assert bits.plan_product(A, few).way == "split"
+        assert bits.plan_product(A, less).way == ("split" if large == "tiled" else large)
+        assert bits.plan_product(A, B, reuse=False).way == "tiled"
+        assert bits.plan_product(A, B, finish=bits.Finish()).way == "split"
+    monkeypatch.setattr(compiler, "import_cupy", lambda: fake_cupy("120"))
+    spec = bits.plan_product(A, B, "warpgroup").call.kernel
+    with pytest.raises(DeviceUnavailable, match="of sm_90a alone, and this GPU is sm_120"):
+        compiler.loaded_function(spec)
+
+
+def fake_cupy(capability):
+    device = SimpleNamespace(compute_capability=capability)
+    return SimpleNamespace(cuda=SimpleNamespace(Device=lambda: device))
 
 
 FINISHES = {

@@ -15,15 +15,13 @@ import numpy.typing as npt
 from accelviz.bits import devices
 from accelviz.bits.finish import Coefficients, Finish, finished
 from accelviz.bits.tensor import BitTensor, checked_tensor, layout, pack
-from accelviz.bits.ways import WAYS, mapped, usual_wide
+from accelviz.bits.ways import WAYS, mapped, usual
 from accelviz.errors import ArgumentError
 from accelviz.executors.cuda.state import import_cupy
 from accelviz.plans import Call, KernelSpec, LaunchConfig
 
 #: Largest sum that a result of 32 bits holds.
 MOST_SUM = (1 << 31) - 1
-#: Columns times planes from which "tiled" is faster than "split".
-WIDE = 256
 _ARGUMENTS = "A B out {} rows columns words a_bits a_lines b_bits b_lines {}"
 
 
@@ -153,8 +151,9 @@ def plan_product(
     A, B : BitTensor
         Or others of the same shape and bits.
     way : str, optional
-        One of `WAYS`. If not given, for wide results of whole numbers "warpgroup" where this
-        machine has a Hopper GPU, else "tiled"; for others "split".
+        One of `WAYS`. If not given, for whole numbers in 64 columns (times bits) and more
+        "warpgroup" where this machine has a Hopper GPU; else "tiled" for large results; else
+        "split".
     jump : bool
         Jump over tiles of A that are zero (section 2.4.3).
     reuse : bool
@@ -173,8 +172,7 @@ def plan_product(
     check(A, B, finish)
     rows, columns = A.shape[0], B.shape[1]
     if way is None:
-        wide = finish is None and columns * B.bits >= WIDE
-        way = usual_wide(reuse, warps) if wide else "split"
+        way = usual((rows, columns), B.bits, reuse, warps) if finish is None else "split"
     if way not in WAYS:
         raise ArgumentError("way", f"there is no {way!r}", ", ".join(WAYS))
     if finish is not None and way not in ("split", "paper"):
@@ -188,9 +186,9 @@ def plan_product(
     if found.entry == "split_sum":
         more = ("alpha beta gamma row_scale", "low step out_bits out_lines out_words")
     arguments = tuple(_ARGUMENTS.format(*more).split())
-    about = {"capability": 90 if found.arch else 80, "arch": found.arch}
     defines = {"JUMP": int(bool(jump)), **found.defines}
-    kernel = KernelSpec(f"bits/{found.entry}.cu", found.entry, defines, arguments, **about)
+    file, least = f"bits/{found.entry}.cu", 90 if found.arch else 80
+    kernel = KernelSpec(file, found.entry, defines, arguments, capability=least, arch=found.arch)
     call = Call(LaunchConfig(found.grid, found.warps, found.shared_bytes), kernel)
     shape, bits = (rows, columns, A.shape[1]), (A.bits, B.bits)
     return Product(shape, bits, way, jump, finish, call, found.planes, found.passes, found.tile)

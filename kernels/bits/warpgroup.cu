@@ -35,6 +35,8 @@
 #define A_COPIES (ROWS / AT_ONCE)       // of a thread
 #define B_COPIES (LINES / AT_ONCE)
 #define STAGE_QUADS ((ROWS + LINES) * LINE_QUADS)
+#define OUT_STRIDE 40               // of a row of 32 sums on their way out: in all banks
+#define OUT_INTS (16 * OUT_STRIDE)  // of a warp
 
 // Where copies have come to: tile, plane of A and chunk of K.
 struct Cursor {
@@ -107,8 +109,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 #pragma unroll
     for (int i = 0; i < STAGES - 2; ++i) fetch();
 
-    // Waits for the stage that is used next, and says whether its tile of A is zero and jumped over.
-    // Past its barrier, all threads are done with the stage before the last.
+    // Waits for the stage that is used next, and says whether its tile of A is zero and jumped
+    // over. Past its barrier, all threads are done with the stage before the last.
     auto arrived_empty = [&]() {
         await_copies<STAGES - 3>();
         show_to_products();
@@ -172,36 +174,56 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
         }
 
         const int first_row = tile / across * ROWS + warp * 16;
-        const int column = tile % across * COLUMNS + element_of_c(lane, 0).column;
-        auto write = [&](bool in_pairs) {  // a constant wherever it is called
+        const int first_column = tile % across * COLUMNS;
+        auto pair_of = [&](int n, int r) {  // sums of two columns of tile n, over all planes
+            unsigned sums[2] = {};
 #pragma unroll
-            for (int r = 0; r < 4; r += 2) {
-                const int row = first_row + element_of_c(lane, r).row;
-                int *to = &out[element(row, column, columns)];
-                const int left = row < rows ? columns - column : 0;  // to the end of the row
+            for (int j = 0; j < B_PLANES; ++j) {
+                const int at = n * B_PLANES + j, first = at % GROUP_TILES * 4 + r;
+                sums[0] += unsigned(c[at / GROUP_TILES][first]) << j;
+                sums[1] += unsigned(c[at / GROUP_TILES][first + 1]) << j;
+            }
+            return make_int2(int(sums[0]), int(sums[1]));
+        };
+        if (columns % 4) {
 #pragma unroll
-                for (int n = 0; n < COLUMN_TILES; ++n) {
-                    unsigned sums[2] = {};
+            for (int n = 0; n < COLUMN_TILES; ++n) {
 #pragma unroll
-                    for (int j = 0; j < B_PLANES; ++j) {
-                        const int at = n * B_PLANES + j, first = at % GROUP_TILES * 4 + r;
-                        sums[0] += unsigned(c[at / GROUP_TILES][first]) << j;
-                        sums[1] += unsigned(c[at / GROUP_TILES][first + 1]) << j;
-                    }
-                    const int2 both = make_int2(int(sums[0]), int(sums[1]));
-                    if (in_pairs) {
-                        if (n * 8 < left) __stcs(reinterpret_cast<int2 *>(to + n * 8), both);
-                    } else {
-                        if (n * 8 < left) to[n * 8] = both.x;
-                        if (n * 8 + 1 < left) to[n * 8 + 1] = both.y;
-                    }
+                for (int r = 0; r < 4; r += 2) {
+                    const Element at = element_of_c(lane, r);
+                    const int row = first_row + at.row, column = first_column + n * 8 + at.column;
+                    const int2 sums = pair_of(n, r);
+                    if (row >= rows || column >= columns) continue;
+                    out[element(row, column, columns)] = sums.x;
+                    if (column + 1 < columns) out[element(row, column + 1, columns)] = sums.y;
                 }
             }
-        };
-        if (columns % 2) {
-            write(false);
-        } else {
-            write(true);
+            continue;
+        }
+        // Four tiles at a time go through shared memory, so that rows are written in 128 bytes.
+        int *const own = reinterpret_cast<int *>(stages + STAGES * STAGE_QUADS) + warp * OUT_INTS;
+        const int quad = lane % 8 * 4, column = first_column + quad;
+        int *const to = &out[element(first_row + lane / 8, column, columns)];
+#pragma unroll
+        for (int n = 0; n < COLUMN_TILES; n += 4) {
+            __syncwarp();
+#pragma unroll
+            for (int i = 0; i < 4 && n + i < COLUMN_TILES; ++i) {
+#pragma unroll
+                for (int r = 0; r < 4; r += 2) {
+                    const Element at = element_of_c(lane, r);
+                    int *const place = &own[at.row * OUT_STRIDE + i * 8 + at.column];
+                    *reinterpret_cast<int2 *>(place) = pair_of(n + i, r);
+                }
+            }
+            __syncwarp();
+            const bool there = column + n * 8 < columns && quad + n * 8 < COLUMNS;
+#pragma unroll
+            for (int i = 0; i < 16; i += 4) {
+                if (!there || first_row + lane / 8 + i >= rows) continue;
+                *reinterpret_cast<int4 *>(to + element(i, n * 8, columns)) =
+                    *reinterpret_cast<const int4 *>(&own[(lane / 8 + i) * OUT_STRIDE + quad]);
+            }
         }
     }
 }

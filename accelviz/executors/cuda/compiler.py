@@ -28,7 +28,7 @@ def compile_options(spec: KernelSpec) -> tuple[str, ...]:
     )
 
 
-def compile_cubin(spec: KernelSpec, arch: str) -> bytes:
+def compile_cubin(spec: KernelSpec, arch: str, *options: str) -> bytes:
     """Compile a kernel to machine code for one architecture; needs CuPy but no GPU.
 
     Parameters
@@ -36,6 +36,8 @@ def compile_cubin(spec: KernelSpec, arch: str) -> bytes:
     spec : KernelSpec
     arch : str
         Such as "sm_90".
+    *options : str
+        Of NVRTC, beyond those of the kernel.
 
     Returns
     -------
@@ -58,7 +60,7 @@ def compile_cubin(spec: KernelSpec, arch: str) -> bytes:
         ) from error
     program = nvrtc.createProgram(spec.source(), spec.file, [], [])
     try:
-        nvrtc.compileProgram(program, [f"-arch={arch}", *compile_options(spec)])
+        nvrtc.compileProgram(program, [f"-arch={arch}", *compile_options(spec), *options])
         # CuPy takes off the last byte, as if it ended text; disassemblers want it.
         return bytes(nvrtc.getCUBIN(program)) + b"\0"
     except nvrtc.NVRTCError as error:
@@ -69,27 +71,34 @@ def compile_cubin(spec: KernelSpec, arch: str) -> bytes:
 
 
 @functools.lru_cache(maxsize=64)
-def loaded_module(source: str, options: tuple[str, ...]) -> Any:
-    """Return CuPy's module of a source, compiled for the current device once."""
+def _compiled(source: str, options: tuple[str, ...]) -> Any:
     return import_cupy().RawModule(code=source, options=options)
 
 
-def loaded_function(spec: KernelSpec) -> Any:
-    """Return CuPy's function of a kernel, compiled for the current device once.
+def loaded_module(spec: KernelSpec, *options: str) -> Any:
+    """Return CuPy's module of a kernel for the current device.
 
     Raises
     ------
     DeviceUnavailable
         If the kernel is of another architecture.
     """
-    if spec.arch:  # CuPy compiles for none with a letter, but loads what was
-        cupy = import_cupy()
-        own = cupy.cuda.Device().compute_capability
-        if own != spec.arch.strip("sm_a"):
-            what = f"it has instructions of {spec.arch} alone, and this GPU is sm_{own}"
-            raise DeviceUnavailable(spec.file, what, "another way, or device='emulator'")
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "kernel.cubin"
-            path.write_bytes(compile_cubin(spec, spec.arch))
-            return cupy.RawModule(path=str(path)).get_function(spec.entry)
-    return loaded_module(spec.source(), compile_options(spec)).get_function(spec.entry)
+    if not spec.arch:
+        return _compiled(spec.source(), (*compile_options(spec), *options))
+    cupy = import_cupy()
+    own = cupy.cuda.Device().compute_capability
+    if own != spec.arch.strip("sm_a"):
+        what = f"it has instructions of {spec.arch} alone, and this GPU is sm_{own}"
+        raise DeviceUnavailable(spec.file, what, "choose another way, or device='emulator'")
+    # CuPy compiles for no architecture with a letter, but loads what was.
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernel.cubin"
+        path.write_bytes(compile_cubin(spec, spec.arch, *options))
+        module = cupy.RawModule(path=str(path))
+        module.get_function(spec.entry)  # reads the file
+    return module
+
+
+def loaded_function(spec: KernelSpec) -> Any:
+    """Return CuPy's function of a kernel, compiled for the current device."""
+    return loaded_module(spec).get_function(spec.entry)
