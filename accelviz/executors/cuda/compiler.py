@@ -71,11 +71,12 @@ def compile_cubin(spec: KernelSpec, arch: str, *options: str) -> bytes:
 
 
 @functools.lru_cache(maxsize=64)
-def _compiled(source: str, options: tuple[str, ...]) -> Any:
+def loaded_module(source: str, options: tuple[str, ...]) -> Any:
+    """Return CuPy's module of a source, compiled for the current device once."""
     return import_cupy().RawModule(code=source, options=options)
 
 
-def loaded_module(spec: KernelSpec, *options: str) -> Any:
+def module_of(spec: KernelSpec, *options: str) -> Any:
     """Return CuPy's module of a kernel for the current device.
 
     Raises
@@ -84,7 +85,7 @@ def loaded_module(spec: KernelSpec, *options: str) -> Any:
         If the kernel is of another architecture.
     """
     if not spec.arch:
-        return _compiled(spec.source(), (*compile_options(spec), *options))
+        return loaded_module(spec.source(), (*compile_options(spec), *options))
     cupy = import_cupy()
     own = cupy.cuda.Device().compute_capability
     if own != spec.arch.strip("sm_a"):
@@ -101,4 +102,4 @@ def loaded_module(spec: KernelSpec, *options: str) -> Any:
 
 def loaded_function(spec: KernelSpec) -> Any:
     """Return CuPy's function of a kernel, compiled for the current device."""
-    return loaded_module(spec).get_function(spec.entry)
+    return module_of(spec).get_function(spec.entry)

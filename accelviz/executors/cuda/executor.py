@@ -13,7 +13,7 @@ from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.executors.base import Arrays, Operands, is_device_array, kernels_of, no_kernel
 from accelviz.executors.cuda import cusparse, state
 from accelviz.executors.cuda.arrays import gathered, on_device
-from accelviz.executors.cuda.compiler import loaded_module
+from accelviz.executors.cuda.compiler import module_of
 from accelviz.executors.cuda.state import gpu_state, import_cupy
 from accelviz.executors.cuda.timing import CudaLimits, event_seconds, positive
 from accelviz.plans import Call, LibraryCall, Plan
@@ -79,7 +79,7 @@ class KernelLaunch:
     def __init__(self, plan: Plan, call: Call, *options: str) -> None:
         spec = call.kernel
         assert spec is not None
-        self.module = loaded_module(spec, *options)
+        self.module = module_of(spec, *options)
         self.function = self.module.get_function(spec.entry)
         self._arguments = [on_device(plan.arrays.get(name)) for name in spec.arguments]
         named = enumerate(spec.arguments)
