@@ -166,6 +166,18 @@ def test_large_results_go_to_warpgroups_where_there_are_some(monkeypatch):
         compiler.loaded_function(spec)
 
 
+def test_code_of_one_architecture_is_compiled_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("ACCELVIZ_CACHE", str(tmp_path))
+    spec = KernelSpec("bits/rates.cu", "group_products", {"REPEATS": 4}, (), arch="sm_90a")
+    path = compiler.kept_cubin(spec)
+    assert path.is_relative_to(tmp_path)
+    assert path.read_bytes()[:4] == b"\x7fELF"
+    monkeypatch.setattr(compiler, "compile_cubin", None)  # which would be an error to call
+    assert compiler.kept_cubin(spec) == path
+    with pytest.raises(TypeError):
+        compiler.kept_cubin(spec, "-G")
+
+
 def fake_cupy(capability):
     device = SimpleNamespace(compute_capability=capability)
     return SimpleNamespace(cuda=SimpleNamespace(Device=lambda: device))

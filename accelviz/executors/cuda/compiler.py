@@ -10,7 +10,7 @@ from typing import Any
 
 from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.executors.cuda.state import import_cupy, one_line
-from accelviz.files import kernel_directory, kernel_names
+from accelviz.files import cache_folder, kernel_directory, kernel_names, written_whole
 from accelviz.plans import KernelSpec
 
 
@@ -92,12 +92,24 @@ def module_of(spec: KernelSpec, *options: str) -> Any:
         what = f"it has instructions of {spec.arch} alone, and this GPU is sm_{own}"
         raise DeviceUnavailable(spec.file, what, "choose another way, or device='emulator'")
     # CuPy compiles for no architecture with a letter, but loads what was.
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kernel.cubin"
-        path.write_bytes(compile_cubin(spec, spec.arch, *options))
-        module = cupy.RawModule(path=str(path))
-        module.get_function(spec.entry)  # reads the file
-    return module
+    return cupy.RawModule(path=str(kept_cubin(spec, *options)))
+
+
+def kept_cubin(spec: KernelSpec, *options: str) -> Path:
+    """Return the file of a kernel's machine code for its `arch`, compiled unless it is kept."""
+    version = import_cupy().cuda.nvrtc.getVersion()
+    about = spec.source(), spec.arch, compile_options(spec), options, version
+    name = f"{hashlib.sha256(repr(about).encode()).hexdigest()[:32]}.cubin"
+    folder = cache_folder() / "cubins"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:  # where there can be no cache
+        folder = Path(tempfile.mkdtemp(prefix="accelviz-"))
+    path = folder / name
+    if not path.exists():
+        with written_whole(path) as temporary:
+            temporary.write_bytes(compile_cubin(spec, spec.arch, *options))
+    return path
 
 
 def loaded_function(spec: KernelSpec) -> Any:
