@@ -6,6 +6,7 @@ import pytest
 
 import accelviz
 from accelviz.measure import random_inputs
+from accelviz.strategies import REGISTRY
 from accelviz.widgets.traced import SPELLED, TracedBlock, sources
 from tests.compilers import needs_compiler
 from tests.graphs import MADE
@@ -46,6 +47,23 @@ def test_a_packed_trace_unpacks_to_the_same(name, n_cols, given):
     texts = sources(plan)
     for site in packed.sites:
         assert site["line"] <= texts[site["file"]].count("\n")
+
+
+@pytest.mark.turns(12)
+@pytest.mark.parametrize(
+    "strategy",
+    [each for each in REGISTRY if not each.operation.name.startswith("scc")],
+    ids=lambda each: f"{each.operation.name}-{each.name}",
+)
+def test_the_explorer_traces_every_strategy(strategy):
+    graph = MADE["every_kind"]()
+    plan = strategy.plan(graph, 64)
+    found = accelviz.explore(graph, strategy, n_cols=64).traced()
+    if not plan.has_workload:  # of a library's kernel nothing can be seen
+        assert found == {}
+        return
+    assert found["trace"]["warps"] == plan.launch.warps_per_block
+    assert len(found["trace"]["columns"]["site"])
 
 
 def test_lanes_side_by_side_need_no_list_of_offsets_and_others_do():

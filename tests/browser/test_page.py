@@ -172,6 +172,20 @@ def test_nothing_is_cut_off_at_any_width(page, width, scheme):
         page.screenshot(path=artifacts() / f"page-{group}-{width}-{scheme}.png", full_page=True)
 
 
+def test_long_names_leave_the_numbers_whole(browser, tmp_path):
+    own = {"group_nzs": 64, "short_nzs": 8, "stage": False, "storage": "bfloat16"}
+    explorer = accelviz.explore("cora", "lane_groups", second="lane_groups", pinned=own, **own)
+    page = browser.new_page()
+    page.goto(explorer.save(tmp_path / "long.html", trace=False).as_uri())
+    page.locator("[data-group=numbers]").click()
+    for width in (424, 480, 848, 1000):
+        look(page, width)
+        box = page.locator(".av-scroll")
+        assert box.evaluate("each => each.scrollWidth - each.clientWidth") == 0, width
+    assert "storage=bfloat16" in box.locator("th").first.inner_text().replace("\n", "")
+    page.close()
+
+
 def test_a_setting_is_pinned_and_told_as_code(page):
     page.locator("[data-control=pin]").click()
     page.locator("[data-control=max_block_warps]").focus()

@@ -141,7 +141,7 @@ export function hardware(row, warps) {
   const track = "A track is a warp of the hardware";
   const many = Math.ceil(each / LANES), name = combined ? "combined warp" : worker;
   let said = "";
-  if (many > 1) said = `${track}; a ${name} is ${many} of them side by side: ${worker} 0 of the block is warps 0 to ${many - 1} here.`;
+  if (many > 1) said = `${track}; a ${name} is ${many} of them side by side: ${worker} 0 of the block is warps 0 ${many > 2 ? "to" : "and"} ${many - 1} here.`;
   if (combined) said += " One without work takes no turn.";
   if (each < LANES) said = `${track}, which is ${count(LANES / each, worker)} of ${count(each, "lane")}.`;
   return { own, said };

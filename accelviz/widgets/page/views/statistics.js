@@ -49,6 +49,9 @@ export function writtenStatistic(value, kind) {
   return value >= 1e7 ? `<span title="${exact}">${short(value)}</span>` : exact;
 }
 
+// A long name may go on in the next line where a word of it ends.
+const breakable = (label) => safe(label).replace(/[_=]/g, "$&<wbr>");
+
 // A - B, with a sign, a word for those who do not see the colour, and the colour.
 function difference(a, b, kind, less) {
   if (!known(a) || !known(b)) return "";
@@ -76,7 +79,7 @@ export function statistics(host, scene) {
       cells.map((cell) => `<td>${cell}</td>`).join("") + "</tr>";
   });
   const mark = (side, letter) =>
-    `<th scope="col" title="${LETTERS[letter]}"><span class="av-mark av-${letter}">${letter}</span> ${safe(side.label)}</th>`;
+    `<th scope="col" title="${LETTERS[letter]}"><span class="av-mark av-${letter}">${letter}</span>&nbsp;${breakable(side.label)}</th>`;
   host.innerHTML = `<div class="av-scroll"><table class="av-statistics"><thead><tr><td></td>${mark(a, "A")}` +
     (b ? `${mark(b, "B")}<th scope="col">A &minus; B</th>` : "") +
     `</tr></thead><tbody>${lines.join("")}</tbody></table></div>` +
