@@ -112,8 +112,14 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     panel.wait_for("idle_share", idle(max_block_warps=11))
     panel.type("max_block_warps", "8")
     panel.wait_for("idle_share", idle(max_block_warps=8))
-    # Also far down in the panel the slider is there.
+    # Nor does JupyterLab, which would delete the cell, where a picture has the focus, or the panel.
     panel.show("product")
+    for focused in (panel.box.locator(".av-of-strip .av-draw"), panel.box):
+        focused.focus()
+        for key in "abxdd":
+            panel.page.keyboard.press(key)
+    assert notebook.ask("return panel.content.model.cells.length") == 3
+    # Also far down in the panel the slider is there.
     lowest = panel.box.locator(".av-fig-read")
     lowest.scroll_into_view_if_needed()
     panel.page.evaluate(FRAME)

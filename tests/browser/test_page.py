@@ -146,6 +146,13 @@ def test_every_control_and_picture_has_a_name(page):
               .map((e) => e.outerHTML)"""
         )
         assert nameless == [], group
+        # JupyterLab leaves its keys to what has the focus only if that says so itself.
+        taken = page.evaluate(
+            """() => [...document.querySelectorAll(
+              '.av-panel, .av-panel :is(input, select, button, [tabindex])')].filter((e) =>
+              !e.dataset.lmSuppressShortcuts).map((e) => e.outerHTML.slice(0, 120))"""
+        )
+        assert taken == [], group
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ const GROUPS = [
 const pages = (globalThis.accelvizPages ??= new Map());
 
 export function mount(host, data, bridge = null) {
-  const panel = element("div", { className: "av-panel", tabIndex: -1 });
+  const panel = quiet(element("div", { className: "av-panel", tabIndex: -1 }));
   const store = makeStore(data, bridge);
   const act = {
     set: store.set, ask: store.ask, undo: store.undo, redo: store.redo, reset: store.reset,

@@ -38,6 +38,7 @@ class Player {
     this.top = this.tracks.children[1];
     this.buttons = this.makeBar();
     quiet(this.tracks);
+    quiet(this.listing);
     this.tracks.onkeydown = (event) => this.key(event);
     this.tracks.onpointerdown = (event) => this.grab(event);
     this.tracks.onpointermove = (event) => this.hover(event);

@@ -1,5 +1,6 @@
 // The product, drawn: the followed row from A over its block, warp and lanes to X, and to Y.
 import { count, number, safe, span } from "../marks.js";
+import { quiet } from "../controls.js";
 import { moves } from "../moves.js";
 import { block, order } from "./assigned.js";
 import { PLACE, capital, combinedSaid, followed, owners, pieceOf, several, written } from "./followed.js";
@@ -30,7 +31,7 @@ class Product {
     for (const name of NAMES) this.boxes[name] = host.querySelector(`.av-of-${name}`);
     this.answer = host.querySelector(".av-answer");
     this.walk = this.boxes.strip.querySelector(".av-draw");
-    Object.assign(this.walk, { tabIndex: 0, onkeydown: (event) => this.step(event) });
+    Object.assign(quiet(this.walk), { tabIndex: 0, onkeydown: (event) => this.step(event) });
     this.walk.setAttribute("role", "slider");
     this.walk.onfocus = () => this.row?.degree && this.go(this.at);
     this.walk.onblur = () => act.link.show(null);
@@ -175,7 +176,7 @@ class Product {
     const near = (number_) => Math.min(Math.max(number_, first), last);
     const middle = near(row.work.block);
     const list = [...new Set([first, ...[-2, -1, 0, 1, 2].map((step) => near(middle + step)), last])];
-    const button = (each) => `<button type="button" data-block="${each}" aria-pressed="${each === row.work.block}">${number(each)}</button>`;
+    const button = (each) => `<button type="button" data-lm-suppress-shortcuts="true" data-block="${each}" aria-pressed="${each === row.work.block}">${number(each)}</button>`;
     return `<span class="av-blocks">Row ${number(row.row)} is in ${safe(span("block", first, last))}: ${list.map((each, i) => (i && each > list[i - 1] + 1 ? "… " : "") + button(each)).join(" ")}</span>`;
   }
 
