@@ -66,6 +66,14 @@ __device__ __forceinline__ void split(float x, unsigned &high, unsigned &low) {
     low = __float_as_uint(x - __uint_as_float(high & 0xffffe000u));
 }
 
+// The same bits, which the compiler may not work out anew at each use.
+__device__ __forceinline__ unsigned kept(unsigned bits) {
+#ifdef __CUDACC__
+    asm volatile("" : "+r"(bits));
+#endif
+    return bits;
+}
+
 #ifdef __CUDACC__
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #error "tensor cores know TF32 and bfloat16 from compute capability 8.0 (sm_80) on"

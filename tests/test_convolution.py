@@ -8,12 +8,12 @@ import pytest
 import accelviz
 from accelviz import convolution, measure
 from accelviz.convolution import ChannelMap, algorithm_7
-from accelviz.errors import ArgumentError
+from accelviz.errors import ArgumentError, PartitionError
 from accelviz.executors import find_executor
 from accelviz.executors.emulator.build import why_not
 from accelviz.strategies import REGISTRY
+from accelviz.strategies.convolution import strided
 from accelviz.strategies.convolution.windows import distinct_windows
-from tests.graphs import graph_of_degrees
 from tests.inherited import case
 
 emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
@@ -176,7 +176,10 @@ def test_tf32_is_within_its_own_bound_and_the_exact_mode_within_float32_s(operat
     channels = ChannelMap(48, 64, 2, 0.5)
     graph = measure.random_weights(channels.graph)
     for arithmetic in ("3xtf32", "tf32"):
-        settings = {"n_cols": 70, "arithmetic": arithmetic, "groups": 2, "fragments": 2}
+        settings = {
+            "n_cols": 70,
+            "arithmetic": arithmetic,
+        }
         plan = accelviz.plan(graph, "strided_windows", operation=operation, **settings)
         plan.check()
         dense = measure.random_inputs(plan.operation, graph.pattern, plan.widths)
@@ -195,24 +198,40 @@ def test_tf32_is_within_its_own_bound_and_the_exact_mode_within_float32_s(operat
 
 
 @emulated
-def test_maps_that_shared_memory_does_not_hold():
-    """Both kernels read them from global memory then."""
-    graph = graph_of_degrees([3, 0, 2500, 2500, 5] * 2, 7500)
-    for operation in ("scc_last", "scc_last_weights"):
-        plan = accelviz.plan(graph, "strided_windows", 9, operation=operation)
-        assert plan.kernel.defines["STAGED"] == 0
-        case(graph, plan.operation, **plan.widths).check(plan, find_executor("emulator"))
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"groups": 4, "fragments": 1, "filter_warps": 1, "pixel_warps": 1},
+        {"groups": 2, "fragments": 2, "filter_warps": 2, "pixel_warps": 1, "stages": 4},
+        {"groups": 8, "fragments": 1, "filter_warps": 1, "pixel_warps": 2, "stages": 2},
+        {"shares": 2, "stages": 4, "pixels": 8, "pixel_warps": 1},
+        {"shares": 1, "channels": 1, "filter_warps": 1, "pixel_warps": 4},
+    ],
+    ids=str,
+)
+def test_blocks_that_go_through_several_tiles(settings, monkeypatch):
+    """Each share of the pixels is several tiles: chunks of the next one come early."""
+    monkeypatch.setattr(strided, "SMS", 1)
+    operation = "scc_last_weights" if "shares" in settings else "scc_last"
+    for channels in (ChannelMap(40, 72, 4, 0.5), MAPS[1]):
+        plan = accelviz.plan(channels.graph, operation=operation, n_cols=900, **settings)
+        assert plan.launch.grid[1] < 900 // 32
+        case(channels.graph, plan.operation, **plan.widths).check(plan, find_executor("emulator"))
 
 
-def test_a_block_takes_the_shared_memory_that_it_may():
-    """With what an H200 grants, weights of 512 channels stay on chip; with 99 KiB they do not."""
-    graph = ChannelMap(512, 512, 2, 0.5).graph
-    taken = []
-    for kib in (40, 99, 227):
-        plan = accelviz.plan(graph, operation="scc_last", n_cols=4096, shared_kib=kib)
-        taken.append(plan.calls[plan.main].launch.dynamic_shared_bytes / 1024)
-        assert taken[-1] <= kib
-    assert taken[2] > 99
+def test_products_that_no_filter_reads_are_left_out():
+    """Half of them where windows have half of the channels; every group has one window."""
+    channels = ChannelMap(256, 256, 2, 0.5)
+    for graph, operation in (
+        (channels.graph, "scc_last"),
+        (channels.graph.transposed().graph, "scc_last"),
+        (channels.graph, "scc_last_weights"),
+    ):
+        plan = accelviz.plan(graph, operation=operation, n_cols=64)
+        assert plan.tiles.fill == 1
+    many = {"fragments": 4, "pixel_warps": 8, "stages": 4}
+    with pytest.raises(PartitionError, match=r"stages, fragments.*KiB of shared memory"):
+        accelviz.plan(channels.graph, operation="scc_last", n_cols=64, **many)
 
 
 def atomics_of(plan):

@@ -101,6 +101,7 @@ REGISTRY: tuple[Strategy, ...] = (
     attention_fusegnn.FuseGnnGar(GAT_GRADIENT, FuseGnnGarGradient()),
     dsxplore.Dsxplore(),
     dsxplore.ChannelStack(),
+    dsxplore.ConvolutionStack(),
     dsxplore.DsxploreGradient(),
     dsxplore.DsxploreVariant(),
     strided.StridedWindows(),

@@ -31,9 +31,8 @@ from accelviz.executors import find_executor
 from accelviz.executors.cuda.compiler import compile_options, loaded_module
 from accelviz.graph import Graph
 from accelviz.measure.records import hardware, source_commit
-from accelviz.plans.arithmetic import CUT_OFF, ROUNDING, TERMS
+from accelviz.plans.arithmetic import CUT_OFF, ROUNDING
 from accelviz.plans.operation import EPS32
-from accelviz.strategies.convolution.strided_tiles import blocks_at_once, candidates
 
 #: Input and output channels, and pixels of a side.
 LAYERS = {
@@ -51,9 +50,30 @@ CELLS = (
     ("mobilenet", 256, 2, 0.25, 3),
     ("vgg16", 64, 2, 0.5, 3),
 )
+#: Cuts of our blocks beside the rule's: parameters, their values, and the fewest channels.
+CUTS = {
+    "scc_last": (
+        ("fragments", "filter_warps", "pixel_warps", "stages"),
+        (
+            *((2, 2, 2, 3), (2, 2, 1, 3), (2, 1, 2, 3), (1, 2, 2, 3), (1, 1, 4, 3)),
+            *((2, 2, 2, 2), (4, 4, 2, 2), (4, 2, 1, 3)),
+        ),
+        32,
+    ),
+    "scc_last_weights": (
+        ("channels", "filter_warps", "channel_warps", "pixel_warps", "pixels", "stages"),
+        (
+            *((2, 2, 2, 1, 32, 2), (2, 2, 2, 1, 16, 3), (2, 2, 1, 2, 32, 3), (2, 1, 1, 4, 32, 3)),
+            *((1, 1, 2, 2, 32, 3), (1, 1, 2, 4, 32, 2)),
+        ),
+        64,
+    ),
+}
+#: Layers of fewer pixels are measured with the rule's cut alone.
+LEAST_PIXELS = 12_544
 #: Most bytes of what a composition copies.
 MOST_STACK = 8 << 30
-SAMPLE, MOST_OTHERS = 4096, 2
+SAMPLE = 4096
 
 
 def main() -> None:
@@ -68,6 +88,12 @@ def main() -> None:
         print(" ".join(f"{value}" for value in row.values()), flush=True)
 
 
+@functools.cache
+def channel_map(*sizes: Any) -> ChannelMap:
+    """Return one object for equal sizes, whose pattern is looked through once."""
+    return ChannelMap(*sizes)
+
+
 class Layer:
     """A convolution with its operands on the GPU, in both layouts, and what is right."""
 
@@ -75,7 +101,8 @@ class Layer:
         import cupy
 
         before, after, side = shape
-        self.channels = ChannelMap(before, after, groups, overlap)
+        self.channels = channel_map(before, after, groups, overlap)
+        self._known: dict[str, Any] = {}
         self.images, self.pixels = batch, side * side
         rng = cupy.random.default_rng(0)
         n = batch * self.pixels
@@ -108,7 +135,9 @@ class Layer:
         """Hold Y, dX or the weights' gradient, by name, to float64."""
         worst = 0.0
         for name, array in found.items():
-            exact, bound, terms = self._exact(name)
+            if name not in self._known:
+                self._known[name] = self._exact(name)
+            exact, bound, terms = self._known[name]
             if arithmetic != "float32":
                 bound = bound * (CUT_OFF + ROUNDING[arithmetic] / (EPS32 * terms))
             array = array if name == "d_values" else array[:SAMPLE]
@@ -159,9 +188,7 @@ def ours(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], floa
             ("d_input", turned.graph, "scc_last", {"values": back, "X": layer.dY}, "dX"),
             ("d_weights", pattern, "scc_last_weights", {"X": layer.X, "dY": layer.dY}, "d_values"),
         ):
-            cuts: list[dict[str, int]] = [{}]
-            if what == "forward":
-                cuts += others(graph, n, arithmetic)
+            cuts = [{}, *cuts_of(graph, operation, widths)]
             for cut in cuts:
                 run, outputs, *_ = planned(
                     graph, "strided_windows", operation, {**widths, **cut}, **operands
@@ -177,7 +204,7 @@ def chapters(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], 
     """Give the chapter's kernels; of the channel stack only what fits in memory."""
     graph, widths = layer.channels.graph, {"n_cols": layer.pixels, "images": layer.images}
     X, dY = layer.first(layer.X), layer.first(layer.dY)
-    forward = [("dsxplore", {}), ("channel_stack", {"cyclic": 1})]
+    forward = [("dsxplore", {}), ("channel_stack", {"cyclic": 1}), ("convolution_stack", {})]
     if 4 * graph.nnz * len(layer.X) <= MOST_STACK:
         forward.append(("channel_stack", {"cyclic": 0}))
     for name, given in forward:
@@ -288,15 +315,19 @@ def compile_all(cells: list[Any]) -> None:
     """Compile our kernels on all cores before anything is timed."""
     plans = []
     for _, (before, after, side), batch, groups, overlap in cells:
-        graph, n = ChannelMap(before, after, groups, overlap).graph, batch * side * side
+        graph = channel_map(before, after, groups, overlap).graph
+        n = batch * side * side
         for arithmetic in ("tf32", "3xtf32"):
             given = {"n_cols": n, "arithmetic": arithmetic}
-            for pattern in (graph, graph.transposed().graph):
-                cuts = ({}, *(others(pattern, n, arithmetic) if pattern is graph else ()))
+            for operation, pattern in (
+                ("scc_last", graph),
+                ("scc_last", graph.transposed().graph),
+                ("scc_last_weights", graph),
+            ):
                 plans += [
-                    accelviz.plan(pattern, operation="scc_last", **given, **cut) for cut in cuts
+                    accelviz.plan(pattern, operation=operation, **given, **cut)
+                    for cut in ({}, *cuts_of(pattern, operation, given))
                 ]
-            plans.append(accelviz.plan(graph, operation="scc_last_weights", **given))
     kernels = [call.kernel for plan in plans for call in plan.calls]
     wanted = {(each.source(), compile_options(each)) for each in kernels}
     with ThreadPoolExecutor(12) as threads:
@@ -304,15 +335,22 @@ def compile_all(cells: list[Any]) -> None:
     print(f"{len(wanted)} kernels compiled", flush=True)
 
 
-def others(graph: Graph, n_cols: int, arithmetic: str) -> list[dict[str, int]]:
-    """Return other cuts of our forward kernel than the rule's: the next best of each size."""
-    shapes = candidates(graph, n_cols, TERMS[arithmetic])
-    sizes = {(blocks_at_once(graph, each), each.filter_warps * each.pixel_warps): each
-             for each in reversed(shapes)}  # fmt: skip
-    rest = [each for each in shapes[1:] if each in sizes.values()][:MOST_OTHERS]
-    names = ("groups", "fragments", "filter_warps", "pixel_warps")
-    own = [{name: getattr(each, name) for name in names} for each in rest]
-    return [{"shared_kib": 227}, *own]
+def cuts_of(graph: Graph, operation: str, widths: dict[str, Any]) -> list[dict[str, int]]:
+    """Return other cuts of our blocks than the rule's, none wider than the layer."""
+    names, values, side = CUTS[operation]
+    if widths["n_cols"] < LEAST_PIXELS:
+        return []
+    plan = accelviz.plan(graph, operation=operation, **widths)
+    found = []
+    for each in values:
+        cut = dict(zip(names, each, strict=True))
+        filters, channels = 64 * cut["filter_warps"], 32
+        if operation == "scc_last_weights":
+            channels *= cut["channels"] * cut["channel_warps"]
+        fits = filters <= max(64, graph.n_rows) and channels <= max(side, graph.shape[1])
+        if fits and any(plan.parameters[name] != value for name, value in cut.items()):
+            found.append(cut)
+    return found
 
 
 def machine() -> dict[str, str]:

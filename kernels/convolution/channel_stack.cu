@@ -30,10 +30,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const Pixel own(images, n_cols);
     if (!own.there) return;
     const int filter = blockIdx.x;
-    const long long begin = row_pointers[filter];
-    const int width = int(row_pointers[filter + 1] - begin);
-    const float *x = stack + own.in_map(n_planes, n_cols) + (long long)first_plane[filter] * n_cols;
-    float sum = 0.0f;
-    for (int i = 0; i < width; ++i) sum += values[begin + i] * x[(long long)i * n_cols];
-    Y[own.in_map(n_rows, n_cols) + (long long)filter * n_cols] = sum;
+    Y[own.in_map(n_rows, n_cols) + (long long)filter * n_cols] =
+        stacked_sum(own, stack, values, row_pointers, filter, first_plane, n_planes, n_cols);
 }

@@ -27,3 +27,17 @@ __device__ __forceinline__ float warp_sum(float x) {
     for (int half = WARP_SIZE / 2; half > 0; half /= 2) x += __shfl_down_sync(~0u, x, half);
     return x;
 }
+
+// The product of a filter with its channels, copied behind each other into a stack of n_planes.
+__device__ __forceinline__ float stacked_sum(const Pixel &own, const float *__restrict__ stack,
+                                             const float *__restrict__ values,
+                                             const long long *__restrict__ row_pointers, int filter,
+                                             const int *__restrict__ first_plane, int n_planes,
+                                             int n_cols) {
+    const long long begin = row_pointers[filter];
+    const int width = int(row_pointers[filter + 1] - begin);
+    const float *x = stack + own.in_map(n_planes, n_cols) + (long long)first_plane[filter] * n_cols;
+    float sum = 0.0f;
+    for (int i = 0; i < width; ++i) sum += values[begin + i] * x[(long long)i * n_cols];
+    return sum;
+}

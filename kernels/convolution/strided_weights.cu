@@ -1,161 +1,236 @@
-// The gradient by the weights of our convolution, channels last, on tensor cores: for filters that
-// share channels a dense product, channels x pixels by pixels x filters. What a filter does not
-// read is not written.
+// The gradient by the weights of our convolution, channels last, on tensor cores: a dense product
+// of filters x pixels by pixels x channels that leaves out what no filter reads.
 //
-// A warp has a tile of GROUPS times 8 filters by FRAGMENTS times 16 of their channels. A block goes
-// through every so many-th tile of pixels, which all of its warps read, and adds its sums to the
-// gradient.
+// A warp has 64 filters by CHANNELS times 32 channels. It deals the filters into four fragments of
+// 16 in turns, so that those of one have the same window, or few, and the channels of each 32 into
+// four groups of 8. A fragment by 32 channels is a product; `masks` has a bit for each that a
+// filter reads. A block goes through every so many-th chunk of PIXELS pixels, while the next ones
+// are on their way, and leaves its sums as a part of the gradient. Then the parts are added up.
 //
-// grid  = (tiles over WARPS, blocks that share the pixels)
-// block = WARPS warps; dynamic shared memory holds the maps of a tile of pixels
+// grid  = (blocks of filters by channels, blocks that share the pixels)
+// block = FILTER_WARPS x CHANNEL_WARPS x PIXEL_WARPS warps; dynamic shared memory holds STAGES
+//         chunks of both maps
 
 // The plan supplies, at compile time:
-//   GROUPS, FRAGMENTS, WARPS
-//   PIXELS        of a tile, a multiple of 8
-//   STAGED        1 if both maps of a tile fit in shared memory, 0 to read them from global
+//   CHANNELS      groups of 32 channels of a warp
+//   FILTER_WARPS, CHANNEL_WARPS
+//   PIXEL_WARPS   1, 2 or 4, which take turns at 8 pixels
+//   PIXELS        of a chunk, a multiple of 8 PIXEL_WARPS
+//   STAGES        chunks in shared memory, 2 or more
+//   X_VECTOR, Y_VECTOR  floats that one copy moves: 4 or 1, a divisor of the channels, or filters
+//   AT_ONCE       blocks that an SM is to have room for
 //   TERMS         3 exact, 1 TF32
-#if !defined(GROUPS) || !defined(FRAGMENTS) || !defined(WARPS) || !defined(PIXELS) || \
-    !defined(STAGED) || !defined(TERMS)
+#if !defined(CHANNELS) || !defined(FILTER_WARPS) || !defined(CHANNEL_WARPS) ||             \
+    !defined(PIXEL_WARPS) || !defined(PIXELS) || !defined(STAGES) || !defined(X_VECTOR) || \
+    !defined(Y_VECTOR) || !defined(AT_ONCE) || !defined(TERMS)
 #error "strided_weights.cu is compiled by accelviz, which supplies the constants listed above"
 #endif
 
 #include "async_copy.cuh"
 #include "common.cuh"
-#include "convolution/walk.cuh"
+#include "convolution/prepared.cuh"
 #include "fragments.cuh"
 
-#define BLOCK_THREADS (WARPS * WARP_SIZE)
-#define ROWS (8 * GROUPS)
-#define COLUMNS (16 * FRAGMENTS)
-
-// Floats between the pixels of a map in shared memory: four pixels of eight channels lie in
+#define PART_WARPS 8
+#define TILE_WARPS (FILTER_WARPS * CHANNEL_WARPS)
+#define BLOCK_THREADS (TILE_WARPS * PIXEL_WARPS * WARP_SIZE)
+#define BLOCK_FILTERS (64 * FILTER_WARPS)
+#define BLOCK_CHANNELS (32 * CHANNELS * CHANNEL_WARPS)
+// Floats between pixels: four pixels of eight channels, which eight lanes read at once, lie in
 // different banks.
-__device__ __forceinline__ int padded(int channels) {
-    return ceil_div(channels, WARP_SIZE) * WARP_SIZE + 8;
+#define X_STRIDE (BLOCK_CHANNELS + 8)
+#define Y_STRIDE (BLOCK_FILTERS + 8)
+#define STAGE_FLOATS (PIXELS * (X_STRIDE + Y_STRIDE))
+#define SUMS (4 * CHANNELS * 4 * 4)
+
+template <int VECTOR>
+struct Vector {
+    using type = float;
+};
+template <>
+struct Vector<4> {
+    using type = float4;
+};
+
+// Copies WIDTH channels from `first` on of a chunk of pixels; zeros where there are none.
+template <int VECTOR, int WIDTH, int STRIDE>
+__device__ __forceinline__ void fetch_map(float *to, const float *__restrict__ map,
+                                          long long first_pixel, int pixels, int first, int width) {
+    using Copied = typename Vector<VECTOR>::type;
+    constexpr int COLUMNS = WIDTH / VECTOR;
+#pragma unroll 4
+    for (int i = int(threadIdx.x); i < PIXELS * COLUMNS; i += BLOCK_THREADS) {
+        const int pixel = i / COLUMNS, channel = i % COLUMNS * VECTOR;
+        Copied *place = reinterpret_cast<Copied *>(&to[pixel * STRIDE + channel]);
+        if (pixel < pixels && first + channel < width) {
+            const long long from = (first_pixel + pixel) * width + first + channel;
+            copy_async(place, reinterpret_cast<const Copied *>(&map[from]));
+        } else {
+            *place = Copied{};
+        }
+    }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    strided_weights(const int *__restrict__ windows, const int *__restrict__ senders,
-                    const int *__restrict__ positions, const int *__restrict__ order,
-                    const float *__restrict__ X, const float *__restrict__ dY,
-                    float *__restrict__ d_values, int n_tiles, int n_rows, int n_senders,
-                    int n_cols) {
+__device__ __forceinline__ float component(const float4 &all, int i) {
+    return i == 0 ? all.x : i == 1 ? all.y : i == 2 ? all.z : all.w;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, AT_ONCE)
+    strided_weights(const int2 *__restrict__ corners, const uint2 *__restrict__ masks,
+                    const int4 *__restrict__ places, const float *__restrict__ X,
+                    const float *__restrict__ dY, float *__restrict__ parts, int n_values,
+                    int n_rows, int n_senders, int n_cols) {
     RECORD_WARP;
-    const int lane = int(threadIdx.x) % WARP_SIZE, g = lane / 4, t = lane % 4;
-    const int tile = int(blockIdx.x) * WARPS + int(threadIdx.x) / WARP_SIZE;
-    const bool works = tile < n_tiles;
-
-    // `order` says of a filter its place in the order of windows if STAGED, and else the reverse.
-    // This lane's filters, in the order of windows, and its channels; any others where there are
-    // none.
-    int filters[GROUPS], channels[FRAGMENTS][2];
-#pragma unroll
-    for (int i = 0; i < GROUPS; ++i) {
-        filters[i] = works ? min(windows[tile] * ROWS + 8 * i + g, n_rows - 1) : 0;
-    }
-#pragma unroll
-    for (int m = 0; m < FRAGMENTS; ++m) {
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            channels[m][h] = works ? senders[tile * COLUMNS + 16 * m + g + 8 * h] : 0;
-        }
-    }
-
-    float sums[FRAGMENTS][GROUPS][4] = {};
-#if STAGED
+    const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
+    const int g = lane / 4, t = lane % 4;
+    const int tile_warp = warp % TILE_WARPS, pixel_warp = warp / TILE_WARPS;
+    const int2 corner = corners[blockIdx.x];  // the first filter, the first channel
+    const uint2 own = masks[int(blockIdx.x) * TILE_WARPS + tile_warp];
+    const int own_filter = tile_warp / CHANNEL_WARPS * 64;
+    const int own_channel = tile_warp % CHANNEL_WARPS * (32 * CHANNELS);
     DYNAMIC_SHARED(float4, memory);
-    const int x_stride = padded(n_senders), y_stride = padded(n_rows);
-    float *x = reinterpret_cast<float *>(memory), *y = x + PIXELS * x_stride;
-#endif
-    const int pixel_tiles = ceil_div(n_cols, PIXELS);
-    for (int own = int(blockIdx.y); own < pixel_tiles; own += int(gridDim.y)) {
-        const int first = own * PIXELS;
-#if STAGED
-        const int pixels = min(PIXELS, n_cols - first);
-        __syncthreads();  // the tile before has been read
-        const float *from_x = X + (long long)first * n_senders;
-        const float *from_y = dY + (long long)first * n_rows;
-        if (n_senders % 4 == 0) {
-            for (Walk<BLOCK_THREADS> at(n_senders / 4); at.row < pixels; at.go_on()) {
-                copy_async(reinterpret_cast<float4 *>(&x[at.row * x_stride + 4 * at.column]),
-                           reinterpret_cast<const float4 *>(
-                               &from_x[(long long)at.row * n_senders + 4 * at.column]));
-            }
-        } else {
-            for (Walk<BLOCK_THREADS> at(n_senders); at.row < pixels; at.go_on()) {
-                copy_async(&x[at.row * x_stride + at.column],
-                           &from_x[(long long)at.row * n_senders + at.column]);
-            }
-        }
-        for (Walk<BLOCK_THREADS> at(n_rows); at.row < pixels; at.go_on()) {
-            copy_async(&y[at.row * y_stride + order[at.column]],
-                       &from_y[(long long)at.row * n_rows + at.column]);
+    float *shared = reinterpret_cast<float *>(memory);
+
+    const int chunks = ceil_div(n_cols, PIXELS);
+    int next = int(blockIdx.y), next_stage = 0;
+    auto fetch = [&] {
+        if (next < chunks) {
+            float *to = shared + next_stage * STAGE_FLOATS;
+            const long long first = (long long)next * PIXELS;
+            const int pixels = min(PIXELS, int(n_cols - first));
+            fetch_map<X_VECTOR, BLOCK_CHANNELS, X_STRIDE>(to, X, first, pixels, corner.y,
+                                                          n_senders);
+            fetch_map<Y_VECTOR, BLOCK_FILTERS, Y_STRIDE>(to + PIXELS * X_STRIDE, dY, first, pixels,
+                                                         corner.x, n_rows);
+            next += int(gridDim.y);
+            next_stage = next_stage + 1 < STAGES ? next_stage + 1 : 0;
         }
         close_copies();
-        await_copies<0>();
-        __syncthreads();
-#endif
-        for (int step = 0; works && step < PIXELS / 8; ++step) {
-            unsigned b[GROUPS][2], b_low[GROUPS][2];
-            int pixel[2];
-#pragma unroll
-            for (int h = 0; h < 2; ++h) pixel[h] = 8 * step + t + 4 * h;
-#pragma unroll
-            for (int i = 0; i < GROUPS; ++i) {
-#pragma unroll
-                for (int h = 0; h < 2; ++h) {
-                    const bool there = first + pixel[h] < n_cols;
-#if STAGED
-                    const float value = there ? y[pixel[h] * y_stride + filters[i]] : 0.0f;
-#else
-                    const long long from = (long long)(first + pixel[h]) * n_rows;
-                    const float value = there ? dY[from + order[filters[i]]] : 0.0f;
-#endif
-                    split(value, b[i][h], b_low[i][h]);
-                }
-            }
-#pragma unroll
-            for (int m = 0; m < FRAGMENTS; ++m) {
-                unsigned a[4], a_low[4];
-#pragma unroll
-                for (int r = 0; r < 4; ++r) {
-                    const bool there = first + pixel[r / 2] < n_cols;
-                    const int channel = channels[m][r % 2];
-#if STAGED
-                    const float value = there ? x[pixel[r / 2] * x_stride + channel] : 0.0f;
-#else
-                    const long long from = (long long)(first + pixel[r / 2]) * n_senders;
-                    const float value = there ? X[from + channel] : 0.0f;
-#endif
-                    split(value, a[r], a_low[r]);
-                }
-#pragma unroll
-                for (int i = 0; i < GROUPS; ++i) {
-#if TERMS == 3
-                    float part[4] = {};
-                    mma_tf32_k8(part, a_low, b[i]);
-                    mma_tf32_k8(part, a, b_low[i]);
-                    mma_tf32_k8(part, a, b[i]);
-#pragma unroll
-                    for (int r = 0; r < 4; ++r) sums[m][i][r] += part[r];
-#else
-                    mma_tf32_k8(sums[m][i], a, b[i]);
-#endif
-                }
-            }
-        }
-    }
-    if (!works) return;
-#pragma unroll
-    for (int m = 0; m < FRAGMENTS; ++m) {
-#pragma unroll
-        for (int i = 0; i < GROUPS; ++i) {
+    };
+    for (int i = 0; i < STAGES - 1; ++i) fetch();
+
+    float sums[4][CHANNELS][4][4] = {};
+    int stage = 0;
+    for (int chunk = int(blockIdx.y); chunk < chunks; chunk += int(gridDim.y)) {
+        await_copies<STAGES - 2>();
+        __syncthreads();  // the chunk is there, and the one before has been multiplied
+        fetch();
+        const float *x = shared + stage * STAGE_FLOATS;
+        const float *y = x + PIXELS * X_STRIDE;
+        stage = stage + 1 < STAGES ? stage + 1 : 0;
+        for (int step = 8 * pixel_warp; step < PIXELS; step += 8 * PIXEL_WARPS) {
+            unsigned left[4][4], right[CHANNELS][4][2];
 #pragma unroll
             for (int r = 0; r < 4; ++r) {
-                const int channel = 16 * m + g + 8 * (r / 2), filter = 8 * i + 2 * t + r % 2;
-                const int to = positions[((long long)tile * ROWS + filter) * COLUMNS + channel];
-                if (to >= 0) atomicAdd(&d_values[to], sums[m][i][r]);
+                const int pixel = step + t + 4 * (r / 2);
+                const float4 four = *reinterpret_cast<const float4 *>(
+                    &y[pixel * Y_STRIDE + own_filter + 4 * g + 32 * (r % 2)]);
+#pragma unroll
+                for (int e = 0; e < 4; ++e) left[e][r] = prepared(component(four, e));
+            }
+#pragma unroll
+            for (int c = 0; c < CHANNELS; ++c) {
+#pragma unroll
+                for (int h = 0; h < 2; ++h) {
+                    const int pixel = step + t + 4 * h;
+                    const float4 four = *reinterpret_cast<const float4 *>(
+                        &x[pixel * X_STRIDE + own_channel + 32 * c + 4 * g]);
+#pragma unroll
+                    for (int i = 0; i < 4; ++i) right[c][i][h] = prepared(component(four, i));
+                }
+            }
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+#pragma unroll
+                for (int c = 0; c < CHANNELS; ++c) {
+                    if (!(own.x >> (e * CHANNELS + c) & 1u)) continue;  // the same for all lanes
+#if TERMS == 3
+                    unsigned a[4], a_low[4];
+#pragma unroll
+                    for (int r = 0; r < 4; ++r) {
+                        split(__uint_as_float(left[e][r]), a[r], a_low[r]);
+                    }
+#endif
+#pragma unroll
+                    for (int i = 0; i < 4; ++i) {
+#if TERMS == 3
+                        unsigned b[2], b_low[2];
+#pragma unroll
+                        for (int h = 0; h < 2; ++h) {
+                            split(__uint_as_float(right[c][i][h]), b[h], b_low[h]);
+                        }
+                        // Collected by additions that round, because tensor cores truncate.
+                        float part[4] = {};
+                        mma_tf32_k8(part, a_low, b);
+                        mma_tf32_k8(part, a, b_low);
+                        mma_tf32_k8(part, a, b);
+#pragma unroll
+                        for (int r = 0; r < 4; ++r) sums[e][c][i][r] += part[r];
+#else
+                        mma_tf32_k8(sums[e][c][i], left[e], right[c][i]);
+#endif
+                    }
+                }
             }
         }
     }
+
+#if PIXEL_WARPS > 1
+    // Warps that took turns add up their sums, half of them those of the other half.
+    float *flat = &sums[0][0][0][0];
+#pragma unroll
+    for (int half = PIXEL_WARPS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        float *across =
+            shared + ((pixel_warp % half) * TILE_WARPS + tile_warp) * SUMS * WARP_SIZE + lane;
+        if (pixel_warp >= half && pixel_warp < 2 * half) {
+#pragma unroll
+            for (int i = 0; i < SUMS; ++i) across[i * WARP_SIZE] = flat[i];
+        }
+        __syncthreads();
+        if (pixel_warp < half) {
+#pragma unroll
+            for (int i = 0; i < SUMS; ++i) flat[i] += across[i * WARP_SIZE];
+        }
+    }
+    if (pixel_warp > 0) return;
+#endif
+    float *own_part = parts + (long long)blockIdx.y * n_values;
+    const int4 *place = places + (long long)own.y * 4 * WARP_SIZE + lane;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+#pragma unroll
+        for (int c = 0; c < CHANNELS; ++c) {
+            if (!(own.x >> (e * CHANNELS + c) & 1u)) continue;
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const int4 to = place[i * WARP_SIZE];
+                if (to.x >= 0) own_part[to.x] = sums[e][c][i][0];
+                if (to.y >= 0) own_part[to.y] = sums[e][c][i][1];
+                if (to.z >= 0) own_part[to.z] = sums[e][c][i][2];
+                if (to.w >= 0) own_part[to.w] = sums[e][c][i][3];
+            }
+            place += 4 * WARP_SIZE;
+        }
+    }
+}
+
+// grid = (weights over 32, 1), block = PART_WARPS warps, which take turns at parts
+extern "C" __global__ void __launch_bounds__(PART_WARPS *WARP_SIZE)
+    add_parts(const float *__restrict__ parts, float *__restrict__ d_values, int n_parts,
+              int n_values) {
+    RECORD_WARP;
+    __shared__ float sums[PART_WARPS][WARP_SIZE];
+    const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
+    const int value = int(blockIdx.x) * WARP_SIZE + lane;
+    float sum = 0.0f;
+#pragma unroll 4
+    for (int part = warp; part < n_parts; part += PART_WARPS) {
+        if (value < n_values) sum += parts[(long long)part * n_values + value];
+    }
+    sums[warp][lane] = sum;
+    __syncthreads();
+    if (warp > 0 || value >= n_values) return;
+    for (int other = 1; other < PART_WARPS; ++other) sum += sums[other][lane];
+    d_values[value] = sum;
 }

@@ -146,6 +146,55 @@ class ChannelStack(_PlaneByPlane):
         )
 
 
+class ConvolutionStack(_PlaneByPlane):
+    """Copy each window's channels once, convolve filter by filter, then concatenate (6.4.1).
+
+    The chapter's PyTorch-Opt: the convolution-stack composition with the channel-cyclic
+    optimization, Figure 6.6(b). It takes `block_size`.
+    """
+
+    operation = SCC
+    name = "convolution_stack"
+    summary = "copies each window once, convolves each filter into a map of its own, concatenates"
+    parameters: ClassVar = _THREADS
+
+    def build(self, graph: Graph, n_cols: int, *, images: int, block_size: int) -> Plan:
+        """Lay out the copies, and a map for each filter.
+
+        Raises
+        ------
+        PartitionError
+            As `Dsxplore.build` does.
+        """
+        sizes = _sizes(graph, images, n_cols)
+        windows, seconds = prepared_windows(graph)
+        pixels, file = (images * n_cols, block_size), "convolution_stack"
+        copied = "channels", "X", "stack", "n_planes", *_SIZES[1:]
+        read = "first_plane", "row_pointers", "values", "stack", "maps", "n_planes", *_SIZES[2:]
+        planes = windows.channels.size
+        return _planned(
+            graph,
+            graph,
+            _call("stack_channels", "channel_stack", planes, *pixels, *copied),
+            _call("convolve_apart", file, graph.n_rows, *pixels, *read),
+            _call("concatenate", file, graph.n_rows, *pixels, "maps", "Y", "n_rows", *_SIZES[2:]),
+            arrays={
+                "channels": windows.channels,
+                "first_plane": windows.starts[windows.of_filter],
+                "row_pointers": graph.row_pointers,
+                "n_planes": np.int32(planes),
+                **sizes,
+            },
+            workspace={
+                "stack": (images * planes * n_cols, np.float32),
+                "maps": (images * graph.n_rows * n_cols, np.float32),
+            },
+            main=1,
+            clears=(),
+            setup_seconds=seconds,
+        )
+
+
 class DsxploreGradient(_PlaneByPlane):
     """A thread has a pixel of an input channel and pulls (section 6.4.2, input-centric).
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import asdict
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
+from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.partition.row_split import row_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan
@@ -15,31 +18,30 @@ from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.convolution.operation import SCC_LAST
 from accelviz.strategies.convolution.strided_tiles import (
     ARITHMETIC,
-    SHARED_KIB,
+    SMS,
     STEP,
     SUMMARY,
-    blocks_of,
+    blocks_at_once,
     chosen,
+    chunked,
     shared_bytes,
-    slabs,
-    stride_of,
-    strided,
-    vector_of,
 )
 from accelviz.tensor_cores.fragments import TF32_CAPABILITY
 from accelviz.tensor_cores.shared_columns import SharedColumnsStrategy
 
 PACK_THREADS = 256
+#: Pixels of a tile by channels are counted in 32 bits.
+MOST_CHANNELS = 1 << 22
 
 
 class StridedWindows(SharedColumnsStrategy):
-    """Filters of equal windows are a dense product; a block has all those of a tile of pixels.
+    """A dense product of pixels by channels and filters, without what no filter reads.
 
     With `arithmetic="3xtf32"` every number is the sum of two of TF32, and results are as exact as
     float32's; "tf32" rounds. Further it takes `groups` (groups of 8 filters of a warp: 1, 2, 4 or
     8), `fragments` (groups of 16 pixels of a warp: 1, 2 or 4), `filter_warps` and `pixel_warps`
-    (warps of a block, up to 8 and 4), which a rule chooses where they are None, and `shared_kib`
-    (most shared memory of a block: 99 KiB fit every GPU, 163 an A100, 227 an H200).
+    (warps of a block, up to 4 and 8) and `stages` (chunks of 32 channels on chip: 2, 3 or 4), which
+    a rule chooses where they are None.
     """
 
     operation = SCC_LAST
@@ -54,11 +56,9 @@ class StridedWindows(SharedColumnsStrategy):
         "fragments": Parameter(
             None, "groups of 16 pixels of a warp", choices=(1, 2, 4), tries=(1, 2, 4)
         ),
-        "filter_warps": Parameter(None, "warps side by side", 8, tries=(1, 2, 4, 8)),
-        "pixel_warps": Parameter(None, "warps on other pixels", 4, tries=(1, 2, 4)),
-        "shared_kib": Parameter(
-            SHARED_KIB, "most shared memory of a block, KiB", 227, tries=(99, 163, 227)
-        ),
+        "filter_warps": Parameter(None, "warps side by side", 4, tries=(1, 2, 4)),
+        "pixel_warps": Parameter(None, "warps on other pixels", 8, tries=(1, 2, 4)),
+        "stages": Parameter(None, "chunks on chip", choices=(2, 3, 4), tries=(2, 3, 4)),
     }
 
     def build(
@@ -71,44 +71,38 @@ class StridedWindows(SharedColumnsStrategy):
         fragments: int | None,
         filter_warps: int | None,
         pixel_warps: int | None,
-        shared_kib: int,
+        stages: int | None,
     ) -> Plan:
         """Order the filters by window; give each block some, of a tile of pixels.
 
         Raises
         ------
         PartitionError
-            If there are 2^31 weights with their zeros or more, or what is given needs more shared
-            memory than a block has.
+            If there are 2^31 weights with their zeros or more, or 2^22 channels or more, or what is
+            given needs more shared memory than a block has.
         """
-        given = groups, fragments, filter_warps, pixel_warps
-        shape = chosen(graph, n_cols, TERMS[arithmetic], *given, shared_kib)
-        found, seconds = strided(graph, shape.groups, STEP)
-        # Element (t + 4 h, g) of B, channels by filters, is that of lane 4 g + t, part h.
-        origins = found.positions.reshape(-1, shape.groups, 8, 2, 4).transpose(0, 1, 2, 4, 3)
-        origins = origins.ravel()
-        own = slabs(graph, shape.groups, shape.filter_warps)
-        stride = stride_of(graph, own)
-        slab = np.arange(graph.n_rows) // shape.filters
-        outputs = found.permutation.order[np.lexsort((found.permutation.order, slab))]
-        places = np.empty(graph.n_rows, np.int32)
-        places[outputs] = np.arange(graph.n_rows) % shape.filters
+        if graph.shape[1] >= MOST_CHANNELS:
+            what = f"{graph.shape[1]:,} channels"
+            raise PartitionError("graph", what, f"fewer than {MOST_CHANNELS:,}")
+        cut = {"groups": groups, "fragments": fragments, "filter_warps": filter_warps}
+        shape = chosen(graph, n_cols, {**cut, "pixel_warps": pixel_warps, "stages": stages})
+        found, seconds = chunked(graph, shape.groups, shape.filter_warps)
+        shared = shared_bytes(found, shape)
+        at_once = blocks_at_once(found, shape, TERMS[arithmetic])
+        slabs, tiles = -(-graph.n_rows // shape.filters), -(-n_cols // shape.pixels)
+        shares = min(tiles, max(1, SMS * at_once // max(1, slabs)))
         packing: dict[str, Any] = {
-            "origins": origins,
-            "n_packed": np.int32(origins.size),
+            "origins": found.origins,
+            "n_packed": np.int32(found.origins.size),
         }
         arrays: dict[str, Any] = {
-            "first_steps": found.first_tiles,
-            "columns": own.columns if shape.staged else found.senders,
-            "copy_pointers": own.copy_pointers,
-            "copies": own.copies,
-            "ranks": places[found.permutation.order],
-            "outputs": outputs,
-            "n_windows": np.int32(found.first_tiles.size - 1),
+            "first_chunks": found.first_chunks,
+            "chunks": found.chunks,
+            "masks": found.masks,
             "n_rows": np.int32(graph.n_rows),
             "n_senders": np.int32(graph.shape[1]),
             "n_cols": np.int32(n_cols),
-            "stride": np.int32(stride),
+            "stage_floats": np.int32(shared // 4 // shape.stages),
         }
         pack = KernelSpec(
             "convolution/pack_weights.cu",
@@ -124,20 +118,18 @@ class StridedWindows(SharedColumnsStrategy):
                 "FRAGMENTS": shape.fragments,
                 "FILTER_WARPS": shape.filter_warps,
                 "PIXEL_WARPS": shape.pixel_warps,
-                "RESIDENT": int(shape.resident),
-                "STAGED": int(shape.staged),
-                "VECTOR": vector_of(graph),
+                "STAGES": shape.stages,
+                "VECTOR": 4 if graph.shape[1] % 4 == 0 else 1,
+                "WRITTEN": math.gcd(graph.n_rows, 4, 2 * shape.groups),
+                "AT_ONCE": at_once,
                 "TERMS": TERMS[arithmetic],
             },
-            (*list(arrays)[:6], "packed", "X", "Y", *list(arrays)[6:]),
+            (*list(arrays)[:3], "packed", "X", "Y", *list(arrays)[3:]),
             capability=TF32_CAPABILITY,
         )
-        launch = LaunchConfig(
-            (*blocks_of(graph, n_cols, shape), 1),
-            shape.filter_warps * shape.pixel_warps,
-            shared_bytes(graph, shape),
-        )
-        packers = LaunchConfig((-(-origins.size // PACK_THREADS), 1, 1), PACK_THREADS // WARP_SIZE)
+        launch = LaunchConfig((slabs, shares, 1), shape.warps, shared)
+        packed = found.origins.size
+        packers = LaunchConfig((-(-packed // PACK_THREADS), 1, 1), PACK_THREADS // WARP_SIZE)
         return Plan(
             graph.pattern,
             (Call(packers, pack), Call(launch, kernel)),
@@ -147,17 +139,12 @@ class StridedWindows(SharedColumnsStrategy):
             walked=found.walked,
             permutation=found.permutation,
             arrays=packing | arrays,
-            workspace={"packed": (origins.size, np.float32)},
+            workspace={"packed": (packed, np.float32)},
             main=1,
             clears=(),
             workers_per_block=shape.filter_warps,
             arithmetic=arithmetic,
-            make_tiles=partial(found.in_blocks, shape.filter_warps),
+            make_tiles=lambda: found.tiles,
             setup_seconds=seconds,
-            parameters={
-                "groups": shape.groups,
-                "fragments": shape.fragments,
-                "filter_warps": shape.filter_warps,
-                "pixel_warps": shape.pixel_warps,
-            },
+            parameters=asdict(shape),
         )

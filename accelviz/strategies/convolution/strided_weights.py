@@ -1,45 +1,177 @@
-"""Ours, backward: the gradient by the weights as dense products on tensor cores."""
+"""Ours, backward: the gradient by the weights as a dense product on tensor cores."""
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from accelviz.graph import Graph, Pattern
+from accelviz.arrays import Ints, Longs
+from accelviz.errors import PartitionError
+from accelviz.graph import MAX_SIDE, Graph, Pattern, taken_over
+from accelviz.ordering import Permutation
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan
 from accelviz.plans.arithmetic import TERMS
 from accelviz.plans.launch import WARP_SIZE
+from accelviz.store import Stopwatch
 from accelviz.strategies.convolution.operation import SCC_LAST_WEIGHTS
 from accelviz.strategies.convolution.strided_tiles import (
     ARITHMETIC,
     BLOCK_SHARED,
-    MOST_BLOCKS,
-    SHARED_KIB,
+    SM_REGISTERS,
     SM_SHARED,
     SMS,
     STEP,
     SUMMARY,
-    chosen_groups,
-    strided,
 )
 from accelviz.tensor_cores.fragments import TF32_CAPABILITY
 from accelviz.tensor_cores.shared_columns import SharedColumnsStrategy
 from accelviz.tiles import Tiles
 from accelviz.workload import Workload
 
-#: Channels of a fragment, pixels of a tile and floats that pad a pixel's channels.
-FRAGMENT_CHANNELS, MOST_PIXELS, PAD = 16, 32, 8
-MOST_GROUPS, MOST_WARPS = 4, 8
+#: Filters of a warp, its fragments, the filters of one, and the channels of a product.
+WARP_FILTERS, FRAGMENTS, FRAGMENT_FILTERS, PRODUCT_CHANNELS = 64, 4, 16, 32
+#: Elements of a product, floats that pad a pixel, sums of a product that a thread has.
+PRODUCT, PAD, SUMS = FRAGMENT_FILTERS * PRODUCT_CHANNELS, 8, 16
+#: Pixels of a chunk, where the rule chooses.
+CHUNK_PIXELS = 32
+#: Warps of a block that adds up parts of the gradient, as in the kernel.
+PART_WARPS = 8
+#: Registers of a thread by its groups of channels.
+REGISTERS = {1: 168, 2: 255}
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """The products of a pattern, fragments of 16 filters by 32 channels, block by block.
+
+    Attributes
+    ----------
+    permutation : Permutation
+        Filters of a fragment follow each other.
+    walked : Pattern
+        The pattern in this order.
+    corners : array of int32, shape (blocks, 2)
+        The first filter and channel of each block that has a weight.
+    masks : array of uint32, shape (blocks, warps, 2)
+        Bit `fragment * channels + group` says whether a warp has such a product; and its first one.
+    places : array of int32, shape (products * 512,)
+        Of each sum, as lanes hold them, its place among the caller's weights; -1 for none.
+    tiles : Tiles
+        The products.
+    workload : Workload
+    """
+
+    permutation: Permutation
+    walked: Pattern
+    corners: Ints
+    masks: npt.NDArray[np.uint32]
+    places: Ints
+    tiles: Tiles
+    workload: Workload
+
+
+def products(
+    graph: Graph, channels: int, filter_warps: int, channel_warps: int
+) -> tuple[Products, dict[str, float]]:
+    """Deal the filters into fragments and find out which channels each reads; kept.
+
+    Raises
+    ------
+    PartitionError
+        If there are 2^31 weights with their zeros or more.
+    """
+    cut = channels, filter_warps, channel_warps
+
+    def make(clock: Stopwatch) -> Products:
+        with clock.step("tiles"):
+            return _products(graph.pattern, *cut)
+
+    return graph.store.prepared(f"products by {cut}", make)
+
+
+def _products(pattern: Pattern, channels: int, filter_warps: int, channel_warps: int) -> Products:
+    filters = np.arange(pattern.n_rows)
+    warp_row, place = np.divmod(filters, WARP_FILTERS)
+    slot, fragment = np.divmod(place, FRAGMENTS)
+    order = np.lexsort((slot, fragment, warp_row)).astype(np.int32)
+    permutation = Permutation.trusted(taken_over(order))
+    walked, nonzeros = permutation.apply_to_pattern(pattern)
+
+    row = order[np.repeat(filters, walked.degrees)]
+    channel = walked.column_indices.astype(np.int64)
+    group, column = np.divmod(channel, PRODUCT_CHANNELS)
+    warp_column, group = np.divmod(group, channels)
+    slab, warp = np.divmod(warp_row[row], filter_warps)
+    side, across = np.divmod(warp_column, channel_warps)
+    sides = -(-pattern.shape[1] // (PRODUCT_CHANNELS * channels * channel_warps))
+    warps = filter_warps * channel_warps
+    of_warp = (slab * sides + side) * warps + warp * channel_warps + across
+    key = (of_warp * FRAGMENTS + fragment[row]) * channels + group
+    found, own = np.unique(key, return_inverse=True)
+    if found.size * PRODUCT > MAX_SIDE:
+        what = f"{found.size * PRODUCT:,} weights with zeros"
+        raise PartitionError("graph", what, f"at most {MAX_SIDE:,}")
+    # Element (g + 8 h, 2 t + o) of the group's part i is that of lane 4 g + t, number 2 h + o.
+    n, part = np.divmod(column, 4)
+    lane = slot[row] % 8 * 4 + n // 2
+    at = (part * WARP_SIZE + lane) * 4 + 2 * (slot[row] // 8) + n % 2
+    places = np.full(found.size * PRODUCT, -1, np.int32)
+    places[own * PRODUCT + at] = nonzeros
+
+    holder, bit = np.divmod(found, FRAGMENTS * channels)
+    kept, block = np.unique(holder // warps, return_inverse=True)
+    masks = np.zeros((kept.size * warps, 2), np.uint32)
+    index = block * warps + holder % warps
+    np.bitwise_or.at(masks[:, 0], index, np.uint32(1) << bit.astype(np.uint32))
+    masks[:, 1] = np.searchsorted(index, np.arange(masks.shape[0]))
+    corners = np.stack(
+        [
+            kept // max(1, sides) * WARP_FILTERS * filter_warps,
+            kept % max(1, sides) * PRODUCT_CHANNELS * channels * channel_warps,
+        ],
+        axis=1,
+    ).astype(np.int32)
+
+    # The same as tiles: filters of a fragment follow each other in the order of the walk.
+    position = (warp_row * FRAGMENTS + fragment)[order]
+    first_row = np.searchsorted(position, position[permutation.inverse[row]])
+    by_tile = np.argsort(own, kind="stable")
+    starts = np.append(0, np.cumsum(np.bincount(own, minlength=found.size)))
+    heads = by_tile[starts[:-1]]
+    senders = (channel[heads] - column[heads])[:, None] + np.arange(PRODUCT_CHANNELS)
+    senders[senders >= pattern.shape[1]] = -1
+    inside = (slot[row] * PRODUCT_CHANNELS + column)[by_tile].astype(np.int32)
+    tiles = Tiles(
+        *(FRAGMENT_FILTERS, PRODUCT_CHANNELS, block, first_row[heads].astype(np.int32)),
+        *(senders.astype(np.int32), starts, by_tile, inside),
+    )
+    workload = _records(walked, index[own], warps)
+    for array in (corners, masks, places):
+        array.setflags(write=False)
+    return Products(permutation, walked, corners, masks, places, tiles, workload)
+
+
+def _records(walked: Pattern, worker: Longs, warps: int) -> Workload:
+    """Spell out runs of nonzeros of a row that one warp has, block by block."""
+    row = np.repeat(np.arange(walked.n_rows), walked.degrees)
+    begins = np.flatnonzero(np.diff(row, prepend=-1) | np.diff(worker, prepend=-1))
+    counts = np.diff(np.append(begins, walked.nnz))
+    by_worker = np.argsort(worker[begins], kind="stable")
+    begins, counts = begins[by_worker], counts[by_worker]
+    own = worker[begins]
+    return Workload(own // warps, own % warps, row[begins], begins, counts)
 
 
 class StridedWeights(SharedColumnsStrategy):
-    """A warp has a tile of filters that share channels, and adds up its products of all pixels.
+    """A warp has 64 filters by some channels, and adds up their products of all pixels.
 
-    Of `arithmetic` see `strided_windows`. Further it takes `groups` (groups of 8 filters of a warp:
-    1, 2 or 4), `fragments` (groups of 16 channels of a warp: 1, 2 or 4), `block_warps` (1 to 8) and
-    `shares` (blocks that share the pixels), which a rule chooses where they are None.
+    Of `arithmetic` see `strided_windows`. Further it takes `channels` (groups of 32 channels of a
+    warp, 1 or 2), `filter_warps` and `channel_warps` (warps side by side), `pixel_warps` (warps
+    that take turns at pixels), `pixels` (of a chunk), `stages` (chunks on chip) and `shares`
+    (blocks that share the pixels), which a rule chooses where they are None.
     """
 
     operation = SCC_LAST_WEIGHTS
@@ -48,13 +180,12 @@ class StridedWeights(SharedColumnsStrategy):
     worker = "warp"
     parameters: ClassVar = {
         "arithmetic": ARITHMETIC,
-        "groups": Parameter(
-            None, "groups of 8 filters of a warp", choices=(1, 2, 4), tries=(1, 2, 4)
-        ),
-        "fragments": Parameter(
-            None, "groups of 16 channels of a warp", choices=(1, 2, 4), tries=(1, 2, 4)
-        ),
-        "block_warps": Parameter(None, "warps of a block", MOST_WARPS, tries=(2, 4, 8)),
+        "channels": Parameter(None, "groups of 32 channels of a warp", choices=(1, 2)),
+        "filter_warps": Parameter(None, "warps side by side", 4, tries=(1, 2, 4)),
+        "channel_warps": Parameter(None, "warps on other channels", 4, tries=(1, 2, 4)),
+        "pixel_warps": Parameter(None, "warps on other pixels", choices=(1, 2, 4)),
+        "pixels": Parameter(None, "pixels of a chunk", choices=(8, 16, 32, 64)),
+        "stages": Parameter(None, "chunks on chip", choices=(2, 3, 4)),
         "shares": Parameter(None, "blocks that share the pixels", 1 << 15, tries=(33, 132, 264)),
     }
 
@@ -64,106 +195,99 @@ class StridedWeights(SharedColumnsStrategy):
         n_cols: int,
         *,
         arithmetic: str,
-        groups: int | None,
-        fragments: int | None,
-        block_warps: int | None,
+        channels: int | None,
+        filter_warps: int | None,
+        channel_warps: int | None,
+        pixel_warps: int | None,
+        pixels: int | None,
+        stages: int | None,
         shares: int | None,
     ) -> Plan:
-        """Order the filters by window; give each warp a tile, and each block some of the pixels.
+        """Give each warp a tile, and each block some of the pixels.
 
         Raises
         ------
         PartitionError
             If there are 2^31 weights with their zeros or more.
         """
-        groups = groups or min(MOST_GROUPS, chosen_groups(graph))
-        width = int(np.median(graph.degrees)) if graph.n_rows else 0
-        fragments = fragments or next((n for n in (4, 2) if n * FRAGMENT_CHANNELS <= width), 1)
-        columns = fragments * FRAGMENT_CHANNELS
-        found, seconds = strided(graph, groups, columns)
-        tiles = len(found.tiles)
-        warps = block_warps or max(1, min(MOST_WARPS, tiles))
-        blocks = -(-tiles // warps)
-        pixels, shared = _staged(graph.shape)
-        shares = shares or max(1, min(SMS * MOST_BLOCKS // max(1, blocks), -(-n_cols // pixels)))
-        staged = shared <= SHARED_KIB << 10
-        order = found.permutation.inverse if staged else found.permutation.order
+        tall, wide = graph.n_rows > WARP_FILTERS, graph.shape[1] > 2 * PRODUCT_CHANNELS
+        channels = channels or 1 + (graph.shape[1] > PRODUCT_CHANNELS)
+        filter_warps, channel_warps = filter_warps or 1 + tall, channel_warps or 1 + wide
+        pixel_warps = pixel_warps or max(1, 4 // (filter_warps * channel_warps))
+        pixels, stages = pixels or CHUNK_PIXELS, stages or (2 if tall and wide else 3)
+        pixels = -(-pixels // (STEP * pixel_warps)) * STEP * pixel_warps
+        warps = filter_warps * channel_warps
+        found, seconds = products(graph, channels, filter_warps, channel_warps)
+        widths = PRODUCT_CHANNELS * channels * channel_warps, WARP_FILTERS * filter_warps
+        shared = 4 * stages * pixels * (sum(widths) + 2 * PAD)
+        met = pixel_warps // 2 * warps * FRAGMENTS * channels * SUMS * WARP_SIZE
+        shared = max(shared, 4 * met)
+        threads = WARP_SIZE * warps * pixel_warps
+        each = REGISTERS[channels]
+        at_once = min(SM_SHARED // (shared + BLOCK_SHARED), SM_REGISTERS // (threads * each))
+        at_once, blocks = max(1, at_once), max(1, len(found.corners))
+        shares = shares or max(1, min(SMS * at_once // blocks, -(-n_cols // pixels)))
         arrays: dict[str, Any] = {
-            "windows": found.tiles.block.astype(np.int32),
-            "senders": found.senders,
-            "positions": found.positions,
-            "order": order,
-            "n_tiles": np.int32(tiles),
+            "corners": found.corners,
+            "masks": found.masks,
+            "places": found.places,
+            "n_values": np.int32(graph.nnz),
+            "n_parts": np.int32(shares),
             "n_rows": np.int32(graph.n_rows),
             "n_senders": np.int32(graph.shape[1]),
             "n_cols": np.int32(n_cols),
         }
-        kernel = KernelSpec(
+        defines = {
+            "CHANNELS": channels,
+            "FILTER_WARPS": filter_warps,
+            "CHANNEL_WARPS": channel_warps,
+            "PIXEL_WARPS": pixel_warps,
+            "PIXELS": pixels,
+            "STAGES": stages,
+            "X_VECTOR": 4 if graph.shape[1] % 4 == 0 else 1,
+            "Y_VECTOR": 4 if graph.n_rows % 4 == 0 else 1,
+            "AT_ONCE": at_once,
+            "TERMS": TERMS[arithmetic],
+        }
+        file, sizes = (
             "convolution/strided_weights.cu",
-            "strided_weights",
-            {
-                "GROUPS": groups,
-                "FRAGMENTS": fragments,
-                "WARPS": warps,
-                "PIXELS": pixels,
-                "STAGED": int(staged),
-                "TERMS": TERMS[arithmetic],
-            },
-            (*list(arrays)[:4], "X", "dY", "d_values", *list(arrays)[4:]),
-            capability=TF32_CAPABILITY,
+            ("n_values", "n_rows", "n_senders", "n_cols"),
         )
-        launch = LaunchConfig((blocks, shares, 1), warps, shared if staged else 0)
-        table = tile_workload(found.walked, found.tiles, warps)
+        multiply = "corners", "masks", "places", "X", "dY", "parts", *sizes
+        add = "parts", "d_values", "n_parts", "n_values"
+        calls = [
+            KernelSpec(file, entry, defines, arguments, capability=TF32_CAPABILITY)
+            for entry, arguments in (("strided_weights", multiply), ("add_parts", add))
+        ]
+        adders = LaunchConfig((-(-graph.nnz // WARP_SIZE), 1, 1), PART_WARPS)
+        launch = LaunchConfig((len(found.corners), shares, 1), warps * pixel_warps, shared)
 
         def slice_workload(start: int, stop: int) -> Workload:
-            first, last = np.searchsorted(table.block, (start, stop))
+            first, last = np.searchsorted(found.workload.block, (start, stop))
             own = slice(first, last)
-            return Workload(*(table[name][own] for name in table.__dataclass_fields__))
+            names = found.workload.__dataclass_fields__
+            return Workload(*(found.workload[name][own] for name in names))
 
-        numbered = {name: getattr(found.tiles, name) for name in Tiles.__dataclass_fields__}
-        numbered["block"] = np.arange(tiles) // warps
         return Plan(
             graph.pattern,
-            (Call(launch, kernel),),
+            (Call(launch, calls[0]), Call(adders, calls[1])),
             slice_workload,
             walked=found.walked,
             permutation=found.permutation,
             arrays=arrays,
+            workspace={"parts": (shares * graph.nnz, np.float32)},
+            clears=(),
+            workers_per_block=warps,
             arithmetic=arithmetic,
-            make_tiles=partial(Tiles, **numbered),
+            make_tiles=lambda: found.tiles,
             setup_seconds=seconds,
             parameters={
-                "groups": groups,
-                "fragments": fragments,
-                "block_warps": warps,
+                "channels": channels,
+                "filter_warps": filter_warps,
+                "channel_warps": channel_warps,
+                "pixel_warps": pixel_warps,
+                "pixels": pixels,
+                "stages": stages,
                 "shares": shares,
             },
         )
-
-
-def _staged(shape: tuple[int, int]) -> tuple[int, int]:
-    """Return the pixels of a tile, and the bytes of both of its maps in shared memory."""
-    floats = sum(-(-channels // WARP_SIZE) * WARP_SIZE + PAD for channels in shape)
-    pixels = MOST_PIXELS
-    while pixels > STEP and 4 * pixels * floats > SM_SHARED // MOST_BLOCKS - BLOCK_SHARED:
-        pixels //= 2
-    return pixels, 4 * pixels * floats
-
-
-def tile_workload(walked: Pattern, tiles: Tiles, warps: int) -> Workload:
-    """Spell out the rows of each tile, a warp each, by block.
-
-    Returns
-    -------
-    Workload
-        A record for each row that has nonzeros in a tile.
-    """
-    tile = np.empty(walked.nnz, np.int64)
-    tile[tiles.nonzeros] = np.repeat(np.arange(len(tiles)), tiles.counts)
-    row = np.repeat(np.arange(walked.n_rows), walked.degrees)
-    begins = np.flatnonzero(np.diff(row, prepend=-1) | np.diff(tile, prepend=-1))
-    counts = np.diff(np.append(begins, walked.nnz))
-    by_tile = np.argsort(tile[begins], kind="stable")
-    begins, counts = begins[by_tile], counts[by_tile]
-    own = tile[begins]
-    return Workload(own // warps, own % warps, row[begins], begins, counts)

@@ -1,0 +1,40 @@
+// The convolution-stack composition of section 6.4.1 of the thesis with its channel-cyclic
+// optimization (Figure 6.6b), after the copies of channel_stack.cu: a convolution for each filter
+// into a map of its own, and then these maps side by side. One launch stands for what PyTorch
+// starts one after the other.
+//
+// grid  = (filters, pixels of all images over BLOCK_THREADS)
+// block = BLOCK_THREADS threads
+#if !defined(BLOCK_THREADS)
+#error \
+    "convolution_stack.cu is compiled by accelviz, which supplies BLOCK_THREADS, those of a block"
+#endif
+
+#include "convolution/pixels.cuh"
+
+// Where a filter's own map, of all images, has a pixel.
+__device__ __forceinline__ long long in_own_map(const Pixel &own, int images, int n_cols) {
+    return ((long long)blockIdx.x * images + own.image) * n_cols + own.pixel;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    convolve_apart(const int *__restrict__ first_plane, const long long *__restrict__ row_pointers,
+                   const float *__restrict__ values, const float *__restrict__ stack,
+                   float *__restrict__ maps, int n_planes, int images, int n_cols) {
+    RECORD_WARP;
+    const Pixel own(images, n_cols);
+    if (!own.there) return;
+    const int filter = blockIdx.x;
+    maps[in_own_map(own, images, n_cols)] =
+        stacked_sum(own, stack, values, row_pointers, filter, first_plane, n_planes, n_cols);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    concatenate(const float *__restrict__ maps, float *__restrict__ Y, int n_rows, int images,
+                int n_cols) {
+    RECORD_WARP;
+    const Pixel own(images, n_cols);
+    if (!own.there) return;
+    Y[own.in_map(n_rows, n_cols) + (long long)blockIdx.x * n_cols] =
+        maps[in_own_map(own, images, n_cols)];
+}
