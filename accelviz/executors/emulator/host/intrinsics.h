@@ -129,12 +129,25 @@ inline unsigned __dp4a(unsigned a, unsigned b, unsigned sum) {
 
 // ---- the bits of numbers ----
 
-inline int __float_as_int(float x) { return emulator::bits<int>(x); }
-inline unsigned __float_as_uint(float x) { return emulator::bits<unsigned>(x); }
-inline float __int_as_float(int x) { return emulator::bits<float>(x); }
-inline float __uint_as_float(unsigned x) { return emulator::bits<float>(x); }
-inline long long __double_as_longlong(double x) { return emulator::bits<long long>(x); }
-inline double __longlong_as_double(long long x) { return emulator::bits<double>(x); }
+namespace emulator {
+
+// Nothing but a name of the bits, so that a call, at which lanes could part, would cost more than it.
+template <typename To, typename From>
+__forceinline__ To same_bits(From from) {
+    static_assert(sizeof(To) == sizeof(From), "the value does not fit");
+    To to{};
+    std::memcpy(&to, &from, sizeof(From));
+    return to;
+}
+
+}  // namespace emulator
+
+__forceinline__ int __float_as_int(float x) { return emulator::same_bits<int>(x); }
+__forceinline__ unsigned __float_as_uint(float x) { return emulator::same_bits<unsigned>(x); }
+__forceinline__ float __int_as_float(int x) { return emulator::same_bits<float>(x); }
+__forceinline__ float __uint_as_float(unsigned x) { return emulator::same_bits<float>(x); }
+__forceinline__ long long __double_as_longlong(double x) { return emulator::same_bits<long long>(x); }
+__forceinline__ double __longlong_as_double(long long x) { return emulator::same_bits<double>(x); }
 inline int __double2hiint(double x) { return int(__double_as_longlong(x) >> 32); }
 inline int __double2loint(double x) { return int(__double_as_longlong(x)); }
 inline double __hiloint2double(int high, int low) {

@@ -289,9 +289,10 @@ class Judge {
 
     // Without fences, no block comes to know of another, and two of them stand for all.
     void forget_other_blocks(Cell &cell) {
-        unsigned kept[5][16] = {};
+        std::uint8_t kept[5][16] = {};
         for (Entry *entry = cell.begin(); entry != cell.end();) {
-            const bool extra = entry->block != block_ && ++kept[entry->kind][entry->bytes] > 2;
+            const bool extra = entry->block != block_ && kept[entry->kind][entry->bytes] == 2;
+            kept[entry->kind][entry->bytes] += entry->block != block_ && !extra;
             entry = extra ? cell.remove(entry) : entry + 1;
         }
     }

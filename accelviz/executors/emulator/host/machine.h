@@ -51,9 +51,12 @@ class Machine : public Meetings {
         entry_(arguments_);
         settle(*current_);
         current_->state = State::DONE;
+        Warp &warp = this->warp(*current_);
+        warp.left |= 1u << current_->index % lanes;
         Thread *first = warp_of(*current_);
-        for (unsigned i = 0; exchanging_ && i < count_of(first); ++i) {  // the others may have waited for this one
-            if (first[i].state == State::AT_EXCHANGE && complete_exchange(first[i])) break;
+        // The others may have waited for this one.
+        for (unsigned rest = warp.waiting; rest; rest &= rest - 1) {
+            if (complete_exchange(first[__builtin_ctz(rest)])) break;
         }
         current_->fiber->leave();
     }
@@ -142,7 +145,11 @@ class Machine : public Meetings {
     std::uint32_t taken(std::deque<std::uint32_t> &queue) {
         const std::size_t at = launch_.seed ? draw(queue.size()) : 0;
         const std::uint32_t index = queue[at];
-        queue.erase(queue.begin() + at);
+        if (at) {
+            queue.erase(queue.begin() + at);
+        } else {
+            queue.pop_front();
+        }
         return index;
     }
 

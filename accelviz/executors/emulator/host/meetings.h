@@ -53,7 +53,7 @@ class Meetings : public Judge {
         self.polled = votes != nullptr;
         self.code = code;
         self.state = State::AT_EXCHANGE;
-        ++exchanging_;
+        warp(self).waiting |= 1u << self.index % lanes;
         if (!(mask >> (self.index % lanes) & 1)) fail("not in mask", code);
         if (!complete_exchange(self)) self.fiber->leave();
         if (votes) *votes = self.votes;
@@ -130,37 +130,33 @@ class Meetings : public Judge {
     // Gives every lane of the mask its value once all are there, or have left the kernel.
     bool complete_exchange(const Thread &self) {
         Thread *first = warp_of(self);
-        const unsigned count = count_of(first), mask = self.mask;
-        std::uint64_t values[lanes] = {};
+        Warp &warp = this->warp(self);
+        const unsigned mask = self.mask, present = mask & ~0u >> (lanes - count_of(first));
+        if (present & ~(warp.waiting | warp.left)) return false;
+        std::uint64_t values[lanes];
         unsigned votes = 0, there = 0;
+        bool orders = false;
         const Thread *gone = nullptr;
-        for (unsigned lane = 0; lane < count; ++lane) {
+        for (unsigned rest = present; rest; rest &= rest - 1) {
+            const unsigned lane = __builtin_ctz(rest);
             const Thread &thread = first[lane];
             values[lane] = thread.value;
-            if (!(mask >> lane & 1)) continue;
             if (thread.state == State::DONE) {
                 if (went_past(thread, self.code)) gone = &thread;
                 continue;
             }
-            if (thread.state != State::AT_EXCHANGE || thread.mask != mask) return false;
+            if (thread.mask != mask) return false;
             votes |= unsigned(thread.vote) << lane;
             there |= 1u << lane;
+            orders |= thread.orders;
         }
         if (gone) {
             report("lanes missing", self, gone, 0, 0);
             current_->fiber->leave();
         }
         if (self.source & anywhere) check_groups(first, there, mask);
-        std::uint32_t known[lanes] = {}, clock = 0;
-        const Order *order = nullptr;
-        bool orders = false;
-        for (unsigned lane = 0; lane < count; ++lane) {
-            Thread &thread = first[lane];
-            if (!(mask >> lane & 1)) continue;
-            for (unsigned i = 0; i < lanes; ++i) known[i] = std::max(known[i], thread.known[i]);
-            order = united(order, thread.order);
-            if (!(there >> lane & 1)) continue;
-            orders |= thread.orders;
+        for (unsigned rest = there; rest; rest &= rest - 1) {
+            Thread &thread = first[__builtin_ctz(rest)];
             const bool both = thread.orders && self.orders;
             const bool unlike = thread.orders != self.orders || thread.polled != self.polled;
             if (thread.code != self.code && !both) note_together(self, thread, true, unlike);
@@ -173,38 +169,55 @@ class Meetings : public Judge {
             thread.value = mask >> source & 1 ? values[source] : undefined_value;
             thread.votes = votes;
             thread.state = State::READY;
-            --exchanging_;
             if (&thread != current_ && !launch_.traced) ready_.push_back(thread.index);
         }
-        if (!orders) return true;
-        for (unsigned lane = 0; lane < count; ++lane) {
-            if (mask >> lane & 1) clock = std::max(clock, known[lane]);
-        }
-        for (unsigned lane = 0; lane < count; ++lane) {
-            if (!(there >> lane & 1)) continue;
-            std::memcpy(first[lane].known, known, sizeof(known));
-            first[lane].known[lane] = clock + 1;
-            first[lane].synced = true;
-            first[lane].order = order;
-        }
+        warp.waiting &= ~there;
+        if (orders) share_order(first, present, there);
         return true;
     }
 
+    // Lets the lanes that are there know what any lane knew.
+    static void share_order(Thread *first, unsigned present, unsigned there) {
+        std::uint32_t known[lanes] = {}, clock = 0;
+        const Order *order = nullptr;
+        for (unsigned rest = present; rest; rest &= rest - 1) {
+            const Thread &thread = first[__builtin_ctz(rest)];
+            for (unsigned i = 0; i < lanes; ++i) known[i] = std::max(known[i], thread.known[i]);
+            order = united(order, thread.order);
+        }
+        for (unsigned rest = present; rest; rest &= rest - 1) {
+            clock = std::max(clock, known[__builtin_ctz(rest)]);
+        }
+        for (unsigned rest = there; rest; rest &= rest - 1) {
+            Thread &thread = first[__builtin_ctz(rest)];
+            std::memcpy(thread.known, known, sizeof(known));
+            thread.known[thread.index % lanes] = clock + 1;
+            thread.synced = true;
+            thread.order = order;
+        }
+    }
+
+    // Lanes that wait for others at an exchange, and those that have left the kernel.
+    struct Warp {
+        unsigned waiting = 0, left = 0;
+    };
+    Warp &warp(const Thread &thread) { return warps_[thread.index / lanes]; }
     Thread *warp_of(const Thread &thread) { return &threads_[thread.index / lanes * lanes]; }
     unsigned count_of(const Thread *first) const {
         return std::min<std::size_t>(lanes, threads_.data() + threads_.size() - first);
     }
 
     void begin_block() {
-        exchanging_ = 0;
+        warps_.assign((threads_.size() + lanes - 1) / lanes, {});
         groups_.clear();
     }
 
     std::uint32_t step_ = 0;  // of the block that is traced
     std::deque<std::uint32_t> ready_;
-    unsigned exchanging_ = 0;  // threads that wait for others of their warp
 
    private:
+    std::vector<Warp> warps_;
+
     // Whether a thread that has left the kernel came by this place in it before, rather than leaving
     // early, as CUDA allows: judged by what it did last before the block that ends the function.
     bool went_past(const Thread &thread, std::uint64_t barrier) const {

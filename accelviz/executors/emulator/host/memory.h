@@ -88,11 +88,14 @@ class Memory {
     }
 
     // Index of the array that holds an address, or -1.
-    int find(std::uint64_t address) const {
+    int find(std::uint64_t address) {
         const std::uint64_t slot = (address - slots_begin) >> slot_bits;
         if (slot < n_slots_) return address - arrays_[slot].address < arrays_[slot].bytes ? slot : -1;
+        if (address - last_.address < last_.bytes) return last_.number;
         const int other = before(address);
-        return other >= 0 && address - arrays_[other].address < arrays_[other].bytes ? other : -1;
+        if (other < 0 || address - arrays_[other].address >= arrays_[other].bytes) return -1;
+        last_ = {arrays_[other].address, arrays_[other].bytes, other};
+        return other;
     }
 
     // Index of the array that a wrong address was most likely meant for, or -1.
@@ -138,6 +141,11 @@ class Memory {
     std::vector<Cell *> cells_;
     std::vector<int> others_;
     std::uint64_t n_slots_ = 0;
+    // The variable that an address was found in last: most often the next one is there, too.
+    struct {
+        std::uint64_t address, bytes;
+        int number;
+    } last_{};
 };
 
 }  // namespace emulator
