@@ -1,11 +1,16 @@
 """What the emulator reads in a source's text, and its folder of compiled kernels."""
 
 import os
+import shutil
 import time
 
-from accelviz.executors.emulator import kept
+import pytest
+
+import accelviz
+from accelviz.executors.emulator import build, kept
 from accelviz.executors.emulator.source import kernels_in, symbols_in, translated, unclosed
 from accelviz.executors.emulator.trace import MOST_BLOCKS, _runs
+from tests.compilers import needs_compiler
 
 OF_HOST = (
     "float f(float x) { return x; }",
@@ -92,3 +97,27 @@ def test_the_folder_of_compiled_kernels_stays_bounded(monkeypatch, tmp_path):
         f"k-{age}{end}" for age in (0, 7) for end in (".so", ".twin.so")
     }
     assert not kept.used(kept.folder() / "k-3.so")
+
+
+@needs_compiler
+def test_another_checkout_finds_what_this_one_compiled(monkeypatch, tmp_path):
+    spec = accelviz.plan(accelviz.load_graph("cora"), "row_thread", n_cols=8).calls[0].kernel
+    made = build.build(spec, checked=True), build.build(spec, checked=False), build.runtime()
+    host, kernels = tmp_path / "host", tmp_path / "kernels"
+    shutil.copytree(build.HOST_SOURCES, host)
+    shutil.copytree(build.kernel_directory(), kernels)
+    monkeypatch.setattr(build, "HOST_SOURCES", host)
+    monkeypatch.setattr(build, "_HEADERS", (f"-I{host}", f"-I{host / 'include'}"))
+    monkeypatch.setattr(build, "kernel_directory", lambda: kernels)
+    monkeypatch.setattr(build, "run", lambda *_: pytest.fail("it compiles"))
+    try:
+        build._host_digest.cache_clear()
+        there = build.build(spec, checked=True), build.build(spec, checked=False), build.runtime()
+        assert there == made
+        with (host / "warp.h").open("a") as file:  # but what it changed, it compiles
+            file.write("// changed\n")
+        build._host_digest.cache_clear()
+        with pytest.raises(pytest.fail.Exception, match="it compiles"):
+            build.build(spec, checked=True)
+    finally:
+        build._host_digest.cache_clear()

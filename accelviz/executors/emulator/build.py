@@ -29,11 +29,9 @@ __all__ = ["build", "find_compiler", "runtime", "twin", "unwritten_locals", "why
 
 _WORDS = "cuda_on_host.h"
 HOST_SOURCES = Path(__file__).resolve().parent / "host"
-_COMMON = (
-    *("-std=c++17", "-g1", "-fPIC", "-fvisibility=hidden"),
-    # `include` has the headers that kernels name: cooperative_groups.h, cuda_fp16.h ...
-    *(f"-I{HOST_SOURCES}", f"-I{HOST_SOURCES / 'include'}"),
-)
+_COMMON = ("-std=c++17", "-g1", "-fPIC", "-fvisibility=hidden")
+#: `include` has the headers that kernels name: cooperative_groups.h, cuda_fp16.h ...
+_HEADERS = (f"-I{HOST_SOURCES}", f"-I{HOST_SOURCES / 'include'}")
 #: -O1 keeps loads and stores as the source has them, in the source's order.
 _KERNEL = (
     *("-O1", "-fno-exceptions", "-fno-strict-aliasing", "-fno-omit-frame-pointer"),
@@ -95,7 +93,8 @@ def build(
     # After our own words, so that none of these changes them.
     defines = "".join(f"#define {name} {value}\n" for name, value in spec.defines.items())
     # The kernel's own folder first, as its headers may be called as those of `kernels/` are.
-    folders = [*([f"-I{folder}"] if folder else []), f"-I{kernel_directory()}"]
+    own = [f"-I{folder}"] if folder else []
+    folders = [*_HEADERS, *own, f"-I{kernel_directory()}"]
     headers = [kernel_directory() / name for name in kernel_names("*.cuh")]
     if folder:
         headers += sorted(path for path in folder.iterdir() if path.suffix in _INCLUDED)
@@ -112,7 +111,8 @@ def build(
     patterned = checked and compiler.gives_locals_a_pattern and bool(spec.code)
     if patterned:
         options += [*_LOCALS, *(() if compiler.is_clang else _LOCALS_GCC)]
-    digest = _digest(compiler, [*options, *folders], source, headers)
+    # Our own files count by their content, so that another checkout finds what this one compiled.
+    digest = _digest(compiler, [*options, *own], source, headers)
     name = re.sub(r"\W+", "_", spec.entry)
     path = kept.folder() / f"{name}-{digest}.so"
     if kept.used(path):
@@ -123,7 +123,7 @@ def build(
         about = spec.file, spec.source()
 
         def compiled(options: Sequence[str], to: Path) -> str:
-            words = _words(compiler, options)
+            words = _words(compiler, [*options, *_HEADERS])
             return run(compiler, [*options, *folders, *words, "-c", kernel, "-o", to], *about)
 
         said = compiled(options, made)
@@ -207,7 +207,7 @@ def _link(compiler: Compiler, made: Path, path: Path, file: str, source: str) ->
 def runtime() -> Path:
     """Compile the program that runs kernels, or take it from the cache; return its path."""
     compiler = some_compiler()
-    options = ["-std=c++17", "-g1", "-O2", "-DNDEBUG", f"-I{HOST_SOURCES / 'include'}"]
+    options = ["-std=c++17", "-g1", "-O2", "-DNDEBUG"]
     path = kept.folder() / f"emulator-{_digest(compiler, options, '')}"
     if not kept.used(path):
         exported = "-Wl,-export_dynamic" if sys.platform == "darwin" else "-Wl,-export-dynamic"
@@ -215,7 +215,8 @@ def runtime() -> Path:
         libraries = ["-Wl,--no-as-needed", "-lm", "-ldl"] if sys.platform == "linux" else []
         source = HOST_SOURCES / "runtime.cpp"
         with written_whole(path) as temporary:
-            command: list[str | Path] = [*options, exported, source, "-o", temporary, *libraries]
+            command: list[str | Path] = [*options, *_HEADERS, exported, source, "-o", temporary]
+            command += libraries
             run(compiler, command, "the emulator's runtime")
             temporary.chmod(0o755)
     return path
