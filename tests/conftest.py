@@ -1,6 +1,7 @@
 """Shared by all tests."""
 
 import collections
+import gc
 import os
 import subprocess
 from pathlib import Path
@@ -32,6 +33,19 @@ def turn_of_the_commit():
         return int(subprocess.run(git, capture_output=True, check=True, text=True).stdout, 16)
     except (OSError, subprocess.CalledProcessError):
         return 0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Look for no garbage meanwhile, and later for none among what stays until the end.
+
+    Modules and tests are a million objects, which each search would go through.
+    """
+    gc.disable()
+    found = yield
+    gc.freeze()
+    gc.enable()
+    return found
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
