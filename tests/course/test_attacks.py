@@ -37,7 +37,7 @@ def is_on_others(own):
 
 
 pytestmark = [
-    pytest.mark.xdist_group("shipped"),
+    pytest.mark.xdist_group("grader"),
     pytest.mark.skipif(
         not held(Limits())["isolated"], reason="this system lets nobody make namespaces"
     ),

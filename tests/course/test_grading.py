@@ -29,7 +29,7 @@ from accelviz.errors import ArgumentError
 from tests.course import tiny
 
 # The class is graded once, by one worker.
-pytestmark = pytest.mark.xdist_group("course")
+pytestmark = pytest.mark.xdist_group("grader")
 
 QUESTIONS = ["test-double", "test-total", "why"]
 LOOP = "def double(x):\n    while True: pass"

@@ -25,7 +25,7 @@ from accelviz.errors import ArgumentError
 from accelviz.plans import Strategy
 from tests.course import tiny
 
-pytestmark = pytest.mark.xdist_group("course")
+pytestmark = pytest.mark.xdist_group("grader")
 
 ROW_PER_WARP = """
     import os

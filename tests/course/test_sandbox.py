@@ -24,7 +24,7 @@ from accelviz.course.autograde.server import TaskTimeout, one_server
 from accelviz.course.autograde.wire import Line
 from tests.course import tiny
 
-pytestmark = pytest.mark.xdist_group("sandbox")
+pytestmark = pytest.mark.xdist_group("grader")
 
 # Nothing here imports more than the standard library, so what is slow is meant to be.
 LIMITS = Limits(cell_seconds=4, seconds=90, memory_gib=1.0)

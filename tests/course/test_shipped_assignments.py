@@ -23,7 +23,7 @@ from accelviz.course.autograde.folder import Course
 from tests.course.shipped import ASSIGNMENTS, COMPILER, HARM, KNOWN
 from tests.course.wrong import A2, A3, A4, A5, PART
 
-pytestmark = pytest.mark.xdist_group("shipped")
+pytestmark = pytest.mark.xdist_group("grader")
 
 POINTS = {
     name: sum(cell.metadata["nbgrader"]["points"] for cell in each.source.cells if is_graded(cell))
