@@ -3,6 +3,7 @@
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -15,6 +16,8 @@ pytest.importorskip("ipykernel", reason="running notebooks needs ipykernel")
 
 from accelviz import cli
 from accelviz.course.site.pages import write
+from accelviz.course.site.rendering import Renderer
+from accelviz.course.site.sources import Source
 from accelviz.errors import ArgumentError
 
 # The pages are made once, by one worker.
@@ -176,7 +179,7 @@ def test_puzzles_are_shown_and_not_run(course, pages):
 
 def test_cells_ran_in_their_folder_without_a_gpu(course, pages):
     text = (course / "build" / "01-first.html").read_text("utf-8")
-    assert "42 '' notebooks" in text
+    assert "42 '' notebooks" in unescape(text)
     assert ("a dot", f"data:image/png;base64,{DOT}") in pages["01-first.html"].pictures
 
 
@@ -219,6 +222,25 @@ def test_pages_need_no_network_and_pictures_are_inside(pages):
     assert pages["docs/a text.html"].pictures == [("a dot", f"data:image/png;base64,{DOT}")]
 
 
+@pytest.mark.parametrize("alt", ["", ' alt="a dot"'])
+def test_keys_reach_cells_and_outputs_images_have_a_text_and_code_is_no_html(tmp_path, alt):
+    image = f'<img src="data:image/png;base64,{DOT}"{alt}>'
+    shown = [
+        nbformat.v4.new_output("display_data", {"text/html": image}),
+        nbformat.v4.new_output("stream", text="<b>"),
+    ]
+    cell = nbformat.v4.new_code_cell("x = '<script>1</script>'", outputs=shown)
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("text"), cell])
+    text = Renderer({}).page(Source(tmp_path / "a.ipynb", "a.html", made))
+    tags = re.findall(r"<div [^>]*jp-(?:Cell-inputWrapper|OutputArea-output)[^>]*>", text)
+    assert len(tags) == 4
+    assert all('tabindex="0"' in tag for tag in tags)
+    (tag,) = re.findall("<img [^>]*>", text)
+    assert ('alt="a dot"' if alt else 'alt="No description') in tag
+    assert "<script>1" not in text
+    assert "&lt;script&gt;" in text
+
+
 def test_titles_are_plain(course):
     text = (course / "build" / "01-first.html").read_text("utf-8")
     assert "<title>1 · First, with code and X</title>" in text
@@ -230,7 +252,8 @@ def test_the_command(course, capsys, monkeypatch):
     assert cli.main(["html", "--no-run"]) == 0
     printed = capsys.readouterr().out
     assert "left as TeX: \\nonsense\n9 pages; begin with build/course/index.html" in printed
-    assert "42 ''" not in (course / "build" / "course" / "01-first.html").read_text("utf-8")
+    text = (course / "build" / "course" / "01-first.html").read_text("utf-8")
+    assert "42 ''" not in unescape(text)
     notebook(course / "two" / "01-x.ipynb", ("code", "import time; time.sleep(60)"))
     assert cli.main(["html", "two", "--output", "b2", "--cell-seconds", "1"]) == 1
     assert "01-x.ipynb has no page: a cell took more than 1 s" in capsys.readouterr().out

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from nbconvert.exporters import HTMLExporter
+from nbconvert.exporters import HTMLExporter, TemplateExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from accelviz.course.site.formula import formula
@@ -88,10 +88,42 @@ class _Markdown(IPythonRenderer):
         return rendered
 
 
-class _Exporter(HTMLExporter):
+#: What keys reach, as it may be wider than the page, and an image that says nothing of itself.
+_REACHED = re.compile(
+    r'<div (?:id="[^"]*" )?class="(?:jp-Cell-inputWrapper|[^"]*jp-OutputArea-output)\b'
+)
+_SILENT = re.compile(r"<img\b(?![^>]*\balt=)")
+
+
+class _Filled(TemplateExporter):
+    """The filled-in template, on the way to HTMLExporter, which would read all of it again.
+
+    It looks for what keys are to reach, and for images without a text; reading took as long as all
+    else. A page that has such images it still gets.
+    """
+
+    filled = ""
+
+    def from_notebook_node(self, nb: Any, resources: Any = None, **options: Any) -> Any:
+        """Keep the page in `filled` and pass on nothing, or pass on the page."""
+        text, resources = super().from_notebook_node(nb, resources, **options)
+        self.filled = "" if _SILENT.search(text) else _REACHED.sub(_focusable, text)
+        return ("" if self.filled else text), resources
+
+
+def _focusable(tag: re.Match[str]) -> str:
+    return tag[0].replace("<div", '<div tabindex="0"', 1)
+
+
+class _Exporter(HTMLExporter, _Filled):
     """Renders Markdown with `renderer`."""
 
     renderer: Any = None
+
+    def from_notebook_node(self, nb: Any, resources: Any = None, **options: Any) -> Any:
+        """Return the page, and nbconvert's resources."""
+        text, resources = super().from_notebook_node(nb, resources, **options)
+        return self.filled or text, resources
 
     def markdown2html(self, source: str) -> str:
         rendered: str = MarkdownWithMath(renderer=self.renderer).render(source)
