@@ -6,6 +6,8 @@ from xml.etree import ElementTree
 import pytest
 
 import accelviz
+from accelviz.analysis.lookup import find_row
+from accelviz.strategies import SDDMM, find_strategy
 
 from .lab import FRAME, artifacts
 
@@ -208,6 +210,28 @@ def test_a_setting_is_pinned_and_told_as_code(page):
     assert panel.settings["second"] == "accel_gcn"
 
 
+def test_code_gives_another_operation_and_a_later_block(browser, tmp_path):
+    own = find_strategy("lane_groups", SDDMM)
+    blocks = find_row(own.plan(accelviz.load_graph("cora"), 256), 1358).blocks
+    assert blocks[-1] > blocks[0]
+    given = {"n_cols": 256, "row": 1358, "block": blocks[-1]}
+    path = accelviz.explore("cora", own, **given).save(tmp_path / "sddmm.html", trace=False)
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.locator(".av-panel[data-drawn]").wait_for()
+    page.locator("[data-control=code]").click()
+    said = page.locator(".av-message:not([hidden])").inner_text()
+    names = {"accelviz": accelviz}
+    imported, call = re.sub("^[^:]*: ", "", said).splitlines()
+    exec(imported, names)
+    panel = eval(call, names)
+    assert panel.operation == SDDMM
+    assert panel.settings["first"] == "lane_groups"
+    for name, value in {"nCols": 256, "row": 1358, "block": blocks[-1]}.items():
+        assert panel.settings[name] == value
+    page.close()
+
+
 def test_times_are_those_that_were_recorded(page):
     page.locator("[data-group=numbers]").click()
     for strategy in ("lane_groups", "gnnadvisor", "row_thread"):
@@ -278,8 +302,9 @@ def test_what_is_confirmed_goes_away(page):
     assert page.locator(".av-message").is_hidden()
 
 
-def test_the_tour_shows_what_it_speaks_of(page):
-    page.set_viewport_size({"width": 480, "height": 700})
+@pytest.mark.parametrize(("width", "height"), [(480, 700), (848, 620)])
+def test_the_tour_shows_what_it_speaks_of(page, width, height):
+    page.set_viewport_size({"width": width, "height": height})
     page.locator("[data-control=tour]").click()
     seen = 0
     while page.locator(".av-tour").count():
@@ -289,6 +314,13 @@ def test_the_tour_shows_what_it_speaks_of(page):
         assert box["y"] < 600, page.locator(".av-tour").inner_text()
         assert box["y"] + box["height"] > 0, page.locator(".av-tour").inner_text()
         assert box["height"] > 0
+        covered = page.evaluate(
+            """() => { const box = document.querySelector(".av-toured").getBoundingClientRect();
+            const top = document.elementFromPoint(box.x + 5, Math.max(box.y, 0) + 5);
+            return Boolean(top.closest(".av-controls")) !==
+              Boolean(document.querySelector(".av-controls .av-toured")); }"""
+        )
+        assert not covered, page.locator(".av-tour").inner_text()
         seen += 1
         page.locator(".av-tour button", has_text=re.compile("Next|Done")).click()
     assert seen >= 7

@@ -8,10 +8,12 @@ const python = (value) => value === null ? "None" : value === true ? "True"
   : value === false ? "False" : typeof value === "string" ? `"${value}"` : String(value);
 
 // The call that opens the explorer as it is now.
-export function codeOf({ settings, a, b, first, strategies }) {
+export function codeOf({ settings, operation, a, b, first, strategies }) {
   const changed = (side, strategy) => strategy.parameters.filter(({ name, default: usual }) =>
     side.parameters[name] !== usual).map(({ name }) => [name, side.parameters[name]]);
-  const words = [python(settings.graph), `first=${python(settings.first)}`,
+  const spmm = operation.name === "spmm"; // of other operations a strategy says which one is meant
+  const words = [python(settings.graph), spmm ? `first=${python(settings.first)}`
+    : `find_strategy(${python(settings.first)}, ${python(operation.name)})`,
     ...changed(a, first).map(([name, value]) => `${name}=${python(value)}`),
     `second=${python(settings.second)}`];
   if (b) {
@@ -20,7 +22,10 @@ export function codeOf({ settings, a, b, first, strategies }) {
     if (own.length) words.push(`pinned={${pinned.join(", ")}}`);
   }
   words.push(`n_cols=${settings.nCols}`, `row=${settings.row}`);
-  return `accelviz.explore(${words.join(", ")})`;
+  const [low] = a.partition?.blocks ? a.partition.blocksOf(a.placeOf(settings.row)) : [];
+  if (settings.block !== (low ?? 0)) words.push(`block=${settings.block}`); // of a row in several
+  const call = `accelviz.explore(${words.join(", ")})`;
+  return spmm ? call : `from accelviz.strategies import find_strategy\n${call}`;
 }
 
 export async function copyText(text) {
