@@ -72,9 +72,10 @@ export function controlsOf(act, panel) {
         title: LETTERS[mark] }),
         ` ${each.label}: `, element("b", { textContent: said }), " "];
     };
+    const operation = scene.operation.name === "spmm" ? "" : `, operation ${scene.operation.name}`;
     line.replaceChildren(element("b", { textContent: scene.graph.name }),
       `, ${scene.graph.rows.toLocaleString("en")} rows, ` +
-      `${scene.graph.nnz.toLocaleString("en")} nonzeros. Warp time spent waiting: `,
+      `${scene.graph.nnz.toLocaleString("en")} nonzeros${operation}. Warp time spent waiting: `,
       ...side(a, "A"), ...(b ? side(b, "B") : []));
     message.textContent = scene.message;
     message.hidden = !scene.message;

@@ -71,7 +71,7 @@ export function order(row, width) {
     said = `Row ${number(row.row)} moves to place ${number(place)} of the order`;
   }
   const name = side.order ? `place ${number(place)}` : `row ${number(row.row)}`;
-  parts.push(label(down, y + high + 15, name, width, { class: "av-r av-halo", "data-f": side.order ? "place" : "row" }));
+  const named = label(down, y + high + 15, name, width, { class: "av-r av-halo", "data-f": side.order ? "place" : "row" });
   y += high;
   const bar = y + 58;
   const per = width / Math.max(partition.blocks, 1);
@@ -94,6 +94,7 @@ export function order(row, width) {
     parts.push(label(middle, bar - 7, blockName, width, { class: "av-r av-halo" }));
     said += `, and is in ${blockName} of ${number(partition.blocks)}`;
   } else said += "; it is in no block";
+  parts.push(named); // over the line that leads to the block
   return { svg: picture(width, bar + 36, parts.join(""), `${said}.`), over: () => "" };
 }
 

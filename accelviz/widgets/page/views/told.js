@@ -40,10 +40,11 @@ function one(value, fields, index, left, top, cell, row) {
     );
     const own = ownField(field, row) ? "av-r" : "av-b";
     const whole = number(field.value) + rowAt(row, field);
-    const name = fitting(field.name.replace(/^info: /, ""), wide - room(whole) - 10, 12);
-    parts.push(words(x + 2, top + 53, name, "start", { class: "av-q", "data-f": token }));
+    const called = field.name.replace(/^info: /, ""), free = wide - room(whole) - 10;
+    const size = room(called) > free ? 11 : 12, name = fitting(called, free, size);
+    parts.push(words(x + 2, top + 53, name, "start", { class: "av-q", "data-f": token, "font-size": size }));
     parts.push(
-      words(x + 2 + (name ? room(name) + 8 : 0), top + 53, whole, "start", { class: own, "data-f": token }),
+      words(x + 2 + (name ? room(name, size) + 8 : 0), top + 53, whole, "start", { class: own, "data-f": token }),
     );
     bit += field.bits;
   });
