@@ -165,6 +165,9 @@ def test_plans_of_a_gradient_walk_both_ways():
     assert plan.kernel.entry == "cosine_senders"
     assert [call.kernel.entry for call in plan.then[0].calls] == ["cosine_receivers"]
     plan.check()
+    other = accelviz.plan(graph, "row_warp", 4, operation="gatv2_gradient")
+    entries = [call.kernel.entry for call in other.then[0].calls]
+    assert entries == ["gatv2_receivers", "add_totals", "add_parts"]
     alone = accelviz.plan(graph, "row_warp", 4, operation="gat_gradient")
     assert alone.then == ()
     np.testing.assert_array_equal(alone.nonzero_order, graph.transposed().nonzeros)

@@ -1,28 +1,41 @@
-// Adds up what blocks have left in TOTAL_PARTS places, and leaves these as they were: zero.
+// Adds up what blocks, or rows, have left, always in the same order: `add_totals` runs of them, and
+// `add_parts` what those come to.
 //
-// grid  = entries over BLOCK_THREADS, rounded up
+// grid  = (entries over BLOCK_THREADS, rounded up; runs)
 // block = BLOCK_THREADS threads
 
 // The plan supplies, at compile time:
-//   TOTAL_PARTS    how many places
 //   BLOCK_THREADS  threads of a block
-#if !defined(TOTAL_PARTS) || !defined(BLOCK_THREADS)
+#if !defined(BLOCK_THREADS)
 #error "add_parts.cu is compiled by accelviz, which supplies the constants listed above"
 #endif
 
 #include "common.cuh"
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    add_parts(float *__restrict__ total_parts, float *__restrict__ da, int heads, int n_cols) {
-    RECORD_WARP;
+// totals: (n, heads * n_cols); sums: (grid's parts, heads * n_cols)
+__device__ __forceinline__ void add(const float *__restrict__ totals, float *__restrict__ sums,
+                                    int n, int heads, int n_cols) {
     const int entry = int(blockIdx.x) * BLOCK_THREADS + int(threadIdx.x), entries = heads * n_cols;
     if (entry >= entries) return;
+    const int share = ceil_div(n, int(gridDim.y)), first = int(blockIdx.y) * share;
     float sum = 0.0f;
 #pragma unroll 16
-    for (int part = 0; part < TOTAL_PARTS; ++part) {
-        float *own = &total_parts[(long long)part * entries + entry];
-        sum += *own;
-        *own = 0.0f;
+    for (int i = first; i < min(first + share, n); ++i) {
+        sum += totals[(long long)i * entries + entry];
     }
-    da[entry] = sum;
+    sums[(long long)blockIdx.y * entries + entry] = sum;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    add_totals(const float *__restrict__ block_totals, float *__restrict__ part_totals,
+               int n_totals, int heads, int n_cols) {
+    RECORD_WARP;
+    add(block_totals, part_totals, n_totals, heads, n_cols);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    add_parts(const float *__restrict__ part_totals, float *__restrict__ da, int n_parts, int heads,
+              int n_cols) {
+    RECORD_WARP;
+    add(part_totals, da, n_parts, heads, n_cols);
 }

@@ -19,12 +19,10 @@
 //   AT_ONCE         nonzeros whose loads a lane has on their way at once
 //   BLOCKS_PER_SM   blocks that an SM should have room for, which bounds the registers
 //   INFO_FIELD_BITS width of the low field of the metadata's info word
-//   TOTAL_PARTS     places where blocks add up what belongs to no row
 #if !defined(PROBLEM) || !defined(VECTOR) || !defined(HEAD_LANES) || !defined(LANE_VECTORS) || \
     !defined(WHOLE_LANES) || !defined(HEADS_TOGETHER) || !defined(WHOLE_HEADS) ||              \
     !defined(GROUPS) || !defined(BLOCK_THREADS) || !defined(DEG_BOUND) || !defined(STAGED) ||  \
-    !defined(AT_ONCE) || !defined(BLOCKS_PER_SM) || !defined(INFO_FIELD_BITS) ||               \
-    !defined(TOTAL_PARTS)
+    !defined(AT_ONCE) || !defined(BLOCKS_PER_SM) || !defined(INFO_FIELD_BITS)
 #error "lane_groups.cu is compiled by accelviz, which supplies the constants listed above"
 #endif
 
@@ -129,11 +127,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
                     const float *__restrict__ statistics, const float *__restrict__ R,
                     const float *__restrict__ V, const float *__restrict__ a,
                     const float *__restrict__ dY, float *__restrict__ dR, float *part_sums,
-                    float2 *part_heads, unsigned *arrivals, float *total_parts, float slope,
+                    float2 *part_heads, unsigned *arrivals, float *block_totals, float slope,
                     float rate, const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
     walk(Gatv2Receivers{{}, statistics, R, V, a, dY, slope, {rate, random}, dR, {}}, metadata,
-         output_rows, columns, order, {part_sums, part_heads, arrivals}, total_parts, heads,
+         output_rows, columns, order, {part_sums, part_heads, arrivals}, block_totals, heads,
          n_cols);
 }
 #elif PROBLEM == 8

@@ -158,29 +158,27 @@ __device__ __forceinline__ void short_rows(Problem &problem, const Nonzeros &non
     }
 }
 
-// Adds a block's totals, of all its rows, to one of several places.
+// Leaves a block's totals, of all its rows: those of its groups, in their order.
 template <class Problem>
-__device__ __forceinline__ void add_totals(const Problem &problem, float *memory, float *parts,
-                                           bool busy, const Place &place) {
+__device__ __forceinline__ void leave_totals(const Problem &problem, float *memory, float *totals,
+                                             bool busy, int group, const Place &place) {
     const Columns *own = problem.totals();
     if (own == nullptr) return;
     const int lane = int(threadIdx.x) % GROUP_LANES;
     __syncthreads();
-    for (int f = threadIdx.x; f < TILE; f += BLOCK_THREADS) memory[f] = 0.0f;
-    __syncthreads();
 #pragma unroll
     for (int c = 0; c < WIDTH; ++c) {
-        if (busy) atomicAdd_block(&memory[c * GROUP_LANES + lane], own->x[c]);
+        if (busy) memory[group * TILE + c * GROUP_LANES + lane] = own->x[c];
     }
     __syncthreads();
-    if (int(threadIdx.x) >= GROUP_LANES) return;  // the first group takes them on
-    float *to = parts + (long long)(blockIdx.x % TOTAL_PARTS) * place.heads * place.n_cols;
+    if (group > 0) return;  // the first group adds them up
+    float *to = totals + (long long)blockIdx.x * place.heads * place.n_cols;
 #pragma unroll
     for (int c = 0; c < WIDTH; ++c) {
-        if (place.has(c / VECTOR)) {
-            const int column = place.column(c / VECTOR) + c % VECTOR;
-            atomicAdd(&to[place.head * place.n_cols + column], memory[c * GROUP_LANES + lane]);
-        }
+        float sum = 0.0f;
+        for (int g = 0; g < GROUPS; ++g) sum += memory[g * TILE + c * GROUP_LANES + lane];
+        const int column = place.column(c / VECTOR) + c % VECTOR;
+        if (place.has(c / VECTOR)) to[place.head * place.n_cols + column] = sum;
     }
 }
 
@@ -189,7 +187,7 @@ __device__ __forceinline__ void walk(Problem problem, const int4 *__restrict__ m
                                      const int *__restrict__ output_rows,
                                      const int *__restrict__ columns,
                                      const unsigned *__restrict__ order, const Scratch &scratch,
-                                     float *total_parts, int heads, int n_cols) {
+                                     float *totals, int heads, int n_cols) {
     constexpr int OUTPUTS = Problem::OUTPUTS;
     __shared__ int stage[STAGED];
     __shared__ float sums[GROUPS * OUTPUTS * TILE];
@@ -225,7 +223,7 @@ __device__ __forceinline__ void walk(Problem problem, const int4 *__restrict__ m
                 }
             }
         }
-        add_totals(problem, sums, total_parts, busy, place);
+        leave_totals(problem, sums, totals, busy, group, place);
         return;
     }
 
@@ -289,7 +287,7 @@ __device__ __forceinline__ void walk(Problem problem, const int4 *__restrict__ m
         }
         if (there.lane == 0) scratch.heads[own_part * HEADS_TOGETHER + in_tile] = state.head;
     }
-    add_totals(problem, sums, total_parts, busy, place);
+    leave_totals(problem, sums, totals, busy, group, place);
     if (!block.cut) return;
 
     // The last part to arrive merges all of them, and leaves the scratch as it was: zero.

@@ -8,9 +8,7 @@
 //   BLOCK_WARPS   warps of a block
 //   LANE_VECTORS  columns of a lane, 32 apart
 //   WHOLE_LANES   1 if the columns of a head fill every lane, else 0
-//   TOTAL_PARTS   places where warps add up what belongs to no row
-#if !defined(PROBLEM) || !defined(BLOCK_WARPS) || !defined(LANE_VECTORS) || \
-    !defined(WHOLE_LANES) || !defined(TOTAL_PARTS)
+#if !defined(PROBLEM) || !defined(BLOCK_WARPS) || !defined(LANE_VECTORS) || !defined(WHOLE_LANES)
 #error "row_warp.cu is compiled by accelviz, which supplies the constants listed above"
 #endif
 #define VECTOR 1
@@ -102,11 +100,11 @@ extern "C" __global__ void gatv2_receivers(
     const long long *__restrict__ row_pointers, const int *__restrict__ columns,
     const float *__restrict__ statistics, const float *__restrict__ R, const float *__restrict__ V,
     const float *__restrict__ a, const float *__restrict__ dY, float *__restrict__ dR,
-    float *total_parts, float slope, float rate, const unsigned *__restrict__ random, int n_rows,
+    float *block_totals, float slope, float rate, const unsigned *__restrict__ random, int n_rows,
     int heads, int n_cols) {
     RECORD_WARP;
     walk(Gatv2Receivers{{}, statistics, R, V, a, dY, slope, {rate, random}, dR, {}}, row_pointers,
-         columns, nullptr, total_parts, n_rows, heads, n_cols);
+         columns, nullptr, block_totals, n_rows, heads, n_cols);
 }
 #elif PROBLEM == 8
 extern "C" __global__ void spmm_senders(const long long *__restrict__ row_pointers,

@@ -11,7 +11,7 @@
 template <class Problem>
 __device__ __forceinline__ void walk(Problem problem, const long long *__restrict__ row_pointers,
                                      const int *__restrict__ columns,
-                                     const unsigned *__restrict__ order, float *total_parts,
+                                     const unsigned *__restrict__ order, float *row_totals,
                                      int n_rows, int heads, int n_cols) {
     const long long row = (long long)blockIdx.x * BLOCK_WARPS + threadIdx.x / WARP_SIZE;
     const Place place = {int(blockIdx.y), int(threadIdx.x) % WARP_SIZE, heads, n_cols};
@@ -39,8 +39,8 @@ __device__ __forceinline__ void walk(Problem problem, const long long *__restric
 
     const Columns *totals = problem.totals();
     if (totals == nullptr) return;
-    float *to = total_parts + (blockIdx.x % TOTAL_PARTS * (long long)heads + place.head) * n_cols;
     for (int i = 0; i < LANE_VECTORS; ++i) {
-        if (place.has(i)) atomicAdd(&to[place.column(i)], totals->x[i]);
+        if (place.has(i))
+            row_totals[place.head_of(int(row)) * n_cols + place.column(i)] = totals->x[i];
     }
 }

@@ -77,7 +77,6 @@ class Setting:
             "AT_ONCE": self.at_once,
             "BLOCKS_PER_SM": self.blocks_per_sm,
             "INFO_FIELD_BITS": FIELD_BITS,
-            "TOTAL_PARTS": walks.TOTAL_PARTS,
         }
 
 
@@ -235,7 +234,6 @@ def _walk(
         (*problem.arguments(walked, scratch), "heads", "n_cols"),
     )
     launch = LaunchConfig((len(metadata), setting.tiles, 1), setting.threads // WARP_SIZE)
-    last = (walks.totals_call(heads, n_cols),) if problem.totals else ()
     cut = max(cut_blocks, 1) * setting.tiles
     parts = {
         "part_sums": (cut * problem.outputs * setting.tile, np.float32),
@@ -243,9 +241,9 @@ def _walk(
         "arrivals": (cut, np.uint32),
     }
     lanes = setting.lanes
-    return Plan(
+    plan = Plan(
         graph.pattern,
-        (Call(launch, kernel), *last),
+        (Call(launch, kernel),),
         partial(lane_group_workload, metadata, setting.groups),
         walked=rows.pattern,
         permutation=rows.permutation,
@@ -268,3 +266,4 @@ def _walk(
             "blocks_per_sm": setting.blocks_per_sm,
         },
     )
+    return walks.with_totals(plan, problem, len(metadata), heads, n_cols)

@@ -44,7 +44,6 @@ class RowWarp(RowSplit):
             "BLOCK_WARPS": block_warps,
             "LANE_VECTORS": -(-n_cols // WARP_SIZE),
             "WHOLE_LANES": int(n_cols % WARP_SIZE == 0),
-            "TOTAL_PARTS": walks.TOTAL_PARTS,
         }
 
         def walk(problem: walks.Problem, over: Graph, order: Any) -> Plan:
@@ -56,14 +55,14 @@ class RowWarp(RowSplit):
             own = {"PROBLEM": problem.number, **defines}
             kernel = KernelSpec("attention/row_warp.cu", problem.name, own, arguments)
             launch = LaunchConfig((-(-over.n_rows // block_warps), heads, 1), block_warps)
-            last = (walks.totals_call(heads, n_cols),) if problem.totals else ()
-            return Plan(
+            plan = Plan(
                 over.pattern,
-                (Call(launch, kernel), *last),
+                (Call(launch, kernel),),
                 partial(row_workload, over.row_pointers, 1, block_warps),
                 nonzero_order=order,
                 arrays={**arrays, "heads": np.int32(heads)},
             )
+            return walks.with_totals(plan, problem, over.n_rows, heads, n_cols)
 
         return walks.plan_of(self.operation, graph, heads, n_cols, walk)
 

@@ -17,8 +17,8 @@ from accelviz.plans.launch import WARP_SIZE
 #: Columns that one load moves, the widest first; lanes of a head that are enough as long as
 #: `MOST_LANE_VECTORS` to each reach.
 VECTORS, ENOUGH_LANES, MOST_LANE_VECTORS = (4, 2, 1), 8, 4
-#: Places where blocks add up the gradient of what belongs to no row.
-TOTAL_PARTS = 128
+#: Parts in which the totals of blocks are added up: gradients of what belongs to no row.
+TOTAL_PARTS = 256
 #: The widest head: each lane keeps its columns of every row that it works on in registers.
 MOST_COLUMNS = 2048
 _STATISTICS_THREADS = 128
@@ -69,7 +69,7 @@ class Problem:
         """Return the parameters of the kernel, but for sizes."""
         return (
             *(*walk, *self.operands, *scratch),
-            *(("total_parts",) if self.totals else ()),
+            *(("block_totals",) if self.totals else ()),
             *(("slope",) if self.slope else ()),
             *(("rate", "random") if self.dropout else ()),
         )
@@ -197,12 +197,13 @@ def plan_of(
     """
     check(graph, n_cols)
     problems = problems_of(operation)
-    shared = buffers(problems, graph.n_rows, heads, n_cols)
+    statistics = graph.n_rows * heads * (4 if operation.name == "gat_gradient" else 2)
 
     def walked(problem: Problem, over: Graph, order: Any = None) -> Plan:
         made = walk(problem, over, order)
-        scratch = {**shared["scratch"], **made.scratch}
-        return replace(made, scratch=scratch, workspace=shared["workspace"], clears=())
+        shared = {"statistics": (statistics, np.float32)}
+        known = shared if "statistics" in problem.operands else {}
+        return replace(made, workspace={**known, **made.workspace}, clears=())
 
     if not operation.by_sender:
         return walked(problems[0], graph)
@@ -221,26 +222,30 @@ def plan_of(
     )
 
 
-def totals_call(heads: int, n_cols: int) -> Call:
-    """Return the call that adds up what blocks have left in several places."""
-    kernel = KernelSpec(
-        "attention/add_parts.cu",
-        "add_parts",
-        {"TOTAL_PARTS": TOTAL_PARTS, "BLOCK_THREADS": 128},
-        ("total_parts", "da", "heads", "n_cols"),
+def with_totals(plan: Plan, problem: Problem, n_totals: int, heads: int, n_cols: int) -> Plan:
+    """Add to a walk whose blocks (or rows) leave `n_totals` totals what adds those up, in order."""
+    if not problem.totals:
+        return plan
+    entries, threads = heads * n_cols, 128
+
+    def call(entry: str, parts: int, *own: str) -> Call:
+        arguments, defines = (*own, "heads", "n_cols"), {"BLOCK_THREADS": threads}
+        kernel = KernelSpec("attention/add_parts.cu", entry, defines, arguments)
+        return Call(LaunchConfig((-(-entries // threads), parts, 1), threads // WARP_SIZE), kernel)
+
+    return replace(
+        plan,
+        calls=(
+            *plan.calls,
+            call("add_totals", TOTAL_PARTS, "block_totals", "part_totals", "n_totals"),
+            call("add_parts", 1, "part_totals", "da", "n_parts"),
+        ),
+        arrays={**plan.arrays, "n_totals": np.int32(n_totals), "n_parts": np.int32(TOTAL_PARTS)},
+        workspace={
+            "block_totals": (max(n_totals, 1) * entries, np.float32),
+            "part_totals": (TOTAL_PARTS * entries, np.float32),
+        },
     )
-    return Call(LaunchConfig((-(-heads * n_cols // 128), 1, 1), 4), kernel)
-
-
-def buffers(problems: tuple[Problem, ...], n_rows: int, heads: int, n_cols: int) -> dict[str, Any]:
-    """Return the workspace and the scratch that the problems share, as arguments of `Plan`."""
-    first = problems[0]
-    size = n_rows * heads * (4 if first.name == "gat_senders" else 2)
-    totals = {"total_parts": (TOTAL_PARTS * heads * n_cols, np.float32)}
-    return {
-        "workspace": {"statistics": (size, np.float32)} if "statistics" in first.operands else {},
-        "scratch": totals if any(each.totals for each in problems) else {},
-    }
 
 
 def atomics(operation: Operation, heads: int) -> int:
