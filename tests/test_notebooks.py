@@ -8,7 +8,10 @@ import ast
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from accelviz.course import compare
 
 # A GPU machine that only runs the kernels need not have Jupyter.
 nbclient = pytest.importorskip("nbclient")
@@ -88,6 +91,36 @@ def outputs(client, path):
 def test_lesson_runs(client, path):
     shown = [output.get("data", {}) for _, output in outputs(client, path)]
     assert any("image/png" in data or "<img" in data.get("text/html", "") for data in shown)
+
+
+#: What a student may well write, and a check once took for right: lesson, function, wrong lines.
+WRONG = {
+    "13 forgets to transpose": """
+def backward(A, X, W2, H, dZ):
+    return X.T @ (A @ ((A @ dZ) @ W2.T * (H > 0))), H.T @ (A @ dZ)
+""",
+    "14 counts a column for each of its nonzeros": """
+def tiles(columns, width):
+    return len({column // width for column in columns}), -(-len(columns) // width)
+""",
+    "17 takes edges that need the halo for those that do not": """
+def ours(one, cut, fetch):
+    return max(one / 2 * cut, fetch) + one / 2 * (1 - cut)
+""",
+}
+
+
+@pytest.mark.parametrize("called", WRONG)
+def test_an_exercise_refuses_what_is_nearly_right(called, capsys):
+    wrong, (path,) = WRONG[called], FOLDER.glob(f"{called[:2]}-*.ipynb")
+    start = wrong.strip().split("(")[0]
+    (cell,) = (c for c in nbformat.read(path, as_version=4).cells if c.source.startswith(start))
+    names = {"np": np, "compare": compare}
+    for each in (cell.source, wrong, *checks_of(cell.source)):
+        exec(each, names)
+    not_written, refused = capsys.readouterr().out.split("\n", 1)
+    assert not_written.startswith("Not written yet")
+    assert refused.startswith("Not yet: ")
 
 
 @pytest.mark.parametrize("path", PUZZLES, ids=lambda path: path.stem)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from accelviz.errors import ArgumentError
 from accelviz.plots.drawing import Look, new_axes
-from accelviz.plots.labels import write_title
+from accelviz.plots.labels import label_points, write_title
 from accelviz.plots.style import GREY, strategy_colours, tell, tidy
 
 #: What products are worked out in, as `dtype` has it, and its marker.
@@ -52,14 +52,11 @@ def error_against_speed(
     found["speed"] = 2 ** found.pop("log")
     ax = new_axes(ax, figsize=(7.5, 4.2))
     colours = strategy_colours(dict.fromkeys(found.index.get_level_values("strategy")))
+    spots = []
     for (strategy, dtype), point in found.iterrows():
         look: Look = {"color": colours[strategy], "marker": _KINDS[dtype], "markersize": 8}
         ax.plot(point["speed"], point["error"], **look)
-    for name, colour in colours.items():
-        ax.plot([], [], "s", color=colour, label=name)
-    for name, marker in _KINDS.items():
-        ax.plot([], [], marker, color=GREY, label=name)
-    ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+        spots.append((point["speed"], point["error"], f"{strategy}, {dtype}", colours[strategy]))
     ax.axvline(1, color=GREY, linewidth=0.8)
     ax.set(xscale="log", yscale="log", xlabel=f"times as fast as {over} in float32")
     ax.set_ylabel("largest error over the sum of |a x|")
@@ -68,6 +65,7 @@ def error_against_speed(
     ax.set_xticks([], minor=True)
     ax.set(xlim=(found["speed"].min() / 1.3, found["speed"].max() * 1.3))
     ax.set(ylim=(found["error"].min() / 3, found["error"].max() * 3))
+    label_points(ax, spots)
     cases = len(ours)
     write_title(ax, f"Error against speed, {cases} {'case' if cases == 1 else 'cases'}")
     tell(

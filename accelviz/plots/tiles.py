@@ -37,6 +37,7 @@ def window_tiles(plan: Plan, window: int = 0, *, axes: Sequence[Axes] | None = N
     """Draw a window of rows as the matrix has it, and with its columns condensed into tiles.
 
     A filled cell is a nonzero. Tiles that hold one are shaded: these are multiplied, zeros and all.
+    Above are the columns from the first of these tiles to the last.
 
     Parameters
     ----------
@@ -59,24 +60,23 @@ def window_tiles(plan: Plan, window: int = 0, *, axes: Sequence[Axes] | None = N
     owner = np.repeat(np.arange(own.size), tiles.counts[own])
     row, column = np.divmod(tiles.places[parts], tiles.columns)
     before = plan.walked.column_indices[tiles.nonzeros[parts]]
-    n_columns = plan.walked.shape[1]
+    n_columns, condensed = plan.walked.shape[1], own.size * tiles.columns
     first, last = window * tiles.rows, min((window + 1) * tiles.rows, plan.walked.n_rows)
     panels = new_panels(axes, (9.5, 4.2), 2, 1)
-    used = np.unique(before // tiles.columns)
-    for ax, x, starts, width in (
-        (panels[0], before, used * tiles.columns, n_columns),
-        (
-            panels[1],
-            owner * tiles.columns + column,
-            np.arange(own.size) * tiles.columns,
-            max(own.size, 1) * tiles.columns,
-        ),
+    used = np.unique(before // tiles.columns) * tiles.columns
+    span = (used[0], min(used[-1] + tiles.columns, n_columns)) if used.size else (0, n_columns)
+    place = owner * tiles.columns + column
+    for ax, x, starts, (left, right) in (
+        (panels[0], before, used, span),
+        (panels[1], place, np.arange(0, condensed, tiles.columns), (0, condensed)),
     ):
         shade: Look = {"facecolors": paler(ORANGE, 0.25), "edgecolors": ORANGE, "linewidths": 0.8}
         rectangles(ax, starts, starts + tiles.columns, 0, tiles.rows, **shade)
         rectangles(ax, x, x + 1, row, row + 1, facecolors=BLUE, edgecolors=BLUE, linewidths=0.7)
         ax.set(
-            xlim=(0, max(width, 1)), ylim=(tiles.rows, 0), ylabel=f"rows {first:,} to {last - 1:,}"
+            xlim=(left, max(right, left + 1)),
+            ylim=(tiles.rows, 0),
+            ylabel=f"rows {first:,} to {last - 1:,}",
         )
         count_ticks(ax.xaxis, most=10)
         count_ticks(ax.yaxis, most=4)
@@ -90,7 +90,7 @@ def window_tiles(plan: Plan, window: int = 0, *, axes: Sequence[Axes] | None = N
         about = f"{where}: {count:,} tiles of {size}, {fill:.1%} full"
         counted = ax is panels[1] and own.size <= _COUNTED  # counts stand between
         ax.set_title(about, loc="left", fontsize=10, pad=16 if counted else None)
-    panels[0].set_xlabel("column of the matrix")
+    panels[0].set_xlabel(f"column of the matrix, which has {n_columns:,}")
     panels[1].set_xlabel("column of the window")
     if own.size <= _COUNTED:
         for i, count in enumerate(tiles.counts[own]):
