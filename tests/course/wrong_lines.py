@@ -328,6 +328,19 @@ WRONG = {
             a[r] = A[row * 8 + column];
         }
         for (int r = 0; r < 2; ++r) b[r] = B[(lane % 4 + 4 * r) * 8 + lane / 4];""",
+        # bits of B that are not rounded to TF32
+        """for (int r = 0; r < 4; ++r) {
+            const int row = lane / 4 + 8 * (r % 2), column = lane % 4 + 4 * (r / 2);
+            a[r] = to_tf32(A[row * 8 + column]);
+        }
+        for (int r = 0; r < 2; ++r)
+            b[r] = __float_as_uint(B[(lane % 4 + 4 * r) * 8 + lane / 4]);""",
+        # nor those of A
+        """for (int r = 0; r < 4; ++r) {
+            const int row = lane / 4 + 8 * (r % 2), column = lane % 4 + 4 * (r / 2);
+            a[r] = __float_as_uint(A[row * 8 + column]);
+        }
+        for (int r = 0; r < 2; ++r) b[r] = to_tf32(B[(lane % 4 + 4 * r) * 8 + lane / 4]);""",
         # neighboring elements, as C has them
         """for (int r = 0; r < 4; ++r) {
             const int row = lane / 4 + 8 * (r / 2), column = 2 * (lane % 4) + r % 2;

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from accelviz.course.puzzles.puzzle import Case, Par, Puzzle, signed, unwritten
+from accelviz.tensor_cores.rounding import to_tf32
 
 
 def fragment(rng: np.random.Generator) -> Iterator[Case]:
     """Multiply matrices of 16 x 8 and 8 x 8, a pair for each block of one warp."""
-    for grid in (1, 2, 3):
-        # Whole numbers below 2^11 are their own TF32, and sums of products below 2^24 are exact.
-        A, B = signed(rng, grid, 16, 8), signed(rng, grid, 8, 8)
-        C = (A.astype(np.float64) @ B).astype(np.float32)
+    for grid, most in ((1, (999, 999)), (2, (4095, 499)), (3, (499, 4095))):
+        # Whole numbers below 2^11 are their own TF32; odd ones above have to be rounded to it. All
+        # sums of products are below 2^24, and exact.
+        A, B = signed(rng, grid, 16, 8, most=most[0]), signed(rng, grid, 8, 8, most=most[1])
+        C = (to_tf32(A).astype(np.float64) @ to_tf32(B)).astype(np.float32)
         given = {"A": A.ravel(), "B": B.ravel(), "C": unwritten(C.size)}
         yield Case(grid, 32, given, {"C": C.ravel()})
 
