@@ -131,6 +131,12 @@ def test_operands_that_do_not_fit_are_named():
             convolution.scc(none, channels, weights)
     with pytest.raises(ArgumentError, match="channels: got a ndarray"):
         convolution.scc(X, weights, channels)
+    with pytest.raises(ArgumentError, match=r"weights: shape \(3, 4\)"):
+        channels.dense(weights[:3])
+    with pytest.raises(ArgumentError, match="pixels: got -1"):
+        channels.flops(-1)
+    with pytest.raises(ArgumentError, match="groups: got 0"):
+        algorithm_7(8, 8, 0, 0.5)
     with pytest.raises(ArgumentError, match="network: got 'VGG16'.*NETWORKS"):
         convolution.organize("VGG16")
     with pytest.raises(ArgumentError, match="dY"):

@@ -92,7 +92,13 @@ class ChannelMap:
         ----------
         pixels : int
             Of all images: N x H x W.
+
+        Raises
+        ------
+        ArgumentError
+            If they are no integer of at least 0.
         """
+        pixels = checked_integer("pixels", pixels, least=0, error=ArgumentError)
         return pixels * self.parameters
 
     @cached_property
@@ -134,11 +140,14 @@ class ChannelMap:
         ArgumentError
             If they have another shape.
         """
+        self._check(weights)
+        return weights.ravel()[self._flat(self._order)]
+
+    def _check(self, weights: Any) -> None:
         wanted = (self.out_channels, self.width)
         if tuple(weights.shape) != wanted:
             what = f"shape {tuple(weights.shape)} for {self.name}"
             raise ArgumentError("weights", what, f"shape {wanted}: filters, channels of a window")
-        return weights.ravel()[self._flat(self._order)]
 
     def weights(self, values: Any) -> Any:
         """Bring values in the graph's order back into shape (out_channels, width)."""
@@ -149,10 +158,24 @@ class ChannelMap:
         return (order + np.arange(self.out_channels)[:, None] * self.width).ravel()
 
     def dense(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the masked dense matrix, (out_channels, in_channels)."""
+        """Return the masked dense matrix, (out_channels, in_channels); raises as `values`."""
+        self._check(weights)
         found = np.zeros((self.out_channels, self.in_channels), weights.dtype)
         np.put_along_axis(found, self.windows.astype(np.int64), weights, axis=1)
         return found
+
+
+def checked_map(channels: Any) -> ChannelMap:
+    """Return `channels` if they are a ChannelMap.
+
+    Raises
+    ------
+    ArgumentError
+        If not.
+    """
+    if not isinstance(channels, ChannelMap):
+        raise ArgumentError("channels", f"got a {type(channels).__name__}", "a ChannelMap")
+    return channels
 
 
 def algorithm_7(
@@ -164,7 +187,13 @@ def algorithm_7(
     -------
     list of (int, int)
         First channel and end of each distinct window; as many as the cyclic distance.
+
+    Raises
+    ------
+    ArgumentError
+        As `ChannelMap` does.
     """
+    ChannelMap(in_channels, out_channels, groups, overlap)
     width = in_channels // groups
     found = [(0, width)]
     end = width

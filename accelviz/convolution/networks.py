@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 
 from accelviz.convolution.receptive import ALPHA, Kernel, fields, gains
 from accelviz.errors import ArgumentError, checked_integer
@@ -69,7 +70,7 @@ class Network:
         """Units of each stage."""
         return tuple(stage.units for stage in self.stages)
 
-    def with_depths(self, depths: tuple[int, ...]) -> Network:
+    def with_depths(self, depths: Sequence[int]) -> Network:
         """Return the network with other numbers of units.
 
         Raises
@@ -77,9 +78,9 @@ class Network:
         ArgumentError
             If there are not as many as stages, or one is below 1.
         """
-        if len(depths) != len(self.stages):
+        if not isinstance(depths, Sequence) or len(depths) != len(self.stages):
             right = f"one for each of {len(self.stages)} stages"
-            raise ArgumentError("depths", f"got {depths}", right)
+            raise ArgumentError("depths", f"got {depths!r}", right)
         stages = [
             replace(stage, units=checked_integer("depths", units, error=ArgumentError))
             for stage, units in zip(self.stages, depths, strict=True)
@@ -178,6 +179,20 @@ class Step:
     depths: tuple[int, ...]
 
 
+def checked_network(network: object) -> Network:
+    """Return `network` if it is one.
+
+    Raises
+    ------
+    ArgumentError
+        Listing those of `NETWORKS`.
+    """
+    if not isinstance(network, Network):
+        right = f"a Network, such as NETWORKS[name] of {', '.join(NETWORKS)}"
+        raise ArgumentError("network", f"got {network!r}", right)
+    return network
+
+
 def organize(
     network: Network, theta: float = 0.0, alpha: float = ALPHA, most: int = 100
 ) -> list[Step]:
@@ -201,11 +216,13 @@ def organize(
     Raises
     ------
     ArgumentError
-        If `network` is none.
+        If `network` is none, or a number is not finite.
     """
-    if not isinstance(network, Network):
-        right = f"a Network, such as NETWORKS[name] of {', '.join(NETWORKS)}"
-        raise ArgumentError("network", f"got {network!r}", right)
+    network = checked_network(network)
+    for name, value in (("theta", theta), ("alpha", alpha)):
+        if not (isinstance(value, Real) and math.isfinite(value)):
+            raise ArgumentError(name, f"got {value!r}", "a finite number")
+    most = checked_integer("most", most, least=0, error=ArgumentError)
     stages, depths, steps = network.stages, list(network.depths), list[Step]()
     while len(steps) < most:
         pairs = [*zip(stages, depths, strict=True)]

@@ -121,7 +121,19 @@ def fields(
     -------
     list of Field
         After each kernel: of the output channel that covers least.
+
+    Raises
+    ------
+    ArgumentError
+        If a size is no integer of at least 1, `kernels` has something else, or there are not as
+        many outputs as kernels.
     """
+    kernels = checked_kernels(kernels)
+    checked_integer("width", width, error=ArgumentError)
+    channels = checked_integer("channels", channels, error=ArgumentError)
+    if outputs and len(outputs) != len(kernels):
+        what = f"{len(outputs)} for {len(kernels)} kernels"
+        raise ArgumentError("outputs", what, "one for each, or none")
     found, seen = [], np.eye(channels, dtype=bool)
     span, now = 1, channels
     for i, kernel in enumerate(kernels):
@@ -132,6 +144,21 @@ def fields(
         seen, now = reached > 0, after
         found.append(Field(span, int(seen.sum(axis=1).min())))
     return found
+
+
+def checked_kernels(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
+    """Return kernels as a tuple.
+
+    Raises
+    ------
+    ArgumentError
+        If one of them is something else.
+    """
+    kernels = tuple(kernels)
+    for each in kernels:
+        if not isinstance(each, Kernel):
+            raise ArgumentError("kernels", f"got {each!r}", "convolution.Kernel")
+    return kernels
 
 
 def gain(before: Field, after: Field, volume: int, alpha: float = ALPHA) -> float:
@@ -206,7 +233,16 @@ def replaces(
         How many standard convolutions of 3 x 3 it is to replace.
     width, channels : int
         Of the input of both.
+
+    Raises
+    ------
+    ArgumentError
+        If the block is empty, or as `fields` does.
     """
+    block = checked_kernels(block)
+    standard = checked_integer("standard", standard, error=ArgumentError)
+    if not block:
+        raise ArgumentError("block", "got none", "one kernel or more")
     wanted = fields([Kernel("conv", 3)] * standard, width, channels)[-1]
     found = fields(block, width, channels)[-1]
     rest = [(*block[:i], *block[i + 1 :]) for i in range(len(block))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from accelviz.convolution.channels import ChannelMap
+from accelviz.convolution.channels import ChannelMap, checked_map
 from accelviz.errors import ArgumentError, checked_choice
 from accelviz.executors.base import where_it_lies
 from accelviz.executors.run import run_operation
@@ -58,7 +58,7 @@ def scc(
     ArgumentError, PartitionError, DeviceUnavailable, KernelError
         As `accelviz.spmm` does.
     """
-    channels = _checked(channels)
+    channels = checked_map(channels)
     X, weights = _map("X", X, channels.in_channels, layout), where_it_lies("weights", weights)
     operands = {"values": channels.values(weights), "X": _flat(X, layout)}
     operation, graph = SCC if layout == "first" else SCC_LAST, channels.graph
@@ -101,7 +101,7 @@ def scc_gradient(
     ArgumentError, PartitionError, DeviceUnavailable, KernelError
         As `scc` does.
     """
-    channels = _checked(channels)
+    channels = checked_map(channels)
     X, weights = _map("X", X, channels.in_channels, layout), where_it_lies("weights", weights)
     dY = _map("dY", dY, channels.out_channels, layout)
     values, maps = channels.values(weights), {"X": _flat(X, layout), "dY": _flat(dY, layout)}
@@ -114,12 +114,6 @@ def scc_gradient(
         back = {"values": values[turned.nonzeros], "X": maps["dY"]}
         found["dX"] = run_operation(SCC_LAST, turned.graph, back, *how)["Y"]
     return found["dX"].reshape(X.shape), channels.weights(found["d_values"])
-
-
-def _checked(channels: Any) -> ChannelMap:
-    if not isinstance(channels, ChannelMap):
-        raise ArgumentError("channels", f"got a {type(channels).__name__}", "a ChannelMap")
-    return channels
 
 
 def _map(name: str, array: Any, channels: int, layout: str) -> Any:

@@ -9,6 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from accelviz.convolution import ChannelMap, Field, Kernel, fields, gains
+from accelviz.convolution.channels import checked_map
+from accelviz.errors import ArgumentError
 from accelviz.plots.drawing import Look, count_ticks, new_axes, new_panels, rectangles
 from accelviz.plots.style import BLUE, GREY, GRID, IDLE, ROW_COLOURS, paler, tell, tidy
 
@@ -23,6 +25,7 @@ def channel_windows(channels: ChannelMap, *, ax: Axes | None = None) -> Axes:
     ----------
     channels : ChannelMap
     """
+    channels = checked_map(channels)
     ax = new_axes(ax, figsize=(7, 0.6 + 3.4 * channels.out_channels / channels.in_channels))
     filters = np.repeat(np.arange(channels.out_channels), channels.width)
     read = channels.windows.ravel()
@@ -99,7 +102,15 @@ def stage_gains(
         By what a structure is called.
     totals : dict of str to float
         The total gain of each.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no structure, or they have not as many stages or names.
     """
+    if len({len(own) for own in depths.values()}) != 1 or not set(depths) <= set(totals):
+        right = "structures of as many stages each, and a total of each"
+        raise ArgumentError("depths, totals", f"got {depths!r}, {totals!r}", right)
     ax = new_axes(ax, figsize=(7.5, 3))
     stages = len(next(iter(depths.values())))
     wide = 0.8 / len(depths)

@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from accelviz.convolution import NETWORKS, Network, organize
-from accelviz.convolution.networks import unit_gains
+from accelviz.convolution.networks import checked_network, unit_gains
 from accelviz.errors import checked_choice
 from accelviz.widgets import assets
 
@@ -25,7 +25,7 @@ class Stages:
     def __init__(self, network: Network | str) -> None:
         if isinstance(network, str):
             network = NETWORKS[checked_choice("network", network, NETWORKS)]
-        self.network = network
+        self.network = network = checked_network(network)
         ones = network.with_depths((1,) * len(network.stages))
         described = []
         for i, stage in enumerate(network.stages):

@@ -63,3 +63,12 @@ def test_the_panel_says_something_without_a_script():
     assert "VGG16: (2, 2, 3, 3, 3) units" in html
     with pytest.raises(ArgumentError, match="there is no 'LeNet'"):
         widgets.stages("LeNet")
+    with pytest.raises(ArgumentError, match="network: got None"):
+        widgets.stages(None)
+
+
+def test_pictures_of_nothing_are_refused():
+    with pytest.raises(ArgumentError, match="channels: got a int"):
+        plots.channel_windows(3)
+    with pytest.raises(ArgumentError, match="depths, totals: got {}"):
+        plots.stage_gains({}, {})
