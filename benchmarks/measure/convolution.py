@@ -69,8 +69,8 @@ CUTS = {
         64,
     ),
 }
-#: Layers of fewer pixels are measured with the rule's cut alone.
-LEAST_PIXELS = 12_544
+#: Batch, cg and co of the layers that are measured with these too.
+CUT_SETTING = 256, 2, 0.5
 #: Most bytes of what a composition copies.
 MOST_STACK = 8 << 30
 SAMPLE = 4096
@@ -102,6 +102,7 @@ class Layer:
 
         before, after, side = shape
         self.channels = channel_map(before, after, groups, overlap)
+        self.setting = batch, groups, overlap
         self._known: dict[str, Any] = {}
         self.images, self.pixels = batch, side * side
         rng = cupy.random.default_rng(0)
@@ -188,7 +189,8 @@ def ours(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], floa
             ("d_input", turned.graph, "scc_last", {"values": back, "X": layer.dY}, "dX"),
             ("d_weights", pattern, "scc_last_weights", {"X": layer.X, "dY": layer.dY}, "d_values"),
         ):
-            cuts = [{}, *cuts_of(graph, operation, widths)]
+            others = cuts_of(graph, operation, widths) if layer.setting == CUT_SETTING else []
+            cuts = [{}, *others]
             for cut in cuts:
                 run, outputs, *_ = planned(
                     graph, "strided_windows", operation, {**widths, **cut}, **operands
@@ -324,9 +326,11 @@ def compile_all(cells: list[Any]) -> None:
                 ("scc_last", graph.transposed().graph),
                 ("scc_last_weights", graph),
             ):
+                cuts = [{}]
+                if (batch, groups, overlap) == CUT_SETTING:
+                    cuts += cuts_of(pattern, operation, given)
                 plans += [
-                    accelviz.plan(pattern, operation=operation, **given, **cut)
-                    for cut in ({}, *cuts_of(pattern, operation, given))
+                    accelviz.plan(pattern, operation=operation, **given, **cut) for cut in cuts
                 ]
     kernels = [call.kernel for plan in plans for call in plan.calls]
     wanted = {(each.source(), compile_options(each)) for each in kernels}
@@ -338,8 +342,6 @@ def compile_all(cells: list[Any]) -> None:
 def cuts_of(graph: Graph, operation: str, widths: dict[str, Any]) -> list[dict[str, int]]:
     """Return other cuts of our blocks than the rule's, none wider than the layer."""
     names, values, side = CUTS[operation]
-    if widths["n_cols"] < LEAST_PIXELS:
-        return []
     plan = accelviz.plan(graph, operation=operation, **widths)
     found = []
     for each in values:
