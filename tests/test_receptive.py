@@ -124,9 +124,28 @@ def test_the_rule_of_replacement(name):
 def test_table_7_6_s_first_row():
     """DW + PW in place of all but the first: 1.11 M and 50 MFLOPs, of {4, 3, 2, 3, 1}."""
     plain = NETWORKS["VGG16"].with_depths((4, 3, 2, 3, 1))
-    block = (Kernel("dw", 3), Kernel("pw"))
-    found = dataclasses.replace(plain, block=block)
+    found = plain.with_block("B (MobileNet)")
+    assert found == dataclasses.replace(plain, block=(Kernel("dw", 3), Kernel("pw")))
     assert (round(found.parameters / 1e6, 2), round(found.flops / 1e7) * 10) == (1.11, 50)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_every_network_is_decomposed_by_every_block(block):
+    """A unit's 3 x 3 convolutions go, with what the block's kernels weigh in their place."""
+    kernels, standard = BLOCKS[block]
+    own = kernels[: len(kernels) // standard]
+    resnet = NETWORKS["ResNet50"]
+    found = resnet.with_block(block)
+    change = sum(
+        units * (9 * c * c - sum(kernel.parameters(c, c) for kernel in own))
+        for c, units in zip((64, 128, 256, 512), resnet.depths, strict=True)
+    )
+    assert resnet.convolution_weights - found.convolution_weights == change
+    for network in NETWORKS.values():
+        small = network.with_block(block)
+        if network.unit == "conv":
+            assert small.parameters < network.parameters
+            assert small.flops < network.flops
 
 
 def test_table_6_4_s_savings():
@@ -134,7 +153,7 @@ def test_table_6_4_s_savings():
     plain = NETWORKS["MobileNet"]
     for groups, printed in ((2, 67.31 - 45.29), (4, 67.31 - 34.28), (8, 67.31 - 28.78)):
         block = (Kernel("dw", 3), Kernel("rpw", groups=groups, overlap=0.5))
-        found = dataclasses.replace(plain, block=block)
+        found = plain.with_block(block)
         assert (plain.flops - found.flops) / 1e6 == pytest.approx(printed, abs=0.02)
 
 
@@ -150,6 +169,8 @@ def test_table_6_4_s_savings():
         (lambda: fields([CONV], 0, 8), "width: got 0"),
         (lambda: fields([CONV], 8, "8"), "channels: got '8'"),
         (lambda: fields([CONV] * 2, 8, 8, outputs=(4,)), "outputs: 1 for 2 kernels"),
+        (lambda: NETWORKS["VGG16"].with_block("G"), "block: there is no 'G'"),
+        (lambda: NETWORKS["VGG16"].with_block([]), "block: got none"),
         (lambda: replaces([]), "block: got none"),
         (lambda: replaces([CONV], 0), "standard: got 0"),
         (lambda: organize(NETWORKS["VGG16"], theta="a"), "theta: got 'a'"),

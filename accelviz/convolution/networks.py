@@ -7,8 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 
-from accelviz.convolution.receptive import ALPHA, Kernel, fields, gains
-from accelviz.errors import ArgumentError, checked_integer
+from accelviz.convolution.receptive import (
+    ALPHA,
+    BLOCKS,
+    Kernel,
+    checked_kernels,
+    fields,
+    gains,
+)
+from accelviz.errors import ArgumentError, checked_choice, checked_integer
 
 #: A unit of a stage: what is repeated, and how many times wider its last output is.
 UNITS = {"conv": 1, "dw+pw": 1, "bottleneck": 4}
@@ -87,6 +94,28 @@ class Network:
         ]
         return replace(self, stages=tuple(stages))
 
+    def with_block(self, block: str | Sequence[Kernel]) -> Network:
+        """Return the network with standard convolutions decomposed (section 7.4.2).
+
+        Parameters
+        ----------
+        block : str or sequence of Kernel
+            A name of `BLOCKS`, or what takes the place of the 3 x 3 convolution of a unit. A block
+            of two convolutions has each half in the place of one.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such block, or it has no kernel.
+        """
+        if isinstance(block, str):
+            kernels, standard = BLOCKS[checked_choice("block", block, BLOCKS)]
+            block = kernels[: len(kernels) // standard]
+        kernels = checked_kernels(block)
+        if not kernels:
+            raise ArgumentError("block", "got none", f"kernels, or one of {', '.join(BLOCKS)}")
+        return replace(self, block=kernels)
+
     def _convolutions(self) -> Iterator[tuple[int, int, int, bool]]:
         """Give weights, output pixels, channels to normalize, and whether there is a bias."""
         width, channels, wider = self.stem
@@ -102,7 +131,10 @@ class Network:
                 if self.unit == "bottleneck":
                     inner, outer = stage.channels, stage.channels * UNITS["bottleneck"]
                     yield before * inner, earlier if first else pixels, inner, False
-                    yield 9 * inner * inner, pixels, inner, False
+                    for kernel in self.block or (Kernel("conv", 3),):
+                        weights = kernel.parameters(inner, inner)
+                        if weights:
+                            yield weights, pixels, inner, False
                     yield inner * outer, pixels, outer, False
                     if first:
                         yield before * outer, pixels, outer, False
