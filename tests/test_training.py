@@ -347,13 +347,10 @@ def test_products_on_tensor_cores_learn_the_same(model):
 @pytest.mark.gpu
 @pytest.mark.parametrize(
     ("model", "changes"),
-    [("gcn", {}), ("agnn", {}), ("gin", {}), ("gatv2", {}), ("gat", {"fused": False})],
+    [("gcn", {}), ("agnn", {}), ("gin", {}), ("gatv2", {}), ("gat", {}), ("gat", {"fused": False})],
 )
 def test_a_gpu_learns_cora_and_resumes(tmp_path, model, changes):
-    """Bit for bit, with some steps launched as they are in one training and recorded in another.
-
-    A gradient of fused GAT is a sum of atomics, in any order.
-    """
+    """Bit for bit, with some steps launched as they are in one training and recorded in another."""
     options = {"device": "cuda", "seed": 1, **changes}
     whole = train(model, "cora", epochs=60, **options)
     assert whole.test_accuracy > (0.76 if model == "gcn" else 0.5)

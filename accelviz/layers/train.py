@@ -97,8 +97,7 @@ def train(
         "cora", "citeseer", or your own graph with features, labels and a split.
     seed : int
         Of the initial values and of dropout. The same seed gives the same bits; on a GPU not where
-        atomics add up, in any order: in a gradient of GAT unless `fused=False`, and in strategies
-        such as "fusegnn_gas".
+        atomics add up, in any order, as in strategies such as "fusegnn_gas".
     strategy : str, Strategy, (strategy, parameters) or mapping, optional
         How the products run: "accel_gcn" is of spmm, `{"sddmm": "row_warp"}` of the operation
         named. What is not named takes the fastest.

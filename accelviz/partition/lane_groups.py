@@ -118,12 +118,12 @@ def lane_group_workload(metadata: Ints, setting: BlockSetting, start: int, stop:
 
 def lane_group_summary(
     rows: RowDegrees, n_cols: int, *, warps: int, most: int, short: int, tiles: int | None,
-    in_place: int, atomics: int = 0,
+    in_place: int,
 ) -> PartitionSummary:  # fmt: skip
     """Count what `lane_group_partition` makes; the order of the blocks, `in_place`, is the page's.
 
     `tiles` are those of the columns, in each of which a part of a cut row reports that it is done;
-    None if not known. `atomics` is what else each nonzero costs.
+    None if not known.
     """
     histogram, setting, groups = rows.histogram, BlockSetting(warps, most), warps
     blocks, kind = _patterns(histogram, setting, short).kinds()
@@ -148,5 +148,5 @@ def lane_group_summary(
         rows_shared=shared_rows + (cut_rows if groups > 1 else 0),
         rows_cut=cut_rows,
         shared_atomics=0,
-        global_atomics=(reports or 0) + atomics * histogram.nnz if atomics else reports,
+        global_atomics=reports,
     )

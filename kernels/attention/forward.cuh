@@ -15,7 +15,7 @@
 template <int OUTPUTS>
 struct State {
     float2 head;
-    Columns sums[OUTPUTS];
+    Columns sums[OUTPUTS > 0 ? OUTPUTS : 1];
 };
 
 struct NoTotals {

@@ -32,7 +32,17 @@ __device__ __forceinline__ float2 statistics_of(const float *__restrict__ statis
     return place.there() ? __ldg(&all[place.head_of(i)]) : float2{};
 }
 
-// dV[j], d_sender[j], and d_receiver[i] by an atomic for each nonzero and head.
+// Of GAT: what alpha comes to, and d_score times the slope of the LeakyReLU; `known` is a
+// receiver's.
+__device__ __forceinline__ float2 gat_weights(float sender, float g, float4 known, float kept,
+                                              float slope) {
+    const float x = known.x + sender;
+    const float alpha = __expf(leaky(x, slope) - known.y);
+    const float d_score = alpha * (kept * g - known.z);
+    return make_float2(alpha * kept, x > 0.0f ? d_score : slope * d_score);
+}
+
+// dV[j] and d_sender[j]
 struct GatSenders : Sums, NoTotals {
     static constexpr int OUTPUTS = 1;
     struct Row {
@@ -49,7 +59,6 @@ struct GatSenders : Sums, NoTotals {
     const float *__restrict__ dY;
     float slope;
     Dropout dropout;
-    float *d_receiver;
     float *__restrict__ d_sender;
     float *__restrict__ dV;
 
@@ -70,16 +79,9 @@ struct GatSenders : Sums, NoTotals {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
             if (columns[n] < 0) continue;
-            const float4 known = items[n].known;
-            const float x = known.x + row.sender;
-            const float alpha = __expf(leaky(x, slope) - known.y);
-            const float d_score = alpha * (kept[n] * g[n] - known.z);
-            const float d_x = x > 0.0f ? d_score : slope * d_score;
-            state.head.x += d_x;
-            add_product(state.sums[0], alpha * kept[n], items[n].dy);
-            if (place.lane == 0 && place.there()) {
-                atomicAdd(&d_receiver[place.head_of(columns[n])], d_x);
-            }
+            const float2 weights = gat_weights(row.sender, g[n], items[n].known, kept[n], slope);
+            state.head.x += weights.y;
+            add_product(state.sums[0], weights.x, items[n].dy);
         }
     }
     __device__ __forceinline__ float *out(int) const {
@@ -87,6 +89,48 @@ struct GatSenders : Sums, NoTotals {
     }
     __device__ __forceinline__ void finish(long long row_head, float2 head) const {
         d_sender[row_head] = head.x;
+    }
+};
+
+// d_receiver[i], which has no columns: nothing is kept but a number of each head.
+struct GatReceivers : Sums, NoTotals {
+    static constexpr int OUTPUTS = 0;
+    struct Row {
+        Columns dy;
+        float4 known;
+    };
+    using Item = GatScore::Item;
+    const float *__restrict__ statistics;
+    const float *__restrict__ sender;
+    const float *__restrict__ V;
+    const float *__restrict__ dY;
+    float slope;
+    Dropout dropout;
+    float *__restrict__ d_receiver;
+
+    __device__ __forceinline__ Row row(const Place &place, int i) const {
+        const float4 *all = reinterpret_cast<const float4 *>(statistics);
+        return {place.load(dY, i), place.there() ? __ldg(&all[place.head_of(i)]) : float4{}};
+    }
+    __device__ __forceinline__ Item item(const Place &place, int j) const {
+        return GatScore{nullptr, sender, V, slope}.item(place, j);
+    }
+    template <int N>
+    __device__ __forceinline__ void take(State<0> &state, const Row &row, const Item (&items)[N],
+                                         const int (&columns)[N], float (&kept)[N],
+                                         const Place &place) {
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+            const float g = Place::sum(inner(row.dy, items[n].v));
+            if (columns[n] < 0) continue;
+            state.head.x += gat_weights(items[n].sender, g, row.known, kept[n], slope).y;
+        }
+    }
+    __device__ __forceinline__ float *out(int) const {
+        return nullptr;
+    }
+    __device__ __forceinline__ void finish(long long row_head, float2 head) const {
+        d_receiver[row_head] = head.x;
     }
 };
 

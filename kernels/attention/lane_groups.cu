@@ -70,16 +70,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     gat_senders(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                 const int *__restrict__ columns, const unsigned *__restrict__ order,
                 const float *__restrict__ statistics, const float *__restrict__ sender,
-                const float *__restrict__ V, const float *__restrict__ dY, float *d_receiver,
+                const float *__restrict__ V, const float *__restrict__ dY,
                 float *__restrict__ d_sender, float *__restrict__ dV, float *part_sums,
                 float2 *part_heads, unsigned *arrivals, float slope, float rate,
                 const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    walk(
-        GatSenders{
-            {}, {}, statistics, sender, V, dY, slope, {rate, random}, d_receiver, d_sender, dV},
-        metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
-        n_cols);
+    walk(GatSenders{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_sender, dV},
+         metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
+         n_cols);
 }
 #elif PROBLEM == 4
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
@@ -144,5 +142,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     RECORD_WARP;
     walk(SpmmSenders{{}, {}, values, X, dY, d_values, dX}, metadata, output_rows, columns, order,
          {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+}
+#elif PROBLEM == 9
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
+    gat_receivers(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+                  const int *__restrict__ columns, const unsigned *__restrict__ order,
+                  const float *__restrict__ statistics, const float *__restrict__ sender,
+                  const float *__restrict__ V, const float *__restrict__ dY,
+                  float *__restrict__ d_receiver, float *part_sums, float2 *part_heads,
+                  unsigned *arrivals, float slope, float rate, const unsigned *__restrict__ random,
+                  int heads, int n_cols) {
+    RECORD_WARP;
+    walk(GatReceivers{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_receiver},
+         metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
+         n_cols);
 }
 #endif

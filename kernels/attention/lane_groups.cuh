@@ -190,7 +190,7 @@ __device__ __forceinline__ void walk(Problem problem, const int4 *__restrict__ m
                                      float *totals, int heads, int n_cols) {
     constexpr int OUTPUTS = Problem::OUTPUTS;
     __shared__ int stage[STAGED];
-    __shared__ float sums[GROUPS * OUTPUTS * TILE];
+    __shared__ float sums[GROUPS * (OUTPUTS > 0 ? OUTPUTS : 1) * TILE];
     __shared__ float2 parts[GROUPS * HEADS_TOGETHER];
     __shared__ bool is_last;
 

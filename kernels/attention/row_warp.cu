@@ -55,13 +55,11 @@ extern "C" __global__ void gat_senders(
     const long long *__restrict__ row_pointers, const int *__restrict__ columns,
     const unsigned *__restrict__ order, const float *__restrict__ statistics,
     const float *__restrict__ sender, const float *__restrict__ V, const float *__restrict__ dY,
-    float *d_receiver, float *__restrict__ d_sender, float *__restrict__ dV, float slope,
-    float rate, const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
+    float *__restrict__ d_sender, float *__restrict__ dV, float slope, float rate,
+    const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
     RECORD_WARP;
-    walk(
-        GatSenders{
-            {}, {}, statistics, sender, V, dY, slope, {rate, random}, d_receiver, d_sender, dV},
-        row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
+    walk(GatSenders{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_sender, dV},
+         row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
 }
 #elif PROBLEM == 4
 extern "C" __global__ void cosine_senders(
@@ -117,5 +115,18 @@ extern "C" __global__ void spmm_senders(const long long *__restrict__ row_pointe
     RECORD_WARP;
     walk(SpmmSenders{{}, {}, values, X, dY, d_values, dX}, row_pointers, columns, order, nullptr,
          n_rows, heads, n_cols);
+}
+#elif PROBLEM == 9
+extern "C" __global__ void gat_receivers(const long long *__restrict__ row_pointers,
+                                         const int *__restrict__ columns,
+                                         const float *__restrict__ statistics,
+                                         const float *__restrict__ sender,
+                                         const float *__restrict__ V, const float *__restrict__ dY,
+                                         float *__restrict__ d_receiver, float slope, float rate,
+                                         const unsigned *__restrict__ random, int n_rows, int heads,
+                                         int n_cols) {
+    RECORD_WARP;
+    walk(GatReceivers{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_receiver},
+         row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 #endif

@@ -194,7 +194,7 @@ class LaneGroups(Strategy):
         return walks.plan_of(self.operation, graph, heads, n_cols, walk)
 
     def cut(self, rows: RowDegrees, n_cols: int, *, heads: int = 1, **parameters: Any) -> Cut:
-        """Name the lane groups, with the atomics of a main kernel."""
+        """Name the lane groups: nothing is added by atomics."""
         setting = chosen(walks.problems_of(self.operation), n_cols, heads, **parameters)
         return Cut(
             "lane_groups",
@@ -204,7 +204,6 @@ class LaneGroups(Strategy):
                 "short": setting.short_nzs,
                 "tiles": setting.tiles,
                 "in_place": 1,
-                "atomics": walks.atomics(self.operation, heads),
             },
         )
 
@@ -236,7 +235,7 @@ def _walk(
     launch = LaunchConfig((len(metadata), setting.tiles, 1), setting.threads // WARP_SIZE)
     cut = max(cut_blocks, 1) * setting.tiles
     parts = {
-        "part_sums": (cut * problem.outputs * setting.tile, np.float32),
+        "part_sums": (cut * max(problem.outputs, 1) * setting.tile, np.float32),
         "part_heads": (2 * cut * setting.together, np.float32),
         "arrivals": (cut, np.uint32),
     }

@@ -68,5 +68,4 @@ class RowWarp(RowSplit):
 
     def cut(self, rows: RowDegrees, n_cols: int, *, heads: int = 1, block_warps: int) -> Cut:
         """Name the row split; every row is one warp's."""
-        atomics = walks.atomics(self.operation, heads)
-        return Cut("rows", {"each": 1, "warps": block_warps, "atomics": atomics})
+        return Cut("rows", {"each": 1, "warps": block_warps})

@@ -81,7 +81,7 @@ PROBLEMS = (
     Problem("gatv2", ("R", "V", "a", "Y", "logsumexp"), True, 1, 1, 2, 0),
     Problem(
         "gat_senders",
-        ("statistics", "sender", "V", "dY", "d_receiver", "d_sender", "dV"),
+        ("statistics", "sender", "V", "dY", "d_sender", "dV"),
         *(True, 1, 1, 1, 4),
     ),
     Problem(
@@ -97,6 +97,7 @@ PROBLEMS = (
     Problem(
         "spmm_senders", ("values", "X", "dY", "d_values", "dX"), False, 1, 1, 1, 1, dropout=False
     ),
+    Problem("gat_receivers", ("statistics", "sender", "V", "dY", "d_receiver"), True, 0, 1, 1, 1),
 )
 
 
@@ -218,7 +219,6 @@ def plan_of(
         arrays={**made.arrays, **receivers},
         main=len(before),
         then=tuple(walked(each, graph) for each in problems[1:]),
-        clears=("d_receiver",) if operation.name == "gat_gradient" else (),
     )
 
 
@@ -246,8 +246,3 @@ def with_totals(plan: Plan, problem: Problem, n_totals: int, heads: int, n_cols:
             "part_totals": (TOTAL_PARTS * entries, np.float32),
         },
     )
-
-
-def atomics(operation: Operation, heads: int) -> int:
-    """Return how many atomics a main kernel makes for each nonzero: GAT's gradient d_receiver."""
-    return heads if operation.name == "gat_gradient" else 0
