@@ -119,6 +119,8 @@ CASES = [
     (3, 33, "halo", {"pieces": 1}),
     (8, 6, "halo", {"pieces": 2}),
     (3, 4, "whole", {"pieces": 2}),
+    (3, 8, "halo", {"devices_a_host": 2}),
+    (8, 5, "whole", {"pieces": 1, "devices_a_host": 4}),
 ]
 
 
@@ -177,6 +179,50 @@ def test_rows_of_others_travel_in_16_bits(storage, bits):
     assert sum(sum(step.link_bytes.values()) for step in program.steps) == 2 * 8 * sum(
         part.n_halo for part in program.split.parts
     )
+
+
+def test_what_other_hosts_need_is_packed():
+    """Each row once, by its owner, and nothing for devices of its own host."""
+    made = many_gpus.split(MIXED, 5, order="random")
+    program = many_gpus.plan(made, 4, devices_a_host=2, storage="float16", pieces=3)
+    packed = dict.fromkeys(range(5), 0)
+    for step in program.steps:
+        if step.name == "pack":
+            packed[step.device] += step.arrays["n_rows"]
+            assert not program.remote(step)
+            target = next(iter(step.writes))
+            assert target.startswith("packed ")
+            assert step.device // 2 != int(target.removeprefix("packed ")[0]) // 2
+        if step.name == "fetch":
+            for name in program.remote(step):
+                far = program.buffers[name].device // 2 != step.device // 2
+                assert name.startswith("packed" if far else "rounded")
+    for owner, rows in packed.items():
+        others = [part for part in made.parts if part.device // 2 != owner // 2]
+        assert rows == sum((part.halo_owner == owner).sum() for part in others)
+    with pytest.raises(PartitionError, match="devices_a_host: got -1"):
+        many_gpus.plan(made, 4, devices_a_host=-1)
+    with pytest.raises(PartitionError, match="devices_a_host: got 0"):
+        many_gpus.plan(made, 4, devices_a_host=0)
+
+
+@pytest.mark.parametrize(("devices", "n_cols", "scheme", "given"), CASES)
+@pytest.mark.parametrize("storage", [{}, {"storage": "bfloat16"}])
+def test_processes_meet_where_a_step_waits_for_another_device(
+    devices, n_cols, scheme, given, storage
+):
+    """And nowhere else: those of one device follow their own queue and events."""
+    given = {**given, **(storage if scheme != "mgg" else {})}
+    program = many_gpus.plan(many_gpus.split(MIXED, devices), n_cols, scheme, **given)
+    met = set()
+    for number, step in enumerate(program.steps):
+        for before in program.before[number]:
+            if program.steps[before].device != step.device:
+                between = {each for each in program.meetings if before < each <= number}
+                assert between
+                met |= between
+    assert met == {*program.meetings}
+    assert bool(met) == (devices > 1 and bool({*given} & {"storage", "devices_a_host"}))
 
 
 def test_rows_that_float16_cannot_hold_are_refused():

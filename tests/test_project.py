@@ -38,6 +38,7 @@ ONLY_IN = {
     "anywidget": ("widgets/",),
     "nbgrader": ("course/",),
     "torch": ("torch/",),
+    "nvshmem": ("many_gpus/",),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -45,6 +45,7 @@ def halo(
     pieces: int = 2,
     storage: str = "float32",
     pull_blocks: int = PULL_BLOCKS,
+    devices_a_host: int | None = None,
     everything: bool = False,
 ) -> Program:
     """Fetch the rows of others once each, and multiply with them as they come.
@@ -62,6 +63,9 @@ def halo(
         of others are rounded, those at home are not.
     pull_blocks : int
         Blocks of the kernel that fetches, 1 to 1,024.
+    devices_a_host : int, optional
+        What a device of another host needs is packed by its owner, to travel in one go. By default
+        all devices are of one host.
     everything : bool
         Fetch all rows of the others, needed or not, as an all-gather does.
 
@@ -70,6 +74,7 @@ def halo(
     Each device, all at the same time:
 
     - `round`, with 16 bits: writes its rows in that storage, for others to fetch;
+    - `pack`, with several hosts: puts the rows together that a device of another host needs;
     - `fetch`: reads the rows that it needs from the others' memory into its halo, piece by piece;
     - `multiply`: its rows with its own vertices' features, by `lane_groups`, meanwhile;
     - `add`: its rows with a piece of the halo, added to that, once the piece is there.
@@ -77,19 +82,26 @@ def halo(
     pieces = checked_integer("pieces", pieces, MOST_PIECES)
     blocks = checked_integer("pull_blocks", pull_blocks, MOST_PULL_BLOCKS)
     storage = checked_choice("storage", storage, STORAGE_BYTES)
-    builder = _Builder(split, n_cols, storage, blocks)
+    a_host = split.n_devices if devices_a_host is None else devices_a_host
+    a_host = checked_integer("devices_a_host", a_host)
+    builder = _Builder(split, n_cols, storage, blocks, a_host)
     made = [_Halo.of(part, split, everything) for part in split.parts]
     if storage != "float32":
         for part in split.parts:
             builder.round(part)
-    rounded = every(builder.steps, "round")
     for own in made:
         for piece in range(pieces):
-            builder.fetch(own, own.cut(piece, pieces), rounded)
+            builder.pack(own, own.cut(piece, pieces))
+    ready = every(builder.steps, "round") + every(builder.steps, "pack")
+    for own in made:
+        for piece in range(pieces):
+            builder.fetch(own, own.cut(piece, pieces), ready)
         builder.multiply(own.part)
         for piece in range(pieces):
             builder.add(own, own.cut(piece, pieces))
     parameters = {"pieces": pieces, "storage": storage, "pull_blocks": blocks}
+    if a_host < split.n_devices:
+        parameters["devices_a_host"] = a_host
     scheme = "whole" if everything else "halo"
     return Program(split, scheme, n_cols, tuple(builder.steps), builder.buffers, parameters)
 
@@ -128,9 +140,11 @@ class _Halo:
 class _Builder:
     """Collects steps and their buffers."""
 
-    def __init__(self, split: Split, n_cols: int, storage: str, pull_blocks: int) -> None:
+    def __init__(
+        self, split: Split, n_cols: int, storage: str, pull_blocks: int, devices_a_host: int
+    ) -> None:
         self.split, self.n_cols, self.storage = split, n_cols, storage
-        self.pull_blocks = pull_blocks
+        self.pull_blocks, self.devices_a_host = pull_blocks, devices_a_host
         self.buffers = matrices(split, n_cols, cleared=False)
         self.steps: list[Step] = []
         self._fetched: dict[tuple[int, int], int] = {}
@@ -164,17 +178,60 @@ class _Builder:
             )
         )
 
+    def pack(self, own: _Halo, cut: tuple[int, int, int]) -> None:
+        """Let the owners of a piece of a device's halo pack it, if they are of other hosts."""
+        piece, first, stop = cut
+        words = own.words[first:stop]
+        for owner, chosen in self._far(own.part.device, words):
+            name = of(f"packed {own.part.device}.{piece}", owner)
+            self.buffers[name] = self._workspace(owner, int(chosen.sum()))
+            source = dict.fromkeys(peers(self.split.n_devices), of(self._source, owner))
+            self._pull("pack", owner, taken_over(words[chosen]), source, name, (), {})
+
     def fetch(self, own: _Halo, cut: tuple[int, int, int], after: tuple[int, ...]) -> None:
         """Read a piece of a device's halo from the others."""
         piece, first, stop = cut
-        device, n_devices = own.part.device, self.split.n_devices
+        device = own.part.device
         name = of(f"halo {piece}", device)
-        row_bytes = self.n_cols * STORAGE_BYTES[self.storage]
-        self.buffers[name] = Buffer(device, (stop - first) * self.n_cols, self._dtype, "workspace")
+        self.buffers[name] = self._workspace(device, stop - first)
         if first == stop:
             return
-        words = taken_over(own.words[first:stop].copy())
-        element = STORAGE_BYTES[self.storage]
+        words, shift = own.words[first:stop].copy(), word_shift(self.split.n_devices)
+        owners = np.bincount(words >> np.uint32(shift), minlength=self.split.n_devices)
+        source = dict.fromkeys(peers(self.split.n_devices), of(self._source, device))
+        source |= {f"X{p}": of(self._source, p) for p in np.flatnonzero(owners).tolist()}
+        for owner, chosen in self._far(device, words):
+            source[f"X{owner}"] = of(f"packed {device}.{piece}", owner)
+            words[chosen] = owner << shift | np.arange(chosen.sum())
+        row_bytes = self.n_cols * STORAGE_BYTES[self.storage]
+        link_bytes = {p: int(count) * row_bytes for p, count in enumerate(owners) if count}
+        self._fetched[device, piece] = len(self.steps)
+        self._pull("fetch", device, taken_over(words), source, name, after, link_bytes)
+
+    def _far(
+        self, device: int, words: npt.NDArray[np.uint32]
+    ) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
+        """Yield the owners of other hosts, and which words are theirs."""
+        owners = (words >> np.uint32(word_shift(self.split.n_devices))).astype(np.int64)
+        for owner in np.unique(owners):
+            if owner // self.devices_a_host != device // self.devices_a_host:
+                yield int(owner), owners == owner
+
+    def _workspace(self, device: int, rows: int) -> Buffer:
+        return Buffer(device, rows * self.n_cols, self._dtype, "workspace")
+
+    def _pull(
+        self,
+        step: str,
+        device: int,
+        words: npt.NDArray[np.uint32],
+        source: dict[str, str],
+        target: str,
+        after: tuple[int, ...],
+        link_bytes: Mapping[int, int],
+    ) -> None:
+        """Queue the kernel that writes the rows which words name, behind each other."""
+        n_devices, element = self.split.n_devices, STORAGE_BYTES[self.storage]
         fitting = (v for v in VECTORS if self.n_cols % v == 0 and v * element <= VECTOR_BYTES)
         vector = next(fitting)
         defines = {"N_DEVICES": n_devices, "ROW_BITS": word_shift(n_devices)}
@@ -182,24 +239,22 @@ class _Builder:
         defines |= {"FEATURES": list(STORAGE_BYTES).index(self.storage)}
         defines |= {"AT_ONCE": PULLS_AT_ONCE, "BLOCK_THREADS": PULL_THREADS}
         names = ("words", *peers(n_devices), "halo", "n_rows")
-        wanted = -(-(stop - first) * (self.n_cols // vector) // PULL_THREADS)
-        owners = np.bincount(words >> np.uint32(word_shift(n_devices)), minlength=n_devices)
-        self._fetched[device, piece] = len(self.steps)
+        wanted = -(-words.size * (self.n_cols // vector) // PULL_THREADS)
         self.steps.append(
             Step(
-                "fetch",
+                step,
                 device,
                 "link",
                 Call(
                     _launch(min(wanted, self.pull_blocks)),
                     KernelSpec("many_gpus/pull_rows.cu", "pull_rows", defines, names),
                 ),
-                {"words": words, "n_rows": np.int32(stop - first)},
-                {**peers(n_devices, self._source), "halo": name},
-                frozenset({name}),
+                {"words": words, "n_rows": np.int32(words.size)},
+                {**source, "halo": target},
+                frozenset({target}),
                 after,
-                partial(_replay_fetch, words, n_devices, self._source, name, self.n_cols),
-                {p: int(count) * row_bytes for p, count in enumerate(owners) if count},
+                partial(_replay_pull, words, n_devices, source, target, self.n_cols),
+                link_bytes,
             )
         )
 
@@ -291,15 +346,20 @@ def _replay_round(device: int, storage: str, buffers: Buffers) -> None:
     buffers[of("rounded X", device)][:] = stored(buffers[of("X", device)], storage)
 
 
-def _replay_fetch(
-    words: npt.NDArray[np.uint32], n_devices: int, source: str, name: str, n_cols: int, buffers: Any
+def _replay_pull(
+    words: npt.NDArray[np.uint32],
+    n_devices: int,
+    source: Mapping[str, str],
+    target: str,
+    n_cols: int,
+    buffers: Buffers,
 ) -> None:
     shift = word_shift(n_devices)
-    owners, found = words >> np.uint32(shift), buffers[name].reshape(-1, n_cols)
+    owners, found = words >> np.uint32(shift), buffers[target].reshape(-1, n_cols)
     rows = (words & np.uint32((1 << shift) - 1)).astype(np.int64)
     for owner in np.unique(owners):
         chosen = owners == owner
-        found[chosen] = buffers[of(source, int(owner))].reshape(-1, n_cols)[rows[chosen]]
+        found[chosen] = buffers[source[f"X{owner}"]].reshape(-1, n_cols)[rows[chosen]]
 
 
 def _replay_product(

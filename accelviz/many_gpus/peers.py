@@ -15,13 +15,15 @@ from accelviz.executors.cuda.arrays import on_device
 from accelviz.executors.cuda.compiler import compile_options
 from accelviz.executors.cuda.state import gpu_state, import_cupy, one_line
 from accelviz.executors.cuda.timing import pause
-from accelviz.many_gpus.steps import Program, Step
+from accelviz.many_gpus.steps import Buffer, Program, Step
 from accelviz.plans.launch import STATIC_SHARED_BYTES
 
 #: CUDA's code for access that is already there.
 _ALREADY = 704
 #: Priorities of the queues. Few blocks fetch; they go first, or they would wait for the product.
 QUEUES = {"compute": 0, "link": -1}
+#: What to do where memory is short.
+MORE_MEMORY = "more devices, or fewer columns at a time"
 
 
 def usable_gpus() -> list[int]:
@@ -69,10 +71,14 @@ class Peers:
             what = what if isinstance(devices, int) else f"there is no GPU {missing[0]}"
             fix = "fewer devices; device='emulator' or 'cpu' pretends as many as you like"
             raise DeviceUnavailable("devices", what, fix)
-        self.devices, self._cupy = wanted, import_cupy()
+        self._use(dict(enumerate(wanted)))
         self._allow()
+
+    def _use(self, gpu_of: Mapping[int, int]) -> None:
+        """Note the GPUs of those devices of a split that this process has; make their streams."""
+        self.gpu_of, self.devices, self._cupy = gpu_of, list(gpu_of.values()), import_cupy()
         self.streams: dict[tuple[int, str], Any] = {}
-        for place, device in enumerate(wanted):
+        for place, device in gpu_of.items():
             with self._cupy.cuda.Device(device):
                 for queue, priority in QUEUES.items():
                     stream = self._cupy.cuda.Stream(non_blocking=True, priority=priority)
@@ -139,28 +145,37 @@ class PeersProgram:
 
     def __init__(self, gpus: Peers, program: Program) -> None:
         self.gpus, self.program, self._cupy = gpus, program, import_cupy()
+        self._home = min(gpus.gpu_of)
         self.buffers: dict[str, Any] = {}
-        for name, each in program.buffers.items():
-            with self._on(each.device):
-                make = self._cupy.zeros if each.kind == "zero" else self._cupy.empty
-                try:
-                    self.buffers[name] = make(max(each.size, 1), each.dtype)[: each.size]
-                except self._cupy.cuda.memory.OutOfMemoryError as error:
-                    what = f"{one_line(error)} for {name!r} of {program}"
-                    fix = "more devices, or fewer columns at a time"
-                    raise DeviceUnavailable(
-                        f"GPU {gpus.devices[each.device]}", what, fix
-                    ) from error
+        self._make_buffers()
         self._kept: list[Any] = []  # what addresses point to
-        self._launches = [self._launch(step) for step in program.steps]
-        self._done: list[Any] = []
-        for step in program.steps:
-            with self._on(step.device):
-                self._done.append(self._cupy.cuda.Event(disable_timing=True))
+        #: By the steps' numbers: those that this process has.
+        self._launches: dict[int, Any] = {}
+        self._done: dict[int, Any] = {}
+        for number, step in enumerate(program.steps):
+            if step.device in gpus.gpu_of:
+                self._launches[number] = self._launch(step)
+                with self._on(step.device):
+                    self._done[number] = self._cupy.cuda.Event(disable_timing=True)
         gpus.wait()
 
     def _on(self, place: int) -> Any:
-        return self._cupy.cuda.Device(self.gpus.devices[place])
+        return self._cupy.cuda.Device(self.gpus.gpu_of[place])
+
+    def _make_buffers(self) -> None:
+        for name, each in self.program.buffers.items():
+            if each.device in self.gpus.gpu_of:
+                self.buffers[name] = self._memory(name, each)
+
+    def _memory(self, name: str, each: Buffer) -> Any:
+        with self._on(each.device):
+            make = self._cupy.zeros if each.kind == "zero" else self._cupy.empty
+            try:
+                return make(max(each.size, 1), each.dtype)[: each.size]
+            except self._cupy.cuda.memory.OutOfMemoryError as error:
+                what = f"{one_line(error)} for {name!r} of {self.program}"
+                gpu = f"GPU {self.gpus.gpu_of[each.device]}"
+                raise DeviceUnavailable(gpu, what, MORE_MEMORY) from error
 
     def _launch(self, step: Step) -> Any:
         spec, launch = step.call.kernel, step.call.launch
@@ -170,7 +185,7 @@ class PeersProgram:
         with self._on(step.device):
             try:
                 options = compile_options(spec)
-                module = _module(spec.source(), options, self.gpus.devices[step.device])
+                module = _module(spec.source(), options, self.gpus.gpu_of[step.device])
                 function = module.get_function(spec.entry)
             except self._cupy.cuda.compiler.CompileException as error:
                 raise KernelError(spec.file, f"it does not compile:\n{error}") from error
@@ -179,7 +194,7 @@ class PeersProgram:
             if launch.shared_percent is not None:
                 function.preferred_shared_memory_carveout = launch.shared_percent
             arguments = [
-                self.buffers[step.buffers[name]]
+                self.buffers.get(step.buffers[name], np.uint64(0))  # what it does not read
                 if name in step.buffers
                 else on_device(step.arrays[name])
                 for name in spec.arguments
@@ -214,19 +229,22 @@ class PeersProgram:
         streams, event = self.gpus.streams, self._cupy.cuda.Event
         self._begin(start)
         if marks is not None:
-            for place in range(self.program.n_devices):
+            for place in self.gpus.gpu_of:
                 with self._on(place):
                     marks["begin", place] = event()
                     marks["begin", place].record(streams[place, "link"])
         if not only:
             self._clear()
         for number, step in enumerate(self.program.steps):
-            if only and step.name not in only:
+            self._before(number)
+            if number not in self._launches or (only and step.name not in only):
                 continue
             stream = streams[step.device, step.queue]
             with self._on(step.device), stream:
                 for each in step.after:
-                    stream.wait_event(self._done[each])
+                    if each in self._done:
+                        stream.wait_event(self._done[each])
+                self._bring(step, stream)
                 if marks is not None:
                     marks[number] = event(), event()
                     marks[number][0].record(stream)
@@ -238,10 +256,16 @@ class PeersProgram:
                 self._done[number].record(stream)
         self._end(stop)
 
+    def _before(self, number: int) -> None:
+        """Do what other processes wait for before a step, of whatever device."""
+
+    def _bring(self, step: Step, stream: Any) -> None:
+        """Queue what brings memory that a step's kernel cannot read itself."""
+
     def _begin(self, start: Any) -> None:
         """Let all streams wait for the first device's, which knows of the last run's end."""
-        home = self.gpus.streams[0, "compute"]
-        with self._on(0):
+        home = self.gpus.streams[self._home, "compute"]
+        with self._on(self._home):
             begin = start or self._cupy.cuda.Event(disable_timing=True)
             begin.record(home)
         for (place, _), stream in self.gpus.streams.items():
@@ -250,20 +274,20 @@ class PeersProgram:
 
     def _end(self, stop: Any) -> None:
         """Let the first device's stream wait for all others."""
-        home = self.gpus.streams[0, "compute"]
+        home = self.gpus.streams[self._home, "compute"]
         for (place, _), stream in self.gpus.streams.items():
             with self._on(place):
                 event = self._cupy.cuda.Event(disable_timing=True)
                 event.record(stream)
-            with self._on(0):
+            with self._on(self._home):
                 home.wait_event(event)
         if stop is not None:
-            with self._on(0):
+            with self._on(self._home):
                 stop.record(home)
 
     def _clear(self) -> None:
         for name, each in self.program.buffers.items():
-            if each.cleared and each.size:
+            if each.cleared and each.size and each.device in self.gpus.gpu_of:
                 with self._on(each.device), self.gpus.streams[each.device, "compute"]:
                     self.buffers[name].data.memset_async(0, self.buffers[name].nbytes)
 
@@ -271,8 +295,9 @@ class PeersProgram:
         """Copy the devices' features to them."""
         self.gpus.wait()
         for name, array in inputs.items():
-            with self._on(self.program.buffers[name].device):
-                self.buffers[name].set(array)
+            if self.program.buffers[name].device in self.gpus.gpu_of:
+                with self._on(self.program.buffers[name].device):
+                    self.buffers[name].set(array)
         self.gpus.wait()
 
     def get(self, name: str) -> npt.NDArray[Any]:
@@ -286,8 +311,12 @@ class PeersProgram:
         self.put(inputs)
         self.queue()
         self.gpus.wait()
-        outputs = [name for name, each in self.program.buffers.items() if each.kind == "output"]
-        return self.program.result({name: self.get(name) for name in outputs})
+        return self.program.result(self.outputs())
+
+    def outputs(self) -> dict[str, npt.NDArray[Any]]:
+        """Copy the results of all devices to the host."""
+        kinds = self.program.buffers.items()
+        return {name: self.get(name) for name, each in kinds if each.kind == "output"}
 
     def seconds(
         self, repeats: int = 20, warmup: int = 3, *, only: Collection[str] = ()
@@ -310,9 +339,9 @@ class PeersProgram:
         for _ in range(warmup):
             self.queue(only=only)
         self.gpus.wait()
-        with self._on(0):
+        with self._on(self._home):
             pairs = [(cuda.Event(), cuda.Event()) for _ in range(repeats)]
-            with self.gpus.streams[0, "compute"]:
+            with self.gpus.streams[self._home, "compute"]:
                 pause(repeats * (2 + len(self.program.steps)))
         for start, stop in pairs:
             self.queue(start, stop, only=only)
@@ -330,7 +359,7 @@ class PeersProgram:
         """
         self.queue()
         self.gpus.wait()
-        with self._on(0), self.gpus.streams[0, "compute"]:
+        with self._on(self._home), self.gpus.streams[self._home, "compute"]:
             pause(2 + len(self.program.steps))
         marks: dict[Any, Any] = {}
         self.queue(marks=marks)
@@ -349,4 +378,5 @@ class PeersProgram:
                 "stop": seconds(number, 1),
             }
             for number, step in enumerate(self.program.steps)
+            if number in self._launches
         )

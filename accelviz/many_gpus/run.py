@@ -13,12 +13,14 @@ from accelviz.executors import gpu_state
 from accelviz.executors.base import on_host
 from accelviz.many_gpus import pretended
 from accelviz.many_gpus.halo import halo
+from accelviz.many_gpus.launch import place
 from accelviz.many_gpus.peers import Peers, usable_gpus
 from accelviz.many_gpus.published import mgg
 from accelviz.many_gpus.split import Split, split
 from accelviz.many_gpus.steps import Program
+from accelviz.many_gpus.symmetric import Symmetric
 
-DEVICES = ("auto", "cuda", "emulator", "cpu")
+DEVICES = ("auto", "cuda", "nvshmem", "emulator", "cpu")
 
 
 def _whole(split: Split, n_cols: int, **options: Any) -> Program:
@@ -41,8 +43,8 @@ def plan(split: Split, n_cols: int = 64, scheme: str = "halo", **parameters: Any
         Ours, which fetches each remote row once; MGG as published, which fetches it for each edge;
         or all rows of all others, as an all-gather does.
     **parameters
-        The scheme's own: of "halo" and "whole" `pieces`, `storage`, `pull_blocks`; of "mgg" `ps`,
-        `dist`, `wpb`, `interleave`, `asynchronous`, `get`.
+        The scheme's own: of "halo" and "whole" `pieces`, `storage`, `pull_blocks` and
+        `devices_a_host`; of "mgg" `ps`, `dist`, `wpb`, `interleave`, `asynchronous`, `get`.
 
     Returns
     -------
@@ -84,10 +86,11 @@ def run(
     program : Program
     X : array of float32, shape (n_vertices, n_cols)
         In the caller's order of vertices.
-    device : {"auto", "cuda", "emulator", "cpu"}
-        GPUs of this process; pretended GPUs, thread by thread and checked; or the partition
-        replayed on the CPU. "auto" takes GPUs if there are as many as the split wants, else the
-        CPU. `Peers` keeps features on the GPUs from call to call.
+    device : {"auto", "cuda", "nvshmem", "emulator", "cpu"}
+        GPUs of this process; one GPU in each process of `accelviz launch`, all of which get the
+        result; pretended GPUs, thread by thread and checked; or the partition replayed on the CPU.
+        "auto" takes GPUs if there are as many as the split wants, or a process for each, else the
+        CPU. `Peers` and `Symmetric` keep features on the GPUs from call to call.
     seed : int
         Of the emulator; see `pretended.emulated`.
 
@@ -115,16 +118,27 @@ def run(
         what = f"shape {features.shape}, dtype {features.dtype}"
         raise ArgumentError("X", what, f"real numbers of shape {wanted}")
     if device == "auto":
-        device = "cuda" if len(usable_gpus()) >= program.n_devices else "cpu"
+        device = chosen(program.n_devices)
     with np.errstate(over="ignore"):  # infinite in float32, as `accelviz.spmm` has it
         inputs = program.inputs(features.astype(np.float32, copy=False))
     if device == "cuda":
         gpu_state().require("device 'cuda'")
         with Peers(program.n_devices) as gpus:
             return gpus.ready(program).run(inputs)
+    if device == "nvshmem":
+        with Symmetric().ready(program) as ready:
+            return ready.run(inputs)
     if device == "emulator":
         return program.result(pretended.emulated(program, inputs, seed=seed))
     return program.result(pretended.replayed(program, inputs))
+
+
+def chosen(n_devices: int) -> str:
+    """Return what "auto" is for so many devices."""
+    there = len(usable_gpus())
+    if there and place() is not None:
+        return "nvshmem"
+    return "cuda" if there >= n_devices else "cpu"
 
 
 def spmm(

@@ -138,6 +138,24 @@ class Program:
             last[step.device, step.queue] = number
         return tuple(found)
 
+    @cached_property
+    def meetings(self) -> tuple[int, ...]:
+        """The steps before which all devices meet, where each has a process and runs its own.
+
+        They meet before the first step and after the last as well.
+        """
+        found, since = list[int](), 0
+        for number, step in enumerate(self.steps):
+            if any(e >= since and self.steps[e].device != step.device for e in step.after):
+                found.append(number)
+                since = number
+        return tuple(found)
+
+    def remote(self, step: Step) -> list[str]:
+        """Return the buffers of other devices that a step reads."""
+        names = sorted({*step.buffers.values()})
+        return [name for name in names if self.buffers[name].device in step.link_bytes]
+
     def check(self) -> None:
         """Refuse steps that touch the same memory at the same time, one of them writing.
 
@@ -211,6 +229,11 @@ def matrices(split: Split, n_cols: int, *, cleared: bool) -> dict[str, Buffer]:
         found[of("X", part.device)] = Buffer(part.device, size, "float32", "input")
         found[of("Y", part.device)] = Buffer(part.device, size, "float32", "output", cleared)
     return found
+
+
+def family(name: str) -> str:
+    """Return what a buffer is called on every device: "X" of "X of device 1"."""
+    return name.rpartition(" of device ")[0]
 
 
 def peers(n_devices: int, name: str = "X") -> dict[str, str]:

@@ -22,10 +22,11 @@ from accelviz.layers.network import Network
 from accelviz.layers.products import Matrix, Products
 from accelviz.layers.train import on_host
 from accelviz.many_gpus import pretended
-from accelviz.many_gpus.peers import Peers, usable_gpus
-from accelviz.many_gpus.run import DEVICES, plan
+from accelviz.many_gpus.peers import Peers
+from accelviz.many_gpus.run import DEVICES, chosen, plan
 from accelviz.many_gpus.split import Split, split
 from accelviz.many_gpus.steps import Program, of
+from accelviz.many_gpus.symmetric import Symmetric
 
 #: Models whose only sparse operation is a product with a matrix that stays as it is.
 MODELS = ("gcn", "gin", "sage")
@@ -97,7 +98,16 @@ class _Devices:
 
     def __init__(self, made: Split, device: str, scheme: str) -> None:
         self.split, self.device, self.scheme = made, device, scheme
-        self.gpus = Peers(made.n_devices) if device == "cuda" else None
+        self.gpus: Peers | None = None
+        self.options: dict[str, int] = {}
+        if device == "cuda":
+            self.gpus = Peers(made.n_devices)
+        elif device == "nvshmem":
+            self.gpus = Symmetric()
+            if scheme != "mgg":
+                self.options = {"devices_a_host": self.gpus.here.devices_a_host}
+        #: Those of this process.
+        self.places = list(range(made.n_devices) if self.gpus is None else self.gpus.gpu_of)
         self._programs: dict[tuple[int, bool, int], tuple[Program, Any]] = {}
         self._splits: dict[int, tuple[Graph, Split]] = {}
 
@@ -108,7 +118,7 @@ class _Devices:
         from accelviz.executors.cuda.dense import cupy_module
 
         device: contextlib.AbstractContextManager[Any] = cupy_module().cuda.Device(
-            self.gpus.devices[place]
+            self.gpus.gpu_of[place]
         )
         return device
 
@@ -124,13 +134,14 @@ class _Devices:
                 made = split(graph, self.split.n_devices, by=self.split.bounds)
                 self._splits[id(graph)] = graph, made
             made = self._splits[id(graph)][1]
-            program = plan(made.transposed if transposed else made, n_cols, self.scheme)
+            made = made.transposed if transposed else made
+            program = plan(made, n_cols, self.scheme, **self.options)
             ready = None if self.gpus is None else self.gpus.ready(program)
             self._programs[key] = program, ready
         return self._programs[key]
 
     def multiply(self, graph: Graph, transposed: bool, X: list[Any]) -> list[Any]:
-        """Return each device's rows of the product, given each one's rows of X."""
+        """Return the product's rows of each device of this process, given its rows of X."""
         n_cols = X[0].shape[1]
         program, ready = self._program(graph, transposed, n_cols)
         if ready is None:
@@ -139,14 +150,14 @@ class _Devices:
             buffers = run(program, inputs)
             return [buffers[of("Y", p)].reshape(-1, n_cols) for p in range(len(X))]
         self.wait()
-        for p, x in enumerate(X):
+        for p, x in zip(self.places, X, strict=True):
             with self.on(p):
                 ready.buffers[of("X", p)][...] = x.ravel()
         self.wait()
         ready.queue()
         self.wait()
         found = []
-        for p in range(len(X)):
+        for p in self.places:
             with self.on(p):
                 found.append(ready.buffers[of("Y", p)].reshape(-1, n_cols).copy())
         self.wait()
@@ -156,13 +167,28 @@ class _Devices:
         """Return the sum of all devices' arrays on each; they are small, and go over the host."""
         self.wait()
         wide = [on_host(array).astype(np.float64) for array in arrays]
-        total: npt.NDArray[np.float32] = np.sum(wide, axis=0).astype(np.float32)
+        everything = np.sum(wide, axis=0)
+        if isinstance(self.gpus, Symmetric):
+            everything = self.gpus.total(everything)
+        total = everything.astype(np.float32)
         found: list[Any] = []
-        for place, array in enumerate(arrays):
+        for place, array in zip(self.places, arrays, strict=True):
             with self.on(place):
                 on_gpu = not isinstance(array, np.ndarray)
                 found.append(_as_device(total) if on_gpu else total.copy())
         return found
+
+    def of_all(self, parts: list[npt.NDArray[np.float32]]) -> list[npt.NDArray[np.float32]]:
+        """Return the rows of all devices, given those of this process."""
+        if not isinstance(self.gpus, Symmetric):
+            return parts
+        ends = self.split.bounds
+        whole = np.zeros((int(ends[-1]), parts[0].shape[1]))
+        for place, part in zip(self.places, parts, strict=True):
+            whole[ends[place] : ends[place + 1]] = part
+        with self.on(self.places[0]):
+            total = self.gpus.total(whole).astype(np.float32)
+        return np.split(total, ends[1:-1])
 
 
 def _as_device(array: npt.NDArray[Any]) -> Any:
@@ -190,9 +216,9 @@ class SplitMatrix(Matrix):
 class SplitProducts(Products):
     """Where one of several devices runs; its matrices meet with the others'."""
 
-    def __init__(self, device: str, place: int, meeting: Meeting, devices: _Devices) -> None:
-        super().__init__(None, "cuda" if device == "cuda" else "cpu")
-        self.place, self.meeting, self.devices = place, meeting, devices
+    def __init__(self, place: int, meeting: Meeting, devices: _Devices) -> None:
+        super().__init__(None, "cpu" if devices.gpus is None else "cuda")
+        self.place, self.meeting, self.devices = devices.places.index(place), meeting, devices
 
     def matrix(self, graph: Graph) -> Matrix:
         """Return a matrix of all devices' vertices."""
@@ -231,7 +257,7 @@ def train(
         As `layers.train` takes it.
     devices, by, order
         As `split` takes them.
-    device : {"auto", "cuda", "emulator", "cpu"}
+    device : {"auto", "cuda", "nvshmem", "emulator", "cpu"}
         As `run` takes it; with "emulator" the products are emulated, and the rest runs on the CPU.
     scheme : {"halo", "mgg", "whole"}
     seed, epochs, rate, decay, **options
@@ -249,9 +275,9 @@ def train(
 
     Notes
     -----
-    Each device's thread goes through the network on its vertices. A product is where all meet. The
-    gradients by the parameters are added up over the devices before each step, so that all have the
-    same parameters, and those of one device within rounding.
+    Each device's thread, or process, goes through the network on its vertices. A product is where
+    all meet. The gradients by the parameters are added up over the devices before each step, so
+    that all have the same parameters, and those of one device within rounding.
 
     Examples
     --------
@@ -269,30 +295,31 @@ def train(
     epochs = checked_integer("epochs", epochs, error=ArgumentError)
     made = split(nodes.graph, devices, by=by, order=order)
     if device == "auto":
-        device = "cuda" if len(usable_gpus()) >= devices else "cpu"
-    everybody, meeting = _Devices(made, device, scheme), Meeting(devices)
+        device = chosen(devices)
+    everybody = _Devices(made, device, scheme)
+    meeting = Meeting(len(everybody.places))
     steps = (found.rate if rate is None else rate, found.decay if decay is None else decay)
 
     def one(place: int) -> Any:
         try:
             with everybody.on(place):
                 layers = found.build(nodes.n_features, nodes.n_classes, **settings)
-                products = SplitProducts(device, place, meeting, everybody)
+                products = SplitProducts(place, meeting, everybody)
                 network = Network(layers, made.graph, products, seed)
                 return _Learner(network, nodes, made, place, found.decayed, *steps).learn(epochs)
         except BaseException as problem:
             meeting.leave(problem)
             raise
 
-    with ThreadPoolExecutor(devices) as threads:
-        futures = [threads.submit(one, place) for place in range(devices)]
+    with ThreadPoolExecutor(len(everybody.places)) as threads:
+        futures = [threads.submit(one, place) for place in everybody.places]
     problem = meeting.problem()
     if problem is not None:
         if isinstance(problem, AccelvizError):
             raise problem
         raise RuntimeError(f"a device failed: {problem!r}") from problem
     results = [future.result() for future in futures]
-    logits = made.collect([logits for _, _, logits in results])
+    logits = made.collect(everybody.of_all([logits for _, _, logits in results]))
     return Training(made, pd.DataFrame(results[0][0]), results[0][1], logits)
 
 

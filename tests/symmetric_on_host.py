@@ -1,0 +1,204 @@
+"""Pretends CuPy and NVSHMEM, with NumPy and memory that processes share: no GPU is needed.
+
+A program of `accelviz launch` calls `pretend()` first. Kernels are the steps' replays, and what is
+queued is done at once, so that this tries who allocates, meets, copies and reads what.
+"""
+
+import contextlib
+import ctypes
+import importlib
+import mmap
+import os
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from accelviz.errors import ArgumentError
+from accelviz.many_gpus import launch, peers, symmetric
+
+#: Bytes of each process's symmetric memory. Its scratch is made small, to have several chunks.
+HEAP, CHUNK = 1 << 24, 1 << 12
+
+
+class Array(np.ndarray):
+    """What is used of a CuPy array."""
+
+    @property
+    def data(self):
+        return SimpleNamespace(ptr=self.ctypes.data, memset_async=lambda *_: self.fill(0))
+
+    def get(self):
+        return np.array(self)
+
+    def set(self, other):
+        self[...] = other
+
+
+class Stream:
+    """Everything is done when it is queued."""
+
+    ptr = 0
+
+    def __init__(self, **_):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def wait_event(self, event):
+        assert event.recorded
+
+    def synchronize(self):
+        pass
+
+
+class Event:
+    recorded = False
+
+    def __init__(self, **_):
+        pass
+
+    def record(self, _):
+        self.recorded = True
+
+
+class Device(contextlib.nullcontext):
+    def __init__(self, number):
+        assert number == launch.place().gpu, "another process's GPU"
+        super().__init__()
+
+    def use(self):
+        pass
+
+
+def ndarray(shape, dtype, pointer):
+    (size,) = shape
+    raw = (ctypes.c_char * (size * np.dtype(dtype).itemsize)).from_address(pointer)
+    return np.frombuffer(raw, dtype).view(Array)
+
+
+class Library:
+    """NVSHMEM's functions that are used: memory in a file, and a barrier of bytes in it."""
+
+    def __init__(self, here, folder):
+        self.here, self.used = here, 64
+        with open(f"{folder}/heap", "a+b") as file:
+            file.truncate(HEAP * here.size)
+            self.memory = mmap.mmap(file.fileno(), HEAP * here.size)
+        self.base = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.meetings = np.frombuffer(self.memory, np.int64)[:: HEAP // 8]  # the first of each
+
+    def malloc(self, size):
+        self.barrier_all_on_stream(0)
+        found = self.base + self.here.rank * HEAP + self.used
+        self.used += -(-size // 64) * 64
+        assert self.used <= HEAP
+        ctypes.memset(found, 255, size)  # NaN
+        return found
+
+    def free(self, address):
+        assert self.base < address - self.here.rank * HEAP < self.base + HEAP
+
+    def ptr(self, address, device):
+        return address + (device - self.here.rank) * HEAP
+
+    def getmem_on_stream(self, target, source, size, device, _):
+        ctypes.memmove(target, self.ptr(source, device), size)
+
+    def barrier_all_on_stream(self, _):
+        self.meetings[self.here.rank] += 1
+        while (self.meetings < self.meetings[self.here.rank]).any():
+            time.sleep(0.0005)
+
+
+def pretend(folder):
+    """Replace what needs a GPU in this process."""
+    runtime = SimpleNamespace(deviceSynchronize=lambda: None, CUDARuntimeError=RuntimeError)
+    cuda = SimpleNamespace(
+        Device=Device,
+        Stream=Stream,
+        Event=Event,
+        runtime=runtime,
+        UnownedMemory=lambda address, size, owner: address,
+        MemoryPointer=lambda address, offset: address + offset,
+        memory=SimpleNamespace(OutOfMemoryError=MemoryError),
+    )
+    cupy = SimpleNamespace(
+        cuda=cuda,
+        ndarray=ndarray,
+        zeros=lambda n, dtype: np.zeros(n, dtype).view(Array),
+        empty=lambda n, dtype: np.full(n, 255, np.uint8).astype(dtype).view(Array),
+    )
+
+    def launched(self, step):
+        return lambda *_, **__: step.replay(self.buffers), *[None] * 4
+
+    for module in (peers, symmetric):
+        module.import_cupy = lambda: cupy
+    for module in (symmetric, importlib.import_module("accelviz.many_gpus.run")):
+        module.usable_gpus = lambda: [0, 1, 2]
+    symmetric.CHUNK = CHUNK
+    peers.PeersProgram._launch = launched
+    library = Library(launch.place(), folder)
+    symmetric._library = lambda here: library
+    symmetric._scratch.cache_clear()
+
+
+def products(folder, a_host):
+    """Run each scheme, with so many devices a host; everything has to be right.
+
+    On GPUs as they are if the folder is "", else on pretended ones.
+    """
+    from accelviz import many_gpus
+    from accelviz.measure.accuracy import Oracle
+    from tests.graphs import graph_of_degrees
+
+    if folder:
+        pretend(folder)
+    here, a_host = many_gpus.place(), int(a_host)
+    graph = graph_of_degrees([0, 1, 2, 3, 40, 8, 0, 0, 33, *[3] * 50], name="mixed")
+    made = many_gpus.split(graph, here.size, order="random")
+    rng = np.random.default_rng(0)
+    gpus = many_gpus.Symmetric(devices_a_host=a_host)
+    for scheme, given in (
+        ("halo", {}),
+        ("halo", {"pieces": 3, "devices_a_host": a_host}),
+        ("whole", {"devices_a_host": a_host, "pieces": 1}),
+        ("mgg", {"ps": 4}),
+    ):
+        program = many_gpus.plan(made, 6, scheme, **given)
+        with gpus.ready(program) as ready:
+            for _ in range(2):
+                X = rng.standard_normal((graph.n_rows, 6)).astype(np.float32)
+                Y = ready.run(program.inputs(X))
+                assert Oracle(graph, X).error(Y) <= 1, (scheme, given, a_host)
+    X = rng.standard_normal((graph.n_rows, 4)).astype(np.float32)
+    assert Oracle(graph, X).error(many_gpus.spmm(graph, X, here.size)) <= 1  # "auto"
+    total = gpus.total(np.full(1000, 10.0**here.rank))
+    assert np.array_equal(total, np.full(1000, sum(10.0**rank for rank in range(here.size))))
+    with pytest.raises(ArgumentError, match=f"there are {here.size} processes"):
+        many_gpus.spmm(graph, X, here.size + 1)
+    print(f"process {here.rank} is right", flush=True)
+
+
+def killed(folder):
+    """Run until one process is killed in the middle."""
+    from accelviz import many_gpus
+
+    pretend(folder)
+    gpus, runs = many_gpus.Symmetric(), 0
+    while True:
+        gpus.total(np.ones(2000))
+        runs += 1
+        if gpus.here.rank == 1 and runs == 3:
+            os.kill(os.getpid(), 9)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])
