@@ -24,20 +24,22 @@ PRINTED = {
     (4096, 64): (24.66, 89.18, 51.21, 35.17, 25.38),
     (8192, 64): (24.70, 104.66, 55.16, 40.77, 31.07),
 }
-OWN = ("tiled", "split")
+#: Rates that a product is held against: of mma, and of wgmma; and bits of Figure 2.10.
+RATES, BITS = ("bit", "group"), (4, 8, 16)
+OWN = ("warpgroup", "tiled", "split")
 
 
 def rates(table: pd.DataFrame) -> str:
     """Write what the GPU's instructions do."""
     found = table[table["way"].str.startswith("rate")]
     names = {"bit": "b1 AND, m16n8k256", "byte": "INT8, m16n8k32", "nibble": "INT4, m16n8k64"}
-    names["popc"] = "popc on CUDA cores"
+    names |= {"popc": "popc on CUDA cores", "group": "b1 AND by warpgroups, m64n128k256"}
     lines = [(names[row.way.split()[1]], f"{row.tflops:,.0f}") for row in found.itertuples()]
     return markdown(("instruction", "Tops/s"), lines)
 
 
 def products(table: pd.DataFrame) -> str:
-    """Set Table 2.3 beside what was measured: the faster of our two ways, microseconds, TFLOPS."""
+    """Set Table 2.3 beside what was measured: the fastest of our ways, microseconds, TFLOPS."""
     launch = table.loc[table["way"] == "launch", "median_us"].iloc[0]
     lines = []
     for (n, d), (_, *printed) in PRINTED.items():
@@ -57,19 +59,46 @@ def products(table: pd.DataFrame) -> str:
 
 
 def wide(table: pd.DataFrame) -> str:
-    """Write N = 8192 with 1,024 columns, by bits: both ways, the share of the rate, over INT8."""
+    """Write N = 8192 with 1,024 columns, by bits: all ways, shares of the rates, over INT8."""
     own = table[(table["n"] == 8192) & (table["d"] == 1024)]
-    peak = table.loc[table["way"] == "rate bit", "tflops"].iloc[0]
+    peaks = [table.loc[table["way"] == f"rate {name}", "tflops"].iloc[0] for name in RATES]
     int8 = own.loc[own["way"] == "cublas int8", "median_us"].iloc[0]
     lines = []
     for bits in range(1, 9):
         times = own[own["bits"] == bits].set_index("way")["median_us"]
-        share = 2 * 8192**2 * 1024 * bits / times["tiled"] / 1e6 / peak
+        best = times["warpgroup"]
+        shares = (f"{2 * 8192**2 * 1024 * bits / best / 1e6 / peak:.0%}" for peak in peaks)
         others = (f"{times[way]:,.0f}" if way in times else "" for way in ("paper", "popc"))
-        cells = f"{times['tiled']:,.1f}", f"{times['split']:,.1f}", *others
-        lines.append((bits, *cells, f"{share:.0%}", f"{int8 / times['tiled']:.2f}"))
-    head = ("bits", "tiled, µs", "split", "paper", "popc", "of the rate", "over INT8")
-    return markdown(head, lines)
+        cells = (f"{times[way]:,.1f}" for way in OWN)
+        lines.append((bits, *cells, *others, *shares, f"{int8 / best:.2f}"))
+    head = ("bits", "warpgroup, µs", "tiled", "split", "paper", "popc")
+    return markdown((*head, "of mma's rate", "of wgmma's", "over INT8"), lines)
+
+
+def sizes(table: pd.DataFrame) -> str:
+    """Write products of 1 by 1 bit by N and D, TFLOPS of the fastest way (Figure 2.9)."""
+    own = table[table["way"].isin(OWN)]
+    best = own.pivot_table(index="n", columns="d", values="tflops", aggfunc="max")
+    lines = [(f"{n:,}", *(f"{rate:,.0f}" for rate in row)) for n, row in best.iterrows()]
+    return markdown(("N", *(f"D = {d:,}" for d in best.columns)), lines)
+
+
+def reuse(table: pd.DataFrame) -> str:
+    """Write how much longer it takes to read A again for each plane of X (Figure 2.10)."""
+    own = table[table["reuse"].notna()]
+    own = own.assign(reuse=own["reuse"].astype(str) == "True")
+    found = own.pivot_table(index="n", columns=["bits", "reuse"], values="median_us")
+    lines = [
+        (
+            f"{n:,}",
+            *(
+                f"{row[bits, True]:,.1f} ({row[bits, False] / row[bits, True]:.2f})"
+                for bits in BITS
+            ),
+        )
+        for n, row in found.iterrows()
+    ]
+    return markdown(("N", *(f"{bits} bits, µs (without)" for bits in BITS)), lines)
 
 
 def gather(table: pd.DataFrame) -> str:
@@ -159,6 +188,8 @@ def main(page: Path = PAGE) -> None:
         ("rates", rates(table)),
         ("table", products(table)),
         ("wide", wide(table)),
+        ("sizes", sizes(recorded("bits-sizes-h200"))),
+        ("reuse", reuse(recorded("bits-reuse-h200"))),
         ("gather", gather(recorded("bits-gather-h200"))),
         ("density", density(recorded("bits-density-h200"))),
         ("network", network(recorded("bits-network-h200"))),

@@ -79,11 +79,14 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP_SIZE)
 
     unsigned sums[M_TILES][N_TILES][2 * HALVES] = {};
     unsigned row_sums[4] = {};
+    // Where all warps share a pass, constants leave more registers.
+    const int first_pass = K_WARPS == WARPS ? 0 : warp / K_WARPS;
+    const int first_chunk = K_WARPS == WARPS ? warp : warp % K_WARPS;
 #pragma unroll 1
-    for (int pass = warp / K_WARPS; pass < A_PASSES * B_PASSES; pass += WARPS / K_WARPS) {
+    for (int pass = first_pass; pass < A_PASSES * B_PASSES; pass += WARPS / K_WARPS) {
         const int a_pass = pass / B_PASSES, b_pass = pass % B_PASSES;
         int c[A_PLANES][B_PLANES][M_TILES][N_TILES][2 * HALVES] = {};
-        for (int chunk = warp % K_WARPS; chunk < chunks; chunk += K_WARPS) {
+        for (int chunk = first_chunk; chunk < chunks; chunk += K_WARPS) {
             const int quad = chunk * CHUNK_QUADS + lane % 4;
             uint4 a[A_PLANES][4];
             unsigned any = 0;
