@@ -184,8 +184,8 @@ class Shape:
 def chosen(graph: Graph, n_cols: int, given: Mapping[str, int | None]) -> Shape:
     """Choose how blocks are cut, where it is not given, from what was recorded on one H200.
 
-    Four small blocks an SM hide each other's waiting. Where there are not blocks enough for every
-    SM, they have fewer pixels, and then fewer filters.
+    Four small blocks an SM hide each other's waiting, better than more chunks on chip do. Where
+    there are not blocks enough for every SM, they have fewer pixels, and then fewer filters.
 
     Parameters
     ----------
@@ -201,8 +201,8 @@ def chosen(graph: Graph, n_cols: int, given: Mapping[str, int | None]) -> Shape:
     names = ("fragments", "filter_warps", "pixel_warps")
     for cut in tries:
         own = [given[name] or rule for name, rule in zip(names, cut, strict=True)]
-        shape = Shape(groups, own[0], own[1], own[2], given["stages"] or 3)
-        if shape.blocks(graph, n_cols) >= SMS:
+        shape = Shape(groups, own[0], own[1], own[2], given["stages"] or 2)
+        if shape.blocks(graph, n_cols) >= SMS and shape.pixels < 2 * n_cols:
             break
     return shape
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -39,6 +40,8 @@ PRODUCT, PAD, SUMS = FRAGMENT_FILTERS * PRODUCT_CHANNELS, 8, 16
 CHUNK_PIXELS = 32
 #: Warps of a block that adds up parts of the gradient, as in the kernel.
 PART_WARPS = 8
+#: Below so many chunks of pixels a block is cut otherwise.
+FEW_CHUNKS = 16
 #: Registers of a thread by its groups of channels.
 REGISTERS = {1: 168, 2: 255}
 
@@ -165,6 +168,38 @@ def _records(walked: Pattern, worker: Longs, warps: int) -> Workload:
     return Workload(own // warps, own % warps, row[begins], begins, counts)
 
 
+def chosen(shape: tuple[int, int], n_cols: int, given: Mapping[str, int | None]) -> dict[str, int]:
+    """Choose how blocks are cut, where it is not given, from what was recorded on one H200.
+
+    Blocks of 128 filters by 128 channels read least. Where each has few chunks of pixels, they have
+    half as many channels and take turns at pixels, so that there are fewer parts to add up.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Filters, channels.
+    n_cols : int
+        Pixels.
+    given : mapping of str to int or None
+        Parameters of `StridedWeights`, None where the rule chooses.
+    """
+    tall, wide = shape[0] > WARP_FILTERS, shape[1] > 2 * PRODUCT_CHANNELS
+    blocks = -(-shape[0] // (2 * WARP_FILTERS)) * -(-shape[1] // (4 * PRODUCT_CHANNELS))
+    few = -(-n_cols // CHUNK_PIXELS) * blocks < FEW_CHUNKS * 2 * SMS
+    rule = {
+        "channels": 1 + (shape[1] > PRODUCT_CHANNELS),
+        "filter_warps": 1 + tall,
+        "channel_warps": 1 + (wide and not few),
+    }
+    cut = {name: given[name] or value for name, value in rule.items()}
+    turns = max(1, 4 // (cut["filter_warps"] * cut["channel_warps"]))
+    cut["pixel_warps"] = given["pixel_warps"] or turns
+    each = STEP * cut["pixel_warps"]
+    cut["pixels"] = -(-(given["pixels"] or min(CHUNK_PIXELS, n_cols)) // each) * each
+    cut["stages"] = given["stages"] or (2 if tall and wide and not few else 3)
+    return cut
+
+
 class StridedWeights(SharedColumnsStrategy):
     """A warp has 64 filters by some channels, and adds up their products of all pixels.
 
@@ -210,12 +245,10 @@ class StridedWeights(SharedColumnsStrategy):
         PartitionError
             If there are 2^31 weights with their zeros or more.
         """
-        tall, wide = graph.n_rows > WARP_FILTERS, graph.shape[1] > 2 * PRODUCT_CHANNELS
-        channels = channels or 1 + (graph.shape[1] > PRODUCT_CHANNELS)
-        filter_warps, channel_warps = filter_warps or 1 + tall, channel_warps or 1 + wide
-        pixel_warps = pixel_warps or max(1, 4 // (filter_warps * channel_warps))
-        pixels, stages = pixels or CHUNK_PIXELS, stages or (2 if tall and wide else 3)
-        pixels = -(-pixels // (STEP * pixel_warps)) * STEP * pixel_warps
+        names = "channels", "filter_warps", "channel_warps", "pixel_warps", "pixels", "stages"
+        given = channels, filter_warps, channel_warps, pixel_warps, pixels, stages
+        cut = chosen(graph.shape, n_cols, dict(zip(names, given, strict=True)))
+        channels, filter_warps, channel_warps, pixel_warps, pixels, stages = cut.values()
         warps = filter_warps * channel_warps
         found, seconds = products(graph, channels, filter_warps, channel_warps)
         widths = PRODUCT_CHANNELS * channels * channel_warps, WARP_FILTERS * filter_warps
@@ -281,13 +314,5 @@ class StridedWeights(SharedColumnsStrategy):
             arithmetic=arithmetic,
             make_tiles=lambda: found.tiles,
             setup_seconds=seconds,
-            parameters={
-                "channels": channels,
-                "filter_warps": filter_warps,
-                "channel_warps": channel_warps,
-                "pixel_warps": pixel_warps,
-                "pixels": pixels,
-                "stages": stages,
-                "shares": shares,
-            },
+            parameters={**cut, "shares": shares},
         )
