@@ -59,11 +59,22 @@ __device__ __forceinline__ void load_matrices(unsigned (&words)[4], const uint4 
 #endif
 }
 
-// x = high + low, both TF32: what a tensor core does not read of `high`, its lower 13 bits, is left
-// as it comes.
+// x = high + low, both TF32. `high` is the nearest, halfway cases to even from compute
+// capability 9.0 on, which has an instruction for it, and away from zero before; its lower 13 bits
+// may be anything. Of `low`, what a tensor core does not read is left as it comes.
 __device__ __forceinline__ void split(float x, unsigned &high, unsigned &low) {
-    high = __float_as_uint(x) + 0x1000u;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(high) : "f"(x));
+    low = __float_as_uint(x - __uint_as_float(high));
+#else
+    high = __float_as_uint(x);
+#ifdef __CUDA_ARCH__
+    high += 0x1000u;
+#else
+    high += 0xfffu + (high >> 13 & 1u);  // the emulator's, of an H200
+#endif
     low = __float_as_uint(x - __uint_as_float(high & 0xffffe000u));
+#endif
 }
 
 // The same bits, which the compiler may not work out anew at each use.

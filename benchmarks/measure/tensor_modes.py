@@ -43,6 +43,9 @@ GRAPHS = (
 )
 ROWS, DEGREE = 98_304, 48
 MODES = ("3xtf32", "tf32", "float16")
+ROWS_OF_WINDOWS = (8, 16, 32)
+#: Parameters that a row names.
+SETTINGS = ("window_rows", "slab", "ahead")
 #: What is timed, of each operation: strategies and their parameters.
 CASES: dict[Operation, list[tuple[str, dict[str, Any]]]] = {
     SPMM: [
@@ -51,7 +54,7 @@ CASES: dict[Operation, list[tuple[str, dict[str, Any]]]] = {
         *(
             ("window_tiles", {"arithmetic": arithmetic, "window_rows": rows})
             for arithmetic in MODES
-            for rows in (8, 16)
+            for rows in ROWS_OF_WINDOWS
         ),
         *(
             ("window_tiles", {"arithmetic": "float16", "window_rows": 16, "slab": 128, **more})
@@ -60,7 +63,11 @@ CASES: dict[Operation, list[tuple[str, dict[str, Any]]]] = {
     ],
     SDDMM: [
         *(("cusparse", {}), ("lane_groups", {}), ("tc_gnn", {})),
-        *(("window_tiles", {"arithmetic": arithmetic}) for arithmetic in MODES),
+        *(
+            ("window_tiles", {"arithmetic": arithmetic, "window_rows": rows})
+            for arithmetic in MODES
+            for rows in ROWS_OF_WINDOWS
+        ),
     ],
 }
 #: The largest error that each arithmetic may have. What is in 16 bits is so in every strategy.
@@ -207,9 +214,7 @@ def timed(graph: Graph, columns: list[int], repeats: int) -> Iterator[dict[str, 
                     "columns": n_cols,
                     "strategy": strategy,
                     "dtype": kind,
-                    "window_rows": parameters.get("window_rows", ""),
-                    "slab": parameters.get("slab", ""),
-                    "ahead": parameters.get("ahead", ""),
+                    **{name: parameters.get(name, "") for name in SETTINGS},
                     "median_us": round(float(np.median(times)), 3),
                     "error": f"{error:.3g}",
                 }

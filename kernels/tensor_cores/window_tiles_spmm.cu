@@ -163,7 +163,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
         reinterpret_cast<Feature *>(memory) + int(threadIdx.x) / WARP_SIZE * AHEAD * STAGE_SIZE;
     const unsigned row_bytes = sizeof(Feature) * unsigned(n_cols);
     const int first_column = int(blockIdx.y) * WARP_COLUMNS;
-    const char *rows = reinterpret_cast<const char *>(X + first_column);
+    // Where a copy is from in its row, and to in a row of the stage. Wide rows of narrow copies
+    // aside, the same for all copies of a lane: one multiplication and addition is then an address.
+    auto column_of = [&](int i) { return (lane + i * WARP_SIZE) % ROW_COPIES * VECTOR; };
+    auto source_of = [&](int i) {
+        // Columns beyond the last are any others: their sums are not written.
+        const int at = column_of(ROW_COPIES <= WARP_SIZE ? 0 : i);
+        const int from = WHOLE ? at : min(at, n_cols - VECTOR - first_column);
+        return reinterpret_cast<const char *>(X + first_column + from);
+    };
+    const char *lane_source = source_of(0);
 
     // Begins to copy the columns of step j of a word, and to load its weights.
     auto load = [&](Feature *stage, float (&weight)[GROUPS][2], int j, int column_of_lane,
@@ -171,13 +180,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
 #pragma unroll
         for (int i = 0; i < 8 * ROW_COPIES / WARP_SIZE; ++i) {
             const int row = (lane + i * WARP_SIZE) / ROW_COPIES;
-            const int at = (lane + i * WARP_SIZE) % ROW_COPIES * VECTOR;
             const int column = __shfl_sync(EVERY_LANE, column_of_lane, 8 * j + row);
-            // Columns beyond the last are any others: their sums are not written.
-            const int from = WHOLE ? at : min(at, n_cols - VECTOR - first_column);
-            const char *source = rows + (unsigned long long)unsigned(column) * row_bytes;
-            copy_async(reinterpret_cast<Stored *>(&stage[row * STAGE_STRIDE + at]),
-                       reinterpret_cast<const Stored *>(source + sizeof(Feature) * from));
+            const char *source = ROW_COPIES <= WARP_SIZE ? lane_source : source_of(i);
+            source += (unsigned long long)unsigned(column) * row_bytes;
+            copy_async(reinterpret_cast<Stored *>(&stage[row * STAGE_STRIDE + column_of(i)]),
+                       reinterpret_cast<const Stored *>(source));
         }
 #pragma unroll
         for (int h = 0; h < 2; ++h) {

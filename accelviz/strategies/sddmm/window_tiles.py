@@ -1,4 +1,4 @@
-"""Our SDDMM on tensor cores: windows of 8 rows, whose distinct rows of V are read once."""
+"""Our SDDMM on tensor cores: windows of 8 or 16 rows, whose distinct rows of V are read once."""
 
 from __future__ import annotations
 
@@ -22,27 +22,28 @@ from accelviz.tensor_cores.shared_columns import (
     window_workload,
 )
 
-#: Rows of a window: the columns of a product of fragments. Its distinct columns in such a product.
-WINDOW_ROWS, TILE_COLUMNS = 8, 16
+#: Rows of a group: the columns of a product of fragments. Distinct columns in such a product.
+GROUP_ROWS, TILE_COLUMNS = 8, 16
 
 
 class WindowTiles(SharedColumnsStrategy):
-    """A warp has a window of 8 rows; 32 of its distinct columns by its rows are two products.
+    """A warp has a window; 32 of its distinct columns by 8 of its rows are two products.
 
     Of each tile of 16 x 8 dot products those at nonzeros are written. With `arithmetic="3xtf32"`
     every number is the sum of two of TF32 and results are as exact as float32's; "tf32" rounds;
-    with "float16", another problem, U and V are stored in 16 bits. Further it takes `block_warps`
-    (warps of a block, 1 to 32), `at_once` (steps of 16 columns, in float16 32, whose loads are on
-    their way together: 1, 2 or 4) and `part_columns` (most distinct columns of a warp, a multiple
-    of 32).
+    with "float16", another problem, U and V are stored in 16 bits. Further it takes `window_rows`
+    (8, 16 or 32), `block_warps` (warps of a block, 1 to 32), `at_once` (steps of 16 columns, in
+    float16 32, whose loads are on their way together: 1, 2 or 4) and `part_columns` (most distinct
+    columns of a warp, a multiple of 32).
     """
 
     operation = SDDMM
     name = "window_tiles"
-    summary = "our own on tensor cores: windows of 8 rows share rows of V, exact by three products"
+    summary = "our own on tensor cores: windows of rows share rows of V, exact by three products"
     metadata_owner = "warp"
     parameters: ClassVar = {
         "arithmetic": Parameter("3xtf32", "what products are worked out in", choices=tuple(TERMS)),
+        "window_rows": Parameter(8, "rows of a window", choices=(8, 16, 32), tries=(8, 16, 32)),
         "block_warps": Parameter(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 4, 8)),
         "at_once": Parameter(2, "steps on their way together", choices=(1, 2, 4), tries=(1, 2, 4)),
         # Parts of a window need not meet: small ones keep a block's warps busy to its end.
@@ -58,6 +59,7 @@ class WindowTiles(SharedColumnsStrategy):
         *,
         heads: int,
         arithmetic: str,
+        window_rows: int,
         block_warps: int,
         at_once: int,
         part_columns: int,
@@ -71,11 +73,12 @@ class WindowTiles(SharedColumnsStrategy):
         """
         check_heads(graph, heads)
         halves = arithmetic == "float16"
-        found, seconds = shared_columns(graph, WINDOW_ROWS, part_columns)
+        found, seconds = shared_columns(graph, window_rows, part_columns)
         kernel = KernelSpec(
             file="tensor_cores/window_tiles_sddmm.cu",
             entry="window_tiles_sddmm",
             defines={
+                "GROUPS": window_rows // GROUP_ROWS,
                 "WARPS": block_warps,
                 "HEADS": heads,
                 "VECTOR": widest(n_cols, halves),
@@ -91,7 +94,7 @@ class WindowTiles(SharedColumnsStrategy):
         return Plan(
             graph.pattern,
             (Call(launch, kernel),),
-            partial(window_workload, graph.row_pointers, found, WINDOW_ROWS, block_warps),
+            partial(window_workload, graph.row_pointers, found, window_rows, block_warps),
             metadata=found.metadata,
             arrays={
                 **found.arrays,
