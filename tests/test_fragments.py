@@ -149,6 +149,26 @@ def test_tf32_is_rounded_bit_for_bit(device):
     assert np.array_equal(to_tf32(x).view(np.uint32), out)
 
 
+@each_device
+def test_a_number_is_split_into_two_of_tf32(device):
+    """High is the nearest TF32, halfway cases to even; both together are the number, to 2^-22."""
+    rng = np.random.default_rng(1)
+    bits = np.array([*BITS[3:8], *rng.integers(0x20000000, 0x60000000, 1019)], np.uint32)
+    x = np.concatenate([bits, bits | 1 << 31]).astype(np.uint32).view(np.float32)
+    high, low = np.zeros((2, x.size), np.uint32)
+    code = """#include "fragments.cuh"
+    extern "C" __global__ void k(const float *x, unsigned *high, unsigned *low) {
+        const int i = blockIdx.x * blockDim.x + threadIdx.x;
+        split(x[i], high[i], low[i]);
+    }"""
+    accelviz.emulate(code, x.size // 32, 32, x, high, low, device=device)
+    high, low = (truncated_tf32(part.view(np.float32)).astype(float) for part in (high, low))
+    assert (abs(high + low - x) <= 2.0**-22 * abs(x)).all()
+    if device == "emulator" or capability() >= 90:
+        last = np.ldexp(1.0, np.frexp(x)[1] - 11)
+        assert np.array_equal(high, np.rint(x / last) * last)
+
+
 def test_tf32_has_half_a_unit_of_error():
     x = np.random.default_rng(1).standard_normal(10_000).astype(np.float32)
     error = abs(to_tf32(x).astype(np.float64) - x) / abs(x)

@@ -3,6 +3,10 @@
     python benchmarks/measure/tensor_cores.py tiles --output tiles.csv      # Figure 5.4, no GPU
     python benchmarks/measure/tensor_cores.py density --output density.csv  # Table 5.6
     python benchmarks/measure/tensor_cores.py graphs --output graphs.csv    # Figure 5.3c, 5.7
+    python benchmarks/measure/tensor_cores.py all --output FOLDER           # these, and all else
+
+`all` measures every table of docs/tensor-cores.md, also with tensor_modes.py and
+training_accuracy.py, into files named as those of benchmarks/results.
 
 `density`: a matrix of 4,096 x 4,096 whose windows of 16 rows have 1 to 256 dense blocks of 16 x 16.
 Beside the strategies stand cuSPARSE's Blocked-ELL with these very blocks, and cuBLAS's product of
@@ -14,6 +18,8 @@ warm.
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,12 +32,19 @@ from accelviz.datasets import bundled_graphs
 from accelviz.executors.cuda import cusparse
 from accelviz.graph import Graph
 from accelviz.measure.records import hardware, source_commit
+from accelviz.ordering import vertex_order
 from accelviz.tensor_cores.windows import row_windows, untranslated_blocks
 
 SIDE, BLOCK = 4096, 16
 BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 STRATEGIES = ("tc_gnn", "lane_groups", "cusparse")
 GRAPHS = ("cora", "pubmed", "facebook", "ca-astroph", "mit8", "collab", "amazon0601", "yelp")
+#: What `all` measures with this script, and where it goes.
+FILES = {
+    "tiles": "tensor-tiles.csv",
+    "density --columns 16 128": "tensor-density-h200.csv",
+    "graphs": "tensor-graphs-h200.csv",
+}
 #: Of a tile of the sparse operand of an SpMM, and of the result of an SDDMM.
 TILES = {"spmm": (16, 8), "sddmm": (16, 16)}
 #: cudaDataType, order and operation as nvmath-python wants them.
@@ -40,12 +53,15 @@ _R_32F, _R_16F, _ROW_ORDER, _PLAIN = 0, 2, 2, 0
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("tiles", "density", "graphs"))
+    parser.add_argument("what", choices=("tiles", "density", "graphs", "all"))
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--graphs", nargs="+", help="names that load_graph takes")
     parser.add_argument("--columns", nargs="+", type=int, default=(16, 64, 128))
     parser.add_argument("--repeats", type=int, default=20)
     options = parser.parse_args()
+    if options.what == "all":
+        measure_all(options.output)
+        return
     rows = []
     for row in globals()[options.what](options):
         rows.append(row)
@@ -53,12 +69,29 @@ def main() -> None:
         print(" ".join(f"{value}" for value in row.values()), flush=True)
 
 
+def measure_all(folder: Path) -> None:
+    """Run every measurement of the chapter, one after the other; stop at what fails."""
+    folder.mkdir(parents=True, exist_ok=True)
+    runs = [(Path(__file__).name, what, file) for what, file in FILES.items()]
+    runs.append(("tensor_modes.py", "", "tensor-modes-h200.csv.gz"))
+    for cases, seeds in (("gcn:cora", 10), ("agnn:cora", 5)):
+        for strategy in ("lane_groups", "tc_gnn", "window_tiles"):
+            how = f"{cases} --seeds {seeds} --strategy {strategy} --everywhere --device cuda"
+            runs.append(("training_accuracy.py", f"--cases {how}", "tensor-accuracy-h200.csv"))
+    for script, arguments, file in runs:
+        command = [sys.executable, Path(__file__).with_name(script), *arguments.split()]
+        print(*command[1:], flush=True)
+        subprocess.run([*command, "--output", folder / file], check=True)
+
+
 def tiles(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Count tiles with a nonzero, as the matrix stands and with columns condensed."""
+    """Count tiles with a nonzero: as the matrix stands, with columns condensed, in Rabbit order."""
     for name in options.graphs or bundled_graphs():
         graph = accelviz.load_graph(name)
+        order = vertex_order(graph, "rabbit")
+        ordered = order.apply_to_graph(graph, columns=True)
         for operation, (height, width) in TILES.items():
-            windows = row_windows(graph, height)
+            windows, moved = row_windows(graph, height), row_windows(ordered, height)
             before = int(untranslated_blocks(graph, height, width).sum())
             after = int(windows.blocks(width).sum())
             yield {
@@ -70,6 +103,9 @@ def tiles(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 "saved": round(1 - after / before, 4),
                 "fill": round(windows.fill(width), 4),
                 "reuse": round(windows.reuse, 4),
+                "rabbit_tiles": int(moved.blocks(width).sum()),
+                "rabbit_fill": round(moved.fill(width), 4),
+                "rabbit_reuse": round(moved.reuse, 4),
             }
 
 

@@ -20,14 +20,19 @@ PAGE = ROOT / "docs" / "tensor-cores.md"
 def tiles(table: pd.DataFrame) -> str:
     """Set tiles with and without translation beside each other, a line a graph (Figure 5.4)."""
     head = ("graph", "reuse", "tiles 16 x 8", "condensed", "saved", "full", "16 x 16", "condensed")
+    head += ("Rabbit order: reuse", "16 x 8 condensed", "full")
     lines = []
     for graph, rows in table.groupby("graph", sort=False):
         spmm, sddmm = (rows[rows["operation"] == name].iloc[0] for name in ("spmm", "sddmm"))
         before, after = spmm["tiles_before"], spmm["tiles_after"]
         saved, full = f"{spmm['saved']:.0%}", f"{spmm['fill']:.1%}"
         others = f"{sddmm['tiles_before']:,}", f"{sddmm['tiles_after']:,}"
+        moved = f"{spmm['rabbit_tiles']:,}", f"{spmm['rabbit_fill']:.1%}"
         lines.append(
-            (graph, f"{spmm['reuse']:.2f}", f"{before:,}", f"{after:,}", saved, full, *others)
+            (
+                *(graph, f"{spmm['reuse']:.2f}", f"{before:,}", f"{after:,}", saved, full, *others),
+                *(f"{spmm['rabbit_reuse']:.2f}", *moved),
+            )
         )
     return markdown(head, lines)
 
