@@ -40,8 +40,7 @@ def ratios(table: pd.DataFrame, operation: str) -> pd.DataFrame:
     pays = (own["columns"] >= LEAST_COLUMNS) & (own["nonzeros"] >= LEAST_NONZEROS)
     pays &= own[f"reuse_{rows}"] >= least
     ours = (own["strategy"] == "window_tiles") & (own["dtype"] == "3xtf32")
-    if operation == "spmm":
-        ours &= own["window_rows"] == rows
+    ours &= own["window_rows"] == rows
     others = (own["strategy"] == "lane_groups") & (own["dtype"] == "float32")
     chosen = (pays & ours) | (~pays & others)
     return own.assign(ratio=own["base_us"] / own["median_us"], rule=chosen)
