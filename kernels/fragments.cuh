@@ -59,21 +59,26 @@ __device__ __forceinline__ void load_matrices(unsigned (&words)[4], const uint4 
 #endif
 }
 
-// x = high + low, both TF32. `high` is the nearest, halfway cases to even from compute
-// capability 9.0 on, which has an instruction for it, and away from zero before; its lower 13 bits
-// may be anything. Of `low`, what a tensor core does not read is left as it comes.
+// x = high + low, both TF32: what a tensor core does not read of `high`, its lower 13 bits, is left
+// as it comes.
 __device__ __forceinline__ void split(float x, unsigned &high, unsigned &low) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    high = __float_as_uint(x) + 0x1000u;
+    low = __float_as_uint(x - __uint_as_float(high & 0xffffe000u));
+}
+
+// The same by the conversion that GPUs have from compute capability 9.0 on: an instruction less,
+// halfway cases to even. It made window_tiles's SpMM faster, and its SDDMM slower.
+__device__ __forceinline__ void split_to_even(float x, unsigned &high, unsigned &low) {
+#ifdef __CUDA_ARCH__
+#if __CUDA_ARCH__ >= 900
     asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(high) : "f"(x));
     low = __float_as_uint(x - __uint_as_float(high));
 #else
-    high = __float_as_uint(x);
-#ifdef __CUDA_ARCH__
-    high += 0x1000u;
-#else
-    high += 0xfffu + (high >> 13 & 1u);  // the emulator's, of an H200
+    split(x, high, low);
 #endif
-    low = __float_as_uint(x - __uint_as_float(high & 0xffffe000u));
+#else
+    high = (__float_as_uint(x) + 0xfffu + (__float_as_uint(x) >> 13 & 1u)) & 0xffffe000u;
+    low = __float_as_uint(x - __uint_as_float(high));
 #endif
 }
 

@@ -159,7 +159,7 @@ def test_a_number_is_split_into_two_of_tf32(device):
     code = """#include "fragments.cuh"
     extern "C" __global__ void k(const float *x, unsigned *high, unsigned *low) {
         const int i = blockIdx.x * blockDim.x + threadIdx.x;
-        split(x[i], high[i], low[i]);
+        split_to_even(x[i], high[i], low[i]);
     }"""
     accelviz.emulate(code, x.size // 32, 32, x, high, low, device=device)
     high, low = (truncated_tf32(part.view(np.float32)).astype(float) for part in (high, low))

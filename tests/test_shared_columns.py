@@ -43,10 +43,10 @@ def test_bits_are_the_matrix(name, part_columns):
 
 
 def test_windows_are_cut_where_warps_would_be_idle():
-    """Few windows at 64 columns; of many equal ones none."""
+    """Few windows at 128 columns; of many equal ones none."""
     facebook = shared_columns(GRAPHS["facebook"](), 8, None)[0]
     assert facebook.cut_blocks
-    assert facebook.metadata[:, 2].max() <= 64
+    assert facebook.metadata[:, 2].max() <= 128
     rows = shared_columns(GRAPHS["luxembourg-osm"](), 8, None)[0]
     assert rows.cut_blocks == 0
     assert (rows.metadata[:, 2] <= MOST_PART).all()
@@ -137,9 +137,10 @@ def test_three_products_are_as_exact_as_float32(operation):
 @pytest.mark.parametrize(
     ("block", "spmm", "sddmm"),
     [
-        (256, ("lane_groups", {}), ("lane_groups", {})),
-        (128, ("window_tiles", {"window_rows": 16}), ("window_tiles", {})),
-        (64, ("window_tiles", {"window_rows": 16}), ("window_tiles", {})),
+        (512, ("lane_groups", {}), ("lane_groups", {})),
+        (256, ("window_tiles", {"window_rows": 32}), ("lane_groups", {})),
+        (128, ("window_tiles", {"window_rows": 32}), ("window_tiles", {"window_rows": 16})),
+        (64, ("window_tiles", {"window_rows": 32}), ("window_tiles", {"window_rows": 16})),
     ],
 )
 def test_tensor_cores_are_chosen_where_rows_share_columns(block, spmm, sddmm):

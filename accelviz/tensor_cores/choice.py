@@ -8,10 +8,13 @@ import numpy as np
 
 from accelviz.graph import Graph, Pattern
 
-#: From so many nonzeros to a distinct column on `window_tiles` was faster than `lane_groups` on an
-#: H200, as exact as it. SpMM takes windows of 16 rows: with 3.1 it was 0.98 to 1.02 times as fast,
-#: with 4.0 1.22 to 1.26 times. SDDMM's have 8 rows: 1.02 times with 2.2, 1.31 times with 3.1.
-LEAST_REUSE = {"spmm": (16, 3.5), "sddmm": (8, 2.5)}
+#: Rows of a window, and from so many nonzeros to a distinct column of one on `window_tiles` was
+#: faster than `lane_groups` on an H200, as exact as it. SpMM: windows of 16 rows were 0.7 times as
+#: fast with 1.7, 0.98 to 1.09 times with 3.1; between them, or without one of the graphs, the line
+#: crosses 1 at 2.75 to 2.8. SDDMM: 0.4 times with 1.7, 1.01 times with 3.1, 1.8 times with 6.0.
+LEAST_REUSE = {"spmm": (16, 2.8), "sddmm": (16, 3.5)}
+#: Rows of a window that pays. With 32 an SpMM was 1.05 to 1.07 times as fast as with 16.
+WINDOW_ROWS = {"spmm": 32, "sddmm": 16}
 #: Fewer columns were not tried, and with fewer nonzeros most of a GPU is idle: facebook, of 176,468
 #: nonzeros and 3.3 of them to a distinct column in Rabbit order, took twice as long.
 LEAST_COLUMNS, LEAST_NONZEROS = 128, 1 << 22
@@ -73,4 +76,4 @@ def chosen(
     rows, least = LEAST_REUSE[operation]
     if sampled_reuse(graph, rows) < least:
         return "lane_groups", {}
-    return "window_tiles", {"window_rows": rows} if operation == "spmm" else {}
+    return "window_tiles", {"window_rows": WINDOW_ROWS[operation]}

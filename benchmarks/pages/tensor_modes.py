@@ -7,7 +7,12 @@ import pandas as pd
 from paper import ROOT, markdown
 
 from accelviz import plots
-from accelviz.tensor_cores.choice import LEAST_COLUMNS, LEAST_NONZEROS, LEAST_REUSE
+from accelviz.tensor_cores.choice import (
+    LEAST_COLUMNS,
+    LEAST_NONZEROS,
+    LEAST_REUSE,
+    WINDOW_ROWS,
+)
 
 CASE = ["graph", "order", "columns"]
 #: What the wide tables have after the time of `lane_groups`: its head, strategy and arithmetic.
@@ -30,7 +35,8 @@ TWINS = ("ppa-twin", "reddit-twin", "products-twin")
 def ratios(table: pd.DataFrame, operation: str) -> pd.DataFrame:
     """Return the rows of an operation with `ratio`, the time of `lane_groups` over their own.
 
-    Both are of one run, which the commit names. `rule` marks what `tensor_cores.choice` chooses.
+    Both are of one run, which the commit names. `rule` marks what `tensor_cores.choice` chooses,
+    where that was measured: for windows of 32 rows those of 16 stand in.
     """
     own = table[table["operation"] == operation]
     base = own[(own["strategy"] == "lane_groups") & (own["dtype"] == "float32")]
@@ -40,7 +46,8 @@ def ratios(table: pd.DataFrame, operation: str) -> pd.DataFrame:
     pays = (own["columns"] >= LEAST_COLUMNS) & (own["nonzeros"] >= LEAST_NONZEROS)
     pays &= own[f"reuse_{rows}"] >= least
     ours = (own["strategy"] == "window_tiles") & (own["dtype"] == "3xtf32")
-    ours &= own["window_rows"] == rows
+    wanted = own["window_rows"].where(ours & own["window_rows"].between(16, WINDOW_ROWS[operation]))
+    ours &= wanted == wanted.groupby([own[name] for name in CASE]).transform("max")
     others = (own["strategy"] == "lane_groups") & (own["dtype"] == "float32")
     chosen = (pays & ours) | (~pays & others)
     return own.assign(ratio=own["base_us"] / own["median_us"], rule=chosen)
@@ -172,7 +179,7 @@ def targets(table: pd.DataFrame) -> str:
         ("what the rule chooses over `lane_groups`, mean", "", mean(by_rule)),
         ("over the fastest cuSPARSE, mean", "2.2", mean(by_rule / cusparse)),
         ("the rule's choice over the better of the two, least of all cases", "0.98",
-         f"{kept.min():.2f}, below 0.98 in {(kept < 0.98).sum()} of {kept.size}"),
+         f"{kept.min():.3f}, below 0.98 in {(kept < 0.98).sum()} of {kept.count()}"),
         ("natural twins, d = 128, 256: the best kernel by windows over `lane_groups`", "1.2",
          mean(windows.groupby(CASE)["ratio"].max())),
         ("PPA at d = 256, the fastest that is as exact as float32", "under 3,400 µs",

@@ -102,7 +102,7 @@ __device__ __forceinline__ void multiply(Sums &sums, const Feature *stage, int t
 #pragma unroll
     for (int i = 0; i < GROUPS; ++i) {
 #pragma unroll
-        for (int h = 0; h < 2; ++h) split(weight[i][h], high[i][h], low[i][h]);
+        for (int h = 0; h < 2; ++h) split_to_even(weight[i][h], high[i][h], low[i][h]);
         finer[i] = TERMS == 3 && __any_sync(EVERY_LANE, low[i][0] != 0 || low[i][1] != 0);
     }
 #pragma unroll
@@ -111,7 +111,7 @@ __device__ __forceinline__ void multiply(Sums &sums, const Feature *stage, int t
         for (int p = 0; p < 2; ++p) {
             unsigned a[4], b[4];
 #pragma unroll
-            for (int k = 0; k < 4; ++k) split(part(x[q][k / 2], 2 * p + k % 2), a[k], b[k]);
+            for (int k = 0; k < 4; ++k) split_to_even(part(x[q][k / 2], 2 * p + k % 2), a[k], b[k]);
 #pragma unroll
             for (int i = 0; i < GROUPS; ++i) {
 #if TERMS == 3
