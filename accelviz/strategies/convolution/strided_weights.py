@@ -182,6 +182,11 @@ def chosen(shape: tuple[int, int], n_cols: int, given: Mapping[str, int | None])
         Pixels.
     given : mapping of str to int or None
         Parameters of `StridedWeights`, None where the rule chooses.
+
+    Raises
+    ------
+    PartitionError
+        If a chunk has too few pixels for its warps to take turns.
     """
     tall, wide = shape[0] > WARP_FILTERS, shape[1] > 2 * PRODUCT_CHANNELS
     blocks = -(-shape[0] // (2 * WARP_FILTERS)) * -(-shape[1] // (4 * PRODUCT_CHANNELS))
@@ -193,9 +198,14 @@ def chosen(shape: tuple[int, int], n_cols: int, given: Mapping[str, int | None])
     }
     cut = {name: given[name] or value for name, value in rule.items()}
     turns = max(1, 4 // (cut["filter_warps"] * cut["channel_warps"]))
+    pixels = given["pixels"]
+    if pixels:
+        turns = min(turns, pixels // STEP)
     cut["pixel_warps"] = given["pixel_warps"] or turns
     each = STEP * cut["pixel_warps"]
-    cut["pixels"] = -(-(given["pixels"] or min(CHUNK_PIXELS, n_cols)) // each) * each
+    if pixels and pixels % each:
+        raise PartitionError("pixels", str(pixels), f"a multiple of {each} with this pixel_warps")
+    cut["pixels"] = pixels or -(-min(CHUNK_PIXELS, n_cols) // each) * each
     cut["stages"] = given["stages"] or (2 if tall and wide and not few else 3)
     return cut
 
