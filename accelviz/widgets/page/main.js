@@ -22,7 +22,7 @@ const GROUPS = [
   ["balance", "Every warp", [
     ["map", "Every warp of every block", map, 12],
     ["loads", "How much work a warp has", loads, 6],
-    ["degrees", "Degrees, and how A treats such a row", degrees, 6],
+    ["degrees", "Degrees, and how the first treats such a row", degrees, 6],
   ]],
   ["numbers", "Numbers", [
     ["statistics", "What the partition does", statistics, 7],

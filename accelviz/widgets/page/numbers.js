@@ -34,4 +34,7 @@ export function short(number) {
   return String(Number(number.toPrecision(2)));
 }
 
+// A time, in microseconds.
+export const micros = (time) => `${time.toLocaleString("en", { maximumFractionDigits: 1 })} µs`;
+
 export const whole = (number) => number.toLocaleString("en", { maximumFractionDigits: 0 });

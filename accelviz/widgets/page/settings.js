@@ -2,9 +2,9 @@
 
 import { element, menuControl, pressButton, sliderControl, stepsControl } from "./controls.js";
 import { codeOf, copyText, headingOf, savePng, saveSvg, tour } from "./share.js";
-import { percent } from "./numbers.js";
+import { micros, percent } from "./numbers.js";
 import { sentenceOf } from "./views/product.js";
-import { LETTERS } from "./views/statistics.js";
+import { MEANT, SIDES } from "./views/statistics.js";
 
 export function controlsOf(act, panel) {
   const head = element("div", { className: "av-head" });
@@ -39,10 +39,10 @@ export function controlsOf(act, panel) {
 
   const graph = menuControl("graph", "graph", "The graph whose adjacency matrix is A", (value) => act.set({ graph: value }));
   const first = menuControl("first", "strategy", "", (value) => act.set({ first: value }));
-  const second = menuControl("second", "compare with", "The strategy that stands beside it as B",
+  const second = menuControl("second", "compare with", "The strategy of the second setting, in its default setting",
     (value) => act.set({ second: value || null, pinned: {} }));
-  const pin = pressButton("pin", "Pin this", "Compare with this setting from now on", act.pin);
-  const swap = pressButton("swap", "Swap", "Look at the other one", act.swap);
+  const pin = pressButton("pin", "Pin as second", "The first setting becomes the second too: go on from here, and compare", act.pin);
+  const swap = pressButton("swap", "Swap", "The second becomes the first, and the first the second", act.swap);
   const columns = sliderControl("n_cols", "columns", "Columns of a row of features",
     (value) => act.set({ nCols: value }));
   const row = stepsControl("row", "follow row", "A row of the graph",
@@ -65,18 +65,11 @@ export function controlsOf(act, panel) {
 
   function update(scene) {
     const { a, b, settings } = last = scene;
-    const side = (each, mark) => {
-      const share = each.summary.idle_share;
-      const said = Number.isNaN(share) ? "does not say what its warps do" : percent(share);
-      return [element("span", { className: `av-mark av-${mark}`, textContent: mark,
-        title: LETTERS[mark] }),
-        ` ${each.label}: `, element("b", { textContent: said }), " "];
-    };
     const operation = scene.operation.name === "spmm" ? "" : `, operation ${scene.operation.name}`;
-    line.replaceChildren(element("b", { textContent: scene.graph.name }),
-      `, ${scene.graph.rows.toLocaleString("en")} rows, ` +
-      `${scene.graph.nnz.toLocaleString("en")} nonzeros${operation}. Warp time spent waiting: `,
-      ...side(a, "A"), ...(b ? side(b, "B") : []));
+    line.replaceChildren(element("div", { className: "av-graph" }, [
+      element("b", { textContent: scene.graph.name }), `, ${scene.graph.rows.toLocaleString("en")} rows, ` +
+      `${scene.graph.nnz.toLocaleString("en")} nonzeros${operation}`]),
+    element("div", { className: "av-sides" }, [a, b].flatMap((each, i) => each ? [sideOf(each, i)] : [])));
     message.textContent = scene.message;
     message.hidden = !scene.message;
     message.classList.toggle("av-gentle", !scene.warns);
@@ -111,6 +104,23 @@ export function controlsOf(act, panel) {
 
   return { head, box, update };
 }
+
+// A setting in the headline: how long it takes, and how much of its warp time is waiting.
+function sideOf({ label, summary, times: { recorded, predicted } }, i) {
+  const share = summary.idle_share;
+  const [time, how] = recorded !== null ? [micros(recorded), "recorded"]
+    : predicted !== null ? [micros(predicted), "predicted"] : ["", "no time recorded"];
+  return element("div", { className: "av-of-side" }, [
+    element("span", { className: `av-mark av-${"AB"[i]}`, textContent: SIDES[i], title: MEANT[SIDES[i]] }),
+    " ", element("span", { textContent: label }), ": ", element("b", { textContent: time }), time && " ",
+    element("span", { textContent: `${how},` }), " ",
+    element("span", { title: WAITING, textContent: Number.isNaN(share) ? "does not say what its warps do"
+      : `${percent(share)} of warp time waiting` })]);
+}
+
+const WAITING = "A block lasts as long as its busiest warp; this share of the warps' time has no " +
+  "nonzero to sum. Less waiting may take longer: it counts nonzeros alone, and blocks, metadata, " +
+  "atomics and how lanes read cost time, too.";
 
 // A menu of values that are no numbers, such as words and flags.
 function wordControl({ name, meaning, values }, then) {

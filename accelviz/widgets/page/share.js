@@ -107,12 +107,12 @@ export function svgOf(host, heading = []) {
 
 // The heading of a picture: the graph, the strategies with all their settings, the row's sentence.
 export function headingOf({ graph, settings, operation, a, b }, sentence) {
-  const side = (each, letter) => {
+  const side = (each, name) => {
     const own = Object.entries(each.parameters).map(([name, value]) => `${name}=${python(value)}`);
-    return `${letter}: ${each.strategy}${own.length ? ` (${own.join(", ")})` : ""}`;
+    return `${name}: ${each.strategy}${own.length ? ` (${own.join(", ")})` : ""}`;
   };
   return [`${graph.name}, ${count(graph.rows, "row")}, ${count(graph.nnz, "nonzero")}, ` +
-    `${count(settings.nCols, "column")} of ${operation.reads}`, side(a, "A"), ...(b ? [side(b, "B")] : []), sentence];
+    `${count(settings.nCols, "column")} of ${operation.reads}`, side(a, "first"), ...(b ? [side(b, "second")] : []), sentence];
 }
 
 export function saveSvg(host, name, heading) {
@@ -139,12 +139,12 @@ const TOUR = [
     "busiest warp; what is hatched is time in which a warp waits."],
   ["product", "[data-control=row]", "Drag to follow another row; the arrow keys move by one."],
   ["product", ".av-parameters > *", "These settle how the strategy cuts the work. Drag one, and watch " +
-    "the share of waiting above."],
+    "time and waiting above. Less waiting is not always less time: Numbers says what else costs time."],
   ["balance", "[data-view=map]", "Every warp of every block: dark has much to do. A block whose " +
     "cells differ waits for its darkest."],
-  ["numbers", "[data-view=statistics]", "All of it in numbers, A beside B. A triangle upwards: A " +
-    "is better."],
-  ["numbers", "[data-control=pin]", "This pins the setting as B, so that A can move on."],
+  ["numbers", "[data-view=statistics]", "All of it in numbers, the first setting beside the second. A " +
+    "triangle upwards: the first is better."],
+  ["numbers", "[data-control=pin]", "This makes the setting the second one, so that the first can move on."],
   ["play", "[data-view=play]", "Here the block is run in an emulator, and played request by " +
     "request: what each lane reads, and when a warp waits at a barrier."],
 ];

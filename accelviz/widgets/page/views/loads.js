@@ -4,6 +4,7 @@ import { count, number, path, picture, rect, safe, words } from "../marks.js";
 import { short } from "../numbers.js";
 import { axis, frame, widthOf } from "../plot.js";
 import { binned, loadBins } from "../summary.js";
+import { SIDES } from "./statistics.js";
 
 const HEIGHT = 230;
 
@@ -23,12 +24,11 @@ export function loads(host, scene) {
   let drawn = frame(axis(0, 1, left, right), y, "nonzeros of a warp", "warps", false);
   sides.forEach((side, i) => {
     if (!counts[i]) return;
-    const name = "AB"[i];
     const bar = (place, many, what) => {
       if (!many) return;
       drawn += rect(left + (place + 0.06 + i * 0.43) * slot, y(many), slot * 0.42,
-        y.start - y(many), { class: `av-side-${name}`,
-          "data-say": `${name}, ${side.label}: ${count(many, side.worker)} with ${what}` });
+        y.start - y(many), { class: `av-side-${"AB"[i]}`,
+          "data-say": `${SIDES[i]}, ${side.label}: ${count(many, side.worker)} with ${what}` });
     };
     bar(0, known[i].idle ?? 0, "no nonzero");
     counts[i].forEach((many, bin) => {
@@ -47,6 +47,6 @@ export function loads(host, scene) {
     `${short(side.summary.mean)} nonzeros`).join("; ");
   host.innerHTML = `<div class="av-draw">${picture(width, HEIGHT, drawn, said)}</div>` +
     `<p class="av-note">${sides.map((side, i) =>
-      `<span class="av-key av-side-${"AB"[i]}"></span> ${"AB"[i]}: ${safe(side.label)}`)
+      `<span class="av-key av-side-${"AB"[i]}"></span> ${SIDES[i]}: ${safe(side.label)}`)
       .join(" &nbsp; ")}</p>`;
 }

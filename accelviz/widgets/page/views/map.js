@@ -5,7 +5,7 @@ import { element, quiet } from "../controls.js";
 import { count, number, path, picture, room, span, words } from "../marks.js";
 import { percent, short } from "../numbers.js";
 import { LOADS, axis, ticksOf } from "../plot.js";
-import { LETTERS } from "./statistics.js";
+import { MEANT, SIDES } from "./statistics.js";
 
 const LINE_MOST = 32, TALL = 150, LEFT = 64;
 // Blocks whose cells are summed in one frame; the rest follows in the next ones.
@@ -76,8 +76,8 @@ export function map(host, scene, act) {
 
   function pictureOf(side, i) {
     const { partition } = side, title = element("div", { className: "av-map-title" }, [
-      element("span", { className: `av-mark av-${"AB"[i]}`, textContent: "AB"[i],
-        title: LETTERS["AB"[i]] }), ` ${side.label}`]);
+      element("span", { className: `av-mark av-${"AB"[i]}`, textContent: SIDES[i],
+        title: MEANT[SIDES[i]] }), ` ${side.label}`]);
     const box = element("div", { className: "av-map" }, [title]);
     if (!partition) {
       box.append(element("p", { className: "av-note",

@@ -1,6 +1,6 @@
-// The statistics of both sides, and by how much A differs from B: better or worse.
+// The statistics of both sides, and by how much the first differs from the second: better or worse.
 
-import { short } from "../numbers.js";
+import { micros, short } from "../numbers.js";
 import { safe } from "../marks.js";
 
 // Name of `PartitionSummary`, what it is called, its kind, whether less of it is better, and what it
@@ -34,9 +34,15 @@ const ROWS = [
     "What tells blocks or warps their work, in bytes; the kernel reads it besides the graph."],
 ];
 
-/** What A and B are, for tooltips. */
-export const LETTERS = { A: "A: what the controls are set to.",
-  B: "B: what A is compared with. Choose it under compare with, or pin A." };
+/** What the two settings are called, in Python too, and what they are. A and B are matrices. */
+export const SIDES = ["first", "second"];
+export const MEANT = {
+  first: "The first setting: what the controls are set to.",
+  second: "The second setting: what the first is compared with. Choose its strategy under compare with, or pin the first.",
+};
+
+const TIME = "Median time of the kernel on a GPU, where this setting was recorded; else predicted: " +
+  "the recorded time of the strategy's default, scaled by how its warp time changes. Less is better.";
 
 const known = (value) => value !== null && value !== undefined && !Number.isNaN(value);
 
@@ -52,19 +58,39 @@ export function writtenStatistic(value, kind) {
 // A long name may go on in the next line where a word of it ends.
 const breakable = (label) => safe(label).replace(/[_=]/g, "$&<wbr>");
 
-// A - B, with a sign, a word for those who do not see the colour, and the colour.
+// First - second, with a sign, a word for those who do not see the colour, and the colour.
 function difference(a, b, kind, less) {
   if (!known(a) || !known(b)) return "";
   const apart = a - b;
   const shown = kind === "share" ? `${Math.abs(100 * apart).toFixed(2)} pt`
     : kind === "number" ? Math.abs(apart).toFixed(2) : short(Math.abs(apart));
+  return signed(apart, shown, less);
+}
+
+// A difference as it is shown; `less` is whether less of it is better, null if it is neither.
+function signed(apart, shown, less) {
   if (apart === 0 || Number.parseFloat(shown) === 0) return "0";
   const sign = apart < 0 ? "&minus;" : "+";
   if (less === null) return `${sign}${shown}`;
   const better = less === apart < 0;
   const word = better ? "better" : "worse";
-  return `<span class="av-${word}" title="A is ${word}">${sign}${shown} ` +
+  return `<span class="av-${word}" title="the first is ${word}">${sign}${shown} ` +
     `${better ? "&#9650;" : "&#9660;"}</span>`;
+}
+
+// How long it takes, before all that may explain it. A prediction is no verdict.
+function timeLine(a, b) {
+  const cell = ({ times: { recorded, predicted } }) => recorded !== null ? micros(recorded)
+    : predicted !== null ? `predicted ${micros(predicted)}` : '<span title="not recorded">&ndash;</span>';
+  const cells = [cell(a)];
+  if (b) {
+    const [own, other] = [a, b].map(({ times }) => times.recorded ?? times.predicted);
+    const apart = known(own) && known(other) ? own - other : null;
+    const sure = a.times.recorded !== null && b.times.recorded !== null;
+    cells.push(cell(b), apart === null ? "" : signed(apart, micros(Math.abs(apart)), sure ? true : null));
+  }
+  return `<tr data-statistic="time"><th scope="row" title="${safe(TIME)}">time on a GPU</th>` +
+    cells.map((each) => `<td>${each}</td>`).join("") + "</tr>";
 }
 
 export function statistics(host, scene) {
@@ -78,11 +104,11 @@ export function statistics(host, scene) {
     return `<tr data-statistic="${key}"><th scope="row" title="${safe(meaning)}">${name}</th>` +
       cells.map((cell) => `<td>${cell}</td>`).join("") + "</tr>";
   });
-  const mark = (side, letter) =>
-    `<th scope="col" title="${LETTERS[letter]}"><span class="av-mark av-${letter}">${letter}</span>&nbsp;${breakable(side.label)}</th>`;
-  host.innerHTML = `<div class="av-scroll"><table class="av-statistics"><thead><tr><td></td>${mark(a, "A")}` +
-    (b ? `${mark(b, "B")}<th scope="col">A &minus; B</th>` : "") +
-    `</tr></thead><tbody>${lines.join("")}</tbody></table></div>` +
-    (b ? '<p class="av-note">&#9650; A is better, &#9660; A is worse; without a sign it is ' +
+  const mark = (side, i) =>
+    `<th scope="col" title="${MEANT[SIDES[i]]}"><span class="av-mark av-${"AB"[i]}">${SIDES[i]}</span><br>${breakable(side.label)}</th>`;
+  host.innerHTML = `<div class="av-scroll"><table class="av-statistics"><thead><tr><td></td>${mark(a, 0)}` +
+    (b ? `${mark(b, 1)}<th scope="col">difference</th>` : "") +
+    `</tr></thead><tbody>${timeLine(a, b)}${lines.join("")}</tbody></table></div>` +
+    (b ? '<p class="av-note">&#9650; the first is better, &#9660; it is worse; without a sign it is ' +
       "neither.</p>" : "");
 }

@@ -1,7 +1,9 @@
 // What a GPU was recorded to take, the limit, and what warp time alone predicts, for both sides.
 
 import { path, picture, rect, room, safe, words } from "../marks.js";
+import { micros as written, short } from "../numbers.js";
 import { axis, frame, widthOf } from "../plot.js";
+import { SIDES } from "./statistics.js";
 
 const HEIGHT = 210;
 const LIMIT = ["limit of random gathers", "Limit of random gathers: how long the same GPU takes to " +
@@ -9,7 +11,6 @@ const LIMIT = ["limit of random gathers", "Limit of random gathers: how long the
   "rows that it needs again are still in a cache."];
 const PREDICTED = "the recorded time of its default setting, scaled by how its warp time " +
   "changes; what time would be if nothing else counted.";
-const written = (time) => `${time.toLocaleString("en", { maximumFractionDigits: 1 })} µs`;
 
 export function times(host, scene) {
   const sides = [scene.a, scene.b].filter(Boolean), found = sides.map((side) => side.times);
@@ -31,11 +32,11 @@ export function times(host, scene) {
 function bars(sides, found, limit, width) {
   const lines = [[LIMIT[0], limit, "av-limit", ""]];
   sides.forEach((side, i) => {
-    const { recorded, predicted } = found[i], name = "AB"[i];
-    const own = `${name} recorded`;
-    if (recorded !== null) lines.push([own, recorded, `av-side-${name}`, side.label]);
+    const { recorded, predicted } = found[i], [name, look] = [SIDES[i], `av-side-${"AB"[i]}`];
+    const own = `${name}, recorded`;
+    if (recorded !== null) lines.push([own, recorded, look, side.label]);
     if (predicted !== null && Math.abs(predicted - recorded) > 0.005)
-      lines.push([`${name} by warp time`, predicted, `av-side-${name} av-pale`, side.label]);
+      lines.push([`${name}, by warp time`, predicted, `${look} av-pale`, side.label]);
     if (recorded === null && predicted === null) lines.push([`${name}: not recorded`, 0, "", ""]);
   });
   const left = 12 + Math.max(...lines.map(([label]) => room(label)));
@@ -69,7 +70,7 @@ function curve(scene, over, { curves, limit, predictedOf }, width) {
   const most = Math.max(...points.map((point) => point.recorded), ...line.map(({ time }) => time), limit);
   const x = axis(0, last * 1.02, 58, width - 12);
   const y = axis(0, most * 1.08, HEIGHT - 44, 12);
-  let drawn = frame(x, y, `${over} (A)`, "µs");
+  let drawn = frame(x, y, `${over} (first)`, "µs");
   drawn += path(`M${x.start} ${y(limit)}H${x.stop}`, { class: "av-limit-line" });
   if (line.length > 1) {
     drawn += path(`M${line.map(({ value, time }) => `${x(value)} ${y(time)}`).join("L")}`,
@@ -89,16 +90,32 @@ function curve(scene, over, { curves, limit, predictedOf }, width) {
   return `<div class="av-draw">${picture(width, HEIGHT, drawn, `${over} ${said}`)}</div>${note}`;
 }
 
+// What takes time and is in no warp's nonzeros.
+const BESIDE = [["blocks", "blocks"], ["metadata_bytes", "bytes of metadata"],
+  ["shared_atomics", "atomics in shared memory"], ["global_atomics", "atomics in global memory"]];
+
 function compared(sides, found) {
   const where = found[0].where ? `${found[0].where}.` : "";
   const slots = sides.map((side) => side.summary.slots), [a, b] = found;
   if (b && slots[0] && slots[1] && a.recorded && b.recorded) {
-    return `By warp time alone A should take ${(slots[0] / slots[1]).toFixed(2)} times as long as ` +
-      `B; it took ${(a.recorded / b.recorded).toFixed(2)} times as long. ${where}`;
+    const [wanted, took] = [slots[0] / slots[1], a.recorded / b.recorded];
+    return `By warp time alone the first should take ${wanted.toFixed(2)} times as long as the ` +
+      `second; it took ${took.toFixed(2)} times as long. ${reason(sides, took > wanted ? 0 : 1)} ${where}`;
   }
   if (a.recorded === null && a.basis !== null) {
-    return "A's setting was not recorded: the prediction is the time of its default, " +
+    return "The first was not recorded: the prediction is the time of its strategy's default, " +
       `${written(a.basis)}, times the ratio of their warp times. ${where}`;
   }
   return where;
+}
+
+// Why less waiting may take longer; `more` is the side that takes more than its warp time says.
+function reason(sides, more) {
+  const [own, other] = [sides[more], sides[1 - more]];
+  const costs = BESIDE.map(([key, name]) => [name, own.summary[key], other.summary[key]])
+    .filter(([, mine, theirs]) => mine !== null && theirs !== null && mine > 1.05 * theirs)
+    .map(([name, mine, theirs]) => `${name} (${short(mine)} against ${short(theirs)})`);
+  const has = costs.length ? ` The ${SIDES[more]} has more ${costs.join(", ")}, and each takes time.` : "";
+  return "Warp time counts nonzeros alone. It says nothing of how lanes read and wait within a warp, " +
+    `of what a cache keeps, or of how many warps an SM has at once.${has}`;
 }
