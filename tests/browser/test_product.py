@@ -397,3 +397,26 @@ def test_pointing_at_a_wait_says_for_what(played, traced):
     played.page.mouse.move(x, box["y"] + 20 + (wait["warp"] + 0.5) * (box["height"] - 26) / 8)
     said = played.text(".av-tip")
     assert f"Warp {wait['warp']} waits at the barrier in {wait['file']}:{wait['line']}" in said
+
+
+def test_lanes_with_rows_of_their_own_wait_for_the_longest(browser, folder):
+    """Of `row_thread` a warp's rows are walked side by side: their sum is no time."""
+    plan = accelviz.plan("cora", "row_thread", N_COLS)
+    work = plan.workload(0, 1)
+    longest = [int(work.nz_count[work.warp == warp].max()) for warp in range(8)]
+    row = next(r for r, n in zip(work.row, work.nz_count, strict=True) if n == 2 and r >= 32)
+    path = explore("cora", "row_thread", row=int(row)).save(folder / "thread.html", trace=False)
+    shown = Shown(browser, path)
+    said = shown.text(".av-answer strong")
+    assert f"Lane {row % 32} of warp {row // 32} of block 0 has it" in said
+    for each in (longest[row // 32], max(longest)):
+        assert f" {each}" in said
+    assert "waits for nobody" not in said
+    # A line a thread, as long as its row; what is hatched behind it is time in which it waits.
+    lines = shown.page.locator(".av-of-block :is(rect.av-thread, rect.av-row)")
+    widths = lines.evaluate_all("each => each.map((one) => Number(one.getAttribute('width')))")
+    hatched = shown.page.locator(".av-of-block .av-waits").first.get_attribute("width")
+    assert sum(width > 0 for width in widths) == (work.nz_count > 0).sum()
+    assert max(widths) == pytest.approx(float(hatched), abs=1.5)
+    assert min(widths) == pytest.approx(float(hatched) / max(longest), abs=1.5)
+    shown.close()

@@ -77,6 +77,7 @@ export function makeStore(data, bridge = null) {
       label: labelOf(strategy, parameters), partition, summary, waiting, nCols,
       order: null, placeOf: partition?.placeOf ?? ((row) => row), key, cut,
       bytes: parameters.storage && parameters.storage !== "float32" ? 2 : 4, reading,
+      apart: strategy.worker === "warp" && reading?.lanes === 1, // each lane of a warp has a row
     };
     if (partition) Object.defineProperty(side, "order", { get: () => partition.order });
     let times = null;

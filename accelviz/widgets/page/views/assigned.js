@@ -1,6 +1,6 @@
 // From the row to its workers: its place in the order, its block, and the block's workers as bars.
 import { count, firstFit, fitting, hatching, number, path, picture, rect, room, words } from "../marks.js";
-import { PLACE, capital, owners, several } from "./followed.js";
+import { LANES, PLACE, capital, owners, several } from "./followed.js";
 
 const BARS = 160; // workers that have a bar of their own
 const TALL = 300; // pixels for all bars, at most
@@ -104,9 +104,10 @@ const mover = (x1, y1, x2, y2, key) =>
 /** The block's workers as bars, as long as they have nonzeros; hatched while they wait. */
 export function block(row, width) {
   const { work, worker, partition } = row;
+  const { apart } = row.side; // then a bar is a warp's lanes, a line each
   const every = Math.ceil(partition.warps / BARS);
   const lines = Math.ceil(partition.warps / every);
-  const high = Math.max(Math.min(Math.floor(TALL / lines), 24), 1.5);
+  const high = Math.max(Math.min(Math.floor(TALL / lines), apart ? 40 : 24), 1.5);
   const mine = new Set(owners(row));
   const longest = `${worker} ${number(partition.warps - 1)}`;
   const left = Math.max(room(longest, 12), 30) + 10;
@@ -123,22 +124,28 @@ export function block(row, width) {
   for (const warp of shown) {
     const load = work.loads[warp];
     const rest = { class: load ? "av-waits" : "av-waits av-none", fill: hatch.paint };
+    const begin = x(apart ? 0 : load);
     parts.push(
-      rect(x(load), y(warp), x(work.most) - x(load), high - gap, { ...rest, "data-f": `warp:${work.block}:${warp}`, "data-m": `h${warp}` }),
+      rect(begin, y(warp), x(work.most) - begin, high - gap, { ...rest, "data-f": `warp:${work.block}:${warp}`, "data-m": `h${warp}` }),
     );
   }
   let empty = "";
+  const over = []; // the followed row, which no thin line covers
   work.runs.forEach((run, k) => {
     if (!shown.has(run.warp)) return;
     const own = run.place === row.place;
-    const [from, to] = [x(filled[run.warp]), x(filled[run.warp] + run.count)];
+    const done = apart ? 0 : filled[run.warp];
+    const [from, to] = [x(done), x(done + run.count)];
     filled[run.warp] += run.count;
     const token = `run:${work.block}:${run.warp}:${run.start}:${k}`;
     const edge = to - from > 3 ? 1 : 0;
-    const look = { class: own ? "av-row" : "av-rest", "data-f": token, "data-m": `b${run.warp} ${run.place}` };
-    if (run.count) parts.push(rect(from, y(run.warp), Math.max(to - from - edge, 1), high - gap, look));
+    const look = { class: own ? "av-row" : apart ? "av-thread" : "av-rest", "data-f": token, "data-m": `b${run.warp} ${run.place}` };
+    const tall = apart ? (high - gap) / LANES : high - gap;
+    const top = y(run.warp) + (apart ? (run.place % LANES) * tall : 0);
+    const bar = rect(from, top, Math.max(to - from - edge, 1), apart && own ? Math.max(tall, 2) : tall, look);
+    if (run.count) (own ? over : parts).push(bar);
     else if (own) empty = `${worker} ${number(run.warp)} writes zeros`;
-    if (!label || !run.count) return;
+    if (!label || !run.count || apart) return;
     const named = row.side.order ? row.side.order[run.place] : run.place;
     const texts = [
       `row ${number(named)}: ${count(run.count, "nonzero")}`, `row ${number(named)}`,
@@ -147,6 +154,7 @@ export function block(row, width) {
     const text = texts.find((each) => room(each, 12) < to - from - 6);
     if (text) parts.push(words(from + 5, y(run.warp) + high / 2 + 3.5, text, "start", { class: own ? "av-on" : "av-over-rest" }));
   });
+  parts.push(...over);
   for (const warp of shown) {
     const load = work.loads[warp];
     const wait = work.most - load;
@@ -170,9 +178,9 @@ export function block(row, width) {
   const who = busiest(row);
   parts.push(words(width - 2, 13, firstFit([who, who.split(":")[0]], width), "end", { class: "av-b" }));
   parts.push(ticks(work.most, x, bottom, width));
-  const axisName = `nonzeros, which is time if each takes the same${every > 1 ? `; of every ${every} ${worker}s the busiest` : ""}`;
+  const axisName = `${apart ? "nonzeros of a row, a line a thread" : "nonzeros"}, which is time if each takes the same${every > 1 ? `; of every ${every} ${worker}s the busiest` : ""}`;
   parts.push(
-    words(left, bottom + 34, firstFit([axisName, "nonzeros, as a measure of time", "nonzeros"], width - left, 11), "start", { class: "av-q", "font-size": 11 }),
+    words(left, bottom + 34, firstFit([axisName, apart ? "nonzeros of a row, a line a thread" : "nonzeros, as a measure of time", "nonzeros"], width - left, 11), "start", { class: "av-q", "font-size": 11 }),
   );
   return {
     svg: picture(width, bottom + 40, parts.join(""), blockAlt(row, mine, empty)),
@@ -184,11 +192,12 @@ export function block(row, width) {
   };
 }
 
-function busiest({ work, worker }) {
+function busiest({ work, worker, side }) {
   const { loads, most } = work;
   if (!most) return "Nothing to sum";
   const those = loads.flatMap((load, warp) => (load === most ? [warp] : []));
-  if (those.length === loads.length) return `Every ${worker} has as much: none waits`;
+  if (those.length === loads.length && !side.apart) return `Every ${worker} has as much: none waits`;
+  if (side.apart) return `${capital(several(worker, those))} ${those.length > 1 ? "have" : "has"} the longest row: the block is done when it is`;
   const [are, they] = those.length > 1 ? ["are", "they are"] : ["is", "it is"];
   return `${capital(several(worker, those))} ${are} the busiest: the block is done when ${they}`;
 }
@@ -196,12 +205,12 @@ function busiest({ work, worker }) {
 function blockAlt(row, mine, empty) {
   const { work, worker } = row;
   const numbers = [...mine];
-  const sum = work.loads.reduce((a, b) => a + b, 0);
-  const idle = work.most ? 1 - sum / (work.most * work.loads.length) : 0;
+  const sum = work.runs.reduce((all, run) => all + run.count, 0);
+  const idle = work.most ? 1 - sum / (work.most * work.loads.length * (row.side.apart ? LANES : 1)) : 0;
   const who = numbers.length
     ? `${capital(several(worker, numbers))} of block ${number(work.block)} ${numbers.length > 1 ? "have" : "has"} row ${number(row.row)}. `
     : `Block ${number(work.block)} has nothing of row ${number(row.row)}. `;
-  return `${who}${empty ? `${capital(empty)}. ` : ""}${capital(worker)} ${number(work.busiest)} has the most nonzeros, ${number(work.most)}; ${Math.round(idle * 100)} % of the block's time is waiting.`;
+  return `${who}${empty ? `${capital(empty)}. ` : ""}${capital(worker)} ${number(work.busiest)} has the ${row.side.apart ? "longest row" : "most nonzeros"}, ${number(work.most)}; ${Math.round(idle * 100)} % of the block's time is waiting.`;
 }
 
 // Of workers that share a line, the followed row's, else the busiest.

@@ -12,7 +12,7 @@ export function rowAt({ side }, { name, value }) {
 }
 
 const SECTOR = 32; // bytes that memory moves at once
-const LANES = 32; // threads of a warp of the hardware
+export const LANES = 32; // threads of a warp of the hardware
 
 /** Everything that the pictures of the product draw, from one scene. */
 export function followed(scene) {
@@ -33,7 +33,7 @@ export function followed(scene) {
   if (!known || !side.partition.blocks) return found;
   found.blocks = side.partition.blocksOf(found.place);
   found.pieces = piecesOf(found);
-  found.work = workOf(side.partition, settings.block);
+  found.work = workOf(side, settings.block);
   return found;
 }
 
@@ -65,11 +65,13 @@ function piecesOf({ partition, place, blocks }) {
   return pieces;
 }
 
-/** What the workers of a block do: their runs, the nonzeros of each, the busiest one. */
-function workOf(partition, block) {
+/** What the workers of a block do: their runs, the nonzeros of each, the busiest one. Where lanes
+ *  have rows of their own, side by side, a warp lasts as long as the longest of them. */
+function workOf({ partition, apart }, block) {
   const runs = partition.runs(block);
   const loads = new Array(partition.warps).fill(0);
-  for (const run of runs) loads[run.warp] += run.count;
+  for (const { warp, count } of runs)
+    loads[warp] = apart ? Math.max(loads[warp], count) : loads[warp] + count;
   const busiest = loads.reduce((most, load, i) => (load > loads[most] ? i : most), 0);
   return { block, runs, loads, busiest, most: loads[busiest] ?? 0 };
 }
@@ -121,7 +123,7 @@ export function several(worker, numbers) {
 }
 
 // Whether what the strategy calls a warp is several of the hardware's.
-const isCombined = ({ worker, reading }) => worker === "warp" && reading?.lanes > LANES;
+export const isCombined = ({ worker, reading }) => worker === "warp" && reading?.lanes > LANES;
 
 /** What is to be known of such warps where they are shown as if each were one. */
 export const combinedSaid = (row) => isCombined(row)
@@ -149,15 +151,16 @@ export function hardware(row, warps) {
 
 /** Say how long a worker of the block waits, and for whom. */
 export function waiting(row, warp) {
-  const { worker, work } = row;
+  const { worker, work, side } = row;
   const [load, most] = [work.loads[warp], work.most];
   const name = `${worker} ${work.busiest}`;
   if (!most) return "No worker of this block has a nonzero.";
-  const busiest = `${name} is the busiest of the block: ${number(most)}`;
+  const busiest = side.apart ? `${name} has the longest row of the block: ${number(most)}`
+    : `${name} is the busiest of the block: ${number(most)}`;
   if (!load) return `It has no nonzero. ${capital(busiest)}; until it is done, this one waits.`;
   if (load === most) return "None has more in this block, so it waits for nobody.";
   return (
-    `It has ${count(load, "nonzero")}. ${capital(busiest)}. ` +
+    `${side.apart ? "Its longest row" : "It"} has ${count(load, "nonzero")}. ${capital(busiest)}. ` +
     `So it waits while ${number(most - load)} more are summed.`
   );
 }

@@ -107,7 +107,8 @@ export function map(host, scene, act) {
       (each > 1 || workers > 1 ? `A cell is the most of ${each > 1 ? "up to " : ""}` +
         `${count(Math.ceil(each), "block")}` +
         `${workers > 1 ? ` and up to ${count(Math.ceil(workers), side.worker)}` : ""}.`
-        : "A cell is one of them."));
+        : "A cell is one of them.") +
+      (side.apart ? ` The 32 rows of a ${side.worker} are counted together, though its lanes walk them side by side.` : ""));
     const frame = element("div", { className: "av-map-frame" }, [canvas]);
     Object.assign(frame.style, { marginLeft: `${LEFT}px`, width: `${across}px` });
     const named = (worker) => {

@@ -1,6 +1,6 @@
 // What the marks of the product mean when they are pointed at: a focus with its sentence.
 import { count, number, span } from "../marks.js";
-import { PLACE, capital, columnsOf, owners, pieceOf, range, rowAt, sectorsOf, several, waiting, written } from "./followed.js";
+import { LANES, PLACE, capital, columnsOf, combinedSaid, owners, pieceOf, range, rowAt, sectorsOf, several, waiting, written } from "./followed.js";
 
 const MOST = 400; // columns that are lit at once
 
@@ -68,7 +68,8 @@ function runFocus(row, block, warp, start) {
     (run) => run.warp === warp && run.start === start,
   )?.place;
   if (place === undefined) return warpFocus(row, block, warp);
-  const name = `${capital(row.worker)} ${number(warp)} of block ${number(block)}`;
+  const lane = row.side.apart ? `lane ${place % LANES} of ` : "";
+  const name = `${capital(`${lane}${row.worker}`)} ${number(warp)} of block ${number(block)}`;
   const wait = block === row.work?.block ? ` ${waiting(row, warp)}` : "";
   if (piece) {
     const found = partOf(row, piece.at, piece.at + piece.count - 1);
@@ -83,7 +84,7 @@ function runFocus(row, block, warp, start) {
 function warpFocus(row, block, warp) {
   const name = `${capital(row.worker)} ${number(warp)} of block ${number(block)}.`;
   const keys = [`block:${block}`, `warp:${block}:${warp}`];
-  return { warp: [block, warp], keys, sentence: `${name} ${waiting(row, warp)}` };
+  return { warp: [block, warp], keys, sentence: `${name} ${waiting(row, warp)} ${combinedSaid(row)}`.trim() };
 }
 
 function blockFocus(row) {

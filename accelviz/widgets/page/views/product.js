@@ -3,7 +3,7 @@ import { count, number, safe, span } from "../marks.js";
 import { quiet } from "../controls.js";
 import { moves } from "../moves.js";
 import { block, order } from "./assigned.js";
-import { PLACE, capital, combinedSaid, followed, owners, pieceOf, several, written } from "./followed.js";
+import { LANES, PLACE, capital, combinedSaid, followed, isCombined, owners, pieceOf, several, written } from "./followed.js";
 import { gathered, loadSaid, request } from "./gathered.js";
 import { equation, neighborhood } from "./matrices.js";
 import { nonzeroFocus, resolve } from "./pointed.js";
@@ -277,7 +277,7 @@ function answer(row) {
   if (row.blocks.length) {
     steps.push(way("block", span("block", ...row.blocks)));
     const numbers = owners(row);
-    if (numbers.length) steps.push(way(`warp:${row.work.block}:${numbers[0]}`, several(row.worker, numbers)));
+    if (numbers.length) steps.push(way(`warp:${row.work.block}:${numbers[0]}`, several(isCombined(row) ? "combined warp" : row.worker, numbers)));
   }
   steps.push(way("row", `${count(row.degree, "row")} of ${row.reads}`), way("y", written(row)));
   return `<span class="av-way-line">${steps.join(" → ")}</span> <strong>${safe(why(row) + tiles(row))}</strong>`;
@@ -313,12 +313,25 @@ function why(row) {
   const name = (warp) => `${worker} ${number(warp)}`;
   const part = row.blocks[0] === row.blocks[1] ? "it" : "a part of it";
   const verb = numbers.length > 1 ? "share" : "has";
+  if (row.side.apart) return apart(row, numbers[0]);
   const has = `${capital(several(worker, numbers))} of block ${number(work.block)} ${verb} ${part}.`;
+  const none = work.loads.filter((each) => !each).length;
+  const idle = `${capital(count(none, `other ${worker}`))} of the block ${none > 1 ? "have" : "has"} no work and ${none > 1 ? "wait" : "waits"}`;
   if (load === work.most) {
-    const none = work.loads.filter((each) => !each).length;
-    const others = none ? ` ${capital(count(none, `other ${worker}`))} of the block ${none > 1 ? "have" : "has"} no work and ${none > 1 ? "wait" : "waits"} for ${numbers.length > 1 ? "them" : "it"}.` : "";
+    const others = none ? ` ${idle} for ${numbers.length > 1 ? "them" : "it"}.` : "";
     return `${has} ${numbers.length > 1 ? "None of them waits" : "It waits for nobody"}: no ${worker} of the block has more than ${count(load, "nonzero")}.${others}`;
   }
   const who = numbers.length > 1 ? capital(name(least)) : "It";
-  return `${has} ${who} waits: it has ${count(load, "nonzero")}, ${name(work.busiest)} has ${number(work.most)}, and the block is done when the busiest is.`;
+  return `${has} ${who} waits: it has ${count(load, "nonzero")}, ${name(work.busiest)} has ${number(work.most)}, and the block is done when the busiest is.${none ? ` ${idle}, too.` : ""}`;
+}
+
+// Each lane has a row of its own, side by side: it waits for the longest of its warp and block.
+function apart({ degree, place, work, worker }, warp) {
+  const longest = work.loads[warp];
+  const has = `Lane ${place % LANES} of ${worker} ${number(warp)} of block ${number(work.block)} has it: each thread has a row.`;
+  const level = "The share of waiting counts a warp's rows together, and leaves out what lanes wait for each other.";
+  if (degree === work.most) return `${has} It waits for nobody: no row of the block is longer. ${level}`;
+  const others = longest === work.most ? `the longest row of its ${worker}, and of the block, has ${number(longest)}`
+    : `the longest row of its ${worker} has ${number(longest)}, the longest of the block ${number(work.most)}`;
+  return `${has} It waits: it has ${count(degree, "nonzero")}, ${others}, and the block is done when that is. ${level}`;
 }

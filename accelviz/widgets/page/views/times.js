@@ -116,6 +116,8 @@ function reason(sides, more) {
     .filter(([, mine, theirs]) => mine !== null && theirs !== null && mine > 1.05 * theirs)
     .map(([name, mine, theirs]) => `${name} (${short(mine)} against ${short(theirs)})`);
   const has = costs.length ? ` The ${SIDES[more]} has more ${costs.join(", ")}, and each takes time.` : "";
+  const lanes = own.apart ? ` A ${own.worker} of ${own.strategy} lasts as long as the longest of its 32 ` +
+    "rows, which are counted together here." : "";
   return "Warp time counts nonzeros alone. It says nothing of how lanes read and wait within a warp, " +
-    `of what a cache keeps, or of how many warps an SM has at once.${has}`;
+    `of what a cache keeps, or of how many warps an SM has at once.${lanes}${has}`;
 }
