@@ -7,6 +7,7 @@ import pytest
 
 import accelviz
 
+from ..compilers import needs_compiler
 from .lab import FRAME
 
 OPEN = "import accelviz\npanel = accelviz.explore({arguments})\npanel"
@@ -93,6 +94,43 @@ explorer.trace = after(traced, explorer.trace)
     panel.box.locator(".av-playing:not([hidden])").wait_for()
     quiet(panel)
     notebook.screenshot("traced", panel.box)
+
+
+#: What is drawn in the group that is seen, without what makes marks of each drawing its own.
+DRAWN = """async () => { const found = [];
+for (const each of document.querySelectorAll(".av-group:not([hidden]) :is(svg, canvas)"))
+  if (each.getClientRects().length) found.push(each instanceof SVGElement
+    ? each.outerHTML.replace(/av-hatch-\\d+/g, "") : `${each.style.width} ${each.toDataURL()}`);
+return found; }"""
+
+
+@needs_compiler
+def test_another_theme_draws_what_is_seen_as_if_it_were_opened_in_it(notebook):
+    notebook.fill(OPEN.format(arguments="'cora', row=3"))
+    notebook.run(0)
+    panel = Panel(notebook)
+    panel.show("play")
+    panel.box.get_by_role("button", name="Trace").click()
+    panel.box.locator(".av-playing:not([hidden])").wait_for()
+    for group in ("play", "balance", "numbers", "product"):
+        for theme in ("JupyterLab Dark", "JupyterLab Light"):
+            panel.show(group)
+            panel.page.evaluate(FRAME)
+            before = panel.page.evaluate(DRAWN)
+            panel.page.evaluate(
+                "theme => jupyterapp.commands.execute('apputils:change-theme', { theme })", theme
+            )
+            light = str(theme.endswith("Light")).lower()
+            notebook.wait(f"return document.body.dataset.jpThemeLight === '{light}'", panel=False)
+            panel.page.wait_for_timeout(600)  # JupyterLab lays the page out more than once
+            panel.page.evaluate(FRAME)
+            switched = panel.page.evaluate(DRAWN)
+            panel.show(group)  # which draws it again
+            panel.page.evaluate(FRAME)
+            assert switched == panel.page.evaluate(DRAWN), (group, theme)
+            if group in ("play", "balance"):  # canvases have colours of their own
+                assert switched != before, (group, theme)
+    quiet(panel)
 
 
 def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):

@@ -104,6 +104,13 @@ export function mount(host, data, bridge = null) {
   }
 
   function draw() {
+    // What is taken off the screen for a moment, as JupyterLab does where the theme changes, has no
+    // width; the observer tells of it once more when it is back.
+    if (!panel.clientWidth) {
+      width = 0;
+      resized.disconnect();
+      return resized.observe(panel);
+    }
     const scene = store.scene();
     controls.update(scene);
     for (const view of groups.get(shown).views) {
@@ -121,9 +128,19 @@ export function mount(host, data, bridge = null) {
     repaint();
   });
   resized.observe(panel);
+  // Canvases have the colours of the theme that they were drawn in.
+  const themed = new MutationObserver(repaint), dark = matchMedia("(prefers-color-scheme: dark)");
+  themed.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
+  dark.addEventListener("change", repaint);
   choose(data.settings.view ?? "product");
   store.start();
-  return { store, panel, choose, repaint, close: () => resized.disconnect() };
+  return { store, panel, choose, repaint, close };
+
+  function close() {
+    resized.disconnect();
+    themed.disconnect();
+    dark.removeEventListener("change", repaint);
+  }
 }
 
 // A page that has its data in a script element of its own.

@@ -3,9 +3,21 @@
 import { mark, path, words } from "./marks.js";
 import { short } from "./numbers.js";
 
-// From few nonzeros to many: viridis, light to dark.
-export const LOADS = ["#dfe318", "#bade28", "#86d549", "#56c667", "#35b779", "#1f988b", "#277f8e",
-  "#2e6e8e", "#3b528b", "#453781", "#482173", "#440154"];
+// From few nonzeros to many, each step further from the ground and from idle: viridis, to dark on a
+// light ground, and to light on a dark one.
+const LOADS = {
+  light: ["#dfe318", "#bade28", "#86d549", "#56c667", "#35b779", "#1f988b", "#277f8e", "#2e6e8e",
+    "#3b528b", "#453781", "#482173", "#440154"],
+  dark: ["#355f8d", "#2d708e", "#277f8e", "#218e8d", "#1e9d89", "#26ad81", "#3bbb75", "#5ac864",
+    "#81d34d", "#aadc32", "#d5e21a", "#fde725"],
+};
+
+// The colours of loads in the theme that an element has.
+export function loadColours(host) {
+  const { colorScheme } = getComputedStyle(host);
+  if (colorScheme in LOADS) return LOADS[colorScheme];
+  return matchMedia("(prefers-color-scheme: dark)").matches ? LOADS.dark : LOADS.light;
+}
 
 // A scale from numbers to places; with `log`, equal ratios are equally long.
 export function axis(low, high, start, stop, log = false) {

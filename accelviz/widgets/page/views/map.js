@@ -4,7 +4,7 @@
 import { element, quiet } from "../controls.js";
 import { count, number, path, picture, room, span, words } from "../marks.js";
 import { percent, short } from "../numbers.js";
-import { LOADS, axis, ticksOf } from "../plot.js";
+import { axis, loadColours, ticksOf } from "../plot.js";
 import { MEANT, SIDES } from "./statistics.js";
 
 const LINE_MOST = 32, TALL = 150, LEFT = 64;
@@ -69,6 +69,7 @@ export function map(host, scene, act) {
   [() => scaled(0.5), () => scaled(2), () => look(own.from - step, own.to - step),
     () => look(own.from + step, own.to + step), () => look(0, 1)]
     .forEach((then, i) => (own.zoom.children[i].onclick = then));
+  const colours = loadColours(host);
   const shown = sides.map((side, i) => pictureOf(side, i));
   own.body.replaceChildren(...shown.map((each) => each.box));
   cancelAnimationFrame(own.frame);
@@ -166,13 +167,13 @@ export function map(host, scene, act) {
       if (each.done) continue;
       let finished = each.grid.at >= each.grid.last;
       while (!finished && performance.now() < end) finished = each.grid.fill(each.budget);
-      paint(each.canvas, each.grid, most);
+      paint(each.canvas, each.grid, most, colours);
       each.done = finished;
       left ||= !finished;
     }
     const from = Math.min(...shown.filter((each) => each.grid).map(({ grid }) =>
       (grid.at - grid.first) / Math.max(1, grid.last - grid.first)));
-    own.note.innerHTML = left ? `Summing up the blocks: ${percent(from, 0)} …` : legend(most);
+    own.note.innerHTML = left ? `Summing up the blocks: ${percent(from, 0)} …` : legend(most, colours);
     host.dataset.filled = !left;
     if (left) own.frame = requestAnimationFrame(work);
   }
@@ -191,29 +192,28 @@ function axisOf({ first, last }, across) {
     words(across / 2, 30, "block", "middle", { class: "av-q" }), "numbers of the blocks");
 }
 
-const levels = (most) => LOADS.map((_, i) => Math.ceil(most ** (i / LOADS.length) - 1e-9));
-
-function legend(most) {
-  const parts = levels(most).map((least, i, all) => all[i + 1] === least ? "" :
-    `<span class="av-pair"><span class="av-swatch" style="background:${LOADS[i]}"></span>${short(least)}</span>`);
+function legend(most, colours) {
+  const levels = colours.map((_, i) => Math.ceil(most ** (i / colours.length) - 1e-9));
+  const parts = levels.map((least, i, all) => all[i + 1] === least ? "" :
+    `<span class="av-pair"><span class="av-swatch" style="background:${colours[i]}"></span>${short(least)}</span>`);
   return `<span class="av-swatch av-idle"></span>idle ${parts.join(" ")} nonzeros and more. A block ` +
-    "lasts as long as its darkest cell; what is paler waits. Click to choose a block; Ctrl and the " +
+    "lasts as long as its cell with the most; what has fewer waits. Click to choose a block; Ctrl and the " +
     "wheel look closer.";
 }
 
-function paint(canvas, grid, most) {
+function paint(canvas, grid, most, colours) {
   const { cells, lines, columns } = grid, pen = canvas.getContext("2d");
   const image = new ImageData(columns, lines), words = new Uint32Array(image.data.buffer);
-  const paints = LOADS.map((colour) => {
+  const paints = colours.map((colour) => {
     const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
     return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
   });
-  const scale = LOADS.length / Math.log(most);
+  const scale = colours.length / Math.log(most);
   for (let column = 0; column < columns; column++) {
     for (let line = 0; line < lines; line++) {
       const load = cells[column * lines + line];
       if (!load) continue;
-      const level = Math.min(LOADS.length - 1, Math.floor(Math.log(load) * scale + 1e-9));
+      const level = Math.min(colours.length - 1, Math.floor(Math.log(load) * scale + 1e-9));
       words[line * columns + column] = paints[level];
     }
   }

@@ -47,8 +47,6 @@ class Player {
     new ResizeObserver(() => {
       if (this.trace?.count && this.width !== Math.floor(this.tracks.clientWidth)) this.draw();
     }).observe(host);
-    const dark = window.matchMedia("(prefers-color-scheme: dark)");
-    dark.addEventListener("change", () => this.trace?.count && this.draw());
   }
 
   makeBar() {
