@@ -339,11 +339,37 @@ def test_what_is_confirmed_goes_away(page):
     assert page.locator(".av-message").is_hidden()
 
 
+@pytest.mark.parametrize("width", [848, 1700])
+def test_what_is_pressed_next_stays_where_it_is(page, width):
+    look(page, width)
+
+    def places():
+        page.evaluate(FRAME)
+        names = (".av-controls", "[data-control=row]", "[data-control=block]", "[data-group=play]")
+        boxes = [page.locator(name).bounding_box() for name in names]
+        top = boxes[0]["y"]  # the headline above is as high as what it says
+        return [(box["x"], box["y"] - top) for box in boxes[1:]]
+
+    before = places()
+    for strategy in ("gnnadvisor", "row_thread", "merge_path", "accel_gcn"):
+        page.locator("[data-control=first]").select_option(strategy)
+        assert places() == before, strategy
+    for group in ("play", "product"):
+        page.locator(f"[data-group={group}]").click()
+        assert places() == before, group
+    top = page.locator(".av-controls").bounding_box()
+    page.locator("[data-control=code]").click()
+    page.locator(".av-message.av-gentle").wait_for()
+    assert places() == before
+    assert page.locator(".av-controls").bounding_box() == top
+    assert page.locator(".av-message").bounding_box()["y"] < 1000  # it is seen
+
+
 @pytest.mark.parametrize(("width", "height"), [(480, 700), (848, 620)])
 def test_the_tour_shows_what_it_speaks_of(page, width, height):
     page.set_viewport_size({"width": width, "height": height})
     page.locator("[data-control=tour]").click()
-    seen = 0
+    seen, places = 0, set()
     while page.locator(".av-tour").count():
         page.locator(".av-toured").wait_for()
         page.evaluate(FRAME)
@@ -359,8 +385,12 @@ def test_the_tour_shows_what_it_speaks_of(page, width, height):
         )
         assert not covered, page.locator(".av-tour").inner_text()
         seen += 1
-        page.locator(".av-tour button", has_text=re.compile("Next|Done")).click()
+        button = page.locator(".av-tour button", has_text=re.compile("Next|Done"))
+        place = button.bounding_box()
+        places.add(tuple(round(place[each]) for each in ("x", "y", "width", "height")))
+        button.click()
     assert seen >= 7
+    assert len(places) == 1  # one may press on without looking
 
 
 def test_a_saved_picture_says_what_it_shows(page, tmp_path):

@@ -48,7 +48,7 @@ export function mount(host, data, bridge = null) {
   const controls = controlsOf(act, panel);
   const tabs = element("div", { className: "av-tabs", attributes: { role: "tablist" } });
   const body = element("div", { className: "av-views" });
-  panel.append(controls.head, controls.box, tabs, body);
+  panel.append(controls.head, controls.box, tabs, body, controls.notes);
   host.replaceChildren(panel);
 
   const groups = new Map(GROUPS.map(([name, title, views]) => [name, makeGroup(name, title, views)]));
@@ -56,7 +56,7 @@ export function mount(host, data, bridge = null) {
 
   function makeGroup(name, title, views) {
     const tab = quiet(element("button", { type: "button", textContent: title, className: "av-tab",
-      dataset: { group: name }, attributes: { role: "tab" } }));
+      dataset: { group: name, title }, attributes: { role: "tab" } }));
     tab.onclick = () => choose(name);
     tab.onkeydown = (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];

@@ -5,7 +5,7 @@ import { short } from "./numbers.js";
 
 // From few nonzeros to many, each step further from the ground and from idle: viridis, to dark on a
 // light ground, and to light on a dark one.
-const LOADS = {
+export const LOADS = {
   light: ["#dfe318", "#bade28", "#86d549", "#56c667", "#35b779", "#1f988b", "#277f8e", "#2e6e8e",
     "#3b528b", "#453781", "#482173", "#440154"],
   dark: ["#355f8d", "#2d708e", "#277f8e", "#218e8d", "#1e9d89", "#26ad81", "#3bbb75", "#5ac864",

@@ -93,7 +93,7 @@ function question(panel, data, kept) {
       if (Number.isNaN(value)) return;
       const x = LEFT + Math.floor(i / lines.length) * wide, y = 8 + (i % lines.length) * high;
       const share = best === worst ? 0 : (value - best) / (worst - best);
-      const fill = seen(i) ? LOADS[Math.round(share * (LOADS.length - 1))] : null;
+      const fill = seen(i) ? LOADS.light[Math.round(share * (LOADS.light.length - 1))] : null;
       drawn += rect(x, y, wide - 1, high - 1, { class: fill ? null : "av-locked", fill, "data-say": said(i) });
       const edge = (name, inset) => rect(x + inset, y + inset, wide - 1 - 2 * inset, high - 1 - 2 * inset, { class: name });
       if (state.revealed && value === best) over += edge("av-best", 0);

@@ -35,7 +35,9 @@ export function controlsOf(act, panel) {
   const told = element("span", { attributes: { role: "status" } });
   const progress = element("div", { className: "av-progress", hidden: true },
     [told, " ", cancel]);
-  head.append(line, buttons, message, progress);
+  head.append(line, buttons);
+  // Below the views, where it moves nothing; it stays in sight.
+  const notes = element("div", { className: "av-notes" }, [message, progress]);
 
   const graph = menuControl("graph", "graph", "The graph whose adjacency matrix is A", (value) => act.set({ graph: value }));
   const first = menuControl("first", "strategy", "", (value) => act.set({ first: value }));
@@ -53,7 +55,8 @@ export function controlsOf(act, panel) {
   const parameters = element("div", { className: "av-parameters" });
   const compare = element("div", { className: "av-control av-compare" },
     [second.box, pin, swap]);
-  box.append(graph.box, first.box, compare, parameters, columns.box, row.box, block.box);
+  // What each strategy has more or fewer of comes last, and moves none of the others.
+  box.append(graph.box, first.box, compare, columns.box, row.box, block.box, parameters);
 
   panel.addEventListener("keydown", (event) => {
     if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
@@ -102,7 +105,7 @@ export function controlsOf(act, panel) {
     swap.disabled = !b;
   }
 
-  return { head, box, update };
+  return { head, box, notes, update };
 }
 
 // A setting in the headline: how long it takes, and how much of its warp time is waiting.
