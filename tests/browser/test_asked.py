@@ -152,7 +152,7 @@ def test_a_question_is_locked_until_it_may_be_seen(opened):
     best = ["2 × 8", "2 × 32", "4 × 8", "4 × 32", "12 × 8", "12 × 32"][values.argmin()]
     assert f"Best is {100 * values.min():.2f} %, at {best} (framed)" in said
     assert "Because of <this>." in said
-    marks = page.locator("[data-say]")
+    marks = page.locator("svg [data-say]")
     assert marks.nth(values.argmin()).get_attribute("fill") == "#dfe318"
     assert marks.nth(values.argmax()).get_attribute("fill") == "#440154"
     page.reload()

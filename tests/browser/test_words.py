@@ -105,6 +105,67 @@ def test_a_strategy_is_compared_with_another_or_with_another_partition():
         assert now["second"] != now["first"] or now["pinned"] == {"partition": "warp"}
 
 
+def test_words_on_the_screen_say_what_they_mean(browser, tmp_path):
+    """The words at which a newcomer stopped."""
+    path = explore(
+        "pubmed", "gnnadvisor", second="accel_gcn", pinned={"max_block_warps": 8}, row=100
+    )
+    shown = Shown(browser, path.save(tmp_path / "tips.html", trace=False))
+    page = shown.page
+
+    def said(spot):
+        spot.hover()
+        tip = page.locator(".av-tip:not([hidden])")
+        return tip.inner_text() if tip.count() else ""
+
+    def control(name):
+        return page.locator(f".av-control:has(> [data-control={name}]) > span:not(.av-mark)")
+
+    gnnadvisor = find_strategy("gnnadvisor")
+    for name in ("ngs", "dw", "block_warps"):
+        meaning = gnnadvisor.parameters[name].meaning
+        assert said(control(name)) == f"{name}, of the first setting: {meaning}."
+    assert "the strategy chooses it" in said(page.locator("output", has_text="by rule").first)
+    sides = page.locator(".av-of-side")
+    assert said(sides.first.get_by_text("gnnadvisor")).startswith(
+        f"gnnadvisor: {gnnadvisor.summary}. Set to ngs 32, dw by rule"
+    )
+    assert "max_block_warps 8, max_warp_nzs 32" in said(sides.nth(1).get_by_text("accel_gcn"))
+    assert "counts nonzeros alone" in said(sides.first.get_by_text("waiting"))
+    # What there is to choose says what it does; what was pinned, how it is set.
+    names = page.locator("[data-control=first] option").all_inner_texts()
+    assert f"row_thread: {find_strategy('row_thread').summary}" in names
+    chosen = page.locator("[data-control=second]").evaluate("each => each.selectedOptions[0].text")
+    assert chosen == "accel_gcn 8 x 32"
+    page.get_by_role("tab", name="Numbers").click()
+    page.evaluate(FRAME)
+    table = page.locator(".av-statistics")
+    assert "1 is perfect balance" in said(table.get_by_text("busiest over mean"))
+    assert "percentage points" in said(table.get_by_text(" pt ").first)
+    limit = page.locator("[data-view=times] text", has_text="limit of random gathers")
+    assert said(limit).startswith("Limit of random gathers: how long")
+    # Away from them, and out of the panel, nothing is said.
+    page.mouse.move(1, 1)
+    assert page.locator(".av-tip").is_hidden()
+    shown.close()
+
+
+def test_the_followed_row_is_marked_in_both_maps(browser, tmp_path):
+    shown = Shown(browser, explore("cora", row=1358).save(tmp_path / "both.html", trace=False))
+    page = shown.page
+    page.get_by_role("tab", name="Every warp").click()
+    page.locator("[data-filled=true]").wait_for()
+    plan = accelviz.plan("cora", n_cols=64, partition="warp")
+    block = find_row(plan, 1358).blocks[0]
+    second = page.locator(".av-map-frame").nth(1)
+    mark = second.locator(".av-map-cursor").bounding_box()
+    frame = second.bounding_box()
+    share = (mark["x"] + mark["width"] / 2 - frame["x"]) / frame["width"]
+    assert share == pytest.approx((block + 0.5) / plan.launch.n_blocks, abs=0.005)
+    assert page.locator(".av-map-cursor").count() == 2
+    shown.close()
+
+
 def test_a_map_says_the_same_in_its_caption_and_its_tooltip(browser, tmp_path):
     path = explore("cora", "fusegnn_gas", block_size=128).save(tmp_path / "map.html", trace=False)
     shown = Shown(browser, path)

@@ -160,14 +160,14 @@ class GNNAdvisor(Strategy):
     parameters: ClassVar = {
         "ngs": Parameter(
             NGS,
-            "most neighbors of a group, which a warp sums; more: fewer atomics, longer waits",
+            "neighbor group size: most neighbors a warp sums; more: fewer atomics, longer waits",
             WORD_LIMIT,
             tries=(8, 16, 32, 64, 128),
             rule=True,
         ),
         "dw": Parameter(
             None,
-            "lanes of a warp that walk the columns; the others do nothing",
+            "dimension workers: lanes of a warp that walk the columns; the others do nothing",
             WARP_SIZE,
             tries=(8, 16, 32),
         ),

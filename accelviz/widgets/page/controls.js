@@ -22,18 +22,21 @@ const describe = (parts, title) => title &&
   parts.forEach((each) => each.setAttribute("aria-description", title));
 
 const written = (value) => (value === null ? "by rule" : String(value));
+const RULE = "By rule: the strategy chooses it from the graph and the number of columns.";
 
 export function menuControl(name, label, title, act) {
   const select = quiet(element("select", { dataset: { control: name } }));
   select.onchange = () => act(select.value);
+  let there = "";
   describe([select], title);
-  const box = element("label", { className: "av-control av-menu", title },
-    [element("span", { textContent: label }), select]);
+  const box = element("label", { className: "av-control av-menu" },
+    [element("span", { textContent: label, title }), select]);
   return {
     box,
     update(values, value, names = values) {
-      const there = [...select.options].map((option) => option.value).join("\n");
-      if (there !== values.join("\n")) {
+      const all = [...values, ...names].join("\n");
+      if (there !== all) {
+        there = all;
         select.replaceChildren(...values.map((each, i) =>
           element("option", { value: each, textContent: names[i] })));
       }
@@ -49,8 +52,8 @@ export function sliderControl(name, label, title, act) {
   range.dataset.control = name;
   const field = quiet(element("input", { type: "number", className: "av-field" }));
   const output = element("output");
-  const box = element("div", { className: "av-control av-slider", title }, [
-    element("span", { textContent: label }), range, field, output]);
+  const box = element("div", { className: "av-control av-slider" }, [
+    element("span", { textContent: label, title }), range, field, output]);
   let values = [], place = -1;
   range.setAttribute("aria-label", label);
   field.setAttribute("aria-label", `${label}, as a number`);
@@ -83,6 +86,7 @@ export function sliderControl(name, label, title, act) {
     output.hidden = number;
     if (number) field.value = value;
     output.textContent = written(value);
+    output.title = value === null ? RULE : "";
   }
   return {
     box,
@@ -105,8 +109,8 @@ export function stepsControl(name, label, title, act) {
   range.setAttribute("aria-label", label);
   field.setAttribute("aria-label", `${label}, as a number`);
   describe([range, field], title);
-  const box = element("div", { className: "av-control av-steps", title }, [
-    element("span", { textContent: label }), range, field]);
+  const box = element("div", { className: "av-control av-steps" }, [
+    element("span", { textContent: label, title }), range, field]);
   let last = 0, typing = false;
   const choose = (value) => act(Math.max(0, Math.min(last, Math.round(value))));
   range.oninput = () => choose(Number(range.value));

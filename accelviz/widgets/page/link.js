@@ -77,19 +77,31 @@ export function makeLink(panel) {
     };
   }
 
-  // Elements of any view that say for themselves what they are.
+  // Elements that say for themselves what they are. A browser's own tooltip comes late, and not to
+  // keys: a title is told as everything else is.
+  const sayer = (event, also = "") => {
+    const target = event.target.closest?.(`[data-say], [title]${also}`);
+    if (target?.title) {
+      const { title } = target;
+      if (target.getAttribute("aria-label") !== title) target.setAttribute("aria-description", title);
+      target.dataset.say = title;
+      target.removeAttribute("title");
+    }
+    return target;
+  };
   const told = (element) => ({
     sentence: element.dataset.say ?? "",
     keys: (element.dataset.key ?? "").split(" ").filter(Boolean),
   });
   let own = null;
   panel.addEventListener("pointerover", (event) => {
-    const target = event.target.closest?.("[data-say], [data-key]");
+    const target = sayer(event, ", [data-key]");
     if (target) show((own = told(target)), { x: event.clientX, y: event.clientY });
     else if (own && own === now) show(null);
   });
+  panel.addEventListener("pointerleave", () => own && own === now && show(null));
   panel.addEventListener("focusin", (event) => {
-    const target = event.target.closest?.("[data-say]");
+    const target = event.target.matches(":focus-visible") && sayer(event);
     if (!target) return;
     const box = target.getBoundingClientRect();
     show((own = told(target)), { x: box.left, y: box.bottom });

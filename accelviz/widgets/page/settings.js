@@ -40,21 +40,23 @@ export function controlsOf(act, panel) {
   const notes = element("div", { className: "av-notes" }, [message, progress]);
 
   const graph = menuControl("graph", "graph", "The graph whose adjacency matrix is A", (value) => act.set({ graph: value }));
-  const first = menuControl("first", "strategy", "", (value) => act.set({ first: value }));
-  const second = menuControl("second", "compare with", "The strategy of the second setting, in its default setting",
+  const first = menuControl("first", "strategy", "What the first setting is a setting of: how the work is cut up and dealt out", (value) => act.set({ first: value }));
+  const second = menuControl("second", "compare with", "What the first is compared with: a strategy in its default setting, or what was pinned",
     (value) => act.set({ second: value || null, pinned: {} }));
-  const pin = pressButton("pin", "Pin as second", "The first setting becomes the second too: go on from here, and compare", act.pin);
+  const pin = pressButton("pin", "Pin first", "Keep the first setting as the second, and change the first from here on", act.pin);
   const swap = pressButton("swap", "Swap", "The second becomes the first, and the first the second", act.swap);
-  const columns = sliderControl("n_cols", "columns", "Columns of a row of features",
+  const columns = sliderControl("n_cols", "columns", "Columns of a row of features: numbers that each nonzero is multiplied with",
     (value) => act.set({ nCols: value }));
-  const row = stepsControl("row", "follow row", "A row of the graph",
+  const row = stepsControl("row", "follow row", "The row of the matrix, a node of the graph, that all pictures follow",
     (value) => act.set({ row: value }));
-  const block = stepsControl("block", "block", "A block of the grid",
+  const block = stepsControl("block", "block", "The block of warps that is shown: one of those that have the row",
     (value) => act.set({ block: value }));
   const own = new Map(); // name of a parameter to its control
   const parameters = element("div", { className: "av-parameters" });
   const compare = element("div", { className: "av-control av-compare" },
     [second.box, pin, swap]);
+  first.box.prepend(markOf(0));
+  second.box.firstChild.replaceWith(markOf(1)); // short: the strategy and how it is set need the room
   // What each strategy has more or fewer of comes last, and moves none of the others.
   box.append(graph.box, first.box, compare, columns.box, row.box, block.box, parameters);
 
@@ -82,9 +84,10 @@ export function controlsOf(act, panel) {
     redo.disabled = !scene.canRedo;
     graph.update(scene.graphs, settings.graph);
     const names = scene.strategies.map((each) => each.name);
-    first.update(names, settings.first);
-    second.update(["", ...names], settings.second ?? "", ["nothing", ...names]);
-    first.box.title = scene.first.summary;
+    const said = scene.strategies.map((each) => `${each.name}: ${each.summary}`);
+    first.update(names, settings.first, said);
+    second.update(["", ...names], settings.second ?? "", // as it is set, where it is chosen
+      ["nothing", ...said.map((each, i) => (names[i] === b?.strategy ? b.label : each))]);
     columns.update(scene.columns, settings.nCols);
     row.update(scene.graph.rows - 1, settings.row);
     block.update((a.partition?.blocks ?? 0) - 1, settings.block);
@@ -93,7 +96,7 @@ export function controlsOf(act, panel) {
       if (own.has(each.name)) continue;
       const then = (value) => act.set({ given: { [each.name]: value } });
       own.set(each.name, each.values.some((value) => typeof value === "number")
-        ? sliderControl(each.name, each.name, each.meaning, then)
+        ? sliderControl(each.name, each.name, meaningOf(each), then)
         : wordControl(each, then));
     }
     for (const each of wanted) own.get(each.name).update(each.values, a.parameters[each.name]);
@@ -108,14 +111,16 @@ export function controlsOf(act, panel) {
   return { head, box, notes, update };
 }
 
+const markOf = (i) => element("span", { className: `av-mark av-${"AB"[i]}`, textContent: SIDES[i],
+  title: MEANT[SIDES[i]] });
+
 // A setting in the headline: how long it takes, and how much of its warp time is waiting.
-function sideOf({ label, summary, times: { recorded, predicted } }, i) {
+function sideOf({ label, said, summary, times: { recorded, predicted } }, i) {
   const share = summary.idle_share;
   const [time, how] = recorded !== null ? [micros(recorded), "recorded"]
     : predicted !== null ? [micros(predicted), "predicted"] : ["", "no time recorded"];
   return element("div", { className: "av-of-side" }, [
-    element("span", { className: `av-mark av-${"AB"[i]}`, textContent: SIDES[i], title: MEANT[SIDES[i]] }),
-    " ", element("span", { textContent: label }), ": ", element("b", { textContent: time }), time && " ",
+    markOf(i), " ", element("span", { textContent: label, title: said }), ": ", element("b", { textContent: time }), time && " ",
     element("span", { textContent: `${how},` }), " ",
     element("span", { title: WAITING, textContent: Number.isNaN(share) ? "does not say what its warps do"
       : `${percent(share)} of warp time waiting` })]);
@@ -125,9 +130,11 @@ const WAITING = "A block lasts as long as its busiest warp; this share of the wa
   "nonzero to sum. Less waiting may take longer: it counts nonzeros alone, and blocks, metadata, " +
   "atomics and how lanes read cost time, too.";
 
+const meaningOf = ({ name, meaning }) => `${name}, of the first setting: ${meaning}.`;
+
 // A menu of values that are no numbers, such as words and flags.
 function wordControl({ name, meaning, values }, then) {
-  const control = menuControl(name, name, meaning,
+  const control = menuControl(name, name, meaningOf({ name, meaning }),
     (text) => then(values.find((value) => String(value) === text)));
   return { box: control.box,
     update: (offered, value) => control.update(offered.map(String), String(value)) };

@@ -74,7 +74,7 @@ export function makeStore(data, bridge = null) {
       silent: cut?.kind === "library" ? "A library does not say which warp does what."
         : "Its warps work on tiles of the matrix together: none has nonzeros of its own.",
       strategy: strategy.name, worker: strategy.worker, colour: strategy.colour, parameters,
-      label: labelOf(strategy, parameters), partition, summary, waiting, nCols,
+      label: labelOf(strategy, parameters), said: saidOf(strategy, parameters), partition, summary, waiting, nCols,
       order: null, placeOf: partition?.placeOf ?? ((row) => row), key, cut,
       bytes: parameters.storage && parameters.storage !== "float32" ? 2 : 4, reading,
       apart: strategy.worker === "warp" && reading?.lanes === 1, // each lane of a warp has a row
@@ -275,6 +275,12 @@ const dealtKeyOf = (graph, cut) =>
 
 const listKey = ({ graph, strategy, nCols, given }) =>
   JSON.stringify([graph, strategy, nCols, Object.entries(given).sort()]);
+
+// What a strategy does, and how all of it is set.
+function saidOf({ name, summary }, parameters) {
+  const own = Object.entries(parameters).map(([each, value]) => `${each} ${value ?? "by rule"}`);
+  return `${name}: ${summary}.${own.length ? ` Set to ${own.join(", ")}.` : ""}`;
+}
 
 // What a side is called: the strategy, and the numbers that were set.
 function labelOf(strategy, parameters) {

@@ -78,7 +78,7 @@ export function map(host, scene, act) {
   function pictureOf(side, i) {
     const { partition } = side, title = element("div", { className: "av-map-title" }, [
       element("span", { className: `av-mark av-${"AB"[i]}`, textContent: SIDES[i],
-        title: MEANT[SIDES[i]] }), ` ${side.label}`]);
+        title: MEANT[SIDES[i]] }), " ", element("span", { textContent: side.label, title: side.said })]);
     const box = element("div", { className: "av-map" }, [title]);
     if (!partition) {
       box.append(element("p", { className: "av-note",
@@ -105,7 +105,7 @@ export function map(host, scene, act) {
     const workers = partition.warps / lines;
     title.append(`: blocks ${number(grid.first)} to ${number(grid.last - 1)} across, ` +
       `${span(side.worker, 0, partition.warps - 1)} down. ` +
-      (each > 1 || workers > 1 ? `A cell is the most of ${each > 1 ? "up to " : ""}` +
+      (each > 1 || workers > 1 ? `A cell shows its busiest ${side.worker}, the most of ${each > 1 ? "up to " : ""}` +
         `${count(Math.ceil(each), "block")}` +
         `${workers > 1 ? ` and up to ${count(Math.ceil(workers), side.worker)}` : ""}.`
         : "A cell is one of them.") +
@@ -118,8 +118,9 @@ export function map(host, scene, act) {
     };
     frame.dataset.first = named(0);
     frame.dataset.last = partition.warps > 1 ? named(partition.warps - 1) : "";
-    if (i === 0 && grid.first <= scene.settings.block && scene.settings.block < grid.last) {
-      const at = (scene.settings.block + 0.5 - grid.first) / (grid.last - grid.first);
+    const marked = i === 0 ? scene.settings.block : blockOf(side, scene.settings.row);
+    if (grid.first <= marked && marked < grid.last) {
+      const at = (marked + 0.5 - grid.first) / (grid.last - grid.first);
       const cursor = element("div", { className: "av-map-cursor" });
       cursor.style.left = `${at * 100}%`;
       frame.append(cursor);
@@ -179,6 +180,10 @@ export function map(host, scene, act) {
   }
 }
 
+// The first block that has some of the followed row, -1 where none has.
+const blockOf = ({ partition, placeOf }, row) =>
+  (partition.blocks ? partition.blocksOf(placeOf(row))[0] : undefined) ?? -1;
+
 // The numbers of blocks below the map.
 function axisOf({ first, last }, across) {
   const x = axis(first, last, 0, across), edge = 24;
@@ -197,7 +202,7 @@ function legend(most, colours) {
   const parts = levels.map((least, i, all) => all[i + 1] === least ? "" :
     `<span class="av-pair"><span class="av-swatch" style="background:${colours[i]}"></span>${short(least)}</span>`);
   return `<span class="av-swatch av-idle"></span>idle ${parts.join(" ")} nonzeros and more. A block ` +
-    "lasts as long as its cell with the most; what has fewer waits. Click to choose a block; Ctrl and the " +
+    "lasts as long as its cell with the most; what has fewer waits. The line is the block of the followed row. Click to choose a block; Ctrl and the " +
     "wheel look closer.";
 }
 

@@ -105,7 +105,7 @@ class Product {
       strip: () => this.drawStrip(widths[name]),
       order: () => {
         this.put(name, "Where the row goes", row.work && order(row, widths[name]), none);
-        if (row.side.order) this.boxes[name].parentElement.querySelector(".av-name").title = PLACE;
+        if (row.side.order) this.boxes[name].parentElement.querySelector(".av-name").dataset.say = PLACE;
       },
       block: () => this.put(
         name, row.work ? `Block ${number(row.work.block)}: who works, who waits` : "Its block",

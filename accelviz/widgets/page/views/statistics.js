@@ -38,7 +38,7 @@ const ROWS = [
 export const SIDES = ["first", "second"];
 export const MEANT = {
   first: "The first setting: what the controls are set to.",
-  second: "The second setting: what the first is compared with. Choose its strategy under compare with, or pin the first.",
+  second: "The second setting: what the first is compared with. Choose its strategy beside it, or pin the first.",
 };
 
 const TIME = "Median time of the kernel on a GPU, where this setting was recorded; else predicted: " +
@@ -64,17 +64,18 @@ function difference(a, b, kind, less) {
   const apart = a - b;
   const shown = kind === "share" ? `${Math.abs(100 * apart).toFixed(2)} pt`
     : kind === "number" ? Math.abs(apart).toFixed(2) : short(Math.abs(apart));
-  return signed(apart, shown, less);
+  return kind === "share" ? signed(apart, shown, less, " pt: percentage points, a difference of shares.")
+    : signed(apart, shown, less);
 }
 
 // A difference as it is shown; `less` is whether less of it is better, null if it is neither.
-function signed(apart, shown, less) {
+function signed(apart, shown, less, unit = "") {
   if (apart === 0 || Number.parseFloat(shown) === 0) return "0";
   const sign = apart < 0 ? "&minus;" : "+";
   if (less === null) return `${sign}${shown}`;
   const better = less === apart < 0;
   const word = better ? "better" : "worse";
-  return `<span class="av-${word}" title="the first is ${word}">${sign}${shown} ` +
+  return `<span class="av-${word}" title="The first is ${word}.${unit}">${sign}${shown} ` +
     `${better ? "&#9650;" : "&#9660;"}</span>`;
 }
 
@@ -105,7 +106,7 @@ export function statistics(host, scene) {
       cells.map((cell) => `<td>${cell}</td>`).join("") + "</tr>";
   });
   const mark = (side, i) =>
-    `<th scope="col" title="${MEANT[SIDES[i]]}"><span class="av-mark av-${"AB"[i]}">${SIDES[i]}</span><br>${breakable(side.label)}</th>`;
+    `<th scope="col" title="${safe(side.said)}"><span class="av-mark av-${"AB"[i]}" title="${MEANT[SIDES[i]]}">${SIDES[i]}</span><br>${breakable(side.label)}</th>`;
   host.innerHTML = `<div class="av-scroll"><table class="av-statistics"><thead><tr><td></td>${mark(a, 0)}` +
     (b ? `${mark(b, 1)}<th scope="col">difference</th>` : "") +
     `</tr></thead><tbody>${timeLine(a, b)}${lines.join("")}</tbody></table></div>` +
