@@ -361,8 +361,12 @@ class Explorer:
         from IPython.display import display
 
         name = assets.new_name()
+        # What follows takes seconds, on a busy machine many.
+        said = f"Opening the explorer on {escape(self.settings['graph'])} ..."
+        opening = {"text/html": f'<p class="av-opening">{said}</p>'}
+        shown = display(opening, raw=True, display_id=True)
         page = assets.page(self.content(), name, self.fallback())
-        display({"text/html": page, "text/plain": repr(self)}, raw=True)
+        shown.update({"text/html": page, "text/plain": repr(self)}, raw=True)
         try:
             from accelviz.widgets.connection import Connection
         except ImportError:  # without ipywidgets the page has no kernel, and lives

@@ -174,9 +174,15 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     panel.page.keyboard.type("24")
     panel.page.keyboard.press("Enter")
     panel.page.get_by_text("Too high by a factor of 2.").wait_for()
+    # A page saves itself, in JupyterLab too.
+    with panel.page.expect_download() as kept:
+        panel.control("html").click()
+    assert "av-kept" in kept.value.path().read_text()
     # Only the kernel can open another graph.
     panel.control("graph").select_option("citeseer")
     panel.box.locator(".av-headline", has_text="citeseer").wait_for()
+    panel.control("html").click()
+    panel.box.get_by_text("Python saves what this page has not").wait_for()
     panel.control("graph").select_option("cora")
     panel.box.locator(".av-headline", has_text="cora").wait_for()
     quiet(panel)
@@ -191,6 +197,7 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     assert path.stat().st_size < 800_000
     saved = json.loads(path.read_text())
     assert any("av-page" in json.dumps(each) for each in saved["cells"][0]["outputs"])
+    assert not any("av-opening" in json.dumps(each) for each in saved["cells"][0]["outputs"])
 
     notebook.shut_down_kernel()
     notebook.page.evaluate(

@@ -393,6 +393,32 @@ def test_the_tour_shows_what_it_speaks_of(page, width, height):
     assert len(places) == 1  # one may press on without looking
 
 
+def test_a_page_is_saved_by_itself_as_it_is_seen(page, browser, tmp_path):
+    page.locator("[data-control=first]").select_option("gnnadvisor")
+    type_into_field(page, "row", "100")
+    page.locator("[data-group=numbers]").click()
+    table = page.locator(".av-statistics").inner_text()
+    with page.expect_download() as kept:
+        page.locator("[data-control=html]").click()
+    assert kept.value.suggested_filename == "cora.html"
+    page.locator(".av-message", has_text="Saved as cora.html").wait_for()
+    path = tmp_path / "own.html"
+    kept.value.save_as(path)
+    own = browser.new_page()
+    own.on("pageerror", lambda error: page.complaints.append(str(error)))
+    own.goto(path.as_uri())
+    own.locator(".av-panel[data-drawn]").wait_for()
+    assert own.locator(".av-statistics").inner_text() == table
+    assert own.locator("[data-control=row]").input_value() == "100"
+    # It is alive, and can be saved again.
+    own.locator("[data-control=first]").select_option("accel_gcn")
+    own.evaluate(FRAME)
+    assert "accel_gcn" in own.locator(".av-of-side").first.inner_text()
+    with own.expect_download():
+        own.locator("[data-control=html]").click()
+    own.close()
+
+
 def test_a_saved_picture_says_what_it_shows(page, tmp_path):
     for name in ("svg", "png"):
         with page.expect_download() as kept:

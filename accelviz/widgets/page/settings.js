@@ -1,7 +1,7 @@
 // The head and the controls of the panel: what is looked at, and what it is compared with.
 
 import { element, menuControl, pressButton, sliderControl, stepsControl } from "./controls.js";
-import { codeOf, copyText, headingOf, savePng, saveSvg, tour } from "./share.js";
+import { codeOf, copyText, headingOf, saveHtml, savePng, saveSvg, tour } from "./share.js";
 import { micros, percent } from "./numbers.js";
 import { sentenceOf } from "./views/product.js";
 import { MEANT, SIDES } from "./views/statistics.js";
@@ -27,11 +27,17 @@ export function controlsOf(act, panel) {
     last.graph.name, headingOf(last, sentenceOf(last)));
   const svg = pressButton("svg", "SVG", "Save the pictures that are seen as SVG", save(saveSvg));
   const png = pressButton("png", "PNG", "Save the pictures that are seen as PNG", save(savePng));
+  const html = pressButton("html", "HTML", "Save a page of its own, alive without a kernel", () => {
+    const saved = saveHtml(panel.parentElement, last, panel.dataset.shown);
+    act.say(saved ? `Saved as ${saved}; explore(...).save("x.html") in Python adds a block to play.`
+      : 'Python saves what this page has not: press "Copy as code", and add .save("x.html") to the call.',
+    Boolean(saved));
+  });
   const cancel = pressButton("cancel", "Cancel", "Do not wait for it", act.cancel);
   const guide = pressButton("tour", "Tour", "What is what, in a minute",
     () => tour(panel, act.show, last.alive || last.keepsTrace));
   let last = null; // the scene that is shown
-  buttons.append(undo, redo, reset, code, svg, png, guide);
+  buttons.append(undo, redo, reset, code, svg, png, html, guide);
   const told = element("span", { attributes: { role: "status" } });
   const progress = element("div", { className: "av-progress", hidden: true },
     [told, " ", cancel]);

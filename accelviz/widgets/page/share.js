@@ -131,6 +131,25 @@ export async function savePng(host, name, heading) {
   canvas.toBlob((blob) => keep(blob, `${name}.png`));
 }
 
+/** Save the page as it is now, with the settings it shows, as a page of its own; returns the file's
+ *  name, or null where what is shown is not all in the page: then only Python can. */
+export function saveHtml(host, { graph, settings, a, b, packed }, view) {
+  const style = host.previousElementSibling, data = document.getElementById(`${host.id}-data`);
+  const script = data?.nextElementSibling, listed = [a, b].some((side) => side && !side.cut);
+  if (style?.tagName !== "STYLE" || script?.tagName !== "SCRIPT" || listed || graph.name !== packed)
+    return null;
+  const title = safe(`${graph.name}, explored with accelviz`);
+  const kept = safe(JSON.stringify({ ...settings, view }));
+  const text = '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" ' +
+    `content="width=device-width, initial-scale=1"><title>${title}</title><style>:root { color-scheme: ` +
+    "light dark; } body { margin: 12px; font-family: system-ui; } h1 { font-size: 18px; margin: 0 0 8px; }" +
+    `</style></head><body><main><h1>${title}</h1>${style.outerHTML}<div class="av-page" id="${host.id}">` +
+    `</div><div class="av-kept" hidden data-page="${host.id}" data-settings="${kept}"></div>` +
+    `${data.outerHTML}${script.outerHTML}</main></body></html>\n`;
+  keep(new Blob([text], { type: "text/html" }), `${graph.name}.html`);
+  return `${graph.name}.html`;
+}
+
 // Where a tour of a minute stops: the group, the element, and what is said there.
 const TOUR = [
   ["product", ".av-answer", "One row of the graph is followed. This line says where it goes: to a " +

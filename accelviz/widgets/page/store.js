@@ -235,7 +235,7 @@ export function makeStore(data, bridge = null) {
     const trace = state.trace?.key === traceKey() ? state.trace : null;
     return {
       graph: graphNow(), settings, a, b, trace, alive: Boolean(bridge?.alive()),
-      keepsTrace: Boolean(data.trace),
+      keepsTrace: Boolean(data.trace), packed: data.graph.name,
       busy: state.busy, progress: state.progress, message: refused || state.said,
       warns: Boolean(refused) || !state.gentle, strategies: known(),
       graphs: bridge?.alive() ? data.graphs : [...graphs.keys()], columns: data.columns,
