@@ -327,25 +327,20 @@ function inksOf(host) {
   const tile = document.createElement("canvas");
   Object.assign(tile, { width: 6, height: 6 });
   const pen = tile.getContext("2d");
-  pen.strokeStyle = inks.wait;
-  pen.lineWidth = 1.3;
-  for (const shift of [-6, 0, 6]) {
-    pen.moveTo(shift - 1, 7);
-    pen.lineTo(shift + 7, -1);
-  }
-  pen.stroke();
-  inks.hatch = pen.createPattern(tile, "repeat");
+  pen.fillStyle = inks.wait; // dots: hatched is what waits for the busiest, without work
+  for (const at of [1.5, 4.5]) pen.fillRect(at - 0.9, at - 0.9, 1.8, 1.8);
+  inks.dots = pen.createPattern(tile, "repeat");
   return inks;
 }
 
-const TURNS = "From left to right: the order in which the emulator lets warps make their requests, one in turn. It is no time of a GPU.";
+const TURNS = "From left to right: the order in which the emulator lets warps make their requests, one in turn. It is no time of a GPU. A warp whose track has ended is done; until the last one is, the block stays, which One row hatches as waiting.";
 const shape = (kind, d, text) =>
   `<span><span class="av-ink-${kind}"><svg width="14" height="12" aria-hidden="true"><path d="${d}" fill="currentColor"/></svg></span>${text}</span>`;
 const FRAME = `<div class="av-play"><div class="av-offer"></div><div class="av-playing" hidden>
 <div class="av-bar" role="group" aria-label="playing"></div>
 <p class="av-legend">${shape("load", "M2 3h10v7H2z", "reads")} ${shape("store", "M7 0l6 12H1z", "writes")}
 ${shape("atomic", "M7 0l6 6-6 6-6-6z", "adds by an atomic")}
-<span><span class="av-hollow">hollow</span>in shared memory</span> <span><span class="av-ink-wait av-hatched"></span>waits at a barrier</span>
+<span><span class="av-hollow">hollow</span>in shared memory</span> <span title="Until all warps of the block have come to it."><span class="av-ink-wait av-dotted"></span>waits at a barrier</span>
 ${["row", "line", "quiet", "back"].map((name) => `<span class="av-ink-${name}"></span>`).join("")}</p>
 <div class="av-tracks" role="slider" tabindex="0"><canvas></canvas><canvas></canvas></div>
 <p class="av-note av-turns"></p>

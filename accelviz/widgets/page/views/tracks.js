@@ -73,7 +73,7 @@ function drawWaits(pen, trace, view, width, track, inks) {
     if (to < LEFT || from > width - 8) continue;
     const y = TOP + warp * track;
     const high = track - (track > 9 ? 3 : 1);
-    pen.fillStyle = inks.hatch;
+    pen.fillStyle = inks.dots;
     if (to > from) pen.fillRect(from, y + 1, to - from, high);
     pen.fillStyle = inks.wait;
     pen.fillRect(to - 1, y, 1.5, track); // here the barrier opens, for all warps at once
