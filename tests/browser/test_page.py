@@ -137,6 +137,22 @@ def test_controls_stay_in_sight_of_what_they_change(page, width, stay):
     assert page.locator(".av-controls").evaluate("e => getComputedStyle(e).position") == "static"
 
 
+def test_the_sentence_of_a_row_stays_in_sight_of_its_pictures(page):
+    page.set_viewport_size({"width": 848, "height": 800})
+    said, row = page.locator(".av-answer strong"), page.locator("[data-control=row]")
+    page.locator(".av-fig-read").evaluate("each => each.scrollIntoView({ block: 'end' })")
+    page.evaluate(FRAME)
+    before, place = said.inner_text(), said.bounding_box()
+    controls = page.locator(".av-controls").bounding_box()
+    assert controls["y"] >= 0
+    assert place["y"] == pytest.approx(controls["y"] + controls["height"], abs=1)
+    row.focus()
+    page.keyboard.press("End")
+    page.evaluate(FRAME)
+    assert said.inner_text() != before
+    assert said.bounding_box()["y"] == place["y"]
+
+
 def test_every_control_and_picture_has_a_name(page):
     for group in GROUPS:
         page.locator(f"[data-group={group}]").click()

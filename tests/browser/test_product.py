@@ -331,6 +331,15 @@ def test_each_request_is_shown_as_it_was_traced(played, traced):
 
 
 @needs_compiler
+def test_play_and_pause_stay_in_sight_of_the_lanes(played):
+    played.page.set_viewport_size({"width": 848, "height": 620})
+    played.page.locator(".av-lanes").evaluate("each => each.scrollIntoView({ block: 'end' })")
+    press, lanes = played.page.locator(".av-bar"), played.page.locator(".av-lanes")
+    assert 0 <= press.bounding_box()["y"] < lanes.bounding_box()["y"] < 620
+    played.page.set_viewport_size({"width": 1280, "height": 720})
+
+
+@needs_compiler
 def test_it_plays_pauses_and_ends(played, traced):
     played.page.get_by_label("speed, in requests a second").select_option("20 a second")
     played.tracks.focus()

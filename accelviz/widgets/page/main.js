@@ -128,6 +128,10 @@ export function mount(host, data, bridge = null) {
     repaint();
   });
   resized.observe(panel);
+  // What stays in sight below the controls has to know how high they are.
+  const grown = new ResizeObserver(() =>
+    panel.style.setProperty("--av-stuck", `${controls.box.offsetHeight}px`));
+  grown.observe(controls.box);
   // Canvases have the colours of the theme that they were drawn in.
   const themed = new MutationObserver(repaint), dark = matchMedia("(prefers-color-scheme: dark)");
   themed.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
@@ -138,6 +142,7 @@ export function mount(host, data, bridge = null) {
 
   function close() {
     resized.disconnect();
+    grown.disconnect();
     themed.disconnect();
     dark.removeEventListener("change", repaint);
   }

@@ -152,7 +152,7 @@ export function saveHtml(host, { graph, settings, a, b, packed }, view) {
 
 // Where a tour of a minute stops: the group, the element, and what is said there.
 const TOUR = [
-  ["product", ".av-answer", "One row of the graph is followed. This line says where it goes: to a " +
+  ["product", ".av-way-line", "One row of the graph is followed. This line says where it goes: to a " +
     "place (its position in the order in which the kernel walks the rows), to a block, to its warps, and which of them wait."],
   ["product", ".av-of-block", "A bar is a warp of the block. The block lasts as long as its " +
     "busiest warp; what is hatched is time in which a warp waits."],

@@ -38,7 +38,7 @@ export function equation(row, width) {
   const { at_nonzeros, per_nonzero } = operation;
   const own_columns = operation.wide ? nCols : 1;
   const lines = [at_nonzeros ? graph.nnz : graph.cols, per_nonzero ? graph.nnz : graph.rows];
-  const wished = Math.round(Math.min(width * 0.34, 230));
+  const wished = Math.round(Math.min(width * 0.5, 230));
   const narrow = Math.round(Math.min(Math.max((wished * nCols) / Math.max(graph.cols, 1), 46), 84));
   const label = `row ${number(row.row)}`;
   const gap = 34;

@@ -27,7 +27,7 @@ export function product(host, scene, act) {
 class Product {
   constructor(host, act) {
     Object.assign(this, { host, act, at: 0, row: null, pictures: {}, boxes: {}, drawn: {}, html: {} });
-    host.innerHTML = `<div class="av-product"><p class="av-answer"></p>${NAMES.map(frame).join("")}</div>`;
+    host.innerHTML = `<p class="av-answer"></p><div class="av-product">${NAMES.map(frame).join("")}</div>`;
     for (const name of NAMES) this.boxes[name] = host.querySelector(`.av-of-${name}`);
     this.answer = host.querySelector(".av-answer");
     this.walk = this.boxes.strip.querySelector(".av-draw");
