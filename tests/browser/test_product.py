@@ -296,7 +296,7 @@ def said_of(request, count, alike):
         cost = f"{request['wavefronts']:,} pass"
     does = {"load": "reads", "store": "writes", "atomic": "adds to"}[request["kind"]]
     return (
-        f"Request {request['step']:,} of {count:,}: warp {request['warp']} {does} ",
+        f"Request {request['step']:,} (the last is {count - 1:,}): warp {request['warp']} {does} ",
         f": {request['lanes']} lane{'s' if request['lanes'] > 1 else ''}, {asked}, {cost}",
     )
 
@@ -332,11 +332,12 @@ def test_each_request_is_shown_as_it_was_traced(played, traced):
 
 @needs_compiler
 def test_play_and_pause_stay_in_sight_of_the_lanes(played):
+    before = played.page.viewport_size
     played.page.set_viewport_size({"width": 848, "height": 620})
     played.page.locator(".av-lanes").evaluate("each => each.scrollIntoView({ block: 'end' })")
     press, lanes = played.page.locator(".av-bar"), played.page.locator(".av-lanes")
     assert 0 <= press.bounding_box()["y"] < lanes.bounding_box()["y"] < 620
-    played.page.set_viewport_size({"width": 1280, "height": 720})
+    played.page.set_viewport_size(before)
 
 
 @needs_compiler

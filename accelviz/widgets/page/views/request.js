@@ -25,7 +25,7 @@ function touched(request, row) {
 
 /** Say what a request does, in a sentence or two. */
 export function requestSaid(request, row, all) {
-  const who = `Request ${number(request.number)} of ${number(all)}: warp ${request.warp}`;
+  const who = `Request ${number(request.number)} (the last is ${number(all - 1)}): warp ${request.warp}`;
   const parts = touched(request, row);
   const shared = request.space === "shared";
   let what = shared ? `${request.array}, in shared memory` : request.array;
@@ -48,7 +48,8 @@ export function requestSaid(request, row, all) {
 export function lanesPicture(request, width) {
   const slot = width / LANES;
   const taking = new Map(request.lanes.map((lane, turn) => [lane, turn]));
-  const parts = [words(0, 12, "lanes of the warp", "start", { class: "av-q" })];
+  const said = "lanes of the warp", title = room(said);
+  const parts = [words(0, 12, said, "start", { class: "av-q" })];
   const shared = request.space === "shared";
   const unit = shared ? 4 : 32;
   const units = [...new Set(request.offsets.map((offset) => Math.floor(offset / unit)))].sort((a, b) => a - b);
@@ -60,7 +61,9 @@ export function lanesPicture(request, width) {
     parts.push(
       rect(lane * slot, 18, slot - 1.5, 20, { class: there ? `av-is-${request.kind}` : "av-lane-out" }),
     );
-    if (slot >= 18 || lane % 8 === 0) parts.push(words((lane + 0.5) * slot - 0.75, 32, String(lane), "middle", { class: there ? "av-on-kind" : "av-q" }));
+    const middle = (lane + 0.5) * slot - 0.75;
+    if (slot >= 18) parts.push(words(middle, 32, String(lane), "middle", { class: there ? "av-on-kind" : "av-q" }));
+    else if (lane % 8 === 0 && middle > title + 16) parts.push(words(middle, 12, String(lane), "middle", { class: "av-q" }));
   }
   let lines = "";
   for (const [lane, turn] of taking) {
