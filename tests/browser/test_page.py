@@ -198,6 +198,43 @@ def test_nothing_is_cut_off_at_any_width(page, width, scheme):
         page.screenshot(path=artifacts() / f"page-{group}-{width}-{scheme}.png", full_page=True)
 
 
+@pytest.mark.parametrize("width", [848, 1700])
+def test_names_are_not_torn_and_no_line_runs_through_them(page, width):
+    look(page, width)
+    page.locator("[data-group=numbers]").click()
+    page.evaluate(FRAME)
+    torn = page.evaluate(
+        """() => [...document.querySelectorAll(".av-statistics th:has(.av-mark)")].filter((e) => {
+          const walk = document.createTreeWalker(e, NodeFilter.SHOW_TEXT), tops = new Set();
+          for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+            const space = node.data.indexOf(" "), range = document.createRange();
+            range.setStart(node, 0);
+            range.setEnd(node, space < 0 ? node.data.length : space);
+            for (const each of range.getClientRects()) tops.add(Math.round(each.bottom / 6));
+            if (space >= 0) break;
+          }
+          return tops.size > 1; }).map((e) => e.innerText)"""
+    )
+    assert torn == []
+    page.locator("[data-group=product]").click()
+    page.evaluate(FRAME)
+    # Later marks are drawn over earlier ones: over each line there is ground before the words.
+    covered = page.evaluate(
+        """() => { const all = [...document.querySelectorAll(".av-of-order svg > *")];
+        const lines = all.filter((e) => e.matches(".av-way"));
+        const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom &&
+          b.top < a.bottom;
+        return all.filter((e) => e.matches("text")).map((text) => {
+          const box = text.getBoundingClientRect(), at = all.indexOf(text);
+          const over = lines.filter((line) => meets(line.getBoundingClientRect(), box));
+          return over.every((line) => all.indexOf(line) < at &&
+            all.slice(all.indexOf(line), at).some((e) => e.matches(".av-plate") &&
+              meets(e.getBoundingClientRect(), box))); }); }"""
+    )
+    assert len(covered) >= 4
+    assert all(covered)
+
+
 def test_long_names_leave_the_numbers_whole(browser, tmp_path):
     own = {"group_nzs": 64, "short_nzs": 8, "stage": False, "storage": "bfloat16"}
     explorer = accelviz.explore("cora", "lane_groups", second="lane_groups", pinned=own, **own)

@@ -35,8 +35,12 @@ function skyline(graph, order, width, height) {
 // A label over a point, moved as far as it has to be to stay inside.
 function label(x, y, text, width, attributes) {
   const half = room(text, 12) / 2;
-  return words(Math.min(Math.max(x, half), width - half), y, text, "middle", attributes);
+  const middle = Math.min(Math.max(x, half), width - half);
+  return plate(middle - half, y, 2 * half) + words(middle, y, text, "middle", attributes);
 }
+
+// Ground behind words, so that no line runs through them.
+const plate = (x, y, wide) => rect(x - 3, y - 12, wide + 6, 16, { class: "av-plate" });
 
 /** Where the row goes: from its place in A to its place in the order, and from there to its block. */
 export function order(row, width) {
@@ -60,10 +64,10 @@ export function order(row, width) {
   if (side.order) {
     const next = y + high + 62;
     parts.push(mover(from, y + high, to, next, "o"));
-    parts.push(label(from, y + high + 15, `row ${number(row.row)}`, width, { class: "av-r av-halo" }));
-    parts.push(
-      words(0, next - 8, firstFit(["place: the same rows in the order in which the kernel walks them", "place: the order in which the kernel walks the rows", "place: as the kernel walks them"], width), "start", { class: "av-q av-halo", "data-f": "place" }),
-    );
+    parts.push(label(from, y + high + 15, `row ${number(row.row)}`, width, { class: "av-r" }));
+    const named = firstFit(["place: the same rows in the order in which the kernel walks them", "place: the order in which the kernel walks the rows", "place: as the kernel walks them"], width);
+    parts.push(plate(0, next - 8, room(named)));
+    parts.push(words(0, next - 8, named, "start", { class: "av-q", "data-f": "place" }));
     y = next;
     parts.push(sky(side.order, `Degrees again, with the rows in their places. ${PLACE}`));
     parts.push(place_line(to, y, "place"));
@@ -71,7 +75,7 @@ export function order(row, width) {
     said = `Row ${number(row.row)} moves to place ${number(place)} of the order`;
   }
   const name = side.order ? `place ${number(place)}` : `row ${number(row.row)}`;
-  const named = label(down, y + high + 15, name, width, { class: "av-r av-halo", "data-f": side.order ? "place" : "row" });
+  const named = label(down, y + high + 15, name, width, { class: "av-r", "data-f": side.order ? "place" : "row" });
   y += high;
   const bar = y + 58;
   const per = width / Math.max(partition.blocks, 1);
@@ -91,7 +95,7 @@ export function order(row, width) {
       rect(Math.min(middle - tick / 2, width - tick), bar - 2, tick, 18, { class: "av-row", "data-f": "block", "data-m": "block" }),
     );
     const blockName = first === last ? `block ${number(first)}` : `blocks ${number(first)} to ${number(last)}`;
-    parts.push(label(middle, bar - 7, blockName, width, { class: "av-r av-halo" }));
+    parts.push(label(middle, bar - 7, blockName, width, { class: "av-r" }));
     said += `, and is in ${blockName} of ${number(partition.blocks)}`;
   } else said += "; it is in no block";
   parts.push(named); // over the line that leads to the block
@@ -239,17 +243,16 @@ function names(row, shown, y, high, left, mine, every) {
   return text;
 }
 
-// Whole numbers along the axis, at most one in 70 pixels.
+// Whole numbers along the axis, at most one in 50 pixels, and the one of its end.
 function ticks(most, x, y, width) {
   const space = x(1) - x(0);
   const steps = [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6].map((e) => n * 10 ** e)).sort((a, b) => a - b);
   const step = steps.find((each) => each * space >= 50) ?? most;
-  let text = "";
-  for (let value = 0; value <= most; value += step) {
-    text += rect(x(value) - 0.5, y, 1, 4, { class: "av-tick" });
+  const values = [most];
+  for (let value = 0; value < most; value += step) if ((most - value) * space >= 34) values.push(value);
+  return values.map((value) => {
     const middle = Math.min(x(value), width - room(number(value)) / 2 - 1);
-    text += words(middle, y + 17, number(value), "middle", { class: "av-q", "font-size": 11 });
-    if (!step) break;
-  }
-  return text;
+    return rect(x(value) - 0.5, y, 1, 4, { class: "av-tick" }) +
+      words(middle, y + 17, number(value), "middle", { class: "av-q", "font-size": 11 });
+  }).join("");
 }

@@ -39,19 +39,21 @@ function bars(sides, found, limit, width) {
       lines.push([`${name}, by warp time`, predicted, `${look} av-pale`, side.label]);
     if (recorded === null && predicted === null) lines.push([`${name}: not recorded`, 0, "", ""]);
   });
-  const left = 12 + Math.max(...lines.map(([label]) => room(label)));
+  // Names above the bars where beside them would leave too little to compare by.
+  const beside = 12 + Math.max(...lines.map(([label]) => room(label))), above = width - beside < 260;
+  const left = above ? 2 : beside, high = above ? 40 : 26;
   const x = axis(0, Math.max(...lines.map(([, time]) => time)), left, width - 80);
   let drawn = "";
   lines.forEach(([label, time, name, whose], i) => {
-    const top = 4 + i * 26;
-    drawn += words(left - 6, top + 14, label, "end", { "data-f": "", "data-say": saidOf(label, whose) });
+    const top = 4 + i * high + (above ? 16 : 0);
+    drawn += words(above ? left : left - 6, above ? top - 4 : top + 14, label, above ? "start" : "end", { "data-f": "", "data-say": saidOf(label, whose) });
     if (!time) return;
     drawn += rect(left, top, Math.max(x(time) - left, 1), 18, { class: name,
       "data-say": `${saidOf(label, whose)} ${written(time)}.` });
     drawn += words(x(time) + 5, top + 14, written(time));
   });
   const said = lines.map(([label, time]) => `${label} ${time ? written(time) : ""}`).join("; ");
-  return `<div class="av-draw">${picture(width, 8 + 26 * lines.length, drawn, said)}</div>`;
+  return `<div class="av-draw">${picture(width, 8 + high * lines.length, drawn, said)}</div>`;
 }
 
 function saidOf(label, whose) {
@@ -72,6 +74,7 @@ function curve(scene, over, { curves, limit, predictedOf }, width) {
   const y = axis(0, most * 1.08, HEIGHT - 44, 12);
   let drawn = frame(x, y, `${over} (first)`, "µs");
   drawn += path(`M${x.start} ${y(limit)}H${x.stop}`, { class: "av-limit-line" });
+  drawn += words(x.stop, y(limit) - 4, LIMIT[0], "end", { class: "av-q", "font-size": 11 });
   if (line.length > 1) {
     drawn += path(`M${line.map(({ value, time }) => `${x(value)} ${y(time)}`).join("L")}`,
       { class: "av-line-A av-predicted", "data-say": PREDICTED });
