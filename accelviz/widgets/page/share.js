@@ -159,8 +159,8 @@ const TOUR = [
   ["product", "[data-control=row]", "Drag to follow another row; the arrow keys move by one."],
   ["product", ".av-parameters > *", "These settle how the strategy cuts the work. Drag one, and watch " +
     "time and waiting above. Less waiting is not always less time: Numbers says what else costs time."],
-  ["balance", "[data-view=map]", "Every warp of every block; the colours below say how much it has to " +
-    "do. A block whose cells differ waits for the one with the most."],
+  ["balance", "[data-view=map] .av-note", "Above is every warp of every block; these colours say how much it " +
+    "has to do. A block whose cells differ waits for the one with the most."],
   ["numbers", "[data-view=statistics]", "All of it in numbers, the first setting beside the second. A " +
     "triangle upwards: the first is better."],
   ["numbers", "[data-control=pin]", "This makes the setting the second one, so that the first can move on."],
