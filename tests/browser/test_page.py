@@ -12,6 +12,7 @@ from accelviz.strategies import SDDMM, SPMM, find_strategy
 
 from .lab import FRAME, artifacts
 
+SVG = "{http://www.w3.org/2000/svg}"
 GROUPS = ("product", "balance", "numbers", "play")
 #: Rules of axe-core by width and theme: WCAG 2.2 AA and before; of the other theme its contrasts.
 #: 424 is 848 at a zoom of 200 %.
@@ -205,14 +206,12 @@ def test_names_are_not_torn_and_no_line_runs_through_them(page, width):
     page.evaluate(FRAME)
     torn = page.evaluate(
         """() => [...document.querySelectorAll(".av-statistics th:has(.av-mark)")].filter((e) => {
-          const walk = document.createTreeWalker(e, NodeFilter.SHOW_TEXT), tops = new Set();
-          for (let node = walk.nextNode(); node; node = walk.nextNode()) {
-            const space = node.data.indexOf(" "), range = document.createRange();
-            range.setStart(node, 0);
-            range.setEnd(node, space < 0 ? node.data.length : space);
-            for (const each of range.getClientRects()) tops.add(Math.round(each.bottom / 6));
-            if (space >= 0) break;
-          }
+          const node = e.lastChild, range = document.createRange(), tops = new Set();
+          const start = node.data.length - node.data.trimStart().length;
+          const space = node.data.indexOf(" ", start);
+          range.setStart(node, start);
+          range.setEnd(node, space < 0 ? node.data.length : space);
+          for (const each of range.getClientRects()) tops.add(Math.round(each.bottom / 6));
           return tops.size > 1; }).map((e) => e.innerText)"""
     )
     assert torn == []
@@ -479,7 +478,7 @@ def test_a_saved_picture_says_what_it_shows(page, tmp_path):
         kept.value.save_as(tmp_path / f"cora.{name}")
     assert (tmp_path / "cora.png").read_bytes().startswith(b"\x89PNG")
     root = ElementTree.parse(tmp_path / "cora.svg").getroot()
-    text = " ".join(each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}text"))
+    text = " ".join(each.text or "" for each in root.iter(f"{SVG}text"))
     way, why = (
         page.locator(f".av-answer {each}").inner_text() for each in (".av-way-line", "strong")
     )
@@ -487,5 +486,11 @@ def test_a_saved_picture_says_what_it_shows(page, tmp_path):
     for said in ("cora, 2,708 rows", *sides, f"{way}. {why}"):
         assert said in " ".join(text.split())
     assert "sans-serif" in root.get("font-family")
-    for each in root.iter("{http://www.w3.org/2000/svg}text"):
+    # The sentence leaves no gap where it stood on the page.
+    heading, first = (
+        float(next(e.get("y") for e in root.iter(f"{SVG}text") if (e.text or "").startswith(said)))
+        for said in ("A row, from the graph", "The product")
+    )
+    assert 0 < first - heading < 60
+    for each in root.iter(f"{SVG}text"):
         assert "serif" not in (each.get("style") or "").replace("sans-serif", "")

@@ -84,10 +84,14 @@ export function svgOf(host, heading = []) {
   heading.forEach((line, i) =>
     (top = write(line, MARGIN, top, area.width, i ? 13 : 16, i ? 400 : 600, panel.color)));
   top += heading.length ? 14 : 0;
+  // The row's sentence is in the heading: what stood below it moves up.
+  const [way, why] = host.querySelectorAll(".av-answer > *");
+  const gone = way ? way.offsetHeight + why.offsetHeight : 0;
+  const from = way ? way.getBoundingClientRect().top : Infinity;
   for (const each of host.querySelectorAll("svg, canvas, .av-heading, .av-name, .av-map-title, .av-below, .av-note")) {
     const box = each.getBoundingClientRect(), own = getComputedStyle(each);
     if (!box.width || !box.height || each.parentElement.closest("svg, .av-legend, .av-below, .av-note")) continue;
-    const [x, y] = [box.left - area.left + MARGIN, box.top - area.top + top];
+    const [x, y] = [box.left - area.left + MARGIN, box.top - area.top + top - (box.top > from ? gone : 0)];
     if (each instanceof SVGElement) {
       const copy = alone(each);
       copy.setAttribute("x", x);
@@ -98,7 +102,7 @@ export function svgOf(host, heading = []) {
         `preserveAspectRatio="none" style="image-rendering: pixelated" href="${each.toDataURL()}"/>`;
     } else write(each.textContent, x, y, box.width + 2, parseFloat(own.fontSize), own.fontWeight, own.color);
   }
-  const height = Math.ceil(top + area.height + MARGIN);
+  const height = Math.ceil(top + area.height - gone + MARGIN);
   return { width, height, text:
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" ` +
     `font-family="${safe(panel.fontFamily)}"><rect width="100%" height="100%" ` +

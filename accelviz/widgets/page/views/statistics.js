@@ -55,8 +55,9 @@ export function writtenStatistic(value, kind) {
   return value >= 1e7 ? `<span title="${exact}">${short(value)}</span>` : exact;
 }
 
-// A long name may go on in the next line where a word of it ends.
-const breakable = (label) => safe(label).replace(/[_=]/g, "$&<wbr>");
+// A long word of a name may go on in the next line where a part of it ends.
+const breakable = (label) => safe(label).replace(/\S{11,}/g, (long) => long.replace(/[_=]/g, "$&<wbr>"))
+  .replace(/(\d) x (?=\d)/g, "$1&nbsp;x&nbsp;");
 
 // First - second, with a sign, a word for those who do not see the colour, and the colour.
 function difference(a, b, kind, less) {
