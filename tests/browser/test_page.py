@@ -232,6 +232,17 @@ def test_names_are_not_torn_and_no_line_runs_through_them(page, width):
     )
     assert len(covered) >= 4
     assert all(covered)
+    # Nor does its own bar cover the name of the followed row.
+    after = page.evaluate(
+        """() => { const all = [...document.querySelectorAll(".av-of-block svg > *")];
+        return all.filter((e) => e.matches("text.av-on")).map((text) =>
+          all.slice(all.indexOf(text)).filter((e) => e.matches("rect.av-row")).some((e) => {
+            const [a, b] = [e, text].map((each) => each.getBoundingClientRect());
+            return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+          })); }"""
+    )
+    assert after
+    assert not any(after)
 
 
 def test_long_names_leave_the_numbers_whole(browser, tmp_path):

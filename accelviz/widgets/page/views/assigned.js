@@ -147,7 +147,7 @@ export function block(row, width) {
     const tall = apart ? (high - gap) / LANES : high - gap;
     const top = y(run.warp) + (apart ? (run.place % LANES) * tall : 0);
     const bar = rect(from, top, Math.max(to - from - edge, 1), apart && own ? Math.max(tall, 2) : tall, look);
-    if (run.count) (own ? over : parts).push(bar);
+    if (run.count) (own && apart ? over : parts).push(bar);
     else if (own) empty = `${worker} ${number(run.warp)} writes zeros`;
     if (!label || !run.count || apart) return;
     const named = row.side.order ? row.side.order[run.place] : run.place;
