@@ -154,7 +154,7 @@ def test_large_results_go_to_warpgroups_where_there_are_some(monkeypatch):
     less = bits.pack(np.ones((8, 255), int), 2, "right")
     for capability, large in (("90", "warpgroup"), ("80", "tiled"), ("120", "tiled")):
         monkeypatch.setattr(ways, "gpu_state", lambda: GpuState(READY, ""))
-        monkeypatch.setattr(ways, "import_cupy", lambda own=capability: fake_cupy(own))
+        monkeypatch.setattr(compiler, "import_cupy", lambda own=capability: fake_cupy(own))
         assert bits.plan_product(A, B).way == large
         assert bits.plan_product(A, few).way == "split"
         assert bits.plan_product(A, less).way == ("split" if large == "tiled" else large)

@@ -9,7 +9,7 @@ from accelviz.bits.finish import Finish
 from accelviz.bits.tensor import layout
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.executors.cuda import gpu_state
-from accelviz.executors.cuda.state import import_cupy
+from accelviz.executors.cuda.compiler import is_of
 
 #: The ways to multiply, by name.
 WAYS = {
@@ -86,10 +86,9 @@ def usual(shape: Pair, bits: int, reuse: bool, warps: Pair | None) -> str:
         As of `plan_product`.
     """
     rows, lines = shape[0], shape[1] * bits
-    if reuse and warps is None and lines >= GROUP_COLUMNS // 2 and gpu_state().ready:
-        own = import_cupy().cuda.Device().compute_capability
-        if own == GROUP_ARCH.strip("sm_a"):
-            return "warpgroup"
+    wide = reuse and warps is None and lines >= GROUP_COLUMNS // 2
+    if wide and gpu_state().ready and is_of(GROUP_ARCH):
+        return "warpgroup"
     return "split" if rows * lines < LARGE and warps is None else "tiled"
 
 

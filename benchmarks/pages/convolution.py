@@ -103,7 +103,7 @@ def _time(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}"
 
 
-FORWARD = {
+BOTH = {
     "copy": ("floor", ""),
     "ours, TF32": (OWN, "tf32"),
     "masked": (MASKED, "tf32"),
@@ -111,20 +111,15 @@ FORWARD = {
     "`gpw`": ("gpw", "tf32"),
     "ours, 3xTF32": (OWN, "3xtf32"),
     "masked, float32": (MASKED, "float32"),
+}
+FORWARD = BOTH | {
     "`pw`, float32": ("pw", "float32"),
     "`gpw`, float32": ("gpw", "float32"),
     "`dsxplore`": ("dsxplore", "float32"),
     "`convolution_stack`": ("convolution_stack", "float32"),
     "`channel_stack`": ("channel_stack cyclic=0", "float32"),
 }
-BACKWARD = {
-    "copy": ("floor", ""),
-    "ours, TF32": (OWN, "tf32"),
-    "masked": (MASKED, "tf32"),
-    "`pw`": ("pw", "tf32"),
-    "`gpw`": ("gpw", "tf32"),
-    "ours, 3xTF32": (OWN, "3xtf32"),
-    "masked, float32": (MASKED, "float32"),
+BACKWARD = BOTH | {
     "`dsxplore`": ("dsxplore", "float32"),
     "`dsxplore_var`": ("dsxplore_var", "float32"),
 }

@@ -76,6 +76,11 @@ def loaded_module(source: str, options: tuple[str, ...]) -> Any:
     return import_cupy().RawModule(code=source, options=options)
 
 
+def is_of(arch: str) -> bool:
+    """Say whether the current GPU runs machine code of one architecture, such as "sm_90a"."""
+    return bool(import_cupy().cuda.Device().compute_capability == arch.strip("sm_a"))
+
+
 def module_of(spec: KernelSpec, *options: str) -> Any:
     """Return CuPy's module of a kernel for the current device.
 
@@ -87,8 +92,8 @@ def module_of(spec: KernelSpec, *options: str) -> Any:
     if not spec.arch:
         return loaded_module(spec.source(), (*compile_options(spec), *options))
     cupy = import_cupy()
-    own = cupy.cuda.Device().compute_capability
-    if own != spec.arch.strip("sm_a"):
+    if not is_of(spec.arch):
+        own = cupy.cuda.Device().compute_capability
         what = f"it has instructions of {spec.arch} alone, and this GPU is sm_{own}"
         raise DeviceUnavailable(spec.file, what, "choose another way, or device='emulator'")
     # CuPy compiles for no architecture with a letter, but loads what was.

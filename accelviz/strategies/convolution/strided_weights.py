@@ -253,7 +253,7 @@ class StridedWeights(SharedColumnsStrategy):
         Raises
         ------
         PartitionError
-            If there are 2^31 weights with their zeros or more.
+            If there are 2^31 weights with their zeros or more, or as `chosen` does.
         """
         names = "channels", "filter_warps", "channel_warps", "pixel_warps", "pixels", "stages"
         given = channels, filter_warps, channel_warps, pixel_warps, pixels, stages
