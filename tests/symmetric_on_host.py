@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from accelviz.errors import ArgumentError
-from accelviz.many_gpus import launch, peers, symmetric
+from accelviz.many_gpus import launch, peers, sums, symmetric
 
 #: Bytes of each process's symmetric memory. Its scratch is made small, to have several chunks.
 HEAP, CHUNK = 1 << 24, 1 << 12
@@ -67,6 +67,11 @@ class Event:
     def record(self, _):
         self.recorded = True
 
+    @property
+    def done(self):
+        assert self.recorded
+        return True
+
 
 class Device(contextlib.nullcontext):
     def __init__(self, number):
@@ -81,6 +86,50 @@ def ndarray(shape, dtype, pointer):
     (size,) = shape
     raw = (ctypes.c_char * (size * np.dtype(dtype).itemsize)).from_address(pointer)
     return np.frombuffer(raw, dtype).view(Array)
+
+
+class Nccl:
+    """NCCL's functions that are used. With a `Library` its communicators are of all processes."""
+
+    NCCL_FLOAT64, NCCL_SUM, NcclError = 8, 0, RuntimeError
+
+    def __init__(self, library=None, available=True):
+        self.library, self.available, self.aborted, nccl = library, available, 0, self
+
+        class NcclCommunicator:
+            def __init__(self, *about):
+                assert about == (library.here.size, nccl.get_unique_id(), library.here.rank)
+
+            @staticmethod
+            def initAll(gpus):
+                assert len({*gpus}) == len(gpus)
+                return [object.__new__(NcclCommunicator) for _ in gpus]
+
+            def allReduce(self, *given):
+                nccl.calls.append(given)
+
+            def abort(self):
+                nccl.aborted += 1
+
+        self.NcclCommunicator = NcclCommunicator
+
+    def get_version(self):
+        return 22809
+
+    def get_unique_id(self):
+        return bytes(range(128))
+
+    def groupStart(self):
+        self.calls = []
+
+    def groupEnd(self):
+        (about,) = {call[2:5] for call in self.calls}
+        assert about[1:] == (self.NCCL_FLOAT64, self.NCCL_SUM)
+        pairs = [[ndarray(about[:1], float, each) for each in call[:2]] for call in self.calls]
+        own = [source.copy() for source, _ in pairs]
+        total = np.sum(self.library.of_all(*own) if self.library else own, axis=0)
+        for _, target in pairs:
+            target[...] = total
 
 
 class Library:
@@ -111,6 +160,13 @@ class Library:
     def getmem_on_stream(self, target, source, size, device, _):
         ctypes.memmove(target, self.ptr(source, device), size)
 
+    def of_all(self, array):
+        place = self.malloc(array.nbytes)
+        ndarray(array.shape, array.dtype, place)[...] = array
+        self.barrier_all_on_stream(0)
+        places = (self.ptr(place, device) for device in range(self.here.size))
+        return [ndarray(array.shape, array.dtype, each) for each in places]
+
     def barrier_all_on_stream(self, _):
         self.meetings[self.here.rank] += 1
         while (self.meetings < self.meetings[self.here.rank]).any():
@@ -119,7 +175,11 @@ class Library:
 
 def pretend(folder):
     """Replace what needs a GPU in this process."""
-    runtime = SimpleNamespace(deviceSynchronize=lambda: None, CUDARuntimeError=RuntimeError)
+    runtime = SimpleNamespace(
+        deviceSynchronize=lambda: None,
+        CUDARuntimeError=RuntimeError,
+        getDeviceProperties=lambda gpu: {"uuid": bytes([gpu] * 16)},
+    )
     cuda = SimpleNamespace(
         Device=Device,
         Stream=Stream,
@@ -132,6 +192,7 @@ def pretend(folder):
     cupy = SimpleNamespace(
         cuda=cuda,
         ndarray=ndarray,
+        asarray=lambda array: array.view(Array),
         zeros=lambda n, dtype: np.zeros(n, dtype).view(Array),
         empty=lambda n, dtype: np.full(n, 255, np.uint8).astype(dtype).view(Array),
     )
@@ -139,7 +200,7 @@ def pretend(folder):
     def launched(self, step):
         return lambda *_, **__: step.replay(self.buffers), *[None] * 4
 
-    for module in (peers, symmetric):
+    for module in (peers, symmetric, sums):
         module.import_cupy = lambda: cupy
     for module in (symmetric, importlib.import_module("accelviz.many_gpus.run")):
         module.usable_gpus = lambda: [0, 1, 2]
@@ -148,6 +209,8 @@ def pretend(folder):
     library = Library(launch.place(), folder)
     symmetric._library = lambda here: library
     symmetric._scratch.cache_clear()
+    nccl = Nccl(library)
+    sums.import_nccl = lambda: nccl
 
 
 def products(folder, a_host):
@@ -185,6 +248,33 @@ def products(folder, a_host):
     with pytest.raises(ArgumentError, match=f"there are {here.size} processes"):
         many_gpus.spmm(graph, X, here.size + 1)
     print(f"process {here.rank} is right", flush=True)
+
+
+def summed(folder, missing):
+    """Add up arrays of all processes, of which one may be without NCCL."""
+    pretend(folder)
+    here = launch.place()
+    if str(here.rank) == missing:
+        sums.import_nccl = lambda: Nccl(available=False)
+    for _ in range(2):  # NCCL's id is good once
+        made = sums.Sums(symmetric.Symmetric())
+        own = np.full(700, 3.0**here.rank + 2.0**-20, np.float32).view(Array)
+        (total,) = made.added([own])
+        exact = np.sum([np.float64(np.float32(3.0**r + 2.0**-20)) for r in range(here.size)])
+        assert np.array_equal(total, np.full(700, np.float32(exact)))
+    print(f"process {here.rank}: {made.how}", flush=True)
+
+
+def trained():
+    """Train on GPUs, a process each, what one GPU trains."""
+    from accelviz import layers, many_gpus
+
+    for model in ("gcn", "gin"):
+        found = many_gpus.train(model, "cora", many_gpus.place().size, device="nvshmem", epochs=10)
+        alone = layers.train(model, "cora", epochs=10, dropout=0.0, device="cuda", progress=False)
+        for name, array in found.parameters.items():
+            np.testing.assert_allclose(array, alone.parameters[name], atol=1e-4)
+    print(f"process {many_gpus.place().rank}: {found.sums}", flush=True)
 
 
 def killed(folder):

@@ -14,6 +14,7 @@ import pytest
 
 from accelviz.cli import main
 from accelviz.errors import ArgumentError, DeviceUnavailable
+from accelviz.executors.cuda.state import import_nccl
 from accelviz.many_gpus import Symmetric, place
 from accelviz.many_gpus.launch import VARIABLE, launch
 from accelviz.many_gpus.peers import usable_gpus
@@ -242,6 +243,38 @@ def test_processes_multiply_in_memory_that_they_share(size, a_host, tmp_path, ca
     assert main(["launch", "-n", gpus, *command]) == 0
     said = capfd.readouterr().out
     assert all(f"process {rank} is right" in said for rank in range(size))
+
+
+@pytest.mark.turns(2)
+@pytest.mark.parametrize(
+    ("gpus", "missing", "how"),
+    [
+        ("0,1,2", "", "by NCCL 2.28.9"),
+        ("0,1,0", "", "on the host, as a GPU plays several devices, which NCCL refuses"),
+        ("0,1", "1", "on the host, as NCCL is not installed"),
+    ],
+)
+def test_processes_add_up_by_nccl_or_on_the_host(gpus, missing, how, tmp_path, capfd):
+    """All of them in one way; with a pretended NCCL, see tests/symmetric_on_host.py."""
+    command = ["-m", "tests.symmetric_on_host", "summed", str(tmp_path), missing]
+    assert main(["launch", "-n", gpus, *command]) == 0
+    said = capfd.readouterr().out
+    assert all(f"process {rank}: {how}" in said for rank in range(len(gpus.split(","))))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(find_spec("nvshmem") is None, reason="accelviz[nvshmem] is not installed")
+@pytest.mark.parametrize("shared", [True, False])
+def test_processes_train_on_gpus(shared, capfd):
+    """On two, which add up by NCCL; and on one that plays two, which cannot."""
+    there = usable_gpus()
+    if not shared and (len(there) < 2 or not import_nccl().available):
+        pytest.skip("fewer than two GPUs, or no NCCL")
+    gpus = f"{there[0]},{there[0 if shared else 1]}"
+    assert main(["launch", "-n", gpus, "-m", "tests.symmetric_on_host", "trained"]) == 0
+    how = "on the host" if shared else "by NCCL"
+    said = capfd.readouterr().out
+    assert all(f"process {rank}: {how}" in said for rank in (0, 1))
 
 
 @pytest.mark.gpu

@@ -8,9 +8,9 @@ import pytest
 
 from accelviz import many_gpus
 from accelviz.errors import DeviceUnavailable, KernelError
-from accelviz.many_gpus import peers
+from accelviz.many_gpus import peers, sums
 from tests.graphs import graph_of_degrees
-from tests.symmetric_on_host import Event, Stream
+from tests.symmetric_on_host import Array, Event, Nccl, Stream
 
 
 class CudaError(RuntimeError):
@@ -46,12 +46,19 @@ def gpus(monkeypatch):
         deviceCanAccessPeer=lambda one, other: state.reads(one, other),
         deviceEnablePeerAccess=lambda other: None,
         deviceSynchronize=synchronize,
-        getDeviceProperties=lambda number: {"name": [b"one", b"one", b"two"][number]},
+        getDeviceProperties=lambda number: {
+            "name": [b"one", b"one", b"two"][number],
+            "uuid": bytes([number] * 16),
+        },
     )
     cuda = SimpleNamespace(runtime=runtime, Device=device, Stream=Stream, Event=Event)
     cuda.memory = SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
-    cupy = SimpleNamespace(cuda=cuda, empty=memory, zeros=memory)
-    monkeypatch.setattr(peers, "import_cupy", lambda: cupy)
+    cupy = SimpleNamespace(cuda=cuda, empty=memory, zeros=memory, asarray=np.copy)
+    for module in (peers, sums):
+        monkeypatch.setattr(module, "import_cupy", lambda: cupy)
+    state.nccl = Nccl()
+    monkeypatch.setattr(sums, "import_nccl", lambda: state.nccl)
+    sums._joined.cache_clear()
     monkeypatch.setattr(peers, "usable_gpus", lambda: [0, 1, 2])
     monkeypatch.setattr(peers.PeersProgram, "_launch", lambda self, step: None)
     return state
@@ -87,3 +94,54 @@ def test_a_gpu_that_fails_in_the_middle_is_named(gpus):
         with pytest.raises(KernelError, match="GPU 1: it failed: .*illegal memory.*new process"):
             three.wait()
         gpus.failed = set()
+
+
+def arrays(n):
+    return [np.array([1.0, 10.0**p], np.float32).view(Array) for p in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("devices", "available", "how"),
+    [
+        ([0, 1, 2], True, "by NCCL 2.28.9"),
+        ([1], True, "by NCCL 2.28.9"),
+        ([0, 1, 0], True, "on the host, as a GPU plays several devices, which NCCL refuses"),
+        ([0, 1], False, "on the host, as NCCL is not installed"),
+    ],
+)
+def test_devices_add_up_by_nccl_or_on_the_host(gpus, devices, available, how):
+    gpus.nccl.available = available
+    made = sums.Sums(many_gpus.Peers(devices))
+    assert made.how == how
+    for _ in range(2):
+        found = made.added(arrays(len(devices)))
+        assert len(found) == len(devices)
+        for each in found:
+            assert each.dtype == np.float32
+            assert each.tolist() == [len(devices), sum(10.0**p for p in range(len(devices)))]
+
+
+def test_nccl_that_fails_is_named(gpus):
+    def fails(gpus):
+        raise RuntimeError("NCCL_ERROR_SYSTEM_ERROR: unhandled system error")
+
+    gpus.nccl.NcclCommunicator.initAll = fails
+    with pytest.raises(DeviceUnavailable, match="NCCL: NCCL_ERROR_SYSTEM_ERROR.*NCCL_DEBUG"):
+        sums.Sums(many_gpus.Peers(2))
+
+
+def test_a_gpu_that_fails_while_nccl_adds_up_is_named_and_none_waits_for_it(gpus, monkeypatch):
+    made, end = sums.Sums(many_gpus.Peers(3)), gpus.nccl.groupEnd
+
+    def fails():
+        raise CudaError("unspecified launch failure")
+
+    def lost():
+        end()
+        gpus.failed = {2}
+        monkeypatch.setattr(Event, "done", property(lambda _: fails()))
+
+    gpus.nccl.groupEnd = lost
+    with pytest.raises(KernelError, match="GPU 2: it failed"):
+        made.added(arrays(3))
+    assert gpus.nccl.aborted == 3

@@ -8,8 +8,10 @@ import pytest
 
 from accelviz import layers, many_gpus
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
+from accelviz.executors.cuda.state import import_nccl
 from accelviz.executors.emulator.build import why_not
 from accelviz.many_gpus.peers import usable_gpus
+from accelviz.many_gpus.sums import Sums
 
 #: The module: the function of its name hides it.
 training = importlib.import_module("accelviz.many_gpus.train")
@@ -34,6 +36,44 @@ def test_several_devices_learn_what_one_does(model, given):
     np.testing.assert_allclose(found.history["loss"], alone.history["loss"], rtol=1e-5)
     assert found.history["loss"].is_monotonic_decreasing
     assert found.split.n_devices == given["devices"]
+    assert found.sums == "on the host, where all is"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("devices", [1, 2])
+def test_gpus_of_one_process_learn_what_one_does_and_add_up_by_nccl(devices):
+    if len(usable_gpus()) < devices or not import_nccl().available:
+        pytest.skip(f"fewer than {devices} GPUs, or no NCCL")
+    alone = layers.train("gcn", "cora", device="cuda", epochs=10, dropout=0.0, progress=False)
+    first, again = (
+        many_gpus.train("gcn", "cora", devices, device="cuda", epochs=10) for _ in range(2)
+    )
+    assert first.sums.startswith("by NCCL")
+    for name, array in first.parameters.items():
+        np.testing.assert_allclose(array, alone.parameters[name], atol=1e-4)
+        np.testing.assert_array_equal(array, again.parameters[name])
+    np.testing.assert_allclose(first.history["loss"], alone.history["loss"], rtol=1e-4)
+
+
+@pytest.mark.gpu
+def test_sums_on_gpus():
+    """By NCCL where each device has a GPU, and where one plays two on the host."""
+    import cupy
+
+    if not import_nccl().available:
+        pytest.skip("NCCL is not installed")
+    for gpus in ([0], [0, 0], *([[0, 1]] if len(usable_gpus()) > 1 else [])):
+        with many_gpus.Peers(gpus) as devices:
+            made, arrays = Sums(devices), []
+            assert made.how.startswith("by NCCL" if gpus != [0, 0] else "on the host, as a GPU")
+            rng = np.random.default_rng(0)
+            host = rng.standard_normal((len(gpus), 100_003)).astype(np.float32)
+            for gpu, each in zip(gpus, host, strict=True):
+                with cupy.cuda.Device(gpu):
+                    arrays.append(cupy.asarray(each))
+            for found in made.added(arrays):
+                total = host.astype(np.float64).sum(axis=0).astype(np.float32)
+                np.testing.assert_array_equal(found.get(), total)
 
 
 @pytest.mark.skipif(why_not() is not None, reason=str(why_not()))

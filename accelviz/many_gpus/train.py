@@ -26,6 +26,7 @@ from accelviz.many_gpus.peers import Peers
 from accelviz.many_gpus.run import DEVICES, chosen, plan
 from accelviz.many_gpus.split import Split, split
 from accelviz.many_gpus.steps import Program, of
+from accelviz.many_gpus.sums import Sums
 from accelviz.many_gpus.symmetric import Symmetric
 
 #: Models whose only sparse operation is a product with a matrix that stays as it is.
@@ -46,12 +47,15 @@ class Training:
         By the layer's number and the parameter's name, such as "0.W"; every device has the same.
     logits : array of float32, shape (n_nodes, n_classes)
         In the caller's order.
+    sums : str
+        How gradients were added up: `Sums.how`.
     """
 
     split: Split
     history: pd.DataFrame
     parameters: dict[str, npt.NDArray[np.float32]]
     logits: npt.NDArray[np.float32]
+    sums: str
 
 
 class Meeting:
@@ -106,6 +110,7 @@ class _Devices:
             self.gpus = Symmetric()
             if scheme != "mgg":
                 self.options = {"devices_a_host": self.gpus.here.devices_a_host}
+        self.sums = Sums(self.gpus)
         #: Those of this process.
         self.places = list(range(made.n_devices) if self.gpus is None else self.gpus.gpu_of)
         self._programs: dict[tuple[int, bool, int], tuple[Program, Any]] = {}
@@ -163,21 +168,6 @@ class _Devices:
         self.wait()
         return found
 
-    def add(self, arrays: list[Any]) -> list[Any]:
-        """Return the sum of all devices' arrays on each; they are small, and go over the host."""
-        self.wait()
-        wide = [on_host(array).astype(np.float64) for array in arrays]
-        everything = np.sum(wide, axis=0)
-        if isinstance(self.gpus, Symmetric):
-            everything = self.gpus.total(everything)
-        total = everything.astype(np.float32)
-        found: list[Any] = []
-        for place, array in zip(self.places, arrays, strict=True):
-            with self.on(place):
-                on_gpu = not isinstance(array, np.ndarray)
-                found.append(_as_device(total) if on_gpu else total.copy())
-        return found
-
     def of_all(self, parts: list[npt.NDArray[np.float32]]) -> list[npt.NDArray[np.float32]]:
         """Return the rows of all devices, given those of this process."""
         if not isinstance(self.gpus, Symmetric):
@@ -189,12 +179,6 @@ class _Devices:
         with self.on(self.places[0]):
             total = self.gpus.total(whole).astype(np.float32)
         return np.split(total, ends[1:-1])
-
-
-def _as_device(array: npt.NDArray[Any]) -> Any:
-    from accelviz.executors.cuda.dense import cupy_module
-
-    return cupy_module().asarray(array)
 
 
 class SplitMatrix(Matrix):
@@ -320,7 +304,7 @@ def train(
         raise RuntimeError(f"a device failed: {problem!r}") from problem
     results = [future.result() for future in futures]
     logits = made.collect(everybody.of_all([logits for _, _, logits in results]))
-    return Training(made, pd.DataFrame(results[0][0]), results[0][1], logits)
+    return Training(made, pd.DataFrame(results[0][0]), results[0][1], logits, everybody.sums.how)
 
 
 class _Learner:
@@ -372,21 +356,19 @@ class _Learner:
         logits, kept = network.forward(self.X)
         losses, gradient = dense.cross_entropy(logits, self.labels, self.weights)
         network.backward(kept, gradient)
-        network.gradient[...] = self._added(network.gradient)
-        flat, noise = network.flat, network.noise
-        self.optimiser.update(flat, network.gradient, self.states, self.decay, noise.words)
-        noise.table[:, 3] += np.uint32(1)
         hits = on_host(logits).argmax(axis=1) == on_host(self.labels)
         told = np.append(self.members @ hits, float(losses.sum())).astype(np.float32)
-        *counts, loss = self._added(told)
+        flat, noise = network.flat, network.noise
+        own = products.xp.concatenate([network.gradient, products.placed(told)])
+        total = products.meeting.act(products.place, own, products.devices.sums.added)
+        network.gradient[...] = total[: flat.size]
+        *counts, loss = on_host(total[flat.size :])
+        self.optimiser.update(flat, network.gradient, self.states, self.decay, noise.words)
+        noise.table[:, 3] += np.uint32(1)
         products.reset()
         names = (f"{name}_accuracy" for name in SPLITS)
         shares = (float(n / size) for n, size in zip(counts, self.sizes, strict=True))
         return {"loss": float(loss), **dict(zip(names, shares, strict=True))}
-
-    def _added(self, array: Any) -> Any:
-        products = self.products
-        return products.meeting.act(products.place, array, products.devices.add)
 
 
 def _rows_of_features(features: Any, rows: npt.NDArray[Any], products: SplitProducts) -> Any:

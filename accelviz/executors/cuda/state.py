@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 import subprocess
 import sys
@@ -134,6 +135,17 @@ def import_cupy() -> Any:
         warnings.simplefilter("ignore")
         import cupy
     return cupy
+
+
+@functools.cache
+def import_nccl() -> Any:
+    """Return CuPy's bindings of NCCL; their `available` says whether it is installed."""
+    # Its multicast can put a host's GPUs out of service.
+    os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is not installed
+        from cupy.cuda import nccl
+    return nccl
 
 
 def driver_cuda_version() -> str | None:
