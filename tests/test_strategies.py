@@ -33,6 +33,11 @@ def test_workload_covers_each_nonzero_exactly_once(strategy, name):
     for widths in some[turn : turn + 1] if is_large(name) else some:
         plan = strategy.plan(graph, **widths)
         plan.check()
+        settled = strategy.settled(graph, **widths)
+        known = {name: value for name, value in settled.items() if value is not None}
+        assert known.items() <= plan.parameters.items()
+        if type(strategy).cut is not Strategy.cut:  # of others a plan alone may know
+            assert None not in settled.values()
         counted = plan.statistics
         assert counted.nonzeros == graph.nnz
         assert counted.loads.busy + counted.loads.idle == counted.warps

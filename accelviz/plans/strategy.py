@@ -189,6 +189,21 @@ class Strategy(ABC):
         """
         return None
 
+    def settle(self, graph: Graph, n_cols: int, *args: Any, **parameters: Any) -> Mapping[str, Any]:
+        """Say what its rules choose for the parameters that are None, without making a plan.
+
+        Parameters
+        ----------
+        graph, n_cols, *args, **parameters
+            As those of `build`.
+
+        Returns
+        -------
+        mapping of str to object
+            Parameters as its plan has them; without those that only a plan knows, as here.
+        """
+        return {}
+
     def metadata_lines(self, plan: Plan, lines: int | Iterable[int]) -> list[MetadataLine]:
         """Take some lines of a plan's metadata apart: what each bit of them says.
 
@@ -252,6 +267,11 @@ class Strategy(ABC):
         """Check the column count and the parameters as `plan` does, then say the `reading`."""
         widths, parameters = self._checked(n_cols, given)
         return self.reading(graph, **widths, **parameters)
+
+    def settled(self, graph: Graph, n_cols: int, **given: Any) -> dict[str, Any]:
+        """Check as `plan` does, then return its parameters, `settle` in place of what is None."""
+        widths, parameters = self._checked(n_cols, given)
+        return {**parameters, **self.settle(graph, **widths, **parameters)}
 
     def degrees(self, graph: Graph) -> RowDegrees:
         """Return the degrees that its closed forms are of: of rows, or of senders."""

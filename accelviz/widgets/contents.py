@@ -167,6 +167,7 @@ def listed_content(strategy: Strategy, graph: Graph, n_cols: int, given: Mapping
         "graph": graph.name,
         "nCols": n_cols,
         "given": dict(given),
+        "settled": {name: plan.parameters[name] for name in strategy.parameters},
     }
     found = strategy.closed_form(strategy.degrees(graph), n_cols, **given)
     if plan.has_workload:

@@ -21,6 +21,8 @@ _FEW = 7
 _WHOLE = 2000
 #: What a table says of values that cannot be had together.
 REFUSED = "refused"
+#: Before the name of a parameter: its value, which a rule chooses where it is None.
+_SETTLED = "settled "
 
 Values = Mapping[str, Sequence[Any]]
 Places = tuple[int, ...]
@@ -72,8 +74,9 @@ def cut_tables(
         Of "kind", each argument of the cut, and "reading lanes", "reading vector" and "reading
         tile" of what the lanes read (None if not known), a tree: a number, a word or None where it
         depends on nothing more; else {"over": name, "each": trees}, with a tree for each value of
-        that name. The kind is `REFUSED` where the strategy cannot have values together. None if
-        the strategy names no cut.
+        that name. So is "settled NAME" for each parameter that a rule may choose and on which any
+        of them depends. The kind is `REFUSED` where the strategy cannot have values together. None
+        if the strategy names no cut.
 
     Notes
     -----
@@ -149,7 +152,12 @@ def cut_tables(
             for argument in {key for each in line for key in look(each)}:
                 if varies(argument, line):
                     depends.setdefault(argument, set()).add(axis)
+    telling = {names[axis] for key in depends if _SETTLED not in key for axis in depends[key]}
     arguments = dict.fromkeys(key for found in [*seen.values()] for key in found)
+    for argument in [key for key in arguments if key.startswith(_SETTLED)]:
+        if argument.removeprefix(_SETTLED) not in telling:  # its control is not shown either
+            del arguments[argument]
+            depends.pop(argument, None)
     trees = {}
     for argument in arguments:
         own = depends.setdefault(argument, set())
@@ -168,10 +176,13 @@ def _looked(strategy: Strategy, graph: Graph, setting: Mapping[str, Any]) -> dic
         if cut is None:
             return {}
         reading = strategy.reader(graph, **setting)
+        settled = strategy.settled(graph, **setting)
     except AccelvizError:
         return {"kind": REFUSED}
     read = {} if reading is None else {f"reading {n}": v for n, v in vars(reading).items()}
-    return {"kind": cut.kind, **cut.arguments, **read}
+    rules = [n for n, each in strategy.parameters.items() if each.default is None or each.rule]
+    chosen = {f"{_SETTLED}{name}": settled[name] for name in rules}
+    return {"kind": cut.kind, **cut.arguments, **read, **chosen}
 
 
 def _place(values: Sequence[Any], wanted: Any) -> int:

@@ -256,5 +256,7 @@ def check_trees(strategy, graph, trees, setting, offers):
     wanted = {"kind": cut.kind, **cut.arguments}
     if reading := strategy.reader(graph, **setting):
         wanted |= {f"reading {name}": value for name, value in vars(reading).items()}
+    own = strategy.settled(graph, **setting)
+    wanted |= {tree: own[tree.split()[1]] for tree in trees if tree.startswith("settled ")}
     for name, value in wanted.items():
         assert looked(trees[name]) == value, (strategy.name, name, setting)

@@ -274,6 +274,28 @@ def test_a_setting_is_pinned_and_told_as_code(page):
     assert panel.settings["second"] == "accel_gcn"
 
 
+def test_what_a_rule_chose_is_said(page):
+    page.locator("[data-control=first]").select_option("gnnadvisor")
+    for n_cols in ("64", "16"):
+        type_into_field(page, "n_cols", n_cols)
+        chosen = find_strategy("gnnadvisor").plan(accelviz.load_graph("cora"), int(n_cols))
+        for name in ("dw", "block_warps"):
+            control = page.locator(".av-slider", has=page.locator(f"[data-control={name}]"))
+            value = f"by rule: {chosen.parameters[name]}"
+            assert control.locator("output").inner_text() == value
+            assert control.locator("[type=range]").get_attribute("aria-valuetext") == value
+    # A rule in place of a number by default is no setting called null.
+    page.locator("[data-control=ngs]").focus()
+    page.keyboard.press("Home")
+    page.wait_for_function("() => document.body.innerText.includes('ngs by rule: 1024')")
+    page.locator("[data-control=code]").click()
+    told = page.locator(".av-message", has_text="ngs=None")  # an earlier one may stand there
+    code = told.inner_text().removeprefix("Copied: ")
+    call, comment = code.split("  # by rule: ")
+    assert comment == "ngs=1024, dw=16, block_warps=4"
+    assert eval(call, {"accelviz": accelviz}).settings["given"] == {"ngs": None}
+
+
 def test_code_gives_another_operation_and_a_later_block(browser, tmp_path):
     own = find_strategy("lane_groups", SDDMM)
     blocks = find_row(own.plan(accelviz.load_graph("cora"), 256), 1358).blocks
@@ -460,6 +482,7 @@ def test_a_page_is_saved_by_itself_as_it_is_seen(page, browser, tmp_path):
     page.locator("[data-control=first]").select_option("gnnadvisor")
     type_into_field(page, "row", "100")
     page.locator("[data-group=numbers]").click()
+    page.evaluate(FRAME)
     table = page.locator(".av-statistics").inner_text()
     with page.expect_download() as kept:
         page.locator("[data-control=html]").click()

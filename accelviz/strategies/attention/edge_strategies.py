@@ -113,8 +113,12 @@ class LaneGroups(Strategy):
             },
             clears=(),
             workers_per_block=groups,
-            parameters={"lanes": lanes},
+            parameters=self.settle(graph, n_cols, **parameters),
         )
+
+    def settle(self, graph: Graph, n_cols: int, **parameters: Any) -> dict[str, int]:
+        """Ask the rule, which looks at the average degree."""
+        return {"lanes": _setting(graph.n_rows, graph.nnz, **parameters)[0]}
 
     def cut(self, rows: RowDegrees, n_cols: int, **parameters: Any) -> Cut:
         """Name the row groups: a group a head of a row, a block a long row."""

@@ -63,6 +63,12 @@ class Setting:
         """Floats of a group's state, of each output."""
         return self.together * self.lanes.head_lanes * self.lanes.vector * self.lanes.lane_vectors
 
+    @property
+    def chosen(self) -> dict[str, int]:
+        """The parameters that a rule may have chosen."""
+        names = ("at_once", "blocks_per_sm")
+        return {"head_lanes": self.lanes.head_lanes, **{n: getattr(self, n) for n in names}}
+
     def defines(self, problem: walks.Problem, heads: int, n_cols: int) -> dict[str, int]:
         """Return the constants of the kernel."""
         return {
@@ -193,6 +199,12 @@ class LaneGroups(Strategy):
 
         return walks.plan_of(self.operation, graph, heads, n_cols, walk)
 
+    def settle(
+        self, graph: Graph, n_cols: int, *, heads: int = 1, **parameters: Any
+    ) -> dict[str, int]:
+        """Ask the rule, which looks at the columns of a head."""
+        return chosen(walks.problems_of(self.operation), n_cols, heads, **parameters).chosen
+
     def cut(self, rows: RowDegrees, n_cols: int, *, heads: int = 1, **parameters: Any) -> Cut:
         """Name the lane groups: nothing is added by atomics."""
         setting = chosen(walks.problems_of(self.operation), n_cols, heads, **parameters)
@@ -239,7 +251,6 @@ def _walk(
         "part_heads": (2 * cut * setting.together, np.float32),
         "arrivals": (cut, np.uint32),
     }
-    lanes = setting.lanes
     plan = Plan(
         graph.pattern,
         (Call(launch, kernel),),
@@ -259,10 +270,6 @@ def _walk(
         scratch=parts,
         workers_per_block=setting.groups.max_block_warps,
         setup_seconds={**seconds, **clock.seconds},
-        parameters={
-            "head_lanes": lanes.head_lanes,
-            "at_once": setting.at_once,
-            "blocks_per_sm": setting.blocks_per_sm,
-        },
+        parameters=setting.chosen,
     )
     return walks.with_totals(plan, problem, len(metadata), heads, n_cols)

@@ -159,11 +159,7 @@ class LaneGroups(Strategy):
             clears=(),
             workers_per_block=groups,
             setup_seconds=seconds,
-            parameters={
-                "lanes": setting.lanes,
-                "at_once": setting.at_once,
-                "group_products": setting.group_products,
-            },
+            parameters=self.settle(graph, n_cols, heads=heads, **parameters),
         )
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
@@ -180,6 +176,11 @@ class LaneGroups(Strategy):
         setting = chosen(n_cols, heads, nnz, n_rows, **parameters)
         run, groups = setting.group_products, setting.groups
         return Cut("products", {"run": run, "heads": heads, "warps": groups, "atomics": 0})
+
+    def settle(self, graph: Graph, n_cols: int, *, heads: int, **parameters: Any) -> dict[str, int]:
+        """Ask the rule, which looks at the graph's size."""
+        setting = chosen(n_cols, heads, graph.nnz, graph.n_rows, **parameters)
+        return {name: getattr(setting, name) for name in ("lanes", "at_once", "group_products")}
 
     def reading(self, graph: Graph, n_cols: int, *, heads: int, **parameters: Any) -> Reading:
         """Spread a group over the columns of a head, a vector a lane."""

@@ -53,8 +53,8 @@ class TcGnn(TcGnnStrategy):
         PartitionError
             If a window has 2^31 nonzeros or more.
         """
-        warps = block_warps or window_warps(graph, MOST_WARPS)
-        step = step or next(n for n in (8, 16, MOST_STEP) if n >= min(n_cols, MOST_STEP))
+        settled = self.settle(graph, n_cols, block_warps=block_warps, step=step)
+        warps, step = settled["block_warps"], settled["step"]
         found, seconds = translated(graph, TILE_COLUMNS)
         kernel = KernelSpec(
             file="tensor_cores/tc_gnn_sddmm.cu",
@@ -84,5 +84,15 @@ class TcGnn(TcGnnStrategy):
             arithmetic="tf32",
             make_tiles=partial(getattr, found, "tiles"),
             setup_seconds=seconds,
-            parameters={"block_warps": warps, "step": step},
+            parameters=settled,
         )
+
+    def settle(
+        self, graph: Graph, n_cols: int, *, block_warps: int | None, step: int | None, **_: object
+    ) -> dict[str, int]:
+        """Ask the paper's rule for the warps; take as many columns at a time as there are."""
+        fitting = next(n for n in (8, 16, MOST_STEP) if n >= min(n_cols, MOST_STEP))
+        return {
+            "block_warps": block_warps or window_warps(graph, MOST_WARPS),
+            "step": step or fitting,
+        }

@@ -230,8 +230,13 @@ class GNNAdvisor(Strategy):
             },
             clears=("Y",) if clear else (),
             setup_seconds=clock.seconds,
-            parameters={name: getattr(decision, name) for name in self.parameters},
+            parameters=self.settle(graph, n_cols, **parameters),
         )
+
+    def settle(self, graph: Graph, n_cols: int, **parameters: int | None) -> dict[str, int]:
+        """Ask the Decider."""
+        decision = decide(n_cols, **parameters)
+        return {name: getattr(decision, name) for name in self.parameters}
 
     def cut(self, rows: RowDegrees, n_cols: int, **parameters: int | None) -> Cut:
         """Name the groups that the Decider and the parameters give."""

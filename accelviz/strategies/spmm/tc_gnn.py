@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -59,7 +59,8 @@ class TcGnn(TcGnnStrategy):
         PartitionError
             If a window has 2^31 nonzeros or more.
         """
-        warps = block_warps or window_warps(graph, MOST_BLOCK_WARPS)
+        settled = self.settle(graph, n_cols, block_warps=block_warps)
+        warps = settled["block_warps"]
         found, seconds = translated(graph, TILE_COLUMNS)
         slabs, slab_tiles = column_slabs(n_cols, warps)
         kernel = KernelSpec(
@@ -91,14 +92,18 @@ class TcGnn(TcGnnStrategy):
             arithmetic="tf32",
             make_tiles=partial(getattr, found, "tiles"),
             setup_seconds=seconds,
-            parameters={"block_warps": warps, "tiles_at_once": tiles_at_once},
+            parameters=settled,
         )
 
-    def reading(
-        self, graph: Graph, n_cols: int, *, block_warps: int | None, tiles_at_once: int
-    ) -> Reading:
+    def settle(
+        self, graph: Graph, n_cols: int, *, block_warps: int | None, **parameters: object
+    ) -> dict[str, int]:
+        """Ask the paper's rule."""
+        return {"block_warps": block_warps or window_warps(graph, MOST_BLOCK_WARPS)}
+
+    def reading(self, graph: Graph, n_cols: int, **parameters: Any) -> Reading:
         """Fetch 16 neighboring columns of a row of X by 16 lanes, the next ones by others."""
-        warps = block_warps or window_warps(graph, MOST_BLOCK_WARPS)
+        warps = self.settle(graph, n_cols, **parameters)["block_warps"]
         return Reading(X_COLUMNS, 1, column_slabs(n_cols, warps)[1] * X_COLUMNS)
 
 

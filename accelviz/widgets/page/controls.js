@@ -1,6 +1,8 @@
 // The controls: menus, sliders with a field for the number, buttons. Each has a name of its own for
 // those who cannot see it, takes the keys, and leaves Tab alone.
 
+import { ruled } from "./numbers.js";
+
 export function element(tag, properties = {}, children = []) {
   const { dataset, attributes, style, ...rest } = properties;
   const made = Object.assign(document.createElement(tag), rest);
@@ -21,7 +23,6 @@ export function quiet(focusable) {
 const describe = (parts, title) => title &&
   parts.forEach((each) => each.setAttribute("aria-description", title));
 
-const written = (value) => (value === null ? "by rule" : String(value));
 const RULE = "By rule: the strategy chooses it from the graph and the number of columns.";
 
 export function menuControl(name, label, title, act) {
@@ -54,7 +55,7 @@ export function sliderControl(name, label, title, act) {
   const output = element("output");
   const box = element("div", { className: "av-control av-slider" }, [
     element("span", { textContent: label, title }), range, field, output]);
-  let values = [], place = -1;
+  let values = [], place = -1, chosen = null;
   range.setAttribute("aria-label", label);
   field.setAttribute("aria-label", `${label}, as a number`);
   describe([range, field], title);
@@ -80,18 +81,19 @@ export function sliderControl(name, label, title, act) {
   function show() {
     const value = values[place];
     range.value = place;
-    range.setAttribute("aria-valuetext", written(value));
+    range.setAttribute("aria-valuetext", ruled(value, chosen));
     const number = typeof value === "number";
     field.hidden = !number;
     output.hidden = number;
     if (number) field.value = value;
-    output.textContent = written(value);
+    output.textContent = ruled(value, chosen);
     output.title = value === null ? RULE : "";
   }
   return {
     box,
-    update(offered, value) {
+    update(offered, value, byRule = null) {
       values = offered;
+      chosen = byRule;
       place = offered.indexOf(value);
       range.max = values.length - 1;
       const numbers = values.filter((each) => typeof each === "number");

@@ -32,7 +32,7 @@ export function cutOf(strategy, columns, nCols, parameters) {
 
 // A workload that Python listed record by record, of a strategy that names no scheme.
 export function listed(raw) {
-  if (!raw.bounds) return { partition: null, summary: summaryOf({}) };
+  if (!raw.bounds) return { partition: null, summary: summaryOf({}), settled: raw.settled };
   const { bounds, warp, row, start, count, warps, blocks, order } = raw;
   let inverse = null;
   const placeOf = (wanted) => {
@@ -70,7 +70,7 @@ export function listed(raw) {
     },
     metadata: (block) => raw.metadata ? listedLines(raw, block) : null,
   };
-  return { partition, summary };
+  return { partition, summary, settled: raw.settled };
 }
 
 function listedLines({ metadata, blocks, warps, bounds }, block) {

@@ -38,3 +38,11 @@ export function short(number) {
 export const micros = (time) => `${time.toLocaleString("en", { maximumFractionDigits: 1 })} µs`;
 
 export const whole = (number) => number.toLocaleString("en", { maximumFractionDigits: 0 });
+
+// A parameter's value; null is what a rule chooses, which may be known.
+export const ruled = (value, chosen) => value !== null ? String(value)
+  : (chosen ?? null) === null ? "by rule" : `by rule: ${chosen}`;
+
+// It with its name, as in a call where it is one's own choice.
+export const named = (name, value, chosen) =>
+  `${name}${value === null ? " " : "="}${ruled(value, chosen)}`;

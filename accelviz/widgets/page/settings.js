@@ -105,7 +105,7 @@ export function controlsOf(act, panel) {
         ? sliderControl(each.name, each.name, meaningOf(each), then)
         : wordControl(each, then));
     }
-    for (const each of wanted) own.get(each.name).update(each.values, a.parameters[each.name]);
+    for (const each of wanted) own.get(each.name).update(each.values, a.parameters[each.name], a.settled[each.name]);
     const boxes = wanted.map((each) => own.get(each.name).box);
     for (const each of [...parameters.children]) if (!boxes.includes(each)) each.remove();
     boxes.forEach((each, i) => {
@@ -153,7 +153,8 @@ function moves(scene, parameter) {
   if (!cut) return true;
   const names = (tree) => tree === null || typeof tree !== "object" ? []
     : [tree.over, ...tree.each.flatMap(names)];
-  const over = (scene.first.over ??= new Set(Object.values(cut).flatMap(names)));
+  const over = (scene.first.over ??= new Set(
+    Object.entries(cut).flatMap(([key, tree]) => (key.startsWith("settled ") ? [] : names(tree)))));
   return over.has(parameter.name) || parameter.name in scene.a.times.curves ||
     typeof parameter.value !== "number" && scene.a.times.recorded !== null &&
     ["boolean", "string"].includes(typeof parameter.default);

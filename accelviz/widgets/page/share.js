@@ -2,6 +2,7 @@
 
 import { element, quiet } from "./controls.js";
 import { count, room, safe, words } from "./marks.js";
+import { named } from "./numbers.js";
 
 // How Python writes a value.
 const python = (value) => value === null ? "None" : value === true ? "True"
@@ -24,7 +25,11 @@ export function codeOf({ settings, operation, a, b, first, strategies }) {
   words.push(`n_cols=${settings.nCols}`, `row=${settings.row}`);
   const [low] = a.partition?.blocks ? a.partition.blocksOf(a.placeOf(settings.row)) : [];
   if (settings.block !== (low ?? 0)) words.push(`block=${settings.block}`); // of a row in several
-  const call = `accelviz.explore(${words.join(", ")})`;
+  const ruled = [a, b].map((side) => Object.entries(side?.parameters ?? {}).flatMap(([name, value]) =>
+    value === null && side.settled[name] !== undefined ? [`${name}=${python(side.settled[name])}`] : []));
+  const said = [["", ruled[0]], ["of the second ", ruled[1]]].filter(([, own]) => own.length)
+    .map(([whose, own]) => whose + own.join(", "));
+  const call = `accelviz.explore(${words.join(", ")})` + (said.length ? `  # by rule: ${said.join("; ")}` : "");
   return spmm ? call : `from accelviz.strategies import find_strategy\n${call}`;
 }
 
@@ -112,7 +117,8 @@ export function svgOf(host, heading = []) {
 // The heading of a picture: the graph, the strategies with all their settings, the row's sentence.
 export function headingOf({ graph, settings, operation, a, b }, sentence) {
   const side = (each, name) => {
-    const own = Object.entries(each.parameters).map(([name, value]) => `${name}=${python(value)}`);
+    const own = Object.entries(each.parameters).map(([name, value]) =>
+      named(name, value === null ? null : python(value), each.settled[name]));
     return `${name}: ${each.strategy}${own.length ? ` (${own.join(", ")})` : ""}`;
   };
   return [`${graph.name}, ${count(graph.rows, "row")}, ${count(graph.nnz, "nonzero")}, ` +

@@ -2,6 +2,7 @@
 
 import { CUTS, cutOf, listed } from "./cuts.js";
 import { openGraph } from "./graph.js";
+import { named, ruled } from "./numbers.js";
 import { summaryOf } from "./summary.js";
 import { timesOf } from "./times.js";
 
@@ -69,12 +70,15 @@ export function makeStore(data, bridge = null) {
       waiting = true;
       summary = summaryOf({});
     }
+    // What rules chose, where that is known without a plan or one was made.
+    const { settled = {} } = lists.get(key) ?? {};
+    for (const name of Object.keys(parameters)) settled[name] ??= cut?.[`settled ${name}`] ?? undefined;
     const side = {
-      dealtKey,
+      dealtKey, settled,
       silent: cut?.kind === "library" ? "A library does not say which warp does what."
         : "Its warps work on tiles of the matrix together: none has nonzeros of its own.",
       strategy: strategy.name, worker: strategy.worker, colour: strategy.colour, parameters,
-      label: labelOf(strategy, parameters), said: saidOf(strategy, parameters), partition, summary, waiting, nCols,
+      label: labelOf(strategy, parameters, settled), said: saidOf(strategy, parameters, settled), partition, summary, waiting, nCols,
       order: null, placeOf: partition?.placeOf ?? ((row) => row), key, cut,
       bytes: parameters.storage && parameters.storage !== "float32" ? 2 : 4, reading,
       apart: strategy.worker === "warp" && reading?.lanes === 1, // each lane of a warp has a row
@@ -271,22 +275,22 @@ export const longest = (graph) => graph.degrees.indexOf(graph.largest);
 
 // What the columns of X do not change: who has which nonzeros.
 const dealtKeyOf = (graph, cut) =>
-  JSON.stringify([graph.name, Object.entries(cut).filter(([name]) => !name.startsWith("reading "))]);
+  JSON.stringify([graph.name, Object.entries(cut).filter(([name]) => !/^(reading|settled) /.test(name))]);
 
 const listKey = ({ graph, strategy, nCols, given }) =>
   JSON.stringify([graph, strategy, nCols, Object.entries(given).sort()]);
 
 // What a strategy does, and how all of it is set.
-function saidOf({ name, summary }, parameters) {
-  const own = Object.entries(parameters).map(([each, value]) => `${each} ${value ?? "by rule"}`);
+function saidOf({ name, summary }, parameters, settled) {
+  const own = Object.entries(parameters).map(([each, value]) => `${each} ${ruled(value, settled[each])}`);
   return `${name}: ${summary}.${own.length ? ` Set to ${own.join(", ")}.` : ""}`;
 }
 
 // What a side is called: the strategy, and the numbers that were set.
-function labelOf(strategy, parameters) {
+function labelOf(strategy, parameters, settled) {
   const own = strategy.parameters.filter((each) => each.values.length > 1);
   const told = own.filter((each) => parameters[each.name] !== each.default);
-  const words = told.map((each) => `${each.name}=${parameters[each.name]}`);
+  const words = told.map((each) => named(each.name, parameters[each.name], settled[each.name]));
   const numbers = own.slice(0, 2).map((each) => parameters[each.name]);
   if (own.length >= 2 && numbers.every((each) => typeof each === "number") &&
       told.every((each) => own.indexOf(each) < 2))

@@ -107,10 +107,13 @@ class LaneGroups(Strategy):
             "block_order": ("place", "degree"),
         }
 
+    def settle(self, graph: Graph, n_cols: int, **parameters: Any) -> dict[str, Any]:
+        """Ask the rule, which looks at the graph's size and order."""
+        return _setting(graph, n_cols, parameters).parameters
+
     def reading(self, graph: Graph, n_cols: int, **parameters: Any) -> Reading:
         """Spread a group over the columns of a tile, a vector a lane."""
-        local, _ = _local(graph)
-        cover = lane_setting(n_cols, graph.shape, graph.nnz, local, **parameters).cover
+        cover = _setting(graph, n_cols, parameters).cover
         vectors = cover.lanes * cover.lane_vectors
         return Reading(cover.lanes, cover.vector, cover.vector * vectors)
 
@@ -132,6 +135,10 @@ class LaneGroups(Strategy):
         in_place = int(setting.block_order == "place")
         rest = {"short": setting.short_nzs, "tiles": tiles, "in_place": in_place}
         return Cut("lane_groups", {**groups, **rest})
+
+
+def _setting(graph: Graph, n_cols: int, parameters: dict[str, Any]) -> LaneSetting:
+    return lane_setting(n_cols, graph.shape, graph.nnz, _local(graph)[0], **parameters)
 
 
 def _local(graph: Graph) -> tuple[bool, dict[str, float]]:
