@@ -24,7 +24,7 @@ from accelviz.measure.accuracy import Oracle
 from accelviz.measure.limits import limits
 from accelviz.plans import Call, LaunchConfig, Plan, Strategy
 from accelviz.plans.operation import EPS32
-from accelviz.strategies import SPMM
+from accelviz.strategies import SPMM, find_strategy
 from accelviz.strategies.spmm import operation
 from accelviz.workload import Workload
 from tests.graphs import MADE, graph_of_degrees
@@ -244,6 +244,17 @@ def test_limits_by_hand():
     assert big.floor_seconds == pytest.approx((own + 4000 * 2 * 19717) / 4e12)
     gather = 4000 * 88648 / (1e12 * 19717 * 1000) + (own + 4000 * 19717) / 4e12
     assert big.gather_seconds == pytest.approx(gather)
+
+
+def test_what_gathers_nothing_is_limited_by_copies_alone():
+    graph, softmax = (
+        accelviz.load_graph("cora"),
+        find_strategy("row_warp", "edge_softmax").operation,
+    )
+    found = limits(softmax, graph.pattern, {"n_cols": 64}, Machine())
+    assert found.gather_bytes == 0
+    assert np.isnan(found.gather_bandwidth)
+    assert found.gather_seconds == max(found.compulsory_bytes / 4e12, 2e-6)
 
 
 def test_the_oracle_is_scipy_s_whatever_the_pieces(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -23,7 +24,8 @@ class OperationLimits:
         A row of the gathered operand read anew for each nonzero: of an SpMM 4 d nnz, or 2 d nnz
         where X is kept in 16 bits.
     copy_bandwidth, gather_bandwidth : float
-        Of the machine, in bytes per second; the latter for random rows of an operand of this shape.
+        Of the machine, in bytes per second; the latter for random rows of an operand of this shape,
+        NaN where none is gathered.
     floor_seconds : float
         The compulsory bytes at copy speed, not below a launch. Physical for any order of columns.
     gather_seconds : float
@@ -61,7 +63,8 @@ def limits(
     """
     moved = operation.traffic(pattern, widths, element_bytes)
     copy, floats = machine.copy_bandwidth, -(-moved.gathered_row_bytes // FLOAT_BYTES)
-    gather = machine.gather_bandwidth(moved.gathered_rows, floats)
+    gather = machine.gather_bandwidth(moved.gathered_rows, floats) if floats else math.nan
+    gathering = moved.gathered / gather if floats else 0.0
     least = machine.launch_seconds
     return OperationLimits(
         compulsory_bytes=moved.compulsory,
@@ -69,5 +72,5 @@ def limits(
         copy_bandwidth=copy,
         gather_bandwidth=gather,
         floor_seconds=max(moved.compulsory / copy, least),
-        gather_seconds=max(moved.gathered / gather + moved.streamed / copy, least),
+        gather_seconds=max(gathering + moved.streamed / copy, least),
     )
