@@ -13,6 +13,7 @@ import secrets
 import zlib
 from html import escape
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from accelviz.widgets.pack import pack_text
@@ -112,17 +113,21 @@ def marked(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
+@functools.cache
+def frames() -> dict[str, str]:
+    """Return the HTML around a page and the text that needs no script, for `filled`."""
+    return {name: (_HERE / f"{name}.html").read_text("utf-8") for name in ("document", "fallback")}
+
+
+def filled(frame: str, **parts: str) -> str:
+    """Put HTML in the places of a frame; the page itself does so in `share.js`."""
+    return Template(frames()[frame]).substitute(parts)
+
+
 def document(content: Any, title: str, fallback: str) -> str:
     """Return a whole document of HTML."""
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title>"
-        "<style>:root { color-scheme: light dark; } body { margin: 12px; font-family: system-ui; } "
-        "h1 { font-size: 18px; margin: 0 0 8px; }</style></head><body>"
-        f"<main><h1>{escape(title)}</h1>{page(content, new_name(), fallback)}</main>"
-        "</body></html>\n"
-    )
+    made = page(content, new_name(), fallback)
+    return filled("document", title=escape(title), page=made)
 
 
 def new_name() -> str:

@@ -200,6 +200,7 @@ class Explorer:
             "operation": self.names_of_operation,
             "settings": now,
             "glossary": glossary(),
+            "frames": assets.frames(),
             "listed": listed,
             **self.graph_answer(graph),
         }
@@ -324,11 +325,12 @@ class Explorer:
             known = "not known" if np.isnan(share) else f"{share:.1%}"
             words = " ".join([strategy.name, *(f"{n}={v}" for n, v in own.items())])
             said.append(f"{escape(words)}: {known}")
-        return (
-            f"<p><b>{escape(graph.name)}</b>, {graph.n_rows:,} rows, {graph.nnz:,} nonzeros. Warp "
-            f"time spent waiting: {', '.join(said)}.</p>"
-            "<p>Here is a panel to explore this; it needs scripts (in JupyterLab, a notebook that "
-            "you trust).</p>"
+        return assets.filled(
+            "fallback",
+            graph=escape(graph.name),
+            rows=f"{graph.n_rows:,}",
+            nonzeros=f"{graph.nnz:,}",
+            waiting=", ".join(said),
         )
 
     def save(self, path: str | os.PathLike[str], *, trace: bool = True) -> Path:

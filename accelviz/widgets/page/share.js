@@ -1,8 +1,8 @@
 // To keep and to share: the call that gives this state, pictures of views, a tour, the terms.
 
 import { element, quiet } from "./controls.js";
-import { count, room, safe, words } from "./marks.js";
-import { named } from "./numbers.js";
+import { count, number, room, safe, words } from "./marks.js";
+import { named, percent } from "./numbers.js";
 
 // How Python writes a value.
 const python = (value) => value === null ? "None" : value === true ? "True"
@@ -141,21 +141,24 @@ export async function savePng(host, name, heading) {
   canvas.toBlob((blob) => keep(blob, `${name}.png`));
 }
 
+// HTML in the places of a frame: `assets.filled` in Python.
+const filled = (frame, parts) => frame.replace(/\$(\w+)/g, (_, name) => parts[name]);
+
 /** Save the page as it is now, with the settings it shows, as a page of its own; returns the file's
  *  name, or null where what is shown is not all in the page: then only Python can. */
-export function saveHtml(host, { graph, settings, a, b, packed }, view) {
+export function saveHtml(host, { graph, settings, a, b, packed, frames }, view) {
   const style = host.previousElementSibling, data = document.getElementById(`${host.id}-data`);
   const script = data?.nextElementSibling, listed = [a, b].some((side) => side && !side.cut);
   if (style?.tagName !== "STYLE" || script?.tagName !== "SCRIPT" || listed || graph.name !== packed)
     return null;
-  const title = safe(`${graph.name}, explored with accelviz`);
+  const waiting = [a, b].filter(Boolean).map(({ label, summary: { idle_share: share } }) =>
+    `${label}: ${Number.isNaN(share) ? "not known" : percent(share)}`).join(", ");
+  const fallback = filled(frames.fallback, { graph: safe(graph.name), rows: number(graph.rows),
+    nonzeros: number(graph.nnz), waiting: safe(waiting) });
   const kept = safe(JSON.stringify({ ...settings, view }));
-  const text = '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" ' +
-    `content="width=device-width, initial-scale=1"><title>${title}</title><style>:root { color-scheme: ` +
-    "light dark; } body { margin: 12px; font-family: system-ui; } h1 { font-size: 18px; margin: 0 0 8px; }" +
-    `</style></head><body><main><h1>${title}</h1>${style.outerHTML}<div class="av-page" id="${host.id}">` +
-    `</div><div class="av-kept" hidden data-page="${host.id}" data-settings="${kept}"></div>` +
-    `${data.outerHTML}${script.outerHTML}</main></body></html>\n`;
+  const page = `${style.outerHTML}<div class="av-page" id="${host.id}">${fallback}</div><div class="av-kept" ` +
+    `hidden data-page="${host.id}" data-settings="${kept}"></div>${data.outerHTML}${script.outerHTML}`;
+  const text = filled(frames.document, { title: safe(`${graph.name}, explored with accelviz`), page });
   keep(new Blob([text], { type: "text/html" }), `${graph.name}.html`);
   return `${graph.name}.html`;
 }

@@ -243,7 +243,7 @@ export function makeStore(data, bridge = null) {
       busy: state.busy, progress: state.progress, message: refused || state.said,
       warns: Boolean(refused) || !state.gentle, strategies: known(),
       graphs: bridge?.alive() ? data.graphs : [...graphs.keys()], columns: data.columns,
-      glossary: data.glossary ?? {}, canUndo: past.length > 0, canRedo: future.length > 0,
+      glossary: data.glossary ?? {}, frames: data.frames, canUndo: past.length > 0, canRedo: future.length > 0,
       first: strategyOf(settings.first), operation: data.operation,
     };
   }
