@@ -138,6 +138,20 @@ def test_controls_stay_in_sight_of_what_they_change(page, width, stay):
     assert page.locator(".av-controls").evaluate("e => getComputedStyle(e).position") == "static"
 
 
+@pytest.mark.parametrize("width", [760, 848, 1100, 1280, 1700])
+def test_no_strategy_moves_what_is_below_the_controls(page, width):
+    look(page, width)
+    first, tabs = page.locator("[data-control=first]"), page.locator(".av-tabs")
+    own, places = set(), set()
+    for name in ("graphblast", "accel_gcn", "lane_groups", "window_tiles", "cusparse"):
+        first.select_option(name)
+        page.evaluate(FRAME)
+        own.add(page.locator(".av-parameters > *").count())
+        places.add(tabs.bounding_box()["y"])
+    assert max(own) > 6 > min(own)
+    assert len(places) == 1
+
+
 def test_the_sentence_of_a_row_stays_in_sight_of_its_pictures(page):
     page.set_viewport_size({"width": 848, "height": 800})
     said, row = page.locator(".av-answer strong"), page.locator("[data-control=row]")
@@ -266,9 +280,8 @@ def test_a_setting_is_pinned_and_told_as_code(page):
     page.wait_for_function("() => document.body.innerText.includes('11 x 32')")
     assert "accel_gcn 12 x 32" in headline(page)
     page.locator("[data-control=code]").click()
-    page.locator(".av-message:not([hidden])").wait_for()
-    code = page.locator(".av-message").inner_text().removeprefix("Copied: ")
-    assert "max_block_warps=11" in code
+    told = page.locator(".av-message", has_text="max_block_warps=11")
+    code = told.inner_text().removeprefix("Copied: ")
     panel = eval(code, {"accelviz": accelviz})
     assert panel.settings["given"] == {"max_block_warps": 11}
     assert panel.settings["second"] == "accel_gcn"
@@ -289,7 +302,7 @@ def test_what_a_rule_chose_is_said(page):
     page.keyboard.press("Home")
     page.wait_for_function("() => document.body.innerText.includes('ngs by rule: 1024')")
     page.locator("[data-control=code]").click()
-    told = page.locator(".av-message", has_text="ngs=None")  # an earlier one may stand there
+    told = page.locator(".av-message", has_text="ngs=None")
     code = told.inner_text().removeprefix("Copied: ")
     call, comment = code.split("  # by rule: ")
     assert comment == "ngs=1024, dw=16, block_warps=4"
@@ -503,6 +516,23 @@ def test_a_page_is_saved_by_itself_as_it_is_seen(page, browser, tmp_path):
     with own.expect_download():
         own.locator("[data-control=html]").click()
     own.close()
+    # Who has no scripts reads the same in both kinds of pages.
+    mute = browser.new_page(java_script_enabled=False)
+    told = []
+    written = accelviz.explore("cora", first="gnnadvisor", second="accel_gcn").save(
+        tmp_path / "written.html", trace=False
+    )
+    for each in (path, written):
+        mute.goto(each.as_uri())
+        told.append(mute.locator("main").inner_text().split("Warp time"))
+    mute.close()
+    assert told[0][0] == told[1][0]
+    assert "cora, 2,708 rows, 10,556 nonzeros." in told[0][0]
+    share = accelviz.sweep("cora", "gnnadvisor").iloc[0].idle_share
+    assert f"gnnadvisor: {share:.1%}," in told[1][1].replace(
+        "gnnadvisor ngs=32 dw=None", "gnnadvisor"
+    )
+    assert f"gnnadvisor: {100 * share:.1f} %," in told[0][1]
 
 
 def test_a_saved_picture_says_what_it_shows(page, tmp_path):

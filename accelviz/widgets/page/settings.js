@@ -76,10 +76,10 @@ export function controlsOf(act, panel) {
 
   function update(scene) {
     const { a, b, settings } = last = scene;
-    const operation = scene.operation.name === "spmm" ? "" : `, operation ${scene.operation.name}`;
+    const operation = scene.operation.name === "spmm" ? "" : `${scene.operation.name} on `;
     line.replaceChildren(element("div", { className: "av-graph" }, [
-      element("b", { textContent: scene.graph.name }), `, ${scene.graph.rows.toLocaleString("en")} rows, ` +
-      `${scene.graph.nnz.toLocaleString("en")} nonzeros${operation}`]),
+      operation, element("b", { textContent: scene.graph.name }), `, ${scene.graph.rows.toLocaleString("en")} rows, ` +
+      `${scene.graph.nnz.toLocaleString("en")} nonzeros`]),
     element("div", { className: "av-sides" }, [a, b].flatMap((each, i) => each ? [sideOf(each, i)] : [])));
     message.textContent = scene.message;
     message.hidden = !scene.message;
@@ -97,7 +97,7 @@ export function controlsOf(act, panel) {
     columns.update(scene.columns, settings.nCols);
     row.update(scene.graph.rows - 1, settings.row);
     block.update((a.partition?.blocks ?? 0) - 1, settings.block);
-    const wanted = scene.first.parameters.filter((each) => moves(scene, each));
+    const wanted = scene.first.parameters.filter((each) => moves(scene.first, each, a.times));
     for (const each of wanted) {
       if (own.has(each.name)) continue;
       const then = (value) => act.set({ given: { [each.name]: value } });
@@ -112,6 +112,12 @@ export function controlsOf(act, panel) {
       if (parameters.children[i] !== each) parameters.insertBefore(each, parameters.children[i]);
     });
     swap.disabled = !b;
+    // Room below for the parameters of whichever strategy has most, so that nothing there moves.
+    const most = Math.max(wanted.length, ...scene.strategies.map((strategy) =>
+      strategy.parameters.filter((each) => moves(strategy, each)).length));
+    for (const across of [2, 3, 4])
+      panel.style.setProperty(`--av-spare-${across}`,
+        `${high(most, across) - high(wanted.length, across)}px`);
   }
 
   return { head, box, notes, update };
@@ -146,16 +152,19 @@ function wordControl({ name, meaning, values }, then) {
     update: (offered, value) => control.update(offered.map(String), String(value)) };
 }
 
+// The height of so many controls, of 28 pixels with gaps of 4, `across` in a row.
+const high = (controls, across) => Math.max(0, 32 * Math.ceil(controls / across) - 4);
+
 // Whether a parameter moves anything that is shown: the cut, or which time was recorded.
-function moves(scene, parameter) {
+function moves(strategy, parameter, times = null) {
   if (parameter.values.length < 2) return false;
-  const { cut } = scene.first;
+  const { cut } = strategy;
   if (!cut) return true;
   const names = (tree) => tree === null || typeof tree !== "object" ? []
     : [tree.over, ...tree.each.flatMap(names)];
-  const over = (scene.first.over ??= new Set(
+  const over = (strategy.over ??= new Set(
     Object.entries(cut).flatMap(([key, tree]) => (key.startsWith("settled ") ? [] : names(tree)))));
-  return over.has(parameter.name) || parameter.name in scene.a.times.curves ||
-    typeof parameter.value !== "number" && scene.a.times.recorded !== null &&
+  return over.has(parameter.name) || parameter.name in (times?.curves ?? {}) ||
+    typeof parameter.value !== "number" && times?.recorded !== null &&
     ["boolean", "string"].includes(typeof parameter.default);
 }
