@@ -3,7 +3,19 @@
 // A focus is an object: `sentence`, what is said of it; `keys`, names such as "row:1358" of what is
 // to be lit wherever elements have them as `data-key`; anything else is for the views.
 
-const GAP = 14; // pixels between the pointer and the sentence
+const GAP = 14; // pixels between the pointer, or what is pointed at, and the sentence
+const TALL = 200; // pixels; of what is taller only the pointer's own place is left free
+const LOW = 100; // pictures up to this high are left free as a whole
+
+// What the sentence must not cover: what it is said of, and the words around that, which one reads.
+function around(target) {
+  const answer = target.closest(".av-answer"), { ownerSVGElement: picture } = target;
+  const inline = !picture && getComputedStyle(target).display === "inline";
+  const whole = inline ? target.parentElement : picture?.clientHeight <= LOW ? picture : target;
+  const boxes = (answer ? [...answer.children] : [whole]).map((each) => each.getBoundingClientRect());
+  return { top: Math.min(...boxes.map((each) => each.top)),
+    bottom: Math.max(...boxes.map((each) => each.bottom)) };
+}
 
 /** Make the link of one panel: an element that is positioned, and holds all views. */
 export function makeLink(panel) {
@@ -20,9 +32,12 @@ export function makeLink(panel) {
     const high = tip.offsetHeight;
     const right = at.x - box.left + GAP;
     const left = right + wide > box.width ? at.x - box.left - GAP - wide : right;
-    const above = at.y + GAP + high > window.innerHeight;
+    let { top, bottom } = at.target ? around(at.target) : { top: at.y, bottom: at.y };
+    const fits = bottom + GAP + high <= window.innerHeight || top - GAP - high >= 0;
+    if (bottom - top > TALL || !fits) top = bottom = at.y;
+    const above = bottom + GAP + high > window.innerHeight;
     tip.style.left = `${Math.max(left, 0)}px`;
-    tip.style.top = `${at.y - box.top + (above ? -GAP - high : GAP)}px`;
+    tip.style.top = `${(above ? top - GAP - high : bottom + GAP) - box.top}px`;
   }
 
   function lightKeys() {
@@ -32,7 +47,8 @@ export function makeLink(panel) {
         same.classList.add("av-lit");
   }
 
-  /** Light a focus, or nothing for null; `at` is where its sentence is to stand, if anywhere. */
+  /** Light a focus, or nothing for null; `at` is where its sentence is to stand, if anywhere: beside
+   *  the point, and beside its `target`, if it has one. */
   function show(focus, at = null) {
     const same = focus === now;
     now = focus;
@@ -63,7 +79,7 @@ export function makeLink(panel) {
       const again = target.dataset.f !== token || target.dataset.f.endsWith("@") || focus !== now;
       if (again) focus = resolve(target.dataset.f, event);
       token = target.dataset.f;
-      show(focus, { x: event.clientX, y: event.clientY });
+      show(focus, { x: event.clientX, y: event.clientY, target });
     };
     const leave = () => {
       if (focus && focus === now) show(null);
@@ -96,7 +112,7 @@ export function makeLink(panel) {
   let own = null;
   panel.addEventListener("pointerover", (event) => {
     const target = sayer(event, ", [data-key]");
-    if (target) show((own = told(target)), { x: event.clientX, y: event.clientY });
+    if (target) show((own = told(target)), { x: event.clientX, y: event.clientY, target });
     else if (own && own === now) show(null);
   });
   panel.addEventListener("pointerleave", () => own && own === now && show(null));
@@ -104,7 +120,7 @@ export function makeLink(panel) {
     const target = event.target.matches(":focus-visible") && sayer(event);
     if (!target) return;
     const box = target.getBoundingClientRect();
-    show((own = told(target)), { x: box.left, y: box.bottom });
+    show((own = told(target)), { x: box.left, y: box.bottom, target });
   });
   panel.addEventListener("focusout", () => own && own === now && show(null));
   panel.addEventListener("keydown", (event) => event.key === "Escape" && show(null));

@@ -241,7 +241,8 @@ class Product {
     this.drawStrip(this.widths.strip);
     this.drawRead();
     const here = this.walk.querySelector(".av-here")?.getBoundingClientRect();
-    const at = event ? { x: event.clientX, y: event.clientY } : here && { x: here.left, y: here.bottom };
+    const [x, y] = event ? [event.clientX, event.clientY] : here ? [here.left, here.bottom] : [];
+    const at = x === undefined ? null : { x, y, target: this.walk.querySelector(".av-hit") };
     this.act.link.show(nonzeroFocus(this.row, nonzero), at);
   }
 }
