@@ -275,7 +275,9 @@ def test_recorded_results_are_found_by_name():
         records.recorded("no-such-results")
 
 
-@pytest.mark.parametrize("name", ["strategies-h200", "columns-h200", "ablations-h200"])
+@pytest.mark.parametrize(
+    "name", ["strategies-h200", "columns-h200", "ablations-h200", "operations-h200"]
+)
 def test_recorded_times_are_whole_and_right(name):
     table = records.recorded(name)
     assert tuple(table.columns) == records.COLUMNS
@@ -285,8 +287,9 @@ def test_recorded_times_are_whole_and_right(name):
     assert (table["median_us"] <= table["quartile3_us"]).all()
     assert set(table["device"]) == {"cuda"}
     assert not table.duplicated(["run", *harness.KEY]).any()
-    approximate = table["graph"].str.contains("approximate")
-    assert (table["graph_kind"] == np.where(approximate, "approximate twin", "twin")).all()
+    approximate, twin = (table["graph"].str.contains(word) for word in ("approximate", "-twin"))
+    kinds = np.select([approximate, twin], ["approximate twin", "twin"], "real")
+    assert (table["graph_kind"] == kinds).all()
 
 
 def test_recorded_timelines_are_ready_to_draw():

@@ -21,7 +21,7 @@ from accelviz.strategies import SPMM, find_strategy
 #: Recorded tables in which a graph's times are looked for; of equal cases the first counts.
 TABLES = (
     *("bundled-h200", "partitions-h200", "sweeps-h200", "strategies-h200", "ablations-h200"),
-    *("columns-h200", "ours-h200", "sddmm-h200"),
+    *("columns-h200", "ours-h200", "sddmm-h200", "operations-h200"),
 )
 _NEEDED = [
     *("hardware", "date", "graph", "fingerprint", "operation", "strategy", "parameters", "columns"),
@@ -72,6 +72,15 @@ def recorded_times(graph: Graph, operation: Operation = SPMM) -> pd.DataFrame:
             tables.append(table[table["fingerprint"] == own])
     found = pd.concat(tables, ignore_index=True) if tables else _warm(TABLES[-1]).iloc[:0]
     return found.assign(setting=[parameters_of(text) for text in found["parameters"]])
+
+
+def recorded_graphs(operation: Operation) -> tuple[str, ...]:
+    """Return the names of the graphs of which something was recorded of an operation."""
+    tables = [_warm(name) for name in TABLES]
+    names = pd.concat(
+        [table.loc[table["operation"] == operation.name, "graph"] for table in tables]
+    )
+    return tuple(names.unique())
 
 
 @functools.cache

@@ -12,7 +12,7 @@ import numpy as np
 
 from accelviz.errors import AccelvizError, ArgumentError
 from accelviz.graph import KINDS, Graph
-from accelviz.measure.prediction import recorded_times
+from accelviz.measure.prediction import recorded_graphs, recorded_times
 from accelviz.plans import Operation, Strategy
 from accelviz.plans.operation import ROWS, SENDERS
 from accelviz.plots.style import strategy_colours
@@ -46,13 +46,14 @@ def columns_of(graph: Graph, row: int) -> Any:
 
 
 def times_content(graph: Graph, operation: Operation) -> dict[str, Any]:
-    """Return what was recorded of an operation on exactly this graph on a GPU."""
+    """Return what was recorded of an operation on exactly this graph on a GPU, or else on which."""
     times = recorded_times(graph, operation)
     hardware, date = times["hardware"].unique(), times["date"]
     ends = " to ".join(sorted({date.min(), date.max()}) if len(times) else ())
     where = f"{', '.join(hardware)}, {ends}" if len(times) else ""
     return {
         "where": where,
+        "graphs": [] if where else recorded_graphs(operation),
         "strategy": times["strategy"].tolist(),
         "columns": times["columns"].tolist(),
         "setting": times["setting"].tolist(),

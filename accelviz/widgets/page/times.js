@@ -11,7 +11,7 @@ function matching(table, rows, parameters) {
 // `slotsOf(parameters)` gives the warp time of a setting of the strategy, null if it is not known.
 export function timesOf(table, strategy, nCols, parameters, slotsOf) {
   const found = { recorded: null, predicted: null, basis: null, limit: null,
-    predictedOf: () => null, where: table?.where ?? "", curves: {},
+    predictedOf: () => null, where: table?.where ?? "", graphs: table?.graphs ?? [], curves: {},
     columns: [...new Set(table?.columns ?? [])].sort((a, b) => a - b) };
   const rows = (table?.strategy ?? []).flatMap((name, i) =>
     name === strategy.name && table.columns[i] === nCols ? [i] : []);

@@ -16,9 +16,9 @@ export function times(host, scene) {
   const sides = [scene.a, scene.b].filter(Boolean), found = sides.map((side) => side.times);
   const limit = found.find((each) => each.limit !== null)?.limit ?? null;
   if (limit === null) {
-    const { columns } = scene.a.times, of = `${scene.operation.name} on ${scene.graph.name}`;
+    const { columns, graphs } = scene.a.times, of = `${scene.operation.name} on ${scene.graph.name}`;
     const there = columns.length ? `Recorded of ${of} are ${columns.join(", ")} columns.`
-      : "Recorded are spmm and sddmm on the bundled graphs.";
+      : graphs.length ? `Recorded of ${scene.operation.name} are ${listed(graphs)}.` : "";
     host.innerHTML = `<p class="av-note">Nothing was recorded of ${safe(of)} with ` +
       `${scene.settings.nCols} columns. ${safe(there)} accelviz.benchmark measures it on a GPU.</p>`;
     return;
@@ -28,6 +28,11 @@ export function times(host, scene) {
     (over ? curve(scene, over, found[0], width) : "") +
     `<p class="av-note">${safe(compared(sides, found))}</p>`;
 }
+
+const SOME = 12; // graphs that are named
+
+const listed = (names) => names.length > SOME
+  ? `${names.slice(0, SOME).join(", ")} and ${names.length - SOME} more` : names.join(", ");
 
 function bars(sides, found, limit, width) {
   const lines = [[LIMIT[0], limit, "av-limit", ""]];
