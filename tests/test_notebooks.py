@@ -1,7 +1,8 @@
 """Every lesson runs top to bottom, without warnings, on a machine with no GPU and no network.
 
 Then each exercise's folded solution takes the place of what the learner has to write, and its own
-check has to find it right. On each commit every other lesson runs, all of them with `-m long`.
+check has to find it right; wrong ones are refused in a sentence. On each commit every other
+lesson runs, all of them with `-m long`.
 """
 
 import ast
@@ -11,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accelviz.course import compare
+import accelviz
+from accelviz import course
 
 # A GPU machine that only runs the kernels need not have Jupyter.
 nbclient = pytest.importorskip("nbclient")
@@ -43,14 +45,46 @@ def checks_of(source):
     ]
 
 
-def solved(notebook):
-    """Cells that hold the solution of an exercise and its check, for each that has one."""
+#: What a check says first.
+WRONG, RIGHT = "Not yet: ", "Right"
+#: Answers to exercises that need what their lesson has made before: lesson, answer, what is said.
+LATER = [
+    ("05", "four_at_once = one_by_one.replace('k < 8', 'k < 9')", "Not yet: order_of("),
+    ("05", "four_at_once = one_by_one.replace(';', '')", "Not yet: order_of("),
+    ("05", "padded = turned.replace('32', '33')", "Not yet: trips("),
+    (
+        "09",
+        """class LongestFirst(SortedRows):
+    name = "longest_first"
+    @staticmethod
+    def order(graph):
+        three = np.argsort(-graph.degrees)[:3]
+        others = np.setdiff1d(np.arange(graph.n_rows), three)
+        return accelviz.ordering.Permutation(np.append(three, others))
+longest = accelviz.plan(graph, LongestFirst(), 32)""",
+        "Not yet: yours gives",
+    ),
+    ("15", "crossovers = sparse[sparse > dense[8]]", "Not yet: yours gives\ndensity\n"),
+]
+
+
+def solved(notebook, lesson):
+    """Cells with an answer to an exercise and its check, and what is to be said of it."""
+    answers = [(answer, said) for number, answer, said in LATER if number == lesson]
     for cell, after in zip(notebook.cells, notebook.cells[1:], strict=False):
         checks = checks_of(cell.source) if cell.cell_type == "code" else []
         if checks:
             found = re.search(r"<summary>Solution.*?```python\n(.*?)```", after.source, re.S)
             assert found, f"no solution in Python after: {cell.source}"
-            yield nbformat.v4.new_code_cell("\n".join([found[1], *checks]))
+            here = [each for each in answers if asks_for(cell.source, each[0])]
+            for answer, said in [*here, (found[1], RIGHT)]:
+                yield nbformat.v4.new_code_cell("\n".join([answer, *checks])), said
+
+
+def asks_for(source, answer):
+    """Whether a cell checks what an answer gives a name."""
+    name = re.match(r"(?:def |class )?(\w+)", answer)[1]
+    return "\ncompare(" in source and re.search(rf"^(def |class )?{name}\b", source, re.M)
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +100,13 @@ def client():
 def outputs(client, path):
     """Run a notebook as it is and return what its cells show, after their source."""
     notebook = client.nb = nbformat.read(path, as_version=4)
-    solutions = [*solved(notebook)]
-    notebook.cells = [nbformat.v4.new_code_cell(AS_NEW), *notebook.cells, *solutions]
+    answers = [*solved(notebook, path.name[:2])]
+    added = [cell for cell, _ in answers]
+    notebook.cells = [nbformat.v4.new_code_cell(AS_NEW), *notebook.cells, *added]
     client.execute(cleanup_kc=False)
-    for cell in solutions:
+    for cell, right in answers:
         said = "".join(output.get("text", "") for output in cell.outputs)
-        assert said.startswith("Right"), f"{said}\n{cell.source}"
+        assert said.startswith(right), f"{said}\n{cell.source}"
     found = [(cell.source, each) for cell in notebook.cells for each in cell.get("outputs", [])]
     for _, output in found:
         assert output.get("name") != "stderr", output["text"]
@@ -93,34 +128,113 @@ def test_lesson_runs(client, path):
     assert any("image/png" in data or "<img" in data.get("text/html", "") for data in shown)
 
 
-#: What a student may well write, and a check once took for right: lesson, function, wrong lines.
-WRONG = {
-    "13 forgets to transpose": """
+#: What a student may well write: the lesson, what it is, and what is said first.
+ANSWERS = {
+    ("02 the digits of the text", RIGHT): "both = 0.93",
+    ("02 groups of warps", WRONG): "both = 0.948",
+    ("06 counts changes of the sector", WRONG): """
+def sectors(addresses):
+    return 1 + (np.diff(addresses // 32) != 0).sum()
+""",
+    ("06 takes three pieces for all", WRONG): """
+def combined_turns(runs, pieces):
+    return np.repeat(runs, 3).reshape(3, -1).sum(axis=0)
+""",
+    ("07 splits at the bound", WRONG): """
+def decode(x, y, z, w):
+    split = x >= 20
+    rows, row_nzs = (1, w) if split else (w & 0xFFFF, x)
+    return rows, row_nzs, -(-w // 4) if split else w >> 16, split
+""",
+    ("07 rounds down", WRONG): """
+def decode(x, y, z, w):
+    split = x > 20
+    rows, row_nzs = (1, w) if split else (w & 0xFFFF, x)
+    return rows, row_nzs, w // 4 if split else w >> 16, split
+""",
+    ("08 says never where it is at once", WRONG): """
+def pays_after(setup, each, other_setup, other_each):
+    return np.inf if each >= other_each else max(0, (setup - other_setup) / (other_each - each))
+""",
+    ("10 a list", RIGHT): "setting = [15, 8]",
+    ("10 an array", RIGHT): "setting = np.array([15, 8])",
+    ("10 the other way round", WRONG): "setting = (8, 15)",
+    ("11 millions of bytes", WRONG): """
+def missed(distance, d, mebibytes):
+    return np.mean((distance < 0) | (distance >= mebibytes * 1e6 / (4 * d)))
+""",
+    ("11 a cache has room for one more", WRONG): """
+def missed(distance, d, mebibytes):
+    return np.mean((distance < 0) | (distance > mebibytes * 2**20 // (4 * d)))
+""",
+    ("13 forgets to transpose", WRONG): """
 def backward(A, X, W2, H, dZ):
     return X.T @ (A @ ((A @ dZ) @ W2.T * (H > 0))), H.T @ (A @ dZ)
 """,
-    "14 counts a column for each of its nonzeros": """
+    ("13 lets through where the gradient is positive", WRONG): """
+def backward(A, X, W2, H, dZ):
+    d = A.T @ dZ
+    return X.T @ (A.T @ (d @ W2.T * (d > 0))), H.T @ d
+""",
+    ("13 changes another weight", WRONG): """
+def difference(f, W, place, h):
+    more, less = W.copy(), W.copy()
+    more[place[::-1]] += h
+    less[place[::-1]] -= h
+    return (f(more) - f(less)) / (2 * h)
+""",
+    ("13 knows the derivative of squares", WRONG): """
+def difference(f, W, place, h):
+    return 2 * W[place]
+""",
+    ("14 counts a column for each of its nonzeros", WRONG): """
 def tiles(columns, width):
     return len({column // width for column in columns}), -(-len(columns) // width)
 """,
-    "17 takes edges that need the halo for those that do not": """
+    ("14 begins a tile after a full one", WRONG): """
+def tiles(columns, width):
+    return len({column // width for column in columns}), len(set(columns)) // width + 1
+""",
+    ("14 the digits of the text", RIGHT): "crossovers = [0.008, 0.06]",
+    ("14 the density before", WRONG): "crossovers = [1 / 256, 1 / 16]",
+    ("15 multiplies", WRONG): """
+def dot(a, b, s, t):
+    return (a * b).sum()
+""",
+    ("15 has it multiplied", WRONG): """
+def dot(a, b, s, t):
+    return np.einsum("i,i", a, b)
+""",
+    ("15 multiplies bits", WRONG): """
+def dot(a, b, s, t):
+    return sum(((a >> i & 1) * (b >> j & 1)).sum() << i + j for i in range(s) for j in range(t))
+""",
+    ("15 asks somebody else", WRONG): "dot = lambda a, b, s, t: a @ b",
+    ("15 has one line", RIGHT): """
+def dot(a, b, s, t):
+    inner = 0
+    return sum(int((a >> i & b >> j & 1).sum()) << i + j for i in range(s) for j in range(t))
+""",
+    ("15 the digits of the text", RIGHT): "crossovers = [0.016, 0.004]",
+    ("15 the density after", WRONG): "crossovers = [1 / 32, 1 / 256]",
+    ("17 takes edges that need the halo for those that do not", WRONG): """
 def ours(one, cut, fetch):
     return max(one / 2 * cut, fetch) + one / 2 * (1 - cut)
 """,
 }
 
 
-@pytest.mark.parametrize("called", WRONG)
-def test_an_exercise_refuses_what_is_nearly_right(called, capsys):
-    wrong, (path,) = WRONG[called], FOLDER.glob(f"{called[:2]}-*.ipynb")
-    start = wrong.strip().split("(")[0]
-    (cell,) = (c for c in nbformat.read(path, as_version=4).cells if c.source.startswith(start))
-    names = {"np": np, "compare": compare}
-    for each in (cell.source, wrong, *checks_of(cell.source)):
+@pytest.mark.parametrize(("called", "verdict"), ANSWERS)
+def test_an_exercise_knows_right_from_nearly_right(called, verdict, capsys):
+    answer, (path,) = ANSWERS[called, verdict].strip(), FOLDER.glob(f"{called[:2]}-*.ipynb")
+    cells = nbformat.read(path, as_version=4).cells
+    (cell,) = (each for each in cells if asks_for(each.source, answer))
+    names = {"np": np, "accelviz": accelviz, **vars(course)}
+    for each in (cell.source, answer, *checks_of(cell.source)):
         exec(each, names)
-    not_written, refused = capsys.readouterr().out.split("\n", 1)
-    assert not_written.startswith("Not written yet")
-    assert refused.startswith("Not yet: ")
+    not_written, said = capsys.readouterr().out.split("\n", 1)
+    assert not_written.startswith(("Not written yet", "Not yet: yours gives Ellipsis"))
+    assert said.startswith(verdict)
 
 
 @pytest.mark.parametrize("path", PUZZLES, ids=lambda path: path.stem)

@@ -4,12 +4,13 @@ import math
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import eye_array
 
 import accelviz
 from accelviz import plots
-from accelviz.course import compare, predict, sealed
+from accelviz.course import PRODUCTS, compare, predict, sealed
 from accelviz.course.exercise import seal
 from accelviz.datasets import graph_of_degrees
 from accelviz.errors import ArgumentError
@@ -140,6 +141,42 @@ def test_a_function_is_right_or_its_first_mistake_is_named(capsys, mine, cases, 
 def test_a_value_is_compared_too(capsys, mine, right, said):
     compare(mine, right)
     assert capsys.readouterr().out.startswith(said)
+
+
+def test_a_result_is_not_cut_off(capsys):
+    compare(pd.Series(np.arange(30) / 7, name="share"), [1, 2])
+    table = capsys.readouterr().out
+    assert "4.142857" in table
+    assert "2.000000" in table
+    compare(list(np.arange(20) / 7), [1, 2])
+    assert "2.7142857142857144]. Expected" in capsys.readouterr().out
+    compare(np.arange(20.0), [1, 2])
+    assert "10." in capsys.readouterr().out
+    compare(np.array([193]), 193)
+    assert "Expected: a single value, not (1,)." in capsys.readouterr().out
+
+
+def added(a, b):
+    inner = np.add(a, b)  # a name of its own
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("mine", "said"),
+    [
+        (lambda a, b: a * 1 + b, "has *. Do it without."),
+        (lambda a, b: sum(x * b for x in [1]) + a, "has *."),
+        (lambda a, b: np.multiply(a, 1) + b, "has multiply."),
+        (lambda a, b: np.prod([a, 1]) + b * 1, "has *, prod."),
+        (np.dot, "has dot."),
+        (lambda a, b: a * b, "gives 4. Expected: 5."),
+        (added, "Right."),
+    ],
+)
+def test_right_is_not_enough_where_something_is_ruled_out(capsys, mine, said):
+    right = (lambda a, b: a * b) if mine is np.dot else (lambda a, b: a + b)
+    compare(mine, right, (4, 1), without=PRODUCTS)
+    assert said in capsys.readouterr().out
 
 
 def test_what_cannot_be_checked_is_not_right(capsys):

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import copy
+import dis
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
 #: Numbers of a matrix that a message shows; of a larger one it says the shape.
 _MOST_SHOWN = 24
+#: What multiplies: operators of Python, and by their names the functions that do the same.
+PRODUCTS = frozenset(
+    {
+        *("*", "@", "mul", "prod", "sumprod", "multiply", "matmul"),
+        *("dot", "vdot", "vecdot", "inner", "einsum", "tensordot"),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +46,13 @@ def seal(answer: Any, digits: int = 2) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def compare(mine: Any, right: Any, *cases: tuple[Any, ...], unless: str | None = None) -> None:
+def compare(
+    mine: Any,
+    right: Any,
+    *cases: tuple[Any, ...],
+    unless: str | None = None,
+    without: Collection[str] = (),
+) -> None:
     """Print whether a learner's function gives what it should, or where it first does not.
 
     Parameters
@@ -52,6 +68,8 @@ def compare(mine: Any, right: Any, *cases: tuple[Any, ...], unless: str | None =
     unless : str, optional
         Why it cannot be checked here, such as `find_executor("emulator").why_not()`. That is
         printed, and nothing is compared.
+    without : collection of str, optional
+        Operators and names that the learner's function may not have, such as `PRODUCTS`.
 
     Examples
     --------
@@ -77,8 +95,11 @@ def compare(mine: Any, right: Any, *cases: tuple[Any, ...], unless: str | None =
             return
         expected = right(*copy.deepcopy(case)) if callable(right) else right
         if problem := _difference(got, expected):
-            print(f"Not yet: {call} gives {_short(got)}. {problem}")
+            print(f"Not yet: {call} gives{_whole(got)}{problem}")
             return
+    if used := sorted(_used(mine) & set(without)):
+        print(f"Not yet: the results are right, but {name} has {', '.join(used)}. Do it without.")
+        return
     print(f"Right, in all {len(cases)} cases." if len(cases) > 1 else "Right.")
 
 
@@ -98,7 +119,8 @@ def _difference(got: Any, expected: Any) -> str:
     except ValueError:
         return f"Expected: {_short(expected)}."
     if found.shape != wanted.shape:
-        return f"Expected: the shape {wanted.shape}, not {found.shape}."
+        what = f"the shape {wanted.shape}" if wanted.ndim else "a single value"
+        return f"Expected: {what}, not {found.shape or 'a single value'}."
     if wanted.dtype.kind not in "biufc" or found.dtype.kind not in "biufc":
         agree = found == wanted
     else:
@@ -112,15 +134,35 @@ def _difference(got: Any, expected: Any) -> str:
     return f"Expected: {_short(wanted[at])} at {place}, not {_short(found[at])}."
 
 
-def _short(value: Any) -> str:
+def _used(function: Any) -> set[str]:
+    """Return the operators of a function and the names of what is not local, or its own name."""
+
+    def of(code: CodeType) -> set[str]:
+        lines = (each for each in dis.get_instructions(code) if each.opname == "BINARY_OP")
+        operators = {each.argrepr.removesuffix("=") for each in lines}
+        inner = (of(each) for each in code.co_consts if isinstance(each, CodeType))
+        return operators.union(code.co_names, *inner)
+
+    code = getattr(function, "__code__", None)
+    return of(code) if code else {getattr(function, "__name__", "")}
+
+
+def _whole(value: Any) -> str:
+    """Write down a result, with nothing cut off that a person still reads."""
+    if hasattr(value, "to_numpy"):  # a table, in lines of its own
+        return f"\n{value}\n"
+    return f" {_short(value, 400, _MOST_SHOWN)}. "
+
+
+def _short(value: Any, letters: int = 60, numbers: int = 8) -> str:
     if hasattr(value, "toarray"):
         value = value.toarray()
     if isinstance(value, np.ndarray) and value.ndim > 1 and value.size > _MOST_SHOWN:
         return f"<array of {' x '.join(map(str, value.shape))}>"
     if isinstance(value, np.ndarray) and value.ndim:
-        return np.array2string(value, threshold=8, edgeitems=3, precision=4, separator=", ")
+        return np.array2string(value, threshold=numbers, edgeitems=3, precision=4, separator=", ")
     if isinstance(value, (float, np.floating)):
         return f"{value:.6g}"
     with np.printoptions(legacy="1.25"):  # 9 in a list, not np.int64(9)
         text = " ".join(str(value if isinstance(value, np.generic) else repr(value)).split())
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= letters else f"{text[: letters - 3]}..."

@@ -141,6 +141,16 @@ def test_a_better_answer_than_the_par_is_told_so():
     assert "block_sum" in puzzles.scores()._repr_html_()
 
 
+def test_a_word_that_is_loaded_for_each_plane_is_above_the_par():
+    lines = """int sum = 0;
+    for (int p = 0; p < planes; ++p)
+        for (int w = 0; w < words; ++w)
+            sum += __popc(A[row * words + w] & X[(p * words + w) * 32 + lane]) << p;
+    Y[row * 32 + lane] = sum;"""
+    found = puzzles.check("popc", answer("popc", lines))
+    assert found.verdict == "Solved, with more sectors and requests than the par"
+
+
 def test_a_wrong_call_is_refused_and_other_parameters_are_named():
     with pytest.raises(ArgumentError, match="there is no puzzle 'gaurd'"):
         puzzles.check("gaurd", "")

@@ -373,6 +373,16 @@ WRONG = {
         if (lane == 0 && k < nnz) d_values[k] = sum;""",
     ],
     "largest": [
+        # the first loop walks as if the block had one row
+        """float top = -3e38f;
+        for (int k = begin + lane; k < end; k += blockDim.x) top = fmaxf(top, scores[k]);
+        for (int d = 16; d > 0; d /= 2) top = fmaxf(top, __shfl_xor_sync(~0u, top, d));
+        for (int k = begin + lane; k < end; k += 32) shifted[k] = scores[k] - top;""",
+        # some scores are smaller
+        """float top = -999.0f;
+        for (int k = begin + lane; k < end; k += 32) top = fmaxf(top, scores[k]);
+        for (int d = 16; d > 0; d /= 2) top = fmaxf(top, __shfl_xor_sync(~0u, top, d));
+        for (int k = begin + lane; k < end; k += 32) shifted[k] = scores[k] - top;""",
         # 0 is larger than every score
         """float top = 0.0f;
         for (int k = begin + lane; k < end; k += 32) top = fmaxf(top, scores[k]);

@@ -23,4 +23,4 @@ def popc(rng: np.random.Generator) -> Iterator[Case]:
         yield Case(grid, 32, {**given, "words": words, "planes": planes}, expected)
 
 
-PUZZLES = {"popc": Puzzle(popc, Par(68, 26))}
+PUZZLES = {"popc": Puzzle(popc, Par(60, 18))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -34,7 +35,11 @@ def largest(rng: np.random.Generator) -> Iterator[Case]:
     """Give a row to each warp: its scores minus the largest of them; two warps a block."""
     for degrees in _DEGREES:
         A, n = Rows.of(rng, degrees, 60), len(degrees)
-        scores = A.values - 200  # all below zero: 0 is not the largest
+        scores = 50 * A.values - 6000  # all far below zero: neither 0 nor -999 is the largest
+        for begin, end in pairwise(A.pointers):
+            if end - begin > 32:  # and the largest of a long row is behind its first 32
+                row = scores[begin:end]
+                row[:] = np.roll(row, 32 - row.argmax())
         arguments = {
             "row_pointers": A.pointers,
             "scores": scores,
