@@ -81,9 +81,7 @@ def ship(monkeypatch):
     prediction._warm.cache_clear()
 
 
-@pytest.mark.parametrize(
-    "operation", [each for each in OPERATIONS if not each.startswith(("scc", "edge"))]
-)
+@pytest.mark.parametrize("operation", [each for each in OPERATIONS if not each.startswith("scc")])
 def test_recorded_times_are_all_that_ships_of_the_graph_warm(operation):
     operation = find_operation(operation)
     graph = accelviz.load_graph("cora")

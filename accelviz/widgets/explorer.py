@@ -89,7 +89,8 @@ class Explorer:
             "graph": graph.name,
             "first": first,
             "second": second,
-            "nCols": 64,
+            # Of what is given for each nonzero a column is a head, most often one.
+            "nCols": 1 if self.names_of_operation["at_nonzeros"] else 64,
             "row": longest(self.walked(graph)),
             "block": 0,
             "given": {},

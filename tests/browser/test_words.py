@@ -106,6 +106,16 @@ def test_a_strategy_is_compared_with_another_or_with_another_partition():
         assert now["second"] != now["first"] or now["pinned"] == {"partition": "warp"}
 
 
+def test_groups_of_other_heads_are_not_said_to_have_no_work(browser, tmp_path):
+    softmax = explore("cora", find_strategy("lane_groups", "edge_softmax"))
+    assert softmax.settings["nCols"] == 1  # a column is a head
+    softmax.set(n_cols=8)
+    shown = Shown(browser, softmax.save(tmp_path / "heads.html", trace=False))
+    assert "for each of its 8 heads; only the first head's is counted" in shown.text(".av-answer")
+    assert "no work" not in shown.page.locator(".av-panel").text_content()
+    shown.close()
+
+
 def beside(tip, other):
     told, box = tip.bounding_box(), other.bounding_box()
     return told["y"] >= box["y"] + box["height"] or told["y"] + told["height"] <= box["y"]

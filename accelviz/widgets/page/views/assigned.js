@@ -1,6 +1,6 @@
 // From the row to its workers: its place in the order, its block, and the block's workers as bars.
 import { count, firstFit, fitting, hatching, number, path, picture, rect, room, words } from "../marks.js";
-import { LANES, PLACE, capital, owners, several } from "./followed.js";
+import { LANES, PLACE, capital, headsSaid, owners, several } from "./followed.js";
 
 const BARS = 160; // workers that have a bar of their own
 const TALL = 300; // pixels for all bars, at most
@@ -164,7 +164,7 @@ export function block(row, width) {
     const wait = work.most - load;
     const texts = load ? [
       `waits: ${number(wait)} of ${number(work.most)}`, `waits ${number(wait)}`,
-    ] : ["no work"];
+    ] : [headsSaid(row) ? "not counted" : "no work"];
     const text = texts.find((each) => room(each, 12) + 16 < x(work.most) - x(load));
     if (!label || !wait || !text) continue;
     const at = (x(load) + x(work.most)) / 2;

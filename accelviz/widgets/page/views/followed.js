@@ -130,6 +130,11 @@ export const combinedSaid = (row) => isCombined(row)
   ? `A warp is here a combined warp: ${Math.ceil(row.reading.lanes / LANES)} warps of the hardware side by side. They are counted as if all were in the block at once.`
   : "";
 
+/** That of a row's lane groups, one a head, the workload has the first. */
+export const headsSaid = ({ side: { cut, worker } }) => cut?.kind === "row_groups" && cut.heads > 1
+  ? `A row has a ${worker} for each of its ${cut.heads} heads; only the first head's is counted, the others stand empty.`
+  : "";
+
 /** Which warps of the hardware work on the row in a block of so many, and what a worker is of them. */
 export function hardware(row, warps) {
   const { reading, partition, worker } = row, combined = isCombined(row);
@@ -157,6 +162,7 @@ export function waiting(row, warp) {
   if (!most) return "No worker of this block has a nonzero.";
   const busiest = side.apart ? `${name} has the longest row of the block: ${number(most)}`
     : `${name} is the busiest of the block: ${number(most)}`;
+  if (!load && headsSaid(row)) return headsSaid(row);
   if (!load) return `It has no nonzero. ${capital(busiest)}; until it is done, this one waits.`;
   if (load === most) return "None has more in this block, so it waits for nobody.";
   return (

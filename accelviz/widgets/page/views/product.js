@@ -3,7 +3,7 @@ import { count, number, safe, span } from "../marks.js";
 import { quiet } from "../controls.js";
 import { moves } from "../moves.js";
 import { block, order } from "./assigned.js";
-import { LANES, PLACE, capital, combinedSaid, followed, isCombined, owners, pieceOf, several, written } from "./followed.js";
+import { LANES, PLACE, capital, combinedSaid, followed, headsSaid, isCombined, owners, pieceOf, several, written } from "./followed.js";
 import { gathered, loadSaid, request } from "./gathered.js";
 import { equation, neighborhood } from "./matrices.js";
 import { nonzeroFocus, resolve } from "./pointed.js";
@@ -316,14 +316,14 @@ function why(row) {
   const verb = numbers.length > 1 ? "share" : "has";
   if (row.side.apart) return apart(row, numbers[0]);
   const has = `${capital(several(worker, numbers))} of block ${number(work.block)} ${verb} ${part}.`;
-  const none = work.loads.filter((each) => !each).length;
+  const heads = headsSaid(row), none = heads ? 0 : work.loads.filter((each) => !each).length;
   const idle = `${capital(count(none, `other ${worker}`))} of the block ${none > 1 ? "have" : "has"} no work and ${none > 1 ? "wait" : "waits"}`;
   if (load === work.most) {
-    const others = none ? ` ${idle} for ${numbers.length > 1 ? "them" : "it"}.` : "";
+    const others = none ? ` ${idle} for ${numbers.length > 1 ? "them" : "it"}.` : heads && ` ${heads}`;
     return `${has} ${numbers.length > 1 ? "None of them waits" : "It waits for nobody"}: no ${worker} of the block has more than ${count(load, "nonzero")}.${others}`;
   }
   const who = numbers.length > 1 ? capital(name(least)) : "It";
-  return `${has} ${who} waits: it has ${count(load, "nonzero")}, ${name(work.busiest)} has ${number(work.most)}, and the block is done when the busiest is.${none ? ` ${idle}, too.` : ""}`;
+  return `${has} ${who} waits: it has ${count(load, "nonzero")}, ${name(work.busiest)} has ${number(work.most)}, and the block is done when the busiest is.${none ? ` ${idle}, too.` : heads && ` ${heads}`}`;
 }
 
 // Each lane has a row of its own, side by side: it waits for the longest of its warp and block.
