@@ -67,7 +67,7 @@ __device__ __forceinline__ void split(float x, unsigned &high, unsigned &low) {
 }
 
 // The same by the conversion that GPUs have from compute capability 9.0 on: an instruction less,
-// halfway cases to even. It made window_tiles's SpMM faster, and its SDDMM slower.
+// halfway cases to even.
 __device__ __forceinline__ void split_to_even(float x, unsigned &high, unsigned &low) {
 #ifdef __CUDA_ARCH__
 #if __CUDA_ARCH__ >= 900

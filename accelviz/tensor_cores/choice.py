@@ -11,8 +11,8 @@ from accelviz.graph import Graph, Pattern
 #: Rows of a window, and from so many nonzeros to a distinct column of one on `window_tiles` was
 #: faster than `lane_groups` on an H200, as exact as it. SpMM: windows of 16 rows were 0.7 times as
 #: fast with 1.7, 0.98 to 1.09 times with 3.1; between them, or without one of the graphs, the line
-#: crosses 1 at 2.75 to 2.8. SDDMM: 0.4 times with 1.7, 1.01 times with 3.1, 1.8 times with 6.0.
-LEAST_REUSE = {"spmm": (16, 2.8), "sddmm": (16, 3.5)}
+#: crosses 1 at 2.75 to 2.8. SDDMM: 0.5 times with 1.7, 1.0 to 1.1 with 3.1, 1.8 to 1.9 with 6.0.
+LEAST_REUSE = {"spmm": (16, 2.8), "sddmm": (16, 3.0)}
 #: Rows of a window that pays. With 32 an SpMM was 1.05 to 1.07 times as fast as with 16.
 WINDOW_ROWS = {"spmm": 32, "sddmm": 16}
 #: Fewer columns were not tried, and with fewer nonzeros most of a GPU is idle: facebook, of 176,468

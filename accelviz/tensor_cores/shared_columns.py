@@ -31,12 +31,11 @@ WORD_COLUMNS = 32
 PART_COLUMNS = Parameter(
     None, "most distinct columns of a part", 1 << 20, step=WORD_COLUMNS, tries=(64, 256, 2048)
 )
-#: The rule, within bounds: so few columns that there is a part for every warp of a GPU; and where
-#: there are windows enough, only those are cut that have eight times the mean, as parts meet by
-#: atomics. Parts of 128 columns were 1.4 times as fast as parts of 64 on facebook (Rabbit order,
-#: 128 columns of X, an H200), and 1.5 times on ca-astroph, whose 2,346 windows were not enough.
-LEAST_PART, MOST_PART = 128, 2048
-GPU_WARPS, ENOUGH_WINDOWS, MEANS = 1 << 13, 1 << 12, 8
+#: The rule, within bounds: columns enough for 1,024 parts, which keep a GPU busy, but no less than
+#: the mean of a window and no more than eight times it. Parts meet by atomics, one for each row and
+#: column of X: on an H200 windows cut in two where there was no need took 2.2 to 3.6 times as long.
+LEAST_PART, MOST_PART = 256, 2048
+ENOUGH_PARTS, MEANS = 1 << 10, 8
 #: Parts of a window are numbered in 16 bits, positions of nonzeros in 32.
 MOST_PARTS, MOST_NONZEROS = (1 << 16) - 1, (1 << 32) - 1
 
@@ -197,9 +196,8 @@ def widest(n_cols: int, halves: bool) -> int:
 def chosen_part(windows: Windows) -> int:
     """Choose the most distinct columns of a part, a multiple of 32, by the rule."""
     columns = int(windows.senders.size)
-    wanted = columns // GPU_WARPS
-    if len(windows) >= ENOUGH_WINDOWS:
-        wanted = max(wanted, MEANS * columns // len(windows))
+    mean = columns // max(len(windows), 1)
+    wanted = min(max(columns // ENOUGH_PARTS, mean), MEANS * mean)
     return min(max(-(-wanted // WORD_COLUMNS) * WORD_COLUMNS, LEAST_PART), MOST_PART)
 
 

@@ -15,7 +15,7 @@
 //   HEADS           dot products of a nonzero
 //   VECTOR          columns that one load moves: 1, 2 or 4, in float16 8, a divisor of n_cols
 //   WHOLE           1 if n_cols is a multiple of 16 * AT_ONCE, in float16 of 32 * AT_ONCE
-//   AT_ONCE         loads of 16 columns of U and V, in float16 32, that are on their way together
+//   AT_ONCE         steps of 16 columns of U and V, in float16 32, whose loads are on their way
 //   TERMS           3 exact, 1 TF32, 0 float16
 #if !defined(GROUPS) || !defined(WARPS) || !defined(HEADS) || !defined(VECTOR) || \
     !defined(AT_ONCE) || !defined(WHOLE) || !defined(TERMS)
@@ -33,13 +33,14 @@
 using Sums = float[GROUPS][2][4];
 
 #if TERMS == 0
-struct Eight {
+#define STEP_COLUMNS 32
+struct Part {
     unsigned words[4];
 };
 
-// Eight neighboring columns of a row; beyond the last one any others.
-__device__ __forceinline__ Eight eight(const Feature *__restrict__ row, int first, int n_cols) {
-    Eight found;
+// A lane's eight columns of a step; beyond the last one any others.
+__device__ __forceinline__ Part load(const Feature *__restrict__ row, int first, int n_cols) {
+    Part found;
 #pragma unroll
     for (int i = 0; i < 8; i += VECTOR) {
         const int from = WHOLE ? first + i : min(first + i, n_cols - VECTOR);
@@ -49,111 +50,86 @@ __device__ __forceinline__ Eight eight(const Feature *__restrict__ row, int firs
     return found;
 }
 
-// Adds dot products of 32 rows of V, four a lane, with the lane's rows of U.
-__device__ __forceinline__ void multiply(Sums &sums, const Feature *const (&v_row)[4],
-                                         const Feature *const (&u_row)[GROUPS], int t, int n_cols) {
-    for (int first = 8 * t; first - 8 * t < n_cols; first += 32 * AT_ONCE) {
-        Eight u[AT_ONCE][GROUPS], v[AT_ONCE][4];
+// Adds a step to the dot products of 32 rows of V with ROWS of U, of which `left` columns are there
+// from the lane's first one on.
+__device__ __forceinline__ void multiply(Sums &sums, Part (&u)[GROUPS], const Part (&v)[4],
+                                         int left) {
 #pragma unroll
-        for (int c = 0; c < AT_ONCE; ++c) {
+    for (int i = 0; i < GROUPS; ++i) {
 #pragma unroll
-            for (int i = 0; i < 4; ++i) v[c][i] = eight(v_row[i], first + 32 * c, n_cols);
-            const int left = n_cols - first - 32 * c;
+        for (int k = 0; k < 4 && !WHOLE; ++k) {
+            u[i].words[k] &= left > 2 * k + 1 ? ~0u : left > 2 * k ? 0xffffu : 0u;
+        }
+    }
+#pragma unroll
+    for (int m = 0; m < 2; ++m) {
+#pragma unroll
+        for (int p = 0; p < 4; p += 2) {
+            const unsigned *v0 = v[2 * m].words, *v1 = v[2 * m + 1].words;
+            const unsigned a[4] = {v0[p], v1[p], v0[p + 1], v1[p + 1]};
 #pragma unroll
             for (int i = 0; i < GROUPS; ++i) {
-                u[c][i] = eight(u_row[i], first + 32 * c, n_cols);
-#pragma unroll
-                for (int k = 0; k < 4 && !WHOLE; ++k) {
-                    u[c][i].words[k] &= left > 2 * k + 1 ? ~0u : left > 2 * k ? 0xffffu : 0u;
-                }
-            }
-        }
-#pragma unroll
-        for (int c = 0; c < AT_ONCE; ++c) {
-#pragma unroll
-            for (int m = 0; m < 2; ++m) {
-#pragma unroll
-                for (int p = 0; p < 4; p += 2) {
-                    const unsigned *v0 = v[c][2 * m].words, *v1 = v[c][2 * m + 1].words;
-                    const unsigned a[4] = {v0[p], v1[p], v0[p + 1], v1[p + 1]};
-#pragma unroll
-                    for (int i = 0; i < GROUPS; ++i) {
-                        const unsigned b[2] = {u[c][i].words[p], u[c][i].words[p + 1]};
-                        mma_f16_k16(sums[i][m], a, b);
-                    }
-                }
+                const unsigned b[2] = {u[i].words[p], u[i].words[p + 1]};
+                mma_f16_k16(sums[i][m], a, b);
             }
         }
     }
 }
 #else
-// Four neighboring columns of a row, `more` behind the first; beyond the last one any others.
-__device__ __forceinline__ float4 four(const float *__restrict__ row, int first, int more,
-                                       int n_cols) {
+#define STEP_COLUMNS 16
+using Part = float4;
+
+// A lane's four columns of a step; beyond the last one any others.
+__device__ __forceinline__ Part load(const float *__restrict__ row, int first, int n_cols) {
 #if VECTOR == 4
-    // One pointer for all `more`, which are part of the instructions.
-    const float *from = WHOLE ? row + first + more : row + min(first + more, n_cols - 4);
+    const float *from = row + (WHOLE ? first : min(first, n_cols - 4));
     return __ldg(reinterpret_cast<const float4 *>(from));
 #elif VECTOR == 2
-    const int at = first + more;
-    const float2 a = __ldg(reinterpret_cast<const float2 *>(row + min(at, n_cols - 2)));
-    const float2 b = __ldg(reinterpret_cast<const float2 *>(row + min(at + 2, n_cols - 2)));
+    const float2 a = __ldg(reinterpret_cast<const float2 *>(row + min(first, n_cols - 2)));
+    const float2 b = __ldg(reinterpret_cast<const float2 *>(row + min(first + 2, n_cols - 2)));
     return make_float4(a.x, a.y, b.x, b.y);
 #else
-    const int at = first + more;
-    return make_float4(__ldg(row + min(at, n_cols - 1)), __ldg(row + min(at + 1, n_cols - 1)),
-                       __ldg(row + min(at + 2, n_cols - 1)), __ldg(row + min(at + 3, n_cols - 1)));
+    return make_float4(__ldg(row + min(first, n_cols - 1)), __ldg(row + min(first + 1, n_cols - 1)),
+                       __ldg(row + min(first + 2, n_cols - 1)),
+                       __ldg(row + min(first + 3, n_cols - 1)));
 #endif
 }
 
-// Adds dot products of 32 rows of V, four a lane, with the lane's rows of U.
-__device__ __forceinline__ void multiply(Sums &sums, const Feature *const (&v_row)[4],
-                                         const Feature *const (&u_row)[GROUPS], int t, int n_cols) {
-    for (int first = 4 * t; first - 4 * t < n_cols; first += 16 * AT_ONCE) {
-        float4 u[AT_ONCE][GROUPS], v[AT_ONCE][4];
+// Adds a step to the dot products of 32 rows of V with ROWS of U, of which `left` columns are there
+// from the lane's first one on.
+__device__ __forceinline__ void multiply(Sums &sums, const Part (&u)[GROUPS], const Part (&v)[4],
+                                         int left) {
+    unsigned high[GROUPS][2][2], low[GROUPS][2][2];  // of U: two products of 8 columns each
 #pragma unroll
-        for (int c = 0; c < AT_ONCE; ++c) {
+    for (int i = 0; i < GROUPS; ++i) {
 #pragma unroll
-            for (int i = 0; i < 4; ++i) v[c][i] = four(v_row[i], first, 16 * c, n_cols);
-#pragma unroll
-            for (int i = 0; i < GROUPS; ++i) u[c][i] = four(u_row[i], first, 16 * c, n_cols);
+        for (int k = 0; k < 4; ++k) {
+            const float x = WHOLE || k < left ? part(u[i], k) : 0.0f;
+            split_to_even(x, high[i][k / 2][k % 2], low[i][k / 2][k % 2]);
         }
+    }
 #pragma unroll
-        for (int c = 0; c < AT_ONCE; ++c) {
-            unsigned high[GROUPS][2][2], low[GROUPS][2][2];  // of U: two products of 8 columns each
+    for (int m = 0; m < 2; ++m) {
+        float some[GROUPS][4] = {};
+#pragma unroll
+        for (int p = 0; p < 2; ++p) {
+            unsigned a[4], b[4];
+#pragma unroll
+            for (int k = 0; k < 4; ++k)
+                split_to_even(part(v[2 * m + k % 2], 2 * p + k / 2), a[k], b[k]);
 #pragma unroll
             for (int i = 0; i < GROUPS; ++i) {
-#pragma unroll
-                for (int k = 0; k < 4; ++k) {
-                    const bool there = WHOLE || first + 16 * c + k < n_cols;
-                    const float x = there ? part(u[c][i], k) : 0.0f;
-                    split(x, high[i][k / 2][k % 2], low[i][k / 2][k % 2]);
-                }
-            }
-#pragma unroll
-            for (int m = 0; m < 2; ++m) {
-                float some[GROUPS][4] = {};
-#pragma unroll
-                for (int p = 0; p < 2; ++p) {
-                    unsigned a[4], b[4];
-#pragma unroll
-                    for (int k = 0; k < 4; ++k)
-                        split(part(v[c][2 * m + k % 2], 2 * p + k / 2), a[k], b[k]);
-#pragma unroll
-                    for (int i = 0; i < GROUPS; ++i) {
 #if TERMS == 3
-                        mma_tf32_k8(some[i], a, low[i][p]);
-                        mma_tf32_k8(some[i], b, high[i][p]);
+                mma_tf32_k8(some[i], a, low[i][p]);
+                mma_tf32_k8(some[i], b, high[i][p]);
 #endif
-                        mma_tf32_k8(some[i], a, high[i][p]);
-                    }
-                }
-#pragma unroll
-                for (int i = 0; i < GROUPS; ++i) {
-#pragma unroll
-                    for (int k = 0; k < 4; ++k) sums[i][m][k] += some[i][k];
-                }
+                mma_tf32_k8(some[i], a, high[i][p]);
             }
+        }
+#pragma unroll
+        for (int i = 0; i < GROUPS; ++i) {
+#pragma unroll
+            for (int k = 0; k < 4; ++k) sums[i][m][k] += some[i][k];
         }
     }
 }
@@ -185,21 +161,50 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     columns += (long long)block.first_word * WORD_COLUMNS + lane;
     bits += (long long)block.first_word * ROWS + 2 * t;
 
-    for (int word = 0; word < block.words(); ++word) {
-        const int own_column = __ldg(columns + (long long)word * WORD_COLUMNS);
-        uint2 own[GROUPS];
+    // The steps of all words follow each other, so that loads are on their way from one word to the
+    // next, while scores are written.
+    constexpr int lane_columns = STEP_COLUMNS / 4;
+    const int words = block.words();
+    const int steps = ceil_div(n_cols, STEP_COLUMNS * AT_ONCE) * AT_ONCE;
+    Part u[AT_ONCE][GROUPS], v[AT_ONCE][4];
+    const Feature *v_row[4];
+    auto fetch = [&](int stage, int step) {
+        const int first = step * STEP_COLUMNS + lane_columns * t;
 #pragma unroll
-        for (int i = 0; i < GROUPS; ++i) {
-            own[i] = __ldg(reinterpret_cast<const uint2 *>(bits + (long long)word * ROWS + 8 * i));
-        }
-        const Feature *v_row[4];
+        for (int i = 0; i < 4; ++i) v[stage][i] = load(v_row[i], first, n_cols);
+#pragma unroll
+        for (int i = 0; i < GROUPS; ++i) u[stage][i] = load(u_row[i], first, n_cols);
+    };
+    auto find_rows = [&](int word) {
+        const int own_column = __ldg(columns + (long long)word * WORD_COLUMNS);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const int column = __shfl_sync(EVERY_LANE, own_column, g + 8 * i);
             v_row[i] = &V[element(column * HEADS + int(blockIdx.y), 0, n_cols)];
         }
+    };
+    if (words > 0) {
+        find_rows(0);
+#pragma unroll
+        for (int s = 0; s < AT_ONCE; ++s) fetch(s, s);
+    }
+    for (int word = 0; word < words; ++word) {
+        uint2 own[GROUPS];
+#pragma unroll
+        for (int i = 0; i < GROUPS; ++i) {
+            own[i] = __ldg(reinterpret_cast<const uint2 *>(bits + (long long)word * ROWS + 8 * i));
+        }
         Sums sums = {};
-        multiply(sums, v_row, u_row, t, n_cols);
+        for (int step = 0; step < steps; step += AT_ONCE) {
+            const bool end = step + AT_ONCE == steps;
+            if (end && word + 1 < words) find_rows(word + 1);
+#pragma unroll
+            for (int s = 0; s < AT_ONCE; ++s) {
+                const int first = (step + s) * STEP_COLUMNS + lane_columns * t;
+                multiply(sums, u[s], v[s], n_cols - first);
+                if (!end || word + 1 < words) fetch(s, end ? s : step + AT_ONCE + s);
+            }
+        }
 #pragma unroll
         for (int i = 0; i < GROUPS; ++i) {
 #pragma unroll
