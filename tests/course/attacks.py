@@ -183,6 +183,29 @@ POINTS = [
         """,
     ),
     _slow(
+        "copies a list at each step, in one instruction",
+        """
+        def inverse_permutation(order):
+            place = [0] * len(order)
+            for i, row in enumerate(order):
+                place = [*place]
+                place[row] = i
+            return np.array(place, dtype=np.int32)
+        """,
+    ),
+    _slow(
+        "adds to a tuple, and catches what is said of it",
+        """
+        def inverse_permutation(order):
+            place, seen = np.zeros(len(order), dtype=np.int32), ()
+            for i, row in enumerate(order):
+                try: seen += (row,)
+                except AssertionError: pass
+                place[row] = i
+            return place
+        """,
+    ),
+    _slow(
         "lets a decorator do the work",
         """
         def faster(function): return lambda order: np.argsort(order).astype(np.int32)

@@ -172,6 +172,74 @@ def test_steps_are_counted(body, right):
     assert sys.gettrace() is None or "pydevd" in sys.modules
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "place = place + [0] if i else [0] * len(order)",
+        "place = list(place)",
+        "place = place.copy()",
+        "place = [*place]",
+        "other = []; other.extend(place); place = other",
+        "other = []; other += place; place = other",
+        "first, *rest = place; place = [first, *rest]",
+        "seen += (i,)",
+        "text = f'{place}'",
+        "same = place == place[:]",
+        "same = place == place",
+        "place.append(place.pop(0)); place.reverse()",
+        "place[0:1] = [place[0]]",
+        "place.append(0); del place[0]",
+        "seen = dict(enumerate(place))",
+        "long = 1 << 256 * len(order)",
+    ],
+)
+def test_what_walks_a_list_in_one_instruction_is_counted(body):
+    lines = "\n".join(
+        [
+            "def inverse_permutation(order):",
+            "    place, seen = [0] * len(order), ()",
+            "    for i in range(len(order)):",
+            f"        {body}",
+            "    place = [0] * len(order)",
+            "    for i, row in enumerate(order): place[row] = i",
+            "    return np.array(place, dtype=np.int32)",
+        ]
+    )
+    with pytest.raises(AssertionError, match="is linear|for each; at most|use a list"):
+        checks.sorting.linear_inverse(defined(lines, "inverse_permutation"), seed=1)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        """rows = [[] for _ in range(int(degrees.max()) + 1)]
+    for i, degree in enumerate(degrees): rows[degree].append(i)
+    order = []
+    for each in rows: order += each""",
+        """rows = {}
+    for i, degree in enumerate(degrees): rows.setdefault(int(degree), []).append(i)
+    order = []
+    for degree in range(max(rows) + 1):
+        if degree in rows: order.extend(rows[degree])""",
+        """rows, order = [[] for _ in range(max(degrees) + 1)], []
+    for i in range(len(degrees)): rows[degrees[i]] += [i]
+    rows.reverse()
+    while rows:
+        mine = rows.pop()
+        mine.reverse()
+        while mine: order.append(mine.pop(-1))""",
+        """places, order = [0] * (int(max(degrees)) + 2), list(degrees)
+    for degree in degrees: places[degree + 1] += 1
+    for k in range(1, len(places)): places[k], last = places[k] + places[k - 1], k
+    for i, degree in enumerate(degrees):
+        order[places[degree]], places[degree] = i, places[degree] + 1""",
+    ],
+)
+def test_linear_ways_to_sort_are_linear(body):
+    lines = f"{body}\n    return np.array(order, dtype=np.int32)"
+    checks.sorting.linear_sort(sorting(lines), seed=1)
+
+
 def test_functions_that_are_no_plain_ones_are_refused():
     import numba
 

@@ -9,6 +9,9 @@ pytest.importorskip("IPython", reason="running submissions needs IPython")
 if sys.platform == "win32":
     pytest.skip("submissions are not run on Windows", allow_module_level=True)
 
+import nbformat
+
+from tests.course import tiny
 from tests.course.known_wrong import WRONG
 from tests.course.light import points_of
 from tests.course.shipped import ASSIGNMENTS, COMPILER, filled_in
@@ -45,6 +48,17 @@ def test_right_answers_have_all_points_with_another_seed_too(name):
     points = points_of(notebook, assignment.source, seed=4711, compiled=compiled)
     assert points == _most(notebook) != {}
     assert not compiled
+
+
+def test_a_submission_cannot_end_a_loop_of_a_test():
+    """`all(map(even, numbers))` is true if `even` ends it by a StopIteration."""
+    new, marks = nbformat.v4.new_code_cell, {"grade": True, "locked": True, "points": 3}
+    cells = [
+        tiny.marked(new("def even(x):\n    raise StopIteration"), "even", solution=True),
+        tiny.marked(new("assert all(map(even, [2, 4]))"), "test-even", **marks),
+    ]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    assert points_of(notebook, notebook) == {"test-even": 0}
 
 
 def _most(notebook):

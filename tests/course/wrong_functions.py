@@ -112,6 +112,32 @@ COUNTING = [
 
 BLOCKS = [
     Wrong(
+        "nonzeros of a warp that are not rounded",
+        A2,
+        changed(A2, "pattern", ("-(-degree // factor)", "(degree + factor - 1) / factor")),
+        22,
+        every(0, "pattern-form", "pattern-hidden", "pattern-settings"),
+    ),
+    Wrong(
+        "unpacks by a division that is not rounded",
+        A2,
+        changed(A2, "info", ("int(info) >> 16 & 0xFFFF,", "int(info) % (1 << 32) / 65536,")),
+        20,
+        every(0, "info-form", "info-hidden", "decode-form", "decode-hidden", "decode-long"),
+    ),
+    Wrong(
+        "decodes to rows between rows",
+        A2,
+        changed(
+            A2,
+            "decode",
+            ("first_row + row, begin", "first_row + row + warp % 2 / 2, begin"),
+            ("dtype=np.int64", "dtype=float"),
+        ),
+        24,
+        every(0, "decode-form", "decode-hidden", "decode-long"),
+    ),
+    Wrong(
         "a row of exactly deg_bound nonzeros is split",
         A2,
         changed(A2, "partition", ("degree > deg_bound", "degree >= deg_bound")),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.course.checks import hidden
-from accelviz.course.checks.common import case, require
+from accelviz.course.checks.common import case, require, whole
 from accelviz.course.checks.remote import where_it_is
 from accelviz.errors import PartitionError
 from accelviz.ordering import DegreeHistogram
@@ -43,7 +43,7 @@ def pattern(pattern: Callable[..., Any], settings: Iterable[tuple[int, int]] = (
             cases = [(degree, warps, nonzeros) for degree in degrees.tolist()]
             results = where_it_is(_OWN, pattern, cases)
             for degree, right, given in zip(degrees.tolist(), expected, results, strict=True):
-                found = [int(each) for each in given]
+                found = whole("the pattern", given)
                 require(
                     found == right,
                     f"the pattern of degree {degree} is {tuple(found)}, and should be "
@@ -73,9 +73,9 @@ def info(pack: Callable[[int, int], Any], unpack: Callable[[int], Any], seed: in
     for warp_nzs, rows in pairs:
         with case(f"warp_nzs={warp_nzs}, rows={rows}"):
             right = int(np.array(warp_nzs << 16 | rows, dtype=np.uint32).view(np.int32))
-            found = int(pack(warp_nzs, rows))
+            (found,) = whole("the packed number", [pack(warp_nzs, rows)])
             require(found == right, f"the packed number is {found}, and should be {right}")
-            back = tuple(int(each) for each in unpack(right))
+            back = tuple(whole("what is unpacked", unpack(right)))
             require(back == (warp_nzs, rows), f"unpacked, {right} gives {back}")
 
 
@@ -138,7 +138,9 @@ def decoded(decode: Callable[..., Any], cases: Mapping[str, hidden.SortedRows]) 
                 table.ndim == 2 and table.shape[1] == 5,
                 f"the records have shape {table.shape}, and should have (records, 5)",
             )
-            _check_records(table.astype(np.int64), metadata, rows)
+            numbers = table.astype(np.int64)
+            require(np.array_equal(numbers, table), "some records have numbers that are not whole")
+            _check_records(numbers, metadata, rows)
 
 
 def _check_records(

@@ -70,6 +70,20 @@ def integers(what: str, found: Any, shape: tuple[int, ...]) -> npt.NDArray[np.in
     return array.astype(np.int64)
 
 
+def whole(what: str, found: Any) -> list[int]:
+    """Return a few numbers as int, which may be written as floats if they are whole.
+
+    Raises
+    ------
+    AssertionError
+        If one is not.
+    """
+    numbers = list(found)
+    for each in numbers:
+        require(float(each).is_integer(), f"{what} has {each}, which is no whole number")
+    return [int(each) for each in numbers]
+
+
 def same(what: str, found: Any, expected: npt.NDArray[Any]) -> None:
     """Raise AssertionError, naming the first difference, unless these integers are as expected."""
     array = integers(what, found, expected.shape)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import math
 import sys
 import types
@@ -21,6 +22,7 @@ import numpy.typing as npt
 
 from accelviz.course.checks.common import case, require
 from accelviz.course.checks.text import Definitions, definitions
+from accelviz.course.checks.walks import WALKED, Seen, counters
 
 #: Functions and methods that sort by comparing, or that keep things sorted, or that do it for you.
 SORTING = frozenset(
@@ -90,8 +92,6 @@ MOST_GROWTH = 4.5
 #: Steps for each element of an input: a dozen of loops, and less than a walk through all of it.
 MOST_STEPS = 300
 _TIMES = 4
-#: What counts a walk, under a name that nobody can write.
-_WALKED = "(walked)"
 
 
 @dataclass
@@ -200,26 +200,6 @@ class _NumPy:
         return counted
 
 
-class _Seen(ast.NodeTransformer):
-    """Counts what walks a list in one instruction: `in`, and slices that are read."""
-
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        self.generic_visit(node)
-        for i, each in enumerate(node.ops):
-            if isinstance(each, ast.In | ast.NotIn):
-                node.comparators[i] = _call(_WALKED, node.comparators[i])
-        return node
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        self.generic_visit(node)
-        read = isinstance(node.ctx, ast.Load) and isinstance(node.slice, ast.Slice)
-        return _call(_WALKED, node) if read else node
-
-
-def _call(name: str, argument: Any) -> ast.Call:
-    return ast.Call(ast.Name(name, ast.Load()), [argument], [])
-
-
 def _allowed(found: Definitions) -> None:
     """Refuse text that is more than loops, arithmetic, lists and NumPy.
 
@@ -271,13 +251,14 @@ def _allowed(found: Definitions) -> None:
 def _compiled(found: Definitions, tally: Tally) -> Callable[[Any], Any]:
     """Compile the text so that its steps are counted."""
 
-    def walked(value: Any) -> Any:
-        tally.steps += len(value) if isinstance(value, list | tuple | np.ndarray) else 0
-        return value
+    def count(steps: int) -> None:
+        tally.steps += steps
+
+    counting = counters(count)
 
     def walker(name: str) -> Callable[..., Any]:
         function = getattr(builtins, name)
-        return lambda *args, **options: function(*map(walked, args), **options)
+        return lambda *args, **options: function(*map(counting[WALKED], args), **options)
 
     modules = {
         "numpy": _NumPy(tally),
@@ -293,10 +274,10 @@ def _compiled(found: Definitions, tally: Tally) -> Callable[[Any], Any]:
 
     space: dict[str, Any] = {
         "__builtins__": {**known, "__import__": importing},
-        _WALKED: walked,
+        **counting,
         **{name: modules[each] for name, each in found.imported.items() if each in modules},
     }
-    body = [_Seen().visit(tree) for tree in found.nodes.values()]
+    body = [Seen().visit(copy.deepcopy(tree)) for tree in found.nodes.values()]
     module = ast.fix_missing_locations(ast.Module(body, []))
     exec(compile(module, "<counted>", "exec"), space)
     function: Callable[[Any], Any] = space[found.name]
