@@ -112,6 +112,16 @@ def test_products_equal_those_of_numpy_in_every_bit(way, device):
             assert np.array_equal(found, a @ b), (widths, sizes, jump)
 
 
+def test_blocks_of_warpgroups_go_on_from_tile_to_tile(monkeypatch):
+    monkeypatch.setattr(ways, "SMS", 2)
+    for m, n, k in ((530, 130, 1100), (300, 45, 100)):  # an odd number of tiles, and of columns
+        a, b = operands((1, 2), (m, n, k))
+        A, B = bits.pack(a, 1, "left"), bits.pack(b, 2, "right")
+        plan = bits.plan_product(A, B, "warpgroup")
+        assert plan.call.launch.grid == (2, 1, 1)
+        assert np.array_equal(plan.run(A, B, "emulator"), a @ b), (m, n, k)
+
+
 @pytest.mark.turns(4)
 @each_device
 @pytest.mark.parametrize("way", ["tiled", "split"])

@@ -13,6 +13,7 @@ from accelviz.executors.base import is_device_array
 from accelviz.executors.cuda import gpu_state
 from accelviz.executors.cuda.queued import queue
 from accelviz.executors.cuda.state import import_cupy
+from accelviz.executors.cuda.tensor_maps import TENSOR_MAP, tensor_map
 from accelviz.files import kernel_directory
 from accelviz.plans import Call
 
@@ -81,6 +82,25 @@ def placed(arguments: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, int | np.integer)
         else np.float32(value)
         if isinstance(value, float | np.floating)
+        else value
+        if isinstance(value, np.ndarray) and value.dtype.fields  # a structure, by value
         else cupy.asarray(value)
         for name, value in arguments.items()
     }
+
+
+def map_of_planes(words: Any, box: tuple[int, int], device: str) -> Any:
+    """Return a tensor map of a BitTensor's words, empty where nothing is copied by one.
+
+    Parameters
+    ----------
+    words : array of uint32, shape (planes, lines, words)
+    box : tuple of two int
+        Planes, and groups of eight lines, that are copied at a time, 32 words of each line.
+    device : {"cuda", "emulator"}
+    """
+    if device != "cuda" or 0 in words.shape:
+        return np.zeros((), TENSOR_MAP)
+    planes, lines, n = words.shape
+    sizes, strides = (n, 8, planes, lines // 8), (4 * n, 4 * n * lines, 32 * n)
+    return tensor_map(words, sizes, strides, (32, 8, *box))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from accelviz.bits import devices
 from accelviz.bits.finish import Coefficients, Finish, finished
 from accelviz.bits.tensor import BitTensor, checked_tensor, layout, pack
-from accelviz.bits.ways import WAYS, mapped, usual
+from accelviz.bits.ways import WAYS, group_boxes, mapped, usual
 from accelviz.errors import ArgumentError
 from accelviz.executors.cuda.state import import_cupy
 from accelviz.plans import Call, KernelSpec, LaunchConfig
@@ -96,9 +96,10 @@ class Product:
         else:
             wanted = (1, 1, 1)
             out = xp.empty((rows, columns), np.int32 if finish is None else np.float32)
+        words = xp.asarray(A.words), xp.asarray(B.words)
         made = {
-            "A": A.words,
-            "B": B.words,
+            "A": words[0],
+            "B": words[1],
             "out": out,
             "rows": rows,
             "columns": columns,
@@ -114,6 +115,13 @@ class Product:
             scale = (finish or Finish()).scale
             made |= {"low": float(scale.low[0]), "step": float(scale.step[0])}
             made |= dict(zip(("out_bits", "out_lines", "out_words"), wanted, strict=True))
+        if self.way == "warpgroup":
+            assert self.call.kernel is not None
+            boxes = group_boxes(self.call.kernel.defines)
+            made["map_of_a"], made["map_of_b"] = (
+                devices.map_of_planes(each, box, device)
+                for each, box in zip(words, boxes, strict=True)
+            )
         assert self.call.kernel is not None
         return {name: made[name] for name in self.call.kernel.arguments}
 
@@ -182,7 +190,7 @@ def plan_product(
     if not reuse and way in ("warpgroup", "popc"):
         raise ArgumentError("reuse", f"{way!r} has a loaded tile of A meet all planes", "True")
     found = mapped(way, (rows, columns, A.shape[1]), (A.bits, B.bits), reuse, finish, warps)
-    more = ("", "")
+    more = ("", "map_of_a map_of_b" * (way == "warpgroup"))
     if found.entry == "split_sum":
         more = ("alpha beta gamma row_scale", "low step out_bits out_lines out_words")
     arguments = tuple(_ARGUMENTS.format(*more).split())

@@ -29,7 +29,7 @@ GROUPS, GROUP_ROWS, GROUP_COLUMNS, GROUP_BITS, ALIGNMENT = 2, 64, 128, 1024, 102
 GROUP_OUT = 16 * 40 * 4
 #: The one architecture that has them, and its SMs: as many blocks, which go from tile to tile.
 GROUP_ARCH, SMS = "sm_90a", 132
-#: Stages of "warpgroup", by its products beside each other.
+#: Stages of "warpgroup", by the halves that its blocks have.
 _GROUP_STAGES = {1: 6, 2: 4}
 #: Of "tiled": planes of a pass, and the tiles of a warp that they share.
 _M_TILES, _N_TILES, _STAGES = 4, 8, 4
@@ -124,13 +124,20 @@ def _warpgroup(shape: tuple[int, int, int], bits: Pair) -> Mapped:
 
     halves = min((2, 1), key=lines)
     stages = _GROUP_STAGES[halves]
-    defines = {"GROUPS": GROUPS, "HALVES": halves, "STAGES": stages, "BLOCKS_PER_SM": 1}
+    defines = {"GROUPS": GROUPS, "HALVES": halves, "STAGES": stages}
     defines |= {"A_PLANES": bits[0], "B_PLANES": bits[1]}
     shared = (height + halves * GROUP_COLUMNS) * GROUP_BITS // 8 * stages + ALIGNMENT
     shared += 4 * GROUPS * GROUP_OUT
     grid = (min(tiles(halves), SMS), 1, 1)
     planes, passes, tile = (1, bits[1]), (bits[0], 1), (height, GROUP_BITS)
     return Mapped("warpgroup", defines, grid, 4 * GROUPS, shared, planes, passes, tile, GROUP_ARCH)
+
+
+def group_boxes(defines: Mapping[str, int]) -> tuple[Pair, Pair]:
+    """Return planes, and groups of eight lines, that "warpgroup" copies at once of A and of B."""
+    planes = defines["B_PLANES"]
+    tiles = defines["HALVES"] * GROUP_COLUMNS // 8 // planes
+    return (1, defines["GROUPS"] * GROUP_ROWS // 8), (planes, tiles)
 
 
 def _tiled(shape: tuple[int, int, int], bits: Pair, reuse: bool, warps: Pair | None) -> Mapped:

@@ -3,38 +3,33 @@
 // whole numbers.
 //
 // Planes of B stand beside each other as further columns, so that a tile of A that is loaded meets
-// all of them; of A they follow each other from the highest on, and sums double in between. A block
-// goes on to another tile of the result when it has one, whose words are on their way while the
-// last one's sums are written.
+// all of them; of A they follow each other from the highest on, and sums double in between. The
+// copy engine brings words, and a block goes on to another tile of the result when it has one,
+// whose words are on their way while the last one's sums are written.
 //
 // grid  = blocks, at most one a tile of ROWS x COLUMNS
 // block = GROUPS warpgroups of 64 rows each
 
 // The plan supplies, at compile time:
 //   GROUPS               warpgroups of a block
-//   HALVES               of 128 columns, each a plane's, that a warpgroup has
+//   HALVES               1 or 2, of 128 columns, each a plane's, that a warpgroup has
 //   A_PLANES, B_PLANES   planes of the operands
 //   STAGES               chunks of K that are on their way or in use
 //   JUMP                 1 to jump over tiles of A that are zero
-//   BLOCKS_PER_SM        blocks that an SM should have room for, which bounds the registers
 #if !defined(GROUPS) || !defined(HALVES) || !defined(A_PLANES) || !defined(B_PLANES) || \
-    !defined(STAGES) || !defined(JUMP) || !defined(BLOCKS_PER_SM)
+    !defined(STAGES) || !defined(JUMP)
 #error "warpgroup.cu is compiled by accelviz, which supplies the constants listed above"
 #endif
 
-#include "async_copy.cuh"
-#include "bits/planes.cuh"
-#include "warpgroup.cuh"
+#include "tensor_copy.cuh"
 
 #define THREADS (GROUPS * GROUP_WARPS * WARP_SIZE)
 #define ROWS (GROUPS * GROUP_ROWS)
 #define LINES (HALVES * GROUP_LINES)  // of B in a stage, all planes
 #define COLUMN_TILES (HALVES * GROUP_TILES / B_PLANES)
 #define COLUMNS (COLUMN_TILES * 8)
-#define AT_ONCE (THREADS / LINE_QUADS)  // lines that all threads together copy
-#define A_COPIES (ROWS / AT_ONCE)       // of a thread
-#define B_COPIES (LINES / AT_ONCE)
 #define STAGE_QUADS ((ROWS + LINES) * LINE_QUADS)
+#define BOX_QUADS ((ROWS + COLUMNS * B_PLANES) * LINE_QUADS)  // of a stage, that are copied
 #define OUT_STRIDE 40               // of a row of 32 sums on their way out: in all banks
 #define OUT_INTS (16 * OUT_STRIDE)  // of a warp
 
@@ -51,94 +46,83 @@ struct Cursor {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
     warpgroup(const uint4 *__restrict__ A, const uint4 *__restrict__ B, int *__restrict__ out,
-              int rows, int columns, int words, int a_bits, int a_lines, int b_bits, int b_lines) {
+              int rows, int columns, int words, int a_bits, int a_lines, int b_bits, int b_lines,
+              const __grid_constant__ TensorMap map_of_a,
+              const __grid_constant__ TensorMap map_of_b) {
     RECORD_WARP;
     DYNAMIC_SHARED(uint4, memory);
+    __shared__ Arrival arrivals[STAGES];
     const auto unaligned = reinterpret_cast<unsigned long long>(memory);
     uint4 *const stages =
         memory + (LINES_ALIGNMENT - unaligned % LINES_ALIGNMENT) % LINES_ALIGNMENT / sizeof(uint4);
     const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
     const int group = warp / GROUP_WARPS;
-    const int line_quads = words / 4, chunks = ceil_div(line_quads, LINE_QUADS);
+    const int chunks = ceil_div(words / 4, LINE_QUADS);
     const int across = ceil_div(columns, COLUMNS), tiles = ceil_div(rows, ROWS) * across;
 
-    const int own_line = int(threadIdx.x) / LINE_QUADS, own_quad = int(threadIdx.x) % LINE_QUADS;
-    int offset[B_COPIES], column_of[B_COPIES];  // in quads, from the tile's first column; -1: none
-#pragma unroll
-    for (int i = 0; i < B_COPIES; ++i) {
-        const int line = own_line + i * AT_ONCE, tile = line / 8;
-        const bool there = tile < COLUMN_TILES * B_PLANES;
-        column_of[i] = there ? tile / B_PLANES * 8 + line % 8 : -1;
-        offset[i] = (tile % B_PLANES * b_lines + column_of[i]) * line_quads;
-    }
-
     Cursor next{int(blockIdx.x), A_PLANES - 1, 0};
-    int filled = 0, used = 0;  // stages, round and round
+    int filled = 0, used = 0, round = 0;  // stages, round and round
     auto fetch = [&]() {
-        if (next.tile < tiles && chunks) {
-            const int row = next.tile / across * ROWS + own_line;
-            const int first_column = next.tile % across * COLUMNS;
-            const int quad = next.chunk * LINE_QUADS + own_quad;
-            uint4 *to = stages + filled * STAGE_QUADS + swizzled(own_line, own_quad);
-            const uint4 *from = A + ((long long)next.plane * a_lines + row) * line_quads + quad;
-#pragma unroll
-            for (int i = 0; i < A_COPIES; ++i, to += AT_ONCE * LINE_QUADS) {
-                if (row + i * AT_ONCE < a_lines && quad < line_quads) {
-                    copy_async(to, from + i * AT_ONCE * line_quads);
-                } else {
-                    *to = make_uint4(0, 0, 0, 0);
-                }
-            }
-            from = B + (long long)first_column * line_quads + quad;
-#pragma unroll
-            for (int i = 0; i < B_COPIES; ++i, to += AT_ONCE * LINE_QUADS) {
-                const bool there = column_of[i] >= 0 && first_column + column_of[i] < b_lines;
-                if (there && quad < line_quads) {
-                    copy_async(to, from + offset[i]);
-                } else {
-                    *to = make_uint4(0, 0, 0, 0);
-                }
-            }
-            next.advance(chunks);
-            filled = filled + 1 == STAGES ? 0 : filled + 1;
+        if (next.tile >= tiles || !chunks) return;
+        if (asks_engine()) {
+            uint4 *const to = stages + filled * STAGE_QUADS;
+            Arrival *const arrival = &arrivals[filled];
+            const int quad = next.chunk * LINE_QUADS;
+            expect(arrival, BOX_QUADS * int(sizeof(uint4)));
+            copy_box<1, ROWS / 8>(to, map_of_a, A, {a_bits, a_lines, words}, quad, next.plane,
+                                  next.tile / across * (ROWS / 8), arrival);
+            copy_box<B_PLANES, COLUMN_TILES>(to + ROWS * LINE_QUADS, map_of_b, B,
+                                             {b_bits, b_lines, words}, quad, 0,
+                                             next.tile % across * COLUMN_TILES, arrival);
         }
-        close_copies();
+        next.advance(chunks);
+        filled = filled + 1 == STAGES ? 0 : filled + 1;
     };
+    // Lines that are no plane's are multiplied too, though nobody reads their sums.
+    for (int i = int(threadIdx.x); i < STAGES * (STAGE_QUADS - BOX_QUADS); i += THREADS) {
+        stages[i % STAGES * STAGE_QUADS + BOX_QUADS + i / STAGES] = make_uint4(0, 0, 0, 0);
+    }
+    show_to_products();
+    if (asks_engine()) prepare(arrivals, STAGES);
+    __syncthreads();
 #pragma unroll
-    for (int i = 0; i < STAGES - 2; ++i) fetch();
+    for (int i = 0; i < STAGES - 1; ++i) fetch();
 
     // Waits for the stage that is used next, and says whether its tile of A is zero and jumped
-    // over. Past its barrier, all threads are done with the stage before the last.
+    // over.
     auto arrived_empty = [&]() {
-        await_copies<STAGES - 3>();
-        show_to_products();
+        await_arrival(&arrivals[used], round);
 #if JUMP
-        const uint4 *own = stages + used * STAGE_QUADS + swizzled(own_line, own_quad);
+        const uint4 *own = stages + used * STAGE_QUADS + int(threadIdx.x);
         unsigned any = 0;
 #pragma unroll
-        for (int i = 0; i < A_COPIES; ++i, own += AT_ONCE * LINE_QUADS) {
-            any |= own->x | own->y | own->z | own->w;
+        for (int i = 0; i < ROWS * LINE_QUADS; i += THREADS) {
+            any |= own[i].x | own[i].y | own[i].z | own[i].w;
         }
         return !__syncthreads_or(any != 0);
 #else
-        __syncthreads();
         return false;
 #endif
+    };
+    // Goes on to the next stage; past the barrier, all threads are done with the one before.
+    auto go_on = [&]() {
+        __syncthreads();
+        fetch();
+        if (++used < STAGES) return;
+        used = 0;
+        ++round;
     };
 
 #pragma unroll 1
     for (int tile = int(blockIdx.x); tile < tiles; tile += int(gridDim.x)) {
-        int c[HALVES][GROUP_SUMS] = {};
+        int c[HALVES * GROUP_SUMS] = {};
 #pragma unroll 1
         for (int plane = 0; plane < A_PLANES; ++plane) {
             if (plane) {
 #pragma unroll
-                for (int h = 0; h < HALVES; ++h) {
-#pragma unroll
-                    for (int i = 0; i < GROUP_SUMS; ++i) c[h][i] = int(unsigned(c[h][i]) << 1);
-                }
+                for (int i = 0; i < HALVES * GROUP_SUMS; ++i) c[i] = int(unsigned(c[i]) << 1);
             }
             int chunk = 0;
 #pragma unroll 1
@@ -148,8 +132,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 #pragma unroll 1
                 for (; chunk < chunks && arrived_empty(); ++chunk) {
                     await_products<0>();
-                    fetch();
-                    used = used + 1 == STAGES ? 0 : used + 1;
+                    go_on();
                 }
                 if (chunk == chunks) break;
                 const uint4 *a = stages + used * STAGE_QUADS + group * GROUP_ROWS * LINE_QUADS;
@@ -157,20 +140,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
                 begin_products();
 #pragma unroll
                 for (int step = 0; step < LINE_QUADS / STEP_QUADS; ++step) {
-#pragma unroll
-                    for (int h = 0; h < HALVES; ++h) {
-                        multiply_b1(c[h], a, b + h * GROUP_LINES * LINE_QUADS, step);
-                    }
+                    multiply_b1(c, a, b, step);
                 }
                 close_products();
-                fetch();
                 await_products<1>();
-                used = used + 1 == STAGES ? 0 : used + 1;
+                go_on();
                 ++chunk;
             }
             await_products<0>();
-#pragma unroll
-            for (int h = 0; h < HALVES; ++h) settle(c[h]);
+            settle(c);
         }
 
         const int first_row = tile / across * ROWS + warp * 16;
@@ -179,9 +157,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
             unsigned sums[2] = {};
 #pragma unroll
             for (int j = 0; j < B_PLANES; ++j) {
-                const int at = n * B_PLANES + j, first = at % GROUP_TILES * 4 + r;
-                sums[0] += unsigned(c[at / GROUP_TILES][first]) << j;
-                sums[1] += unsigned(c[at / GROUP_TILES][first + 1]) << j;
+                const int at = (n * B_PLANES + j) * 4 + r;
+                sums[0] += unsigned(c[at]) << j;
+                sums[1] += unsigned(c[at + 1]) << j;
             }
             return make_int2(int(sums[0]), int(sums[1]));
         };
