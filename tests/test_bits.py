@@ -160,7 +160,7 @@ def test_large_results_go_to_warpgroups_where_there_are_some(monkeypatch):
         bits.pack(np.ones((1024, 8), int), 2, "left"),
         bits.pack(np.ones((8, 256), int), 2, "right"),
     )
-    few = bits.pack(np.ones((8, 31), int), 2, "right")
+    few = bits.pack(np.ones((8, 128), int), 2, "right")
     less = bits.pack(np.ones((8, 255), int), 2, "right")
     for capability, large in (("90", "warpgroup"), ("80", "tiled"), ("120", "tiled")):
         monkeypatch.setattr(ways, "gpu_state", lambda: GpuState(READY, ""))

@@ -159,9 +159,8 @@ def plan_product(
     A, B : BitTensor
         Or others of the same shape and bits.
     way : str, optional
-        One of `WAYS`. If not given, for whole numbers in 64 columns (times bits) and more
-        "warpgroup" where this machine has a Hopper GPU; else "tiled" for large results; else
-        "split".
+        One of `WAYS`. If not given, for large results of whole numbers "warpgroup" where this
+        machine has a Hopper GPU, "tiled" where it has not; else "split".
     jump : bool
         Jump over tiles of A that are zero (section 2.4.3).
     reuse : bool

@@ -35,8 +35,9 @@ _GROUP_STAGES = {1: 6, 2: 4}
 _M_TILES, _N_TILES, _STAGES = 4, 8, 4
 #: Of "split": products of planes whose sums a warp holds.
 _SPLIT_PLANES = 4
-#: Elements of a result, times planes of B, from which "tiled" is faster than "split".
-LARGE = 1 << 19
+#: Elements of a result, times planes of B, beyond which "warpgroup" is faster than "split"; and
+#: from which "tiled" is.
+GROUP_LARGE, LARGE = 1 << 18, 1 << 19
 #: Rows from which blocks of "tiled" have eight warps, but for single bits.
 ENOUGH_ROWS = 4096
 
@@ -85,11 +86,11 @@ def usual(shape: Pair, bits: int, reuse: bool, warps: Pair | None) -> str:
     reuse, warps
         As of `plan_product`.
     """
-    rows, lines = shape[0], shape[1] * bits
-    wide = reuse and warps is None and lines >= GROUP_COLUMNS // 2
-    if wide and gpu_state().ready and is_of(GROUP_ARCH):
+    size = shape[0] * shape[1] * bits
+    large = reuse and warps is None and size > GROUP_LARGE
+    if large and gpu_state().ready and is_of(GROUP_ARCH):
         return "warpgroup"
-    return "split" if rows * lines < LARGE and warps is None else "tiled"
+    return "split" if size < LARGE and warps is None else "tiled"
 
 
 def mapped(
