@@ -33,7 +33,7 @@ PART_COLUMNS = Parameter(
 )
 #: The rule, within bounds: columns enough for 1,024 parts, which keep a GPU busy, but no less than
 #: the mean of a window and no more than eight times it. Parts meet by atomics, one for each row and
-#: column of X: on an H200 windows cut in two where there was no need took 2.2 to 3.6 times as long.
+#: column of X: on an H200 windows cut in two where there was no need took 2.1 to 3.6 times as long.
 LEAST_PART, MOST_PART = 256, 2048
 ENOUGH_PARTS, MEANS = 1 << 10, 8
 #: Parts of a window are numbered in 16 bits, positions of nonzeros in 32.

@@ -14,7 +14,8 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -91,15 +92,14 @@ def main() -> None:
     for operation, cases in CASES.items():
         cases[:] = [each for each in cases if wanted(operation, *each, options.only)]
     rows = []
-    # Graphs are opened, translated and their kernels compiled while others are timed.
+    # All are opened, translated and compiled first: a busy host would disturb times.
     with ThreadPoolExecutor(8) as pool:
-        waiting = [pool.submit(prepared, name, options.columns) for name in options.graphs]
-        for each in as_completed(waiting):
-            graph, about = each.result()
-            for row in chain(translated(graph), timed(graph, options.columns, options.repeats)):
-                rows.append({**about, **row, **machine()})
-                pd.DataFrame(rows).to_csv(options.output, index=False)
-                print(" ".join(f"{value}" for value in row.values()), flush=True)
+        ready = list(pool.map(partial(prepared, columns=options.columns), options.graphs))
+    for graph, about in ready:
+        for row in chain(translated(graph), timed(graph, options.columns, options.repeats)):
+            rows.append({**about, **row, **machine()})
+            pd.DataFrame(rows).to_csv(options.output, index=False)
+            print(" ".join(f"{value}" for value in row.values()), flush=True)
 
 
 def wanted(

@@ -35,8 +35,7 @@ TWINS = ("ppa-twin", "reddit-twin", "products-twin")
 def ratios(table: pd.DataFrame, operation: str) -> pd.DataFrame:
     """Return the rows of an operation with `ratio`, the time of `lane_groups` over their own.
 
-    Both are of one run, which the commit names. `rule` marks what `tensor_cores.choice` chooses,
-    where that was measured: for windows of 32 rows those of 16 stand in.
+    Both are of one run, which the commit names. `rule` marks what `tensor_cores.choice` chooses.
     """
     own = table[table["operation"] == operation]
     base = own[(own["strategy"] == "lane_groups") & (own["dtype"] == "float32")]
@@ -46,8 +45,7 @@ def ratios(table: pd.DataFrame, operation: str) -> pd.DataFrame:
     pays = (own["columns"] >= LEAST_COLUMNS) & (own["nonzeros"] >= LEAST_NONZEROS)
     pays &= own[f"reuse_{rows}"] >= least
     ours = (own["strategy"] == "window_tiles") & (own["dtype"] == "3xtf32")
-    wanted = own["window_rows"].where(ours & own["window_rows"].between(16, WINDOW_ROWS[operation]))
-    ours &= wanted == wanted.groupby([own[name] for name in CASE]).transform("max")
+    ours &= own["window_rows"] == WINDOW_ROWS[operation]
     others = (own["strategy"] == "lane_groups") & (own["dtype"] == "float32")
     chosen = (pays & ours) | (~pays & others)
     return own.assign(ratio=own["base_us"] / own["median_us"], rule=chosen)
