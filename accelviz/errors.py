@@ -6,6 +6,7 @@ that order, so that a traceback read by a student is enough to mend the call.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -94,7 +95,36 @@ def checked_integer(
 def is_number(value: Any) -> bool:
     """Say whether something is a finite number, Python's or NumPy's; True and False are none."""
     real = isinstance(value, int | float | np.integer | np.floating)
-    return real and not isinstance(value, bool) and bool(np.isfinite(value))
+    return real and not isinstance(value, bool) and bool(abs(value) < math.inf)
+
+
+def checked_number(
+    name: str, value: Any, most: float = math.inf, *, or_zero: bool = False
+) -> float:
+    """Return `value` as a float if it is a number above 0, or at least 0, up to `most`.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if not is_number(value) or not 0 <= value <= most or (value == 0 and not or_zero):
+        right = "a number of at least 0" if or_zero else "a number above 0"
+        right += "" if most == math.inf else f", at most {most:g}"
+        raise ArgumentError(name, f"got {value!r}", right)
+    return float(value)
+
+
+def checked_type(name: str, value: Any, kind: Any, right: str) -> Any:
+    """Return `value` if it is of a type, or of one of several.
+
+    Raises
+    ------
+    ArgumentError
+        Saying what would be right.
+    """
+    if not isinstance(value, kind):
+        raise ArgumentError(name, f"got a {type(value).__name__}", right)
+    return value
 
 
 def checked_choice(name: str, value: Any, choices: Iterable[str]) -> str:
@@ -106,6 +136,6 @@ def checked_choice(name: str, value: Any, choices: Iterable[str]) -> str:
         Listing them.
     """
     known = list(choices)
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise ArgumentError(name, f"there is no {value!r}", f"one of {', '.join(known)}")
     return str(value)

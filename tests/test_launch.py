@@ -218,6 +218,22 @@ def test_bad_input_is_refused(given, says, capsys):
     assert says in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"command": "a.py"}, "command: got a str.*list of words"),
+        ({"gpus": None}, "gpus: got a NoneType"),
+        ({"gpus": [-1]}, "gpus: got -1"),
+        ({"patience": float("nan")}, "patience: got nan"),
+        ({"meet": 29500, "hosts": 2}, "meet: got 29500.*name:port"),
+        ({"meet": "", "hosts": 2}, "meet: got ''.*name:port"),
+    ],
+)
+def test_wrong_types_are_refused(given, says):
+    with pytest.raises(ArgumentError, match=says):
+        launch(**{"command": ["a.py"], "gpus": [0], **given})
+
+
 def test_a_port_that_is_taken_is_refused():
     with socket.create_server(("", 0)) as server:
         meet = f"127.0.0.1:{server.getsockname()[1]}"

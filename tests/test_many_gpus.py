@@ -349,7 +349,13 @@ def test_the_search_finds_a_valley_and_says_what_it_tried():
         (lambda: many_gpus.plan(many_gpus.split(MIXED), 0), "n_cols: got 0"),
         (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, ps=4), "ps"),
         (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, "mgg", ps=33), "ps: got 33"),
-        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, "mgg", get="gpu"), "get: got 'gpu'"),
+        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, "mgg", get="gpu"), "get: .*no 'gpu'"),
+        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, "mgg", get=[]), r"get: .*no \[\]"),
+        (
+            lambda: many_gpus.plan(many_gpus.split(MIXED), 8, "mgg", interleave="no"),
+            "interleave: got a str.*True or False",
+        ),
+        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, np.ones(2)), "scheme: there is no"),
         (lambda: many_gpus.plan(many_gpus.split(MIXED), 4096, "mgg", wpb=8), "shared memory"),
         (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, pieces=17), "pieces: got 17"),
         (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, storage="int8"), "no 'int8'"),
@@ -357,14 +363,49 @@ def test_the_search_finds_a_valley_and_says_what_it_tried():
         (lambda: many_gpus.spmm(MIXED, np.ones(3), device="cpu"), "2-D"),
         (lambda: many_gpus.split(MIXED, 2, order=[1, 0]), "order: got a list"),
         (lambda: many_gpus.run(many_gpus.split(MIXED), np.ones((3, 3))), "program: got a Split"),
+        (
+            lambda: many_gpus.run(many_gpus.plan(many_gpus.split(MIXED), 1), ONE, seed="x"),
+            "seed: got 'x'",
+        ),
+        (lambda: many_gpus.split(MIXED).apply(ONE[1:]), r"array: shape \(.*rows"),
+        (lambda: many_gpus.split(MIXED).collect([ONE]), r"arrays: shapes \(.* and .* rows"),
+        (lambda: many_gpus.edge_ranges(None, 2), "row_pointers: "),
+        (lambda: many_gpus.edge_ranges(MIXED.row_pointers, 0), "n_devices: got 0"),
         (lambda: many_gpus.predict(many_gpus.split(MIXED), 8, RATES), "work: got a Split"),
+        (lambda: many_gpus.predict(EVEN, 8, None), "rates: got a NoneType.*rates_of"),
+        (lambda: many_gpus.predict(EVEN, 8, RATES, pieces=0), "pieces: got 0.*1 to 16"),
+        (lambda: many_gpus.predict(EVEN, 8, RATES, one_gpu=np.nan), "one_gpu: got nan.*above 0"),
+        (lambda: many_gpus.advise(EVEN, 8, RATES), "work: got a Work.*numbers of devices"),
+        (lambda: many_gpus.advise({}, 8, RATES), "work: it is empty"),
+        (lambda: many_gpus.gains(9, 9, RATES, columns=8), "columns: got a int"),
+        (lambda: many_gpus.gains(9, 9, RATES, shares=[2]), "cut_share: got 2.*at most 1"),
+        (lambda: Work.even(9.5, 9, 2, 0.5), "nodes: got 9.5"),
+        (lambda: Work.even(9, -9, 2, 0.5), "edges: got -9"),
+        (lambda: Work.even(9, 9, 0, 0.5), "devices: got 0"),
+        (lambda: Work.even(9, 9, 2, 0.5, 0), "reuse: got 0"),
+        (lambda: Work.of(MIXED), "split: got a Graph"),
+        (lambda: rates_of(None), "table: got a NoneType"),
+        (lambda: rates_of(FETCHED.drop(columns="rows")), "table: it has no 'rows'"),
+        (lambda: rates_of(FETCHED[FETCHED["what"] != "copy"]), "there is no 'copy' in `what`"),
+        (lambda: rates_of(FETCHED, blocks=65), "blocks: got 65.*one of 16, 32, 64"),
+        (lambda: many_gpus.measured_rates(None), r"gpus: got a NoneType.*Peers\(2\)"),
+        (lambda: many_gpus.search(3, 16), "seconds: got a int.*a function of ps"),
+        (lambda: many_gpus.search(lambda **_: np.nan, 16), "seconds: got nan"),
+        (lambda: many_gpus.search(lambda **_: 1.0, "x"), "n_cols: got 'x'"),
+        (lambda: many_gpus.Setting(16, 4, 0, 1), "dist: got 0"),
+        (lambda: many_gpus.train("gcn", "cora", device="cpu", rate="x"), "rate: got 'x'.*above 0"),
+        (lambda: many_gpus.train("gcn", "cora", device="cpu", decay=-1), "decay: got -1"),
+        (lambda: many_gpus.train("gcn", "cora", device="cpu", seed=None), "seed: got None"),
         (lambda: many_gpus.spmm(MIXED, MIXED.adjacency, device="cpu"), r"X: .*X\.toarray\(\)"),
         (
-            lambda: many_gpus.predict(Work.even(9, 9, 2, 0.5), 8, RATES, devices_a_host=0),
+            lambda: many_gpus.predict(EVEN, 8, RATES, devices_a_host=0),
             "devices_a_host: got 0",
         ),
         (lambda: many_gpus.Peers(0), "devices: got 0"),
         (lambda: many_gpus.Peers([]), "devices: got \\[\\]"),
+        (lambda: many_gpus.Peers(None), "devices: got None"),
+        (lambda: many_gpus.Peers("01"), "devices: got '0'"),
+        (lambda: many_gpus.Peers([0, 1.5]), "devices: got 1.5"),
         (lambda: many_gpus.Peers(len(usable_gpus()) + 1), "are wanted"),
     ],
 )
@@ -390,7 +431,9 @@ def test_a_product_of_a_named_graph():
     assert within_bound(graph, X, Y)
 
 
-RATES = rates_of(records.recorded("many-gpus-rates-h200"))
+FETCHED = records.recorded("many-gpus-rates-h200")
+RATES, EVEN = rates_of(FETCHED), Work.even(9, 9, 2, 0.5)
+ONE = np.ones((MIXED.n_rows, 1), np.float32)
 MEASURED = records.recorded("many-gpus-h200")
 
 

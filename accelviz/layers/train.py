@@ -14,7 +14,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from accelviz.datasets.nodes import SPLITS, UNLABELLED, NodeData, load_nodes
-from accelviz.errors import ArgumentError, checked_choice, checked_integer, is_number
+from accelviz.errors import ArgumentError, checked_choice, checked_integer, checked_number
 from accelviz.graph import Graph
 from accelviz.layers import dense
 from accelviz.layers.checkpoint import Checkpoint
@@ -147,8 +147,8 @@ def train(
     seed = checked_integer("seed", seed, MOST_SEED, least=0, error=ArgumentError)
     if patience is not None:
         patience = checked_integer("patience", patience, error=ArgumentError)
-    rate = _positive("rate", found.rate if rate is None else rate)
-    decay = _positive("decay", found.decay if decay is None else decay, or_zero=True)
+    rate = checked_number("rate", found.rate if rate is None else rate)
+    decay = checked_number("decay", found.decay if decay is None else decay, or_zero=True)
     checked_choice("optimiser", optimiser, dense.OPTIMISERS)
     products = Products(strategy, device)
     build = functools.partial(found.build, nodes.n_features, nodes.n_classes)
@@ -315,10 +315,3 @@ def features(given: Any, products: Products) -> Any:
 def on_host(array: Any) -> npt.NDArray[Any]:
     """Return an array as NumPy's."""
     return array if isinstance(array, np.ndarray) else array.get()
-
-
-def _positive(name: str, value: Any, *, or_zero: bool = False) -> float:
-    if not is_number(value) or value < 0 or (value == 0 and not or_zero):
-        right = "a number of at least 0" if or_zero else "a number above 0"
-        raise ArgumentError(name, f"got {value!r}", right)
-    return float(value)

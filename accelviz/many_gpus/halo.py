@@ -83,7 +83,7 @@ def halo(
     blocks = checked_integer("pull_blocks", pull_blocks, MOST_PULL_BLOCKS)
     storage = checked_choice("storage", storage, STORAGE_BYTES)
     a_host = split.n_devices if devices_a_host is None else devices_a_host
-    a_host = checked_integer("devices_a_host", a_host)
+    a_host = min(checked_integer("devices_a_host", a_host), split.n_devices)
     builder = _Builder(split, n_cols, storage, blocks, a_host)
     made = [_Halo.of(part, split, everything) for part in split.parts]
     if storage != "float32":

@@ -15,7 +15,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from accelviz.errors import ArgumentError, DeviceUnavailable, checked_integer
+from accelviz.errors import (
+    ArgumentError,
+    DeviceUnavailable,
+    checked_integer,
+    checked_number,
+    checked_type,
+)
 
 #: Where a process finds what `launch` tells it.
 VARIABLE = "ACCELVIZ_PLACE"
@@ -108,24 +114,27 @@ def launch(
     0.1 s, a host that has lost its power by TCP after 5 s, and what does not end by SIGTERM is
     killed after 2 s. If a `launch` is killed, the kernel ends its processes (Linux).
     """
-    gpus = [int(gpu) for gpu in gpus]
+    checked_type("command", command, list | tuple, "a list of words")
+    checked_type("gpus", gpus, Sequence, "numbers of GPUs")
+    gpus = [checked_integer("gpus", gpu, least=0, error=ArgumentError) for gpu in gpus]
+    patience = checked_number("patience", patience, or_zero=True)
     if not command or not gpus:
         raise ArgumentError("launch", "no program or no GPU", "accelviz launch -n 2 program.py")
     hosts = checked_integer("hosts", hosts, error=ArgumentError)
     host = checked_integer("host", host, hosts - 1, least=0, error=ArgumentError)
-    if hosts > 1 and not meet:
+    if hosts > 1 and meet is None:
         raise ArgumentError("meet", "not given", "name:port of host 0, the same on all hosts")
     with contextlib.ExitStack() as stack:
         board = None
         if host == 0:
-            board = Board("" if hosts > 1 else "127.0.0.1", _port(meet) if meet else 0)
+            board = Board("" if hosts > 1 else "127.0.0.1", _port(meet) if meet is not None else 0)
             stack.callback(board.close)
-        where = meet if meet else f"127.0.0.1:{board.port if board else 0}"
+        where = meet if meet is not None else f"127.0.0.1:{board.port if board else 0}"
         _port(where)
         line = stack.enter_context(_connected(where, patience))
         about = {"host": host, "hosts": hosts, "gpus": len(gpus)}
         line.sendall(json.dumps(about).encode() + b"\n")
-        _Run(list(command), gpus, about, where, board).watch(patience)
+        _Run(list(map(str, command)), gpus, about, where, board).watch(patience)
 
 
 class Board:
@@ -309,7 +318,7 @@ def _how(status: int) -> str:
 
 
 def _port(meet: str) -> int:
-    name, _, port = meet.rpartition(":")
+    name, _, port = str(meet).rpartition(":")
     if not name or not port.isdigit() or int(port) > 65535:
         raise ArgumentError("meet", f"got {meet!r}", "name:port")
     return int(port)

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from accelviz.errors import ArgumentError, checked_choice, checked_integer
+from accelviz.errors import (
+    ArgumentError,
+    checked_choice,
+    checked_integer,
+    checked_number,
+    checked_type,
+)
+from accelviz.many_gpus.halo import MOST_PIECES
 from accelviz.many_gpus.split import Split
 from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.storage import STORAGE_BYTES
@@ -67,7 +74,7 @@ def _between(known: Mapping[int, float], at: float) -> float:
     """Interpolate between known rates, both on a logarithmic scale; the ends go on level."""
     places = sorted(known)
     logs = np.log([known[place] for place in places])
-    return float(np.exp(np.interp(np.log(max(at, 1.0)), np.log(places), logs)))
+    return float(np.exp(np.interp(np.log(max(float(at), 1.0)), np.log(places), logs)))
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,7 @@ class Work:
     @classmethod
     def of(cls, split: Split) -> Work:
         """Count a split."""
+        checked_type("split", split, Split, "what many_gpus.split returns")
         table = split.table()
         counts = (tuple(map(float, table[name])) for name in ("rows", "local", "remote", "halo"))
         return cls(split.graph.n_rows, split.graph.nnz, *counts)
@@ -111,7 +119,18 @@ class Work:
         reuse : float, optional
             Edges that use a halo row, in the mean. If not given: as if the senders of the edges
             that are cut were drawn at random from all others' vertices.
+
+        Raises
+        ------
+        ArgumentError
+            If a number is out of range.
         """
+        nodes = checked_integer("nodes", nodes, least=0, error=ArgumentError)
+        edges = checked_integer("edges", edges, least=0, error=ArgumentError)
+        devices = checked_integer("devices", devices, error=ArgumentError)
+        cut_share = checked_number("cut_share", cut_share, 1, or_zero=True)
+        if reuse is not None:
+            reuse = checked_number("reuse", reuse)
         remote = edges * cut_share / devices
         others = nodes * (devices - 1) / devices
         drawn = others * -np.expm1(-remote / others) if others and remote else 0.0
@@ -203,11 +222,14 @@ def predict(
     the link, which has each edge's row. Links are taken as equally fast between any two devices of
     a host.
     """
-    if not isinstance(work, Work):
-        raise ArgumentError("work", f"got a {type(work).__name__}", "Work.of(split)")
+    checked_type("work", work, Work, "Work.of(split)")
+    checked_type("rates", rates, Rates, "rates_of(measured_rates(Peers(2)))")
     checked_choice("scheme", scheme, ("halo", "mgg", "whole"))
     n_cols = checked_integer("n_cols", n_cols, error=ArgumentError)
+    pieces = checked_integer("pieces", pieces, MOST_PIECES, error=ArgumentError)
     checked_choice("storage", storage, STORAGE_BYTES)
+    if one_gpu is not None:
+        one_gpu = checked_number("one_gpu", one_gpu)
     if devices_a_host is not None:
         checked_integer("devices_a_host", devices_a_host, error=ArgumentError)
     random_one = on_one(work, n_cols, rates)
@@ -332,9 +354,16 @@ def advise(
         By the number of devices; 1 is one of them or not, and counts in any case.
     n_cols, rates, one_gpu
         As `predict` takes them.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument does not fit.
     """
+    if not checked_type("work", work, Mapping, "numbers of devices to Work"):
+        raise ArgumentError("work", "it is empty", "Work for a number of devices at least")
     found = {n: predict(each, n_cols, rates, one_gpu=one_gpu) for n, each in work.items()}
-    if 1 not in found and found:
+    if 1 not in found:
         any_work = next(iter(work.values()))
         alone = Work.even(any_work.nodes, any_work.edges, 1, 0.0)
         found[1] = predict(alone, n_cols, rates, one_gpu=one_gpu)
@@ -357,7 +386,14 @@ def gains(
     -------
     DataFrame
         A line a share, a column a width. Senders of edges that are cut are taken as random.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument does not fit.
     """
+    checked_type("columns", columns, Sequence | np.ndarray, "a list of integers")
+    checked_type("shares", shares, Sequence | np.ndarray, "a list of numbers from 0 to 1")
     found = {
         n_cols: [
             predict(Work.even(nodes, edges, devices, share), n_cols, rates, scheme).speedup

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
+from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
 from accelviz.executors.cuda.arrays import on_device
 from accelviz.executors.cuda.compiler import compile_options
 from accelviz.executors.cuda.state import gpu_state, import_cupy, one_line
 from accelviz.executors.cuda.timing import pause
+from accelviz.many_gpus.split import MOST_DEVICES
 from accelviz.many_gpus.steps import Buffer, Program, Step
 from accelviz.plans.launch import STATIC_SHARED_BYTES
 
@@ -63,9 +64,14 @@ class Peers:
 
     def __init__(self, devices: int | Sequence[int] = 2) -> None:
         there = usable_gpus()
-        wanted = list(range(devices)) if isinstance(devices, int) else [int(d) for d in devices]
-        if not wanted:
+        numbers: Sequence[int]
+        if isinstance(devices, Sequence | np.ndarray):
+            numbers = devices
+        else:
+            numbers = range(checked_integer("devices", devices, MOST_DEVICES, error=ArgumentError))
+        if not len(numbers):
             raise ArgumentError("devices", f"got {devices!r}", "at least one")
+        wanted = [checked_integer("devices", d, least=0, error=ArgumentError) for d in numbers]
         if missing := [each for each in wanted if each not in there]:
             what = f"there are {len(there)} GPUs, and {len(wanted)} are wanted"
             what = what if isinstance(devices, int) else f"there is no GPU {missing[0]}"

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import PartitionError, checked_integer
+from accelviz.errors import (
+    ArgumentError,
+    PartitionError,
+    checked_choice,
+    checked_integer,
+    checked_number,
+    checked_type,
+)
 from accelviz.graph import taken_over
 from accelviz.many_gpus.split import Part, Split, word_shift
 from accelviz.many_gpus.steps import Buffers, Program, Step, matrices, of, peers
@@ -47,6 +54,10 @@ class Setting:
     ps: int
     dist: int
     wpb: int
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            checked_integer(name, value)
 
     @property
     def workload_per_warp(self) -> int:
@@ -104,7 +115,7 @@ def mgg(
 
     Raises
     ------
-    PartitionError
+    ArgumentError, PartitionError
         If a setting is out of range, or its shared memory is more than a block can have.
     """
     degrees = [each.degrees for part in split.parts for each in (part.local, part.remote)]
@@ -115,8 +126,9 @@ def mgg(
         checked_integer("dist", dist, MOST_DIST),
         checked_integer("wpb", wpb, MOST_WPB),
     )
-    if get not in GETS:
-        raise PartitionError("get", f"got {get!r}", " or ".join(map(repr, GETS)))
+    checked_choice("get", get, GETS)
+    for name, value in (("interleave", interleave), ("asynchronous", asynchronous)):
+        checked_type(name, value, bool, "True or False")
     if setting.shared_bytes > SHARED_BYTES:
         what = f"{setting.shared_bytes:,} bytes of shared memory for {n_cols} columns"
         raise PartitionError("wpb", what, f"at most {SHARED_BYTES:,}; fewer warps to a block")
@@ -222,6 +234,11 @@ def search(
     trials : list of Trial
         Every setting that was tried, in order.
 
+    Raises
+    ------
+    ArgumentError, PartitionError
+        If an argument does not fit, `seconds` returns no number, or a warp's sums do not fit.
+
     Notes
     -----
     All three begin at 1. First `ps` is doubled as long as that is faster, then `dist`, then `wpb`.
@@ -229,6 +246,9 @@ def search(
     and `wpb` is tried again from there. The thesis does not say by how much a parameter is
     increased; doubling stays in its ten or so iterations.
     """
+    checked_type("seconds", seconds, Callable, "a function of ps, dist and wpb")
+    n_cols = checked_integer("n_cols", n_cols, error=ArgumentError)
+    shared_bytes = checked_integer("shared_bytes", shared_bytes, error=ArgumentError)
     trials: list[Trial] = []
 
     def tried(ps: int, dist: int, wpb: int) -> Trial | None:
@@ -238,7 +258,8 @@ def search(
             return None
         known = [each for each in trials if (each.ps, each.dist, each.wpb) == (ps, dist, wpb)]
         if not known:
-            trials.append(Trial(ps, dist, wpb, seconds(ps=ps, dist=dist, wpb=wpb)))
+            took = checked_number("seconds", seconds(ps=ps, dist=dist, wpb=wpb), or_zero=True)
+            trials.append(Trial(ps, dist, wpb, took))
         return known[0] if known else trials[-1]
 
     def climbed(best: Trial, name: str) -> Trial:

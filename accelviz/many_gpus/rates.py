@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from accelviz.errors import ArgumentError, checked_integer, checked_type
 from accelviz.executors.cuda.executor import CudaExecutor
 from accelviz.executors.cuda.timing import CudaLimits
 from accelviz.graph import Graph
-from accelviz.many_gpus.halo import halo
+from accelviz.many_gpus.halo import MOST_PULL_BLOCKS, halo
 from accelviz.many_gpus.model import Rates
 from accelviz.many_gpus.peers import Peers
 from accelviz.many_gpus.split import split
@@ -17,6 +18,10 @@ from accelviz.plans.operation import FLOAT_BYTES
 #: Vertices of the graph whose rows are fetched, and the widths that are measured.
 _VERTICES, _COLUMNS = 1 << 21, (8, 32, 128, 256)
 _TABLE_ROWS = tuple(1 << k for k in (13, 15, 17, 19, 20, 22))
+
+#: What a table of rates has to have: columns of numbers, and measurements.
+_NUMBERS = ("columns", "blocks", "rows", "gigabytes_per_second", "median_us")
+_WHAT = ("fetch", "barriers alone", "launch", "copy", "gather")
 
 
 def rates_of(table: pd.DataFrame, blocks: int = 64) -> Rates:
@@ -28,7 +33,21 @@ def rates_of(table: pd.DataFrame, blocks: int = 64) -> Rates:
         With the columns of `measured_rates`, or of the recorded table "many-gpus-rates-h200".
     blocks : int
         Blocks that fetch.
+
+    Raises
+    ------
+    ArgumentError
+        If the table lacks a column or a measurement, or has none with so many blocks.
     """
+    checked_type("table", table, pd.DataFrame, "what measured_rates returns")
+    if lacking := {"hardware", "what", *_NUMBERS} - {*table.columns}:
+        raise ArgumentError("table", f"it has no {min(lacking)!r}", "what measured_rates returns")
+    if lacking := {*_WHAT} - {*table["what"]}:
+        what = f"there is no {min(lacking)!r} in `what`"
+        raise ArgumentError("table", what, "what measured_rates returns")
+    known = sorted({int(each) for each in table.loc[table["what"] == "fetch", "blocks"]})
+    if checked_integer("blocks", blocks, error=ArgumentError) not in known:
+        raise ArgumentError("blocks", f"got {blocks!r}", f"one of {', '.join(map(str, known))}")
     fetch = table[(table["what"] == "fetch") & (table["blocks"] == blocks)]
     gather = table[table["what"] == "gather"]
     one = {what: rows.iloc[0] for what, rows in table.groupby("what")}
@@ -53,12 +72,20 @@ def rates_of(table: pd.DataFrame, blocks: int = 64) -> Rates:
 def measured_rates(gpus: Peers, blocks: int = 64) -> pd.DataFrame:
     """Measure the link, gathers and copies at home, launches and barriers; some seconds.
 
+    Parameters
+    ----------
+    gpus : Peers
+    blocks : int
+        Blocks that fetch, 1 to 256.
+
     Returns
     -------
     DataFrame
         A line a measurement: `hardware`, `what`, `columns`, `blocks`, `rows`,
         `gigabytes_per_second` (a device's own, all at once) and `median_us`. See `rates_of`.
     """
+    checked_type("gpus", gpus, Peers, "many_gpus.Peers(2)")
+    blocks = checked_integer("blocks", blocks, MOST_PULL_BLOCKS // 4, error=ArgumentError)
     n = _VERTICES
     columns = np.random.default_rng(0).integers(0, n, n, dtype=np.int32)
     pointers = np.arange(n + 1, dtype=np.int64)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import ArgumentError, checked_choice, checked_integer
+from accelviz.errors import ArgumentError, checked_choice, checked_integer, checked_type
 from accelviz.executors import gpu_state
 from accelviz.executors.base import on_host
 from accelviz.many_gpus import pretended
@@ -20,6 +20,8 @@ from accelviz.many_gpus.split import Split, split
 from accelviz.many_gpus.steps import Program
 from accelviz.many_gpus.symmetric import Symmetric
 
+#: What the emulator's order takes.
+MOST_SEED = (1 << 63) - 1
 DEVICES = ("auto", "cuda", "nvshmem", "emulator", "cpu")
 
 
@@ -62,10 +64,7 @@ def plan(split: Split, n_cols: int = 64, scheme: str = "halo", **parameters: Any
     Program('mgg' for 'cora' on 2 devices, n_cols=16, ps=4, dist=1, wpb=2, interleave=True, \
 asynchronous=True, get=warp: 2 launches)
     """
-    if not isinstance(split, Split):
-        raise ArgumentError(
-            "split", f"got a {type(split).__name__}", "what many_gpus.split returns"
-        )
+    checked_type("split", split, Split, "what many_gpus.split returns")
     n_cols = checked_integer("n_cols", n_cols, error=ArgumentError)
     make = SCHEMES[checked_choice("scheme", scheme, SCHEMES)]
     try:
@@ -108,10 +107,9 @@ def run(
     KernelError
         If a kernel fails, or the emulator finds a mistake.
     """
-    if not isinstance(program, Program):
-        what = f"got a {type(program).__name__}"
-        raise ArgumentError("program", what, "what many_gpus.plan returns")
+    checked_type("program", program, Program, "what many_gpus.plan returns")
     checked_choice("device", device, DEVICES)
+    seed = checked_integer("seed", seed, MOST_SEED, least=0, error=ArgumentError)
     features = on_host("X", X)
     wanted = (program.split.graph.n_rows, program.n_cols)
     if features.shape != wanted or features.dtype.kind not in "biuf":

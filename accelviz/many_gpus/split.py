@@ -14,7 +14,14 @@ import pandas as pd
 
 from accelviz.arrays import Floats, Ints, Longs
 from accelviz.datasets import load_graph
-from accelviz.errors import GraphError, PartitionError, checked_integer
+from accelviz.errors import (
+    ArgumentError,
+    GraphError,
+    PartitionError,
+    checked_integer,
+    checked_type,
+)
+from accelviz.executors.base import on_host
 from accelviz.graph import Graph, taken_over
 from accelviz.ordering import ORDERS, Permutation, vertex_order
 from accelviz.ordering.community import metis_parts
@@ -53,6 +60,11 @@ def edge_ranges(row_pointers: Longs, n_devices: int) -> Longs:
     - of the two vertices around the target the search ends at the later one. Here the nearer one
       counts, so that a hub at the border does not always go to the left.
     """
+    row_pointers = on_host("row_pointers", row_pointers)
+    if row_pointers.ndim != 1 or not row_pointers.size or row_pointers.dtype.kind not in "iu":
+        what = f"shape {row_pointers.shape}, dtype {row_pointers.dtype}"
+        raise PartitionError("row_pointers", what, "integers: Graph.row_pointers")
+    n_devices = checked_integer("n_devices", n_devices, MOST_DEVICES)
     n_rows = row_pointers.size - 1
     share = -(-int(row_pointers[-1]) // n_devices)
     bounds = np.zeros(n_devices + 1, np.int64)
@@ -204,12 +216,21 @@ class Split:
 
     def apply(self, array: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
         """Deal rows, in the caller's order, out to the devices."""
+        array = on_host("array", array)
+        if array.shape[:1] != (self.graph.n_rows,):
+            raise ArgumentError("array", f"shape {array.shape}", f"{self.graph.n_rows} rows")
         ordered = array if self.permutation is None else self.permutation.apply(array)
         return [ordered[a:b] for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
 
     def collect(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         """Put the devices' rows together in the caller's order."""
-        ordered = np.concatenate(arrays)
+        checked_type("arrays", arrays, Sequence, "an array of rows for each device")
+        parts = [on_host("arrays", each) for each in arrays]
+        if [each.shape[:1] for each in parts] != [(part.n_rows,) for part in self.parts]:
+            what = f"shapes {', '.join(str(each.shape) for each in parts) or 'of nothing'}"
+            right = f"{' and '.join(str(part.n_rows) for part in self.parts)} rows"
+            raise ArgumentError("arrays", what, right)
+        ordered = np.concatenate(parts)
         return ordered if self.permutation is None else self.permutation.invert(ordered)
 
     def __repr__(self) -> str:

@@ -14,13 +14,19 @@ import numpy.typing as npt
 import pandas as pd
 
 from accelviz.datasets.nodes import SPLITS, UNLABELLED, NodeData, load_nodes
-from accelviz.errors import AccelvizError, ArgumentError, checked_choice, checked_integer
+from accelviz.errors import (
+    AccelvizError,
+    ArgumentError,
+    checked_choice,
+    checked_integer,
+    checked_number,
+)
 from accelviz.graph import Graph
 from accelviz.layers import dense
 from accelviz.layers.models import find_model
 from accelviz.layers.network import Network
 from accelviz.layers.products import Matrix, Products
-from accelviz.layers.train import on_host
+from accelviz.layers.train import MOST_SEED, on_host
 from accelviz.many_gpus import pretended
 from accelviz.many_gpus.peers import Peers
 from accelviz.many_gpus.run import DEVICES, chosen, plan
@@ -277,12 +283,16 @@ def train(
     found, settings = find_model(model, {**options, "dropout": 0.0})
     nodes = load_nodes(data)
     epochs = checked_integer("epochs", epochs, error=ArgumentError)
+    seed = checked_integer("seed", seed, MOST_SEED, least=0, error=ArgumentError)
+    steps = (
+        checked_number("rate", found.rate if rate is None else rate),
+        checked_number("decay", found.decay if decay is None else decay, or_zero=True),
+    )
     made = split(nodes.graph, devices, by=by, order=order)
     if device == "auto":
         device = chosen(devices)
     everybody = _Devices(made, device, scheme)
     meeting = Meeting(len(everybody.places))
-    steps = (found.rate if rate is None else rate, found.decay if decay is None else decay)
 
     def one(place: int) -> Any:
         try:
