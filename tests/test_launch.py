@@ -1,5 +1,6 @@
 """One process a GPU: who starts, who ends, and what is said of one that dies. No GPU is needed."""
 
+import errno
 import json
 import os
 import signal
@@ -171,6 +172,36 @@ def test_a_host_that_does_not_come_is_named(program):
     with pytest.raises(DeviceUnavailable, match=rf"meet: 127.0.0.1:{port}: .*refused.*host 0"):
         launch(program.command, [0], hosts=2, host=1, meet=f"127.0.0.1:{port}", patience=0.3)
     assert not program.told()
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        OSError(errno.ENETUNREACH, "Network is unreachable"),
+        socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+        None,  # what no name can be
+    ],
+)
+def test_a_host_that_cannot_be_reached_is_not_waited_for(program, monkeypatch, problem):
+    def fails(*_):
+        raise problem
+
+    if problem:
+        monkeypatch.setattr(socket, "create_connection", fails)
+    begin = time.monotonic()
+    with pytest.raises(DeviceUnavailable, match="meet: no..host:29500: .*name and port"):
+        launch(program.command, [0], hosts=2, host=1, meet="no..host:29500")
+    assert time.monotonic() - begin < SECONDS
+
+
+def test_what_is_waited_for_is_told(program, monkeypatch, capfd):
+    monkeypatch.setattr("accelviz.many_gpus.launch.QUIET", 0.1)
+    meet = f"127.0.0.1:{free_port()}"
+    for host, says in ((0, "host 1"), (1, f"host 0 at {meet} (Connection refused)")):
+        with pytest.raises(DeviceUnavailable):
+            launch(program.command, [0], hosts=2, host=host, meet=meet, patience=1)
+        lines = capfd.readouterr().err.splitlines()
+        assert lines == [f"accelviz: launch: waiting for {says}, 1 s at most"]
 
 
 def test_hosts_that_disagree_are_told_so(program):

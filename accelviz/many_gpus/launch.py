@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -27,8 +28,11 @@ from accelviz.errors import (
 VARIABLE = "ACCELVIZ_PLACE"
 #: Seconds: to wait for other hosts, for a process that is to end, between two looks.
 PATIENCE, GRACE, LOOK = 60.0, 2.0, 0.05
-#: A connection that says nothing is asked after so many seconds, every second, three times.
-KEEPALIVE = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3}
+#: Seconds of waiting for other hosts after which it is said that they are waited for.
+QUIET = 10.0
+#: A connection that says nothing is asked after so many seconds, every second, three times; what
+#: was sent has to be acknowledged within so many milliseconds.
+KEEPALIVE = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 5000}
 #: Lets the kernel end a process whose launcher has died, then becomes the program.
 _TIED = (
     "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
@@ -262,11 +266,11 @@ class _Run:
             self._begun.set()
 
     def _wait_for_hosts(self, patience: float) -> None:
-        until = time.monotonic() + patience
+        waiting = _Waiting(patience)
         while not self._begun.is_set() and not self.end:
-            if time.monotonic() > until:
-                missing = self.board.missing(self.about["hosts"]) if self.board else [0]
-                names = " and ".join(f"host {each}" for each in missing)
+            missing = self.board.missing(self.about["hosts"]) if self.board else []
+            names = " and ".join(f"host {each}" for each in missing) or "other hosts"
+            if waiting.over(names):
                 self._fail(f"{names} did not come within {patience:g} s")
             time.sleep(LOOK)
 
@@ -324,16 +328,35 @@ def _port(meet: str) -> int:
     return int(port)
 
 
+class _Waiting:
+    """A time to wait for other hosts, of which is told when it becomes long."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience, self._start, self._told = patience, time.monotonic(), False
+
+    def over(self, what: str) -> bool:
+        """Say whether the time is over; if it is long, say what is waited for, once."""
+        waited = time.monotonic() - self._start
+        if waited > QUIET and not self._told:
+            self._told = True
+            about = f"waiting for {what}, {self._patience:g} s at most"
+            print(f"accelviz: launch: {about}", file=sys.stderr, flush=True)
+        return waited > self._patience
+
+
 @contextlib.contextmanager
 def _connected(meet: str, patience: float = 5.0) -> Iterator[socket.socket]:
-    """Connect to host 0, which may not be there yet."""
-    until = time.monotonic() + patience
+    """Connect to host 0, which may not be there yet; its name and the way to it have to be."""
+    waiting = _Waiting(patience)
     while True:
         try:
             connection = socket.create_connection((meet.rpartition(":")[0], _port(meet)), 5.0)
             break
-        except OSError as error:
-            if time.monotonic() > until:
+        except (OSError, UnicodeError) as error:
+            number, says = getattr(error, "errno", None), getattr(error, "strerror", None)
+            hopeless = isinstance(error, socket.gaierror | UnicodeError)
+            hopeless = hopeless or number == errno.ENETUNREACH
+            if hopeless or waiting.over(f"host 0 at {meet} ({says or error})"):
                 fix = "start launch on host 0, and look at its name and port"
                 raise DeviceUnavailable("meet", f"{meet}: {error}", fix) from error
             time.sleep(4 * LOOK)
