@@ -25,6 +25,7 @@ from accelviz.many_gpus.rates import rates_of
 from accelviz.many_gpus.steps import of
 from accelviz.measure import records
 from accelviz.measure.accuracy import Oracle
+from accelviz.measure.prediction import parameters_of
 from tests.graphs import graph_of_degrees
 
 EMULATED = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
@@ -448,19 +449,48 @@ def cases_of_record():
 
 
 def test_the_model_is_within_a_fifth_of_what_was_measured():
-    """Of ours as it is by default, and of the published scheme, on all graphs of the record."""
-    cases = list(cases_of_record())
-    assert len(cases) == 12
-    for (graph, order, n_cols), work, times, rows in cases:
+    """Of ours in pieces and in 16 bits, and of MGG in its better settings, on all of the record.
+
+    But for one graph shuffled, with 128 columns in several pieces: its hubs stay in the cache.
+    """
+    own = MEASURED["parameters"].astype(str).str
+    ours = own.contains("pull_blocks=64")
+    best = "ps=(16 dist=1 wpb=2|32 dist=1 wpb=4) interleave=True asynchronous=True get=warp"
+    table = MEASURED[(MEASURED["step"] == "all") & (MEASURED["cut_share"] > 0)]
+    beyond = set()
+    for (graph, order, n_cols), rows in table.groupby(["graph", "order", "columns"]):
         one = rows.loc[rows["scheme"] == "one GPU", "median_us"].item() * 1e-6
-        for scheme, text in (("halo", "pieces=2 storage=float32"), ("mgg", "ps=16")):
-            found = [us for name, us in times.items() if str(name).startswith(text)]
-            if found:
-                said = predict(work, n_cols, RATES, scheme, one_gpu=one)
-                ratio = said.seconds * 1e6 / found[0]
-                assert 1 / 1.21 < ratio < 1.21, (graph, order, n_cols, scheme, ratio)
-        best = next(iter(advise({2: work}, n_cols, RATES, one_gpu=one)))
-        assert best == 2
+        for number, row in rows[(ours | own.fullmatch(best))[rows.index]].iterrows():
+            first = int(row["nodes"]), int(row["edges"]), 2, row["cut_share"]
+            known = np.isfinite(row["halo_rows"])
+            reuse = row["edges"] * row["cut_share"] / 2 / row["halo_rows"] if known else None
+            given = parameters_of(row["parameters"])
+            halo = (
+                {"pieces": int(given["pieces"]), "storage": given["storage"]}
+                if ours[number]
+                else {}
+            )
+            work = Work.even(*first, reuse)
+            said = predict(work, int(n_cols), RATES, row["scheme"], one_gpu=one, **halo)
+            if not 1 / 1.2 < said.seconds * 1e6 / row["median_us"] < 1.2:
+                beyond.add((graph, order, n_cols, halo.get("pieces")))
+        if known:
+            assert next(iter(advise({2: work}, n_cols, RATES, one_gpu=one))) == 2
+    products = "PRODUCTS-approximate-twin-shuffled", "shuffled", 128
+    assert beyond == {(*products, 2), (*products, 4)}
+
+
+def test_a_warp_waits_for_remote_rows_one_after_the_other():
+    """Narrow rows leave the link idle; what has no remote partner comes after them."""
+    collab = Work.even(235_868, 2_358_104, 2, 0.5)
+    slow = replace(RATES, latency=2 * RATES.latency)
+    for n_cols, waits in ((4, True), (256, False)):
+        pair = [predict(collab, n_cols, rates, "mgg").seconds for rates in (RATES, slow)]
+        assert (pair[1] > 1.5 * pair[0]) == waits
+    few, none = (Work.even(10**6, 10**8, 2, share) for share in (0.05, 0.0))
+    link = predict(few, 128, RATES, "mgg").steps.query("step == 'get'")["stop"].max()
+    local = predict(none, 128, RATES, "mgg").seconds
+    assert predict(few, 128, RATES, "mgg").seconds > 0.85 * local + link
 
 
 def test_targets_of_the_record():

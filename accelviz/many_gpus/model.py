@@ -44,6 +44,10 @@ class Rates:
         Seconds for all devices to begin and to end together.
     step : float
         The least seconds of a step.
+    latency : float
+        Seconds from asking for a remote row to having it, while others ask too.
+    warps : int
+        Warps that a device holds at a time.
     edge : tuple of two float
         Seconds that MGG's kernel takes for an edge, and more for each of its columns.
     network : float
@@ -57,7 +61,9 @@ class Rates:
     copy: float
     barrier: float
     step: float
-    edge: tuple[float, float] = (4.2e-11, 1.6e-12)
+    latency: float
+    warps: int = 132 * 64
+    edge: tuple[float, float] = (5.2e-11, 2e-13)
     network: float = 50e9
 
     def link_rate(self, row_bytes: float) -> float:
@@ -218,9 +224,12 @@ def predict(
     half of what (on a logarithmic scale) random rows gain in the caches by the smaller table. One
     with halo rows, which are in no order, lies between that and random rows. Each piece reads and
     writes the rows of Y once more. A fetch takes its bytes over the link's rate; it and the product
-    beside it slow each other down. MGG takes the longer of its kernel's time and of its bytes over
-    the link, which has each edge's row. Links are taken as equally fast between any two devices of
-    a host.
+    beside it slow each other down. Rows of 16 bits are gathered as what they are: half the bytes,
+    from a table of half the size. MGG's warps have a local and a remote partition each, as long as
+    there are both: that takes the longest of the kernel's time, of the bytes over the link, which
+    has each edge's row, and of the rows' latency, as a warp waits for one after the other. Local
+    partitions that are left have no row to wait for. Links are taken as equally fast between any
+    two devices of a host.
     """
     checked_type("work", work, Work, "Work.of(split)")
     checked_type("rates", rates, Rates, "rates_of(measured_rates(Peers(2)))")
@@ -258,12 +267,12 @@ def _line(device: int, queue: str, step: str, start: float, stop: float) -> dict
 
 
 def _product(
-    edges: float, senders: float, rows: float, n_cols: int, rates: Rates, passes: int = 1
+    edges: float, senders: float, rows: float, n_cols: int, rates: Rates, storage: str = "float32"
 ) -> float:
     """Return the seconds of gathering random rows, and of what is read and written in order."""
-    row_bytes = n_cols * FLOAT_BYTES
+    row_bytes = n_cols * STORAGE_BYTES[storage]
     gathered = edges * row_bytes / rates.gather_rate(row_bytes, senders * row_bytes)
-    streamed = 2 * FLOAT_BYTES * edges + passes * row_bytes * rows
+    streamed = FLOAT_BYTES * (2 * edges + n_cols * rows)
     return gathered + streamed / rates.copy
 
 
@@ -293,11 +302,13 @@ def _ours(
     remote, halo, rows = work.remote[device], work.halo[device], work.rows[device]
     row_bytes, start = n_cols * FLOAT_BYTES, 0.0
 
-    def edges(count: float, senders: float) -> float:
+    def edges(count: float, senders: float, storage: str = "float32") -> float:
         """Return the seconds of edges as on one device, whose table is larger."""
+        own = n_cols * STORAGE_BYTES[storage]
         whole = rates.gather_rate(row_bytes, work.nodes * row_bytes)
-        smaller = rates.gather_rate(row_bytes, senders * row_bytes)
-        return count * one_gpu / max(work.edges, 1) * (whole / smaller) ** 0.5
+        smaller = rates.gather_rate(own, senders * own)
+        as_one = count * one_gpu / max(work.edges, 1)
+        return as_one * own / row_bytes * (whole / smaller) ** 0.5
 
     multiply = max(edges(work.local[device], rows), rates.step)
     if storage != "float32":
@@ -315,9 +326,9 @@ def _ours(
         lines.append(_line(device, "link", "fetch", began, there))
         touched = min(rows, rows * -np.expm1(-remote / pieces / max(rows, 1)))
         written = 2 * touched * row_bytes / rates.copy
-        at_random = _product(remote / pieces, halo / pieces, 0, n_cols, rates)
-        add = written + (edges(remote / pieces, halo / pieces) + at_random) / 2
-        add *= (1 + STORAGE_BYTES[storage] / FLOAT_BYTES) / 2
+        senders = remote / pieces, halo / pieces
+        at_random = _product(*senders, 0, n_cols, rates, storage)
+        add = written + (edges(*senders, storage) + at_random) / 2
         begin = max(now, there)
         now = begin + max(add, rates.step)
         lines.append(_line(device, "compute", "add", begin, now))
@@ -333,10 +344,12 @@ def _published(
 ) -> list[dict[str, object]]:
     row_bytes = n_cols * FLOAT_BYTES
     first, column = rates.edge
-    kernel = (work.local[device] + work.remote[device]) * (first + column * n_cols)
+    local, remote, edge = work.local[device], work.remote[device], first + column * n_cols
     every_warp = replace(rates, link={1: rates.gets})
-    fetch = _link(work.remote[device] * row_bytes, row_bytes, every_warp, hosts)
-    seconds = max(kernel, fetch, rates.step)
+    fetch = _link(remote * row_bytes, row_bytes, every_warp, hosts)
+    paired = min(local, remote)
+    pairs = max((paired + remote) * edge, fetch, remote * rates.latency / rates.warps)
+    seconds = max(pairs + (local - paired) * edge, rates.step)
     return [
         _line(device, "compute", "aggregate", 0.0, seconds),
         _line(device, "link", "get", 0.0, fetch),

@@ -9,7 +9,13 @@ from accelviz.errors import ArgumentError, checked_integer, checked_type
 from accelviz.executors.cuda.executor import CudaExecutor
 from accelviz.executors.cuda.timing import CudaLimits
 from accelviz.graph import Graph
-from accelviz.many_gpus.halo import MOST_PULL_BLOCKS, halo
+from accelviz.many_gpus.halo import (
+    MOST_PULL_BLOCKS,
+    PULL_THREADS,
+    PULLS_AT_ONCE,
+    VECTOR_BYTES,
+    halo,
+)
 from accelviz.many_gpus.model import Rates
 from accelviz.many_gpus.peers import Peers
 from accelviz.many_gpus.split import split
@@ -26,6 +32,8 @@ _WHAT = ("fetch", "barriers alone", "launch", "copy", "gather")
 
 def rates_of(table: pd.DataFrame, blocks: int = 64) -> Rates:
     """Read rates from a table of measurements.
+
+    The latency is what the fewest blocks tell: the bytes that they have under way, over their rate.
 
     Parameters
     ----------
@@ -57,6 +65,9 @@ def rates_of(table: pd.DataFrame, blocks: int = 64) -> Rates:
     ):
         row_bytes = int(columns) * FLOAT_BYTES
         tables.setdefault(row_bytes, {})[int(rows) * row_bytes] = float(rate) * 1e9
+    few = table[table["what"] == "fetch"].nsmallest(1, ["blocks"], keep="all")
+    few = few.loc[few["columns"].idxmax()]
+    under_way = int(few["blocks"]) * PULL_THREADS * PULLS_AT_ONCE * VECTOR_BYTES
     pairs = zip(fetch["columns"], fetch["gigabytes_per_second"], strict=True)
     return Rates(
         hardware=str(table["hardware"].iloc[0]),
@@ -66,6 +77,7 @@ def rates_of(table: pd.DataFrame, blocks: int = 64) -> Rates:
         copy=float(one["copy"]["gigabytes_per_second"]) * 1e9,
         barrier=float(one["barriers alone"]["median_us"]) * 1e-6,
         step=float(one["launch"]["median_us"]) * 1e-6,
+        latency=under_way / float(few["gigabytes_per_second"]) * 1e-9,
     )
 
 
@@ -75,6 +87,7 @@ def measured_rates(gpus: Peers, blocks: int = 64) -> pd.DataFrame:
     Parameters
     ----------
     gpus : Peers
+        At least two.
     blocks : int
         Blocks that fetch, 1 to 256.
 
@@ -85,6 +98,8 @@ def measured_rates(gpus: Peers, blocks: int = 64) -> pd.DataFrame:
         `gigabytes_per_second` (a device's own, all at once) and `median_us`. See `rates_of`.
     """
     checked_type("gpus", gpus, Peers, "many_gpus.Peers(2)")
+    if len(gpus.devices) < 2:
+        raise ArgumentError("gpus", "one device has no link", "many_gpus.Peers(2)")
     blocks = checked_integer("blocks", blocks, MOST_PULL_BLOCKS // 4, error=ArgumentError)
     n = _VERTICES
     columns = np.random.default_rng(0).integers(0, n, n, dtype=np.int32)
@@ -98,7 +113,8 @@ def measured_rates(gpus: Peers, blocks: int = 64) -> pd.DataFrame:
         micros = {"gigabytes_per_second": rate, "median_us": seconds * 1e6}
         lines.append({"what": what, **more, **micros})
 
-    for d, own in (*((d, blocks) for d in _COLUMNS), (_COLUMNS[-1], 4 * blocks)):
+    widest = ((_COLUMNS[-1], own) for own in (max(blocks // 4, 1), 4 * blocks))
+    for d, own in (*((d, blocks) for d in _COLUMNS), *widest):
         program = halo(made, d, pieces=1, pull_blocks=own)
         ready = gpus.ready(program)
         moved = [sum(step.link_bytes.values()) for step in program.steps if step.name == "fetch"]
