@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from accelviz import layers, load_graph, many_gpus
-from accelviz.datasets import NodeData
+from accelviz.datasets.nodes import NodeData, load_nodes
 from accelviz.measure.records import hardware
 
 FEATURES, CLASSES, SHORT = 64, 16, 2
@@ -58,7 +58,7 @@ def main() -> None:
     about = {**hardware(given.device), "gpus": n, "device": several}
     rows = []
     for graph in given.graphs:
-        data = "cora" if graph == "cora" else random_nodes(graph)
+        data = load_nodes("cora") if graph == "cora" else random_nodes(graph)
         for model in given.models:
 
             def over_all(epochs: int, model: str = model, data: Any = data) -> Any:
