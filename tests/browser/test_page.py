@@ -152,6 +152,34 @@ def test_no_strategy_moves_what_is_below_the_controls(page, width):
     assert len(places) == 1
 
 
+def test_comparing_with_nothing_moves_no_control(page):
+    second = page.locator("[data-control=second]")
+    before = second.bounding_box()["y"]
+    second.select_option("")
+    page.evaluate(FRAME)
+    assert second.bounding_box()["y"] == before
+    assert "nothing to compare with" in headline(page)
+
+
+def test_what_only_python_lists_is_said_to_be_so(page):
+    first, said = page.locator("[data-control=first]"), page.locator(".av-message")
+    first.select_option("windows")
+    said.filter(has_text="No kernel answers here").wait_for()
+    assert "Python lists which of its warps does what" in page.locator(".av-answer").inner_text()
+    assert "its warps are not listed here" in headline(page)
+    page.locator("[data-control=second]").select_option("")
+    page.locator("[data-group=balance]").click()
+    page.evaluate(FRAME)
+    note = page.locator("[data-view=map] > .av-view > .av-note")
+    assert note.count() == 1
+    assert note.is_hidden()  # no colours to explain
+    # What was said of it is not said of the next one.
+    first.select_option("graphblast")
+    page.evaluate(FRAME)
+    assert said.is_hidden()
+    assert note.is_visible()
+
+
 def test_the_sentence_of_a_row_stays_in_sight_of_its_pictures(page):
     page.set_viewport_size({"width": 848, "height": 800})
     said, row = page.locator(".av-answer strong"), page.locator("[data-control=row]")

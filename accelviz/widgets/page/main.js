@@ -48,7 +48,7 @@ export function mount(host, data, bridge = null) {
   const controls = controlsOf(act, panel);
   const tabs = element("div", { className: "av-tabs", attributes: { role: "tablist" } });
   const body = element("div", { className: "av-views" });
-  panel.append(controls.head, controls.box, tabs, body, controls.notes);
+  panel.append(controls.head, controls.box, controls.what, tabs, body, controls.notes);
   host.replaceChildren(panel);
 
   const groups = new Map(GROUPS.map(([name, title, views]) => [name, makeGroup(name, title, views)]));

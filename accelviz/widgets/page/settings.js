@@ -42,6 +42,7 @@ export function controlsOf(act, panel) {
   const progress = element("div", { className: "av-progress", hidden: true },
     [told, " ", cancel]);
   head.append(line, buttons);
+  const what = element("p", { className: "av-what" });
   // Below the views, where it moves nothing; it stays in sight.
   const notes = element("div", { className: "av-notes" }, [message, progress]);
 
@@ -80,7 +81,8 @@ export function controlsOf(act, panel) {
     line.replaceChildren(element("div", { className: "av-graph" }, [
       operation, element("b", { textContent: scene.graph.name }), `, ${scene.graph.rows.toLocaleString("en")} rows, ` +
       `${scene.graph.nnz.toLocaleString("en")} nonzeros`]),
-    element("div", { className: "av-sides" }, [a, b].flatMap((each, i) => each ? [sideOf(each, i)] : [])));
+    element("div", { className: "av-sides" }, [a, b].map((each, i) => each ? sideOf(each, i)
+      : element("div", { className: "av-of-side" }, [markOf(i), " nothing to compare with"]))));
     message.textContent = scene.message;
     message.hidden = !scene.message;
     message.classList.toggle("av-gentle", !scene.warns);
@@ -112,7 +114,9 @@ export function controlsOf(act, panel) {
       if (parameters.children[i] !== each) parameters.insertBefore(each, parameters.children[i]);
     });
     swap.disabled = !b;
-    // Room below for the parameters of whichever strategy has most, so that nothing there moves.
+    // Room below for the parameters of whichever strategy has most, so that nothing there moves;
+    // meanwhile it says what the first does.
+    what.textContent = `${a.strategy}: ${scene.first.summary}.`;
     const most = Math.max(wanted.length, ...scene.strategies.map((strategy) =>
       strategy.parameters.filter((each) => moves(strategy, each)).length));
     for (const across of [2, 3, 4])
@@ -120,21 +124,22 @@ export function controlsOf(act, panel) {
         `${high(most, across) - high(wanted.length, across)}px`);
   }
 
-  return { head, box, notes, update };
+  return { head, box, what, notes, update };
 }
 
 const markOf = (i) => element("span", { className: `av-mark av-${"AB"[i]}`, textContent: SIDES[i],
   title: MEANT[SIDES[i]] });
 
 // A setting in the headline: how long it takes, and how much of its warp time is waiting.
-function sideOf({ label, said, summary, times: { recorded, predicted } }, i) {
+function sideOf({ label, said, summary, waiting, times: { recorded, predicted } }, i) {
   const share = summary.idle_share;
   const [time, how] = recorded !== null ? [micros(recorded), "recorded"]
     : predicted !== null ? [micros(predicted), "predicted"] : ["", "no time recorded"];
   return element("div", { className: "av-of-side" }, [
     markOf(i), " ", element("span", { textContent: label, title: said }), ": ", element("b", { textContent: time }), time && " ",
     element("span", { textContent: `${how},` }), " ",
-    element("span", { title: WAITING, textContent: Number.isNaN(share) ? "does not say what its warps do"
+    element("span", { title: WAITING, textContent: Number.isNaN(share)
+      ? waiting ? "its warps are not listed here" : "does not say what its warps do"
       : `${percent(share)} of warp time waiting` })]);
 }
 

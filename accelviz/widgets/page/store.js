@@ -76,6 +76,7 @@ export function makeStore(data, bridge = null) {
     const side = {
       dealtKey, settled,
       silent: cut?.kind === "library" ? "A library does not say which warp does what."
+        : waiting ? "Python lists which of its warps does what; that takes a running kernel."
         : "Its warps work on tiles of the matrix together: none has nonzeros of its own.",
       strategy: strategy.name, worker: strategy.worker, colour: strategy.colour, parameters,
       label: labelOf(strategy, parameters, settled), said: saidOf(strategy, parameters, settled), partition, summary, waiting, nCols,
@@ -139,6 +140,7 @@ export function makeStore(data, bridge = null) {
     const able = [[wanted.first, wanted.given], [wanted.second, wanted.pinned]]
       .every(([name, given]) => name === null || sideOf(name, given) !== null);
     refused = able ? "" : "The strategy cannot have these values together.";
+    if (!state.gentle) state.said = ""; // it was of what is left now
     if (!able) {
       settings = before;
       return changed();

@@ -188,6 +188,7 @@ export function loadSaid(row, { lanes, bytes, sectors }) {
   if (idle > 0 && most < reading.lanes) return `${moved} The other ${count(idle, "lane")} have no column and do nothing.`;
   if (reading.lanes >= WARP) return moved;
   if (worker === "warp") return `${moved} The other ${WARP - reading.lanes} lanes of the warp do nothing.`;
+  if (worker === "window") return `${moved} The warp's other lanes read other rows for the same window.`;
   return `${moved} The warp's other lanes belong to other ${worker}s, which read rows of their own.`;
 }
 

@@ -174,6 +174,7 @@ export function map(host, scene, act) {
     }
     const from = Math.min(...shown.filter((each) => each.grid).map(({ grid }) =>
       (grid.at - grid.first) / Math.max(1, grid.last - grid.first)));
+    own.zoom.hidden = own.note.hidden = !shown.some((each) => each.grid);
     own.note.innerHTML = left ? `Summing up the blocks: ${percent(from, 0)} …` : legend(most, colours);
     host.dataset.filled = !left;
     if (left) own.frame = requestAnimationFrame(work);

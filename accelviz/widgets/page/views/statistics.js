@@ -49,14 +49,16 @@ const known = (value) => value !== null && value !== undefined && !Number.isNaN(
 export function writtenStatistic(value, kind) {
   if (!known(value)) return '<span title="not known">&ndash;</span>';
   if (kind === "share") return `${(100 * value).toFixed(2)}%`;
-  if (kind === "number") return value.toLocaleString("en", { minimumFractionDigits: 2,
-    maximumFractionDigits: 2 });
+  if (kind === "number") return hundredths(value);
   const exact = value.toLocaleString("en");
   return value >= 1e7 ? `<span title="${exact}">${short(value)}</span>` : exact;
 }
 
+const hundredths = (value) =>
+  value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+
 // A long word of a name may go on in the next line where a part of it ends.
-const breakable = (label) => safe(label).replace(/\S{11,}/g, (long) => long.replace(/[_=]/g, "$&<wbr>"))
+const breakable = (label) => safe(label).replace(/\S{15,}/g, (long) => long.replace(/[_=]/g, "$&<wbr>"))
   .replace(/(\d) x (?=\d)/g, "$1&nbsp;x&nbsp;");
 
 // First - second, with a sign, a word for those who do not see the colour, and the colour.
@@ -64,7 +66,7 @@ function difference(a, b, kind, less) {
   if (!known(a) || !known(b)) return "";
   const apart = a - b;
   const shown = kind === "share" ? `${Math.abs(100 * apart).toFixed(2)} pt`
-    : kind === "number" ? Math.abs(apart).toFixed(2) : short(Math.abs(apart));
+    : kind === "number" ? hundredths(Math.abs(apart)) : short(Math.abs(apart));
   return kind === "share" ? signed(apart, shown, less, " pt: percentage points, a difference of shares.")
     : signed(apart, shown, less);
 }
