@@ -563,6 +563,18 @@ def test_a_page_is_saved_by_itself_as_it_is_seen(page, browser, tmp_path):
     assert f"gnnadvisor: {100 * share:.1f} %," in told[0][1]
 
 
+def test_a_saved_picture_has_nothing_to_press(page, tmp_path):
+    page.locator("[data-control=first]").select_option("merge_path")
+    type_into_field(page, "items_per_thread", "1")
+    page.locator(".av-blocks button").first.wait_for()
+    with page.expect_download() as kept:
+        page.locator("[data-control=svg]").click()
+    kept.value.save_as(tmp_path / "cut.svg")
+    texts = [each.text or "" for each in ElementTree.parse(tmp_path / "cut.svg").iter(f"{SVG}text")]
+    (said,) = [each for each in texts if each.startswith("Row 1,358 is in blocks")]
+    assert re.fullmatch(r"Row 1,358 is in blocks [\d,]+ to [\d,]+\.", said)
+
+
 def test_a_saved_picture_says_what_it_shows(page, tmp_path):
     for name in ("svg", "png"):
         with page.expect_download() as kept:

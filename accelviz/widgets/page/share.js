@@ -74,6 +74,13 @@ function linesOf(text, width, size) {
   return lines;
 }
 
+// What is written there, without what could be pressed.
+function wordsOf(part) {
+  const copy = part.cloneNode(true);
+  for (const each of copy.querySelectorAll(".av-presses")) each.replaceWith(".");
+  return copy.textContent;
+}
+
 // A picture of what is seen: `heading` above (the first line bold), then pictures and their
 // captions where they stand on the page; canvases as pictures in it.
 export function svgOf(host, heading = []) {
@@ -105,7 +112,7 @@ export function svgOf(host, heading = []) {
     } else if (each instanceof HTMLCanvasElement) {
       text += `<image x="${x}" y="${y}" width="${box.width}" height="${box.height}" ` +
         `preserveAspectRatio="none" style="image-rendering: pixelated" href="${each.toDataURL()}"/>`;
-    } else write(each.textContent, x, y, box.width + 2, parseFloat(own.fontSize), own.fontWeight, own.color);
+    } else write(wordsOf(each), x, y, box.width + 2, parseFloat(own.fontSize), own.fontWeight, own.color);
   }
   const height = Math.ceil(top + area.height - gone + MARGIN);
   return { width, height, text:

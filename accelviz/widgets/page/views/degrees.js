@@ -71,7 +71,7 @@ export function degrees(host, scene, act) {
   const said = `${graph.name}: degrees up to ${number(graph.largest)}`;
   host.innerHTML = `<div class="av-draw">${picture(width, HEIGHT, drawn, said)}</div>` +
     `<p class="av-note">${seen.map(([name, text]) =>
-      `<span class="av-key ${name}"></span> ${text}`).join(" &nbsp; ")}</p>`;
+      `<span class="av-entry"><span class="av-key ${name}"></span> ${text}</span>`).join(" &nbsp; ")}</p>`;
   host.onclick = (event) => {
     const bar = bars[event.target.dataset?.bar];
     if (bar) act.follow(graph.degrees.findIndex((each) => bar.low <= each && each <= bar.high));

@@ -47,6 +47,6 @@ export function loads(host, scene) {
     `${short(side.summary.mean)} nonzeros`).join("; ");
   host.innerHTML = `<div class="av-draw">${picture(width, HEIGHT, drawn, said)}</div>` +
     `<p class="av-note">${sides.map((side, i) =>
-      `<span class="av-key av-side-${"AB"[i]}"></span> ${SIDES[i]}: ${safe(side.label)}`)
+      `<span class="av-entry"><span class="av-key av-side-${"AB"[i]}"></span> ${SIDES[i]}: ${safe(side.label)}</span>`)
       .join(" &nbsp; ")}</p>`;
 }

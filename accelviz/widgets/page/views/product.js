@@ -177,7 +177,7 @@ class Product {
     const middle = near(row.work.block);
     const list = [...new Set([first, ...[-2, -1, 0, 1, 2].map((step) => near(middle + step)), last])];
     const button = (each) => `<button type="button" data-lm-suppress-shortcuts="true" data-block="${each}" aria-pressed="${each === row.work.block}">${number(each)}</button>`;
-    return `<span class="av-blocks">Row ${number(row.row)} is in ${safe(span("block", first, last))}: ${list.map((each, i) => (i && each > list[i - 1] + 1 ? "… " : "") + button(each)).join(" ")}</span>`;
+    return `<span class="av-blocks">Row ${number(row.row)} is in ${safe(span("block", first, last))}<span class="av-presses">: ${list.map((each, i) => (i && each > list[i - 1] + 1 ? "… " : "") + button(each)).join(" ")}</span></span>`;
   }
 
   // --- pointing and walking ----------------------------------------------------------------
