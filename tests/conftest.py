@@ -1,7 +1,9 @@
 """Shared by all tests."""
 
 import collections
+import contextlib
 import gc
+import importlib
 import os
 import subprocess
 from pathlib import Path
@@ -35,17 +37,34 @@ def turn_of_the_commit():
         return 0
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collection():
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_collection(session):
     """Look for no garbage meanwhile, and later for none among what stays until the end.
 
     Modules and tests are a million objects, which each search would go through.
     """
     gc.disable()
+    import_a_share(session.config)
     found = yield
     gc.freeze()
     gc.enable()
     return found
+
+
+def import_a_share(config):
+    """Import what no other worker begins with: Python keeps what it compiles, for all of them.
+
+    In a fresh checkout compiling takes longer than all else until the first test. A module that
+    cannot be imported is tried again, and reported, when it is collected.
+    """
+    worker = getattr(config, "workerinput", None)
+    if worker is None or config.args_source is not config.ArgsSource.TESTPATHS:
+        return
+    tests = Path(__file__).parent
+    names = [path.relative_to(tests.parent).with_suffix("") for path in tests.rglob("test_*.py")]
+    for name in sorted(names)[int(worker["workerid"][2:]) :: worker["workercount"]]:
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(name.parts))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
