@@ -158,7 +158,7 @@ def test_blocks_without_a_record_do_not_hide_a_row(monkeypatch):
         own = slice(first, first + block.size)
         return Workload(block, np.zeros_like(block), rows[own], starts[own], counts[own])
 
-    for step in (1, 2, 100):
+    for step in (1, 2, 1000):
         call = Call(LaunchConfig((rows.size * step + 4, 1, 1), 1))
         plan = Plan(graph.pattern, (call,), partial(between, step=step), operation=SPMM)
         plan.check()
@@ -168,10 +168,14 @@ def test_blocks_without_a_record_do_not_hide_a_row(monkeypatch):
             assert {row: find_row(plan, row).blocks for row in expected} == {
                 row: blocks for row, (_, blocks) in expected.items()
             }
+        read = counted(plan)
+        find_row(plan, int(rows[rows.size // 3]))
+        # As often as a binary search looks, over as many as lie between two with a record.
+        assert len(read) < 4 * np.log2(plan.launch.n_blocks) * (2 + np.log2(step))
 
 
-def test_a_search_reads_few_blocks_where_they_are_in_order():
-    plan = accelviz.plan("pubmed")
+def counted(plan):
+    """The list of how many blocks are read each time, from now on."""
     read = []
     whole = plan.slice_workload
 
@@ -180,6 +184,12 @@ def test_a_search_reads_few_blocks_where_they_are_in_order():
         return whole(start, stop)
 
     object.__setattr__(plan, "slice_workload", counting)
+    return read
+
+
+def test_a_search_reads_few_blocks_where_they_are_in_order():
+    plan = accelviz.plan("pubmed")
+    read = counted(plan)
     for row in (0, 5000, int(plan.pattern.degrees.argmax())):
         read.clear()
         find_row(plan, row)

@@ -81,16 +81,26 @@ def _first_block(plan: Plan, reached: Callable[[Workload], bool]) -> int:
     """Search for the first block that has reached something, blocks without a record left out."""
     low, high = 0, plan.launch.n_blocks
     while low < high:
-        middle = probe = (low + high) // 2
-        work = plan.workload(probe, probe + 1)
-        while not len(work) and probe + 1 < high:
-            probe += 1
-            work = plan.workload(probe, probe + 1)
+        middle = (low + high) // 2
+        work = _next_records(plan, middle, high)
         if not len(work) or reached(work):
             high = middle
         else:
-            low = probe + 1
+            low = int(work.block[0]) + 1
     return low
+
+
+def _next_records(plan: Plan, start: int, stop: int) -> Workload:
+    """Return those of the first block from `start` on that has any, looking ever further ahead."""
+    many = 1
+    while True:
+        work = plan.workload(start, min(start + many, stop))
+        if len(work) and many > 1:
+            first = int(work.block.min())
+            return plan.workload(first, first + 1)
+        if len(work) or start + many >= stop:
+            return work
+        start, many = start + many, min(2 * many, SLICE_BLOCKS)
 
 
 def _having(place: int, parts: Iterable[Workload]) -> tuple[tuple[int, ...], int]:
