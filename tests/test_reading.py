@@ -74,3 +74,28 @@ def test_so_it_is_for_the_senders_of_an_sddmm(name, n_cols, given):
     lane, expected, columns = lanes_and_columns(plan, reading, n_cols, "V")
     assert (lane == expected).all()
     assert (columns == reading.vector).all()
+
+
+@pytest.mark.turns(5)
+@needs_compiler
+@pytest.mark.parametrize(
+    ("operation", "array"),
+    [
+        *(("gat", "V"), ("gatv2", "V"), ("cosine", "V"), ("spmm_gradient", "dY")),
+        *(("gat_gradient", "dY"), ("gatv2_gradient", "dY"), ("cosine_gradient", "dY")),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "n_cols", "given"),
+    [
+        *(("lane_groups", 64, {}), ("lane_groups", 20, {}), ("lane_groups", 6, {"head_lanes": 4})),
+        ("row_warp", 40, {}),
+    ],
+)
+def test_so_it_is_for_attention(operation, array, name, n_cols, given):
+    strategy, graph = find_strategy(name, operation), opened()
+    reading = strategy.reading(graph, n_cols, **{**strategy.defaults(), **given})
+    plan = strategy.plan(graph, n_cols, **given)
+    lane, expected, columns = lanes_and_columns(plan, reading, n_cols, array)
+    assert (lane == expected).all()
+    assert (columns == reading.vector).all()

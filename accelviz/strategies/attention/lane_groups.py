@@ -21,7 +21,16 @@ from accelviz.partition.lane_groups import (
     lane_group_workload,
 )
 from accelviz.partition.nonzero_runs import numbers_32
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter, Plan, Strategy
+from accelviz.plans import (
+    Call,
+    KernelSpec,
+    LaunchConfig,
+    Operation,
+    Parameter,
+    Plan,
+    Reading,
+    Strategy,
+)
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.store import Stopwatch
 from accelviz.strategies.attention import walks
@@ -204,6 +213,13 @@ class LaneGroups(Strategy):
     ) -> dict[str, int]:
         """Ask the rule, which looks at the columns of a head."""
         return chosen(walks.problems_of(self.operation), n_cols, heads, **parameters).chosen
+
+    def reading(
+        self, graph: Graph, n_cols: int, *, heads: int = 1, head_lanes: int | None, **others: Any
+    ) -> Reading | None:
+        """Spread the lanes over the columns of one head, a vector a lane."""
+        lanes = walks.cover(n_cols, head_lanes)
+        return Reading(lanes.head_lanes, lanes.vector, n_cols) if heads == 1 else None
 
     def cut(self, rows: RowDegrees, n_cols: int, *, heads: int = 1, **parameters: Any) -> Cut:
         """Name the lane groups: nothing is added by atomics."""

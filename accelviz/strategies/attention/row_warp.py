@@ -12,7 +12,7 @@ from accelviz.ordering import RowDegrees
 from accelviz.partition.cut import Cut
 from accelviz.partition.nonzero_runs import numbers_32
 from accelviz.partition.row_split import row_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Plan
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Plan, Reading
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.attention import walks
 from accelviz.strategies.blocks import RowSplit, block_warps_of, csr_arrays
@@ -65,6 +65,12 @@ class RowWarp(RowSplit):
             return walks.with_totals(plan, problem, over.n_rows, heads, n_cols)
 
         return walks.plan_of(self.operation, graph, heads, n_cols, walk)
+
+    def reading(
+        self, graph: Graph, n_cols: int, *, heads: int = 1, block_warps: int
+    ) -> Reading | None:
+        """Spread a warp over the columns of one head."""
+        return Reading(WARP_SIZE, 1, n_cols) if heads == 1 else None
 
     def cut(self, rows: RowDegrees, n_cols: int, *, heads: int = 1, block_warps: int) -> Cut:
         """Name the row split; every row is one warp's."""
