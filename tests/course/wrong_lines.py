@@ -288,6 +288,16 @@ WRONG = {
             for (int p = 1; p < warps_per_row; ++p) sum += partial[warp + p][lane];
             Y[output_rows[block.y + row] * n_cols + lane] = sum;
         }""",
+        # rows that nobody has cleared are added to
+        """float sum = 0.0f;
+        for (int k = begin; works && k < end; ++k)
+            sum += values[k] * X[columns[k] * n_cols + lane];
+        partial[warp][lane] = sum;
+        __syncthreads();
+        if (works && part == 0) {
+            for (int p = 1; p < warps_per_row; ++p) sum += partial[warp + p][lane];
+            atomicAdd(&Y[output_rows[block.y + row] * n_cols + lane], sum);
+        }""",
         # the sorted row's place, not the caller's
         """float sum = 0.0f;
         for (int k = begin; works && k < end; ++k)

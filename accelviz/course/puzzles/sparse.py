@@ -123,12 +123,14 @@ def accel_block(rng: np.random.Generator) -> Iterator[Case]:
         Y = np.empty((n, n_cols), np.float32)
         Y[ranks] = A.times(X)
         metadata = block_partition(histogram, setting)
+        stored = [0 < degree <= setting.deg_bound for degree in degrees]  # and not added to
+        before = np.where(np.array(stored)[:, None], np.nan, np.zeros((n, n_cols)))
         arguments = {
             "metadata": metadata,
             "output_rows": ranks.astype(np.int32),
             **A.nonzeros,
             "X": X,
-            "Y": np.zeros((n, n_cols), np.float32),
+            "Y": before.astype(np.float32),
             "n_cols": n_cols,
             "deg_bound": setting.deg_bound,
         }
