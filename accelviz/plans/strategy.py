@@ -241,7 +241,7 @@ class Strategy(ABC):
         PartitionError
             If a parameter is out of range.
         """
-        widths, parameters = self._checked(n_cols, given)
+        widths, parameters = self.checked(n_cols, given)
         made = self.build(graph, **widths, **parameters)
         filled: dict[str, Any] = {
             "operation": self.operation,
@@ -255,31 +255,32 @@ class Strategy(ABC):
 
     def closed_form(self, rows: RowDegrees, n_cols: int, **given: Any) -> PartitionSummary | None:
         """Check the column count and the parameters as `plan` does, then `summarize`."""
-        widths, parameters = self._checked(n_cols, given)
+        widths, parameters = self.checked(n_cols, given)
         return self.summarize(rows, **widths, **parameters)
 
     def scheme(self, rows: RowDegrees, n_cols: int, **given: Any) -> Cut | None:
         """Check the column count and the parameters as `plan` does, then `cut`."""
-        widths, parameters = self._checked(n_cols, given)
+        widths, parameters = self.checked(n_cols, given)
         return self.cut(rows, **widths, **parameters)
 
     def reader(self, graph: Graph, n_cols: int, **given: Any) -> Reading | None:
         """Check the column count and the parameters as `plan` does, then say the `reading`."""
-        widths, parameters = self._checked(n_cols, given)
+        widths, parameters = self.checked(n_cols, given)
         return self.reading(graph, **widths, **parameters)
 
     def settled(self, graph: Graph, n_cols: int, **given: Any) -> dict[str, Any]:
         """Check as `plan` does, then return its parameters, `settle` in place of what is None."""
-        widths, parameters = self._checked(n_cols, given)
+        widths, parameters = self.checked(n_cols, given)
         return {**parameters, **self.settle(graph, **widths, **parameters)}
 
     def degrees(self, graph: Graph) -> RowDegrees:
         """Return the degrees that its closed forms are of: of rows, or of senders."""
         return RowDegrees.of(graph.transposed().graph if self.operation.by_sender else graph)
 
-    def _checked(
+    def checked(
         self, n_cols: int, given: Mapping[str, Any]
     ) -> tuple[dict[str, int], dict[str, Any]]:
+        """Check as `plan` does, then return all widths and all parameters."""
         widths = {"n_cols": n_cols}
         parameters = self.defaults()
         for name, value in given.items():

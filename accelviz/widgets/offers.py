@@ -8,6 +8,7 @@ from typing import Any
 
 from accelviz.errors import AccelvizError
 from accelviz.graph import Graph
+from accelviz.ordering import RowDegrees
 from accelviz.plans import Parameter, Strategy
 
 #: What the control of the columns offers.
@@ -95,11 +96,12 @@ def cut_tables(
         for name, at in zip(names, origin, strict=True)
     )
     fixed = {name: value for name, value in start.items() if name not in axes}
+    rows = strategy.degrees(graph)
 
     def look(places: Places) -> dict[str, Any]:
         if places not in seen:
             setting = {name: axes[name][at] for name, at in zip(names, places, strict=True)}
-            seen[places] = _looked(strategy, graph, {**fixed, **setting})
+            seen[places] = _looked(strategy, graph, rows, **fixed, **setting)
         return seen[places]
 
     def moved(places: Places, axis: int, some: int | None = None) -> list[Places]:
@@ -170,18 +172,21 @@ def cut_tables(
     return trees
 
 
-def _looked(strategy: Strategy, graph: Graph, setting: Mapping[str, Any]) -> dict[str, Any]:
+def _looked(
+    strategy: Strategy, graph: Graph, rows: RowDegrees, n_cols: int, **given: Any
+) -> dict[str, Any]:
     try:
-        cut = strategy.scheme(strategy.degrees(graph), **setting)
+        widths, parameters = strategy.checked(n_cols, given)
+        cut = strategy.cut(rows, **widths, **parameters)
         if cut is None:
             return {}
-        reading = strategy.reader(graph, **setting)
-        settled = strategy.settled(graph, **setting)
+        reading = strategy.reading(graph, **widths, **parameters)
+        settled = strategy.settle(graph, **widths, **parameters)
     except AccelvizError:
         return {"kind": REFUSED}
     read = {} if reading is None else {f"reading {n}": v for n, v in vars(reading).items()}
     rules = [n for n, each in strategy.parameters.items() if each.default is None or each.rule]
-    chosen = {f"{_SETTLED}{name}": settled[name] for name in rules}
+    chosen = {f"{_SETTLED}{name}": settled.get(name, parameters[name]) for name in rules}
     return {"kind": cut.kind, **cut.arguments, **read, **chosen}
 
 
