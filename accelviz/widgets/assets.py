@@ -125,9 +125,10 @@ def filled(frame: str, **parts: str) -> str:
 
 
 def document(content: Any, title: str, fallback: str) -> str:
-    """Return a whole document of HTML."""
+    """Return a whole document of HTML around the explorer's page."""
+    operation = escape(content["operation"]["title"])
     made = page(content, new_name(), fallback)
-    return filled("document", title=escape(title), page=made)
+    return filled("document", title=escape(title), operation=operation, page=made)
 
 
 def new_name() -> str:

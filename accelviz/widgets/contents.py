@@ -68,7 +68,7 @@ def operation_content(operation: Operation) -> dict[str, Any]:
     Returns
     -------
     dict
-        `name`, `formula`, `by_sender`; `reads`, the operand of which each nonzero has a row, and
+        `name`, `formula`, `by_sender`, `title`, both of the first; `reads`, the operand of which each nonzero has a row, and
         `at_nonzeros`, whether that is a row of its own or its neighbor's; `writes` and
         `per_nonzero`, the same of the result; `wide`, whether the result has all columns; `arrays`,
         each operand with all columns and whether it is gathered.
@@ -90,6 +90,7 @@ def operation_content(operation: Operation) -> dict[str, Any]:
     writes = written[0]
     return {
         **{name: getattr(operation, name) for name in ("name", "formula", "by_sender")},
+        "title": f"{operation.name} ({operation.formula})",
         "reads": (reads or at_nonzeros[0]).name,
         "at_nonzeros": reads is None,
         "writes": writes.name,

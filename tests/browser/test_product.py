@@ -331,6 +331,32 @@ def test_each_request_is_shown_as_it_was_traced(played, traced):
 
 
 @needs_compiler
+def test_a_page_saved_elsewhere_plays_no_other_block(played, browser, folder):
+    """The button saves what is seen; the trace is still of the block that it was made of."""
+    page = browser.new_page(viewport={"width": 1000, "height": 1000})
+    page.goto((folder / "played.html").as_uri())
+    page.locator(".av-panel[data-drawn]").wait_for()
+    block = page.locator("[data-control=block]").input_value()
+    page.locator("[data-control=block]").focus()
+    page.keyboard.press("Home")
+    page.locator("[data-control=second]").select_option("row_thread")
+    page.locator("[data-group=play]").click()
+    page.evaluate(FRAME)
+    with page.expect_download() as kept:
+        page.locator("[data-control=html]").click()
+    kept.value.save_as(folder / "elsewhere.html")
+    page.goto((folder / "elsewhere.html").as_uri())
+    page.locator(".av-panel[data-drawn]").wait_for()
+    assert page.locator("[data-control=block]").input_value() != block
+    assert page.locator(".av-playing").is_hidden()
+    page.get_by_role("button", name="Back to what can be played: row").click()
+    page.locator(".av-playing").wait_for()
+    assert page.locator("[data-control=block]").input_value() == block
+    assert page.locator("[data-control=second]").input_value() == "row_thread"
+    page.close()
+
+
+@needs_compiler
 def test_play_and_pause_stay_in_sight_of_the_lanes(played):
     before = played.page.viewport_size
     played.page.set_viewport_size({"width": 848, "height": 620})

@@ -116,6 +116,24 @@ def test_groups_of_other_heads_are_not_said_to_have_no_work(browser, tmp_path):
     shown.close()
 
 
+def test_lane_groups_are_not_counted_against_warps(browser, tmp_path):
+    explorer = explore("cora", "accel_gcn", second="lane_groups", n_cols=64)
+    shown = Shown(browser, explorer.save(tmp_path / "units.html", trace=False))
+    shown.page.get_by_role("tab", name="Numbers").click()
+    heads = shown.page.locator(".av-statistics thead th").all_inner_texts()
+    assert heads[0].endswith("in combined warps")
+    assert heads[1].endswith("in lane groups")
+    for name, known in (("warps", False), ("mean", False), ("blocks", True)):
+        cells = shown.page.locator(f"[data-statistic={name}] td").all_inner_texts()
+        assert (cells[2] != "–") == known, name
+    shown.page.locator("[data-control=second]").select_option("gnnadvisor")
+    shown.page.locator("[data-control=first]").select_option("graphblast")
+    shown.page.evaluate(FRAME)
+    cells = shown.page.locator("[data-statistic=warps] td").all_inner_texts()
+    assert cells[2].startswith(("+", "−"))
+    shown.close()
+
+
 def beside(tip, other):
     told, box = tip.bounding_box(), other.bounding_box()
     return told["y"] >= box["y"] + box["height"] or told["y"] + told["height"] <= box["y"]
@@ -164,6 +182,7 @@ def test_words_on_the_screen_say_what_they_mean(browser, tmp_path):
     page.get_by_role("tab", name="Numbers").click()
     page.evaluate(FRAME)
     table = page.locator(".av-statistics")
+    assert "NVIDIA H200" in said(sides.first.get_by_text("recorded"))
     assert "1 is perfect balance" in said(table.get_by_text("busiest over mean"))
     assert "percentage points" in said(table.get_by_text(" pt ").first)
     limit = page.locator("[data-view=times] text", has_text="limit of random gathers")

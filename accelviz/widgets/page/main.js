@@ -39,7 +39,7 @@ export function mount(host, data, bridge = null) {
   const store = makeStore(data, bridge);
   const act = {
     set: store.set, ask: store.ask, undo: store.undo, redo: store.redo, reset: store.reset,
-    pin: store.pin, swap: store.swap, trace: store.trace, cancel: store.cancel, say: store.say,
+    pin: store.pin, swap: store.swap, trace: store.trace, replay: store.replay, cancel: store.cancel, say: store.say,
     follow: (row) => store.set({ row }),
     showBlock: (block) => store.set({ block }),
     show: (group) => choose(group),
@@ -161,7 +161,10 @@ export async function open(id, bridge = null) {
     settled: (settings) => page.bridge?.settled?.(settings),
   };
   const kept = document.querySelector(`.av-kept[data-page="${id}"]`)?.dataset.settings;
-  if (kept) data.settings = { ...data.settings, ...JSON.parse(kept) };
+  if (kept) { // the trace that may be there is of what was set before
+    data.traced = data.settings;
+    data.settings = { ...data.settings, ...JSON.parse(kept) };
+  }
   Object.assign(page, mount(host, data, page.proxy));
   pages.set(id, page);
   return page;

@@ -35,7 +35,7 @@ export function controlsOf(act, panel) {
   });
   const cancel = pressButton("cancel", "Cancel", "Do not wait for it", act.cancel);
   const guide = pressButton("tour", "Tour", "What is what, in a minute",
-    () => tour(panel, act.show, last.alive || last.keepsTrace));
+    () => tour(panel, act.show, last.alive || last.traced));
   let last = null; // the scene that is shown
   buttons.append(undo, redo, reset, code, svg, png, html, guide);
   const told = element("span", { attributes: { role: "status" } });
@@ -131,13 +131,15 @@ const markOf = (i) => element("span", { className: `av-mark av-${"AB"[i]}`, text
   title: MEANT[SIDES[i]] });
 
 // A setting in the headline: how long it takes, and how much of its warp time is waiting.
-function sideOf({ label, said, summary, waiting, times: { recorded, predicted } }, i) {
+function sideOf({ label, said, summary, waiting, times: { recorded, predicted, where: machine } }, i) {
   const share = summary.idle_share;
   const [time, how] = recorded !== null ? [micros(recorded), "recorded"]
     : predicted !== null ? [micros(predicted), "predicted"] : ["", "no time recorded"];
+  const where = time && `Median time of the kernel, ${how === "recorded" ? "measured" : "predicted from what was measured"} on ` +
+    `${machine.replace(", ", " on ")}, and not where this page is open.`;
   return element("div", { className: "av-of-side" }, [
-    markOf(i), " ", element("span", { textContent: label, title: said }), ": ", element("b", { textContent: time }), time && " ",
-    element("span", { textContent: `${how},` }), " ",
+    markOf(i), " ", element("span", { textContent: label, title: said }), ": ", element("b", { textContent: time, title: where }), time && " ",
+    element("span", { textContent: `${how},`, title: where }), " ",
     element("span", { title: WAITING, textContent: Number.isNaN(share)
       ? waiting ? "its warps are not listed here" : "does not say what its warps do"
       : `${percent(share)} of warp time waiting` })]);

@@ -153,7 +153,7 @@ const filled = (frame, parts) => frame.replace(/\$(\w+)/g, (_, name) => parts[na
 
 /** Save the page as it is now, with the settings it shows, as a page of its own; returns the file's
  *  name, or null where what is shown is not all in the page: then only Python can. */
-export function saveHtml(host, { graph, settings, a, b, packed, frames }, view) {
+export function saveHtml(host, { graph, settings, a, b, packed, frames, operation }, view) {
   const style = host.previousElementSibling, data = document.getElementById(`${host.id}-data`);
   const script = data?.nextElementSibling, listed = [a, b].some((side) => side && !side.cut);
   if (style?.tagName !== "STYLE" || script?.tagName !== "SCRIPT" || listed || graph.name !== packed)
@@ -165,7 +165,8 @@ export function saveHtml(host, { graph, settings, a, b, packed, frames }, view) 
   const kept = safe(JSON.stringify({ ...settings, view }));
   const page = `${style.outerHTML}<div class="av-page" id="${host.id}">${fallback}</div><div class="av-kept" ` +
     `hidden data-page="${host.id}" data-settings="${kept}"></div>${data.outerHTML}${script.outerHTML}`;
-  const text = filled(frames.document, { title: safe(`${graph.name}, explored with accelviz`), page });
+  const text = filled(frames.document, { title: safe(`${graph.name}, explored with accelviz`),
+    operation: safe(operation.title), page });
   keep(new Blob([text], { type: "text/html" }), `${graph.name}.html`);
   return `${graph.name}.html`;
 }

@@ -20,7 +20,9 @@ export function makeStore(data, bridge = null) {
   const lists = new Map((data.listed ?? []).map((each) => [listKey(each), listed(each)]));
   const sides = new Map(), slots = new Map(); // of settings: sides; of partitions: warp time
   const past = [], future = [];
-  const begin = { pinned: {}, given: {}, row: 0, block: 0, ...data.settings };
+  const plain = { pinned: {}, given: {}, row: 0, block: 0 };
+  const begin = { ...plain, ...data.settings };
+  const traced = data.trace ? { ...plain, ...(data.traced ?? data.settings) } : null;
   // A notebook may have been saved between the choice of another graph and its arrival.
   if (!graphs.has(begin.graph)) begin.graph = data.graph.name;
   let settings = begin, lastChange = { keys: "", time: 0 }, refused = "";
@@ -219,10 +221,10 @@ export function makeStore(data, bridge = null) {
     if (answer.trace) state.trace = { key: of ?? traceKey(), ...answer.trace };
   }
 
-  const traceKey = () => JSON.stringify([sideOf(settings.first, settings.given)?.key,
-    settings.block]);
+  const traceKey = ({ first, given, graph, nCols, block } = settings) =>
+    JSON.stringify([sideOf(first, given, graphs.get(graph), nCols)?.key, block]);
   const state = { busy: 0, progress: "", trace: null, said: "", gentle: false };
-  if (data.trace) state.trace = { key: traceKey(), ...data.trace };
+  if (traced) state.trace = { key: traceKey(traced), ...data.trace };
   let fading = 0;
   // What only confirms something is `gentle`, and goes away by itself.
   function say(text, gentle = false) {
@@ -241,7 +243,7 @@ export function makeStore(data, bridge = null) {
     const trace = state.trace?.key === traceKey() ? state.trace : null;
     return {
       graph: graphNow(), settings, a, b, trace, alive: Boolean(bridge?.alive()),
-      keepsTrace: Boolean(data.trace), packed: data.graph.name,
+      traced, packed: data.graph.name,
       busy: state.busy, progress: state.progress, message: refused || state.said,
       warns: Boolean(refused) || !state.gentle, strategies: known(),
       graphs: bridge?.alive() ? data.graphs : [...graphs.keys()], columns: data.columns,
@@ -259,6 +261,10 @@ export function makeStore(data, bridge = null) {
     reset: () => set({ ...begin, given: resetGiven(begin.given) }),
     pin: () => set({ second: settings.first,
       pinned: { ...sideOf(settings.first, settings.given).parameters } }),
+    replay: () => {
+      const { second, pinned, view, given, ...rest } = traced; // what it is compared with stays
+      set({ ...rest, given: resetGiven(given) });
+    },
     swap: () => settings.second !== null && set({
       first: settings.second, given: { ...settings.pinned },
       second: settings.first, pinned: { ...sideOf(settings.first, settings.given).parameters } }),

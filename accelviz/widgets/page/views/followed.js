@@ -150,6 +150,9 @@ export function hardware(row, warps) {
   let said = "";
   if (many > 1) said = `${track}; a ${name} is ${many} of them side by side: ${worker} 0 of the block is warps 0 ${many > 2 ? "to" : "and"} ${many - 1} here.`;
   if (combined) said += " One without work takes no turn.";
+  const places = Math.floor((warps * LANES) / each); // workers side by side
+  if (owners(row).some((one) => one >= places))
+    said += ` The block has ${count(warps, "warp")}: ${name} ${number(places)} and those after it take a later turn on the same ones.`;
   if (each < LANES) said = `${track}, which is ${count(LANES / each, worker)} of ${count(each, "lane")}.`;
   return { own, said };
 }

@@ -99,9 +99,9 @@ class Player {
     let text = `A trace runs block ${number(scene.settings.block)} in the emulator, lane by lane, and shows each request of each warp.`;
     if (scene.trace) text = "This block touches no memory.";
     else if (!scene.a.partition) text = scene.a.cut?.kind === "library" ? "A library's kernels cannot be traced." : `${scene.a.silent} accelviz.trace runs its blocks.`;
-    else if (!scene.alive && scene.keepsTrace) text = "This page keeps the trace of one block, and that is not the one that is shown.";
+    else if (!scene.alive && scene.traced) text = "This page keeps the trace of one block, and that is not the one that is shown.";
     else if (!scene.alive) text += " That needs a kernel, and this page has none. Open the notebook that made the page, run its cell, and press the button that is here then. Saved where there is a C++ compiler, a page keeps a trace.";
-    const back = !scene.alive && scene.keepsTrace;
+    const back = !scene.alive && scene.traced;
     const key = JSON.stringify([text, busy, scene.alive]);
     if (this.offered === key) return;
     this.offered = key;
@@ -113,8 +113,10 @@ class Player {
     const parts = [element("p", { textContent: text })];
     if (able) parts.push(press);
     if (back) {
-      const show = quiet(element("button", { type: "button", textContent: "Back to the block that can be played" }));
-      show.onclick = () => this.act.reset();
+      const { first, row, block } = scene.traced;
+      const show = quiet(element("button", { type: "button", textContent:
+        `Back to what can be played: row ${number(row)} in block ${number(block)} of ${first}` }));
+      show.onclick = () => this.act.replay();
       parts.push(show);
     }
     this.offer.replaceChildren(...parts);
@@ -285,6 +287,7 @@ class Player {
     let sentence = `Warp ${warp} makes no request here: it is the turn of others.`;
     if (wait) sentence = `Warp ${warp} waits at the barrier in ${wait.file}:${wait.line}, for ${count(wait.left - wait.arrived, "request")} of others.`;
     else if (far < 14) sentence = requestSaid(this.trace.at(near), this.row, this.trace.count);
+    else if (this.trace.waits.some((each) => each.warp === warp && each.arrived > at) && this.trace.spans[warp][1] < at) sentence = `Warp ${warp} touches no memory on its way to the barrier.`;
     else if (this.trace.spans[warp][1] < at) sentence = `Warp ${warp} has left the kernel, or touches no memory any more.`;
     this.act.link.show({ sentence, keys: [] }, { x: event.clientX, y: event.clientY });
   }

@@ -97,19 +97,28 @@ function timeLine(a, b) {
     cells.map((each) => `<td>${each}</td>`).join("") + "</tr>";
 }
 
+// What the statistics of a side count as warps.
+const unitOf = ({ worker, reading }) => worker === "warp" && reading?.lanes > 32 ? "combined warp" : worker;
+// Those that are numbers of them, or nonzeros of one: not to be compared where these are two things.
+const OF_UNITS = new Set(["idle_warps", "imbalance", "largest", "mean", "warps", "busy_warps", "rows_shared"]);
+
 export function statistics(host, scene) {
   const { a, b } = scene;
+  const units = [a, b].map((side) => side && unitOf(side)), alike = !b || units[0] === units[1];
+  const named = (name) => name.replace(/\bwarps?\b/, (word) =>
+    alike ? units[0] + word.slice(4) : word);
   const lines = ROWS.map(([key, name, kind, less, meaning]) => {
     const cells = [writtenStatistic(a.summary[key], kind)];
     if (b) {
       cells.push(writtenStatistic(b.summary[key], kind),
-        difference(a.summary[key], b.summary[key], kind, less));
+        alike || !OF_UNITS.has(key) ? difference(a.summary[key], b.summary[key], kind, less)
+          : `<span title="A ${units[0]} is no ${units[1]}.">&ndash;</span>`);
     }
-    return `<tr data-statistic="${key}"><th scope="row" title="${safe(meaning)}">${name}</th>` +
+    return `<tr data-statistic="${key}"><th scope="row" title="${safe(meaning)}">${named(name)}</th>` +
       cells.map((cell) => `<td>${cell}</td>`).join("") + "</tr>";
   });
   const mark = (side, i) =>
-    `<th scope="col" title="${safe(side.said)}"><span class="av-mark av-${"AB"[i]}" title="${MEANT[SIDES[i]]}">${SIDES[i]}</span><br>${breakable(side.label)}</th>`;
+    `<th scope="col" title="${safe(side.said)}"><span class="av-mark av-${"AB"[i]}" title="${MEANT[SIDES[i]]}">${SIDES[i]}</span><br>${breakable(side.label)}${alike ? "" : `<br><span class="av-unit">in ${units[i]}s</span>`}</th>`;
   host.innerHTML = `<div class="av-scroll"><table class="av-statistics"><thead><tr><td></td>${mark(a, 0)}` +
     (b ? `${mark(b, 1)}<th scope="col">difference</th>` : "") +
     `</tr></thead><tbody>${timeLine(a, b)}${lines.join("")}</tbody></table></div>` +
