@@ -206,6 +206,15 @@ POINTS = [
         """,
     ),
     _slow(
+        "makes an array that nobody watches",
+        """
+        def inverse_permutation(order):
+            mine = np.add(order.tolist(), 0)
+            place = [int(np.flatnonzero(mine == i)[0]) for i in range(len(order))]
+            return np.array(place, dtype=np.int32)
+        """,
+    ),
+    _slow(
         "lets a decorator do the work",
         """
         def faster(function): return lambda order: np.argsort(order).astype(np.int32)

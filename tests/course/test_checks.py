@@ -191,6 +191,23 @@ def test_steps_are_counted(body, right):
         "place.append(0); del place[0]",
         "seen = dict(enumerate(place))",
         "long = 1 << 256 * len(order)",
+        "same = -1 in known.values()",
+        "same = -1 in reversed(place)",
+        "same = (i, i) in enumerate(place[:0] or place, 1)",
+        "largest = max(known.values())",
+        "largest = max(reversed(place))",
+        "total = sum(known)",
+        "rest = [*known.items()]",
+        "first, *rest = reversed(place)",
+        "other = []; other += reversed(place)",
+        "total = np.sum(place)",
+        "total = np.add.reduce(place)",
+        "total = np.max(a=place)",
+        "same = np.array_equal(place, place)",
+        "same = (np.add(place[:0] or lost, 0) == i).any()",
+        "same = np.flatnonzero(plain == i)",
+        "same = np.flatnonzero(typed == i)",
+        "same = np.flatnonzero(scaled == i)",
     ],
 )
 def test_what_walks_a_list_in_one_instruction_is_counted(body):
@@ -198,6 +215,8 @@ def test_what_walks_a_list_in_one_instruction_is_counted(body):
         [
             "def inverse_permutation(order):",
             "    place, seen = [0] * len(order), ()",
+            "    known, lost = dict(enumerate(place)), list(place)",
+            "    plain, typed, scaled = np.add(lost, 0), np.int64(lost), np.int64(1) * lost",
             "    for i in range(len(order)):",
             f"        {body}",
             "    place = [0] * len(order)",
@@ -228,6 +247,17 @@ def test_what_walks_a_list_in_one_instruction_is_counted(body):
         mine = rows.pop()
         mine.reverse()
         while mine: order.append(mine.pop(-1))""",
+        """counts = np.bincount(degrees)
+    places, order = np.add(np.cumsum(counts), -counts), np.empty(len(degrees), dtype=np.int32)
+    for i, degree in enumerate(degrees):
+        order[places[degree]] = i
+        places[degree] += 1""",
+        """counts = np.zeros(*[degrees.max() + 1], dtype=np.int64)
+    np.add.at(counts, degrees, 1)
+    first, order = np.subtract(np.add.accumulate(counts), counts).tolist(), [0] * degrees.size
+    for i, degree in enumerate(degrees.tolist()):
+        order[first[degree]] = i
+        first[degree] += 1""",
         """places, order = [0] * (int(max(degrees)) + 2), list(degrees)
     for degree in degrees: places[degree + 1] += 1
     for k in range(1, len(places)): places[k], last = places[k] + places[k - 1], k

@@ -254,7 +254,13 @@ def _compiled(found: Definitions, tally: Tally) -> Callable[[Any], Any]:
     def count(steps: int) -> None:
         tally.steps += steps
 
-    counting = counters(count)
+    def watched(value: Any) -> Any:
+        if isinstance(value, np.ndarray) and not isinstance(value, Watched):
+            count(value.size)
+            return _watch(value, tally)
+        return value
+
+    counting = counters(count, watched)
 
     def walker(name: str) -> Callable[..., Any]:
         function = getattr(builtins, name)

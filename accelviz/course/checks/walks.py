@@ -3,38 +3,56 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, MappingView, ValuesView
 from typing import Any
 
 import numpy as np
 
-#: What counts, under names that nobody can write: a walk through a list or an array; a list that
-#: is moved up or copied; and whatever was made or compared, which arrays count themselves.
-WALKED, MOVED, MADE, _ADDED = "(walked)", "(moved)", "(made)", "(added)"
+#: What counts, under names that nobody can write: what `in` looks through; a list that is moved up
+#: or copied; what was made or is compared, which arrays count themselves; what is walked in any
+#: case; and what `+=` adds. The last one counts arrays that were made unseen, and watches them.
+SOUGHT, MOVED, MADE = "(sought)", "(moved)", "(made)"
+WALKED, _ADDED, _WATCHED = "(walked)", "(added)", "(watched)"
+_SIZED = list | tuple | set | dict | str | bytes | MappingView
 _COUNTED: Mapping[str, Any] = {
-    WALKED: list | tuple | np.ndarray,
+    SOUGHT: list | tuple | np.ndarray | ValuesView,
     MOVED: list,
-    MADE: list | tuple | set | dict | str | bytes,
+    MADE: _SIZED,
+    WALKED: _SIZED | np.ndarray,
 }
 #: Functions that make a list or the like of what they are given, and methods that move all of one.
 _MAKERS = frozenset(("list", "tuple", "set", "dict", "sum", "pow", "divmod"))
 _MOVERS = frozenset(("copy", "reverse", "clear", "pop"))
+#: Methods that keep what they are given, and do not look into it.
+_HOLDERS = frozenset(("append", "get", "setdefault", "add"))
 #: Bits of a whole number that are added in one step.
 _WORD = 64
 #: Steps of what is refused.
 _TOO_MANY = 1 << 40
 
 
-def counters(count: Callable[[int], None]) -> dict[str, Callable[[Any], Any]]:
-    """Return the functions by which changed text counts, by name; each returns its argument."""
+def counters(
+    count: Callable[[int], None], watched: Callable[[Any], Any]
+) -> dict[str, Callable[[Any], Any]]:
+    """Return the functions by which changed text counts, by name; each returns its argument.
 
-    def counter(kinds: Any) -> Callable[[Any], Any]:
+    Parameters
+    ----------
+    count : callable
+        Adds steps.
+    watched : callable
+        Makes an array one that counts itself, if it is not.
+    """
+
+    def counter(name: str, kinds: Any) -> Callable[[Any], Any]:
         def counted(value: Any) -> Any:
+            if name in (SOUGHT, WALKED) and isinstance(value, Iterator):
+                value = list(value)
             if isinstance(value, kinds):
                 count(len(value))
             elif isinstance(value, int):
                 count(value.bit_length() // _WORD)
-            return value
+            return watched(value)
 
         return counted
 
@@ -44,7 +62,8 @@ def counters(count: Callable[[int], None]) -> dict[str, Callable[[Any], Any]]:
             raise AssertionError(f"it adds a {type(value).__name__} by +=; use a list")
         return value
 
-    return {name: counter(kinds) for name, kinds in _COUNTED.items()} | {_ADDED: added}
+    own = {_ADDED: added, _WATCHED: watched}
+    return {name: counter(name, kinds) for name, kinds in _COUNTED.items()} | own
 
 
 class Seen(ast.NodeTransformer):
@@ -57,7 +76,7 @@ class Seen(ast.NodeTransformer):
         for i, each in enumerate(node.ops):
             inside = isinstance(each, ast.In | ast.NotIn)
             node.comparators[i] = (
-                _call(WALKED, node.comparators[i]) if inside else _made(node.comparators[i])
+                _call(SOUGHT, node.comparators[i]) if inside else _made(node.comparators[i])
             )
         return node
 
@@ -79,28 +98,28 @@ class Seen(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         """Count what is added to a list."""
         self.generic_visit(node)
-        node.value = _call(_ADDED, _made(node.value))
+        node.value = _call(_ADDED, _call(WALKED, node.value))
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         """Count what is taken apart."""
         self.generic_visit(node)
         if any(isinstance(each, ast.Tuple | ast.List) for each in node.targets):
-            node.value = _made(node.value)
+            node.value = _call(WALKED, node.value)
         return node
 
     def visit_Starred(self, node: ast.Starred) -> ast.AST:
         """Count what is taken apart for a call or a list."""
         self.generic_visit(node)
         if isinstance(node.ctx, ast.Load):
-            node.value = _made(node.value)
+            node.value = _call(WALKED, node.value)
         return node
 
     def visit_Dict(self, node: ast.Dict) -> ast.AST:
         """Count dictionaries that are put into one."""
         self.generic_visit(node)
         pairs = zip(node.keys, node.values, strict=True)
-        node.values = [_made(each) if key is None else each for key, each in pairs]
+        node.values = [_call(WALKED, each) if key is None else each for key, each in pairs]
         return node
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
@@ -114,12 +133,17 @@ class Seen(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.func, ast.Name):
             return _call(MADE, node) if node.func.id in _MAKERS else node
+        if isinstance(node.func, ast.Attribute) and node.func.attr not in _HOLDERS:
+            node.args = [_made(each) for each in node.args]
+            for each in node.keywords:
+                each.value = _made(each.value)
         if isinstance(node.func, ast.Attribute):
             last = node.func.attr == "pop" and (not node.args or ast.unparse(node.args[0]) == "-1")
             if node.func.attr in _MOVERS and not last:
                 node.func.value = _call(MOVED, node.func.value)
             if node.func.attr in ("extend", "update"):
-                node.args = [_made(each) for each in node.args]
+                node.args = [_call(WALKED, each) for each in node.args]
+            return _call(_WATCHED, node)
         return node
 
 
@@ -128,4 +152,4 @@ def _call(name: str, argument: ast.expr) -> ast.Call:
 
 
 def _made(node: ast.expr) -> ast.expr:
-    return node if isinstance(node, ast.Constant) else _call(MADE, node)
+    return node if isinstance(node, ast.Constant | ast.Starred) else _call(MADE, node)
