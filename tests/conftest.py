@@ -37,6 +37,13 @@ def turn_of_the_commit():
         return 0
 
 
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """One worker more than processors: who grades, launches or drives a browser also waits."""
+    found = yield
+    return found if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else found + 1
+
+
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_collection(session):
     """Look for no garbage meanwhile, and later for none among what stays until the end.
