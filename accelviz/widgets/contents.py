@@ -68,10 +68,10 @@ def operation_content(operation: Operation) -> dict[str, Any]:
     Returns
     -------
     dict
-        `name`, `formula`, `by_sender`, `title`, both of the first; `reads`, the operand of which each nonzero has a row, and
-        `at_nonzeros`, whether that is a row of its own or its neighbor's; `writes` and
-        `per_nonzero`, the same of the result; `wide`, whether the result has all columns; `arrays`,
-        each operand with all columns and whether it is gathered.
+        `name`, `formula`, `by_sender`; `title`, which is both of the first; `reads`, the operand of
+        which each nonzero has a row, and `at_nonzeros`, whether that is a row of its own or its
+        neighbor's; `writes` and `per_nonzero`, the same of the result; `wide`, whether the result
+        has all columns; `arrays`, each operand with all columns and whether it is gathered.
 
     Raises
     ------
