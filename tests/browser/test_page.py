@@ -397,7 +397,28 @@ def test_time_stands_before_the_share_of_waiting(page):
     cells = page.locator(".av-statistics tbody tr").first.locator("td").all_inner_texts()
     assert cells[0].startswith("predicted ")
     assert "▼" not in cells[2]
-    assert " µs predicted, " in page.locator(".av-of-side").first.inner_text()
+    assert " µs predicted (−" in page.locator(".av-of-side").first.inner_text()
+
+
+def test_a_drag_says_what_it_changed(page):
+    """Less waiting and more time: both are seen at once, and against what was before."""
+    type_into_field(page, "max_block_warps", "2")
+    said = page.locator(".av-of-side").first.inner_text()
+    shares = accelviz.sweep("cora", max_block_warps=[12, 2]).idle_share
+    times = recorded_times(accelviz.load_graph("cora"), SPMM).query("columns == 64")
+    before, now = (
+        times[[s.get("max_block_warps") == each and s["partition"] == "block"
+        and s["max_warp_nzs"] == "32" and s["combined_warp"] == "True"
+        for s in times["setting"]]]["median_us"].iloc[0]
+        for each in ("12", "2")
+    )  # fmt: skip
+    assert now > before
+    assert "recorded " + f"(+{now - before:.1f}".removesuffix(".0") + " µs), " in said
+    assert said.endswith(f"waiting (−{100 * (shares[0] - shares[1]):.1f} pt)")
+    page.locator("[data-control=row]").focus()
+    page.keyboard.press("ArrowRight")
+    page.evaluate(FRAME)
+    assert "(+" not in page.locator(".av-of-side").first.inner_text()
 
 
 def test_the_two_settings_are_not_named_as_matrices(page):

@@ -42,7 +42,7 @@ export function controlsOf(act, panel) {
   const progress = element("div", { className: "av-progress", hidden: true },
     [told, " ", cancel]);
   head.append(line, buttons);
-  const what = element("p", { className: "av-what" });
+  const what = element("div", { className: "av-what" });
   // Below the views, where it moves nothing; it stays in sight.
   const notes = element("div", { className: "av-notes" }, [message, progress]);
 
@@ -81,7 +81,7 @@ export function controlsOf(act, panel) {
     line.replaceChildren(element("div", { className: "av-graph" }, [
       operation, element("b", { textContent: scene.graph.name }), `, ${scene.graph.rows.toLocaleString("en")} rows, ` +
       `${scene.graph.nnz.toLocaleString("en")} nonzeros`]),
-    element("div", { className: "av-sides" }, [a, b].map((each, i) => each ? sideOf(each, i)
+    element("div", { className: "av-sides" }, [a, b].map((each, i) => each ? sideOf(each, i, i ? null : scene.before)
       : element("div", { className: "av-of-side" }, [markOf(i), " nothing to compare with"]))));
     message.textContent = scene.message;
     message.hidden = !scene.message;
@@ -115,8 +115,10 @@ export function controlsOf(act, panel) {
     });
     swap.disabled = !b;
     // Room below for the parameters of whichever strategy has most, so that nothing there moves;
-    // meanwhile it says what the first does.
-    what.textContent = `${a.strategy}: ${scene.first.summary}.`;
+    // meanwhile it says what they do.
+    what.replaceChildren(...[a, b?.strategy === a.strategy ? null : b].filter(Boolean).map(({ strategy }, i) => element("div", {}, [
+      element("b", { textContent: SIDES[i] }),
+      ` ${strategy}: ${scene.strategies.find((each) => each.name === strategy).summary}.`])));
     const most = Math.max(wanted.length, ...scene.strategies.map((strategy) =>
       strategy.parameters.filter((each) => moves(strategy, each)).length));
     for (const across of [2, 3, 4])
@@ -131,18 +133,32 @@ const markOf = (i) => element("span", { className: `av-mark av-${"AB"[i]}`, text
   title: MEANT[SIDES[i]] });
 
 // A setting in the headline: how long it takes, and how much of its warp time is waiting.
-function sideOf({ label, said, summary, waiting, times: { recorded, predicted, where: machine } }, i) {
+function sideOf({ label, said, summary, waiting, times: { recorded, predicted, where: machine } }, i, before) {
   const share = summary.idle_share;
   const [time, how] = recorded !== null ? [micros(recorded), "recorded"]
     : predicted !== null ? [micros(predicted), "predicted"] : ["", "no time recorded"];
   const where = time && `Median time of the kernel, ${how === "recorded" ? "measured" : "predicted from what was measured"} on ` +
     `${machine.replace(", ", " on ")}, and not where this page is open.`;
+  const then = before?.times.recorded ?? before?.times.predicted;
+  const sure = recorded !== null && typeof before?.times.recorded === "number"; // a prediction is no verdict
+  const than = before && `Than with ${before.label}, before the last change.`;
   return element("div", { className: "av-of-side" }, [
     markOf(i), " ", element("span", { textContent: label, title: said }), ": ", element("b", { textContent: time, title: where }), time && " ",
-    element("span", { textContent: `${how},`, title: where }), " ",
+    element("span", { textContent: how, title: where }),
+    ...changeOf(recorded ?? predicted, then, micros, than,
+      (apart) => !sure ? "" : apart > 0 ? "av-worse" : "av-better"), ", ",
     element("span", { title: WAITING, textContent: Number.isNaN(share)
       ? waiting ? "its warps are not listed here" : "does not say what its warps do"
-      : `${percent(share)} of warp time waiting` })]);
+      : `${percent(share)} of warp time waiting` }),
+    ...changeOf(100 * share, 100 * before?.summary.idle_share, (apart) => `${apart.toFixed(1)} pt`, than)]);
+}
+
+// By how much a number is more or less than before the last change of a parameter.
+function changeOf(now, then, written, title, look = () => "") {
+  const apart = (now ?? NaN) - (then ?? NaN), said = written(Math.abs(apart));
+  if (Number.isNaN(apart) || Number.parseFloat(said) === 0) return [];
+  return [" ", element("span", { className: look(apart), title,
+    textContent: `(${apart > 0 ? "+" : "−"}${said})` })];
 }
 
 const WAITING = "A block lasts as long as its busiest warp; this share of the warps' time has no " +

@@ -240,9 +240,13 @@ export function makeStore(data, bridge = null) {
     const b = settings.second === null ? null : sideOf(settings.second, settings.pinned);
     for (const side of [a, b])
       if (side) side.metadata = side === a ? side.metadataOf(settings.block) : null;
+    const last = past.at(-1); // before the parameters were changed, of the same otherwise
+    const alike = last && ["graph", "first", "nCols"].every((name) => last[name] === settings[name]) &&
+      JSON.stringify(last.given) !== JSON.stringify(settings.given);
+    const before = alike ? sideOf(last.first, last.given) : null;
     const trace = state.trace?.key === traceKey() ? state.trace : null;
     return {
-      graph: graphNow(), settings, a, b, trace, alive: Boolean(bridge?.alive()),
+      graph: graphNow(), settings, a, b, before, trace, alive: Boolean(bridge?.alive()),
       traced, packed: data.graph.name,
       busy: state.busy, progress: state.progress, message: refused || state.said,
       warns: Boolean(refused) || !state.gentle, strategies: known(),
