@@ -3,8 +3,8 @@
 // bytes that have come. In the emulator all threads copy, at once.
 #pragma once
 
+#include "bits/lines.cuh"
 #include "bits/planes.cuh"
-#include "warpgroup.cuh"
 
 // Where planes lie, as the engine wants it: by words, eight lines, planes and groups of eight lines
 // (accelviz/bits/devices.py).

@@ -1,6 +1,8 @@
 """Sliding-channel convolution: the channel map, both backward passes and what they cost."""
 
+import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,8 +10,9 @@ import pytest
 import accelviz
 from accelviz import convolution, measure
 from accelviz.convolution import ChannelMap, algorithm_7
-from accelviz.errors import ArgumentError, PartitionError
+from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
 from accelviz.executors import find_executor
+from accelviz.executors.cuda import compiler, executor
 from accelviz.executors.emulator.build import why_not
 from accelviz.strategies import REGISTRY
 from accelviz.strategies.convolution import strided
@@ -207,9 +210,9 @@ def test_tf32_is_within_its_own_bound_and_the_exact_mode_within_float32_s(operat
 @pytest.mark.parametrize(
     "settings",
     [
-        {"groups": 4, "fragments": 1, "filter_warps": 1, "pixel_warps": 1},
-        {"groups": 2, "fragments": 2, "filter_warps": 2, "pixel_warps": 1, "stages": 4},
-        {"groups": 8, "fragments": 1, "filter_warps": 1, "pixel_warps": 2, "stages": 2},
+        {"pieces": 4, "piece": 16, "warpgroups": 1, "stages": 3},
+        {"pieces": 2, "piece": 64, "warpgroups": 2, "arithmetic": "tf32"},
+        {"pieces": 1, "piece": 32, "warpgroups": 1, "stages": 6},
         {"shares": 2, "stages": 4, "pixels": 8, "pixel_warps": 1},
         {"shares": 1, "channels": 1, "filter_warps": 1, "pixel_warps": 4},
     ],
@@ -233,11 +236,77 @@ def test_products_that_no_filter_reads_are_left_out():
         (channels.graph.transposed().graph, "scc_last"),
         (channels.graph, "scc_last_weights"),
     ):
-        plan = accelviz.plan(graph, operation=operation, n_cols=64)
+        plan = accelviz.plan(graph, operation=operation, n_cols=1 << 15)
         assert plan.tiles.fill == 1
-    many = {"fragments": 4, "pixel_warps": 8, "stages": 4}
-    with pytest.raises(PartitionError, match=r"stages, fragments.*KiB of shared memory"):
+    many = {"pieces": 4, "piece": 64, "warpgroups": 2, "stages": 6}
+    with pytest.raises(PartitionError, match=r"stages, pieces.*KiB of shared memory"):
         accelviz.plan(channels.graph, operation="scc_last", n_cols=64, **many)
+
+
+def test_blocks_stay_within_the_shared_memory_that_a_gpu_grants():
+    for shape in (1024, 1024, 2, 0.5), (512, 512, 8, 0.5), (64, 128, 2, 0.5):
+        for graph in (ChannelMap(*shape).graph, ChannelMap(*shape).graph.transposed().graph):
+            for arithmetic, kib in itertools.product(("tf32", "3xtf32"), (99, 163, 227)):
+                given = {"n_cols": 1 << 15, "arithmetic": arithmetic, "shared": kib}
+                plan = accelviz.plan(graph, operation="scc_last", **given)
+                assert plan.launch.dynamic_shared_bytes <= kib << 10
+                assert plan.parameters["stages"] >= 4
+
+
+def test_what_a_gpu_does_not_grant_is_told(monkeypatch):
+    class Function:
+        @property
+        def max_dynamic_shared_size_bytes(self):
+            return 0
+
+        @max_dynamic_shared_size_bytes.setter
+        def max_dynamic_shared_size_bytes(self, taken):
+            raise RuntimeError("CUDA_ERROR_INVALID_VALUE")
+
+    module = SimpleNamespace(get_function=lambda name: Function())
+    monkeypatch.setattr(executor, "module_of", lambda spec: module)
+    monkeypatch.setattr(executor, "on_device", lambda array: array)
+    plan = accelviz.plan(ChannelMap(64, 64).graph, operation="scc_last", n_cols=64)
+    with pytest.raises(DeviceUnavailable, match=r"KiB of shared memory a block.*take less"):
+        executor.KernelLaunch(plan, plan.calls[1])
+
+
+def test_products_by_warpgroup_are_of_hopper_and_others_have_their_own(monkeypatch):
+    plan = accelviz.plan(ChannelMap(64, 64).graph, operation="scc_last", n_cols=64)
+    spec = plan.calls[1].kernel
+    seen = {}
+    for capability in ("80", "90", "120"):
+        device = SimpleNamespace(compute_capability=capability)
+        cupy = SimpleNamespace(
+            cuda=SimpleNamespace(Device=lambda own=device: own),
+            RawModule=lambda **given: given,
+        )
+        monkeypatch.setattr(compiler, "import_cupy", lambda own=cupy: own)
+        monkeypatch.setattr(compiler, "kept_cubin", lambda spec: "cubin")
+        monkeypatch.setattr(compiler, "loaded_module", lambda source, options: "compiled there")
+        seen[capability] = compiler.module_of(spec)
+    assert seen == {"80": "compiled there", "90": {"path": "cubin"}, "120": "compiled there"}
+    monkeypatch.undo()
+    codes = {arch: compiler.compile_cubin(spec, arch) for arch in ("sm_80", "sm_90", "sm_90a")}
+    assert codes["sm_90"] != codes["sm_90a"]
+
+
+@emulated
+def test_chunks_of_many_kinds_have_the_products_of_all():
+    """A kernel knows four kinds of chunks, and two ways to deal filters into pieces."""
+    seen = set()
+    for shape in (128, 256, 8, 0.5), (64, 72, 2, 0.5), (128, 64, 2, 0.5):
+        channels = ChannelMap(*shape)
+        for graph in (channels.graph, channels.graph.transposed().graph):
+            for arithmetic, piece in (("tf32", 16), ("3xtf32", 64)):
+                cut = {"pieces": 4, "piece": piece, "warpgroups": 1, "arithmetic": arithmetic}
+                plan = accelviz.plan(graph, operation="scc_last", n_cols=70, **cut)
+                defines, masks = plan.calls[1].kernel.defines, plan.arrays["chunks"][:, 3]
+                kinds = {defines[f"MASK_{i}"] for i in range(4)} - {0}
+                assert kinds == set(masks.tolist())
+                seen.add((defines["TURNS"], min(len(kinds), 2)))
+                case(graph, plan.operation, **plan.widths).check(plan, find_executor("emulator"))
+    assert len(seen) == 4, seen
 
 
 def atomics_of(plan):

@@ -90,6 +90,8 @@ class KernelSpec:
         The least compute capability of a GPU that has its instructions, 80 for 8.0; 0 for any.
     arch : str
         The one architecture that has them, such as "sm_90a", where later ones do not.
+    portable : bool
+        Whether other architectures run it too, compiled without the instructions of `arch`.
     """
 
     file: str
@@ -99,6 +101,7 @@ class KernelSpec:
     code: str = ""
     capability: int = 0
     arch: str = ""
+    portable: bool = False
 
     def source(self) -> str:
         """Return the CUDA source.

@@ -28,7 +28,7 @@ import pandas as pd
 import accelviz
 from accelviz.convolution import ChannelMap
 from accelviz.executors import find_executor
-from accelviz.executors.cuda.compiler import compile_options, loaded_module
+from accelviz.executors.cuda.compiler import compile_options, module_of
 from accelviz.graph import Graph
 from accelviz.measure.records import hardware, source_commit
 from accelviz.plans.arithmetic import CUT_OFF, ROUNDING
@@ -53,18 +53,18 @@ CELLS = (
 #: Cuts of our blocks beside the rule's: parameters, their values, and the fewest channels.
 CUTS = {
     "scc_last": (
-        ("fragments", "filter_warps", "pixel_warps", "stages"),
+        ("pieces", "piece", "warpgroups", "stages"),
         (
-            *((2, 2, 2, 3), (2, 2, 1, 3), (2, 1, 2, 3), (1, 2, 2, 3), (1, 1, 4, 3)),
-            *((2, 2, 2, 2), (4, 4, 2, 2), (4, 2, 1, 3)),
+            *((4, 64, 2, 4), (2, 128, 2, 4), (4, 64, 1, 4), (4, 32, 2, 4), (4, 32, 1, 4)),
+            *((1, 128, 2, 6), (1, 128, 1, 4), (1, 64, 2, 4), (1, 64, 1, 6)),
         ),
         32,
     ),
     "scc_last_weights": (
         ("channels", "filter_warps", "channel_warps", "pixel_warps", "pixels", "stages"),
         (
-            *((2, 2, 2, 1, 32, 2), (2, 2, 2, 1, 16, 3), (2, 2, 1, 2, 32, 3), (2, 1, 1, 4, 32, 3)),
-            *((1, 1, 2, 2, 32, 3), (1, 1, 2, 4, 32, 2)),
+            *((2, 2, 2, 1, 32, 2), (2, 2, 2, 1, 32, 3), (2, 4, 2, 1, 32, 3), (2, 4, 2, 1, 16, 4)),
+            *((2, 2, 4, 1, 32, 3), (2, 2, 1, 2, 32, 3), (2, 1, 1, 4, 32, 3), (1, 1, 2, 2, 32, 3)),
         ),
         64,
     ),
@@ -333,9 +333,9 @@ def compile_all(cells: list[Any]) -> None:
                     accelviz.plan(pattern, operation=operation, **given, **cut) for cut in cuts
                 ]
     kernels = [call.kernel for plan in plans for call in plan.calls]
-    wanted = {(each.source(), compile_options(each)) for each in kernels}
+    wanted = {(each.source(), compile_options(each)): each for each in kernels}
     with ThreadPoolExecutor(12) as threads:
-        list(threads.map(lambda each: loaded_module(*each).compile(), wanted))
+        list(threads.map(lambda each: module_of(each).compile(), wanted.values()))
     print(f"{len(wanted)} kernels compiled", flush=True)
 
 
@@ -346,8 +346,9 @@ def cuts_of(graph: Graph, operation: str, widths: dict[str, Any]) -> list[dict[s
     found = []
     for each in values:
         cut = dict(zip(names, each, strict=True))
-        filters, channels = 64 * cut["filter_warps"], 32
+        filters, channels = cut.get("pieces", 1) * cut.get("piece", 64), 32
         if operation == "scc_last_weights":
+            filters *= cut["filter_warps"]
             channels *= cut["channels"] * cut["channel_warps"]
         fits = filters <= max(64, graph.n_rows) and channels <= max(side, graph.shape[1])
         if fits and any(plan.parameters[name] != value for name, value in cut.items()):

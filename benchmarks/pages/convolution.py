@@ -5,6 +5,7 @@ python benchmarks/pages/convolution.py
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -12,16 +13,15 @@ import pandas as pd
 from graphs import renewed
 from paper import ROOT, markdown
 
+import accelviz
 from accelviz.convolution import ChannelMap
 from accelviz.measure.comparison import geometric_mean
 from accelviz.measure.records import recorded
-from accelviz.strategies.convolution.strided_tiles import chosen as windows_cut
-from accelviz.strategies.convolution.strided_weights import chosen as weights_cut
 
 PAGE = ROOT / "docs" / "convolution.md"
 OWN, MASKED = "strided_windows", "masked"
 #: Parameters of our kernels' cuts, in the order in which a record names them.
-WINDOWS_CUT = ("fragments", "filter_warps", "pixel_warps", "stages")
+WINDOWS_CUT = ("pieces", "piece", "warpgroups", "stages")
 WEIGHTS_CUT = ("channels", "filter_warps", "channel_warps", "pixel_warps", "pixels", "stages")
 #: The setting of the large tables: batch, cg, co.
 SETTING = (256, 2, 0.5)
@@ -37,25 +37,32 @@ def of_todays_rule(table: pd.DataFrame) -> pd.DataFrame:
 
     Where that was not measured, it is the cut that the rule chose when it was.
     """
-    kept = []
-    for (layer, what), rows in table.groupby(["layer", "pass"], sort=False):
-        before, after, side = map(int, re.split("[-@]", layer))
-        if what == "d_input":
-            before, after = after, before
-        for (batch, *_), own in rows.groupby(["batch", "cg", "co"], sort=False):
-            pixels = int(batch) * side * side
-            if what == "d_weights":
-                cut = weights_cut((after, before), pixels, dict.fromkeys(WEIGHTS_CUT))
-            else:
-                graph = ChannelMap(before, after).graph
-                chosen = windows_cut(graph, pixels, dict.fromkeys(("groups", *WINDOWS_CUT)))
-                cut = {name: getattr(chosen, name) for name in WINDOWS_CUT}
-            name = OWN + "".join(f" {key}={value}" for key, value in cut.items())
-            ours = own["strategy"].str.startswith(OWN)
-            wanted = name if (own["strategy"] == name).any() else OWN
-            found = own[~ours | (own["strategy"] == wanted)]
-            kept.append(found.replace({"strategy": {name: OWN}}))
-    return pd.concat(kept).sort_index()
+    ours, drop = table[table["strategy"].str.startswith(OWN)], []
+    for key, rows in ours.groupby(["layer", "pass", "batch", "cg", "co", "arithmetic"], sort=False):
+        if len(rows) == 1:
+            continue
+        names = OWN, todays_cut(*key)
+        wanted = names[int((rows["strategy"] == names[1]).any())]
+        drop += rows.index[rows["strategy"] != wanted].tolist()
+    kept = table.drop(index=drop)
+    return kept.assign(strategy=kept["strategy"].str.replace(f"{OWN} .*", OWN, regex=True))
+
+
+@functools.cache
+def todays_cut(
+    layer: str, what: str, batch: int, groups: int, overlap: float, arithmetic: str
+) -> str:
+    """Name the cut that the rule chooses, as a record does."""
+    before, after, side = map(int, re.split("[-@]", layer))
+    graph = ChannelMap(before, after, groups, overlap).graph
+    operation, names = "scc_last", WINDOWS_CUT
+    if what == "d_input":
+        graph = graph.transposed().graph
+    if what == "d_weights":
+        operation, names = "scc_last_weights", WEIGHTS_CUT
+    widths = {"n_cols": batch * side * side, "arithmetic": arithmetic}
+    plan = accelviz.plan(graph, operation=operation, **widths)
+    return OWN + "".join(f" {name}={plan.parameters[name]}" for name in names)
 
 
 def times(table: pd.DataFrame) -> pd.DataFrame:
@@ -174,8 +181,9 @@ def main(page: Path = PAGE) -> None:
     text = page.read_text("utf-8")
     first = table.iloc[0]
     worst = table.groupby("arithmetic")["error"].max()
+    commits = " and ".join(table["commit"].unique())
     machine = (
-        f"One {first['hardware']}, commit {first['commit']}. Largest errors over their bounds: "
+        f"One {first['hardware']}, commits {commits}. Largest errors over their bounds: "
         f"{worst['float32']:.2f} in float32, {worst['3xtf32']:.2f} of the same bound in 3xTF32, "
         f"{worst['tf32']:.2f} of its own in TF32."
     )

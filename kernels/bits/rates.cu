@@ -59,7 +59,7 @@ extern "C" __global__ void popc_products(int *out) {
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#include "warpgroup.cuh"
+#include "bits/lines.cuh"
 
 extern "C" __global__ void group_products(int *out) {
     RECORD_WARP;

@@ -28,7 +28,6 @@
 
 #include "async_copy.cuh"
 #include "common.cuh"
-#include "convolution/prepared.cuh"
 #include "fragments.cuh"
 
 #define PART_WARPS 8
@@ -42,6 +41,15 @@
 #define Y_STRIDE (BLOCK_FILTERS + 8)
 #define STAGE_FLOATS (PIXELS * (X_STRIDE + Y_STRIDE))
 #define SUMS (4 * CHANNELS * 4 * 4)
+
+// Rounded to TF32; or as it is, to be split into two numbers of TF32 later.
+__device__ __forceinline__ unsigned prepared(float x) {
+#if TERMS == 3
+    return __float_as_uint(x);
+#else
+    return kept(__float_as_uint(x) + 0x1000u);
+#endif
+}
 
 template <int VECTOR>
 struct Vector {

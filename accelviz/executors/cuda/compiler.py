@@ -89,7 +89,7 @@ def module_of(spec: KernelSpec, *options: str) -> Any:
     DeviceUnavailable
         If the kernel is of another architecture.
     """
-    if not spec.arch:
+    if not spec.arch or (spec.portable and not is_of(spec.arch)):
         return loaded_module(spec.source(), (*compile_options(spec), *options))
     cupy = import_cupy()
     if not is_of(spec.arch):

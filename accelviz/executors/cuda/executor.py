@@ -14,7 +14,7 @@ from accelviz.executors.base import Arrays, Operands, is_device_array, kernels_o
 from accelviz.executors.cuda import cusparse, state
 from accelviz.executors.cuda.arrays import gathered, on_device
 from accelviz.executors.cuda.compiler import module_of
-from accelviz.executors.cuda.state import gpu_state, import_cupy
+from accelviz.executors.cuda.state import gpu_state, import_cupy, one_line
 from accelviz.executors.cuda.timing import CudaLimits, event_seconds, positive
 from accelviz.plans import Call, LibraryCall, Plan
 from accelviz.plans.launch import STATIC_SHARED_BYTES
@@ -89,7 +89,12 @@ class KernelLaunch:
         self._launch = launch.grid, launch.block
         self._shared = launch.dynamic_shared_bytes
         if self._shared > STATIC_SHARED_BYTES:
-            self.function.max_dynamic_shared_size_bytes = self._shared
+            try:
+                self.function.max_dynamic_shared_size_bytes = self._shared
+            except Exception as error:
+                what = f"{self._shared >> 10} KiB of shared memory a block: {one_line(error)}"
+                right = "parameters of the strategy that take less"
+                raise DeviceUnavailable(spec.file, what, right) from error
         if launch.shared_percent is not None:
             self.function.preferred_shared_memory_carveout = launch.shared_percent
 

@@ -27,7 +27,7 @@ def queue(call: Call, arguments: Sequence[Any]) -> None:
     if 0 not in launch.grid:
         defines = tuple(sorted(spec.defines.items()))
         device = import_cupy().cuda.Device().id
-        about = spec.file, spec.entry, defines, spec.arch
+        about = spec.file, spec.entry, defines, spec.arch, spec.portable
         function = _function(*about, launch.dynamic_shared_bytes, device)
         function(
             launch.grid, launch.block, tuple(arguments), shared_mem=launch.dynamic_shared_bytes
@@ -40,11 +40,13 @@ def _function(
     entry: str,
     defines: tuple[tuple[str, int], ...],
     arch: str,
+    portable: bool,
     shared: int,
     device: int,
 ) -> Any:
     """Return a kernel for a device, which is current: its shared memory is set for that one."""
-    found = loaded_function(KernelSpec(file, entry, dict(defines), (), arch=arch))
+    spec = KernelSpec(file, entry, dict(defines), (), arch=arch, portable=portable)
+    found = loaded_function(spec)
     if shared > STATIC_SHARED_BYTES:
         found.max_dynamic_shared_size_bytes = shared
     return found

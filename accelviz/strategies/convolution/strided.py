@@ -18,13 +18,13 @@ from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.convolution.operation import SCC_LAST
 from accelviz.strategies.convolution.strided_tiles import (
     ARITHMETIC,
+    GROUP_ARCH,
+    GROUP_WARPS,
+    MOST_SHARED,
     SMS,
     STEP,
     SUMMARY,
-    blocks_at_once,
     chosen,
-    chunked,
-    shared_bytes,
 )
 from accelviz.tensor_cores.fragments import TF32_CAPABILITY
 from accelviz.tensor_cores.shared_columns import SharedColumnsStrategy
@@ -38,27 +38,25 @@ class StridedWindows(SharedColumnsStrategy):
     """A dense product of pixels by channels and filters, without what no filter reads.
 
     With `arithmetic="3xtf32"` every number is the sum of two of TF32, and results are as exact as
-    float32's; "tf32" rounds. Further it takes `groups` (groups of 8 filters of a warp: 1, 2, 4 or
-    8), `fragments` (groups of 16 pixels of a warp: 1, 2 or 4), `filter_warps` and `pixel_warps`
-    (warps of a block, up to 4 and 8) and `stages` (chunks of 32 channels on chip: 2, 3 or 4), which
-    a rule chooses where they are None.
+    float32's; "tf32" rounds. Further it takes `pieces` (of a block's filters: 1, 2 or 4), `piece`
+    (filters of one: 16, 32, 64 or 128), `warpgroups` (of 64 pixels, 1 or 2) and `stages` (chunks of
+    32 channels on chip), which a rule chooses where they are None; it stays within `shared`:
+    Hopper grants a block 227 KiB, an A100 163, most other GPUs 99.
     """
 
     operation = SCC_LAST
     name = "strided_windows"
     summary = SUMMARY
-    worker = "warp"
+    worker = "block"
     parameters: ClassVar = {
         "arithmetic": ARITHMETIC,
-        "groups": Parameter(
-            None, "groups of 8 filters of a warp", choices=(1, 2, 4, 8), tries=(1, 2, 4, 8)
+        "pieces": Parameter(None, "pieces that filters are dealt into", choices=(1, 2, 4)),
+        "piece": Parameter(None, "filters of a piece", choices=(16, 32, 64, 128)),
+        "warpgroups": Parameter(None, "warps by four, of 64 pixels", choices=(1, 2)),
+        "stages": Parameter(None, "chunks on chip", choices=(3, 4, 5, 6)),
+        "shared": Parameter(
+            MOST_SHARED, "KiB of shared memory of a block", choices=(99, 163, MOST_SHARED)
         ),
-        "fragments": Parameter(
-            None, "groups of 16 pixels of a warp", choices=(1, 2, 4), tries=(1, 2, 4)
-        ),
-        "filter_warps": Parameter(None, "warps side by side", 4, tries=(1, 2, 4)),
-        "pixel_warps": Parameter(None, "warps on other pixels", 8, tries=(1, 2, 4)),
-        "stages": Parameter(None, "chunks on chip", choices=(2, 3, 4), tries=(2, 3, 4)),
     }
 
     def build(
@@ -67,11 +65,11 @@ class StridedWindows(SharedColumnsStrategy):
         n_cols: int,
         *,
         arithmetic: str,
-        groups: int | None,
-        fragments: int | None,
-        filter_warps: int | None,
-        pixel_warps: int | None,
+        pieces: int | None,
+        piece: int | None,
+        warpgroups: int | None,
         stages: int | None,
+        shared: int,
     ) -> Plan:
         """Order the filters by window; give each block some, of a tile of pixels.
 
@@ -84,67 +82,61 @@ class StridedWindows(SharedColumnsStrategy):
         if graph.shape[1] >= MOST_CHANNELS:
             what = f"{graph.shape[1]:,} channels"
             raise PartitionError("graph", what, f"fewer than {MOST_CHANNELS:,}")
-        cut = {"groups": groups, "fragments": fragments, "filter_warps": filter_warps}
-        shape = chosen(graph, n_cols, {**cut, "pixel_warps": pixel_warps, "stages": stages})
-        found, seconds = chunked(graph, shape.groups, shape.filter_warps)
-        shared = shared_bytes(found, shape)
-        at_once = blocks_at_once(found, shape, TERMS[arithmetic])
+        terms = TERMS[arithmetic]
+        given = {"pieces": pieces, "piece": piece, "warpgroups": warpgroups, "stages": stages}
+        cut = chosen(graph, n_cols, terms, {**given, "shared": shared})
+        shape, found = cut.shape, cut.found
         slabs, tiles = -(-graph.n_rows // shape.filters), -(-n_cols // shape.pixels)
-        shares = min(tiles, max(1, SMS * at_once // max(1, slabs)))
-        packing: dict[str, Any] = {
-            "origins": found.origins,
-            "n_packed": np.int32(found.origins.size),
-        }
+        shares = min(tiles, max(1, SMS * cut.at_once // max(1, slabs)))
+        n_packed = found.origins.size
+        packing: dict[str, Any] = {"origins": found.origins, "n_packed": np.int32(n_packed)}
         arrays: dict[str, Any] = {
             "first_chunks": found.first_chunks,
             "chunks": found.chunks,
-            "masks": found.masks,
             "n_rows": np.int32(graph.n_rows),
             "n_senders": np.int32(graph.shape[1]),
             "n_cols": np.int32(n_cols),
-            "stage_floats": np.int32(shared // 4 // shape.stages),
+            "stage_floats": np.int32(cut.stage_bytes // 4),
         }
         pack = KernelSpec(
             "convolution/pack_weights.cu",
             "pack_weights",
-            {"BLOCK_THREADS": PACK_THREADS},
+            {"BLOCK_THREADS": PACK_THREADS, "PRODUCT_FLOATS": shape.piece * STEP, "TERMS": terms},
             ("origins", "values", "packed", "n_packed"),
         )
         kernel = KernelSpec(
             "convolution/strided_windows.cu",
             "strided_windows",
             {
-                "GROUPS": shape.groups,
-                "FRAGMENTS": shape.fragments,
-                "FILTER_WARPS": shape.filter_warps,
-                "PIXEL_WARPS": shape.pixel_warps,
-                "STAGES": shape.stages,
+                **{name.upper(): value for name, value in asdict(shape).items()},
+                **{f"MASK_{i}": mask for i, mask in enumerate(found.masks)},
+                "TURNS": found.turns,
                 "VECTOR": 4 if graph.shape[1] % 4 == 0 else 1,
-                "WRITTEN": math.gcd(graph.n_rows, 4, 2 * shape.groups),
-                "AT_ONCE": at_once,
-                "TERMS": TERMS[arithmetic],
+                "WRITTEN": math.gcd(graph.n_rows, 4),
+                "AT_ONCE": cut.at_once,
+                "TERMS": terms,
             },
-            (*list(arrays)[:3], "packed", "X", "Y", *list(arrays)[3:]),
+            (*list(arrays)[:2], "packed", "X", "Y", *list(arrays)[2:]),
             capability=TF32_CAPABILITY,
+            arch=GROUP_ARCH,
+            portable=True,
         )
-        launch = LaunchConfig((slabs, shares, 1), shape.warps, shared)
-        packed = found.origins.size
-        packers = LaunchConfig((-(-packed // PACK_THREADS), 1, 1), PACK_THREADS // WARP_SIZE)
+        on_chip = shape.stages * cut.stage_bytes
+        launch = LaunchConfig((slabs, shares, 1), shape.warpgroups * GROUP_WARPS, on_chip)
+        packers = LaunchConfig((-(-n_packed // PACK_THREADS), 1, 1), PACK_THREADS // WARP_SIZE)
         return Plan(
             graph.pattern,
             (Call(packers, pack), Call(launch, kernel)),
-            partial(
-                row_workload, found.walked.row_pointers, shape.groups * STEP, shape.filter_warps
-            ),
+            partial(row_workload, found.walked.row_pointers, shape.filters, 1),
             walked=found.walked,
             permutation=found.permutation,
             arrays=packing | arrays,
-            workspace={"packed": (packed, np.float32)},
+            workspace={"packed": ((2 if terms == 3 else 1) * n_packed, np.float32)},
             main=1,
             clears=(),
-            workers_per_block=shape.filter_warps,
+            workers_per_block=1,
             arithmetic=arithmetic,
             make_tiles=lambda: found.tiles,
-            setup_seconds=seconds,
+            setup_seconds=cut.seconds,
             parameters=asdict(shape),
         )

@@ -1,12 +1,11 @@
-"""Which products of fragments a block of ours works out, chunk after chunk, and how it is cut."""
+"""Which products a block of ours works out, chunk after chunk, and how it is cut."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from accelviz.arrays import Ints
 from accelviz.errors import PartitionError
@@ -20,53 +19,63 @@ from accelviz.tiles import Tiles
 #: What both strategies of ours say of themselves, and what they work products out in.
 SUMMARY = "our own on tensor cores: a dense product that leaves out what no filter reads"
 ARITHMETIC = Parameter("3xtf32", "what products are worked out in", choices=("3xtf32", "tf32"))
-#: Filters and channels of a product of fragments, and its pixels.
-STEP, FRAGMENT_PIXELS = 8, 16
-#: Channels of a chunk, and its steps, each of every fourth channel.
-CHUNK, STEPS = 32, 4
-#: Bytes of a product's weights.
-PRODUCT_BYTES = 4 * STEP * STEP
+#: Channels of a product; of a chunk, and its steps, each of every fourth channel.
+STEP, CHUNK, STEPS = 8, 32, 4
+#: Pixels and warps of a warpgroup, and the architecture that has an instruction for its products.
+GROUP_PIXELS, GROUP_WARPS, GROUP_ARCH = 64, 4, "sm_90a"
 #: SMs of a large GPU, for the choice of a shape alone; the shared memory of one of its SMs, what
-#: a block takes besides, and the most that one may have.
-SMS, SM_SHARED, BLOCK_SHARED, MOST_SHARED = 132, 228 << 10, 1 << 10, 227 << 10
-#: Registers of an SM; those of a thread by its fragments of pixels, in one product or in three.
+#: a block takes besides, and the KiB that one may have; registers of an SM.
+SMS, SM_SHARED, BLOCK_SHARED, MOST_SHARED = 132, 228 << 10, 1 << 10, 227
 SM_REGISTERS = 1 << 16
-REGISTERS = {1: {1: 96, 2: 128, 4: 255}, 3: {1: 128, 2: 168, 4: 255}}
+#: Masks of products that a kernel has; where there are more, all chunks have all products of any.
+MASKS = 4
+#: Registers of a thread but for sums, by the products of TF32 that one product takes.
+REGISTERS = {1: 72, 3: 104}
+#: Most filters of a piece.
+MOST_PIECE = 128
+#: Blocks that are enough for SMS, nearly.
+ENOUGH_BLOCKS = 120
 
 
 @dataclass(frozen=True, eq=False)
 class Chunks:
-    """The products of fragments of a pattern: groups of 8 filters by steps of 8 channels.
+    """The products of a pattern: pieces of filters by steps of 8 channels.
 
-    A slab has the filters of a block. Its warps have equal shares of filters that follow each
-    other, which they deal into groups in turns.
+    A slab has the filters of a block, which follow each other and are dealt into pieces.
 
     Attributes
     ----------
     permutation : Permutation
-        Filters of a group follow each other.
+        Filters of a piece follow each other.
     walked : Pattern
         The pattern in this order.
     first_chunks : array of int32, shape (slabs + 1,)
         Where the chunks of each slab begin.
     chunks : array of int32, shape (chunks, 4)
-        The first channel, the first product, how many products, 0.
-    masks : array of uint32, shape (chunks, filter_warps, 2)
-        Bit `step * groups + group` says whether a warp has such a product; and the first of the
-        warp's among those of the chunk.
-    origins : array of int32, shape (products * 64,)
-        Of each weight, as lanes hold them, its place among the caller's; -1 for zero.
+        The first channel, the first product, how many products, and a mask: bit
+        `step * pieces + piece` says whether there is such a product.
+    origins : array of int32, shape (products * piece * 8,)
+        Of each weight, as `place_in_b` of kernels/warpgroup.cuh has them, its place among the
+        caller's; -1 for zero.
     tiles : Tiles
         The products.
+    turns : int
+        1 if filters are dealt in turns, 0 if a piece has filters that follow each other.
     """
 
     permutation: Permutation
     walked: Pattern
     first_chunks: Ints
     chunks: Ints
-    masks: npt.NDArray[np.uint32]
     origins: Ints
     tiles: Tiles
+    turns: int
+
+    @property
+    def masks(self) -> list[int]:
+        """The masks that there are, and zeros up to MASKS."""
+        own = np.unique(self.chunks[:, 3]).tolist()
+        return own + [0] * (MASKS - len(own))
 
     @property
     def most(self) -> int:
@@ -74,8 +83,8 @@ class Chunks:
         return int(self.chunks[:, 2].max(initial=1))
 
 
-def chunked(graph: Graph, groups: int, filter_warps: int) -> tuple[Chunks, dict[str, float]]:
-    """Deal the filters into groups and find out which steps each reads; kept.
+def chunked(graph: Graph, pieces: int, piece: int) -> tuple[Chunks, dict[str, float]]:
+    """Deal the filters into pieces and find out which steps each reads; kept.
 
     Raises
     ------
@@ -85,146 +94,179 @@ def chunked(graph: Graph, groups: int, filter_warps: int) -> tuple[Chunks, dict[
 
     def make(clock: Stopwatch) -> Chunks:
         with clock.step("tiles"):
-            return _chunked(graph.pattern, groups, filter_warps)
+            return _chunked(graph.pattern, pieces, piece)
 
-    return graph.store.prepared(f"chunks of {groups} groups, {filter_warps} warps", make)
+    return graph.store.prepared(f"chunks of {pieces} pieces of {piece}", make)
 
 
-def _chunked(pattern: Pattern, groups: int, filter_warps: int) -> Chunks:
-    filters, channels = np.arange(pattern.n_rows), -(-pattern.shape[1] // CHUNK)
-    warp, place = np.divmod(filters, groups * STEP)
-    slot, group = np.divmod(place, groups)
-    order = np.lexsort((slot, group, warp)).astype(np.int32)
+def _chunked(pattern: Pattern, pieces: int, piece: int) -> Chunks:
+    dealt = [_dealt(pattern, pieces, piece, turns) for turns in ((1, 0) if pieces > 1 else (1,))]
+    return min(dealt, key=lambda each: len(each.tiles))
+
+
+def _dealt(pattern: Pattern, pieces: int, piece: int, turns: int) -> Chunks:
+    filters, channels = np.arange(pattern.n_rows), max(1, -(-pattern.shape[1] // CHUNK))
+    slab, place = np.divmod(filters, pieces * piece)
+    # A lane writes four filters side by side, and four lanes 16: they hold them in this order.
+    held = place // 16 * 4 + place % 4
+    held, own_piece = np.divmod(held, pieces) if turns else np.divmod(held, piece // 4)[::-1]
+    column = held // 2 * 8 + place // 4 % 4 * 2 + held % 2
+    holder = slab * pieces + own_piece
+    order = np.lexsort((column, holder)).astype(np.int32)
     permutation = Permutation.trusted(taken_over(order))
     walked, nonzeros = permutation.apply_to_pattern(pattern)
 
     row = order[np.repeat(filters, walked.degrees)]
     channel = walked.column_indices.astype(np.int64)
-    chunk, k = channel // CHUNK, channel % STEPS
-    slab = warp[row] // filter_warps
-    key = (slab * channels + chunk) * filter_warps + warp[row] % filter_warps
-    key = (key * STEPS + k) * groups + group[row]
-    products, own = np.unique(key, return_inverse=True)
-    elements = products.size * STEP * STEP
+    k = channel % CHUNK // STEPS
+    bit = channel % STEPS * pieces + own_piece[row]
+    there, record = np.unique(slab[row] * channels + channel // CHUNK, return_inverse=True)
+    masks = np.zeros(there.size, np.int32)
+    np.bitwise_or.at(masks, record, np.int32(1) << bit.astype(np.int32))
+    if np.unique(masks).size > MASKS:
+        masks[:] = np.bitwise_or.reduce(masks)
+    has = (masks[:, None] >> np.arange(STEPS * pieces) & 1).astype(bool)
+    counts = has.sum(axis=1)
+    elements = int(counts.sum()) * piece * STEP
     if elements > MAX_SIDE:
         what = f"{elements:,} weights with zeros"
         raise PartitionError("graph", what, f"at most {MAX_SIDE:,}")
-    column = channel % CHUNK // STEPS
-    # Element (t + 4 h, g) of B, channels by filters, is that of lane 4 g + t, part h.
-    lane = STEPS * slot[row] + column % STEPS
+    own = np.cumsum(has).reshape(has.shape)[record, bit] - 1
     origins = np.full(elements, -1, np.int32)
-    origins[own * STEP * STEP + 2 * lane + column // STEPS] = nonzeros
+    n = column[row]
+    origins[own * piece * STEP + n // 8 * 64 + k // 4 * 32 + n % 8 * 4 + k % 4] = nonzeros
+    of_slab, of_chunk = np.divmod(there, channels)
+    chunks = np.stack([of_chunk * CHUNK, np.cumsum(counts) - counts, counts, masks], axis=1)
+    chunks = chunks.astype(np.int32)
+    slabs = -(-pattern.n_rows // (pieces * piece))
+    pointers = np.searchsorted(of_slab, np.arange(slabs + 1)).astype(np.int32)
 
-    rest, bit = np.divmod(products, STEPS * groups)
-    there, of_warp = np.divmod(rest, filter_warps)
-    kept, record, counts = np.unique(there, return_inverse=True, return_counts=True)
-    first = np.cumsum(counts) - counts
-    masks = np.zeros((kept.size, filter_warps, 2), np.uint32)
-    np.bitwise_or.at(masks[..., 0], (record, of_warp), np.uint32(1) << bit.astype(np.uint32))
-    each = np.zeros((kept.size, filter_warps), np.int64)
-    np.add.at(each, (record, of_warp), 1)
-    masks[..., 1] = np.cumsum(each, axis=1) - each
-    begins = kept % max(1, channels) * CHUNK
-    chunks = np.stack([begins, first, counts, np.zeros_like(counts)], axis=1).astype(np.int32)
-    slabs = -(-pattern.n_rows // (groups * STEP * filter_warps))
-    pointers = np.searchsorted(kept, np.arange(slabs + 1) * channels).astype(np.int32)
-
-    # The same as tiles: filters of a group follow each other in the order in which they are walked.
-    bit_step, bit_group = np.divmod(bit, groups)
-    window = there // max(1, channels) * filter_warps + of_warp
-    groups_at = np.searchsorted((warp * groups + group)[order], window * groups + bit_group)
-    senders = (there % max(1, channels) * CHUNK + bit_step)[:, None] + STEPS * np.arange(STEP)
+    # The same as tiles: filters of a piece follow each other in the order in which they are walked.
+    of_product, bits = np.nonzero(has)
+    first_row = np.searchsorted(holder[order], of_slab[of_product] * pieces + bits % pieces)
+    senders = (of_chunk[of_product] * CHUNK + bits // pieces)[:, None] + STEPS * np.arange(STEP)
     senders[senders >= pattern.shape[1]] = -1
     by_tile = np.argsort(own, kind="stable")
+    inside = (permutation.inverse[row] - first_row[own]) * STEP + k
     tiles = Tiles(
+        piece,
         STEP,
-        STEP,
-        window // filter_warps,
-        groups_at.astype(np.int32),
+        of_slab[of_product],
+        first_row.astype(np.int32),
         senders.astype(np.int32),
-        np.append(0, np.cumsum(np.bincount(own, minlength=products.size))),
+        np.append(0, np.cumsum(np.bincount(own, minlength=bits.size))),
         by_tile,
-        (slot[row] * STEP + column)[by_tile].astype(np.int32),
+        inside[by_tile].astype(np.int32),
     )
-    for array in (pointers, chunks, masks, origins):
+    for array in (pointers, chunks, origins):
         array.setflags(write=False)
-    return Chunks(permutation, walked, pointers, chunks, masks, origins, tiles)
+    return Chunks(permutation, walked, pointers, chunks, origins, tiles, turns)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How a block is cut: warps by filters and pixels, what a warp has of each, and chunks kept."""
+    """How a block is cut: pieces of filters, warpgroups by pixels, and chunks on chip."""
 
-    groups: int
-    fragments: int
-    filter_warps: int
-    pixel_warps: int
+    pieces: int
+    piece: int
+    warpgroups: int
     stages: int
 
     @property
     def filters(self) -> int:
         """Filters of a block."""
-        return self.groups * STEP * self.filter_warps
+        return self.pieces * self.piece
 
     @property
     def pixels(self) -> int:
         """Pixels of a tile."""
-        return self.fragments * FRAGMENT_PIXELS * self.pixel_warps
-
-    @property
-    def warps(self) -> int:
-        """Warps of a block."""
-        return self.filter_warps * self.pixel_warps
-
-    def blocks(self, graph: Graph, n_cols: int) -> int:
-        """Count the tiles of pixels of all slabs of filters."""
-        return -(-graph.n_rows // self.filters) * -(-n_cols // self.pixels)
+        return self.warpgroups * GROUP_PIXELS
 
 
-def chosen(graph: Graph, n_cols: int, given: Mapping[str, int | None]) -> Shape:
+@dataclass(frozen=True)
+class Cut:
+    """A pattern cut into blocks.
+
+    Attributes
+    ----------
+    shape : Shape
+    found : Chunks
+    seconds : dict of str to float
+        What dealing took.
+    stage_bytes : int
+        Shared memory of a chunk: its pixels and weights.
+    at_once : int
+        Blocks that an SM is to have room for.
+    """
+
+    shape: Shape
+    found: Chunks
+    seconds: dict[str, float]
+    stage_bytes: int
+    at_once: int
+
+
+def chosen(graph: Graph, n_cols: int, terms: int, given: Mapping[str, int | None]) -> Cut:
     """Choose how blocks are cut, where it is not given, from what was recorded on one H200.
 
-    Four small blocks an SM hide each other's waiting, better than more chunks on chip do. Where
-    there are not blocks enough for every SM, they have fewer pixels, and then fewer filters.
+    A block has as many filters as it can hold, so that it reads pixels once, or few times. Where
+    there are not blocks enough for every SM, they have fewer pixels, and then fewer filters. It
+    deals them into four pieces where that leaves out more than pieces as large as can be. A block
+    that has an SM for itself has more chunks on chip.
 
     Parameters
     ----------
     graph : Graph
     n_cols : int
         Pixels.
+    terms : int
+        Products of TF32 that one product takes, 1 or 3.
     given : mapping of str to int or None
-        Attributes of a Shape, None where the rule chooses.
-    """
-    groups = given["groups"] or next((n for n in (8, 4, 2) if n * STEP <= graph.n_rows), 1)
-    wide = graph.n_rows > groups * STEP
-    tries = ((2, 1 + wide, 2), (2, 1 + wide, 1), (1, 1 + wide, 1), (1, 1, 1))
-    names = ("fragments", "filter_warps", "pixel_warps")
-    for cut in tries:
-        own = [given[name] or rule for name, rule in zip(names, cut, strict=True)]
-        shape = Shape(groups, own[0], own[1], own[2], given["stages"] or 2)
-        if shape.blocks(graph, n_cols) >= SMS and shape.pixels < 2 * n_cols:
-            break
-    return shape
-
-
-def shared_bytes(found: Chunks, shape: Shape) -> int:
-    """Return the shared memory of a block: its chunks of pixels and weights.
+        Attributes of a Shape, None where the rule chooses; and "shared", the KiB of shared memory
+        that a block may have.
 
     Raises
     ------
     PartitionError
-        If no GPU grants a block so much.
+        As `chunked`, or if what is given needs more shared memory.
     """
-    taken = shape.stages * (4 * shape.pixels * CHUNK + PRODUCT_BYTES * found.most)
-    if taken > MOST_SHARED:
+    parts = 2 if terms == 3 else 1
+    granted = (given["shared"] or MOST_SHARED) << 10
+
+    def cut(filters: int, warpgroups: int) -> Cut:
+        own, piece = given["pieces"], given["piece"]
+        rule = (-(-filters // MOST_PIECE), *([4] if filters > 64 else []))
+        tries = (own,) if own else (max(1, min(4, filters // piece)),) if piece else rule
+        deals = []
+        for pieces in tries:
+            size = piece or max(16, min(MOST_PIECE, filters // pieces))
+            deals.append((pieces, size, *chunked(graph, pieces, size)))
+        pieces, piece, found, seconds = min(deals, key=lambda each: each[2].origins.size)
+        warpgroups = given["warpgroups"] or warpgroups
+        shape = Shape(pieces, piece, warpgroups, given["stages"] or 4)
+        stage = 4 * CHUNK * shape.pixels + 4 * STEP * parts * piece * found.most
+        threads = WARP_SIZE * GROUP_WARPS * warpgroups
+        each = REGISTERS[terms] + shape.filters // 2
+        room = min(SM_REGISTERS // (threads * each), SM_SHARED // (4 * stage + BLOCK_SHARED))
+        tiles = -(-graph.n_rows // shape.filters) * -(-n_cols // shape.pixels)
+        at_once = max(1, min(room, -(-tiles // SMS)))
+        if at_once == 1:
+            most = max(3, min(6, granted // stage))
+            shape = replace(shape, stages=given["stages"] or most)
+        return Cut(shape, found, seconds, stage, at_once)
+
+    widest = next((n for n in (256, 128) if 2 * graph.n_rows > n), 64)
+    for filters, warpgroups in ((256, 2), (256, 1), (128, 2), (128, 1), (64, 1)):
+        if filters > widest:
+            continue
+        pixels = GROUP_PIXELS * warpgroups
+        blocks = -(-graph.n_rows // filters) * -(-n_cols // pixels)
+        found = cut(filters, warpgroups)
+        if blocks >= ENOUGH_BLOCKS and 4 * found.stage_bytes <= granted:
+            break
+    taken = found.shape.stages * found.stage_bytes
+    if taken > granted:
         what = f"{taken >> 10} KiB of shared memory"
-        right = f"fewer, which take at most {MOST_SHARED >> 10} KiB"
-        raise PartitionError("stages, fragments, filter_warps, pixel_warps", what, right)
-    return taken
-
-
-def blocks_at_once(found: Chunks, shape: Shape, terms: int) -> int:
-    """Return the blocks that an SM is to have room for."""
-    threads = WARP_SIZE * shape.warps
-    registers = SM_REGISTERS // (threads * REGISTERS[terms][shape.fragments])
-    return max(1, min(SM_SHARED // (shared_bytes(found, shape) + BLOCK_SHARED), registers))
+        right = f"fewer, which take at most {granted >> 10} KiB"
+        raise PartitionError("stages, pieces, piece, warpgroups", what, right)
+    return found

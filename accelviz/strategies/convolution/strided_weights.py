@@ -206,7 +206,7 @@ def chosen(shape: tuple[int, int], n_cols: int, given: Mapping[str, int | None])
     if pixels and pixels % each:
         raise PartitionError("pixels", str(pixels), f"a multiple of {each} with this pixel_warps")
     cut["pixels"] = pixels or -(-min(CHUNK_PIXELS, n_cols) // each) * each
-    cut["stages"] = given["stages"] or (2 if tall and wide and not few else 3)
+    cut["stages"] = given["stages"] or 3
     return cut
 
 

@@ -1,0 +1,83 @@
+// Products of single bits by warpgroup (Hopper, sm_90a), of two matrices in shared memory.
+//
+// A has 64 lines and B 128 or 256, its columns; a line lies in shared memory as 8 quads of 16
+// bytes, 1,024 bits, of which a product takes the 256 of a step. Quad q of line l is at the place q
+// ^ (l % 8) of its line ("128-byte swizzle"), so that eight lines lie in all banks; the first line
+// begins at a multiple of 1,024 bytes.
+#pragma once
+
+#include "warpgroup.cuh"
+
+#define LINE_QUADS 8                   // of a line
+#define STEP_QUADS 2                   // that a product takes
+#define GROUP_LINES 128                // of B
+#define GROUP_TILES (GROUP_LINES / 8)  // of 8 columns
+#define GROUP_SUMS (4 * GROUP_TILES)   // registers of a lane
+#define LINES_ALIGNMENT 1024
+
+__device__ __forceinline__ int swizzled(int line, int quad) {
+    return line * LINE_QUADS + (quad ^ line % 8);
+}
+
+#ifdef __CUDACC__
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#error "products by warpgroup are of Hopper alone: compile for sm_90a"
+#endif
+
+// Where lines lie, as the instruction wants it: address, 1,024 bytes from one eight to the next,
+// swizzle of 128 bytes. The second field is not read with that swizzle.
+__device__ __forceinline__ unsigned long long descriptor(const uint4 *lines) {
+    const unsigned at = unsigned(__cvta_generic_to_shared(lines));
+    return at >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+
+__device__ __forceinline__ void multiply_b1(int (&c)[GROUP_SUMS], const uint4 *a, const uint4 *b,
+                                            int step) {
+    asm volatile("wgmma.mma_async.sync.aligned.m64n128k256.s32.b1.b1.and.popc {" GROUP_LIST_64
+                 "}, %64, %65, 1;"
+                 : GROUP_HOLD_64("+r", 0)
+                 : "l"(descriptor(a) + step * STEP_QUADS), "l"(descriptor(b) + step * STEP_QUADS));
+}
+
+// The same with 256 lines of B: those of A are read once for all.
+__device__ __forceinline__ void multiply_b1(int (&c)[2 * GROUP_SUMS], const uint4 *a,
+                                            const uint4 *b, int step) {
+    asm volatile("wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc {" GROUP_LIST_64
+                 ", "
+                 "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+                 "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+                 "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, "
+                 "%110, %111, "
+                 "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, "
+                 "%125, %126, %127}, "
+                 "%128, %129, 1;"
+                 : GROUP_HOLD_64("+r", 0), GROUP_HOLD_64("+r", 64)
+                 : "l"(descriptor(a) + step * STEP_QUADS), "l"(descriptor(b) + step * STEP_QUADS));
+}
+
+#else  // the emulator
+
+template <int COUNT>
+inline void multiply_b1(int (&c)[COUNT], const uint4 *a, const uint4 *b, int step) {
+    const int lane = int(threadIdx.x) % WARP_SIZE;
+    const int first_row = int(threadIdx.x) / WARP_SIZE % GROUP_WARPS * 16;
+    for (int quad = step * STEP_QUADS; quad < (step + 1) * STEP_QUADS; ++quad) {
+        uint4 rows[2];
+        for (int r = 0; r < 2; ++r) {
+            rows[r] = a[swizzled(first_row + element_of_c(lane, 2 * r).row, quad)];
+        }
+        for (int i = 0; i < COUNT; i += 4) {
+            for (int r = 0; r < 2; ++r) {
+                const int line = i / 4 * 8 + element_of_c(lane, r).column;
+                const uint4 column = b[swizzled(line, quad)];
+                for (int half = 0; half < 2; ++half) {
+                    const uint4 &row = rows[half];
+                    c[i + 2 * half + r] += __popc(row.x & column.x) + __popc(row.y & column.y) +
+                                           __popc(row.z & column.z) + __popc(row.w & column.w);
+                }
+            }
+        }
+    }
+}
+
+#endif
