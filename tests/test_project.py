@@ -55,12 +55,14 @@ def imports_of(path):
 
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
-each_module = pytest.mark.parametrize(
-    "path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE))
-)
+OPERATIONS = {folder.name for folder in (PACKAGE / "strategies").iterdir() if folder.is_dir()}
 
 
-@each_module
+def each(modules):
+    return pytest.mark.parametrize("path", modules, ids=lambda path: str(path.relative_to(PACKAGE)))
+
+
+@each(MODULES)
 def test_imports_go_down_the_list_only(path):
     own = path.relative_to(PACKAGE)
     room = own.parts[0].removesuffix(".py")
@@ -86,15 +88,12 @@ def test_what_is_imported_later_is_not_imported_before():
         assert name not in {node.module for node in early}
 
 
-@each_module
+@each(sorted((PACKAGE / "strategies").glob("*/**/*.py")))
 def test_operations_do_not_import_each_other(path):
     """Only layers and several GPUs combine operations; the registry lists them."""
-    own = path.relative_to(PACKAGE)
-    operations = {folder.name for folder in (PACKAGE / "strategies").iterdir() if folder.is_dir()}
-    if own.parts[0] == "strategies" and len(own.parts) > 2:
-        others = operations - {own.parts[1]}
-        for name in imports_of(path):
-            assert not any(name.startswith(f"accelviz.strategies.{each}") for each in others), name
+    others = OPERATIONS - {path.relative_to(PACKAGE).parts[1]}
+    for name in imports_of(path):
+        assert not any(name.startswith(f"accelviz.strategies.{other}") for other in others), name
 
 
 def test_every_module_has_a_room():
