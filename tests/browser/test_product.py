@@ -324,6 +324,10 @@ def test_each_request_is_shown_as_it_was_traced(played, traced):
         waiting = {w["warp"] for w in traced[2] if w["arrived"] <= step < w["left"]}
         found = set(map(int, re.findall(r"\d+", played.text(".av-waits"))))
         assert found == waiting or len(waiting) > 4
+        # At the end the longest wait is named, and who has how much.
+        longest = max((w["left"] - w["arrived"] for w in traced[2]), default=0)
+        ended = f"for {longest:,} request" in played.text(".av-longest")
+        assert ended == (step == len(table) - 1)
     # Up and down keep to the warp.
     warp = table["warp"].iloc[played.at]
     played.page.keyboard.press("ArrowUp")

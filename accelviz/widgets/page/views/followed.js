@@ -145,16 +145,19 @@ export function hardware(row, warps) {
     // Workers that the block has no threads for come after the others, on the same warps.
     for (let warp = Math.floor((one * each) / LANES); warp < last; ++warp) own.add(warp % warps);
   }
+  const places = Math.floor((warps * LANES) / each); // workers side by side
   const track = "A track is a warp of the hardware";
   const many = Math.ceil(each / LANES), name = combined ? "combined warp" : worker;
   let said = "";
   if (many > 1) said = `${track}; a ${name} is ${many} of them side by side: ${worker} 0 of the block is warps 0 ${many > 2 ? "to" : "and"} ${many - 1} here.`;
   if (combined) said += " One without work takes no turn.";
-  const places = Math.floor((warps * LANES) / each); // workers side by side
   if (owners(row).some((one) => one >= places))
     said += ` The block has ${count(warps, "warp")}: ${name} ${number(places)} and those after it take a later turn on the same ones.`;
   if (each < LANES) said = `${track}, which is ${count(LANES / each, worker)} of ${count(each, "lane")}.`;
-  return { own, said };
+  // Nonzeros that a warp of the hardware has a part in, in all its turns; null of those with several workers.
+  const shareOf = (warp) => each < LANES || !row.work ? null
+    : row.work.loads.reduce((sum, load, i) => sum + (i % places === Math.floor((warp * LANES) / each) ? load : 0), 0);
+  return { own, said, shareOf };
 }
 
 /** Say how long a worker of the block waits, and for whom. */

@@ -33,7 +33,7 @@ class Player {
     );
     host.innerHTML = FRAME;
     const find = (name) => host.querySelector(`.av-${name}`);
-    for (const name of ["offer", "bar", "tracks", "said", "listing", "lanes", "map", "mapped", "waits", "turns"]) this[name] = find(name);
+    for (const name of ["offer", "bar", "tracks", "said", "listing", "lanes", "map", "mapped", "waits", "longest", "turns"]) this[name] = find(name);
     this.base = this.tracks.children[0];
     this.top = this.tracks.children[1];
     this.buttons = this.makeBar();
@@ -153,6 +153,9 @@ class Player {
     const waiting = trace.waiting(at).map((wait) => wait.warp);
     const names = waiting.length > 4 ? count(waiting.length, "warp") : `warp${waiting.length > 1 ? "s" : ""} ${waiting.join(", ")}`;
     this.waits.textContent = waiting.length ? `Waiting at a barrier now: ${names}.` : "";
+    const longest = at === trace.count - 1 && trace.waits.reduce((most, wait) =>
+      (most && most.left - most.arrived >= wait.left - wait.arrived ? most : wait), null);
+    this.longest.textContent = longest ? `The longest wait at a barrier was warp ${longest.warp}'s, for ${count(longest.left - longest.arrived, "request")} of others.${this.shareOf(longest.warp)}` : "";
     this.list(request);
     this.lanes.innerHTML = lanesPicture(request, Math.max(this.lanes.clientWidth, 200));
     this.drawMap();
@@ -285,11 +288,19 @@ class Player {
       across(this.view, this.width, near + 0.5) - across(this.view, this.width, at + 0.5),
     );
     let sentence = `Warp ${warp} makes no request here: it is the turn of others.`;
-    if (wait) sentence = `Warp ${warp} waits at the barrier in ${wait.file}:${wait.line}, for ${count(wait.left - wait.arrived, "request")} of others.`;
+    if (wait) sentence = `Warp ${warp} waits at the barrier in ${wait.file}:${wait.line}, for ${count(wait.left - wait.arrived, "request")} of others.${this.shareOf(warp)}`;
     else if (far < 14) sentence = requestSaid(this.trace.at(near), this.row, this.trace.count);
     else if (this.trace.waits.some((each) => each.warp === warp && each.arrived > at) && this.trace.spans[warp][1] < at) sentence = `Warp ${warp} touches no memory on its way to the barrier.`;
     else if (this.trace.spans[warp][1] < at) sentence = `Warp ${warp} has left the kernel, or touches no memory any more.`;
     this.act.link.show({ sentence, keys: [] }, { x: event.clientX, y: event.clientY });
+  }
+
+  // How much of the block's work a warp has, beside the busiest.
+  shareOf(warp) {
+    const { warps } = this.trace, { shareOf } = hardware(this.row, warps), share = shareOf(warp);
+    if (share === null) return "";
+    const most = Math.max(...Array.from({ length: warps }, (_, each) => shareOf(each)));
+    return share < most ? ` It has ${count(share, "nonzero")}, the busiest has ${number(most)}.` : ` None has more nonzeros, ${number(most)}.`;
   }
 
   wheel(event) {
@@ -347,7 +358,7 @@ ${shape("atomic", "M7 0l6 6-6 6-6-6z", "adds by an atomic")}
 ${["row", "line", "quiet", "back"].map((name) => `<span class="av-ink-${name}"></span>`).join("")}</p>
 <div class="av-tracks" role="slider" tabindex="0"><canvas></canvas><canvas></canvas></div>
 <p class="av-note av-turns"></p>
-<p class="av-request"><strong class="av-said"></strong> <span class="av-waits"></span></p>
+<p class="av-request"><strong class="av-said"></strong> <span class="av-waits"></span> <span class="av-longest"></span></p>
 <div class="av-side"><pre class="av-listing" tabindex="0" role="region" aria-label="source of the kernel"></pre>
 <div><div class="av-name">Its lanes, and what they touch</div><div class="av-draw av-lanes"></div>
 <div class="av-mapbox"><div class="av-name av-mapname"></div><canvas class="av-map" role="img"></canvas>
