@@ -1,5 +1,6 @@
 """The product and its play, on saved pages without a kernel, by mouse and keys."""
 
+import itertools
 import re
 
 import numpy as np
@@ -9,7 +10,7 @@ import accelviz
 from accelviz.analysis.lookup import find_row
 from accelviz.analysis.traffic import requests
 from accelviz.measure import random_inputs
-from accelviz.strategies import strategies
+from accelviz.strategies import find_strategy, strategies
 from accelviz.widgets import assets, explore
 from accelviz.widgets.traced import trace_content
 
@@ -459,4 +460,29 @@ def test_lanes_with_rows_of_their_own_wait_for_the_longest(browser, folder):
     assert sum(width > 0 for width in widths) == (work.nz_count > 0).sum()
     assert max(widths) == pytest.approx(float(hatched), abs=1.5)
     assert min(widths) == pytest.approx(float(hatched) / max(longest), abs=1.5)
+    shown.close()
+
+
+def test_rows_that_share_a_sector_are_drawn_as_one_cell(browser, tmp_path):
+    softmax = explore("cora", find_strategy("lane_groups", "edge_softmax"), row=1358)
+    graph = accelviz.load_graph("cora")
+    first, last = graph.row_pointers[1358:1360]
+    assert softmax.settings["nCols"] == 1  # eight scores of 4 bytes are a sector
+    sectors = np.unique(np.arange(first, last) // 8)
+    shown = Shown(browser, softmax.save(tmp_path / "shared.html", trace=False))
+    cells = shown.page.locator(".av-of-read rect[data-f^='sector:']").evaluate_all(
+        "all => all.map((each) => ['y', 'height'].map((name) => +each.getAttribute(name)))"
+    )
+    touch = [above + height == below for (above, height), (below, _) in itertools.pairwise(cells)]
+    shares = [(first + i) // 8 == (first + i + 1) // 8 for i in range(len(cells) - 1)]
+    assert touch == shares
+    assert {*touch} == {False, True}
+    assert f"row 1,358 reads is in {len(sectors)} sectors." in shown.text(".av-of-read .av-below")
+    # Which row is bold, and that another can be: as it says, with a click above.
+    assert "what the nonzero framed above reads; click there" in shown.text(".av-of-read")
+    bold = shown.page.locator(".av-of-read text.av-r")
+    assert bold.text_content() == f"row {first:,}"
+    strip = shown.page.locator(".av-of-strip .av-hit")
+    strip.click(position={"x": strip.bounding_box()["width"] - 1, "y": 9})
+    assert bold.text_content() == f"row {last - 1:,}"
     shown.close()

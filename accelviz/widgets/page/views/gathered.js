@@ -21,7 +21,7 @@ export function gathered(row, width, at) {
   const y = (i) => top + i * LINE;
   const tile = Math.min(row.reading?.tile ?? row.nCols, row.nCols);
   const parts = [row.reading ? lanes(row, x, per, tile, left) : ""];
-  rows.forEach((each, i) => parts.push(bar(row, each, i, x, y(i), tile, left)));
+  rows.forEach((each, i) => parts.push(bar(row, each, i, x, y(i), left, joined(row, each, rows[i + 1]))));
   if (tile < row.nCols) {
     const end = x(tile);
     parts.push(rect(end - 1, top - 6, 2, rows.length * LINE + 8, { class: "av-end" }));
@@ -40,7 +40,7 @@ export function gathered(row, width, at) {
   const hidden = ownRows(row) ? 0 : Math.max((row.columns?.length ?? 0) - rows.length, 0);
   const and = `… and ${number(hidden)} more`;
   const all = `${and} of the ${count(row.degree, "row")} of ${row.reads}`;
-  const more = firstFit([`${all}; the arrow keys walk them`, all, and], wide);
+  const more = firstFit([all, and], wide);
   if (hidden) parts.push(words(left, bottom + 46, more, "start", { class: "av-q" }));
   return {
     svg: picture(width, bottom + (hidden ? 54 : 36), parts.join(""), alt(row, rows, tile)),
@@ -49,13 +49,31 @@ export function gathered(row, width, at) {
   };
 }
 
+// Whether a row that is read is less than a sector, which then has several.
+const small = (row) => row.nCols * row.bytes < 32;
+
+// Whether a line goes on in the next one: rows that are neighbors in memory share a sector.
+const joined = (row, { column }, next) => small(row) && column !== null && (next?.column ?? null) !== null &&
+  sectorsOf(row, column)[1] === sectorsOf(row, next.column)[0];
+
 function columnsSaid(row, width) {
-  const texts = [
-    `A cell is a sector: ${32 / row.bytes} columns, 32 bytes, the least that memory moves.`,
-    "A cell is a sector of 32 bytes.",
-  ];
-  return texts.find((text) => room(text) < width) ?? fitting(texts[1], width);
+  const least = "A cell is a sector of 32 bytes.";
+  const all = `A cell is a sector: ${32 / row.bytes} columns, 32 bytes, the least that memory moves.`;
+  return firstFit(small(row) ? [least] : [all, least], width);
 }
+
+/** Say how many rows share a sector. */
+export function sharedSaid(row) {
+  if (!small(row)) return "";
+  const sectors = new Set([...row.sources(row.row)].flatMap((source) => sectorsOf(row, source)));
+  const most = Math.floor(32 / (row.nCols * row.bytes));
+  return `Up to ${most} neighboring rows of ${row.reads} share a sector: what row ${number(row.row)} ` +
+    `reads is in ${count(sectors.size, "sector")}.`;
+}
+
+/** Say which nonzero's line is bold, and how another is chosen. */
+export const chosenSaid = ({ degree }) => degree > 1
+  ? "The bold line is what the nonzero framed above reads; click there for another, or use the arrow keys." : "";
 
 function rowsOfNonzeros(row, at) {
   if (!row.columns?.length) return [];
@@ -129,8 +147,8 @@ function lanes(row, x, per, tile, left) {
   return parts.join("");
 }
 
-// One row of X, cut into its sectors.
-function bar(row, each, i, x, y, tile, left) {
+// One row of X, cut into its sectors; where it goes on in the next line, down to that.
+function bar(row, each, i, x, y, left, on) {
   const parts = [
     words(left - 8, y + 14, each.label, "end", { class: each.own ? "av-r" : "av-q", "data-f": each.column === null ? null : `nz:${each.nonzero}:${each.nonzero}` }),
   ];
@@ -149,7 +167,7 @@ function bar(row, each, i, x, y, tile, left) {
     const kind = read ? (each.own ? "av-row" : "av-soft") : "av-unread";
     const wide = x(to + 1) - x(from);
     parts.push(
-      rect(x(from), y, wide - (wide > 4 ? 1.5 : 0.5), LINE - 6, { class: kind, "data-f": `sector:${i}:${sector}`, "data-m": `x${i} ${sector - first}` }),
+      rect(x(from), y, wide - (wide > 4 ? 1.5 : 0.5), on ? LINE : LINE - 6, { class: kind, "data-f": `sector:${i}:${sector}`, "data-m": `x${i} ${sector - first}` }),
     );
   }
   return parts.join("");

@@ -4,7 +4,7 @@ import { quiet } from "../controls.js";
 import { moves } from "../moves.js";
 import { block, order } from "./assigned.js";
 import { LANES, PLACE, capital, combinedSaid, followed, headsSaid, isCombined, owners, pieceOf, several, written } from "./followed.js";
-import { gathered, loadSaid, request } from "./gathered.js";
+import { chosenSaid, gathered, loadSaid, request, sharedSaid } from "./gathered.js";
 import { equation, neighborhood } from "./matrices.js";
 import { nonzeroFocus, resolve } from "./pointed.js";
 import { strip } from "./strip.js";
@@ -146,7 +146,7 @@ class Product {
     this.drawn.rows = picture?.rows ?? [];
     const moved = able && request(row, picture.rows);
     const silent = able && row.partition ? "The strategy does not say which lane has which column; a trace of the block shows it." : "";
-    const said = moved ? loadSaid(row, moved) : silent;
+    const said = able ? `${sharedSaid(row)} ${moved ? loadSaid(row, moved) : silent} ${chosenSaid(row)}`.trim() : "";
     const what = row.degree ? this.missing() : `Nothing of ${row.reads} is read for this row.`;
     this.put("read", `What its lanes read of ${row.reads}`, picture, what, safe(said));
   }
