@@ -120,6 +120,7 @@ def test_lane_groups_are_not_counted_against_warps(browser, tmp_path):
     explorer = explore("cora", "accel_gcn", second="lane_groups", n_cols=64)
     shown = Shown(browser, explorer.save(tmp_path / "units.html", trace=False))
     shown.page.get_by_role("tab", name="Numbers").click()
+    shown.page.evaluate(FRAME)
     heads = shown.page.locator(".av-statistics thead th").all_inner_texts()
     assert heads[0].endswith("in combined warps")
     assert heads[1].endswith("in lane groups")
