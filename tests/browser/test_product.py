@@ -438,6 +438,12 @@ def test_pointing_at_a_wait_says_for_what(played, traced):
     played.page.mouse.move(x, box["y"] + 20 + (wait["warp"] + 0.5) * (box["height"] - 26) / 8)
     said = played.text(".av-tip")
     assert f"Warp {wait['warp']} waits at the barrier in {wait['file']}:{wait['line']}" in said
+    plan, _, _, block = traced
+    work = plan.workload(block, block + 1)
+    loads = np.bincount(work.warp, work.nz_count, plan.workers_per_block)
+    share, most = int(loads[wait["warp"]]), int(loads.max())
+    own = f"It has {share} nonzero" if share < most else f"None has more nonzeros, {most}"
+    assert own in said
 
 
 def test_lanes_with_rows_of_their_own_wait_for_the_longest(browser, folder):

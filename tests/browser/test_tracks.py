@@ -81,3 +81,12 @@ def test_tracks_of_a_row_are_those_that_read_for_it(page, graph, name, n_cols, g
         assert words in said if words else said == ""
         seen += len(own)
     assert seen
+
+
+def test_workers_that_the_block_has_no_warps_for_are_said_to_come_later(page, graph):
+    """The first tab says combined warp 1, the tracks say warps 0 and 1: in a later turn."""
+    text = pack_text(accelviz.explore(graph).content())
+    given = {"text": text, "row": DEGREES.index(70), "block": 0, "warps": 2}
+    _, own, said = page.evaluate(OWN, given)
+    assert sorted(own) == [0, 1]
+    assert "The block has 2 warps: combined warp 1 and those after it take a later turn" in said
