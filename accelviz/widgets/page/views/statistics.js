@@ -106,7 +106,7 @@ export function statistics(host, scene) {
   const { a, b } = scene;
   const units = [a, b].map((side) => side && unitOf(side)), alike = !b || units[0] === units[1];
   const named = (name) => name.replace(/\bwarps?\b/, (word) =>
-    alike ? units[0] + word.slice(4) : word);
+    alike ? a.worker + word.slice(4) : word);
   const lines = ROWS.map(([key, name, kind, less, meaning]) => {
     const cells = [writtenStatistic(a.summary[key], kind)];
     if (b) {
@@ -119,7 +119,7 @@ export function statistics(host, scene) {
   });
   const mark = (side, i) =>
     `<th scope="col" title="${safe(side.said)}"><span class="av-mark av-${"AB"[i]}" title="${MEANT[SIDES[i]]}">${SIDES[i]}</span><br>${breakable(side.label)}${alike ? "" : `<br><span class="av-unit">in ${units[i]}s</span>`}</th>`;
-  host.innerHTML = `<div class="av-scroll"><table class="av-statistics"><thead><tr><td></td>${mark(a, 0)}` +
+  host.innerHTML = `<div class="av-scroll"><table class="av-statistics${alike && a.worker !== "warp" ? " av-of-groups" : ""}"><thead><tr><td></td>${mark(a, 0)}` +
     (b ? `${mark(b, 1)}<th scope="col">difference</th>` : "") +
     `</tr></thead><tbody>${timeLine(a, b)}${lines.join("")}</tbody></table></div>` +
     (b ? '<p class="av-note">&#9650; the first is better, &#9660; it is worse; without a sign it is ' +
