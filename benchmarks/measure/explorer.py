@@ -3,9 +3,9 @@
     python benchmarks/measure/explorer.py pubmed reddit-approximate-twin products-approximate-twin
 
 Needs Chromium (on PATH, or named in ACCELVIZ_CHROMIUM) and Playwright. The page is the one that
-`explore(...).save(...)` writes, with the controls at 848 px; 60 moves of each slider, one after the
-other, on the view that is seen. A time is from the browser's receiving the key to the end of the
-frame that shows its effect.
+`explore(...).save(...)` writes, with the controls at 848 px, or with `--lab` a cell's output in a
+JupyterLab with a kernel; 60 moves of each slider, one after the other, on the view that is seen. A
+time is from the browser's receiving the key to the end of the frame that shows its effect.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import accelviz
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-from tests.browser.lab import REPAINT  # noqa: E402
-from tests.browser.server import find_browser, launch  # noqa: E402
+from tests.browser.lab import REPAINT, Notebook  # noqa: E402
+from tests.browser.server import Server, find_browser, launch  # noqa: E402
 
 MOVES = 60
 SLIDERS = ("max_block_warps", "max_warp_nzs", "n_cols", "row", "block")
@@ -36,6 +36,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("graphs", nargs="*", default=["pubmed"])
+    parser.add_argument("--lab", action="store_true", help="in a JupyterLab, with a kernel")
     options = parser.parse_args()
     path = find_browser()
     if path is None:
@@ -44,12 +45,39 @@ def main() -> None:
 
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = launch(playwright, path)
-        for name in options.graphs:
-            measure(browser, accelviz.load_graph(name), Path(folder))
+        if options.lab:
+            in_lab(browser, options.graphs, Path(folder))
+        else:
+            for name in options.graphs:
+                saved(browser, accelviz.load_graph(name), Path(folder))
         browser.close()
 
 
-def measure(browser, graph, folder: Path) -> None:
+def in_lab(browser, graphs: list[str], folder: Path) -> None:
+    """Measure the output of a cell; opening is from running it, the graph once loaded."""
+    server = Server(folder).start()
+    page = browser.new_page(viewport={"width": 1280, "height": 1000})
+    page.set_default_timeout(600_000)
+    try:
+        server.write_notebook("explorer", [])
+        notebook = Notebook(server, page, "explorer").open()
+        for name in graphs:
+            loading = f"import accelviz\ngraph = accelviz.load_graph({name!r})\ngraph.nnz"
+            notebook.fill(loading, "accelviz.explore(graph)")
+            notebook.run(0)
+            start = time.perf_counter()
+            notebook.run(1)
+            page.wait_for_selector(".av-panel[data-drawn]")
+            print(
+                f"{name} in JupyterLab\n  opens in {time.perf_counter() - start:.2f} s", flush=True
+            )
+            measure(page)
+            print("  complaints:", notebook.complaints() or "none", flush=True)
+    finally:
+        server.stop()
+
+
+def saved(browser, graph, folder: Path) -> None:
     page_of_graph = folder / "explorer.html"
     start = time.perf_counter()
     accelviz.explore(graph).save(page_of_graph, trace=False)
@@ -61,6 +89,12 @@ def measure(browser, graph, folder: Path) -> None:
     page.goto(page_of_graph.as_uri())
     page.wait_for_selector(".av-panel[data-drawn]", timeout=120_000)
     print(f"  opens in {time.perf_counter() - start:.2f} s", flush=True)
+    measure(page)
+    page.close()
+
+
+def measure(page) -> None:
+    """Move every slider in every group of views."""
     for group in GROUPS:
         page.locator(f"[data-group={group}]").click()
         page.wait_for_timeout(1500)
@@ -72,7 +106,6 @@ def measure(browser, graph, folder: Path) -> None:
                 f"p90 {ordered[int(0.9 * len(times))]:.0f} ms, most {ordered[-1]:.0f} ms",
                 flush=True,
             )
-    page.close()
 
 
 def pressed(page, slider: str) -> list[float]:
