@@ -40,7 +40,14 @@ def test_words_say_whose_threads_and_columns_are_meant(browser, tmp_path):
 @pytest.mark.parametrize(
     ("strategy", "heads", "way", "said", "width"),
     [
-        ("lane_groups of sddmm", "A V scores", "of V → 168 rows of scores", "of V: ", 1700),
+        (
+            "lane_groups of sddmm",
+            "A U V scores",
+            "row 1,358 of U and 168 rows of V → 168 numbers of scores",
+            "of V: ",
+            1700,
+        ),
+        ("lane_groups of sddmm", "A U V scores", "168 numbers of scores", "of V: ", 480),
         (
             "lane_groups of edge_softmax",
             "A scores alpha",
@@ -48,8 +55,8 @@ def test_words_say_whose_threads_and_columns_are_meant(browser, tmp_path):
             "row 5,258 of scores: ",
             1700,
         ),
-        ("fusegnn_gar of spmm_gradient", "Aᵀ dY dX", "of dY → row 1,358 of dX", "of dY: ", 848),
-        ("lane_groups of gat_gradient", "Aᵀ dY dV", "of dY → row 1,358 of dV", "of dY: ", 480),
+        ("fusegnn_gar of spmm_gradient", "Aᵀ X dY dX", "of dY → row 1,358 of dX", "of dY: ", 848),
+        ("lane_groups of gat_gradient", "Aᵀ V dY dV", "of dY → row 1,358 of dV", "of dY: ", 480),
     ],
 )
 def test_matrices_have_the_names_of_the_operation(
@@ -74,6 +81,20 @@ def test_matrices_have_the_names_of_the_operation(
     if len(times):
         told = f"first, recorded{times.iloc[0]:.1f}".removesuffix(".0") + " µs"
     assert told in shown.page.locator("[data-view=times]").text_content()
+    shown.close()
+
+
+def test_numbers_and_workers_with_long_names_are_named(browser, tmp_path):
+    gat = explore("cora", find_strategy("row_warp", "gat"), row=1358)
+    shown = Shown(browser, gat.save(tmp_path / "gat.html", trace=False))
+    said = "reads a number of receiver for the row and a number of sender for each neighbor."
+    assert said in shown.text(".av-of-equation")
+    shown.close()
+    sddmm = explore("cora", find_strategy("lane_groups", "sddmm"), row=1358)
+    narrow = {"viewport": {"width": 480, "height": 1000}}
+    shown = Shown(browser, sddmm.save(tmp_path / "sddmm.html", trace=False), **narrow)
+    names = shown.page.locator(".av-of-strip text.av-r").all_text_contents()
+    assert {len(each) for each in names} == {1, 2}  # groups 10 to 15 have no less room than 0 to 9
     shown.close()
 
 

@@ -39,9 +39,9 @@ export function followed(scene) {
 
 // What the matrices are called: A, or its transpose, what nonzeros read and what is written.
 function namesOf({ operation, graph }) {
-  const { reads, writes, by_sender } = operation;
+  const { reads, writes, beside, by_sender } = operation;
   return {
-    ...{ operation, reads, writes, matrix: by_sender ? "Aᵀ" : "A" },
+    ...{ operation, reads, writes, beside, matrix: by_sender ? "Aᵀ" : "A" },
     /** What each nonzero of a row reads a row of: its neighbor's, or one of its own. */
     sources: (row) => {
       if (!operation.at_nonzeros) return graph.columns(row);
@@ -50,9 +50,23 @@ function namesOf({ operation, graph }) {
   };
 }
 
-/** What the row writes: "row 7 of Y", or "168 rows of scores". */
-export const written = (row, degree = row.degree) =>
-  (row.operation.per_nonzero ? `${count(degree, "row")} of ${row.writes}` : `row ${number(row.row)} of ${row.writes}`);
+// What an array has one of for each nonzero: a row, or a number.
+const each = (wide) => (wide === 1 ? "number" : "row");
+
+/** What the row writes: "row 7 of Y", or "168 numbers of scores". */
+export const written = ({ row, degree, nCols, writes, operation: { per_nonzero, wide } }) =>
+  (per_nonzero ? `${count(degree, each(wide ? nCols : 1))} of ${writes}` : `row ${number(row)} of ${writes}`);
+
+/** How much its nonzeros read: "168 rows", or "168 numbers". */
+export const gatheredMany = ({ degree, nCols, operation: { at_nonzeros } }) =>
+  count(degree, each(at_nonzeros ? nCols : 0));
+
+/** The same with its name: "168 rows of X". */
+export const gatheredOf = (row) => `${gatheredMany(row)} of ${row.reads}`;
+
+/** All that it reads: "row 7 of U and 168 rows of V", or "168 rows of X". */
+export const readOf = (row) =>
+  `${row.beside && row.degree ? `row ${number(row.row)} of ${row.beside} and ` : ""}${gatheredOf(row)}`;
 
 // The runs of the row: `at` counts from its first nonzero. A row without nonzeros may have one of 0.
 function piecesOf({ partition, place, blocks }) {

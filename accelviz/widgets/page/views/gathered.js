@@ -1,7 +1,7 @@
 // What the lanes of a worker read: the columns that each has, rows of X, sectors of 32 bytes. What
 // is X in an SpMM has the name that the operation gives it.
 import { count, firstFit, fitting, number, path, picture, rect, room, words } from "../marks.js";
-import { capital, columnsOf, pieceOf, sectorsOf } from "./followed.js";
+import { capital, columnsOf, gatheredOf, pieceOf, sectorsOf } from "./followed.js";
 
 const ROWS = 9; // rows of X that are drawn
 const LINE = 24;
@@ -39,7 +39,7 @@ export function gathered(row, width, at) {
   parts.push(words(left, bottom + 28, columnsSaid(row, wide), "start", { class: "av-q" }));
   const hidden = ownRows(row) ? 0 : Math.max((row.columns?.length ?? 0) - rows.length, 0);
   const and = `… and ${number(hidden)} more`;
-  const all = `${and} of the ${count(row.degree, "row")} of ${row.reads}`;
+  const all = `${and} of the ${gatheredOf(row)}`;
   const more = firstFit([all, and], wide);
   if (hidden) parts.push(words(left, bottom + 46, more, "start", { class: "av-q" }));
   return {

@@ -1,7 +1,7 @@
 // Y = A X as three matrices with the followed row in them, and the row's neighborhood in the graph.
 import { count, fitting, mark, number, path, picture, rect, room, words } from "../marks.js";
 import { short } from "../numbers.js";
-import { capital, written } from "./followed.js";
+import { capital, gatheredMany, gatheredOf, readOf, written } from "./followed.js";
 
 const DOTS = 6000; // nonzeros of A that are drawn at most
 const LINES = 240; // rows of X that are drawn one by one
@@ -34,7 +34,7 @@ function dots(graph, side) {
 /** A, X and Y with the row, the rows of X that it gathers, and the row of Y that it writes.
  *  Other operations than SpMM have other names, and may have a row a nonzero in place of X or Y. */
 export function equation(row, width) {
-  const { graph, degree, columns, nCols, operation, reads, writes } = row;
+  const { graph, degree, columns, nCols, operation, reads, writes, beside } = row;
   const { at_nonzeros, per_nonzero } = operation;
   const own_columns = operation.wide ? nCols : 1;
   const lines = [at_nonzeros ? graph.nnz : graph.cols, per_nonzero ? graph.nnz : graph.rows];
@@ -46,13 +46,16 @@ export function equation(row, width) {
     const whole = `${number(rows)} × ${number(wide)}`;
     return room(whole, 11) < narrow + gap - 6 || wide === graph.cols ? whole : `${short(rows)} × ${number(wide)}`;
   };
-  const beside = Math.max(room(size(lines[1], own_columns), 11) - narrow, 0) / 2 + 2; // of Y's size
+  const over = Math.max(room(size(lines[1], own_columns), 11) - narrow, 0) / 2 + 2; // of Y's size
   const left = room(label, 12) + 12;
-  const side = Math.min(wished, Math.max(width - (left + 2 * narrow + 2 * gap + beside), 60));
-  const free = width - (left + side + 2 * narrow + 2 * gap + beside);
+  const between = beside ? narrow + gap : 0; // the matrix of which the row's own row is read, left of X
+  const others = left + between + 2 * narrow + 2 * gap + over;
+  const side = Math.min(wished, Math.max(width - others, 60));
+  const free = width - (others + side);
   const start = Math.max(Math.min(free / 2, 60), 0);
   const A = start + left;
-  const X = A + side + gap;
+  const U = A + side + gap;
+  const X = U + between;
   const Y = X + narrow + gap;
   const top = 40;
   const y = (index, of) => top + ((index + 0.5) / Math.max(of, 1)) * side;
@@ -70,14 +73,21 @@ export function equation(row, width) {
     return rect(x0, Math.min(from, top + side - high), narrow, high, { class: "av-row", "data-f": token, "data-m": name });
   };
   const parts = [
-    head(A, side, row.matrix, size(graph.rows, graph.cols)) + head(X, narrow, reads, size(lines[0], nCols)),
+    head(A, side, row.matrix, size(graph.rows, graph.cols)),
+    beside ? head(U, narrow, beside, size(graph.rows, nCols)) : "",
+    head(X, narrow, reads, size(lines[0], nCols)),
     head(Y, narrow, writes, size(lines[1], own_columns)),
     rect(A, top, side, side, { class: "av-matrix" }) + rect(X, top, narrow, side, { class: "av-matrix" }),
     rect(Y, top, narrow, side, { class: "av-matrix" }),
-    words(X - gap / 2, top + side / 2 + 6, product ? "×" : "→", "middle", { class: "av-big" }),
+    words(U - gap / 2, top + side / 2 + 6, product ? "×" : "→", "middle", { class: "av-big" }),
     words(Y - gap / 2, top + side / 2 + 6, product ? "=" : "→", "middle", { class: "av-big" }),
     path(dots(graph, side), { class: "av-dots", transform: `translate(${A} ${top})` }),
   ];
+  if (beside) {
+    parts.push(rect(U, top, narrow, side, { class: "av-matrix" }));
+    parts.push(words(X - gap / 2, top + side / 2 + 6, "·", "middle", { class: "av-big" }));
+    if (degree) parts.push(rect(U, own - 2, narrow, 4, { class: "av-row", "data-f": "row", "data-m": "urow" }));
+  }
   const last = (columns?.length ?? 0) - 1;
   const step = Math.max(1, Math.ceil((last + 1) / LINES));
   for (let i = 0; i <= last; i += step) {
@@ -94,8 +104,8 @@ export function equation(row, width) {
     per_nonzero ? (degree ? band(Y, "y", "yrow") : "") : rect(Y, own - 2, narrow, 4, { class: "av-row", "data-f": "y", "data-m": "yrow" }),
     words(A - 8, Math.min(Math.max(own + 4, top + 10), top + side), label, "end", { class: "av-r" }),
   );
-  const done = `${count(degree, "row")} of ${reads} ${at_nonzeros ? "read" : "gathered"}, ${per_nonzero ? "as many" : "one"} of ${writes} written`;
-  const had = fitting(count(degree, "nonzero"), side);
+  const done = `${gatheredOf(row)} ${at_nonzeros ? "read" : "gathered"}, ${per_nonzero ? "as many" : "one"} of ${writes} written`;
+  const had = fitting(count(degree, "nonzero"), side + gap);
   // In the middle below both, or further right: beside what stands below A.
   const middle = Math.max((X + Y + narrow) / 2, A + (side + room(had) + room(done)) / 2 + 16);
   const under = [
@@ -103,8 +113,8 @@ export function equation(row, width) {
     words(middle, top + side + 17, done, "middle", { class: "av-r" }),
   ];
   const fits = middle + room(done) / 2 < width;
-  if (!fits) under[1] = words(X + narrow / 2, top + side + 17, count(degree, "row"), "middle", { class: "av-r" });
-  const alt = `${operation.formula}. ${capital(label)} of ${row.matrix} has ${count(degree, "nonzero")}, so it ${at_nonzeros ? "reads" : "gathers"} ${count(degree, "row")} of ${reads} and writes ${written(row)}.`;
+  if (!fits) under[1] = words(X + narrow / 2, top + side + 17, gatheredMany(row), "middle", { class: "av-r" });
+  const alt = `${operation.formula}. ${capital(label)} of ${row.matrix} has ${count(degree, "nonzero")}, so it ${at_nonzeros ? "reads" : "gathers"} ${readOf(row)} and writes ${written(row)}.`;
   return {
     svg: picture(width, top + side + 26, parts.join("") + under.join(""), alt),
     over(focus) {

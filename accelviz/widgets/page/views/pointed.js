@@ -1,6 +1,6 @@
 // What the marks of the product mean when they are pointed at: a focus with its sentence.
 import { count, number, span } from "../marks.js";
-import { LANES, PLACE, capital, columnsOf, combinedSaid, owners, pieceOf, range, rowAt, sectorsOf, several, waiting, written } from "./followed.js";
+import { LANES, PLACE, capital, columnsOf, combinedSaid, owners, pieceOf, range, readOf, rowAt, sectorsOf, several, waiting, written } from "./followed.js";
 
 const MOST = 400; // columns that are lit at once
 
@@ -39,8 +39,8 @@ export function nonzeroFocus(row, first, last = first) {
 
 function rowFocus(row) {
   const found = partOf(row, 0, row.degree - 1);
-  const read = `${count(row.degree, "row")} of ${row.reads}`;
-  const does = row.operation.per_nonzero ? `reads ${read} and writes` : `sums ${read} into`;
+  const read = readOf(row), { beside, operation: { per_nonzero } } = row;
+  const does = per_nonzero || beside ? `reads ${read}${per_nonzero ? " and" : ","} writes` : `sums ${read} into`;
   const sentence = `${capital(call(row))} of ${row.matrix} has ${count(row.degree, "nonzero")}: it ${does} ${written(row)}.`;
   return { ...found, warp: null, keys: [`row:${row.row}`], y: true, sentence };
 }
@@ -52,14 +52,14 @@ function placeFocus(row) {
 function yFocus(row) {
   const numbers = row.pieces.length;
   const blocks = new Set(row.pieces.map((piece) => piece.block)).size;
-  const { per_nonzero } = row.operation;
+  const { per_nonzero, wide } = row.operation;
   const added = (where) => (per_nonzero ? "" : `; their sums are added up${where}`);
   let how = per_nonzero ? "Nothing is written." : "No worker has it: it is cleared beforehand.";
   if (numbers === 1) how = `${capital(row.worker)} ${number(row.pieces[0].warp)} of block ${number(row.pieces[0].block)} has all of it.`;
   else if (blocks > 1) how = `${count(numbers, "run")} of nonzeros in ${count(blocks, "block")} have parts of it${added("")}.`;
   else if (numbers > 1) how = `${capital(several(row.worker, owners(row)))} have parts of it${added(" within the block")}.`;
   if (!row.partition) how = "";
-  return { y: true, keys: [`row:${row.row}`], sentence: `${capital(written(row))}, ${count(row.operation.wide ? row.nCols : 1, "column")}. ${how}`.trim() };
+  return { y: true, keys: [`row:${row.row}`], sentence: `${capital(written(row))}${wide ? `, ${count(row.nCols, "column")}` : ""}. ${how}`.trim() };
 }
 
 function runFocus(row, block, warp, start) {

@@ -3,7 +3,7 @@ import { count, number, safe, span } from "../marks.js";
 import { quiet } from "../controls.js";
 import { moves } from "../moves.js";
 import { block, order } from "./assigned.js";
-import { LANES, PLACE, capital, combinedSaid, followed, headsSaid, isCombined, owners, pieceOf, several, written } from "./followed.js";
+import { LANES, PLACE, capital, combinedSaid, followed, headsSaid, isCombined, owners, pieceOf, readOf, several, written } from "./followed.js";
 import { chosenSaid, gathered, loadSaid, request, sharedSaid } from "./gathered.js";
 import { equation, neighborhood } from "./matrices.js";
 import { nonzeroFocus, resolve } from "./pointed.js";
@@ -97,7 +97,7 @@ class Product {
     const { row, widths } = this;
     const none = row.partition ? "There is no block: no row has a nonzero." : `${row.side.label}: ${row.side.silent}`;
     const steps = {
-      equation: () => this.put(name, titleOf(row.scene.operation), equation(row, widths[name])),
+      equation: () => this.put(name, titleOf(row.operation), equation(row, widths[name]), "", safe(numbersSaid(row))),
       neighbors: () => this.put(
         name, `Row ${number(row.row)} and its neighbors`,
         row.columns && neighborhood(row, widths[name], Math.min(SIDE, widths[name])), this.missing(),
@@ -252,6 +252,13 @@ const titleOf = ({ name, formula }) => {
   return name === "spmm" ? `The product ${said}` : said.includes("=") ? said : capital(said);
 };
 
+// What it reads that is no matrix: a number for the row, or one for each neighbor.
+function numbersSaid({ operation: { numbers } }) {
+  const of = { row: "for the row", neighbor: "for each neighbor" };
+  const all = Object.entries(numbers).map(([name, whose]) => `a number of ${name} ${of[whose]}`);
+  return all.length ? `It also reads ${all.join(" and ")}.` : "";
+}
+
 const isSeen = (element) => {
   const { top, bottom } = element.getBoundingClientRect();
   return bottom > 0 && top < window.innerHeight;
@@ -280,7 +287,7 @@ function answer(row) {
     const numbers = owners(row);
     if (numbers.length) steps.push(way(`warp:${row.work.block}:${numbers[0]}`, several(isCombined(row) ? "combined warp" : row.worker, numbers)));
   }
-  steps.push(way("row", `${count(row.degree, "row")} of ${row.reads}`), way("y", written(row)));
+  steps.push(way("row", readOf(row)), way("y", written(row)));
   return `<span class="av-way-line">${steps.join(" → ")}</span> <strong>${safe(why(row) + tiles(row))}</strong>`;
 }
 

@@ -15,7 +15,7 @@ export function strip(row, width, at) {
   const parts = [];
   if (!degree) parts.push(words(0, 22, "This row has no nonzero.", "start", { class: "av-q" }));
   if (degree && !pieces.length) parts.push(rect(0, 0, wide, CELL, { class: "av-soft" }));
-  let hidden = 0;
+  let hidden = 0, named = -Infinity; // how far the last name goes that may be wider than its run
   const shade = (k) => (k % 2 ? "av-soft av-other" : "av-soft");
   const many = pieces.length > MANY, shapes = ["", ""];
   pieces.forEach((piece, k) => {
@@ -29,10 +29,13 @@ export function strip(row, width, at) {
     parts.push(rect(x(piece.at), 0, long, CELL, { class: shade(k), "data-m": `s${k}` }));
     const name = `${worker} ${number(piece.warp)}`;
     const whole = row.blocks[0] === row.blocks[1] ? name : `${name} of block ${number(piece.block)}`;
-    const text = [whole, name, number(piece.warp)].find((each) => room(each, 12) < long - 4);
+    const bare = number(piece.warp), middle = x(piece.at) + long / 2, half = room(bare, 12) / 2;
+    const free = long > 4 && middle - half > named + 4 && middle - half >= 0 && middle + half <= width;
+    const text = [whole, name].find((each) => room(each, 12) < long - 4) ?? (free ? bare : "");
     if (long > 4) parts.push(path(`M${x(piece.at) + 1.5} ${CELL + 3}v5h${long - 3}v-5`, { class: "av-brace" }));
-    if (text) parts.push(words(x(piece.at) + long / 2, CELL + 22, text, "middle", { class: "av-r" }));
-    else hidden += 1;
+    if (!text) return void (hidden += 1);
+    named = middle + room(text, 12) / 2;
+    parts.push(words(middle, CELL + 22, text, "middle", { class: "av-r" }));
   });
   if (many) shapes.forEach((d, k) => parts.push(mark("path", { d, class: shade(k) })));
   if (hidden) parts.push(words(0, CELL + 40, `${count(pieces.length, "run")} in ${worker}s, one after the other`, "start", { class: "av-q" }));
