@@ -470,12 +470,24 @@ def test_lanes_with_rows_of_their_own_wait_for_the_longest(browser, folder):
 
 
 def test_rows_that_share_a_sector_are_drawn_as_one_cell(browser, tmp_path):
-    softmax = explore("cora", find_strategy("lane_groups", "edge_softmax"), row=1358)
+    strategy = find_strategy("lane_groups", "edge_softmax")
+    softmax = explore("cora", strategy, row=1358)
     graph = accelviz.load_graph("cora")
     first, last = graph.row_pointers[1358:1360]
     assert softmax.settings["nCols"] == 1  # eight scores of 4 bytes are a sector
     sectors = np.unique(np.arange(first, last) // 8)
     shown = Shown(browser, softmax.save(tmp_path / "shared.html", trace=False))
+    # It waits for nobody, but all others for it.
+    plan = strategy.plan(graph, 1)
+    block = find_row(plan, 1358).blocks[0]
+    work = plan.workload(block, block + 1)
+    loads = np.sort(np.bincount(work.warp, work.nz_count, plan.workers_per_block))
+    assert loads[-1] == last - first > loads[-2]
+    said = shown.text(".av-answer strong")
+    assert f"{(loads < loads[-1]).sum()} other lane groups of the block wait for it" in said
+    assert f"it has {loads[-1]:.0f} nonzeros, the next busiest {loads[-2]:.0f}" in said
+    shown.page.locator(".av-of-block rect.av-row").first.hover()
+    assert f"; {(loads < loads[-1]).sum()} others wait for it." in shown.text(".av-tip")
     cells = shown.page.locator(".av-of-read rect[data-f^='sector:']").evaluate_all(
         "all => all.map((each) => ['y', 'height'].map((name) => +each.getAttribute(name)))"
     )

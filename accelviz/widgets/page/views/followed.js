@@ -174,6 +174,14 @@ export function hardware(row, warps) {
   return { own, said, shareOf };
 }
 
+/** Who waits for the busiest of the block: workers without a nonzero, all with fewer than the busiest
+ *  has, and how many the next busiest has. Groups of other heads, which are not counted, do not. */
+export function awaiting(row) {
+  const { loads, most } = row.work, none = headsSaid(row) ? 0 : loads.filter((load) => !load).length;
+  const fewer = loads.filter((load) => load && load < most);
+  return { none, others: none + fewer.length, next: fewer.reduce((a, b) => Math.max(a, b), 0) };
+}
+
 /** Say how long a worker of the block waits, and for whom. */
 export function waiting(row, warp) {
   const { worker, work, side } = row;
@@ -184,7 +192,8 @@ export function waiting(row, warp) {
     : `${name} is the busiest of the block: ${number(most)}`;
   if (!load && headsSaid(row)) return headsSaid(row);
   if (!load) return `It has no nonzero. ${capital(busiest)}; until it is done, this one waits.`;
-  if (load === most) return "None has more in this block, so it waits for nobody.";
+  const { others } = awaiting(row), wait = others > 1 ? "others wait" : "other waits";
+  if (load === most) return `None has more in this block, so it waits for nobody${others ? `; ${number(others)} ${wait} for it` : ""}.`;
   return (
     `${side.apart ? "Its longest row" : "It"} has ${count(load, "nonzero")}. ${capital(busiest)}. ` +
     `So it waits while ${number(most - load)} more are summed.`

@@ -3,7 +3,7 @@ import { count, number, safe, span } from "../marks.js";
 import { quiet } from "../controls.js";
 import { moves } from "../moves.js";
 import { block, order } from "./assigned.js";
-import { LANES, PLACE, capital, combinedSaid, followed, headsSaid, isCombined, owners, pieceOf, readOf, several, written } from "./followed.js";
+import { LANES, PLACE, awaiting, capital, combinedSaid, followed, headsSaid, isCombined, owners, pieceOf, readOf, several, written } from "./followed.js";
 import { chosenSaid, gathered, loadSaid, request, sharedSaid } from "./gathered.js";
 import { equation, neighborhood } from "./matrices.js";
 import { nonzeroFocus, resolve } from "./pointed.js";
@@ -323,11 +323,15 @@ function why(row) {
   const verb = numbers.length > 1 ? "share" : "has";
   if (row.side.apart) return apart(row, numbers[0]);
   const has = `${capital(several(worker, numbers))} of block ${number(work.block)} ${verb} ${part}.`;
-  const heads = headsSaid(row), none = heads ? 0 : work.loads.filter((each) => !each).length;
+  const heads = headsSaid(row), { none, others, next } = awaiting(row);
   const idle = `${capital(count(none, `other ${worker}`))} of the block ${none > 1 ? "have" : "has"} no work and ${none > 1 ? "wait" : "waits"}`;
   if (load === work.most) {
-    const others = none ? ` ${idle} for ${numbers.length > 1 ? "them" : "it"}.` : heads && ` ${heads}`;
-    return `${has} ${numbers.length > 1 ? "None of them waits" : "It waits for nobody"}: no ${worker} of the block has more than ${count(load, "nonzero")}.${others}`;
+    const [they, them, have] = numbers.length > 1 ? ["None of them waits", "them", "each has"] : ["It waits for nobody", "it", "it has"];
+    if (next) {
+      const rest = none ? `, ${number(none)} ${none > 1 ? "have" : "has"} none` : "";
+      return `${has} ${they}, but ${count(others, `other ${worker}`)} of the block ${others > 1 ? "wait" : "waits"} for ${them}: ${have} ${count(load, "nonzero")}, the next busiest ${number(next)}${rest}. ${heads}`.trim();
+    }
+    return `${has} ${they}: no ${worker} of the block has more than ${count(load, "nonzero")}.${none ? ` ${idle} for ${them}.` : heads && ` ${heads}`}`;
   }
   const who = numbers.length > 1 ? capital(name(least)) : "It";
   return `${has} ${who} waits: it has ${count(load, "nonzero")}, ${name(work.busiest)} has ${number(work.most)}, and the block is done when the busiest is.${none ? ` ${idle}, too.` : heads && ` ${heads}`}`;
