@@ -173,7 +173,18 @@ def find_strategy(strategy: str | Strategy, operation: str | Operation = SPMM) -
     if isinstance(strategy, type) and issubclass(strategy, Strategy):
         raise ArgumentError("strategy", f"got the class {strategy.__name__}", "an object of it")
     names = ", ".join(strategies(wanted.name))
-    raise ArgumentError("strategy", f"there is no {strategy!r}", f"one of {names}")
+    right = f"one of {names}{elsewhere(strategy)}"
+    raise ArgumentError("strategy", f"there is no {strategy!r}", right)
+
+
+def elsewhere(name: object) -> str:
+    """Say how to get what an operation, or a strategy of another operation, is the name of."""
+    for operation in OPERATIONS:
+        own = strategies(operation)
+        if name == operation or name in [*own]:
+            strategy = name if name != operation else OPERATIONS[operation].fastest
+            return f"; of {operation}, find_strategy({strategy!r}, {operation!r})"
+    return ""
 
 
 def operation_of(strategies: Iterable[Any], operation: str | Operation | None) -> Operation:

@@ -8,7 +8,7 @@ from typing import Any
 from accelviz.analysis.sweep import sweep
 from accelviz.convolution import Network
 from accelviz.datasets import load_graph
-from accelviz.plans import Strategy
+from accelviz.plans import Operation, Strategy
 from accelviz.strategies import find_strategy
 from accelviz.widgets.prediction import Prediction
 from accelviz.widgets.question import Question
@@ -19,7 +19,13 @@ from accelviz.widgets.stages import Stages
 OFFERED = {"max_block_warps": range(2, 33), "max_warp_nzs": (4, 8, 16, 32, 64, 128, 256, 512)}
 
 
-def explore(graph: Any = "cora", strategies: Sequence[Strategy | str] = (), **settings: Any) -> Any:
+def explore(
+    graph: Any = "cora",
+    strategies: Strategy | str | Sequence[Strategy | str] = (),
+    *,
+    operation: str | Operation | None = None,
+    **settings: Any,
+) -> Any:
     """Open the explorer on a graph.
 
     Parameters
@@ -28,6 +34,9 @@ def explore(graph: Any = "cora", strategies: Sequence[Strategy | str] = (), **se
         Every bundled graph can be chosen in the panel too.
     strategies : Strategy, str, or sequence of them, optional
         Strategies of your own, offered beside those there are; the first is shown first.
+    operation : str or Operation, optional
+        "spmm", "sddmm", "gat", "edge_softmax" ...; if not given, the strategy object's own, or
+        "spmm".
     **settings
         Where to begin: `first`, `second` (None for no comparison) with the parameters `pinned`,
         `n_cols`, `row` or `block`, and parameters of the first, such as `max_block_warps`.
@@ -44,12 +53,12 @@ def explore(graph: Any = "cora", strategies: Sequence[Strategy | str] = (), **se
     GraphError
         If `graph` is not a valid sparse matrix.
     ArgumentError
-        If there is no such setting, or the strategies' operation has no matrix with a row a node or
-        a nonzero.
+        If there is no such setting or operation, or the operation has no matrix with a row a node
+        or a nonzero.
     """
     from accelviz.widgets.explorer import Explorer
 
-    return Explorer(load_graph(graph), strategies, **settings)
+    return Explorer(load_graph(graph), strategies, operation=operation, **settings)
 
 
 def ask(

@@ -23,7 +23,7 @@ from accelviz.graph import Graph
 from accelviz.measure import random_inputs
 from accelviz.plans import Operation, Plan, Strategy
 from accelviz.plans.operation import FLOAT_BYTES
-from accelviz.strategies import REGISTRY, SPMM, find_strategy
+from accelviz.strategies import REGISTRY, elsewhere, find_strategy, operation_of
 from accelviz.widgets import assets
 from accelviz.widgets.contents import (
     columns_of,
@@ -56,19 +56,25 @@ class Explorer:
     graph : Graph
     own : Strategy or str, or sequence of them
         Strategies to offer besides those there are; the first is shown first.
+    operation : str or Operation, optional
     **settings
         As of `set`.
     """
 
     def __init__(
-        self, graph: Graph, own: Strategy | str | Sequence[Strategy | str] = (), **settings: Any
+        self,
+        graph: Graph,
+        own: Strategy | str | Sequence[Strategy | str] = (),
+        *,
+        operation: str | Operation | None = None,
+        **settings: Any,
     ) -> None:
         own = [own] if isinstance(own, Strategy | str) else own
         if not isinstance(own, Sequence):
             raise ArgumentError(
                 "strategies", f"got {own!r}", "a strategy, its name, or a list of them"
             )
-        self.operation: Operation = getattr(own[0], "operation", SPMM) if own else SPMM
+        self.operation = operation_of(own, operation)
         known = [find_strategy(each, self.operation) for each in own]
         every = [*known, *(each for each in REGISTRY if each.operation == self.operation)]
         self.strategies = {each.name: each for each in reversed(every)}
@@ -180,7 +186,8 @@ class Explorer:
         known = {"graph": self.names, "first": self.strategies, "second": self.strategies}
         if name in known:
             if value not in known[name] and not (name == "second" and value is None):
-                raise ArgumentError(name, f"there is no {value!r}", ", ".join(known[name]))
+                right = ", ".join(known[name]) + ("" if name == "graph" else elsewhere(value))
+                raise ArgumentError(name, f"there is no {value!r}", right)
             return value
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise ArgumentError(name, f"got {value!r}", "an integer")

@@ -105,6 +105,10 @@ def test_numbers_and_workers_with_long_names_are_named(browser, tmp_path):
         ((), {"pinned": 3}, "pinned: got 3"),
         ((), {"pinned": {"ngs": 1}}, "pinned: accel_gcn has no parameter 'ngs'"),
         ((), {"second": "gnnadvisor", "pinned": {"ngs": 0}}, "ngs: got 0"),
+        # As it says where one asks for another operation as if it were a strategy.
+        ("gat", {}, "; of gat, find_strategy('lane_groups', 'gat')"),
+        ((), {"first": "row_warp"}, "; of sddmm, find_strategy('row_warp', 'sddmm')"),
+        ((), {"operation": "softmax"}, "operation: there is no 'softmax'. Expected: one of spmm"),
         ((), {"row": 2708}, "row: got 2708. Expected: 0 to 2707"),
         ((), {"n_cols": True}, "n_cols: got True"),
     ],
@@ -121,7 +125,9 @@ def test_a_strategy_is_compared_with_another_or_with_another_partition():
             with pytest.raises(ArgumentError, match="strategies: no matrix of scc"):
                 explore("cora", own[0])
             continue
-        now = explore("cora", own[0]).settings
+        panel = explore("cora", own[0])
+        now = panel.settings
+        assert explore("cora", operation=operation).operation == panel.operation
         assert now["first"] == own[0].name
         assert now["second"] in [each.name for each in own]
         assert now["second"] != now["first"] or now["pinned"] == {"partition": "warp"}

@@ -47,7 +47,8 @@ export function controlsOf(act, panel) {
   const notes = element("div", { className: "av-notes" }, [message, progress]);
 
   const graph = menuControl("graph", "graph", "The graph whose adjacency matrix is A", (value) => act.set({ graph: value }));
-  const first = menuControl("first", "strategy", "What the first setting is a setting of: how the work is cut up and dealt out", (value) => act.set({ first: value }));
+  const first = menuControl("first", "strategy", "What the first setting is a setting of: how the work is cut up and dealt out. " +
+    "Strategies of other operations are in panels of their own: accelviz.explore(graph, operation=\"gat\")", (value) => act.set({ first: value }));
   const second = menuControl("second", "compare with", "What the first is compared with: a strategy in its default setting, or what was pinned",
     (value) => act.set({ second: value || null, pinned: {} }));
   const pin = pressButton("pin", "Pin first", "Keep the first setting as the second, and change the first from here on", act.pin);
