@@ -84,6 +84,24 @@ def test_matrices_have_the_names_of_the_operation(
     shown.close()
 
 
+def test_why_a_softmax_takes_longer_is_said(browser, tmp_path):
+    strategy, graph = find_strategy("lane_groups", "edge_softmax"), accelviz.load_graph("pubmed")
+    pair = strategy.plan(graph, 1), find_strategy("row_warp", "edge_softmax").plan(graph, 1)
+    waits = [f"{100 * plan.statistics.idle_share:.1f} %" for plan in pair]
+    most = graph.degrees.max()
+    lanes = pair[0].parameters["lanes"]
+    panel = explore("pubmed", strategy, second="row_warp")
+    shown = Shown(browser, panel.save(tmp_path / "numbers.html", trace=False))
+    shown.page.get_by_role("tab", name="Numbers").click()
+    shown.page.evaluate(FRAME)
+    said = shown.page.locator("[data-view=times] .av-note").last.inner_text()
+    assert f"first's warp time {waits[0]} is waiting, of the second's {waits[1]}." in said
+    each = [f"{-(-most // of):,} turns of a " for of in (lanes, 32)]
+    named = f"lane group of {lanes} lane{'s' * (lanes > 1)} in the first, "
+    assert f"busiest needs {each[0]}{named}{each[1]}warp of 32 lanes in the second." in said
+    shown.close()
+
+
 def test_numbers_and_workers_with_long_names_are_named(browser, tmp_path):
     gat = explore("cora", find_strategy("row_warp", "gat"), row=1358)
     shown = Shown(browser, gat.save(tmp_path / "gat.html", trace=False))

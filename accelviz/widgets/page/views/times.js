@@ -1,8 +1,9 @@
 // What a GPU was recorded to take, the limit, and what warp time alone predicts, for both sides.
 
-import { path, picture, rect, room, safe, words } from "../marks.js";
-import { micros as written, short } from "../numbers.js";
+import { count, path, picture, rect, room, safe, words } from "../marks.js";
+import { micros as written, percent, short } from "../numbers.js";
 import { axis, frame, widthOf } from "../plot.js";
+import { LANES } from "./followed.js";
 import { SIDES } from "./statistics.js";
 
 const HEIGHT = 210;
@@ -26,7 +27,7 @@ export function times(host, scene) {
   const width = widthOf(host), [over] = Object.keys(found[0].curves);
   host.innerHTML = bars(sides, found, limit, width) +
     (over ? curve(scene, over, found[0], width) : "") +
-    `<p class="av-note">${safe(compared(sides, found))}</p>`;
+    `<p class="av-note">${safe(compared(sides, found, scene.operation))}</p>`;
 }
 
 const SOME = 12; // graphs that are named
@@ -102,19 +103,31 @@ function curve(scene, over, { curves, limit, predictedOf }, width) {
 const BESIDE = [["blocks", "blocks"], ["metadata_bytes", "bytes of metadata"],
   ["shared_atomics", "atomics in shared memory"], ["global_atomics", "atomics in global memory"]];
 
-function compared(sides, found) {
+function compared(sides, found, { at_nonzeros }) {
   const where = found[0].where ? `${found[0].where}.` : "";
   const slots = sides.map((side) => side.summary.slots), [a, b] = found;
   if (b && slots[0] && slots[1] && a.recorded && b.recorded) {
     const [wanted, took] = [slots[0] / slots[1], a.recorded / b.recorded];
-    return `By warp time alone the first should take ${wanted.toFixed(2)} times as long as the ` +
-      `second; it took ${took.toFixed(2)} times as long. ${reason(sides, took > wanted ? 0 : 1)} ${where}`;
+    const [own, other] = sides.map(({ summary }) => percent(summary.idle_share));
+    return `Of the first's warp time ${own} is waiting, of the second's ${other}. By warp time alone the first ` +
+      `should take ${wanted.toFixed(2)} times as long as the second; it took ${took.toFixed(2)} times as long. ` +
+      `${at_nonzeros ? turns(sides) : ""}${reason(sides, took > wanted ? 0 : 1)} ${where}`;
   }
   if (a.recorded === null && a.basis !== null) {
     return "The first was not recorded: the prediction is the time of its strategy's default, " +
       `${written(a.basis)}, times the ratio of their warp times. ${where}`;
   }
   return where;
+}
+
+// Where lanes take a row's nonzeros in turn: how often the busiest worker of each side does.
+function turns(sides) {
+  const lanes = sides.map(({ worker, parameters, settled }) =>
+    worker === "warp" ? LANES : parameters.lanes ?? settled.lanes);
+  if (!lanes[0] || !lanes[1] || lanes[0] === lanes[1]) return "";
+  const said = sides.map(({ worker, summary: { largest: most } }, i) =>
+    `${count(Math.ceil(most / lanes[i]), "turn")} of a ${worker} of ${count(lanes[i], "lane")} in the ${SIDES[i]}`);
+  return `Lanes take a row's nonzeros in turn: the busiest needs ${said.join(", ")}. `;
 }
 
 // Why less waiting may take longer; `more` is the side that takes more than its warp time says.
