@@ -395,9 +395,15 @@ def test_time_stands_before_the_share_of_waiting(page):
     # A prediction is named one, and is no verdict.
     type_into_field(page, "block_warps", "7")
     cells = page.locator(".av-statistics tbody tr").first.locator("td").all_inner_texts()
-    assert cells[0].startswith("predicted ")
+    assert cells[0].startswith("≈ ")
     assert "▼" not in cells[2]
-    assert " µs predicted (−" in page.locator(".av-of-side").first.inner_text()
+    said = page.locator(".av-of-side").first
+    assert re.search(r": ≈ [\d.]+ µs predicted \(−", said.inner_text())
+    assert said.locator("b").count() == 0  # nor as bold as what was measured
+    said.get_by_text("predicted").hover()
+    assert "This setting was not measured" in page.locator(".av-tip").inner_text()
+    assert page.locator("[data-view=times] text", has_text="first, predicted").count() == 1
+    page.mouse.move(1, 1)
 
 
 def test_a_drag_says_what_it_changed(page):

@@ -3,6 +3,7 @@
 import { element, menuControl, pressButton, sliderControl, stepsControl } from "./controls.js";
 import { codeOf, copyText, headingOf, saveHtml, savePng, saveSvg, tour } from "./share.js";
 import { micros, percent } from "./numbers.js";
+import { PREDICTED } from "./times.js";
 import { sentenceOf } from "./views/product.js";
 import { MEANT, SIDES } from "./views/statistics.js";
 
@@ -137,14 +138,15 @@ const markOf = (i) => element("span", { className: `av-mark av-${"AB"[i]}`, text
 function sideOf({ label, said, summary, waiting, times: { recorded, predicted, where: machine } }, i, before) {
   const share = summary.idle_share;
   const [time, how] = recorded !== null ? [micros(recorded), "recorded"]
-    : predicted !== null ? [micros(predicted), "predicted"] : ["", "no time recorded"];
+    : predicted !== null ? [`≈ ${micros(predicted)}`, "predicted"] : ["", "no time recorded"];
   const where = time && `Median time of the kernel, ${how === "recorded" ? "measured" : "predicted from what was measured"} on ` +
-    `${machine.replace(", ", " on ")}, and not where this page is open.`;
+    `${machine.replace(", ", " on ")}, and not where this page is open.` +
+    (how === "recorded" ? "" : ` This setting was not measured: it is ${PREDICTED}`);
   const then = before?.times.recorded ?? before?.times.predicted;
   const sure = recorded !== null && typeof before?.times.recorded === "number"; // a prediction is no verdict
   const than = before && `Than with ${before.label}, before the last change.`;
   return element("div", { className: "av-of-side" }, [
-    markOf(i), " ", element("span", { textContent: label, title: said }), ": ", element("b", { textContent: time, title: where }), time && " ",
+    markOf(i), " ", element("span", { textContent: label, title: said }), ": ", element(recorded !== null ? "b" : "span", { textContent: time, title: where }), time && " ",
     element("span", { textContent: how, title: where }),
     ...changeOf(recorded ?? predicted, then, micros, than,
       (apart) => !sure ? "" : apart > 0 ? "av-worse" : "av-better"), ", ",

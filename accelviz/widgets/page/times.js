@@ -1,6 +1,10 @@
 // What was recorded of a setting on a GPU, and what its warp time alone predicts: `timing` of
 // Python, from the same table.
 
+/** What a prediction is. */
+export const PREDICTED = "the recorded time of its default setting, scaled by how its warp time " +
+  "changes; what time would be if nothing else counted.";
+
 const word = (value) => value === true ? "True" : value === false ? "False" : String(value);
 
 function matching(table, rows, parameters) {

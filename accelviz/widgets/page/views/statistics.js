@@ -85,7 +85,7 @@ function signed(apart, shown, less, unit = "") {
 // How long it takes, before all that may explain it. A prediction is no verdict.
 function timeLine(a, b) {
   const cell = ({ times: { recorded, predicted } }) => recorded !== null ? micros(recorded)
-    : predicted !== null ? `predicted ${micros(predicted)}` : '<span title="not recorded">&ndash;</span>';
+    : predicted !== null ? `<span title="predicted: this setting was not recorded">≈ ${micros(predicted)}</span>` : '<span title="not recorded">&ndash;</span>';
   const cells = [cell(a)];
   if (b) {
     const [own, other] = [a, b].map(({ times }) => times.recorded ?? times.predicted);

@@ -3,6 +3,7 @@
 import { count, path, picture, rect, room, safe, words } from "../marks.js";
 import { micros as written, percent, short } from "../numbers.js";
 import { axis, frame, widthOf } from "../plot.js";
+import { PREDICTED } from "../times.js";
 import { LANES } from "./followed.js";
 import { SIDES } from "./statistics.js";
 
@@ -10,9 +11,6 @@ const HEIGHT = 210;
 const LIMIT = ["limit of random gathers", "Limit of random gathers: how long the same GPU takes to " +
   "read as many rows of features at random places and to do nothing else. A kernel is quicker only where " +
   "rows that it needs again are still in a cache."];
-const PREDICTED = "the recorded time of its default setting, scaled by how its warp time " +
-  "changes; what time would be if nothing else counted.";
-
 export function times(host, scene) {
   const sides = [scene.a, scene.b].filter(Boolean), found = sides.map((side) => side.times);
   const limit = found.find((each) => each.limit !== null)?.limit ?? null;
@@ -42,7 +40,7 @@ function bars(sides, found, limit, width) {
     const own = `${name}, recorded`;
     if (recorded !== null) lines.push([own, recorded, look, side.label]);
     if (predicted !== null && Math.abs(predicted - recorded) > 0.005)
-      lines.push([`${name}, by warp time`, predicted, `${look} av-pale`, side.label]);
+      lines.push([`${name}, predicted`, predicted, `${look} av-pale`, side.label]);
     if (recorded === null && predicted === null) lines.push([`${name}: not recorded`, 0, "", ""]);
   });
   // Names above the bars where beside them would leave too little to compare by.
@@ -64,7 +62,7 @@ function bars(sides, found, limit, width) {
 
 function saidOf(label, whose) {
   if (label === LIMIT[0]) return LIMIT[1];
-  if (/by warp time/.test(label)) return `${label}, ${whose}: ${PREDICTED}`;
+  if (/predicted/.test(label)) return `${label}, ${whose}: ${PREDICTED}`;
   if (/not recorded/.test(label)) return `${label}: this setting was not measured.`;
   return `${label}, ${whose}: median time of the kernel on the GPU.`;
 }
@@ -95,7 +93,7 @@ function curve(scene, over, { curves, limit, predictedOf }, width) {
   }
   const said = points.map(({ value, recorded }) => `${value}: ${written(recorded)}`).join(", ");
   const note = line.length > 1 ? '<p class="av-note"><span class="av-key av-side-A"></span> recorded ' +
-    '&nbsp; <span class="av-key av-predicted"></span> by warp time alone</p>' : "";
+    '&nbsp; <span class="av-key av-predicted"></span> predicted</p>' : "";
   return `<div class="av-draw">${picture(width, HEIGHT, drawn, `${over} ${said}`)}</div>${note}`;
 }
 
