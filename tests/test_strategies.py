@@ -44,7 +44,7 @@ def test_workload_covers_each_nonzero_exactly_once(strategy, name):
         assert counted.warps == plan.launch.n_blocks * plan.workers_per_block
 
 
-@each_case(GRAPHS, turns=lambda name: 8 if is_large(name) else 3)
+@each_case(GRAPHS, turns=lambda name: 12 if is_large(name) else 4)
 def test_cpu_replay_matches_the_oracle(strategy, name):
     columns = columns_of(name, 1 if is_large(name) else 3)
     check_results(GRAPHS[name](), strategy, "cpu", columns=columns)

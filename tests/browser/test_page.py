@@ -138,6 +138,7 @@ def test_controls_stay_in_sight_of_what_they_change(page, width, stay):
     assert page.locator(".av-controls").evaluate("e => getComputedStyle(e).position") == "static"
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("width", [760, 848, 1100, 1280, 1700])
 def test_no_strategy_moves_what_is_below_the_controls(page, width):
     look(page, width)
@@ -217,6 +218,7 @@ def test_every_control_and_picture_has_a_name(page):
         assert taken == [], group
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize(
     ("width", "scheme"), [(424, "dark"), (480, "light"), (848, "dark"), (1700, "light")]
 )
