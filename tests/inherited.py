@@ -98,7 +98,9 @@ def each_case(
                 called = f"{name}-{case_name(strategy)}"
                 marks = [pytest.mark.xdist_group(name if common else "attention")]
                 own = wait if common or others is None else others
-                slow = wait > 1 and is_large(name) and not common
+                # Of a graph almost each nonzero is a tile of a convolution's dense product.
+                dense = strategy.name == "strided_windows" and name not in MADE
+                slow = wait > 1 and not common and (is_large(name) or dense)
                 marks.append(pytest.mark.long if slow else pytest.mark.turns(own))
                 pairs.append(pytest.param(strategy, name, marks=marks, id=called))
     return pytest.mark.parametrize(("strategy", "name"), pairs)

@@ -95,7 +95,6 @@ def test_kernel_takes_many_columns(name, strategy):
 
 @each_case(SMALL, turns=lambda _: 9)
 def test_kernel_matches_the_oracle_on_real_graphs(strategy, name):
-    name = SMALLEST if strategy.name == "strided_windows" else name
     columns = columns_for(strategy, columns_of(name, 2)[1:])
     check_results(GRAPHS[name](), strategy, "emulator", columns=columns)
 
