@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 import textwrap
+import threading
 import time
 
 import pytest
@@ -16,7 +17,7 @@ pytest.importorskip("IPython", reason="running submissions needs IPython")
 if sys.platform == "win32":
     pytest.skip("there is no sandbox on Windows", allow_module_level=True)
 
-from accelviz.course.autograde import sandbox
+from accelviz.course.autograde import child, confine, sandbox
 from accelviz.course.autograde.files import MOST_FILES, companions, copy_files
 from accelviz.course.autograde.outputs import show_points, trimmed
 from accelviz.course.autograde.sandbox import Limits, held, open_doors
@@ -329,3 +330,25 @@ def test_files_beside_a_notebook_are_limited(tmp_path):
     (source / "0000").write_bytes(b"")
     os.truncate(source / "0000", 3 << 30)
     assert companions(source)[0] == []
+
+
+@pytest.mark.skipif(not held(LIMITS)["isolated"], reason="processes cannot be isolated here")
+def test_a_process_that_begins_slowly_is_not_ended(monkeypatch, tmp_path):
+    """Until it has places of its own, everybody's tasks are in sight: on a busy machine many."""
+    enter, done = confine.enter, threading.Event()
+
+    def slowly(world):
+        time.sleep(1.5)
+        enter(world)
+
+    monkeypatch.setattr(confine, "enter", slowly)
+    monkeypatch.setattr(confine, "_MOST_TASKS", 8)
+    others = [threading.Thread(target=done.wait) for _ in range(10)]
+    for each in others:
+        each.start()
+    started = child.start(lambda line: line.send("there"), confine.World(tmp_path), True)
+    try:
+        assert started.line.receive(30.0) == "there"
+    finally:
+        done.set()
+        started.end()

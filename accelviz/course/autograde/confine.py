@@ -268,8 +268,10 @@ class Watch:
     def too_much(self) -> bool:
         """Say whether there are too many of them, or too many that want a processor.
 
-        Only where `/proc` is theirs: with the root of the process that `enter` was called by.
+        `/proc` is theirs from `enter` on, which turns the root of both; before, it is everybody's.
         """
+        if os.path.exists("/proc/self"):  # a process outside of theirs has no such place there
+            return False
         states = []
         for path in glob.iglob("/proc/[0-9]*/task/*/stat"):
             with contextlib.suppress(OSError):
