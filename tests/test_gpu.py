@@ -179,8 +179,11 @@ def test_what_goes_wrong_on_the_gpu_is_named():
         accelviz.trace_gpu(with_call(kernel=silent), X)
     assert accelviz.spmm(with_call(kernel=None), X).shape == (7, 4)
     too_much = dataclasses.replace(plan.launch, dynamic_shared_bytes=1 << 20)
-    with pytest.raises(KernelError, match="failed on the GPU"):
+    with pytest.raises(DeviceUnavailable, match="1024 KiB of shared memory a block"):
         accelviz.spmm(with_call(launch=too_much), X, device="cuda")
+    too_wide = dataclasses.replace(plan.launch, warps_per_block=40)
+    with pytest.raises(KernelError, match="failed on the GPU"):
+        accelviz.spmm(with_call(launch=too_wide), X, device="cuda")
     n = 1_000_000
     ones = np.ones(n, np.float32)
     tall = Graph(np.arange(n + 1), np.zeros(n, np.int32), ones, (n, 1))
@@ -211,12 +214,15 @@ def test_times_come_from_cuda_events(monkeypatch):
             pass
         queue(inputs, outputs)
 
-    quick = np.median(made.seconds({"X": X}, 7, 3))
+    def least():  # another process on the GPU makes the others longer
+        return made.seconds({"X": X}, 7, 3).min()
+
+    quick = least()
     assert quick < on_host / 2
     monkeypatch.setattr(made, "queue", work_for_the_gpu)
-    assert on_gpu <= np.median(made.seconds({"X": X}, 7, 3)) < 1.1 * on_gpu
+    assert on_gpu <= least() < 1.1 * on_gpu
     monkeypatch.setattr(made, "queue", work_for_the_host)
-    assert np.median(made.seconds({"X": X}, 7, 3)) < quick + on_host / 2
+    assert least() < quick + on_host / 2
 
 
 @each_strategy()

@@ -1,6 +1,6 @@
 """A hostile class: no attack gains a point, none costs another a point, none ends the run.
 
-What is tried stands in `attacks.py`: a sixth of each kind on each commit, all with `-m long`.
+What is tried stands in `attacks.py`: a ninth of each kind on each commit, all with `-m long`.
 """
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
