@@ -53,7 +53,7 @@ WIDE_CASES = [
 ]
 
 
-@each_case([name for name in MADE if name != "every_kind"], turns=lambda _: 12, others=9)
+@each_case([name for name in MADE if name != "every_kind"], turns=lambda _: 18, others=12)
 def test_kernel_matches_the_oracle(strategy, name):
     graph = GRAPHS[name]()
     columns = columns_of(name, 1) if 10 < graph.nnz < 10_000 else (8,)
@@ -61,7 +61,7 @@ def test_kernel_matches_the_oracle(strategy, name):
     check_results(graph, strategy, "emulator", columns=columns)
 
 
-@pytest.mark.turns(3, always=lambda own: case_name(own["strategy"]) in DAILY)
+@pytest.mark.turns(4, always=lambda own: case_name(own["strategy"]) in DAILY)
 @each_strategy()
 def test_kernel_takes_every_column_count(strategy):
     """On rows of every kind: where columns meet vectors, tiles, cut rows and empty ones.
@@ -93,7 +93,7 @@ def test_kernel_takes_many_columns(name, strategy):
     check_results(GRAPHS[name](), strategy, "emulator", columns=[WIDE[name]])
 
 
-@each_case(SMALL, turns=lambda _: 9)
+@each_case(SMALL, turns=lambda _: 12)
 def test_kernel_matches_the_oracle_on_real_graphs(strategy, name):
     columns = columns_for(strategy, columns_of(name, 2)[1:])
     check_results(GRAPHS[name](), strategy, "emulator", columns=columns)
@@ -106,7 +106,7 @@ def test_kernel_matches_the_oracle_on_large_graphs(strategy, name):
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
-@each_case(["hub", "every_kind", "isolated_ends"], turns=lambda _: 6, others=5)
+@each_case(["hub", "every_kind", "isolated_ends"], turns=lambda _: 9, others=8)
 def test_the_order_of_threads_and_blocks_does_not_matter(strategy, name, seed):
     columns = columns_for(strategy, (33,))
     check_results(GRAPHS[name](), strategy, EmulatorExecutor(seed=seed), columns=columns)

@@ -292,7 +292,7 @@ def test_processes_multiply_in_memory_that_they_share(size, a_host, tmp_path, ca
     assert all(f"process {rank} is right" in said for rank in range(size))
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(
     ("gpus", "missing", "how"),
     [

@@ -142,7 +142,7 @@ def check_atomics(strategy, **parameters):
     assert found.global_atomics == floats.get("global", 0)
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @needs_compiler
 @pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
 def test_atomics_are_those_that_the_kernel_carries_out(strategy):

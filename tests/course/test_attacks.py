@@ -1,6 +1,6 @@
 """A hostile class: no attack gains a point, none costs another a point, none ends the run.
 
-What is tried stands in `attacks.py`: a ninth of each kind on each commit, all with `-m long`.
+What is tried stands in `attacks.py`: a twelfth of each kind on each commit, all with `-m long`.
 """
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
@@ -53,7 +53,7 @@ def test_there_are_enough_of_them():
     assert len(ATTACKS) + len(STUFFED) >= 50
 
 
-@pytest.mark.turns(9, always=is_on_others)
+@pytest.mark.turns(12, always=is_on_others)
 @pytest.mark.parametrize("student", ATTACKS, ids=lambda name: f"{name} {ATTACKS[name].what}")
 def test_an_attack_gains_nothing(grades, student):
     attack = ATTACKS[student]
@@ -68,7 +68,7 @@ def test_an_attack_gains_nothing(grades, student):
     assert own["points"].sum() == pytest.approx(attack.total)
 
 
-@pytest.mark.turns(9, always=lambda own: own["student"] == "claims")
+@pytest.mark.turns(12, always=lambda own: own["student"] == "claims")
 @pytest.mark.parametrize("student", STUFFED, ids=lambda name: STUFFED[name].what)
 def test_what_else_is_handed_in_costs_and_gains_nothing(shipped, grades, student):
     own = grades[grades["student"] == student]

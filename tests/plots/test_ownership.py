@@ -38,6 +38,7 @@ def spelled_out(plan) -> pd.DataFrame:
     return table
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("name", ["isolated_ends", "hub", "wide", "tall", "degree_385"])
 @pytest.mark.parametrize(("cells", "order"), [(1, "caller"), (7, "kernel"), (150, "caller")])
