@@ -181,9 +181,10 @@ def test_what_goes_wrong_on_the_gpu_is_named():
     too_much = dataclasses.replace(plan.launch, dynamic_shared_bytes=1 << 20)
     with pytest.raises(DeviceUnavailable, match="1024 KiB of shared memory a block"):
         accelviz.spmm(with_call(launch=too_much), X, device="cuda")
-    too_wide = dataclasses.replace(plan.launch, warps_per_block=40)
+    for_a_warp = f'extern "C" __global__ void __launch_bounds__(32) {plan.kernel.entry}() {{}}'
     with pytest.raises(KernelError, match="failed on the GPU"):
-        accelviz.spmm(with_call(launch=too_wide), X, device="cuda")
+        narrow = dataclasses.replace(plan.kernel, code=for_a_warp)
+        accelviz.spmm(with_call(kernel=narrow), X, device="cuda")
     n = 1_000_000
     ones = np.ones(n, np.float32)
     tall = Graph(np.arange(n + 1), np.zeros(n, np.int32), ones, (n, 1))

@@ -184,7 +184,10 @@ def main(page: Path = PAGE) -> None:
     table = recorded("bits-table-h200")
     first, commits = table.iloc[0], dict.fromkeys(each[:7] for each in table["commit"])
     for name, section in (
-        ("machine", f"One {first['hardware']}, commits {', '.join(commits)}."),
+        (
+            "machine",
+            f"One {first['hardware']}, commit{'s'[: len(commits) - 1]} {', '.join(commits)}.",
+        ),
         ("rates", rates(table)),
         ("table", products(table)),
         ("wide", wide(table)),

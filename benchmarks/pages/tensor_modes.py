@@ -109,7 +109,7 @@ def translation(table: pd.DataFrame) -> str:
 
 def machines(table: pd.DataFrame) -> str:
     """Name the GPU and the commits."""
-    commits = " and ".join(dict.fromkeys(table["commit"]))
+    commits = ", ".join(dict.fromkeys(table["commit"]))
     return f"One {table['hardware'].iloc[0]}, commits {commits}."
 
 
