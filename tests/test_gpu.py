@@ -182,8 +182,8 @@ def test_what_goes_wrong_on_the_gpu_is_named():
     with pytest.raises(DeviceUnavailable, match="1024 KiB of shared memory a block"):
         accelviz.spmm(with_call(launch=too_much), X, device="cuda")
     for_a_warp = f'extern "C" __global__ void __launch_bounds__(32) {plan.kernel.entry}() {{}}'
+    narrow = dataclasses.replace(plan.kernel, code=for_a_warp)
     with pytest.raises(KernelError, match="failed on the GPU"):
-        narrow = dataclasses.replace(plan.kernel, code=for_a_warp)
         accelviz.spmm(with_call(kernel=narrow), X, device="cuda")
     n = 1_000_000
     ones = np.ones(n, np.float32)
