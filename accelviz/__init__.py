@@ -13,8 +13,7 @@ import importlib
 from typing import Any
 
 from accelviz.analysis.sweep import sweep
-from accelviz.card import describe
-from accelviz.datasets import load_graph
+from accelviz.datasets import describe, load_graph
 from accelviz.executors import edge_softmax, emulate, sddmm, spmm, trace, trace_gpu
 from accelviz.measure import benchmark, tune
 from accelviz.ordering import degree_sort

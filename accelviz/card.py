@@ -51,6 +51,29 @@ class GraphCard:
     symmetric: bool
     weighted: bool
 
+    @classmethod
+    def of(cls, graph: Graph) -> GraphCard:
+        """Count what the card says of a graph."""
+        rows, columns = graph.shape
+        degrees = np.sort(graph.degrees)[::-1]
+        top = math.ceil(0.01 * rows)
+        return cls(
+            name=graph.name,
+            source=graph.source,
+            kind=graph.kind,
+            rows=rows,
+            columns=columns,
+            nonzeros=graph.nnz,
+            density=graph.nnz / (rows * columns) if rows and columns else 0.0,
+            average_degree=graph.nnz / rows if rows else 0.0,
+            max_degree=int(degrees[0]) if rows else 0,
+            zero_rows=int(np.count_nonzero(degrees == 0)),
+            top_share=int(degrees[:top].sum(dtype=np.int64)) / graph.nnz if graph.nnz else 0.0,
+            average_edge_span=average_edge_span(graph),
+            symmetric=is_symmetric(graph),
+            weighted=bool((graph.values != 1).any()),
+        )
+
     def lines(self) -> list[tuple[str, str]]:
         """Return the card as pairs of a label and a text."""
         span = f"{self.average_edge_span:,.0f} ids on average"
@@ -84,35 +107,6 @@ class GraphCard:
             for label, text in self.lines()
         )
         return f"<table>{rows}</table>"
-
-
-def describe(graph: Graph) -> GraphCard:
-    """Describe a graph: size, degrees, edge span, symmetry, and where it came from.
-
-    Returns
-    -------
-    GraphCard
-        Prints as a table; `accelviz.plots.graph_card` draws it.
-    """
-    rows, columns = graph.shape
-    degrees = np.sort(graph.degrees)[::-1]
-    top = math.ceil(0.01 * rows)
-    return GraphCard(
-        name=graph.name,
-        source=graph.source,
-        kind=graph.kind,
-        rows=rows,
-        columns=columns,
-        nonzeros=graph.nnz,
-        density=graph.nnz / (rows * columns) if rows and columns else 0.0,
-        average_degree=graph.nnz / rows if rows else 0.0,
-        max_degree=int(degrees[0]) if rows else 0,
-        zero_rows=int(np.count_nonzero(degrees == 0)),
-        top_share=int(degrees[:top].sum(dtype=np.int64)) / graph.nnz if graph.nnz else 0.0,
-        average_edge_span=average_edge_span(graph),
-        symmetric=is_symmetric(graph),
-        weighted=bool((graph.values != 1).any()),
-    )
 
 
 def average_edge_span(graph: Graph) -> float:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from accelviz import load_graph
-from accelviz.card import average_edge_span, describe, is_symmetric
+from accelviz import describe, load_graph
+from accelviz.card import average_edge_span, is_symmetric
 from accelviz.datasets import bundled_graphs
 from tests.graphs import GRAPHS
 
@@ -60,5 +60,6 @@ def test_the_card_tells_real_from_made_up_and_escapes_names():
     mine = describe(load_graph(np.array([[0], [1]]), name="<b>mine</b>"))
     assert "given: a file or object of yours" in str(mine)
     assert "<b>" not in mine._repr_html_()
+    assert describe("cora") == describe(load_graph("cora"))
     assert "directed" in str(mine)
     assert "rectangular" in str(describe(load_graph(sparse.csr_array((2, 3)))))

@@ -28,8 +28,6 @@ ROOMS = (
     *("convolution", "layers", "bits", "many_gpus", "torch"),
     *("measure", "analysis", "plots", "widgets", "course", "demo", "cli", "__main__"),
 )
-#: `Graph.describe` asks the card, which is made of a graph; only when it is called.
-LATER = {("graph.py", "accelviz.card")}
 #: Packages that only one room may import, at any depth.
 ONLY_IN = {
     "cupy": ("executors/cuda/",),
@@ -70,7 +68,7 @@ def test_imports_go_down_the_list_only(path):
         top = name.partition(".")[0]
         if top in ONLY_IN:
             assert str(own).startswith(ONLY_IN[top]), f"{own} imports {name}"
-        if top != "accelviz" or room == "__init__" or (str(own), name) in LATER:
+        if top != "accelviz" or room == "__init__":
             continue
         wanted = name.split(".")[1] if "." in name else "__main__"
         if wanted not in ROOMS:  # `from accelviz import spmm` wants the whole package
@@ -79,13 +77,6 @@ def test_imports_go_down_the_list_only(path):
             assert room in ("demo", "cli", "__main__", "course"), f"{own} imports {name}"
         else:
             assert ROOMS.index(wanted) <= ROOMS.index(room), f"{own} imports {name}"
-
-
-def test_what_is_imported_later_is_not_imported_before():
-    for own, name in LATER:
-        tree = ast.parse((PACKAGE / own).read_text("utf-8"))
-        early = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
-        assert name not in {node.module for node in early}
 
 
 @each(sorted((PACKAGE / "strategies").glob("*/**/*.py")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accelviz.datasets.load import bundled_graphs, load_graph
+from accelviz.datasets.load import bundled_graphs, describe, load_graph
 from accelviz.datasets.nodes import NodeData, load_nodes
 from accelviz.datasets.synthetic.random_models import rmat, stochastic_block
 from accelviz.datasets.synthetic.staircase import graph_of_degrees
@@ -14,6 +14,7 @@ __all__ = [
     "NodeData",
     "TableEntry",
     "bundled_graphs",
+    "describe",
     "graph_of_degrees",
     "load_graph",
     "load_nodes",

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from accelviz.card import GraphCard
 from accelviz.datasets.convert import (
     from_edge_index,
     from_networkx,
@@ -100,6 +101,32 @@ def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:
     """
     loaded = _load(graph, options)
     return loaded if name is None or name == loaded.name else replace(loaded, name=name)
+
+
+def describe(graph: Any) -> GraphCard:
+    """Describe a graph: size, degrees, edge span, symmetry, and where it came from.
+
+    Parameters
+    ----------
+    graph : Graph, or anything `load_graph` takes
+
+    Returns
+    -------
+    GraphCard
+        Prints as a table; `accelviz.plots.graph_card` draws it.
+
+    Raises
+    ------
+    GraphError
+        If it is not a valid sparse matrix.
+
+    Examples
+    --------
+    >>> import accelviz
+    >>> accelviz.describe("cora").max_degree
+    168
+    """
+    return GraphCard.of(load_graph(graph))
 
 
 def load_pattern(graph: Any) -> Graph | Pattern:

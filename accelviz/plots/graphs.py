@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -13,7 +14,8 @@ from matplotlib.figure import Figure
 
 from accelviz.analysis.locality import Locality
 from accelviz.analysis.pattern import PatternMap, pattern_map
-from accelviz.card import describe
+from accelviz.card import GraphCard
+from accelviz.datasets import load_graph
 from accelviz.graph import Graph
 from accelviz.ordering import DegreeHistogram
 from accelviz.plots.degrees import degree_histogram
@@ -35,19 +37,20 @@ _AXES = {
 }
 
 
-def graph_card(graph: Graph) -> Figure:
+def graph_card(graph: Any) -> Figure:
     """Draw a card of a graph: facts, degrees, and where its nonzeros lie.
 
     Parameters
     ----------
-    graph : Graph
+    graph : Graph, or anything `load_graph` takes
 
     Returns
     -------
     Figure
         Not known to pyplot, so it need not be closed. A graph that is made up says so in colour.
     """
-    card = describe(graph)
+    graph = load_graph(graph)
+    card = GraphCard.of(graph)
     said = "; ".join(f"{label} {text}" for label, text in card.lines()[1:])
     alt = f"Card of {card.name}: {said}"
     figure = Page(alt=alt, figsize=(13, 4.4), layout="constrained", dpi=110)
