@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from accelviz import datasets, layers, load_graph
+from accelviz import datasets, layers, load_graph, many_gpus
 from accelviz.datasets import NodeData, load_nodes
 from accelviz.errors import AccelvizError, ArgumentError, DeviceUnavailable, GraphError
 from accelviz.layers import MODELS, Adam, Matrix, Network, Products, memory
@@ -77,6 +77,7 @@ LABELS = small_data()["labels"]
         ({"labels": LABELS * 0.5}, "labels: dtype float64"),
         ({"labels": LABELS - 3}, "labels: -3 of node 0"),
         ({"labels": np.full(60, -1)}, "labels: no node has one"),
+        ({"labels": np.where(np.arange(60) == 7, 4000, LABELS)}, r"4000 of node 7.*: 0 to 2"),
         ({"labels": np.where(np.arange(60) == SMALL.train[3], -1, LABELS)}, "train: 1 of its node"),
         ({"train": np.ones(59, bool)}, r"train: a mask of shape \(59,\)"),
         ({"val": np.zeros(60, bool)}, "val: no node is in it"),
@@ -100,6 +101,20 @@ LABELS = small_data()["labels"]
 def test_data_that_does_not_fit_is_named(change, message):
     with pytest.raises((ArgumentError, GraphError), match=message):
         NodeData(**small_data(**change))
+
+
+def test_a_class_may_be_without_a_node():
+    assert NodeData(**small_data(labels=LABELS + 1)).n_classes == 3
+    assert NodeData(**small_data(labels=LABELS * 3)).n_classes == 4
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_training_that_leaves_float32_says_so():
+    for rate in (1e30, 1e38):
+        with pytest.raises(ArgumentError, match=r"rate: the loss of epoch \d+ is (nan|inf)"):
+            train(epochs=5, rate=rate)
+        with pytest.raises(ArgumentError, match=r"rate: the loss of epoch \d+ is (nan|inf)"):
+            many_gpus.train("gcn", SMALL, 2, epochs=5, rate=rate, device="cpu")
 
 
 @pytest.mark.parametrize("name", ["pubmed", "nowhere", None, 3, "collab"])

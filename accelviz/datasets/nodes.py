@@ -31,7 +31,8 @@ class NodeData:
         Rounded to float32, all finite. What is sparse stays sparse: a network multiplies it by its
         nonzeros.
     labels : array of int, shape (n_nodes,)
-        Classes from 0 on; -1 stands for a node whose class is not known.
+        Classes from 0 on, at least half of which have a node: each costs a column of the network.
+        -1 stands for a node whose class is not known.
     train, val, test : array of bool of shape (n_nodes,), or array of int
         The nodes to learn from, to stop by and to be judged by: a mask, or their numbers.
     name : str, optional
@@ -196,6 +197,10 @@ def _checked_labels(labels: Any, n_nodes: int) -> npt.NDArray[np.int64]:
         raise ArgumentError("labels", f"{array[node]} of node {node}", "0 and more, -1: not known")
     if array.max() < 0:
         raise ArgumentError("labels", "no node has one", "a class for each node to learn from")
+    classes = np.unique(array[array != UNLABELLED])
+    if classes[-1] >= 2 * classes.size:
+        what = f"{classes[-1]} of node {int(np.argmax(array))}, but {classes.size} classes in all"
+        raise ArgumentError("labels", what, f"0 to {classes.size - 1}, most of which have a node")
     return array.astype(np.int64)
 
 

@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 from accelviz.arrays import Floats
+from accelviz.errors import ArgumentError
 from accelviz.executors.base import is_device_array
 from accelviz.random import element_uniform
 
@@ -224,6 +225,21 @@ def finish_gradient(dY: Any, Y: Any, activation: str, rate: float, noise: Noise 
     elif activation == "elu":
         dZ = dZ * np.where(Y > 0, 1, 1 + Y * np.float32(1 - rate))
     return dZ
+
+
+def checked_loss(loss: float, epoch: int) -> float:
+    """Return the loss of an epoch, or refuse to go on if it is not finite.
+
+    Raises
+    ------
+    ArgumentError
+        Numbers have left float32, and nothing is learned from there on.
+    """
+    if not math.isfinite(loss):
+        raise ArgumentError(
+            "rate", f"the loss of epoch {epoch} is {loss}", "a smaller rate, or smaller features"
+        )
+    return loss
 
 
 def cross_entropy(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any]:

@@ -129,7 +129,7 @@ def train(
     Raises
     ------
     ArgumentError, GraphError
-        If an argument, the data or the checkpoint does not fit.
+        If an argument, the data or the checkpoint does not fit, or the loss leaves float32.
     DeviceUnavailable
         If the device cannot be used, or has too little memory: it says how much was wanted, and
         what would fit.
@@ -231,7 +231,8 @@ class Run:
     def advance(self) -> dict[str, float]:
         """Take a step and judge the network; return the row of the history."""
         start = time.perf_counter()
-        loss = float(self._step())
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the loss tells
+            loss = dense.checked_loss(float(self._step()), self.epoch + 1)
         seconds = time.perf_counter() - start
         parts = self.products.reset()
         judged = on_host(self._judge()) / self.sizes

@@ -352,7 +352,11 @@ class _Learner:
 
     def learn(self, epochs: int) -> tuple[list[dict[str, float]], dict[str, Any], Any]:
         """Take steps; return the history, the parameters and this device's logits."""
-        rows = [{"epoch": epoch + 1, **self._step()} for epoch in range(epochs)]
+        rows = []
+        for epoch in range(1, epochs + 1):
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the loss tells
+                rows.append({"epoch": epoch, **self._step()})
+            dense.checked_loss(rows[-1]["loss"], epoch)
         logits, _ = self.network.forward(self.X)
         parameters = {
             f"{i}.{name}": on_host(array).copy()
