@@ -10,6 +10,7 @@ import pytest
 
 import accelviz
 from accelviz import files, measure
+from accelviz.errors import KernelError
 from accelviz.executors import find_executor
 from accelviz.measure.accuracy import Oracle
 from tests.graphs import MADE
@@ -68,6 +69,54 @@ def test_the_strategy_of_the_guide_is_in_every_table(added):
     table = accelviz.sweep("cora", strategies=[added.name, "graphblast"])
     assert table["largest"].nunique() == 1
     assert table["blocks"].tolist() == [2708, 677]
+
+
+NOTE = re.sub(r"\s+", " ", STEPS.partition("### In a notebook")[2])
+
+
+def in_a_notebook(cuda):
+    """The guide's strategy, with its kernel as text: what the note for notebooks says."""
+    spec = re.search(r"`(KernelSpec\(.*?, code=source\))`", NOTE)[1]
+    _, code = block("python")
+    registered = re.search(r"KernelSpec\(.*?\)", code)[0]
+    names = {"source": cuda}
+    exec(code.replace(registered, spec), names)
+    return names["Mine"]()
+
+
+#: A planted mistake: words of the guide's kernel, what stands in their place, what is said of it.
+MISTAKES = {
+    "race": ("column = threadIdx.x;", "column = threadIdx.x / 2;", r"mine.cu:12: a race: .*Y\[0\]"),
+    "index": ("columns[k], ", "columns[k] + 1, ", r"mine.cu:10: out of bounds: .*X\[108320\]"),
+    "mask": ("column < n_cols", "column < 64", r"mine.cu:1[02]: (a race|out of bounds)"),
+    "unwritten": ("Y[element(row, column, n_cols)] = sum;", "", r"Y\[0, 0\] is nan and should be"),
+    "wrong": ("sum += values[k] *", "sum +=", r"Y\[0, 0\] is .* elements are wrong; the largest"),
+    "name": ("void mine(", "void mein(", r"mine.cu: there is no kernel 'mine'.*: mein\."),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_a_notebook_s_kernel_is_told_with_its_place(mistake):
+    if problem := find_executor("emulator").why_not():
+        pytest.skip(problem)
+    _, cuda = block("cuda")
+    old, new, said = MISTAKES[mistake]
+    assert cuda.count(old) == 1
+    call = {"states": ["warm"], "repeats": 1, "progress": False}
+    wrong = in_a_notebook(cuda.replace(old, new))
+    with pytest.raises(KernelError, match=said):
+        accelviz.benchmark("cora", wrong, 40, "emulator", **call)
+    if mistake == "wrong":  # as the guide warns: the replay has no kernel
+        assert accelviz.benchmark("cora", wrong, 40, "cpu", **call)["median_us"].notna().all()
+        right = accelviz.benchmark("cora", in_a_notebook(cuda), 40, "emulator", **call)
+        assert right["device"].tolist() == ["emulator"]
+
+
+def test_a_kernel_that_is_no_file_of_the_package_may_come_as_text():
+    _, code = block("python")
+    exec(code, names := {})
+    with pytest.raises(KernelError, match=r"spmm/mine.cu: .*code=text.*spmm/accel_gcn.cu"):
+        accelviz.plan("cora", names["Mine"](), 8).kernel.source()
 
 
 def test_the_guide_fits_a_screen():

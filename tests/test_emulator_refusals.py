@@ -44,7 +44,7 @@ def test_what_is_no_cuda_is_refused_with_what_is(statement, monkeypatch):
 
 #: What is CUDA and not in the emulator: what to use instead.
 OUTSIDE = {
-    "#include <mma.h>": "no tensor cores",
+    "#include <mma.h>": "a function of fragments.cuh",
     "#include <cub/cub.cuh>": "shuffles, shared memory or cooperative_groups",
     "#include <thrust/device_vector.h>": "shuffles, shared memory or cooperative_groups",
     "#include <cuda/pipeline>": "plain loads and __syncthreads",
@@ -54,7 +54,7 @@ OUTSIDE = {
     "#include <cublas_v2.h>": "outside of the kernel",
     "__device__ float f(cudaTextureObject_t t) { return tex2D<float>(t, 0, 0); }": "no textures",
     '__device__ int lane() { int x; asm("mov.u32 %0, %%laneid;" : "=r"(x)); return x; }': "no PTX",
-    "__device__ void f() { nvcuda::wmma::fill_fragment(0, 0); }": "no tensor cores",
+    "__device__ void f() { nvcuda::wmma::fill_fragment(0, 0); }": "no wmma",
     "__global__ void child() {} __device__ void f() { child<<<1, 32>>>(); }": "launches another",
     "int main() { void *p; cudaMalloc(&p, 4); }": "the kernels alone",
     "__device__ void f() { std::vector<int> v; }": "in place of C++'s library",

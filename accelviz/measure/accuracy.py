@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numba
@@ -80,10 +80,28 @@ class Oracle:
         arithmetic : str
             As `Plan.arithmetic`: the bound allows for what it rounds.
         """
+        compared = self._compared(result, arithmetic)
+        return max(_error(got, expected, bound) for _, got, expected, bound in compared)
+
+    def first_wrong(self, result: Any, arithmetic: str = "float32") -> str:
+        """Say which element of a wrong result is the first beyond the bound, and how many are."""
+        for name, *arrays in self._compared(result, arithmetic):
+            got, expected, bound = (_host64(each) for each in arrays)
+            wrong = ~(np.abs(got - expected) <= bound)  # a NaN, too
+            if wrong.any():
+                first = tuple(int(axis[0]) for axis in np.nonzero(wrong))
+                place = ", ".join(map(str, first))
+                return (
+                    f"{name}[{place}] is {got[first]:.6g} and should be {expected[first]:.6g}, "
+                    f"{int(wrong.sum()):,} of {wrong.size:,} elements are wrong"
+                )
+        return "no element is wrong"
+
+    def _compared(self, result: Any, arithmetic: str) -> Iterator[tuple[str, Any, Any, Any]]:
+        """Yield each output's name, what was got and expected, and the bound of their distance."""
         outputs = self.operation.outputs
         if not isinstance(result, Mapping):
             result = {outputs[0].name: result}
-        worst = 0.0
         for operand in outputs:
             got, (expected, bound) = result[operand.name], self.known[operand.name]
             if is_device_array(got) and not is_device_array(expected):
@@ -97,8 +115,11 @@ class Oracle:
             if arithmetic != "float32":
                 # The bound is terms * EPS32 * sum |a x|; this adds rounding * sum |a x|.
                 bound = bound * (CUT_OFF + ROUNDING[arithmetic] / (EPS32 * self.terms))
-            worst = max(worst, _error(got.reshape(expected.shape), expected, bound))
-        return worst
+            yield operand.name, got.reshape(expected.shape), expected, bound
+
+
+def _host64(array: Any) -> npt.NDArray[np.float64]:
+    return np.asarray(array.get() if is_device_array(array) else array, np.float64)
 
 
 def _error(got: Any, expected: Any, bound: Any) -> float:

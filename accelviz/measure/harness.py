@@ -108,9 +108,11 @@ def benchmark(
         run if not given.
     n_cols : int or iterable of int
         Columns of the features.
-    device : {"auto", "cuda", "cpu"}
-        "auto" takes the GPU, or without one the CPU; the CPU's times are those of a replay and say
-        nothing about a GPU. The columns `device` and `hardware` say which it was.
+    device : {"auto", "cuda", "cpu", "emulator"}
+        "auto" takes the GPU, or without one the CPU. Times of "cpu" are those of a replay of plans,
+        in which no kernel runs, so that none is checked; "emulator" checks the kernels themselves,
+        slowly. Neither time says anything about a GPU. The columns `device` and `hardware` say
+        which it was.
     operation : {"spmm", "sddmm"}, optional
         If not given, what the first strategy object computes, or "spmm".
     repeats : int

@@ -117,8 +117,12 @@ class KernelSpec:
         try:
             return path.read_text(encoding="utf-8")
         except OSError as error:
-            there = ", ".join(files.kernel_names())
-            raise KernelError(self.file, f"no such kernel ({error.strerror})", there) from error
+            names = files.kernel_names()
+            near = [name for name in names if name.startswith(f"{self.file.partition('/')[0]}/")]
+            right = "give its text as KernelSpec(..., code=text), or the name of a file there: "
+            right += ", ".join(near or names)
+            what = f"there is no such file in kernels/ ({error.strerror})"
+            raise KernelError(self.file, what, right) from error
 
 
 @dataclass(frozen=True)

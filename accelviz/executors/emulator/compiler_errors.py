@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from accelviz.errors import KernelError
-from accelviz.executors.emulator.source import unclosed
+from accelviz.executors.emulator.source import kernels_in, unclosed
 
 _LINE = r"^{file}:(\d+)"
 #: g++ says of a parameter of an unknown type, before it names the type, that it is no parameter.
@@ -21,8 +21,8 @@ _TEXTURES = "the emulator has no textures and surfaces; read the array through a
 _INSTEAD = (
     (
         r"mma\.h|wmma|nvcuda",
-        "the emulator has no tensor cores; write the product of the tiles as loops over shared "
-        "memory",
+        "the emulator has no wmma; multiply with a function of fragments.cuh, such as mma_tf32_k8, "
+        "or in loops over shared memory",
     ),
     (r"(?:cub|thrust)\b", f"the emulator has no CUB and Thrust; {_LIBRARY}"),
     (
@@ -92,6 +92,10 @@ def compile_error(file: str, source: str, log: str) -> KernelError | None:
     name, hint = _hint(text, _text(source, line))
     if hint:
         text = re.sub(r"; did you mean .*", "", text)
+    elif name and line is None and not re.search(rf"\b{name}\b", source):
+        # Nobody but the plan says it.
+        there = ", ".join(kernels_in(source)) or "none"
+        return KernelError(file, f"there is no kernel {name!r} in it", f"name one that is: {there}")
     elif name:
         hint = f"check how {name!r} is spelt; docs/emulator.md lists what of CUDA the emulator has"
     open_line = unclosed(source)
