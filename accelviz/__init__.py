@@ -40,7 +40,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Matplotlib takes longer to import than all the rest; layers combine what is here.
-    if name in ("plots", "layers", "bits", "many_gpus", "convolution"):
-        return importlib.import_module(f"accelviz.{name}")
+    # Matplotlib and PyTorch take longer to import than all the rest; layers combine what is here.
+    if name in ("plots", "layers", "bits", "many_gpus", "convolution", "torch"):
+        try:
+            return importlib.import_module(f"accelviz.{name}")
+        except ModuleNotFoundError as error:  # `hasattr` wants to hear nothing else
+            raise AttributeError(str(error)) from error
     raise AttributeError(f"module 'accelviz' has no attribute {name!r}")

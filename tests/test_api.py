@@ -1,8 +1,10 @@
 """What a user of the public functions was told nothing about: each is refused now, or works."""
 
 import functools
+import importlib
 import multiprocessing
 import pickle
+import sys
 from typing import ClassVar
 
 import numpy as np
@@ -34,6 +36,10 @@ def masked(array):
         (lambda: accelviz.spmm(A, X, device="cpu", out=masked(X)), "out: a MaskedArray"),
         (lambda: accelviz.sddmm(A, masked(X), X, device="cpu"), "U: a masked array"),
         (lambda: accelviz.spmm(A, [[1], [1, 2]], device="cpu"), "X: a list: .*an array of numbers"),
+        (
+            lambda: accelviz.spmm(A, X, strategy=("tc_gnn", {})),
+            "strategy: got the tuple.*beside it",
+        ),
     ],
 )
 def test_arrays_that_mean_something_else_are_refused(call, says):
@@ -250,3 +256,14 @@ def test_operations_are_never_compared_with_each_other():
 def twice(table):
     """A table of two strategies x and y with the same times."""
     return pd.concat([table.assign(strategy=name) for name in "xy"])
+
+
+def test_without_pytorch_the_adapter_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "accelviz.torch", raising=False)
+    monkeypatch.delattr(accelviz, "torch", raising=False)
+    says = r"accelviz.torch needs PyTorch: pip install 'accelviz\[torch\]'"
+    with pytest.raises(AttributeError, match=says):
+        accelviz.torch.GCNConv  # noqa: B018
+    with pytest.raises(ModuleNotFoundError, match=says):
+        importlib.import_module("accelviz.torch")

@@ -172,6 +172,9 @@ def find_strategy(strategy: str | Strategy, operation: str | Operation = SPMM) -
             return known
     if isinstance(strategy, type) and issubclass(strategy, Strategy):
         raise ArgumentError("strategy", f"got the class {strategy.__name__}", "an object of it")
+    if isinstance(strategy, tuple):
+        right = "a name or an object; its parameters go beside it, by name"
+        raise ArgumentError("strategy", f"got the tuple {strategy!r:.60}", right)
     names = ", ".join(strategies(wanted.name))
     right = f"one of {names}{elsewhere(strategy)}"
     raise ArgumentError("strategy", f"there is no {strategy!r}", right)
