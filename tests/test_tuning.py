@@ -36,6 +36,7 @@ def test_each_parameter_is_varied_with_the_best_of_those_before():
         p.split("=") for p in best["parameters"].split()
     )
     assert found.seconds > 0
+    assert f"{found.best_us:,.1f} us on cpu, 5 settings" in repr(found)
     gained = found.start_us - found.best_us
     assert found.pays_after == pytest.approx(found.seconds / gained * 1e6 if gained else np.inf)
 

@@ -38,6 +38,8 @@ class Tuned:
         Wall-clock time of the whole search: planning, compiling, checking, measuring.
     start_us, best_us : float
         Median times of the plan at the start and of the best.
+    device : str
+        What was timed. On "cpu" it was the replay of plans, which says nothing of a GPU.
     """
 
     plan: Plan
@@ -45,11 +47,12 @@ class Tuned:
     seconds: float
     start_us: float
     best_us: float
+    device: str
 
     def __repr__(self) -> str:
         return (
-            f"Tuned({self.plan!r}: {self.start_us:,.1f} -> {self.best_us:,.1f} us, "
-            f"{len(self.table)} settings in {self.seconds:.1f} s)"
+            f"Tuned({self.plan!r}: {self.start_us:,.1f} -> {self.best_us:,.1f} us "
+            f"on {self.device}, {len(self.table)} settings in {self.seconds:.1f} s)"
         )
 
     @property
@@ -117,7 +120,8 @@ def tune(
     for name in wanted:
         if name not in known:
             raise ArgumentError("choices", f"{name!r} is no parameter", ", ".join(known) or "none")
-    trial = _Trial(plan, graph, executor_for(device), repeats)
+    executor = executor_for(device)
+    trial = _Trial(plan, graph, executor, repeats)
 
     # A parameter that follows from others is the strategy's to choose again, unless it is varied.
     best: dict[str, Any] = {}
@@ -133,7 +137,7 @@ def tune(
         raise ArgumentError("choices", "none of the settings could run", "others")
     fastest = plan.strategy.plan(graph, **{**trial.given, **best})
     table = pd.DataFrame(trial.rows)
-    return Tuned(fastest, table, time.perf_counter() - begin, start, best_us)
+    return Tuned(fastest, table, time.perf_counter() - begin, start, best_us, executor.name)
 
 
 def _graph_of(plan: Plan) -> Graph:
