@@ -1,0 +1,55 @@
+"""The Python of the pages about later systems runs as it is printed, in the order of a page."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from accelviz import load_graph
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+#: What a block of a page needs that is not here: PyTorch (`test_torch.py`), `accelviz launch`.
+ELSEWHERE = ("import torch", "many_gpus.place()")
+
+
+def run(page):
+    """Run a page's blocks in one namespace; return it and what the page says."""
+    text = (DOCS / page).read_text("utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    names = {}
+    for code in blocks:
+        if not any(word in code for word in ELSEWHERE):
+            exec(compile(code, page, "exec"), names)
+    return names, " ".join(text.split())
+
+
+def test_bits():
+    names, _ = run("bits.md")
+    A, X = (names[name].levels().astype(int) for name in "AX")
+    assert (names["sums"] == A @ X).all()
+    assert names["logits"].shape == (2708, 7)
+
+
+def test_convolution():
+    names, _ = run("convolution.md")
+    assert names["best"].depths == (5, 4, 2, 1, 1)
+    assert names["dX"].shape == names["X"].shape
+
+
+def test_many_gpus():
+    names, text = run("many-gpus.md")
+    error = names["Y"] - load_graph("collab").adjacency @ names["X"]
+    assert np.abs(error).max() < 1e-3
+    assert f"here {names['said'].speedup:.2f};" in text
+
+
+def test_training():
+    names, text = run("training.md")
+    assert f"# {names['found'].test_accuracy}; losses" in text
+
+
+def test_every_page_with_python_is_run_somewhere():
+    tests = "".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    for page in DOCS.glob("*.md"):
+        if "```python" in page.read_text("utf-8") and page.name != "files.md":  # fragments of code
+            assert f'"{page.name}"' in tests, page.name
