@@ -58,7 +58,7 @@ test: $(READY)test
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 
 lab: $(READY)lab
-	@$(BIN)/jupyter lab --notebook-dir=notebooks $(ARGS)
+	@$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks $(ARGS)
 
 course: $(READY)course
 	@echo "'$(BIN)/accelviz assignments' can release and grade. docs/instructors.md says how."
