@@ -64,6 +64,11 @@ LATER = [
 longest = accelviz.plan(graph, LongestFirst(), 32)""",
         "Not yet: yours gives",
     ),
+    (
+        "14",
+        "def reuse(graph, rows): return row_windows(graph, rows).reuse",
+        "Not yet: the results are right, but reuse has row_windows.",
+    ),
     ("15", "crossovers = sparse[sparse > dense[8]]", "Not yet: yours gives\ndensity\n"),
 ]
 

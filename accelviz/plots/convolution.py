@@ -52,7 +52,7 @@ def field_growth(
     """Draw what one output neuron has seen of a stage's input, layer after layer.
 
     The square is the input in pixels, the bar beside it its channels. What the neuron has seen is
-    filled, what the last layer added darker.
+    filled, what the last layer added in a stronger colour.
 
     Parameters
     ----------

@@ -127,8 +127,8 @@ def tile_fill(plan: Plan, *, ax: Axes | None = None) -> Axes:
 def fragment_lanes(shape: Shape, *, axes: Sequence[Axes] | None = None) -> list[Axes]:
     """Draw which lane holds which element of A, B and C, and in which register.
 
-    A number is a lane; lanes of one colour are four that share rows of A and columns of B. Darker
-    cells are in later registers.
+    A number is a lane; lanes of one colour are four that share rows of A and columns of B. The
+    stronger its colour, the later the register.
 
     Parameters
     ----------
