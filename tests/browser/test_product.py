@@ -500,8 +500,47 @@ def test_rows_that_share_a_sector_are_drawn_as_one_cell(browser, tmp_path):
     # Which row is bold, and that another can be: as it says, with a click above.
     assert "what the nonzero framed above reads; click there" in shown.text(".av-of-read")
     bold = shown.page.locator(".av-of-read text.av-r")
-    assert bold.text_content() == f"row {first:,}"
+    assert bold.text_content() == f"number {first:,}"
+    assert "neighboring numbers of scores share a sector" in shown.text(".av-of-read .av-below")
     strip = shown.page.locator(".av-of-strip .av-hit")
     strip.click(position={"x": strip.bounding_box()["width"] - 1, "y": 9})
-    assert bold.text_content() == f"row {last - 1:,}"
+    assert bold.text_content() == f"number {last - 1:,}"
+    assert f"reads number {last - 1:,} of scores: 4 bytes, 1 sector." in shown.text(".av-tip")
+    shown.close()
+
+
+@needs_compiler
+@pytest.mark.parametrize(("operation", "n_cols"), [("edge_softmax", 1), ("gat", 1), ("gat", 12)])
+def test_play_names_the_numbers_that_are_moved_and_counts_a_sector_once(
+    browser, tmp_path, operation, n_cols
+):
+    strategy = find_strategy("row_warp", operation)
+    panel = explore("cora", strategy, row=100, n_cols=n_cols)
+    shown = Shown(browser, panel.save(tmp_path / "numbers.html"))
+    shown.page.get_by_role("tab", name="Play").click()
+    shown.page.evaluate(FRAME)
+    plan = strategy.plan(accelviz.load_graph("cora"), n_cols)
+    inputs = random_inputs(plan.operation, plan.pattern, plan.widths)
+    table = accelviz.trace(plan, *inputs, block=find_row(plan, 100).blocks[0])
+    single = ("receiver", "sender", "scores", "alpha")
+    reads = "scores" if operation == "edge_softmax" else "V"
+    read, pairs = table[(table["array"] == reads) & (table["kind"] == "load")], 0
+    shown.page.locator(".av-tracks").focus()
+    shown.page.keyboard.press("Home")
+    for step, own in itertools.islice(table.groupby("step"), 40):
+        assert f"Request {step:,} " in shown.text(".av-said")
+        if own["array"].iloc[0] in single:
+            first, last = own["index"].min(), own["index"].max()
+            assert last - first < own["index"].nunique()
+            to = f" to [{last:,}]" if last > first else ""
+            named = f"{own['array'].iloc[0]}[{first:,}]{to}: "
+            assert named in shown.text(".av-said")
+            pairs += 1
+        shown.page.keyboard.press("ArrowRight")
+    assert pairs
+    shown.page.keyboard.press("End")
+    each = read.assign(sector=read["offset"] // 32).groupby("step")["sector"].nunique().sum()
+    sectors = (read["offset"] // 32).nunique()
+    told = f"{sectors} of {sectors} sectors read so far, {each} times in all."
+    assert told in shown.text(".av-mapped")
     shown.close()

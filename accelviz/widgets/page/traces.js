@@ -60,13 +60,14 @@ class Trace {
     return found;
   }
 
-  /** Call `each(sector)` for the sectors of a request, first to last, perhaps more than once. */
-  sectorsAt(i, each) {
+  /** Call `each(unit)` for the units of so many bytes, such as sectors, that a request touches, lane
+   *  by lane, perhaps more than once. */
+  unitsAt(i, size, each) {
     const { bytes } = this.site(i);
     const turns = lanesOf(this.columns.lanes[i]).length;
     for (let turn = 0; turn < turns; ++turn) {
       const offset = this.offset(i, turn);
-      for (let s = Math.floor(offset / SECTOR); s * SECTOR < offset + bytes; ++s) each(s);
+      for (let unit = Math.floor(offset / size); unit * size < offset + bytes; ++unit) each(unit);
     }
   }
 

@@ -23,7 +23,7 @@ export function followed(scene) {
     ...{ scene, graph, side, row, nCols: settings.nCols, bytes: side.bytes ?? 4 },
     degree: graph.rows ? graph.degrees[row] : 0,
     columns: graph.rows ? graph.columns(row) : null,
-    ...namesOf(scene),
+    ...namesOf(scene, scene.settings.nCols),
     worker: side.worker,
     place: known ? side.placeOf(row) : null,
     partition: known ? side.partition : null,
@@ -38,10 +38,12 @@ export function followed(scene) {
 }
 
 // What the matrices are called: A, or its transpose, what nonzeros read and what is written.
-function namesOf({ operation, graph }) {
-  const { reads, writes, beside, by_sender } = operation;
+function namesOf({ operation, graph }, nCols) {
+  const { reads, writes, beside, by_sender, at_nonzeros } = operation;
   return {
     ...{ operation, reads, writes, beside, matrix: by_sender ? "Aᵀ" : "A" },
+    /** What each nonzero reads: a row, or of what has only one for each nonzero a number. */
+    unit: each(at_nonzeros ? nCols : 0),
     /** What each nonzero of a row reads a row of: its neighbor's, or one of its own. */
     sources: (row) => {
       if (!operation.at_nonzeros) return graph.columns(row);
@@ -58,8 +60,7 @@ export const written = ({ row, degree, nCols, writes, operation: { per_nonzero, 
   (per_nonzero ? `${count(degree, each(wide ? nCols : 1))} of ${writes}` : `row ${number(row)} of ${writes}`);
 
 /** How much its nonzeros read: "168 rows", or "168 numbers". */
-export const gatheredMany = ({ degree, nCols, operation: { at_nonzeros } }) =>
-  count(degree, each(at_nonzeros ? nCols : 0));
+export const gatheredMany = ({ degree, unit }) => count(degree, unit);
 
 /** The same with its name: "168 rows of X". */
 export const gatheredOf = (row) => `${gatheredMany(row)} of ${row.reads}`;

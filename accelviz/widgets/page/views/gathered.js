@@ -67,7 +67,7 @@ export function sharedSaid(row) {
   if (!small(row)) return "";
   const sectors = new Set([...row.sources(row.row)].flatMap((source) => sectorsOf(row, source)));
   const most = Math.floor(32 / (row.nCols * row.bytes));
-  return `Up to ${most} neighboring rows of ${row.reads} share a sector: what row ${number(row.row)} ` +
+  return `Up to ${most} neighboring ${row.unit}s of ${row.reads} share a sector: what row ${number(row.row)} ` +
     `reads is in ${count(sectors.size, "sector")}.`;
 }
 
@@ -85,7 +85,7 @@ function rowsOfNonzeros(row, at) {
   return Array.from({ length: shown }, (_, i) => {
     const nonzero = first + i;
     const column = sources[nonzero];
-    return { column, nonzero, own: nonzero === at, label: `row ${number(column)}`, last: tileOf(row) - 1 };
+    return { column, nonzero, own: nonzero === at, label: `${row.unit} ${number(column)}`, last: tileOf(row) - 1 };
   });
 }
 
@@ -103,7 +103,7 @@ function rowsOfLanes(row, at) {
     const columns = row.sources(caller);
     const column = columns && at < run.count ? columns[at] : null;
     const lane = `lane ${first + i}`;
-    const label = column === null ? `${lane}: done` : `${lane}: row ${number(column)}`;
+    const label = column === null ? `${lane}: done` : `${lane}: ${row.unit} ${number(column)}`;
     return { column, nonzero: at, own: first + i === mine, label, last: 0, lane: first + i };
   });
 }
@@ -212,11 +212,11 @@ export function loadSaid(row, { lanes, bytes, sectors }) {
 
 function alt(row, rows, tile) {
   const moved = request(row, rows);
-  if (!rows.length) return `No row of ${row.reads} is read.`;
+  if (!rows.length) return `No ${row.unit} of ${row.reads} is read.`;
   const list = rows.filter((each) => each.column !== null).map((each) => number(each.column));
   const how = moved ? ` ${loadSaid(row, moved)}` : "";
   const part = tile < row.nCols ? `, columns 0 to ${tile - 1}` : "";
-  return `${capital(row.worker)}s read rows ${list.join(", ")} of ${row.reads}${part}, each in sectors of 32 bytes.${how}`;
+  return `${capital(row.worker)}s read ${row.unit}s ${list.join(", ")} of ${row.reads}${part}, each in sectors of 32 bytes.${how}`;
 }
 
 function lit(row, rows, focus, x, y, left, width, tile) {

@@ -165,14 +165,16 @@ class Player {
     this.sectors ??= new SectorMap(this.trace, this.row);
     const { sectors } = this;
     const box = this.map.parentElement;
-    box.hidden = !sectors.rows.length;
-    if (!sectors.rows.length) return;
+    box.hidden = !sectors.columns;
+    if (!sectors.columns) return;
     const width = Math.floor(box.clientWidth);
     sectors.go(this.at);
     fit(this.map, width, MAP);
     sectors.draw(penOf(this.map), width, MAP, this.at, this.inks);
-    const { rows, once, read } = sectors.said;
-    const said = `${count(rows, "row")} of ${this.row.reads}, a column of cells each; ${number(once)} of ${number(sectors.counts.length)} sectors read so far, ${number(read)} times in all.`;
+    const { once, read } = sectors.said, { nCols, bytes, reads, unit } = this.row, most = Math.floor(32 / (nCols * bytes));
+    const cells = most > 1 ? `A cell is a sector, in which up to ${most} ${unit}s of ${reads} lie`
+      : `${count(sectors.columns, unit)} of ${reads}, a column of cells each`;
+    const said = `${cells}; ${number(once)} of ${number(sectors.counts.length)} sectors read so far, ${number(read)} times in all.`;
     box.querySelector(".av-mapname").textContent = `Sectors of ${this.row.reads} that the block has read`;
     this.mapped.textContent = said;
     this.map.setAttribute("aria-label", said);

@@ -1,34 +1,43 @@
-// Sectors of X that the block has read so far: a column of cells a row of X, on a canvas.
+// Sectors of X that the block has read so far: a column of cells a row of X, on a canvas. Where a row
+// is less than a sector, a column is the one cell of a sector.
 
-const WIDEST = 14; // pixels of a row of X at most
+const SECTOR = 32; // bytes that memory moves at once
+const WIDEST = 14; // pixels of a column at most
 
-/** Which rows of X a traced block reads, in order, and how often each of their sectors was read. */
+/** Which sectors of X a traced block reads, in order, and how often each of them was read. */
 export class SectorMap {
   constructor(trace, row) {
-    Object.assign(this, { trace, wide: row.nCols * row.bytes, upTo: 0 });
+    const wide = Math.max(row.nCols * row.bytes, SECTOR); // bytes of a column
+    Object.assign(this, { trace, upTo: 0 });
     this.sites = new Set(
       trace.sites.flatMap((site, i) => (site.array === row.reads && site.kind === "load" && site.space === "global" ? [i] : [])),
     );
-    const rows = new Set();
-    for (let i = 0; i < trace.count; ++i) if (this.reads(i)) trace.sectorsAt(i, (sector) => this.rowsOf(sector, (each) => rows.add(each)));
-    this.rows = [...rows].sort((a, b) => a - b);
-    this.place = new Map(this.rows.map((each, i) => [each, i]));
-    this.high = Math.ceil(this.wide / 32) + (this.wide % 32 ? 1 : 0);
-    this.counts = new Uint16Array(this.rows.length * this.high);
+    const columns = new Set();
+    for (let i = 0; i < trace.count; ++i) if (this.reads(i)) trace.unitsAt(i, wide, (each) => columns.add(each));
+    this.columns = columns.size;
+    // The sector of each cell, as a place among all: neighboring rows may have one in common.
+    this.high = Math.ceil(wide / SECTOR) + (wide % SECTOR ? 1 : 0);
+    this.cells = new Int32Array(this.columns * this.high).fill(-1);
+    this.place = new Map();
+    [...columns].sort((a, b) => a - b).forEach((column, i) => {
+      const first = Math.floor((column * wide) / SECTOR);
+      for (let sector = first; sector * SECTOR < (column + 1) * wide; ++sector) {
+        if (!this.place.has(sector)) this.place.set(sector, this.place.size);
+        this.cells[i * this.high + sector - first] = this.place.get(sector);
+      }
+    });
+    this.counts = new Uint16Array(this.place.size);
   }
 
   reads(i) {
     return this.sites.has(this.trace.columns.site[i]);
   }
 
-  // The rows that have bytes in a sector: several where rows are shorter than one.
-  rowsOf(sector, each) {
-    const last = Math.floor((sector * 32 + 31) / this.wide);
-    for (let row = Math.floor((sector * 32) / this.wide); row <= last; ++row) each(row);
-  }
-
-  cell(row, sector) {
-    return this.place.get(row) * this.high + sector - Math.floor((row * this.wide) / 32);
+  // Places of the sectors that a request reads; none of another's.
+  placesAt(i) {
+    const found = new Set();
+    if (this.reads(i)) this.trace.unitsAt(i, SECTOR, (sector) => found.add(this.place.get(sector)));
+    return found;
   }
 
   /** Count the reads of all requests up to one. */
@@ -37,30 +46,24 @@ export class SectorMap {
       this.counts.fill(0);
       this.upTo = 0;
     }
-    for (; this.upTo <= at; ++this.upTo) {
-      if (!this.reads(this.upTo)) continue;
-      const seen = new Set();
-      this.trace.sectorsAt(this.upTo, (sector) => seen.add(sector));
-      for (const sector of seen) this.rowsOf(sector, (row) => this.place.has(row) && (this.counts[this.cell(row, sector)] += 1));
-    }
+    for (; this.upTo <= at; ++this.upTo) for (const place of this.placesAt(this.upTo)) this.counts[place] += 1;
   }
 
   draw(pen, width, height, at, inks) {
-    const cell = Math.min(width / Math.max(this.rows.length, 1), WIDEST);
+    const cell = Math.min(width / Math.max(this.columns, 1), WIDEST);
     const tall = height / this.high;
     const gap = [cell > 4 ? 1 : 0, tall > 4 ? 1 : 0];
-    const now = new Set();
-    if (this.reads(at)) this.trace.sectorsAt(at, (sector) => this.rowsOf(sector, (row) => now.add(this.cell(row, sector))));
+    const now = this.placesAt(at);
+    const x = (i) => Math.floor(i / this.high) * cell, y = (i) => (i % this.high) * tall;
     pen.clearRect(0, 0, width, height);
-    this.counts.forEach((times, i) => {
+    this.cells.forEach((place, i) => {
+      if (place < 0) return;
+      const times = this.counts[place];
       pen.fillStyle = times > 1 ? inks.again : times ? inks.once : inks.line;
-      pen.fillRect(
-        Math.floor(i / this.high) * cell, (i % this.high) * tall, Math.max(cell - gap[0], 0.7),
-        tall - gap[1],
-      );
+      pen.fillRect(x(i), y(i), Math.max(cell - gap[0], 0.7), tall - gap[1]);
     });
     pen.fillStyle = inks.head;
-    for (const i of now) pen.fillRect(Math.floor(i / this.high) * cell - 1, (i % this.high) * tall, Math.max(cell + 1, 3), tall);
+    this.cells.forEach((place, i) => now.has(place) && pen.fillRect(x(i) - 1, y(i), Math.max(cell + 1, 3), tall));
   }
 
   get said() {
@@ -69,6 +72,6 @@ export class SectorMap {
       once += times > 0;
       read += times;
     }
-    return { rows: this.rows.length, once, read };
+    return { once, read };
   }
 }

@@ -32,7 +32,7 @@ export function nonzeroFocus(row, first, last = first) {
   if (column === undefined) return found;
   found.keys.push(`row:${column}`);
   found.sentence +=
-    ` ${who} row ${number(source)} of ${row.reads}: ` +
+    ` ${who} ${row.unit} ${number(source)} of ${row.reads}: ` +
     `${count(row.nCols * row.bytes, "byte")}, ${count(high - low + 1, "sector")}.`;
   return found;
 }
@@ -137,9 +137,9 @@ function sectorFocus(row, rows, index, sector) {
   const first = nonzeroFocus(row, each.nonzero);
   const found = each.lane === undefined ? first : { keys: [`row:${each.column}`] };
   const bytes = `bytes ${number(sector * 32)} to ${number(sector * 32 + 31)} of ${row.reads}`;
-  const whole = (to - from + 1) * row.bytes < 32 ? " The rest of it is another row's." : "";
+  const whole = (to - from + 1) * row.bytes < 32 ? ` The rest of it is another ${row.unit}'s.` : "";
   const read = from <= each.last ? "" : " Another tile's blocks read it, or a later turn.";
-  const sentence = `Sector ${number(sector)}, ${bytes}: ${span("column", Math.ceil(from), Math.floor(to))} of row ${number(each.column)}.${whole}${read}`;
+  const sentence = `Sector ${number(sector)}, ${bytes}: ${span("column", Math.ceil(from), Math.floor(to))} of ${row.unit} ${number(each.column)}.${whole}${read}`;
   return { ...found, lane: [from, to], read: [{ column: each.column, from, to }], sentence };
 }
 

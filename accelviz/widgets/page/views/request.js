@@ -9,7 +9,7 @@ const DOES = { load: "reads", store: "writes", atomic: "adds to" };
 function touched(request, row) {
   const known = row.operation.arrays;
   const dense = known[request.array] ? row.bytes : 4;
-  if (!(request.array in known) || request.space === "shared") return null;
+  if (!(request.array in known) || request.space === "shared" || row.unit === "number") return null;
   const wide = row.nCols * dense;
   const parts = new Map();
   for (const offset of request.offsets) {
@@ -28,14 +28,18 @@ export function requestSaid(request, row, all) {
   const who = `Request ${number(request.number)} (the last is ${number(all - 1)}): warp ${request.warp}`;
   const parts = touched(request, row);
   const shared = request.space === "shared";
-  let what = shared ? `${request.array}, in shared memory` : request.array;
+  let what = "";
   if (parts?.length === 1) what = `row ${number(parts[0].row)} of ${request.array}, ${span("column", parts[0].from, parts[0].to)}`;
   else if (parts) what = `${number(parts.length)} rows of ${request.array}`;
   else {
-    const indices = request.offsets.map((offset) => Math.floor(offset / request.size));
-    const [first, last] = [Math.min(...indices), Math.max(...indices) + request.bytes / request.size - 1];
-    const of = shared ? " in shared memory" : "";
-    what = first === last ? `${request.array}[${number(first)}]${of}` : `${request.array}[${number(first)}] to [${number(last)}]${of}`;
+    const numbers = new Set();
+    for (const offset of request.offsets)
+      for (let i = Math.floor(offset / request.size); i * request.size < offset + request.bytes; ++i) numbers.add(i);
+    const [first, last] = [Math.min(...numbers), Math.max(...numbers)];
+    if (first === last) what = `${request.array}[${number(first)}]`;
+    else if (last - first < numbers.size) what = `${request.array}[${number(first)}] to [${number(last)}]`;
+    else what = `${count(numbers.size, "number")} of ${request.array}`;
+    if (shared) what += " in shared memory";
   }
   const lanes = request.lanes.length, alike = lanes > 1 && new Set(request.offsets).size === 1;
   const asked = `${count(lanes, "lane")}, ` +
