@@ -1,6 +1,7 @@
 """The saved page, opened from a file: keys, themes, widths, names for those who cannot see."""
 
 import re
+from decimal import Decimal
 from xml.etree import ElementTree
 
 import pytest
@@ -391,7 +392,11 @@ def test_time_stands_before_the_share_of_waiting(page):
         assert said + " µs recorded, " in line
         assert line.endswith(" % of warp time waiting")
     cells = page.locator(".av-statistics tbody tr").first.locator("td").all_inner_texts()
-    assert cells == [f"{slow:,.1f} µs", f"{fast:,.1f} µs", f"+{slow - fast:,.1f} µs ▼"]
+    written = [
+        f"{each:,.1f}".removesuffix(".0") + " µs"
+        for each in (slow, fast, round(slow, 1) - round(fast, 1))
+    ]
+    assert cells == [*written[:2], f"+{written[2]} ▼"]
     told = page.locator("[data-view=times] .av-note").last.inner_text()
     assert f"it took {slow / fast:.2f} times as long" in told
     # A prediction is named one, and is no verdict.
@@ -421,12 +426,52 @@ def test_a_drag_says_what_it_changed(page):
         for each in ("12", "2")
     )  # fmt: skip
     assert now > before
-    assert "recorded " + f"(+{now - before:.1f}".removesuffix(".0") + " µs), " in said
-    assert said.endswith(f"waiting (−{100 * (shares[0] - shares[1]):.1f} pt)")
+    assert (
+        "recorded " + f"(+{round(now, 1) - round(before, 1):.1f}".removesuffix(".0") + " µs), "
+        in said
+    )
+    shown = [round(100 * share, 1) for share in shares]
+    assert said.endswith(f"waiting (−{shown[0] - shown[1]:.1f} pt)")
     page.locator("[data-control=row]").focus()
     page.keyboard.press("ArrowRight")
     page.evaluate(FRAME)
     assert "(+" not in page.locator(".av-of-side").first.inner_text()
+
+
+def read(text):
+    """The number in a text, rounded as it is written there."""
+    found = re.search(r"([−+]?)([\d,]+(?:\.\d+)?)([kM]?)", text)
+    sign, size = -1 if found[1] == "−" else 1, {"": 1, "k": 10**3, "M": 10**6}[found[3]]
+    return sign * Decimal(found[2].replace(",", "")) * size
+
+
+def test_differences_are_those_of_the_numbers_that_are_seen(page):
+    page.locator("[data-group=numbers]").click()
+    page.locator("[data-control=pin]").click()
+    first, seen = page.locator(".av-of-side").first, set()
+
+    def told():
+        return [read(re.search(rf"[\d.]+ {unit}", first.inner_text())[0]) for unit in ("µs", "%")]
+
+    then = told()
+    page.locator("[data-control=max_block_warps]").focus()
+    for _ in range(10):
+        page.clock.fast_forward(1000)  # so that each key is a change of its own
+        page.keyboard.press("ArrowLeft")
+        page.evaluate(FRAME)
+        # In the head: since before the key.
+        for before, now, unit in zip(then, told(), ("µs", "pt"), strict=True):
+            by = re.search(rf"\([−+][\d.]+ {unit}\)", first.inner_text())
+            assert now - before == (read(by[0]) if by else 0), first.inner_text()
+            seen.add((unit, bool(by)))
+        then = told()
+        # In the table: from the second, which was pinned.
+        for line in page.locator(".av-statistics tbody tr").all():
+            own, other, by = line.locator("td").all_inner_texts()
+            apart = read(own) - read(other)
+            rounded = abs(read(by) - apart) * 200 <= abs(apart) * ("k" in by)
+            assert read(by) == apart or rounded, (line.inner_text(), by)
+    assert {("µs", True), ("pt", True)} <= seen
 
 
 def test_the_two_settings_are_not_named_as_matrices(page):

@@ -20,6 +20,11 @@ export function fieldsNamed(name, word) {
   return [{ name: upper, bits: 16, value: word >>> 16 }, { name: lower, bits: 16, value: word & 0xffff }];
 }
 
+// A number as it is written with so many digits after the point, and how far two of them are apart:
+// what stands beside them has to be the difference of what is read.
+export const rounded = (value, digits) => Number(value.toFixed(digits));
+export const apart = (a, b, digits) => rounded(rounded(a, digits) - rounded(b, digits), digits);
+
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
 
 // A count in few characters: 950, 12.3k, 2.9M.
@@ -35,7 +40,7 @@ export function short(number) {
 }
 
 // A time, in microseconds.
-export const micros = (time) => `${time.toLocaleString("en", { maximumFractionDigits: 1 })} µs`;
+export const micros = (time) => `${rounded(time, 1).toLocaleString("en", { maximumFractionDigits: 1 })} µs`;
 
 export const whole = (number) => number.toLocaleString("en", { maximumFractionDigits: 0 });
 

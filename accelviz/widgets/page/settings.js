@@ -2,7 +2,7 @@
 
 import { element, menuControl, pressButton, sliderControl, stepsControl } from "./controls.js";
 import { codeOf, copyText, headingOf, saveHtml, savePng, saveSvg, tour } from "./share.js";
-import { micros, percent } from "./numbers.js";
+import { apart, micros, percent } from "./numbers.js";
 import { PREDICTED } from "./times.js";
 import { sentenceOf } from "./views/product.js";
 import { MEANT, SIDES } from "./views/statistics.js";
@@ -149,19 +149,20 @@ function sideOf({ label, said, summary, waiting, times: { recorded, predicted, w
     markOf(i), " ", element("span", { textContent: label, title: said }), ": ", element(recorded !== null ? "b" : "span", { textContent: time, title: where }), time && " ",
     element("span", { textContent: how, title: where }),
     ...changeOf(recorded ?? predicted, then, micros, than,
-      (apart) => !sure ? "" : apart > 0 ? "av-worse" : "av-better"), ", ",
+      (by) => !sure ? "" : by > 0 ? "av-worse" : "av-better"), ", ",
     element("span", { title: WAITING, textContent: Number.isNaN(share)
       ? waiting ? "its warps are not listed here" : "does not say what its warps do"
       : `${percent(share)} of warp time waiting` }),
-    ...changeOf(100 * share, 100 * before?.summary.idle_share, (apart) => `${apart.toFixed(1)} pt`, than)]);
+    ...changeOf(100 * share, 100 * before?.summary.idle_share, (by) => `${by.toFixed(1)} pt`, than)]);
 }
 
-// By how much a number is more or less than before the last change of a parameter.
+// By how much a number, written with a digit after the point, is more or less than before the last
+// change of a parameter.
 function changeOf(now, then, written, title, look = () => "") {
-  const apart = (now ?? NaN) - (then ?? NaN), said = written(Math.abs(apart));
-  if (Number.isNaN(apart) || Number.parseFloat(said) === 0) return [];
-  return [" ", element("span", { className: look(apart), title,
-    textContent: `(${apart > 0 ? "+" : "−"}${said})` })];
+  const by = apart(now ?? NaN, then ?? NaN, 1);
+  if (!by) return []; // as much, or not known
+  return [" ", element("span", { className: look(by), title,
+    textContent: `(${by > 0 ? "+" : "−"}${written(Math.abs(by))})` })];
 }
 
 const WAITING = "A block lasts as long as its busiest warp; this share of the warps' time has no " +

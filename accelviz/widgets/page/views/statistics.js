@@ -1,6 +1,6 @@
 // The statistics of both sides, and by how much the first differs from the second: better or worse.
 
-import { micros, short } from "../numbers.js";
+import { apart, micros, rounded, short } from "../numbers.js";
 import { safe } from "../marks.js";
 
 // Name of `PartitionSummary`, what it is called, its kind, whether less of it is better, and what it
@@ -51,11 +51,14 @@ export function writtenStatistic(value, kind) {
   if (kind === "share") return `${(100 * value).toFixed(2)}%`;
   if (kind === "number") return hundredths(value);
   const exact = value.toLocaleString("en");
-  return value >= 1e7 ? `<span title="${exact}">${short(value)}</span>` : exact;
+  return value >= MANY ? `<span title="${exact}">${short(value)}</span>` : exact;
 }
 
+const MANY = 1e7; // counts from which on three digits are shown
+const seen = (value) => (value >= MANY ? Number(value.toPrecision(3)) : value);
+
 const hundredths = (value) =>
-  value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+  rounded(value, 2).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
 // A long word of a name may go on in the next line where a part of it ends.
 const breakable = (label) => safe(label).replace(/\S{15,}/g, (long) => long.replace(/[_=]/g, "$&<wbr>"))
@@ -64,19 +67,20 @@ const breakable = (label) => safe(label).replace(/\S{15,}/g, (long) => long.repl
 // First - second, with a sign, a word for those who do not see the colour, and the colour.
 function difference(a, b, kind, less) {
   if (!known(a) || !known(b)) return "";
-  const apart = a - b;
-  const shown = kind === "share" ? `${Math.abs(100 * apart).toFixed(2)} pt`
-    : kind === "number" ? hundredths(Math.abs(apart)) : short(Math.abs(apart));
-  return kind === "share" ? signed(apart, shown, less, " pt: percentage points, a difference of shares.")
-    : signed(apart, shown, less);
+  if (kind === "share") {
+    const by = apart(100 * a, 100 * b, 2);
+    return signed(by, `${Math.abs(by).toFixed(2)} pt`, less, " pt: percentage points, a difference of shares.");
+  }
+  const by = kind === "number" ? apart(a, b, 2) : seen(a) - seen(b) || a - b;
+  return signed(by, (kind === "number" ? hundredths : short)(Math.abs(by)), less);
 }
 
 // A difference as it is shown; `less` is whether less of it is better, null if it is neither.
-function signed(apart, shown, less, unit = "") {
-  if (apart === 0 || Number.parseFloat(shown) === 0) return "0";
-  const sign = apart < 0 ? "&minus;" : "+";
+function signed(by, shown, less, unit = "") {
+  if (by === 0) return "0";
+  const sign = by < 0 ? "&minus;" : "+";
   if (less === null) return `${sign}${shown}`;
-  const better = less === apart < 0;
+  const better = less === by < 0;
   const word = better ? "better" : "worse";
   return `<span class="av-${word}" title="The first is ${word}.${unit}">${sign}${shown} ` +
     `${better ? "&#9650;" : "&#9660;"}</span>`;
@@ -89,9 +93,9 @@ function timeLine(a, b) {
   const cells = [cell(a)];
   if (b) {
     const [own, other] = [a, b].map(({ times }) => times.recorded ?? times.predicted);
-    const apart = known(own) && known(other) ? own - other : null;
+    const by = known(own) && known(other) ? apart(own, other, 1) : null;
     const sure = a.times.recorded !== null && b.times.recorded !== null;
-    cells.push(cell(b), apart === null ? "" : signed(apart, micros(Math.abs(apart)), sure ? true : null));
+    cells.push(cell(b), by === null ? "" : signed(by, micros(Math.abs(by)), sure ? true : null));
   }
   return `<tr data-statistic="time"><th scope="row" title="${safe(TIME)}">time on a GPU</th>` +
     cells.map((each) => `<td>${each}</td>`).join("") + "</tr>";
