@@ -70,7 +70,8 @@ def operation_content(operation: Operation) -> dict[str, Any]:
     dict
         `name`, `formula`, `by_sender`; `title`, which is both of the first; `reads`, the operand of
         which each nonzero has a row, and `at_nonzeros`, whether that is a row of its own or its
-        neighbor's; `beside`, the operand of which the followed row's own row is read, too, or None;
+        neighbor's; `beside`, what is read, too, or None: the operand of which it is the
+        followed row's own row, or where `at_nonzeros` another one with rows of nonzeros;
         `numbers`, the inputs with a number for each row or each neighbor, and for which; `writes`
         and `per_nonzero`, the same of the result; `wide`, whether the result has all columns;
         `arrays`, each operand with all columns and whether it is gathered.
@@ -84,7 +85,9 @@ def operation_content(operation: Operation) -> dict[str, Any]:
     wide = [each for each in operation.operands.values() if "n_cols" in each.axes]
     at_nonzeros = [each for each in operation.dense if each.of_nonzeros]
     reads = next((each for each in wide if each.gathered and each.axes[0] == other), None)
-    beside = [each.name for each in operation.inputs if each in wide and each.axes[0] == own]
+    beside = [each for each in operation.inputs if each in wide and each.axes[0] == own]
+    if reads is None:
+        beside = at_nonzeros[:-1]
     of_rows = [each for each in operation.outputs if each in wide and each.axes[0] == own]
     written = of_rows or [each for each in operation.outputs if each.of_nonzeros]
     if not written or not (reads or at_nonzeros):
@@ -94,9 +97,9 @@ def operation_content(operation: Operation) -> dict[str, Any]:
     return {
         **{name: getattr(operation, name) for name in ("name", "formula", "by_sender")},
         "title": f"{operation.name} ({operation.formula})",
-        "reads": (reads or at_nonzeros[0]).name,
+        "reads": (reads or at_nonzeros[-1]).name,
         "at_nonzeros": reads is None,
-        "beside": beside[0] if beside and reads else None,
+        "beside": beside[0].name if beside else None,
         "numbers": {
             each.name: "row" if each.axes[0] == own else "neighbor"
             for each in operation.inputs

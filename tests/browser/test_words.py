@@ -56,6 +56,13 @@ def test_words_say_whose_threads_and_columns_are_meant(browser, tmp_path):
             "row 5,258 of scores: ",
             1700,
         ),
+        (
+            "lane_groups of edge_softmax_gradient",
+            "A alpha d_alpha d_scores",
+            "of alpha and of d_alpha → 168 rows of d_scores",
+            "row 5,258 of d_alpha: 256 bytes, 8 sectors; as much of alpha.",
+            480,
+        ),
         ("fusegnn_gar of spmm_gradient", "Aᵀ X dY dX", "of dY → row 1,358 of dX", "of dY: ", 848),
         ("lane_groups of gat_gradient", "Aᵀ V dY dV", "of dY → row 1,358 of dV", "of dY: ", 480),
     ],

@@ -62,12 +62,18 @@ export const written = ({ row, degree, nCols, writes, operation: { per_nonzero, 
 /** How much its nonzeros read: "168 rows", or "168 numbers". */
 export const gatheredMany = ({ degree, unit }) => count(degree, unit);
 
-/** The same with its name: "168 rows of X". */
-export const gatheredOf = (row) => `${gatheredMany(row)} of ${row.reads}`;
+// Whether what is read besides is another row, or number, of each nonzero's own.
+const ofBoth = ({ beside, operation: { at_nonzeros } }) => at_nonzeros && beside;
+
+/** The same with its name: "168 rows of X", or "168 numbers of alpha and of d_alpha". */
+export const gatheredOf = (row) => `${gatheredMany(row)} of ${ofBoth(row) ? `${row.beside} and of ` : ""}${row.reads}`;
+
+/** Say of what is read in the same places; nothing where there is no such. */
+export const alsoSaid = (row) => (ofBoth(row) ? `as much of ${row.beside}` : "");
 
 /** All that it reads: "row 7 of U and 168 rows of V", or "168 rows of X". */
 export const readOf = (row) =>
-  `${row.beside && row.degree ? `row ${number(row.row)} of ${row.beside} and ` : ""}${gatheredOf(row)}`;
+  `${row.beside && row.degree && !ofBoth(row) ? `row ${number(row.row)} of ${row.beside} and ` : ""}${gatheredOf(row)}`;
 
 // The runs of the row: `at` counts from its first nonzero. A row without nonzeros may have one of 0.
 function piecesOf({ partition, place, blocks }) {

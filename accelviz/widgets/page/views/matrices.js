@@ -74,7 +74,7 @@ export function equation(row, width) {
   };
   const parts = [
     head(A, side, row.matrix, size(graph.rows, graph.cols)),
-    beside ? head(U, narrow, beside, size(graph.rows, nCols)) : "",
+    beside ? head(U, narrow, beside, size(at_nonzeros ? lines[0] : graph.rows, nCols)) : "",
     head(X, narrow, reads, size(lines[0], nCols)),
     head(Y, narrow, writes, size(lines[1], own_columns)),
     rect(A, top, side, side, { class: "av-matrix" }) + rect(X, top, narrow, side, { class: "av-matrix" }),
@@ -86,7 +86,7 @@ export function equation(row, width) {
   if (beside) {
     parts.push(rect(U, top, narrow, side, { class: "av-matrix" }));
     parts.push(words(X - gap / 2, top + side / 2 + 6, "·", "middle", { class: "av-big" }));
-    if (degree) parts.push(rect(U, own - 2, narrow, 4, { class: "av-row", "data-f": "row", "data-m": "urow" }));
+    if (degree) parts.push(at_nonzeros ? band(U, "row", "urow") : rect(U, own - 2, narrow, 4, { class: "av-row", "data-f": "row", "data-m": "urow" }));
   }
   const last = (columns?.length ?? 0) - 1;
   const step = Math.max(1, Math.ceil((last + 1) / LINES));
@@ -122,7 +122,8 @@ export function equation(row, width) {
       const found = [];
       for (const column of focus.columns ?? []) {
         const at = at_nonzeros ? from : y(column, graph.cols);
-        found.push(rect(X - 3, at - 3, narrow + 6, 6, { class: "av-ring" }));
+        for (const left of at_nonzeros && beside ? [U, X] : [X])
+          found.push(rect(left - 3, at - 3, narrow + 6, 6, { class: "av-ring" }));
         found.push(rect(x(column) - 4, own - 7, 8, 14, { class: "av-ring" }));
       }
       return found.join("");

@@ -1,6 +1,6 @@
 // What the marks of the product mean when they are pointed at: a focus with its sentence.
 import { count, number, span } from "../marks.js";
-import { LANES, PLACE, capital, columnsOf, combinedSaid, owners, pieceOf, range, readOf, rowAt, sectorsOf, several, waiting, written } from "./followed.js";
+import { LANES, PLACE, alsoSaid, capital, columnsOf, combinedSaid, owners, pieceOf, range, readOf, rowAt, sectorsOf, several, waiting, written } from "./followed.js";
 
 const MOST = 400; // columns that are lit at once
 
@@ -33,7 +33,7 @@ export function nonzeroFocus(row, first, last = first) {
   found.keys.push(`row:${column}`);
   found.sentence +=
     ` ${who} ${row.unit} ${number(source)} of ${row.reads}: ` +
-    `${count(row.nCols * row.bytes, "byte")}, ${count(high - low + 1, "sector")}.`;
+    `${count(row.nCols * row.bytes, "byte")}, ${count(high - low + 1, "sector")}${alsoSaid(row) && `; ${alsoSaid(row)}`}.`;
   return found;
 }
 

@@ -3,7 +3,7 @@ import { count, number, safe, span } from "../marks.js";
 import { quiet } from "../controls.js";
 import { moves } from "../moves.js";
 import { block, order } from "./assigned.js";
-import { LANES, PLACE, awaiting, capital, combinedSaid, followed, headsSaid, isCombined, owners, pieceOf, readOf, several, written } from "./followed.js";
+import { LANES, PLACE, alsoSaid, awaiting, capital, combinedSaid, followed, headsSaid, isCombined, owners, pieceOf, readOf, several, written } from "./followed.js";
 import { chosenSaid, gathered, loadSaid, request, sharedSaid } from "./gathered.js";
 import { equation, neighborhood } from "./matrices.js";
 import { nonzeroFocus, resolve } from "./pointed.js";
@@ -146,7 +146,8 @@ class Product {
     this.drawn.rows = picture?.rows ?? [];
     const moved = able && request(row, picture.rows);
     const silent = able && row.partition ? "The strategy does not say which lane has which column; a trace of the block shows it." : "";
-    const said = able ? `${sharedSaid(row)} ${moved ? loadSaid(row, moved) : silent} ${chosenSaid(row)}`.trim() : "";
+    const also = alsoSaid(row) && `They read ${alsoSaid(row)}, in the same places.`;
+    const said = able ? [sharedSaid(row), moved ? loadSaid(row, moved) : silent, also, chosenSaid(row)].filter(Boolean).join(" ") : "";
     const what = row.degree ? this.missing() : `Nothing of ${row.reads} is read for this row.`;
     this.put("read", `What its lanes read of ${row.reads}`, picture, what, safe(said));
   }
