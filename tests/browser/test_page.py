@@ -139,6 +139,66 @@ def test_controls_stay_in_sight_of_what_they_change(page, width, stay):
     assert page.locator(".av-controls").evaluate("e => getComputedStyle(e).position") == "static"
 
 
+#: Which of the sentence and its copy are on the screen, with nothing over them.
+SEEN = """() => [...document.querySelectorAll(".av-answer strong, .av-copied")].filter((each) => {
+  const { left, top, bottom } = each.getBoundingClientRect();
+  each.style.pointerEvents = "auto";
+  const seen = [top + 1, bottom - 1].every((y) =>
+    each.contains(document.elementFromPoint(left + 12, y)));
+  each.style.pointerEvents = "";
+  return seen;
+}).map((each) => each.textContent)"""
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "from_top", "copied"),
+    [
+        (480, 480, 0, True),
+        (848, 480, 0, True),
+        (424, 500, 0, True),  # 848 at a zoom of 200 %
+        (480, 640, 60, True),
+        (848, 650, 900, True),  # where the controls stay in sight of pictures
+        (1280, 1000, 0, False),
+    ],
+)
+def test_what_becomes_of_a_row_is_seen_while_controls_are_used(
+    page, width, height, from_top, copied
+):
+    page.set_viewport_size({"width": width, "height": height})
+    page.mouse.move(1, 1)
+    line, copy, was_copied = page.locator(".av-answer strong"), page.locator(".av-copied"), False
+    for name in ("row", "block", "max_block_warps", "max_warp_nzs"):
+        for control in (
+            page.locator(f"[data-control={name}]"),
+            page.locator(f"[data-control={name}] ~ input"),
+        ):
+            control.focus()
+            page.evaluate("y => scrollTo(0, y)", from_top)
+            box = control.bounding_box()
+            if not 0 <= box["y"] <= height - box["height"]:  # the next key would scroll to it
+                control.evaluate("each => each.scrollIntoView({ block: 'end' })")
+            page.keyboard.press("ArrowDown")
+            page.evaluate(FRAME)
+            assert page.evaluate(SEEN) == [line.text_content()], name
+            was_copied |= copy.is_visible()
+            # It covers nothing that has the focus.
+            control.click(trial=True)
+            box = control.bounding_box()
+            if copy.is_visible():
+                told = copy.bounding_box()
+                above, below = box["y"] - told["y"] - told["height"], told["y"] - box["y"]
+                assert above >= 0 or below >= box["height"], name
+    assert was_copied == copied
+    # Where the line itself comes in sight, and in other groups, there is no copy.
+    line.evaluate("each => each.scrollIntoView({ block: 'center' })")
+    page.evaluate(FRAME)
+    assert copy.is_hidden()
+    page.locator("[data-group=numbers]").click()
+    page.locator("[data-control=row]").focus()
+    page.evaluate(FRAME)
+    assert copy.is_hidden()
+
+
 @pytest.mark.turns(2)
 @pytest.mark.parametrize("width", [760, 848, 1100, 1280, 1700])
 def test_no_strategy_moves_what_is_below_the_controls(page, width):

@@ -5,6 +5,7 @@ import { element, quiet } from "./controls.js";
 import { controlsOf } from "./settings.js";
 import { makeLink } from "./link.js";
 import { explained } from "./share.js";
+import { inSight } from "./sight.js";
 import { makeStore } from "./store.js";
 import { unpackText } from "./pack.js";
 import { degrees } from "./views/degrees.js";
@@ -50,6 +51,7 @@ export function mount(host, data, bridge = null) {
   const body = element("div", { className: "av-views" });
   panel.append(controls.head, controls.box, controls.what, tabs, body, controls.notes);
   host.replaceChildren(panel);
+  const sight = inSight(panel, controls.box, controls.notes, () => panel.querySelector(".av-answer strong"));
 
   const groups = new Map(GROUPS.map(([name, title, views]) => [name, makeGroup(name, title, views)]));
   let shown = null, waiting = false;
@@ -117,6 +119,7 @@ export function mount(host, data, bridge = null) {
       view.cleanup?.();
       view.cleanup = view.draw(view.host, scene, act) ?? null;
     }
+    sight.update();
     panel.dataset.drawn = Number(panel.dataset.drawn ?? 0) + 1;
   }
 
@@ -144,6 +147,7 @@ export function mount(host, data, bridge = null) {
     resized.disconnect();
     grown.disconnect();
     themed.disconnect();
+    sight.close();
     dark.removeEventListener("change", repaint);
   }
 }
