@@ -296,7 +296,8 @@ class Explorer:
     def traced(self) -> dict[str, Any]:
         """Return the trace of the block that the page opens with, and the settings with this block.
 
-        Nothing where it cannot be traced (a library's kernel, no C++ compiler) or does too much.
+        Where it cannot be traced (no C++ compiler) or does too much, "untraced", why not; of a
+        library's kernel nothing.
         """
         now = self.settings
         try:
@@ -306,12 +307,16 @@ class Explorer:
             blocks = find_row(plan, now["row"]).blocks or (now["block"],)
             block = max(blocks[0], min(now["block"], blocks[-1]))
             work = plan.workload(block, block + 1)
-            if int(work.nz_count.sum()) * now["nCols"] > QUICK_TRACE:
-                return {}
+            size = int(work.nz_count.sum()) * now["nCols"]
+            if size > QUICK_TRACE:
+                named = (
+                    f"block {block:,} has {size:,} nonzeros times columns, of which a page keeps"
+                )
+                return {"untraced": f"{named} at most {QUICK_TRACE:,}."}
             settings = {**now, "block": block}
             return {**self.trace(settings), "settings": settings}
-        except AccelvizError:
-            return {}
+        except AccelvizError as error:
+            return {"untraced": str(error)}
 
     # Shown and kept
 

@@ -9,6 +9,7 @@ import accelviz
 
 from ..compilers import needs_compiler
 from .lab import FRAME
+from .test_product import Shown
 
 OPEN = "import accelviz\npanel = accelviz.explore({arguments})\npanel"
 
@@ -94,6 +95,43 @@ explorer.trace = after(traced, explorer.trace)
     panel.box.locator(".av-playing:not([hidden])").wait_for()
     quiet(panel)
     notebook.screenshot("traced", panel.box)
+
+
+@needs_compiler
+def test_a_page_that_is_saved_here_keeps_what_was_traced(notebook, browser, tmp_path):
+    notebook.fill(OPEN.format(arguments="'cora', row=3"))
+    notebook.run(0)
+    panel = Panel(notebook)
+    panel.show("play")
+    panel.control("html").click()
+    panel.box.get_by_text("A block that is traced before, in Play, is kept in it.").wait_for()
+    panel.box.get_by_role("button", name="Trace").click()
+    panel.box.locator(".av-playing:not([hidden])").wait_for()
+    said = panel.box.locator(".av-said").inner_text()
+    block = int(panel.field("block").input_value())
+    panel.type("row", "100")
+    panel.box.locator(".av-offer:not([hidden])").wait_for()
+    with panel.page.expect_download() as kept:
+        panel.control("html").click()
+    panel.box.get_by_text(f"Saved as cora.html, with block {block:,} to play.").wait_for()
+    quiet(panel)
+    path = tmp_path / "0.html"
+    kept.value.save_as(path)
+    for turn in (1, 2):  # a page that was saved saves itself with it, too
+        shown = Shown(browser, path)
+        path = tmp_path / f"{turn}.html"
+        assert shown.page.locator("[data-control=row] ~ input").input_value() == "100"
+        assert "keeps the trace of one block" in shown.text(".av-offer")
+        with shown.page.expect_download() as kept:
+            shown.page.locator("[data-control=html]").click()
+        kept.value.save_as(path)
+        button = shown.page.locator(".av-offer button")
+        assert f"row 3 in block {block:,} of accel_gcn" in button.inner_text()
+        button.click()
+        shown.page.evaluate(FRAME)
+        assert shown.text(".av-said") == said
+        shown.errors = [each for each in shown.errors if not each.startswith("blob:")]
+        shown.close()
 
 
 #: What is drawn in the group that is seen, without what makes marks of each drawing its own.

@@ -11,7 +11,7 @@ from accelviz.errors import AccelvizError, ArgumentError
 from accelviz.measure import random_inputs
 from accelviz.measure.prediction import recorded_times
 from accelviz.strategies import REGISTRY, find_strategy
-from accelviz.widgets import explore
+from accelviz.widgets import explore, explorer
 
 from ..compilers import needs_compiler
 from .lab import FRAME
@@ -295,6 +295,20 @@ def test_without_a_trace_or_a_kernel_it_says_how_to_get_one(browser, tmp_path):
     assert unknown.inner_text() == "\N{EN DASH}"
     shown.page.locator("[data-control=tour]").click()
     assert "1 of 7" in shown.text(".av-tour")  # no word of Play
+    shown.close()
+
+
+def test_why_a_page_was_saved_without_a_trace_is_said(browser, tmp_path, monkeypatch):
+    monkeypatch.setattr(explorer, "QUICK_TRACE", 1)
+    path = explore("cora", row=1358).save(tmp_path / "large.html")
+    plan = accelviz.plan("cora", n_cols=64)
+    block = find_row(plan, 1358).blocks[0]
+    size = 64 * plan.workload(block, block + 1).nz_count.sum()
+    shown = Shown(browser, path)
+    shown.page.get_by_role("tab", name="Play").click()
+    shown.page.evaluate(FRAME)
+    why = f"block {block:,} has {size:,} nonzeros times columns, of which a page keeps at most 1."
+    assert f"this page has none, nor the trace of a block: {why}" in shown.text(".av-offer")
     shown.close()
 
 

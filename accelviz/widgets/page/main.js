@@ -164,9 +164,11 @@ export async function open(id, bridge = null) {
     tell: (question) => page.bridge?.tell(question),
     settled: (settings) => page.bridge?.settled?.(settings),
   };
+  const own = document.getElementById(`${id}-trace`); // what a page was given when it was saved
+  if (own) Object.assign(data, await unpackText(own.textContent), { traced: JSON.parse(own.dataset.settings) });
   const kept = document.querySelector(`.av-kept[data-page="${id}"]`)?.dataset.settings;
   if (kept) { // the trace that may be there is of what was set before
-    data.traced = data.settings;
+    data.traced ??= data.settings;
     data.settings = { ...data.settings, ...JSON.parse(kept) };
   }
   Object.assign(page, mount(host, data, page.proxy));

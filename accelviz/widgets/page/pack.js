@@ -4,8 +4,8 @@ const ARRAYS = {
   u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i4: Int32Array, f8: Float64Array,
 };
 
-async function inflate(bytes) {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+async function through(bytes, change) {
+  const stream = new Blob([bytes]).stream().pipeThrough(change);
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
@@ -42,5 +42,12 @@ export function unpack(bytes) {
 }
 
 export async function unpackText(text) {
-  return unpack(await inflate(fromBase64(text)));
+  return unpack(await through(fromBase64(text), new DecompressionStream("deflate-raw")));
+}
+
+/** The text of what came packed, for `unpackText`. */
+export async function textOf(bytes) {
+  let letters = "";
+  for (const byte of await through(bytes, new CompressionStream("deflate-raw"))) letters += String.fromCharCode(byte);
+  return btoa(letters);
 }

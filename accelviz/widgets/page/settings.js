@@ -28,9 +28,12 @@ export function controlsOf(act, panel) {
     last.graph.name, headingOf(last, sentenceOf(last)));
   const svg = pressButton("svg", "SVG", "Save the pictures that are seen as SVG", save(saveSvg));
   const png = pressButton("png", "PNG", "Save the pictures that are seen as PNG", save(savePng));
-  const html = pressButton("html", "HTML", "Save a page of its own, alive without a kernel", () => {
-    const saved = saveHtml(panel.parentElement, last, panel.dataset.shown);
-    act.say(saved ? `Saved as ${saved}; explore(...).save("x.html") in Python adds a block to play.`
+  const html = pressButton("html", "HTML", "Save a page of its own, alive without a kernel", async () => {
+    const { alive, traced, packed } = last, saved = await saveHtml(panel.parentElement, last, panel.dataset.shown);
+    const plays = traced?.graph === packed ? `, with block ${traced.block.toLocaleString("en")} to play`
+      : alive ? ". A block that is traced before, in Play, is kept in it"
+      : '; explore(...).save("x.html") in Python adds a block to play';
+    act.say(saved ? `Saved as ${saved}${plays}.`
       : 'Python saves what this page has not: press "Copy as code", and add .save("x.html") to the call.',
     Boolean(saved));
   });

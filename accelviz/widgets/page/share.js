@@ -3,6 +3,7 @@
 import { element, quiet } from "./controls.js";
 import { count, number, room, safe, words } from "./marks.js";
 import { named, percent } from "./numbers.js";
+import { textOf } from "./pack.js";
 
 // How Python writes a value.
 const python = (value) => value === null ? "None" : value === true ? "True"
@@ -151,9 +152,9 @@ export async function savePng(host, name, heading) {
 // HTML in the places of a frame: `assets.filled` in Python.
 const filled = (frame, parts) => frame.replace(/\$(\w+)/g, (_, name) => parts[name]);
 
-/** Save the page as it is now, with the settings it shows, as a page of its own; returns the file's
- *  name, or null where what is shown is not all in the page: then only Python can. */
-export function saveHtml(host, { graph, settings, a, b, packed, frames, operation }, view) {
+/** Save the page as it is now, with the settings it shows and the last trace, as a page of its own;
+ *  returns the file's name, or null where what is shown is not all in the page: then only Python can. */
+export async function saveHtml(host, { graph, settings, a, b, packed, traced, tracePacked, frames, operation }, view) {
   const style = host.previousElementSibling, data = document.getElementById(`${host.id}-data`);
   const script = data?.nextElementSibling, listed = [a, b].some((side) => side && !side.cut);
   if (style?.tagName !== "STYLE" || script?.tagName !== "SCRIPT" || listed || graph.name !== packed)
@@ -163,8 +164,11 @@ export function saveHtml(host, { graph, settings, a, b, packed, frames, operatio
   const fallback = filled(frames.fallback, { graph: safe(graph.name), rows: number(graph.rows),
     nonzeros: number(graph.nnz), waiting: safe(waiting) });
   const kept = safe(JSON.stringify({ ...settings, view }));
+  const trace = !tracePacked ? document.getElementById(`${host.id}-trace`)?.outerHTML ?? ""
+    : traced.graph !== packed ? ""
+    : `<script type="text/plain" id="${host.id}-trace" data-settings="${safe(JSON.stringify(traced))}">${await textOf(tracePacked)}</` + "script>";
   const page = `${style.outerHTML}<div class="av-page" id="${host.id}">${fallback}</div><div class="av-kept" ` +
-    `hidden data-page="${host.id}" data-settings="${kept}"></div>${data.outerHTML}${script.outerHTML}`;
+    `hidden data-page="${host.id}" data-settings="${kept}"></div>${trace}${data.outerHTML}${script.outerHTML}`;
   const text = filled(frames.document, { title: safe(`${graph.name}, explored with accelviz`),
     operation: safe(operation.title), page });
   keep(new Blob([text], { type: "text/html" }), `${graph.name}.html`);

@@ -22,7 +22,7 @@ export function makeStore(data, bridge = null) {
   const past = [], future = [];
   const plain = { pinned: {}, given: {}, row: 0, block: 0 };
   const begin = { ...plain, ...data.settings };
-  const traced = data.trace ? { ...plain, ...(data.traced ?? data.settings) } : null;
+  let traced = data.trace ? { ...plain, ...(data.traced ?? data.settings) } : null;
   // A notebook may have been saved between the choice of another graph and its arrival.
   if (!graphs.has(begin.graph)) begin.graph = data.graph.name;
   let settings = begin, lastChange = { keys: "", time: 0 }, refused = "";
@@ -197,6 +197,7 @@ export function makeStore(data, bridge = null) {
         state.progress = text;
         changed();
       });
+      if (answer.trace) [traced, state.packed] = [question.trace, answer.packed];
       learn(answer, of);
       if (then) set(then);
       return answer;
@@ -223,7 +224,7 @@ export function makeStore(data, bridge = null) {
 
   const traceKey = ({ first, given, graph, nCols, block } = settings) =>
     JSON.stringify([sideOf(first, given, graphs.get(graph), nCols)?.key, block]);
-  const state = { busy: 0, progress: "", trace: null, said: "", gentle: false };
+  const state = { busy: 0, progress: "", trace: null, packed: null, said: "", gentle: false };
   if (traced) state.trace = { key: traceKey(traced), ...data.trace };
   let fading = 0;
   // What only confirms something is `gentle`, and goes away by itself.
@@ -247,7 +248,7 @@ export function makeStore(data, bridge = null) {
     const trace = state.trace?.key === traceKey() ? state.trace : null;
     return {
       graph: graphNow(), settings, a, b, before, trace, alive: Boolean(bridge?.alive()),
-      traced, packed: data.graph.name,
+      traced, tracePacked: state.packed, untraced: data.untraced, packed: data.graph.name,
       busy: state.busy, progress: state.progress, message: refused || state.said,
       warns: Boolean(refused) || !state.gentle, strategies: known(),
       graphs: bridge?.alive() ? data.graphs : [...graphs.keys()], columns: data.columns,

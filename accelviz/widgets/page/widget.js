@@ -17,7 +17,7 @@ export function bridgeOf(model) {
     if (message.progress) return own.progress?.(message.progress);
     waiting.delete(message.number);
     if (message.error) own.fail(new Error(message.error));
-    else own.done(buffers.length ? unpack(bytesOf(buffers[0])) : {});
+    else own.done(buffers.length ? { ...unpack(bytesOf(buffers[0])), packed: bytesOf(buffers[0]) } : {});
   };
   model.on("msg:custom", onMessage);
   const lose = () => {

@@ -100,7 +100,7 @@ class Player {
     if (scene.trace) text = "This block touches no memory.";
     else if (!scene.a.partition) text = scene.a.cut?.kind === "library" ? "A library's kernels cannot be traced." : `${scene.a.silent} accelviz.trace runs its blocks.`;
     else if (!scene.alive && scene.traced) text = "This page keeps the trace of one block, and that is not the one that is shown.";
-    else if (!scene.alive) text += " That needs a kernel, and this page has none. Open the notebook that made the page, run its cell, and press the button that is here then. What explore(...).save(\"x.html\") writes in Python keeps the trace of a block, where there is a C++ compiler.";
+    else if (!scene.alive) text += ` That needs a kernel, and this page has none${scene.untraced ? `, nor the trace of a block: ${scene.untraced}` : "."} Open the notebook that made the page, run its cell, and press the button that is here then; the button HTML keeps what was traced.`;
     const back = !scene.alive && scene.traced;
     const key = JSON.stringify([text, busy, scene.alive]);
     if (this.offered === key) return;
