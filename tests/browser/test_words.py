@@ -163,9 +163,25 @@ def test_groups_of_other_heads_are_not_said_to_have_no_work(browser, tmp_path):
     softmax = explore("cora", find_strategy("lane_groups", "edge_softmax"))
     assert softmax.settings["nCols"] == 1  # a column is a head
     softmax.set(n_cols=8)
-    shown = Shown(browser, softmax.save(tmp_path / "heads.html", trace=False))
+    narrow = {"viewport": {"width": 480, "height": 1000}}
+    shown = Shown(browser, softmax.save(tmp_path / "heads.html", trace=False), **narrow)
     assert "for each of its 8 heads; only the first head's is counted" in shown.text(".av-answer")
     assert "no work" not in shown.page.locator(".av-panel").text_content()
+    # Where the share of waiting is, it says what it counts, and it is compared with no other.
+    for name, said in (("lane_groups", "(7 of its 8 heads counted as waiting)"), ("row_warp", "")):
+        side = shown.page.locator(".av-of-side", has_text=name).inner_text()
+        assert re.search(r"% of warp time waiting(.*)", side, re.S)[1].strip() == said
+    assert shown.page.evaluate(FAULTS) == []
+    shown.page.get_by_role("tab", name="Numbers").click()
+    shown.page.evaluate(FRAME)
+    cells = shown.page.locator("[data-statistic=idle_share] td").all_inner_texts()
+    assert cells[2] == "–"
+    assert "Only the first head's is counted as work" in shown.text("[data-view=statistics]")
+    assert "By warp time alone" not in shown.text("[data-view=times]")
+    shown.page.locator("[data-control=second]").select_option("lane_groups")
+    shown.page.evaluate(FRAME)
+    cells = shown.page.locator("[data-statistic=idle_share] td").all_inner_texts()
+    assert cells[2] == "0"
     shown.close()
 
 

@@ -27,6 +27,10 @@ export const apart = (a, b, digits) => rounded(rounded(a, digits) - rounded(b, d
 
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
 
+// What is to be said where a share of waiting is, if the workload has the first head alone.
+export const headsAside = ({ heads }) =>
+  heads > 1 ? ` (${heads - 1} of its ${heads} heads counted as waiting)` : "";
+
 // A count in few characters: 950, 12.3k, 2.9M.
 export function short(number) {
   if (!Number.isFinite(number)) return "not known";

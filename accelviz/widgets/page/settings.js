@@ -2,7 +2,7 @@
 
 import { element, menuControl, pressButton, sliderControl, stepsControl } from "./controls.js";
 import { codeOf, copyText, headingOf, saveHtml, savePng, saveSvg, tour } from "./share.js";
-import { apart, micros, percent } from "./numbers.js";
+import { apart, headsAside, micros, percent } from "./numbers.js";
 import { PREDICTED } from "./times.js";
 import { sentenceOf } from "./views/product.js";
 import { MEANT, SIDES } from "./views/statistics.js";
@@ -138,7 +138,8 @@ const markOf = (i) => element("span", { className: `av-mark av-${"AB"[i]}`, text
   title: MEANT[SIDES[i]] });
 
 // A setting in the headline: how long it takes, and how much of its warp time is waiting.
-function sideOf({ label, said, summary, waiting, times: { recorded, predicted, where: machine } }, i, before) {
+function sideOf(side, i, before) {
+  const { label, said, summary, waiting, times: { recorded, predicted, where: machine } } = side;
   const share = summary.idle_share;
   const [time, how] = recorded !== null ? [micros(recorded), "recorded"]
     : predicted !== null ? [`≈ ${micros(predicted)}`, "predicted"] : ["", "no time recorded"];
@@ -156,6 +157,7 @@ function sideOf({ label, said, summary, waiting, times: { recorded, predicted, w
     element("span", { title: WAITING, textContent: Number.isNaN(share)
       ? waiting ? "its warps are not listed here" : "does not say what its warps do"
       : `${percent(share)} of warp time waiting` }),
+    ...headsAside(side) ? [" ", element("span", { textContent: headsAside(side).trim() })] : [],
     ...changeOf(100 * share, 100 * before?.summary.idle_share, (by) => `${by.toFixed(1)} pt`, than)]);
 }
 

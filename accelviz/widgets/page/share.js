@@ -2,7 +2,7 @@
 
 import { element, quiet } from "./controls.js";
 import { count, number, room, safe, words } from "./marks.js";
-import { named, percent } from "./numbers.js";
+import { headsAside, named, percent } from "./numbers.js";
 import { textOf } from "./pack.js";
 
 // How Python writes a value.
@@ -159,8 +159,10 @@ export async function saveHtml(host, { graph, settings, a, b, packed, traced, tr
   const script = data?.nextElementSibling, listed = [a, b].some((side) => side && !side.cut);
   if (style?.tagName !== "STYLE" || script?.tagName !== "SCRIPT" || listed || graph.name !== packed)
     return null;
-  const waiting = [a, b].filter(Boolean).map(({ label, summary: { idle_share: share } }) =>
-    `${label}: ${Number.isNaN(share) ? "not known" : percent(share)}`).join(", ");
+  const waiting = [a, b].filter(Boolean).map((side) => {
+    const { label, summary: { idle_share: share } } = side;
+    return `${label}: ${Number.isNaN(share) ? "not known" : percent(share)}${headsAside(side)}`;
+  }).join(", ");
   const fallback = filled(frames.fallback, { graph: safe(graph.name), rows: number(graph.rows),
     nonzeros: number(graph.nnz), waiting: safe(waiting) });
   const kept = safe(JSON.stringify({ ...settings, view }));

@@ -84,6 +84,7 @@ export function makeStore(data, bridge = null) {
       label: labelOf(strategy, parameters, settled), said: saidOf(strategy, parameters, settled), partition, summary, waiting, nCols,
       order: null, placeOf: partition?.placeOf ?? ((row) => row), key, cut,
       bytes: parameters.storage && parameters.storage !== "float32" ? 2 : 4, reading,
+      heads: cut?.kind === "row_groups" ? cut.heads : 1, // of which the workload has the first
       apart: strategy.worker === "warp" && reading?.lanes === 1, // each lane of a warp has a row
     };
     if (partition) Object.defineProperty(side, "order", { get: () => partition.order });

@@ -152,8 +152,8 @@ export const combinedSaid = (row) => isCombined(row)
   : "";
 
 /** That of a row's lane groups, one a head, the workload has the first. */
-export const headsSaid = ({ side: { cut, worker } }) => cut?.kind === "row_groups" && cut.heads > 1
-  ? `A row has a ${worker} for each of its ${cut.heads} heads; only the first head's is counted, the others stand empty.`
+export const headsSaid = ({ side: { heads, worker } }) => heads > 1
+  ? `A row has a ${worker} for each of its ${heads} heads; only the first head's is counted, the others stand empty.`
   : "";
 
 /** Which warps of the hardware work on the row in a block of so many, and what a worker is of them. */

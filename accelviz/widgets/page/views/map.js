@@ -3,7 +3,7 @@
 
 import { element, quiet } from "../controls.js";
 import { count, number, path, picture, room, span, words } from "../marks.js";
-import { percent, short } from "../numbers.js";
+import { headsAside, percent, short } from "../numbers.js";
 import { axis, loadColours, ticksOf } from "../plot.js";
 import { MEANT, SIDES } from "./statistics.js";
 
@@ -92,7 +92,7 @@ export function map(host, scene, act) {
     Object.assign(canvas.style, { width: `${across}px`, height: `${tall}px` });
     canvas.setAttribute("role", "img");
     const share = Number.isNaN(side.summary.idle_share) ? "" :
-      `; ${percent(side.summary.idle_share)} of the time is waiting`;
+      `; ${percent(side.summary.idle_share)} of the time is waiting${headsAside(side)}`;
     canvas.setAttribute("aria-label",
       `${side.label}: nonzeros of every ${side.worker} of ${number(partition.blocks)} blocks${share}`);
     const key = `${side.dealtKey} ${columns} ${own.from} ${own.to}`;

@@ -109,14 +109,17 @@ const OF_UNITS = new Set(["idle_warps", "imbalance", "largest", "mean", "warps",
 export function statistics(host, scene) {
   const { a, b } = scene;
   const units = [a, b].map((side) => side && unitOf(side)), alike = !b || units[0] === units[1];
+  const heads = [a, b].filter((side) => side?.heads > 1).map((side) => side.heads)[0] ?? 1;
+  const whole = !b || a.heads === b.heads; // else what is counted of one is a part
   const named = (name) => name.replace(/\bwarps?\b/, (word) =>
     alike ? a.worker + word.slice(4) : word);
   const lines = ROWS.map(([key, name, kind, less, meaning]) => {
     const cells = [writtenStatistic(a.summary[key], kind)];
     if (b) {
       cells.push(writtenStatistic(b.summary[key], kind),
-        alike || !OF_UNITS.has(key) ? difference(a.summary[key], b.summary[key], kind, less)
-          : `<span title="A ${units[0]} is no ${units[1]}.">&ndash;</span>`);
+        !whole && (OF_UNITS.has(key) || key === "idle_share") ? `<span title="Of one of them only the first head is counted.">&ndash;</span>`
+          : alike || !OF_UNITS.has(key) ? difference(a.summary[key], b.summary[key], kind, less)
+            : `<span title="A ${units[0]} is no ${units[1]}.">&ndash;</span>`);
     }
     return `<tr data-statistic="${key}"><th scope="row" title="${safe(meaning)}">${named(name)}</th>` +
       cells.map((cell) => `<td>${cell}</td>`).join("") + "</tr>";
@@ -126,6 +129,8 @@ export function statistics(host, scene) {
   host.innerHTML = `<div class="av-scroll"><table class="av-statistics${alike && a.worker !== "warp" ? " av-of-groups" : ""}"><thead><tr><td></td>${mark(a, 0)}` +
     (b ? `${mark(b, 1)}<th scope="col">difference</th>` : "") +
     `</tr></thead><tbody>${timeLine(a, b)}${lines.join("")}</tbody></table></div>` +
+    (heads > 1 ? `<p class="av-note">A row has a lane group for each of its ${heads} heads. Only the first head's is counted ` +
+      "as work; what the others do counts as waiting here.</p>" : "") +
     (b ? '<p class="av-note">&#9650; the first is better, &#9660; it is worse; without a sign it is ' +
       "neither.</p>" : "");
 }

@@ -1,7 +1,7 @@
 // What a GPU was recorded to take, the limit, and what warp time alone predicts, for both sides.
 
 import { count, path, picture, rect, room, safe, words } from "../marks.js";
-import { micros as written, percent, short } from "../numbers.js";
+import { headsAside, micros as written, percent, short } from "../numbers.js";
 import { axis, frame, widthOf } from "../plot.js";
 import { PREDICTED } from "../times.js";
 import { LANES } from "./followed.js";
@@ -104,9 +104,9 @@ const BESIDE = [["blocks", "blocks"], ["metadata_bytes", "bytes of metadata"],
 function compared(sides, found, { at_nonzeros }) {
   const where = found[0].where ? `${found[0].where}.` : "";
   const slots = sides.map((side) => side.summary.slots), [a, b] = found;
-  if (b && slots[0] && slots[1] && a.recorded && b.recorded) {
+  if (b && sides[0].heads === sides[1].heads && slots[0] && slots[1] && a.recorded && b.recorded) {
     const [wanted, took] = [slots[0] / slots[1], a.recorded / b.recorded];
-    const [own, other] = sides.map(({ summary }) => percent(summary.idle_share));
+    const [own, other] = sides.map((side) => percent(side.summary.idle_share) + headsAside(side));
     return `Of the first's warp time ${own} is waiting, of the second's ${other}. By warp time alone the first ` +
       `should take ${wanted.toFixed(2)} times as long as the second; it took ${took.toFixed(2)} times as long. ` +
       `${at_nonzeros ? turns(sides) : ""}${reason(sides, took > wanted ? 0 : 1)} ${where}`;
