@@ -33,11 +33,12 @@ from accelviz.plots.timeline import (
     sm_timelines,
     timeline_comparison,
 )
-from accelviz.plots.training import neighbor_weights, step_memory, step_times
+from accelviz.plots.training import accuracies, neighbor_weights, step_memory, step_times
 
 __all__ = [
     "Scheme",
     "access_map",
+    "accuracies",
     "bit_planes",
     "bits_crossover",
     "block_assignment",

@@ -18,6 +18,29 @@ _DIRECTIONS = {"forward": BLUE, "backward": ORANGE}
 _MOST_NEIGHBORS = 24
 
 
+def accuracies(history: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Draw which share of the nodes a network classifies as they are, epoch after epoch.
+
+    Parameters
+    ----------
+    history : DataFrame
+        Of `layers.train`: nodes that it learned from (`train`), chose by (`val`) and is judged by.
+    ax : see `accelviz.plots`
+    """
+    ax = new_axes(ax, figsize=(7, 4))
+    last = []
+    for name, colour in zip(("train", "val", "test"), (GREY, ORANGE, BLUE), strict=True):
+        shares = history[f"{name}_accuracy"]
+        ax.plot(history["epoch"], shares, color=colour, label=name)
+        last.append(f"{name} {shares.iloc[-1]:.1%}")
+    ax.set(xlabel="epoch", ylabel="share that is right", ylim=(0, 1.02))
+    ax.legend(loc="lower right", frameon=False)
+    epochs = counted(len(history), "epoch")
+    write_title(ax, f"{shares.iloc[-1]:.1%} of the test nodes are right after {epochs}")
+    tell(ax, f"Right after the last epoch: {', '.join(last)}.")
+    return tidy(ax)
+
+
 def step_times(history: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Draw how long each operation of a training step takes, as bars.
 

@@ -29,6 +29,15 @@ def test_the_memory_of_a_step_grows_forward_and_is_less_where_attention_is_fused
     assert ax.get_title(loc="left").startswith(f"GAT: {tables[0].mib.max():.1f} MiB")
 
 
+def test_accuracies_are_drawn_epoch_after_epoch():
+    shares = {"train_accuracy": [0.2, 1.0], "val_accuracy": [0.1, 0.5], "test_accuracy": [0, 0.75]}
+    ax = plots.accuracies(pd.DataFrame({"epoch": [1, 2], **shares}))
+    drawn = {f"{line.get_label()}_accuracy": [*line.get_ydata()] for line in ax.lines}
+    assert drawn == shares
+    assert ax.get_title(loc="left") == "75.0% of the test nodes are right after 2 epochs"
+    assert ax.figure.alt == "Right after the last epoch: train 100.0%, val 50.0%, test 75.0%."
+
+
 def test_the_times_of_a_step_are_medians_in_order():
     columns = {"spmm_seconds": [0.001, 0.003, 0.002], "dense_seconds": [0.006, 0.006, np.nan]}
     ax = plots.step_times(pd.DataFrame({"epoch": [1, 2, 3], "seconds": 1.0, **columns}))
