@@ -14,7 +14,7 @@ from typing import Any
 
 from accelviz.analysis.sweep import sweep
 from accelviz.datasets import describe, load_graph
-from accelviz.executors import edge_softmax, emulate, sddmm, spmm, trace, trace_gpu
+from accelviz.devices import edge_softmax, emulate, sddmm, spmm, trace, trace_gpu
 from accelviz.measure import benchmark, tune
 from accelviz.ordering import degree_sort
 from accelviz.strategies import plan, strategies

@@ -123,10 +123,10 @@ def _doctor(_: argparse.Namespace) -> str:
     import numpy
     import scipy
 
-    from accelviz.executors import find_executor, gpu_state
+    from accelviz.devices import find_device, gpu_state
     from accelviz.files import kernel_names
 
-    state, emulator = gpu_state(), find_executor("emulator")
+    state, emulator = gpu_state(), find_device("emulator")
     python = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     libraries = {"NumPy": numpy, "SciPy": scipy, "Numba": numba}
     lines = {

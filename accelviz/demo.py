@@ -13,8 +13,8 @@ from tqdm import tqdm
 from accelviz import measure
 from accelviz.analysis.balance import LoadMap, example_blocks, load_map, plan_load_map
 from accelviz.datasets import load_graph
+from accelviz.devices import DEVICES, gpu_state
 from accelviz.errors import ArgumentError
-from accelviz.executors import EXECUTORS, gpu_state
 from accelviz.files import is_checkout, written_whole
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
@@ -64,7 +64,7 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
     **parameters
         Those of the strategy `accel_gcn`.
     """
-    timed = [executor for executor in EXECUTORS if executor.timed]
+    timed = [executor for executor in DEVICES if executor.timed]
     steps = tqdm(
         total=4 + len(timed),
         initial=-1,  # a step counts when the next one begins

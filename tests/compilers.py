@@ -2,7 +2,7 @@
 
 import pytest
 
-from accelviz.executors.emulator.build import why_not
+from accelviz.emulator.build import why_not
 
 needs_compiler = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 #: As a value of `device`, and both devices that need no GPU.

@@ -118,7 +118,7 @@ def name_groups(items):
 @pytest.fixture(scope="session", autouse=True)
 def _small_flush():
     """Write 1 MiB before each cold run, not 256 MiB: no test is about how long a run takes."""
-    from accelviz.executors import base
+    from accelviz.devices import base
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(base, "HOST_FLUSH_BYTES", 1 << 20)

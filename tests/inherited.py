@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from accelviz import measure
+from accelviz.devices import Device, find_device
 from accelviz.errors import ArgumentError
-from accelviz.executors import Executor, find_executor
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.plans import Operand, Operation, Plan, Strategy
@@ -138,7 +138,7 @@ class Case:
         if others:
             self.runs[1] = others, Oracle(graph, *self.dense, operation=operation, **others)
 
-    def check(self, plan: Plan, executor: Executor) -> None:
+    def check(self, plan: Plan, executor: Device) -> None:
         """Run a plan with both, into outputs poisoned with NaN."""
         ready = executor.prepare(plan)
         dense = [
@@ -187,7 +187,7 @@ def columns_for(strategy: Strategy, columns: Sequence[int]) -> tuple[int, ...]:
 def check_results(
     graph: Graph,
     strategy: str | Strategy,
-    device: str | Executor,
+    device: str | Device,
     columns: Iterable[int] = COLUMNS,
     **parameters: Any,
 ) -> None:
@@ -195,7 +195,7 @@ def check_results(
     graph = weighted(graph)
     operation = strategy.operation if isinstance(strategy, Strategy) else SPMM
     strategy = find_strategy(strategy, operation)
-    executor = find_executor(device) if isinstance(device, str) else device
+    executor = find_device(device) if isinstance(device, str) else device
     wanted = all_widths(operation, columns)
     widest = {name: max(each[name] for each in wanted) for name in operation.widths}
     for widths in wanted:

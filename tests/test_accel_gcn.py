@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accelviz
-from accelviz.executors.emulator import EmulatorExecutor
+from accelviz.devices.emulator import EmulatorDevice
 from accelviz.partition.warp_level import cuts_rows, warp_partition, warp_workload
 from accelviz.workload import Workload
 from tests.compilers import needs_compiler
@@ -69,7 +69,7 @@ def test_ablation_s_kernel_is_right_for_all_degrees_and_wide_features(ablation):
 @pytest.mark.parametrize("ablation", ABLATIONS)
 def test_the_order_of_an_ablation_s_threads_and_blocks_does_not_matter(ablation):
     for seed in range(1, 6):
-        executor = EmulatorExecutor(seed=seed)
+        executor = EmulatorDevice(seed=seed)
         check_results(
             GRAPHS["hub"](), "accel_gcn", executor, columns=(33,), **parameters_of(ablation, (5, 7))
         )

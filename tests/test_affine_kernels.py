@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from accelviz.devices.cuda import compile_cubin, compiler, products, queued
+from accelviz.devices.cuda.products import fits, kernel_of, threads_of_gradient
+from accelviz.devices.emulate import emulate
+from accelviz.emulator import build
 from accelviz.errors import DeviceUnavailable
-from accelviz.executors.cuda import compile_cubin, compiler, products, queued
-from accelviz.executors.cuda.products import fits, kernel_of, threads_of_gradient
-from accelviz.executors.emulator import build
-from accelviz.executors.kernel_call import emulate
 from accelviz.files import kernel_directory
 from accelviz.layers import Noise, dense
 from accelviz.plans import Call, LaunchConfig

@@ -13,8 +13,8 @@ import pytest
 from scipy import sparse
 
 import accelviz
+from accelviz.emulator.build import why_not
 from accelviz.errors import ArgumentError, DeviceUnavailable, GraphError, PartitionError
-from accelviz.executors.emulator.build import why_not
 from accelviz.measure.comparison import by_graph, speedups
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
 from accelviz.strategies import SDDMM, SPMM, find_strategy

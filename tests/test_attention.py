@@ -5,8 +5,8 @@ import pytest
 
 import accelviz
 from accelviz import measure
+from accelviz.devices import find_device, run_operation
 from accelviz.errors import ArgumentError, PartitionError
-from accelviz.executors import find_executor, run_operation
 from accelviz.measure.accuracy import Oracle
 from accelviz.random import edge_uniform
 from accelviz.strategies import OPERATIONS, find_strategy
@@ -228,7 +228,7 @@ def test_a_nan_in_features_stays_in_its_columns(device):
 
 
 def test_executors_agree_on_words():
-    ready = find_executor("cpu").prepare(accelviz.plan("cora", None, 2, operation="gat"))
+    ready = find_device("cpu").prepare(accelviz.plan("cora", None, 2, operation="gat"))
     dense = measure.random_inputs(OPERATIONS["gat"], accelviz.load_graph("cora").pattern,
                                   {"heads": 1, "n_cols": 2})  # fmt: skip
     named = OPERATIONS["gat"].named(*dense, rate=0.5)

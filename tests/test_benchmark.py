@@ -11,6 +11,7 @@ from scipy import sparse
 import accelviz
 from accelviz import measure, plots
 from accelviz.analysis.schedule import timeline_summary
+from accelviz.devices import find_device, gpu_state
 from accelviz.errors import (
     ArgumentError,
     DeviceUnavailable,
@@ -18,7 +19,6 @@ from accelviz.errors import (
     KernelError,
     PartitionError,
 )
-from accelviz.executors import find_executor, gpu_state
 from accelviz.measure import harness, records
 from accelviz.measure.accuracy import Oracle
 from accelviz.measure.limits import limits
@@ -203,7 +203,7 @@ def test_cusparse_plans_anywhere_and_runs_on_a_gpu_only():
             ask()
     X = measure.features(plan.pattern.shape[1], 16)
     for device, says in (("cpu", "nothing to replay"), ("emulator", "a library's")):
-        if find_executor(device).why_not() is None:
+        if find_device(device).why_not() is None:
             with pytest.raises((DeviceUnavailable, KernelError), match=says):
                 accelviz.spmm(plan, X, device=device)
     with pytest.raises(PartitionError, match=r"algorithm: .*'alg9'.*csr_alg2"):

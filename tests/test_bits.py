@@ -9,10 +9,10 @@ import pytest
 from accelviz import bits, load_graph
 from accelviz.bits import ways
 from accelviz.bits.product import jumped
+from accelviz.devices.cuda import compile_cubin, compiler
+from accelviz.devices.cuda.state import READY, GpuState
+from accelviz.emulator.build import why_not
 from accelviz.errors import ArgumentError, DeviceUnavailable
-from accelviz.executors.cuda import compile_cubin, compiler
-from accelviz.executors.cuda.state import READY, GpuState
-from accelviz.executors.emulator.build import why_not
 from accelviz.plans import KernelSpec
 from tests.graphs import graph_of_degrees
 

@@ -13,8 +13,8 @@ from scipy import sparse
 
 import accelviz
 from accelviz import cli, demo
-from accelviz.executors import gpu_state
-from accelviz.executors.cuda import state as cuda
+from accelviz.devices import gpu_state
+from accelviz.devices.cuda import state as cuda
 from tests.graphs import MADE
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"

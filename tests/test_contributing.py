@@ -10,8 +10,8 @@ import pytest
 
 import accelviz
 from accelviz import files, measure
+from accelviz.devices import find_device
 from accelviz.errors import KernelError
-from accelviz.executors import find_executor
 from accelviz.measure.accuracy import Oracle
 from tests.graphs import MADE
 
@@ -31,7 +31,7 @@ def added(monkeypatch, tmp_path):
     """Follow the guide in a copy of the kernels; return the strategy."""
     kernel, cuda = block("cuda")
     shutil.copytree(files.kernel_directory(), tmp_path / "kernels")
-    for module in ("files", "executors.emulator.build"):
+    for module in ("files", "emulator.build"):
         name = f"accelviz.{module}.kernel_directory"
         monkeypatch.setattr(name, lambda: tmp_path / "kernels")
     (tmp_path / kernel).write_text(cuda, "utf-8")
@@ -51,7 +51,7 @@ def added(monkeypatch, tmp_path):
 @pytest.mark.parametrize("name", ["empty", "isolated_ends", "hub", "wide", "tall"])
 @pytest.mark.parametrize("device", ["cpu", "emulator"])
 def test_the_strategy_of_the_guide_is_right(added, name, device):
-    executor = find_executor(device)
+    executor = find_device(device)
     if problem := executor.why_not():
         pytest.skip(problem)
     graph = MADE[name]()
@@ -97,7 +97,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_a_notebook_s_kernel_is_told_with_its_place(mistake):
-    if problem := find_executor("emulator").why_not():
+    if problem := find_device("emulator").why_not():
         pytest.skip(problem)
     _, cuda = block("cuda")
     old, new, said = MISTAKES[mistake]

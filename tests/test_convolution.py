@@ -10,10 +10,10 @@ import pytest
 import accelviz
 from accelviz import convolution, measure
 from accelviz.convolution import ChannelMap, algorithm_7
+from accelviz.devices import find_device
+from accelviz.devices.cuda import compiler, executor
+from accelviz.emulator.build import why_not
 from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
-from accelviz.executors import find_executor
-from accelviz.executors.cuda import compiler, executor
-from accelviz.executors.emulator.build import why_not
 from accelviz.strategies import REGISTRY
 from accelviz.strategies.convolution import strided
 from accelviz.strategies.convolution.windows import distinct_windows
@@ -194,7 +194,7 @@ def test_tf32_is_within_its_own_bound_and_the_exact_mode_within_float32_s(operat
         dense = measure.random_inputs(plan.operation, graph.pattern, plan.widths)
         oracle = measure.accuracy.Oracle(graph, *dense, operation=plan.operation)
         found = (
-            find_executor(device)
+            find_device(device)
             .prepare(plan)
             .run(
                 plan.operation.named(
@@ -226,7 +226,7 @@ def test_blocks_that_go_through_several_tiles(settings, monkeypatch):
     for channels in (ChannelMap(40, 72, 4, 0.5), MAPS[1]):
         plan = accelviz.plan(channels.graph, operation=operation, n_cols=900, **settings)
         assert plan.launch.grid[1] < 900 // 32
-        case(channels.graph, plan.operation, **plan.widths).check(plan, find_executor("emulator"))
+        case(channels.graph, plan.operation, **plan.widths).check(plan, find_device("emulator"))
 
 
 def test_products_that_no_filter_reads_are_left_out():
@@ -306,7 +306,7 @@ def test_chunks_of_many_kinds_have_the_products_of_all():
                 kinds = {defines[f"MASK_{i}"] for i in range(4)} - {0}
                 assert kinds == set(masks.tolist())
                 seen.add((defines["TURNS"], min(len(kinds), 2)))
-                case(graph, plan.operation, **plan.widths).check(plan, find_executor("emulator"))
+                case(graph, plan.operation, **plan.widths).check(plan, find_device("emulator"))
     assert len(seen) == 4, seen
 
 

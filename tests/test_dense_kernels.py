@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
+from accelviz.devices.cuda import compile_cubin
+from accelviz.devices.cuda.dense import dense_kernel, log_lanes_of_row
+from accelviz.devices.emulate import emulate
+from accelviz.emulator import build
 from accelviz.errors import DeviceUnavailable
-from accelviz.executors.cuda import compile_cubin
-from accelviz.executors.cuda.dense import dense_kernel, log_lanes_of_row
-from accelviz.executors.emulator import build
-from accelviz.executors.kernel_call import emulate
 from accelviz.files import kernel_directory
 from accelviz.layers import Matrix, Noise, Products, dense
 from accelviz.layers.adjacency import gcn_matrix, with_diagonal

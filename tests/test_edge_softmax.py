@@ -5,8 +5,8 @@ import pytest
 
 import accelviz
 from accelviz import measure
+from accelviz.devices import run_operation
 from accelviz.errors import ArgumentError
-from accelviz.executors import run_operation
 from accelviz.measure.accuracy import Oracle
 from accelviz.strategies import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT, find_strategy
 from tests.compilers import HOST

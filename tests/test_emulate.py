@@ -12,9 +12,10 @@ import pytest
 
 import accelviz
 from accelviz import emulate
+from accelviz.devices import find_device
+from accelviz.devices.emulator import EmulatorDevice
+from accelviz.emulator import build, compiler, process
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
-from accelviz.executors import find_executor
-from accelviz.executors.emulator import EmulatorExecutor, build, compiler, process
 from tests.compilers import needs_compiler
 
 pytestmark = needs_compiler
@@ -488,21 +489,21 @@ def test_a_plan_s_kernel_has_to_take_what_the_plan_gives():
     changed = dataclasses.replace(plan, calls=(call,))
     X = np.ones((2708, 4), F)
     with pytest.raises(ArgumentError, match=r"values: an array of float32.*const double \*"):
-        find_executor("emulator").prepare(changed).run({"X": X})
+        find_device("emulator").prepare(changed).run({"X": X})
 
 
 def test_a_launch_of_a_plan_has_a_time_limit():
     plan = accelviz.plan("cora", n_cols=64)
     X = np.ones((2708, 64), F)
     with pytest.raises(KernelError, match=r"did not end within 0.001 seconds"):
-        EmulatorExecutor(timeout=0.001).prepare(plan).run({"X": X})
+        EmulatorDevice(timeout=0.001).prepare(plan).run({"X": X})
 
 
 def test_a_gpu_is_asked_for_by_its_name(monkeypatch):
     Y = np.zeros(4, np.int32)
     with pytest.raises(ArgumentError, match=r"device: got 'gpu'"):
         emulate(TYPES, 1, 1, Y, 1, kernel="grid", device="gpu")
-    if find_executor("cuda").why_not() is not None:
+    if find_device("cuda").why_not() is not None:
         with pytest.raises(ArgumentError, match=r"Y: an array of float32 .*int \*Y"):
             emulate(TYPES, 1, 1, Y.astype(F), 1, kernel="grid", device="cuda")
         with pytest.raises(DeviceUnavailable):

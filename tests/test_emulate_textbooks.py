@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from accelviz.devices import emulate
 from accelviz.errors import ArgumentError, KernelError
-from accelviz.executors import emulate
 from tests.compilers import needs_compiler
 
 pytestmark = needs_compiler

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from accelviz import emulate
+from accelviz.emulator.build import find_compiler
 from accelviz.errors import KernelError
-from accelviz.executors.emulator.build import find_compiler
 from tests.compilers import needs_compiler
 
 pytestmark = needs_compiler

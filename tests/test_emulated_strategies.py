@@ -8,8 +8,8 @@ import pytest
 
 import accelviz
 from accelviz import measure
-from accelviz.executors import find_executor
-from accelviz.executors.emulator import EmulatorExecutor
+from accelviz.devices import find_device
+from accelviz.devices.emulator import EmulatorDevice
 from accelviz.strategies import SDDMM, SPMM
 from tests.compilers import needs_compiler
 from tests.graphs import COLUMNS, GRAPHS, MADE, columns_of, is_large
@@ -109,7 +109,7 @@ def test_kernel_matches_the_oracle_on_large_graphs(strategy, name):
 @each_case(["hub", "every_kind", "isolated_ends"], turns=lambda _: 9, others=8)
 def test_the_order_of_threads_and_blocks_does_not_matter(strategy, name, seed):
     columns = columns_for(strategy, (33,))
-    check_results(GRAPHS[name](), strategy, EmulatorExecutor(seed=seed), columns=columns)
+    check_results(GRAPHS[name](), strategy, EmulatorDevice(seed=seed), columns=columns)
 
 
 @pytest.mark.turns(2)
@@ -129,7 +129,7 @@ def test_accel_gcn_is_right_for_any_setting(max_block_warps, max_warp_nzs):
 
 @each_strategy(daily=False)
 def test_unchecked_runs_give_the_same(strategy):
-    executor = EmulatorExecutor(checked=False)
+    executor = EmulatorDevice(checked=False)
     check_results(GRAPHS["every_kind"](), strategy, executor, columns=(64,))
 
 
@@ -140,7 +140,7 @@ def test_no_kernel_reads_a_local_variable_that_it_has_not_written(strategy):
     plan = strategy.plan(graph, (3, 40)[KERNELS.index(strategy) % 2])
     here, *then = (replace(part, calls=spelled_out(part.calls)) for part in plan.parts)
     case(graph, strategy.operation, **plan.widths).check(
-        replace(here, then=tuple(then)), find_executor("emulator")
+        replace(here, then=tuple(then)), find_device("emulator")
     )
 
 
@@ -155,7 +155,7 @@ def test_unchecked_runs_are_timed():
     X = measure.features(graph.shape[1], 64)
     plan = accelviz.plan(graph)
     checked, unchecked = (
-        EmulatorExecutor(checked=checked).prepare(plan) for checked in (True, False)
+        EmulatorDevice(checked=checked).prepare(plan) for checked in (True, False)
     )
     results = [each.run({"X": X})["Y"] for each in (checked, unchecked)]
     np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-5)

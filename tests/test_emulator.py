@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import accelviz
+from accelviz.devices import emulate, find_device
+from accelviz.devices.emulator import EmulatorDevice
+from accelviz.emulator import build, compiler
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
-from accelviz.executors import emulate, find_executor
-from accelviz.executors.emulator import EmulatorExecutor, build, compiler
 from accelviz.measure import features
 from tests.compilers import needs_compiler
 from tests.graphs import MADE
@@ -36,7 +37,7 @@ def test_scratch_is_zero_before_each_launch_and_has_to_be_left_so():
     plan = accelviz.plan(MADE["hub"](), "lane_groups", 3, group_nzs=2, block_threads=32)
     assert plan.parameters["block_threads"] == 32
     X = features(plan.pattern.shape[1], 3)
-    ready = find_executor("emulator").prepare(plan)
+    ready = find_device("emulator").prepare(plan)
     np.testing.assert_array_equal(*(ready.run({"X": X})["Y"] for _ in range(2)))
     source = plan.kernel.source()
     kept = "*arrived = 0u;"
@@ -45,7 +46,7 @@ def test_scratch_is_zero_before_each_launch_and_has_to_be_left_so():
     call = dataclasses.replace(plan.calls[0], kernel=dataclasses.replace(plan.kernel, code=code))
     dirty = dataclasses.replace(plan, calls=(call,))
     with pytest.raises(KernelError, match="leaves scratch 'arrivals' other than zero"):
-        find_executor("emulator").prepare(dirty).run({"X": X})
+        find_device("emulator").prepare(dirty).run({"X": X})
 
 
 def test_indices_and_guards():
@@ -303,7 +304,7 @@ def test_without_a_compiler_there_is_one_clear_sentence(monkeypatch):
     monkeypatch.setattr(compiler, "_candidates", lambda: [["no-such-compiler"]])
     build.find_compiler.cache_clear()
     try:
-        assert "install one (such as g++), name it in $CXX" in find_executor("emulator").why_not()
+        assert "install one (such as g++), name it in $CXX" in find_device("emulator").why_not()
         with pytest.raises(DeviceUnavailable, match="no C\\+\\+ compiler was found"):
             accelviz.spmm(graph, np.ones((2708, 1)), device="emulator")
     finally:
@@ -347,12 +348,12 @@ def test_the_documentation_s_code_does_what_it_says():
 
 
 def test_a_result_too_large_to_check_is_refused(monkeypatch):
-    from accelviz.executors.emulator import executor
+    from accelviz.devices import emulator as executor
 
     monkeypatch.setattr(executor, "MAX_ELEMENTS", 2707)
     X = np.ones((2708, 1), np.float32)
     with pytest.raises(ArgumentError, match="a result of 2,708 elements.*device='cpu'"):
         accelviz.spmm("cora", X, device="emulator")
     plan = accelviz.plan("cora", n_cols=1)
-    unchecked = EmulatorExecutor(checked=False).prepare(plan)
+    unchecked = EmulatorDevice(checked=False).prepare(plan)
     np.testing.assert_array_equal(unchecked.run({"X": X})["Y"][:, 0], plan.pattern.degrees)

@@ -38,7 +38,7 @@ def test_what_is_no_cuda_is_refused_with_what_is(statement, monkeypatch):
     with pytest.raises(KernelError, match=r"kernel.cu:2: it does not compile") as caught:
         accelviz.emulate(code, 1, 1, *[None] * 6)
     assert NO_CUDA[statement] in str(caught.value)
-    assert "accelviz/executors" not in str(caught.value), "only the student's own file is named"
+    assert "accelviz/emulator" not in str(caught.value), "only the student's own file is named"
     assert not compiles_for_a_gpu(code, monkeypatch)
 
 

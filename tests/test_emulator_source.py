@@ -7,9 +7,9 @@ import time
 import pytest
 
 import accelviz
-from accelviz.executors.emulator import build, kept
-from accelviz.executors.emulator.source import kernels_in, symbols_in, translated, unclosed
-from accelviz.executors.emulator.trace import MOST_BLOCKS, _runs
+from accelviz.devices.trace import MOST_BLOCKS, _runs
+from accelviz.emulator import build, kept
+from accelviz.emulator.source import kernels_in, symbols_in, translated, unclosed
 from tests.compilers import needs_compiler
 
 OF_HOST = (

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accelviz
-from accelviz.executors.emulator import EmulatorExecutor
+from accelviz.devices.emulator import EmulatorDevice
 from accelviz.partition.neighbor_groups import (
     BLOCK_SHARES,
     CUT,
@@ -231,7 +231,7 @@ def test_the_kernel_takes_any_column_count(block_warps, first):
 @needs_compiler
 def test_the_order_of_threads_and_blocks_does_not_matter():
     for seed in range(1, 6):
-        executor = EmulatorExecutor(seed=seed)
+        executor = EmulatorDevice(seed=seed)
         check_results(GRAPHS["hub"](), "gnnadvisor", executor, columns=(33,), ngs=7, block_warps=4)
 
 

@@ -9,9 +9,9 @@ import pytest
 
 import accelviz
 from accelviz import measure
+from accelviz.devices import find_device, gpu_state
+from accelviz.devices.cuda import timing
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
-from accelviz.executors import find_executor, gpu_state
-from accelviz.executors.cuda import timing
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.plans.operation import EPS32
@@ -59,7 +59,7 @@ def test_device_arrays_stay_on_the_device(strategy):
     ready_for = {}
     for n_cols in (33, 128):
         plan = strategy.plan(graph, n_cols)
-        made = ready_for[n_cols] = find_executor("cuda").prepare(plan)
+        made = ready_for[n_cols] = find_device("cuda").prepare(plan)
         host = measure.random_inputs(operation, graph.pattern, plan.widths)
         oracle = Oracle(graph, *host, operation=operation)
         dense = [cupy.asarray(array) for array in host]
@@ -197,7 +197,7 @@ def test_times_come_from_cuda_events(monkeypatch):
     """A host's clock would not see work that is only queued, and would see the host's own."""
     graph = accelviz.load_graph("pubmed")
     X = measure.features(graph.shape[1], 64)
-    plan, executor = accelviz.plan(graph), find_executor("cuda")
+    plan, executor = accelviz.plan(graph), find_device("cuda")
     found = measure.measure(plan, executor, Oracle(graph, X), X, repeats=7)
     assert found.seconds.shape == (7,)
     assert (found.seconds > 0).all()
@@ -282,7 +282,7 @@ def test_benchmark_on_the_gpu():
 
 
 def test_arrays_that_plans_share_are_on_the_gpu_once():
-    from accelviz.executors.cuda.arrays import on_device
+    from accelviz.devices.cuda.arrays import on_device
 
     graph = accelviz.load_graph("cora")
     assert on_device(graph.values) is on_device(graph.values)

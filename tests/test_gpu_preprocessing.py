@@ -8,10 +8,10 @@ from scipy import sparse
 
 import accelviz
 from accelviz import measure
+from accelviz.devices import gpu_state
+from accelviz.devices.cuda.device_plan import device_plan, transposed, uploaded
+from accelviz.devices.cuda.preprocessing import preprocess, queue, recorded_steps
 from accelviz.errors import ArgumentError, PartitionError
-from accelviz.executors import gpu_state
-from accelviz.executors.cuda.device_plan import device_plan, transposed, uploaded
-from accelviz.executors.cuda.preprocessing import preprocess, queue, recorded_steps
 from accelviz.graph import Graph, Pattern
 from accelviz.measure.accuracy import Oracle
 from accelviz.ordering import DegreeHistogram, degree_sort

@@ -7,10 +7,10 @@ import pytest
 
 import accelviz
 from accelviz import files
+from accelviz.devices.cuda import compile_cubin
+from accelviz.devices.cuda.compiler import compile_options, import_cupy
+from accelviz.devices.cuda.timeline import MARK, SWITCH
 from accelviz.errors import DeviceUnavailable, KernelError, PartitionError
-from accelviz.executors.cuda import compile_cubin
-from accelviz.executors.cuda.compiler import compile_options, import_cupy
-from accelviz.executors.cuda.timeline import MARK, SWITCH
 from accelviz.plans import KernelSpec
 from accelviz.strategies import SDDMM, SPMM
 from tests.graphs import graph_of_degrees

@@ -9,8 +9,8 @@ from scipy import sparse
 import accelviz
 from accelviz import measure
 from accelviz.analysis.lookup import find_row
+from accelviz.devices.emulator import EmulatorDevice
 from accelviz.errors import PartitionError
-from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.measure.accuracy import Oracle
 from accelviz.ordering import DegreeHistogram
 from accelviz.ordering.local import is_local
@@ -170,7 +170,7 @@ def check(graph, n_cols, **parameters):
     X = measure.features(graph.shape[1], n_cols)
     X[0, 0], X[1, 0] = 1e-6, -3e-7  # subnormal in float16
     oracle = Oracle(graph, restored(stored(X, plan.storage), plan.storage))
-    return measure.check(plan, EmulatorExecutor().prepare(plan), {"X": X}, oracle)
+    return measure.check(plan, EmulatorDevice().prepare(plan), {"X": X}, oracle)
 
 
 @pytest.mark.turns(2)
@@ -211,7 +211,7 @@ def test_the_result_does_not_depend_on_the_order_of_blocks(operation):
     plan = strategy.plan(graph, 5, group_nzs=2, block_threads=32)
     assert max(len(find_row(plan, row).blocks) for row in range(plan.walked.shape[0])) > 2
     dense = plan.operation.named(*measure.random_inputs(plan.operation, plan.pattern, plan.widths))
-    first, *others = (EmulatorExecutor(seed=seed).prepare(plan).run(dense) for seed in range(4))
+    first, *others = (EmulatorDevice(seed=seed).prepare(plan).run(dense) for seed in range(4))
     for other in others:
         for name, array in first.items():
             np.testing.assert_array_equal(other[name], array)

@@ -14,8 +14,8 @@ from importlib.util import find_spec
 import pytest
 
 from accelviz.cli import main
+from accelviz.devices.cuda.state import import_nccl
 from accelviz.errors import ArgumentError, DeviceUnavailable
-from accelviz.executors.cuda.state import import_nccl
 from accelviz.many_gpus import Symmetric, place
 from accelviz.many_gpus.launch import VARIABLE, launch
 from accelviz.many_gpus.peers import usable_gpus

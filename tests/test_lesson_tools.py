@@ -6,11 +6,11 @@ import pytest
 import accelviz
 from accelviz.course import changed, traced, verdict, whole_source
 from accelviz.datasets import graph_of_degrees
+from accelviz.devices import find_device
 from accelviz.errors import ArgumentError
-from accelviz.executors import find_executor
 from accelviz.measure import random_inputs
 
-WHY_NOT = find_executor("emulator").why_not()
+WHY_NOT = find_device("emulator").why_not()
 
 
 def test_graphs_of_degrees_share_all_columns_or_none():
@@ -30,7 +30,7 @@ def test_a_launch_is_traced_block_by_block():
 
 
 def test_without_a_compiler_a_trace_is_empty(monkeypatch):
-    kind = type(find_executor("emulator"))
+    kind = type(find_device("emulator"))
     monkeypatch.setattr(kind, "why_not", lambda *_: "there is no compiler")
     found = traced(accelviz.plan(graph_of_degrees([1]), "graphblast", 1))
     assert len(found) == 0

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from accelviz import load_graph, many_gpus
+from accelviz.emulator.build import why_not
 from accelviz.errors import (
     AccelvizError,
     ArgumentError,
@@ -16,7 +17,6 @@ from accelviz.errors import (
     KernelError,
     PartitionError,
 )
-from accelviz.executors.emulator.build import why_not
 from accelviz.graph import Graph
 from accelviz.many_gpus import pretended
 from accelviz.many_gpus.model import Work, advise, on_one, predict

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from accelviz import layers, many_gpus
+from accelviz.devices.cuda.state import import_nccl
+from accelviz.emulator.build import why_not
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
-from accelviz.executors.cuda.state import import_nccl
-from accelviz.executors.emulator.build import why_not
 from accelviz.many_gpus.peers import usable_gpus
 from accelviz.many_gpus.sums import Sums
 

@@ -19,9 +19,9 @@ from accelviz.analysis.lookup import find_row
 from accelviz.analysis.ownership import assignment, ownership_map
 from accelviz.analysis.schedule import predicted_timeline, timeline_summary
 from accelviz.analysis.traffic import launch_traffic, requests, traffic
+from accelviz.devices.cuda import compile_cubin
+from accelviz.emulator.build import why_not
 from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
-from accelviz.executors.cuda import compile_cubin
-from accelviz.executors.emulator.build import why_not
 from accelviz.partition.row_split import row_summary, row_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
 from accelviz.strategies import SDDMM, SPMM

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import accelviz
-from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
-from accelviz.executors import emulate, find_executor
-from accelviz.executors.cuda import compile_cubin
-from accelviz.executors.cuda.preprocessing import (
+from accelviz.devices import emulate, find_device
+from accelviz.devices.cuda import compile_cubin
+from accelviz.devices.cuda.preprocessing import (
     BLOCK_THREADS,
     BLOCKS,
     PARAMETERS,
@@ -20,6 +19,7 @@ from accelviz.executors.cuda.preprocessing import (
     most_blocks,
     spec,
 )
+from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.files import kernel_directory
 from accelviz.ordering import DegreeHistogram, degree_sort
 from accelviz.partition.block_level import BlockSetting
@@ -167,7 +167,7 @@ class _OnTheGpu:
 def test_a_plan_on_the_gpu_is_refused_on_the_host(device):
     plan = accelviz.plan("cora", "lane_groups", 4)
     moved = dataclasses.replace(plan, arrays={**plan.arrays, "nonzeros": _OnTheGpu()})
-    executor = find_executor(device)
+    executor = find_device(device)
     if executor.why_not() is not None:
         pytest.skip(executor.why_not())
     with pytest.raises(ArgumentError, match="lie on the GPU"):

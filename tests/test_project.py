@@ -24,13 +24,22 @@ PACKAGE = ROOT / "accelviz"
 ROOMS = (
     *("errors", "files", "arrays", "random", "store", "graph", "card", "workload"),
     "tiles",
-    *("datasets", "ordering", "partition", "plans", "tensor_cores", "strategies", "executors"),
+    *(
+        "datasets",
+        "ordering",
+        "partition",
+        "plans",
+        "tensor_cores",
+        "strategies",
+        "emulator",
+        "devices",
+    ),
     *("convolution", "layers", "bits", "many_gpus", "torch"),
     *("measure", "analysis", "plots", "widgets", "course", "demo", "cli", "__main__"),
 )
 #: Packages that only one room may import, at any depth.
 ONLY_IN = {
-    "cupy": ("executors/cuda/",),
+    "cupy": ("devices/cuda/",),
     "matplotlib": ("plots/", "course/site/"),
     "ipywidgets": ("widgets/",),
     "anywidget": ("widgets/",),
@@ -185,7 +194,7 @@ def test_the_wheel_holds_kernels_and_graphs_and_stays_small(tmp_path):
         assert names <= sizes.keys()
     code = (
         "import accelviz, pathlib; plan = accelviz.plan('cora'); plan.kernel.source(); "
-        "from accelviz import cli; from accelviz.executors.cuda import state; "
+        "from accelviz import cli; from accelviz.devices.cuda import state; "
         "assert 'make' not in state._INSTALL; cli.main(['lab', 'mine', '--copy-only']); "
         "assert len([*pathlib.Path('mine').glob('*.ipynb')]) > 11; "
         "print(pathlib.Path(accelviz.__file__).parts[-3])"

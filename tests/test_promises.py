@@ -14,9 +14,9 @@ from scipy import sparse
 
 import accelviz
 from accelviz import measure
+from accelviz.devices import find_device, run_operation
+from accelviz.devices.base import ready
 from accelviz.errors import AccelvizError, ArgumentError, KernelError, PartitionError
-from accelviz.executors import find_executor, run_operation
-from accelviz.executors.base import ready
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.ordering.degree import SortedRows
@@ -184,7 +184,7 @@ def test_an_emulated_output_that_cannot_be_written_or_overlaps_is_refused(strate
 def check_outputs(strategy, device):
     graph = graph_of_degrees(DEGREES)
     plan = strategy.plan(graph, 4)
-    made = find_executor(device).prepare(plan)
+    made = find_device(device).prepare(plan)
     operands = operands_of(plan, values=None)
     operands = {name: operands.get(name) for name in (o.name for o in plan.operation.inputs)}
     output, *others = plan.operation.outputs
@@ -456,7 +456,7 @@ def test_many_threads_that_ask_at_once_make_one_plan(device):
     start = threading.Barrier(threads)
 
     graph, strategy = graph_of_degrees(DEGREES), Counted()
-    executor = find_executor(device)
+    executor = find_device(device)
     X = measure.features(40, 6)
 
     class Counting:
@@ -518,7 +518,7 @@ def check_freed(strategy, device):
         dense = measure.random_inputs(strategy.operation, graph.pattern, widths)
         run_operation(strategy.operation, graph, strategy.operation.named(*dense), strategy, device)
         plan = strategy.plan(graph, 7)
-        made = ready(plan, find_executor(device))
+        made = ready(plan, find_device(device))
         made.run(operands_of(plan))
         for held, name in (
             *((graph, "adjacency"), (graph, "degrees")),

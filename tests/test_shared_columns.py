@@ -6,8 +6,8 @@ from scipy.sparse import csr_array
 
 import accelviz
 from accelviz import measure
+from accelviz.devices import find_device
 from accelviz.errors import PartitionError
-from accelviz.executors import find_executor
 from accelviz.graph import Graph
 from accelviz.strategies import SDDMM, SPMM, find_strategy
 from accelviz.tensor_cores.choice import chosen, sampled_reuse
@@ -123,7 +123,7 @@ def test_three_products_are_as_exact_as_float32(operation):
         strategy = find_strategy("window_tiles", operation)
         plan = strategy.plan(graph, 40, arithmetic=arithmetic)
         dense = measure.random_inputs(operation, graph.pattern, plan.widths)
-        ready = find_executor("emulator").prepare(plan)
+        ready = find_device("emulator").prepare(plan)
         (found,) = ready.run(ready.placed(operation.named(*dense))).values()
         if operation is SPMM:
             A, X = graph.adjacency.astype(np.float64), dense[0].astype(np.float64)

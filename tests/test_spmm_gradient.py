@@ -5,8 +5,8 @@ import pytest
 
 import accelviz
 from accelviz import measure
+from accelviz.devices import run_operation
 from accelviz.errors import PartitionError
-from accelviz.executors import run_operation
 from accelviz.strategies import OPERATIONS, find_strategy
 from tests.compilers import HOST
 from tests.graphs import MADE, graph_of_degrees

@@ -8,6 +8,7 @@ from scipy import sparse
 
 import accelviz
 from accelviz import measure
+from accelviz.devices import find_device, gpu_state
 from accelviz.errors import (
     ArgumentError,
     DeviceUnavailable,
@@ -15,7 +16,6 @@ from accelviz.errors import (
     KernelError,
     PartitionError,
 )
-from accelviz.executors import find_executor, gpu_state
 from accelviz.measure.accuracy import Oracle
 from accelviz.plans import Call, LaunchConfig, Plan, Strategy
 from accelviz.store import MOST_KEPT
@@ -133,7 +133,7 @@ def test_a_scheme_that_forgets_a_nonzero_is_found_out():
         plan.check()
     X = measure.features(4, 64)
     with pytest.raises(KernelError, match=r"wrong result on 'made' with n_cols = 64"):
-        measure.measure(plan, find_executor("cpu"), Oracle(graph, X), X)
+        measure.measure(plan, find_device("cpu"), Oracle(graph, X), X)
 
 
 def test_the_oracle_rejects_what_is_slightly_wrong():

@@ -5,9 +5,9 @@ import pytest
 
 import accelviz
 from accelviz import measure
+from accelviz.devices import find_device
+from accelviz.emulator.build import why_not
 from accelviz.errors import PartitionError
-from accelviz.executors import find_executor
-from accelviz.executors.emulator.build import why_not
 from accelviz.measure.accuracy import Oracle
 from accelviz.strategies import SDDMM, SPMM, find_strategy
 from accelviz.tensor_cores.rounding import to_tf32, truncated_tf32
@@ -58,7 +58,7 @@ def test_inputs_are_rounded_not_truncated(operation, device):
     graph = weighted(GRAPHS["wide"]())
     plan = find_strategy("tc_gnn", operation).plan(graph, 40)
     dense = measure.random_inputs(operation, graph.pattern, plan.widths)
-    made = find_executor(device).prepare(plan)
+    made = find_device(device).prepare(plan)
     found = made.run(made.placed(operation.named(*dense)))
     found = {name: array.get() if device == "cuda" else array for name, array in found.items()}
 

@@ -24,8 +24,8 @@ from accelviz.analysis.schedule import (
     timeline_summary,
     with_nonzeros,
 )
+from accelviz.devices import gpu_state
 from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
-from accelviz.executors import gpu_state
 from accelviz.plans import Call, LaunchConfig, Plan
 from accelviz.strategies import SPMM
 from accelviz.workload import Workload, nonzeros_per_warp

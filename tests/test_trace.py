@@ -11,9 +11,9 @@ import accelviz
 from accelviz import measure
 from accelviz.analysis.caches import GPUS, CacheLevel, GpuCaches, cache_hits
 from accelviz.analysis.traffic import launch_traffic, requests, traffic
+from accelviz.devices import trace_kernel
+from accelviz.devices.trace import trace
 from accelviz.errors import ArgumentError, KernelError
-from accelviz.executors import trace_kernel
-from accelviz.executors.emulator import trace
 from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS
 

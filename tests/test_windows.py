@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from accelviz.devices import emulate
+from accelviz.devices.cuda import translation
 from accelviz.errors import PartitionError
-from accelviz.executors import emulate
-from accelviz.executors.cuda import translation
 from accelviz.files import kernel_directory
 from accelviz.tensor_cores.windows import row_windows, untranslated_blocks
 from tests.compilers import needs_compiler

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import accelviz
+from accelviz.devices.cuda import compile_cubin
 from accelviz.errors import DeviceUnavailable, KernelError
-from accelviz.executors.cuda import compile_cubin
 from accelviz.plans import KernelSpec
 
 
@@ -50,7 +50,7 @@ def compiles_for_a_gpu(code, monkeypatch):
     """Whether NVRTC takes a source; skips where it cannot be asked."""
     if "#include <c" in code and not toolkit_options():
         pytest.skip("CUDA's own headers are not installed")
-    compiler = "accelviz.executors.cuda.compiler.compile_options"
+    compiler = "accelviz.devices.cuda.compiler.compile_options"
     monkeypatch.setattr(compiler, lambda spec: ("--std=c++17", *toolkit_options()))
     try:
         compile_cubin(KernelSpec("kernel.cu", "k", {}, (), code=code), "sm_90")

@@ -9,9 +9,9 @@ import numpy as np
 
 from accelviz.bits import devices
 from accelviz.bits.tensor import BitTensor, Scale, checked_tensor, layout, pack
+from accelviz.devices.base import is_device_array, where_it_lies
+from accelviz.devices.cuda.state import import_cupy
 from accelviz.errors import ArgumentError
-from accelviz.executors.base import is_device_array, where_it_lies
-from accelviz.executors.cuda.state import import_cupy
 from accelviz.plans import Call, KernelSpec, LaunchConfig
 
 _SIDE, _WARPS = 32, 8

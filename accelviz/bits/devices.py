@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from accelviz.devices import emulate
+from accelviz.devices.base import is_device_array
+from accelviz.devices.cuda import gpu_state
+from accelviz.devices.cuda.queued import queue
+from accelviz.devices.cuda.state import import_cupy
+from accelviz.devices.cuda.tensor_maps import TENSOR_MAP, tensor_map
 from accelviz.errors import ArgumentError
-from accelviz.executors import emulate
-from accelviz.executors.base import is_device_array
-from accelviz.executors.cuda import gpu_state
-from accelviz.executors.cuda.queued import queue
-from accelviz.executors.cuda.state import import_cupy
-from accelviz.executors.cuda.tensor_maps import TENSOR_MAP, tensor_map
 from accelviz.files import kernel_directory
 from accelviz.plans import Call
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.bits.tensor import BitTensor, Floats, Scale
+from accelviz.devices.base import on_host
 from accelviz.errors import ArgumentError
-from accelviz.executors.base import on_host
 
 
 @dataclass(frozen=True, eq=False)

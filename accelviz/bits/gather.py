@@ -17,9 +17,9 @@ from accelviz.bits import devices
 from accelviz.bits.product import MOST_SUM
 from accelviz.bits.tensor import padded
 from accelviz.datasets import load_graph
+from accelviz.devices.base import on_host
+from accelviz.devices.cuda.state import import_cupy
 from accelviz.errors import ArgumentError, checked_integer
-from accelviz.executors.base import on_host
-from accelviz.executors.cuda.state import import_cupy
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan
 from accelviz.strategies import find_strategy
 
@@ -177,8 +177,8 @@ class Gather:
         self, X: LowBitRows, repeats: int = 20, warmup: int = 3, *, cold: bool = False
     ) -> npt.NDArray[np.float64]:
         """Time runs on the GPU, operands and result in place; seconds, shape (repeats,)."""
-        from accelviz.executors.cuda.queued import queue
-        from accelviz.executors.cuda.timing import event_seconds
+        from accelviz.devices.cuda.queued import queue
+        from accelviz.devices.cuda.timing import event_seconds
 
         given = devices.placed(self.arguments(X, "cuda"))
         calls = [

@@ -314,7 +314,7 @@ class BitNetwork:
 
     def queued(self, batch: Batch, X: BitTensor) -> tuple[Callable[[], None], Any]:
         """Put all that a batch needs on the GPU; return what queues its kernels, and the logits."""
-        from accelviz.executors.cuda.queued import queue
+        from accelviz.devices.cuda.queued import queue
 
         found: Any = X
         calls = []

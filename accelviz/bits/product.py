@@ -16,8 +16,8 @@ from accelviz.bits import devices
 from accelviz.bits.finish import Coefficients, Finish, finished
 from accelviz.bits.tensor import BitTensor, checked_tensor, layout, pack
 from accelviz.bits.ways import WAYS, group_boxes, mapped, usual
+from accelviz.devices.cuda.state import import_cupy
 from accelviz.errors import ArgumentError
-from accelviz.executors.cuda.state import import_cupy
 from accelviz.plans import Call, KernelSpec, LaunchConfig
 
 #: Largest sum that a result of 32 bits holds.
@@ -79,8 +79,8 @@ class Product:
         self, A: BitTensor, B: BitTensor, repeats: int = 20, warmup: int = 3
     ) -> npt.NDArray[np.float64]:
         """Time runs on the GPU, operands and result in place; seconds, shape (repeats,)."""
-        from accelviz.executors.cuda.queued import queue
-        from accelviz.executors.cuda.timing import event_seconds
+        from accelviz.devices.cuda.queued import queue
+        from accelviz.devices.cuda.timing import event_seconds
 
         given = list(devices.placed(self.arguments(A, B, "cuda")).values())
         return event_seconds(lambda: queue(self.call, given), repeats, warmup)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.devices.base import on_host
 from accelviz.errors import ArgumentError, checked_integer
-from accelviz.executors.base import on_host
 
 Floats = npt.NDArray[np.float32]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from accelviz.bits.finish import Finish
 from accelviz.bits.tensor import layout
+from accelviz.devices.cuda import gpu_state
+from accelviz.devices.cuda.compiler import is_of
 from accelviz.errors import ArgumentError, checked_integer
-from accelviz.executors.cuda import gpu_state
-from accelviz.executors.cuda.compiler import is_of
 
 #: The ways to multiply, by name.
 WAYS = {

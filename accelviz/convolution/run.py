@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from accelviz.convolution.channels import ChannelMap, checked_map
+from accelviz.devices.base import where_it_lies
+from accelviz.devices.run import run_operation
 from accelviz.errors import ArgumentError, checked_choice
-from accelviz.executors.base import where_it_lies
-from accelviz.executors.run import run_operation
 from accelviz.plans import Strategy
 from accelviz.strategies.convolution.operation import (
     SCC,

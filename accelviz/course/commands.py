@@ -155,7 +155,7 @@ def _html(options: argparse.Namespace) -> Answer:
 
 def _need_gpu(options: argparse.Namespace) -> None:
     """Refuse `--gpu` where there is none: extra points would be missing without a word."""
-    from accelviz.executors import gpu_state
+    from accelviz.devices import gpu_state
 
     if options.gpu and not (state := gpu_state()).ready:
         raise DeviceUnavailable("--gpu", state.detail, state.fix or "leave out --gpu")

@@ -66,7 +66,7 @@ def compare(
     *cases : tuple
         Arguments of both functions, a tuple a case; each call gets copies of its own.
     unless : str, optional
-        Why it cannot be checked here, such as `find_executor("emulator").why_not()`. That is
+        Why it cannot be checked here, such as `find_device("emulator").why_not()`. That is
         printed, and nothing is compared.
     without : collection of str, optional
         Operators and names that the learner's function may not have, such as `PRODUCTS`.

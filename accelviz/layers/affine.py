@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from accelviz.executors.base import is_device_array
+from accelviz.devices.base import is_device_array
 from accelviz.layers import dense
 from accelviz.layers.dense import Noise
 from accelviz.layers.products import Matrix
@@ -77,7 +77,7 @@ def affine(inputs: Sequence[Any], weights: Sequence[Any], end: End = _NO_END) ->
     end : End
     """
     if is_device_array(inputs[0]) and not isinstance(inputs[-1], Matrix):
-        from accelviz.executors.cuda import products
+        from accelviz.devices.cuda import products
 
         rate = 0.0 if end.noise is None else end.rate
         options = {"bias": end.bias, "activation": end.activation, "noise": end.noise}
@@ -93,7 +93,7 @@ def affine(inputs: Sequence[Any], weights: Sequence[Any], end: End = _NO_END) ->
 def apart(A: Any, weights: Sequence[Any]) -> list[Any]:
     """Return `A @ W` of each of two matrices W."""
     if is_device_array(A):
-        from accelviz.executors.cuda import products
+        from accelviz.devices.cuda import products
 
         found = products.product([A], weights)
         if found is not None:
@@ -122,7 +122,7 @@ def input_gradient(
         Of what made the input.
     """
     if is_device_array(gradients[0]):
-        from accelviz.executors.cuda import products
+        from accelviz.devices.cuda import products
 
         options = {} if slope is None else {"positive": slope.result, "scale": slope.scale}
         found = products.product(gradients, weights, transposed=True, **options)
@@ -153,7 +153,7 @@ def weight_gradients(
         The sums of the last gradient's columns.
     """
     if is_device_array(gradients[0]) and not any(isinstance(A, Matrix) for A in inputs):
-        from accelviz.executors.cuda import products
+        from accelviz.devices.cuda import products
 
         found = products.weight_gradients(inputs, gradients)
         if found is not None:

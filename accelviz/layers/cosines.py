@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from accelviz.executors.base import is_device_array
+from accelviz.devices.base import is_device_array
 from accelviz.layers.affine import Slope
 
 #: What PyTorch puts in place of a norm that is smaller.
@@ -30,7 +30,7 @@ def cosine_operands(X: Any, beta: Any) -> tuple[Any, Any]:
         One over the length of each row.
     """
     if is_device_array(X):
-        from accelviz.executors.cuda import dense
+        from accelviz.devices.cuda import dense
 
         return dense.cosine_operands(X, beta, NORM_EPS)
     lengths = np.sqrt((X * X).sum(axis=1, keepdims=True))
@@ -60,7 +60,7 @@ def cosine_gradient(
     """
     dQ, dV = (found[name].reshape(X.shape) for name in ("dQ", "dV"))
     if is_device_array(X):
-        from accelviz.executors.cuda import dense
+        from accelviz.devices.cuda import dense
 
         by = 0.0 if slope is None else slope.scale
         return dense.cosine_gradient(X, scale, beta, dQ, dV, found["d_scale"], by)

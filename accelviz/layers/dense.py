@@ -1,7 +1,7 @@
 """What layers do to dense matrices: products, activations, dropout, the loss, the optimisers.
 
 Each function serves NumPy and CuPy arrays. On a GPU all but the products and sums are one kernel
-each (`executors.cuda.dense`); here is what those kernels compute.
+each (`devices.cuda.dense`); here is what those kernels compute.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numba
 import numpy as np
 
 from accelviz.arrays import Floats
+from accelviz.devices.base import is_device_array
 from accelviz.errors import ArgumentError
-from accelviz.executors.base import is_device_array
 from accelviz.random import element_uniform
 
 #: Multiplications below which one thread does a product: a BLAS wakes all of its threads, and on a
@@ -63,7 +63,7 @@ class Noise:
 def matmul(A: Any, B: Any, *, transposed: str = "", onto: Any = None) -> Any:
     """Return `A @ B`, where "A" or "B" may be `transposed`; added to `onto`, if that is given."""
     if is_device_array(A):
-        from accelviz.executors.cuda import dense
+        from accelviz.devices.cuda import dense
 
         return dense.matmul(A, B, transposed, onto)
     if A.size * B.size // (B.shape[0] or 1) <= _SMALL_PRODUCTS:
@@ -102,7 +102,7 @@ def _add_outer(A: Floats, B: Floats, product: Floats) -> None:
 def column_sums(A: Any) -> Any:
     """Return the sum of each column, as a product with ones."""
     if is_device_array(A):
-        from accelviz.executors.cuda import dense
+        from accelviz.devices.cuda import dense
 
         return dense.column_sums(A)
     return A.sum(axis=0)
@@ -146,7 +146,7 @@ def array_module(array: Any) -> Any:
     """Return NumPy or CuPy, whichever an array is of."""
     if not is_device_array(array):
         return np
-    from accelviz.executors.cuda import dense
+    from accelviz.devices.cuda import dense
 
     return dense.cupy_module()
 
@@ -165,7 +165,7 @@ def dropout(X: Any, rate: float, noise: Noise | None) -> Any:
     if noise is None or rate == 0:
         return X
     if is_device_array(X):
-        from accelviz.executors.cuda import dense
+        from accelviz.devices.cuda import dense
 
         return dense.finish(X, None, "none", rate, noise)
     return X * keep(X.shape, rate, noise)
@@ -190,7 +190,7 @@ def finish(
     """
     rate = 0.0 if noise is None else rate
     if is_device_array(Z):
-        from accelviz.executors.cuda import dense
+        from accelviz.devices.cuda import dense
 
         return dense.finish(Z, bias, activation, rate, noise, added)
     Z = Z if added is None else Z + added
@@ -210,7 +210,7 @@ def finish_gradient(dY: Any, Y: Any, activation: str, rate: float, noise: Noise 
     """
     rate = 0.0 if noise is None else rate
     if is_device_array(dY):
-        from accelviz.executors.cuda import dense
+        from accelviz.devices.cuda import dense
 
         return dense.finish_gradient(dY, Y, activation, rate, noise)
     dZ = dY
@@ -260,7 +260,7 @@ def cross_entropy(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
     gradient : array of float32, shape (n, n_classes)
     """
     if is_device_array(logits):
-        from accelviz.executors.cuda import dense
+        from accelviz.devices.cuda import dense
 
         return dense.cross_entropy(logits, labels, weights)
     rows = np.flatnonzero(weights)
@@ -307,7 +307,7 @@ class Adam:
             Of `Noise`; the last counts the steps before this one.
         """
         if is_device_array(flat):
-            from accelviz.executors.cuda import dense
+            from accelviz.devices.cuda import dense
 
             rates = (self.rate, self.beta1, self.beta2, self.eps)
             dense.adam(flat, gradient, states, decay, words, rates)

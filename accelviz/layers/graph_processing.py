@@ -33,7 +33,7 @@ def gcn_weights(matrix: Matrix, values: Any = None) -> Any:
         if values is None:
             values = products.xp.ones(matrix.graph.nnz, np.float32)
         if products.device == "cuda":
-            from accelviz.executors.cuda import dense
+            from accelviz.devices.cuda import dense
 
             return dense.gcn_weights(rows, columns, values, matrix.graph.n_rows)
         sums = np.bincount(rows, values, matrix.graph.n_rows)

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from accelviz.arrays import Floats, Ints, Longs
-from accelviz.executors.base import is_device_array
+from accelviz.devices.base import is_device_array
 from accelviz.graph import Graph
 from accelviz.layers.products import Matrix
 
@@ -44,7 +44,7 @@ def largest_neighbors(graph: Graph, X: Any) -> tuple[Any, Any]:
         0 and 0 for a row without a nonzero.
     """
     if is_device_array(X):
-        from accelviz.executors.cuda import dense
+        from accelviz.devices.cuda import dense
 
         return dense.row_max(graph, X)
     found = np.zeros((2, graph.n_rows, X.shape[1]), np.float32)
@@ -56,7 +56,7 @@ def largest_neighbors_gradient(graph: Graph, X: Any, Y: Any, dY: Any) -> Any:
     """Return the gradient by X, (n_columns, n_cols); `dY` is already multiplied by the share."""
     turned = graph.transposed().graph
     if is_device_array(X):
-        from accelviz.executors.cuda import dense
+        from accelviz.devices.cuda import dense
 
         return dense.row_max_gradient(turned, X, Y, dY)
     dX = np.zeros_like(X)

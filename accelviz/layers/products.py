@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from accelviz.devices import DEVICES, find_device
+from accelviz.devices.base import ready
+from accelviz.devices.cuda import gpu_state
+from accelviz.devices.run import plan_of
 from accelviz.errors import ArgumentError
-from accelviz.executors import EXECUTORS, find_executor
-from accelviz.executors.base import ready
-from accelviz.executors.cuda import gpu_state
-from accelviz.executors.run import plan_of
 from accelviz.graph import Graph, taken_over
 from accelviz.plans import Operation, Strategy
 from accelviz.strategies import (
@@ -52,8 +52,8 @@ class Products:
 
     def __init__(self, strategy: Any = None, device: str = "auto") -> None:
         if device == "auto":
-            device = next(each.name for each in EXECUTORS if each.why_not() is None)
-        self._executor = find_executor(device)
+            device = next(each.name for each in DEVICES if each.why_not() is None)
+        self._executor = find_device(device)
         self.device = device
         named = strategy if isinstance(strategy, Mapping) else {"spmm": strategy}
         for name in named:
@@ -67,7 +67,7 @@ class Products:
         #: On a GPU everything is queued on one stream, which a recording needs.
         self.stream: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if device == "cuda":
-            from accelviz.executors.cuda.dense import DeviceClock, cupy_module, training_stream
+            from accelviz.devices.cuda.dense import DeviceClock, cupy_module, training_stream
 
             gpu_state().require("device 'cuda'")
             self.xp, self._clock = cupy_module(), DeviceClock(self.seconds)
@@ -95,13 +95,13 @@ class Products:
     def recorded(self, work: Callable[[], Any]) -> Callable[[], Any]:
         """Return a function whose later calls are one launch; on the host, `work` itself.
 
-        See `executors.cuda.recorded.Recorded`. Without nvmath-python, whose cuBLAS can be recorded,
+        See `devices.cuda.recorded.Recorded`. Without nvmath-python, whose cuBLAS can be recorded,
         it is `work` too.
         """
         if self.device != "cuda":
             return work
-        from accelviz.executors.cuda.dense import can_record
-        from accelviz.executors.cuda.recorded import Recorded
+        from accelviz.devices.cuda.dense import can_record
+        from accelviz.devices.cuda.recorded import Recorded
 
         return Recorded(work, self._clock) if can_record() else work
 

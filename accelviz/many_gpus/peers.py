@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from accelviz.devices.cuda.arrays import on_device
+from accelviz.devices.cuda.compiler import compile_options
+from accelviz.devices.cuda.state import gpu_state, import_cupy, one_line
+from accelviz.devices.cuda.timing import pause
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
-from accelviz.executors.cuda.arrays import on_device
-from accelviz.executors.cuda.compiler import compile_options
-from accelviz.executors.cuda.state import gpu_state, import_cupy, one_line
-from accelviz.executors.cuda.timing import pause
 from accelviz.many_gpus.split import MOST_DEVICES
 from accelviz.many_gpus.steps import Buffer, Program, Step
 from accelviz.plans.launch import STATIC_SHARED_BYTES

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.devices.emulator import run_checked
+from accelviz.emulator import build
+from accelviz.emulator.library import load
+from accelviz.emulator.memory import Memory
 from accelviz.errors import DeviceUnavailable, KernelError
-from accelviz.executors.emulator import build
-from accelviz.executors.emulator.executor import run_checked
-from accelviz.executors.emulator.library import load
-from accelviz.executors.emulator.memory import Memory
 from accelviz.many_gpus.steps import Program
 
 Host = Mapping[str, npt.NDArray[np.float32]]

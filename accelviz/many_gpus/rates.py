@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from accelviz.devices.cuda.executor import CudaDevice
+from accelviz.devices.cuda.timing import CudaLimits
 from accelviz.errors import ArgumentError, checked_integer, checked_type
-from accelviz.executors.cuda.executor import CudaExecutor
-from accelviz.executors.cuda.timing import CudaLimits
 from accelviz.graph import Graph
 from accelviz.many_gpus.halo import (
     MOST_PULL_BLOCKS,
@@ -127,4 +127,4 @@ def measured_rates(gpus: Peers, blocks: int = 64) -> pd.DataFrame:
     for rows in _TABLE_ROWS:
         for d in _COLUMNS:
             add("gather", 1.0, limits.gather_bandwidth(rows, d), columns=d, rows=rows)
-    return pd.DataFrame(lines).assign(hardware=CudaExecutor().hardware()["hardware"])
+    return pd.DataFrame(lines).assign(hardware=CudaDevice().hardware()["hardware"])

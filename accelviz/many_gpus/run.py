@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.devices import gpu_state
+from accelviz.devices.base import on_host
 from accelviz.errors import ArgumentError, checked_choice, checked_integer, checked_type
-from accelviz.executors import gpu_state
-from accelviz.executors.base import on_host
 from accelviz.many_gpus import pretended
 from accelviz.many_gpus.halo import halo
 from accelviz.many_gpus.launch import place

@@ -14,6 +14,7 @@ import pandas as pd
 
 from accelviz.arrays import Floats, Ints, Longs
 from accelviz.datasets import load_graph
+from accelviz.devices.base import on_host
 from accelviz.errors import (
     ArgumentError,
     GraphError,
@@ -21,7 +22,6 @@ from accelviz.errors import (
     checked_integer,
     checked_type,
 )
-from accelviz.executors.base import on_host
 from accelviz.graph import Graph, taken_over
 from accelviz.ordering import ORDERS, Permutation, vertex_order
 from accelviz.ordering.community import metis_parts

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from accelviz.devices.cuda.state import import_cupy, import_nccl, one_line
 from accelviz.errors import DeviceUnavailable
-from accelviz.executors.cuda.state import import_cupy, import_nccl, one_line
 from accelviz.layers.train import on_host
 from accelviz.many_gpus.launch import Place
 from accelviz.many_gpus.peers import Peers

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.devices.cuda.state import import_cupy, one_line
 from accelviz.errors import ArgumentError, DeviceUnavailable, checked_integer
-from accelviz.executors.cuda.state import import_cupy, one_line
 from accelviz.many_gpus.launch import Place, place
 from accelviz.many_gpus.peers import MORE_MEMORY, Peers, PeersProgram, usable_gpus
 from accelviz.many_gpus.steps import Buffer, Program, Step, family, of

@@ -126,7 +126,7 @@ class _Devices:
         """Return the context in which a device's thread works."""
         if self.gpus is None:
             return contextlib.nullcontext()
-        from accelviz.executors.cuda.dense import cupy_module
+        from accelviz.devices.cuda.dense import cupy_module
 
         device: contextlib.AbstractContextManager[Any] = cupy_module().cuda.Device(
             self.gpus.gpu_of[place]

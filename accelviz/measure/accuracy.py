@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.executors.base import is_device_array
+from accelviz.devices.base import is_device_array
 from accelviz.graph import Graph
 from accelviz.plans import Operation
 from accelviz.plans.arithmetic import CUT_OFF, ROUNDING

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.devices.base import ReadyPlan
 from accelviz.errors import KernelError
-from accelviz.executors.base import ReadyPlan
 from accelviz.graph import Graph, Pattern
 from accelviz.measure.accuracy import Oracle
 from accelviz.plans import Operation, Plan

@@ -25,9 +25,9 @@ import pandas as pd
 from tqdm import tqdm
 
 from accelviz.datasets import load_graph
+from accelviz.devices import DEVICES, Device, find_device
+from accelviz.devices.base import Limits
 from accelviz.errors import AccelvizError, ArgumentError, DeviceUnavailable, checked_integer
-from accelviz.executors import EXECUTORS, Executor, find_executor
-from accelviz.executors.base import Limits
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.measure.checks import check, random_inputs, random_weights
@@ -61,7 +61,7 @@ Chosen = tuple[Strategy, dict[str, Any]]
 
 def measure(
     plan: Plan,
-    executor: Executor,
+    executor: Device,
     oracle: Oracle,
     *dense: Any,
     values: Any = None,
@@ -221,7 +221,7 @@ class _Case:
     """One graph with its inputs and its oracle, which strategies and column counts share."""
 
     def __init__(
-        self, graph: Graph, executor: Executor, operation: Operation, most_columns: int
+        self, graph: Graph, executor: Device, operation: Operation, most_columns: int
     ) -> None:
         self.graph = graph
         self._executor, self._operation = executor, operation
@@ -268,7 +268,7 @@ def _cut(array: Any, shape: tuple[int, ...]) -> Any:
 
 def _measured(
     plan: Plan,
-    executor: Executor,
+    executor: Device,
     oracle: Oracle,
     operands: dict[str, Any],
     repeats: int,
@@ -309,7 +309,7 @@ def kernel_digest(plan: Plan) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8] if content else ""
 
 
-def executor_for(device: str) -> Executor:
+def executor_for(device: str) -> Device:
     """Return the executor of that name, or for "auto" the GPU's, or else the CPU's.
 
     Raises
@@ -320,15 +320,15 @@ def executor_for(device: str) -> Executor:
         If it is not usable.
     """
     if device != "auto":
-        executor = find_executor(device)
+        executor = find_device(device)
         problem = executor.why_not()
         if problem is not None:
             raise DeviceUnavailable(f"device {device!r}", problem, "device='auto'")
         return executor
-    return next(each for each in EXECUTORS if each.timed and each.why_not() is None)
+    return next(each for each in DEVICES if each.timed and each.why_not() is None)
 
 
-def _description(executor: Executor) -> str:
+def _description(executor: Device) -> str:
     return "timing the GPU" if executor.name == "cuda" else f"timing the {executor.name}, no GPU"
 
 
@@ -376,7 +376,7 @@ def _asked(wanted: Any) -> list[tuple[Any, dict[str, Any]]] | None:
     return [each if isinstance(each, tuple) else (each, {}) for each in several]
 
 
-def _chosen(asked: Any, executor: Executor, operation: Operation) -> list[Chosen]:
+def _chosen(asked: Any, executor: Device, operation: Operation) -> list[Chosen]:
     """Return strategy objects with their parameters, refusing what the device cannot run."""
     tiny = Graph(
         np.array([0, 1]), np.zeros(1, np.int32), np.ones(1, np.float32), (1, 1), "one nonzero"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from accelviz.executors.base import Limits
+from accelviz.devices.base import Limits
 from accelviz.graph import Pattern
 from accelviz.plans import Operation
 from accelviz.plans.operation import FLOAT_BYTES

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from accelviz import files
+from accelviz.devices import find_device
 from accelviz.errors import ArgumentError
-from accelviz.executors import find_executor
 from accelviz.graph import Graph
 from accelviz.measure.limits import OperationLimits
 from accelviz.plans import Plan
@@ -218,7 +218,7 @@ def recorded_timelines(name: str = "timelines-h200") -> dict[str, pd.DataFrame]:
 @functools.cache
 def hardware(device: str) -> dict[str, str]:
     """Name what a device runs on: `hardware`, `driver`, `cuda`, `cupy`."""
-    return find_executor(device).hardware()
+    return find_device(device).hardware()
 
 
 @functools.cache

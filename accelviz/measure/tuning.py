@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from accelviz.devices.base import Device
 from accelviz.errors import AccelvizError, ArgumentError, checked_integer
-from accelviz.executors.base import Executor
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.measure.checks import check, random_inputs, random_weights
@@ -151,7 +151,7 @@ def _graph_of(plan: Plan) -> Graph:
 class _Trial:
     """Checks and times settings on one graph, with random weights."""
 
-    def __init__(self, plan: Plan, graph: Graph, executor: Executor, repeats: int) -> None:
+    def __init__(self, plan: Plan, graph: Graph, executor: Device, repeats: int) -> None:
         self.rows: list[dict[str, Any]] = []
         # The plan's parameters are what its strategy chose; only what differs from a plan without
         # any was the caller's wish.

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from accelviz.executors import find_executor, ready
-from accelviz.executors.run import plan_of
+from accelviz.devices import find_device, ready
+from accelviz.devices.run import plan_of
 from accelviz.graph import Graph
 from accelviz.layers.maximum import largest_neighbors, largest_neighbors_gradient
 from accelviz.strategies import OPERATIONS, find_strategy
@@ -20,7 +20,7 @@ def _operation(number: int, name: str, keys: str, tensors: list[Any], numbers: l
     """Run an operation on edges: the tensors' names come first in `keys`, then the numbers'."""
     operation, graph = _of(number, name)
     names = keys.split(",")
-    device, executor = tensors[0].device, find_executor(tensors[0].device.type)
+    device, executor = tensors[0].device, find_device(tensors[0].device.type)
     given = {key: t.detach().contiguous() for key, t in zip(names, tensors, strict=False)}
     widths = operation.widths_of(given)
     plan = plan_of(graph, find_strategy(operation.fastest, operation), widths)
@@ -45,7 +45,7 @@ def _array(tensor: Any) -> Any:
     if tensor.device.type == "cpu":
         array = tensor.numpy()
     else:
-        from accelviz.executors.cuda.dense import cupy_module
+        from accelviz.devices.cuda.dense import cupy_module
 
         with _on_stream(tensor.device):
             array = cupy_module().from_dlpack(tensor)
@@ -60,7 +60,7 @@ def _on_stream(device: Any) -> contextlib.AbstractContextManager[Any]:
     """Make CuPy use PyTorch's current stream."""
     if device.type == "cpu":
         return contextlib.nullcontext()
-    from accelviz.executors.cuda.dense import cupy_module
+    from accelviz.devices.cuda.dense import cupy_module
 
     stream, cuda = torch.cuda.current_stream(device), cupy_module().cuda
     if hasattr(stream, "__cuda_stream__") and hasattr(cuda.Stream, "from_external"):

@@ -16,8 +16,8 @@ from accelviz.analysis.lookup import find_row
 from accelviz.analysis.sweep import summary
 from accelviz.datasets import bundled_graphs, load_graph
 from accelviz.datasets.synthetic.table_one import TABLE_ONE
+from accelviz.devices import trace
 from accelviz.errors import AccelvizError, ArgumentError
-from accelviz.executors import trace
 from accelviz.files import written_whole
 from accelviz.graph import Graph
 from accelviz.measure import random_inputs

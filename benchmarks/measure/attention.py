@@ -25,7 +25,7 @@ import torch
 from torch_geometric.nn import AGNNConv, GATConv, GATv2Conv
 
 import accelviz
-from accelviz.executors import find_executor
+from accelviz.devices import find_device
 from accelviz.graph import Graph
 from accelviz.measure.records import hardware, source_commit
 
@@ -99,7 +99,7 @@ def ours(
             accelviz.plan(graph, options.strategy, operation=name, **widths)
             for name in (score, f"{score}_gradient")
         ]
-        forward, backward = (find_executor("cuda").prepare(plan) for plan in plans)
+        forward, backward = (find_device("cuda").prepare(plan) for plan in plans)
         X = cupy.asarray(x)
         inputs: dict[str, Any] = {"V": X}
         if score == "gat":

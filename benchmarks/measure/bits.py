@@ -38,8 +38,8 @@ from accelviz.bits.product import jumped as jumped_tiles
 from accelviz.bits.ways import GROUP_ARCH, SIDE, SPLIT_BITS
 from accelviz.datasets import load_nodes, stochastic_block
 from accelviz.datasets.nodes import NodeData
-from accelviz.executors.cuda.queued import queue
-from accelviz.executors.cuda.timing import CudaLimits, event_seconds
+from accelviz.devices.cuda.queued import queue
+from accelviz.devices.cuda.timing import CudaLimits, event_seconds
 from accelviz.graph import Graph
 from accelviz.layers import Network, Products
 from accelviz.measure.records import hardware, source_commit

@@ -17,7 +17,7 @@ import numpy as np
 
 import accelviz
 from accelviz import measure
-from accelviz.executors import find_executor
+from accelviz.devices import find_device
 
 #: Calls between two waits for the GPU; its queue holds about a thousand.
 CALLS = 200
@@ -32,7 +32,7 @@ def main() -> None:
     graph = accelviz.load_graph("cora")  # a kernel shorter than the call, so the queue stays short
     X = cupy.asarray(measure.features(graph.shape[1], 16))
     out = cupy.empty((graph.n_rows, 16), np.float32)
-    print(f"{find_executor('cuda').hardware()}; microseconds a call, median (quartiles)")
+    print(f"{find_device('cuda').hardware()}; microseconds a call, median (quartiles)")
     for strategy in accelviz.strategies():
         plan = accelviz.plan(graph, strategy, 16)
         with_plan = microseconds(lambda: accelviz.spmm(plan, X, out=out), options.repeats)  # noqa: B023
@@ -40,7 +40,7 @@ def main() -> None:
             lambda: accelviz.spmm(graph, X, strategy=strategy, out=out),  # noqa: B023
             options.repeats,
         )
-        ready = find_executor("cuda").prepare(plan)
+        ready = find_device("cuda").prepare(plan)
         inputs = ready.inputs(ready.placed({"X": X}))
         alone = microseconds(lambda: ready.queue(inputs, {"Y": out}), options.repeats)  # noqa: B023
         print(f"{strategy:12} with a plan {with_plan}   with a graph {with_graph}   queue {alone}")

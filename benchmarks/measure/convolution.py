@@ -27,8 +27,8 @@ import pandas as pd
 
 import accelviz
 from accelviz.convolution import ChannelMap
-from accelviz.executors import find_executor
-from accelviz.executors.cuda.compiler import compile_options, module_of
+from accelviz.devices import find_device
+from accelviz.devices.cuda.compiler import compile_options, module_of
 from accelviz.graph import Graph
 from accelviz.measure.records import hardware, source_commit
 from accelviz.plans.arithmetic import CUT_OFF, ROUNDING
@@ -171,7 +171,7 @@ class Layer:
 def planned(graph: Any, name: str, operation: str, widths: dict[str, Any], **operands: Any) -> Any:
     """Return what queues a plan, its outputs, the plan, and what queues each of its kernels."""
     plan = accelviz.plan(graph, name, operation=operation, **widths)
-    ready = find_executor("cuda").prepare(plan)
+    ready = find_device("cuda").prepare(plan)
     inputs, outputs = ready.inputs(ready.placed(operands)), ready.outputs()
     calls = [functools.partial(call, {**inputs, **outputs}) for call in ready.calls]
     return functools.partial(ready.queue, inputs, outputs), outputs, plan, calls
@@ -285,7 +285,7 @@ def rivals(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], fl
 
 def layers(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Check and time everything, layer by layer."""
-    from accelviz.executors.cuda.timing import CudaLimits, event_seconds
+    from accelviz.devices.cuda.timing import CudaLimits, event_seconds
 
     cells = [
         (network, shape, *setting)

@@ -20,7 +20,7 @@ from measure import opened
 
 import accelviz
 from accelviz import files, measure
-from accelviz.executors import find_executor
+from accelviz.devices import find_device
 from accelviz.measure.records import parameters_text, source_commit
 from accelviz.plans import Plan
 
@@ -97,7 +97,7 @@ def plans(options: argparse.Namespace) -> Iterator[Plan]:
 
 def launch(options: argparse.Namespace) -> None:
     for plan in plans(options):
-        ready = find_executor("cuda").prepare(plan)
+        ready = find_device("cuda").prepare(plan)
         dense = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
         ready.run(ready.placed(plan.operation.named(*dense)))
 
@@ -110,7 +110,7 @@ def profile(options: argparse.Namespace) -> None:
     script = [__file__, "launch", *chosen, *columns]
     found = nsight.profile(script, entries, METRICS.values(), warm=options.warm)
     common = {
-        **find_executor("cuda").hardware(),
+        **find_device("cuda").hardware(),
         "date": datetime.date.today().isoformat(),
         "commit": source_commit(),
         "state": "warm" if options.warm else "cold",

@@ -24,7 +24,7 @@ import pandas as pd
 
 import accelviz
 from accelviz import files, measure
-from accelviz.executors import find_executor
+from accelviz.devices import find_device
 from accelviz.measure.records import source_commit
 from accelviz.plans import Plan
 
@@ -124,7 +124,7 @@ def emulate(options: argparse.Namespace) -> None:
 
 def launch(_: argparse.Namespace) -> None:
     for _case, plan in cases():
-        ready = find_executor("cuda").prepare(plan)
+        ready = find_device("cuda").prepare(plan)
         ready.run({"X": measure.features(plan.pattern.shape[1], plan.n_cols)})
 
 
@@ -135,7 +135,7 @@ def profile(options: argparse.Namespace) -> None:
     known = [case for case, plan in cases() if plan.launch.n_blocks]
     if len(launches) != len(known):
         raise SystemExit(f"{len(launches)} launches for {len(known)} cases")
-    hardware = find_executor("cuda").hardware()
+    hardware = find_device("cuda").hardware()
     rows = []
     for case, row in zip(known, launches, strict=True):
         for quantity, group in METRICS.items():

@@ -36,7 +36,7 @@ from scipy import sparse
 
 import accelviz
 from accelviz import measure
-from accelviz.executors import find_executor
+from accelviz.devices import find_device
 from accelviz.graph import Graph, taken_over
 from accelviz.layers import GAT, GCN, Layer, Matrix, Products
 from accelviz.layers.adjacency import attention_matrix
@@ -246,7 +246,7 @@ def crossover(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 row[f"{form}_us"] = 0.0
                 for each in (graph, graph.transposed().graph):
                     plan = accelviz.plan(each, f"fusegnn_{form}", n_cols)
-                    ready = find_executor("cuda").prepare(plan)
+                    ready = find_device("cuda").prepare(plan)
                     X = cupy.zeros((each.shape[1], n_cols), np.float32)
                     operands = ready.placed(plan.operation.named(X))
                     row[f"{form}_us"] += 1e6 * np.median(ready.seconds(operands, _REPEATS, _WARMUP))
@@ -261,7 +261,7 @@ def launches(graphs: list[str]) -> Iterator[tuple[Any, Any]]:
         graph = loaded(name)
         for strategy in strategies:
             plan = accelviz.plan(graph, strategy, n_cols)
-            ready = find_executor("cuda").prepare(plan)
+            ready = find_device("cuda").prepare(plan)
             dense = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
             yield ready, ready.placed(plan.operation.named(*dense))
 

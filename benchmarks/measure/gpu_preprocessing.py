@@ -27,10 +27,10 @@ from measure import TWINS, opened
 import accelviz
 from accelviz import measure
 from accelviz.datasets import bundled_graphs
-from accelviz.executors import find_executor
-from accelviz.executors.cuda import preprocessing
-from accelviz.executors.cuda.device_plan import device_plan, uploaded
-from accelviz.executors.cuda.timing import event_seconds
+from accelviz.devices import find_device
+from accelviz.devices.cuda import preprocessing
+from accelviz.devices.cuda.device_plan import device_plan, uploaded
+from accelviz.devices.cuda.timing import event_seconds
 from accelviz.graph import Graph, Pattern
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import LanePartition
@@ -95,7 +95,7 @@ def measured(graph: Graph, order: str, n_cols: int, repeats: int) -> dict[str, A
     gpu = event_seconds(lambda: preprocessing.queue(there, *setting), repeats, WARMUP)
     wall = wall_seconds(lambda: preprocessing.preprocess(there, *setting), repeats)
     with_copies = wall_seconds(copied, min(repeats, 5))
-    ready = find_executor("cuda").prepare(device_plan(there, n_cols))
+    ready = find_device("cuda").prepare(device_plan(there, n_cols))
     given = {"values": graph.adjacency.data, "X": measure.features(graph.shape[1], n_cols)}
     operands, out = ready.placed(given), ready.outputs()
     spmm = ready.seconds(operands, repeats, WARMUP)

@@ -28,8 +28,8 @@ import pandas as pd
 
 import accelviz
 from accelviz import many_gpus
-from accelviz.executors.cuda.executor import CudaExecutor
-from accelviz.executors.cuda.timing import CudaLimits
+from accelviz.devices.cuda.executor import CudaDevice
+from accelviz.devices.cuda.timing import CudaLimits
 from accelviz.graph import Graph
 from accelviz.many_gpus.peers import PeersProgram
 from accelviz.many_gpus.steps import of
@@ -70,7 +70,7 @@ class Table:
 
 
 def hardware() -> dict[str, Any]:
-    known = CudaExecutor().hardware()
+    known = CudaDevice().hardware()
     about = {"hardware": known["hardware"], "gpus": len({*GPUS})}
     return {**about, "driver": known["driver"], "date": DATE}
 
@@ -143,7 +143,7 @@ def single(matrix: Graph, n_cols: int, table: Table, row: dict[str, Any]) -> Non
 
     plan = accelviz.plan(matrix, "lane_groups", n_cols)
     X = cupy.ones((matrix.n_rows, n_cols), np.float32)
-    made = CudaExecutor().prepare(plan)
+    made = CudaDevice().prepare(plan)
     table.add(made.seconds({"X": X}, 15, 3), **row, columns=n_cols, scheme="one GPU", step="all")
 
 
@@ -335,7 +335,7 @@ def nccl(split: Any, d: int, table: Table, row: dict[str, Any]) -> None:
             own.append(cupy.ones((most, d), np.float32))
             gathered.append(cupy.empty((2 * most, d), np.float32))
             plan = accelviz.plan(whole_rows(split, place), "lane_groups", d)
-            made.append(CudaExecutor().prepare(plan))
+            made.append(CudaDevice().prepare(plan))
             out.append(made[-1].outputs())
 
     def gather() -> None:
@@ -378,7 +378,7 @@ def unified(split: Any, d: int, table: Table, row: dict[str, Any]) -> None:
         with cupy.cuda.Device(device):
             X[split.bounds[place] : split.bounds[place + 1]].fill(1)
             plan = accelviz.plan(whole_rows(split, place), "lane_groups", d)
-            made.append(CudaExecutor().prepare(plan))
+            made.append(CudaDevice().prepare(plan))
             out.append(made[-1].outputs())
     _wait()
 

@@ -29,8 +29,8 @@ from scipy import sparse
 import accelviz
 from accelviz.datasets import TABLE_ONE, bundled_graphs, load_graph
 from accelviz.datasets.synthetic.twins import find_table_entry
+from accelviz.devices import DEVICES, find_device
 from accelviz.errors import AccelvizError
-from accelviz.executors import EXECUTORS, find_executor
 from accelviz.files import written_whole
 from accelviz.graph import Graph
 from accelviz.measure.harness import COLUMNS, STATES
@@ -310,9 +310,9 @@ def opened(name: str, order: str, cache: bool) -> Graph:
 def runnable(cases: Sequence[Case], device: str, operation: str) -> list[Case]:
     """Return the cases that the device can run, and say which it cannot."""
     if device == "auto":
-        executor = next(each for each in EXECUTORS if each.timed and each.why_not() is None)
+        executor = next(each for each in DEVICES if each.timed and each.why_not() is None)
     else:
-        executor = find_executor(device)
+        executor = find_device(device)
     tiny = load_graph(sparse.eye_array(1, format="csr"))
     found = []
     for case in cases:

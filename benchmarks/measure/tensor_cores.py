@@ -29,7 +29,7 @@ import pandas as pd
 
 import accelviz
 from accelviz.datasets import bundled_graphs
-from accelviz.executors.cuda import cusparse
+from accelviz.devices.cuda import cusparse
 from accelviz.graph import Graph
 from accelviz.measure.records import hardware, source_commit
 from accelviz.ordering import vertex_order
@@ -168,7 +168,7 @@ def libraries(graph: Graph, places: Any, n_cols: int, repeats: int) -> Iterator[
     import cupy
     from cupy._core import _routines_linalg as linalg
 
-    from accelviz.executors.cuda.timing import event_seconds
+    from accelviz.devices.cuda.timing import event_seconds
 
     X = cupy.asarray(np.random.default_rng(1).standard_normal((SIDE, n_cols), dtype=np.float32))
     weights = graph.values  # noqa: PD011 (not those of pandas)

@@ -26,10 +26,10 @@ from measure import opened
 from tensor_cores import machine
 
 from accelviz import measure
+from accelviz.devices import find_device
+from accelviz.devices.cuda.compiler import compile_options, loaded_module
+from accelviz.devices.cuda.translation import translate_windows
 from accelviz.errors import AccelvizError
-from accelviz.executors import find_executor
-from accelviz.executors.cuda.compiler import compile_options, loaded_module
-from accelviz.executors.cuda.translation import translate_windows
 from accelviz.graph import Graph, Pattern
 from accelviz.ordering import vertex_order
 from accelviz.plans import Operation, Plan
@@ -182,7 +182,7 @@ def timed(graph: Graph, columns: list[int], repeats: int) -> Iterator[dict[str, 
     """Check and time every case."""
     import cupy
 
-    executor, rng = find_executor("cuda"), cupy.random.default_rng(graph.nnz)
+    executor, rng = find_device("cuda"), cupy.random.default_rng(graph.nnz)
     for n_cols in columns:
         wide = rng.standard_normal((max(graph.shape), n_cols), dtype=np.float32)
         for operation, cases in CASES.items():

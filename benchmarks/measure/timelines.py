@@ -18,7 +18,7 @@ import pandas as pd
 import accelviz
 from accelviz import files, measure
 from accelviz.analysis.schedule import block_times
-from accelviz.executors import find_executor
+from accelviz.devices import find_device
 from accelviz.measure.records import parameters_text, source_commit
 
 STRATEGIES = ("accel_gcn", "gnnadvisor", "graphblast", "merge_path", "row_thread")
@@ -35,7 +35,7 @@ def main() -> None:
     graph = measure.random_weights(accelviz.load_graph(options.graph))
     X = measure.features(graph.shape[1], options.columns)
     common = {
-        **find_executor("cuda").hardware(),
+        **find_device("cuda").hardware(),
         "date": datetime.date.today().isoformat(),
         "commit": source_commit(),
         "graph": graph.name,

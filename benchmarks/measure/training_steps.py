@@ -131,7 +131,7 @@ def measured(graph: str, models: list[str], form: str, device: str) -> Iterator[
 def forget(form: str, device: str) -> None:
     """Give back what the pool holds and nobody uses, and begin its peak anew."""
     if device == "cuda" and form not in FORMS[1:]:
-        from accelviz.executors.cuda.dense import cupy_module
+        from accelviz.devices.cuda.dense import cupy_module
 
         cupy_module().get_default_memory_pool().free_all_blocks()
     elif device == "cuda":
@@ -233,7 +233,7 @@ def timed(step: Any, form: str, device: str) -> tuple[Any, int]:
     """
     wait, peak = (lambda: None), (lambda: 0)
     if device == "cuda" and form not in FORMS[1:]:
-        from accelviz.executors.cuda.dense import cupy_module
+        from accelviz.devices.cuda.dense import cupy_module
 
         cupy = cupy_module()
         pools = cupy.get_default_memory_pool(), step.pool

@@ -17,7 +17,7 @@ from measure import opened
 
 import accelviz
 from accelviz import files
-from accelviz.executors import find_executor
+from accelviz.devices import find_device
 from accelviz.measure.records import parameters_text, source_commit
 
 STRATEGY = "lane_groups"
@@ -43,7 +43,7 @@ def main() -> None:
             found = accelviz.tune(start, device="cuda")
             rows.append(
                 {
-                    **find_executor("cuda").hardware(),
+                    **find_device("cuda").hardware(),
                     "date": datetime.date.today().isoformat(),
                     "commit": source_commit(),
                     "graph": graph.name,

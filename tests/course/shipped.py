@@ -18,14 +18,14 @@ import nbformat
 
 from accelviz.course.autograde.assignments import Assignment, find_assignments
 from accelviz.course.autograde.cells import is_solution, question_of
-from accelviz.executors import find_executor
+from accelviz.devices import find_device
 from tests.course import tiny
 from tests.course.attacks import ATTACKS, STUFFED
 from tests.course.known_wrong import WRONG
 from tests.course.wrong import A1, A4, A5, PART
 
 ASSIGNMENTS = find_assignments()
-COMPILER = find_executor("emulator").why_not() is None
+COMPILER = find_device("emulator").why_not() is None
 _INVERSE = "def inverse_permutation(order):\n    "
 _HOARD = "hoard = []\n    while True: hoard.append(bytes(2**26))"
 #: Answers that do harm, what they are worth, and what is said of the question that they are for.

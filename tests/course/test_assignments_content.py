@@ -12,7 +12,7 @@ nbformat = pytest.importorskip("nbformat")
 
 import accelviz  # noqa: E402
 from accelviz.course.autograde.cells import released  # noqa: E402
-from accelviz.executors import find_executor  # noqa: E402
+from accelviz.devices import find_device  # noqa: E402
 from accelviz.measure import records  # noqa: E402
 from tests.course.assignments import (  # noqa: E402
     FOLDER,
@@ -36,7 +36,7 @@ SEED = re.compile(r"\b4[1-5]\d\d\b")
 
 
 def need_compiler(assignment):
-    problem = find_executor("emulator").why_not()
+    problem = find_device("emulator").why_not()
     if assignment.startswith("A4") and problem:
         pytest.skip(problem)
 

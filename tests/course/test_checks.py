@@ -16,8 +16,8 @@ pytest.importorskip("nbformat")
 import accelviz
 from accelviz.course import checks
 from accelviz.course.checks import common, hidden, metrics, shipping, steps, text
+from accelviz.emulator import compiler
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, PartitionError
-from accelviz.executors.emulator import compiler
 from accelviz.measure import features
 from accelviz.ordering import Permutation
 from accelviz.plans import Call, LaunchConfig, Plan, Strategy

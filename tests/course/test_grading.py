@@ -251,10 +251,10 @@ def test_what_was_graded_without_a_gpu_is_run_again_with_one(course, found, monk
 
 @pytest.mark.parametrize("verb", [["grade", "--course"], ["leaderboard"]])
 def test_a_gpu_that_is_not_there_is_not_promised(course, verb, capsys, monkeypatch):
-    from accelviz import executors
+    from accelviz import devices
 
-    lost = executors.cuda.GpuState("no driver", "no NVIDIA driver answers", "install one")
-    monkeypatch.setattr(executors, "gpu_state", lambda: lost)
+    lost = devices.cuda.GpuState("no driver", "no NVIDIA driver answers", "install one")
+    monkeypatch.setattr(devices, "gpu_state", lambda: lost)
     assert cli.main(["assignments", *verb, str(course), "--gpu"]) == 2
     error = capsys.readouterr().err
     assert error == "accelviz: --gpu: no NVIDIA driver answers. What to do: install one.\n"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from accelviz.course import puzzles
+from accelviz.emulator import compiler
 from accelviz.errors import ArgumentError
-from accelviz.executors.emulator import compiler
 from tests.compilers import needs_compiler
 
 from .wrong_lines import WRONG

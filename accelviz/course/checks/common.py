@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.devices.base import ReadyPlan
 from accelviz.errors import KernelError
-from accelviz.executors.base import ReadyPlan
 from accelviz.measure import check
 from accelviz.measure.accuracy import Oracle
 from accelviz.plans import Plan

@@ -14,9 +14,9 @@ from accelviz.course.checks import hidden
 from accelviz.course.checks.common import case, multiplied, quietly, require, share_of
 from accelviz.course.checks.cuda_text import only_cuda
 from accelviz.datasets import load_graph
+from accelviz.devices import find_device, gpu_state, trace
+from accelviz.devices.emulator import EmulatorDevice
 from accelviz.errors import AccelvizError, DeviceUnavailable, KernelError
-from accelviz.executors import find_executor, gpu_state, trace
-from accelviz.executors.emulator import EmulatorExecutor
 from accelviz.graph import Graph
 from accelviz.measure import features, measure, random_weights
 from accelviz.measure.accuracy import Oracle
@@ -98,7 +98,7 @@ def need_emulator() -> None:
     DeviceUnavailable
         Saying that the kernel was not tried, and how to get a C++ compiler.
     """
-    problem = find_executor("emulator").why_not()
+    problem = find_device("emulator").why_not()
     if problem is not None:
         raise DeviceUnavailable(
             "emulator",
@@ -138,7 +138,7 @@ def multiplies(
         for n_cols in columns:
             with case(f"{name}, {n_cols} columns"):
                 plan = runs_plan(code, graph, n_cols)
-                ready = EmulatorExecutor(seed=seed).prepare(plan)
+                ready = EmulatorDevice(seed=seed).prepare(plan)
                 multiplied(plan, ready, X[:, :n_cols], oracle)
 
 
@@ -258,7 +258,7 @@ def gpu_bonus(code: str, points: float) -> float:
     with quietly():
         graph = random_weights(load_graph(TIMED_GRAPH), seed=1)
         X = features(graph.shape[1], TIMED_COLUMNS)
-        oracle, cuda = Oracle(graph, X), find_executor("cuda")
+        oracle, cuda = Oracle(graph, X), find_device("cuda")
         reference = make_plan(
             graph, "gnnadvisor", TIMED_COLUMNS, ngs=RUN_NONZEROS, block_warps=BLOCK_WARPS
         )

@@ -17,7 +17,7 @@ from accelviz.course.checks.export import table as as_table
 from accelviz.course.checks.metrics import N_COLS, Metrics, bounds, measured, shares
 from accelviz.course.checks.remote import Remote, where_it_is
 from accelviz.course.checks.shipping import FREE_BYTES
-from accelviz.executors import find_executor
+from accelviz.devices import find_device
 from accelviz.graph import Graph
 from accelviz.measure import features
 from accelviz.measure.accuracy import Oracle
@@ -99,7 +99,7 @@ def replays(strategy: Any, graphs: Graphs, columns: tuple[int, ...] = (1, 33, 10
                 plan = planned(strategy, graph, n_cols)
                 plan.check()
                 _require_writing(plan)
-                multiplied(plan, find_executor("cpu").prepare(plan), X[:, :n_cols], oracle)
+                multiplied(plan, find_device("cpu").prepare(plan), X[:, :n_cols], oracle)
 
 
 def waiting(strategy: Any, graphs: Graphs, points: float) -> float:

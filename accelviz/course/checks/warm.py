@@ -12,8 +12,8 @@ import pandas as pd
 from accelviz.analysis.traffic import traffic
 from accelviz.course.checks import hidden, kernels, metrics
 from accelviz.course.checks.common import multiplied
-from accelviz.executors import find_executor
-from accelviz.executors.emulator import build
+from accelviz.devices import find_device
+from accelviz.emulator import build
 from accelviz.graph import Graph
 from accelviz.measure import features
 from accelviz.measure.accuracy import Oracle
@@ -64,7 +64,7 @@ def run_once() -> None:
             for n_cols in (1, 2):
                 planned = plan(graph, name, n_cols)
                 planned.check()
-                multiplied(planned, find_executor("cpu").prepare(planned), X[:, :n_cols], oracle)
+                multiplied(planned, find_device("cpu").prepare(planned), X[:, :n_cols], oracle)
         kernels.runs_plan("", graph, 2).check()
         Permutation(np.arange(graph.n_rows, dtype=np.int32)).apply_to_pattern(graph.pattern)
     none = dict.fromkeys(("block", "warp", "lane", "step", "index", "offset", "line"), 0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 import accelviz
+from accelviz.devices import find_device
 from accelviz.errors import KernelError
-from accelviz.executors import find_executor
 
 from .case import Case, Seen
 
@@ -46,4 +46,4 @@ def emulated(case: Case, warps: int) -> Seen:
 
 def hardware() -> tuple[str, str]:
     """Name the compiler that stands in for a GPU, and accelviz's version."""
-    return find_executor("emulator").hardware()["hardware"], f"accelviz {accelviz.__version__}"
+    return find_device("emulator").hardware()["hardware"], f"accelviz {accelviz.__version__}"

@@ -1,0 +1,107 @@
+"""Plans of `lane_groups` for a matrix that lies on the GPU: the host neither reads nor sorts it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.devices.base import is_device_array
+from accelviz.devices.cuda.arrays import on_device
+from accelviz.devices.cuda.preprocessing import preprocess
+from accelviz.devices.cuda.state import import_cupy
+from accelviz.graph import Graph, Pattern, checked_shape
+from accelviz.ordering.local import is_local
+from accelviz.partition.lane_groups import lane_group_workload
+from accelviz.plans import Plan
+from accelviz.strategies.spmm.lane_groups import LaneGroups, lane_groups_plan
+from accelviz.strategies.spmm.lane_groups.settings import lane_setting
+from accelviz.workload import Workload
+
+
+def device_pattern(matrix: Any) -> tuple[Pattern, Any] | None:
+    """Return the pattern and the values of a matrix of `cupyx.scipy.sparse`, both on the GPU.
+
+    Only its sizes are checked, not its content. Anything that is not on the GPU gives None.
+    """
+    if not (hasattr(matrix, "tocsr") and is_device_array(getattr(matrix, "data", None))):
+        return None
+    csr = matrix.tocsr()
+    pointers, columns = csr.indptr.astype(np.int64), csr.indices.astype(np.int32, copy=False)
+    pattern = Pattern(pointers, columns, checked_shape(csr.shape))
+    return pattern, csr.data.astype(np.float32, copy=False)
+
+
+def uploaded(graph: Graph) -> Pattern:
+    """Return a graph's pattern on the GPU, to which it is copied once."""
+    pointers, columns = on_device(graph.row_pointers), on_device(graph.column_indices)
+    return Pattern(pointers, columns, graph.shape, graph.name)
+
+
+def device_plan(pattern: Pattern, n_cols: int, **parameters: Any) -> Plan:
+    """Plan `lane_groups` for a pattern on the GPU, all of it there.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        Of CuPy arrays, as `device_pattern` and `uploaded` give it.
+    n_cols, **parameters
+        As of `plan`.
+
+    Returns
+    -------
+    Plan
+        As `plan` makes it on the host, but with its arrays on the GPU. Its runs have to bring
+        `values`.
+
+    Raises
+    ------
+    ArgumentError, PartitionError
+        As `plan` does.
+    """
+    return DevicePlanner().plan(pattern, n_cols, **parameters)  # type: ignore[arg-type]
+
+
+class DevicePlanner(LaneGroups):
+    """`lane_groups` for a pattern on the GPU."""
+
+    def build(self, graph: Any, n_cols: int, **parameters: Any) -> Plan:
+        """Look at the order and partition, on the GPU."""
+        setting = lane_setting(n_cols, graph.shape, graph.nnz, False, **parameters)
+        if_local = lane_setting(n_cols, graph.shape, graph.nnz, True, **parameters)
+        if setting != if_local and is_local(graph, import_cupy()):
+            setting = if_local
+        made = preprocess(graph, setting.groups, setting.short_nzs, setting.block_order)
+
+        @cache
+        def metadata() -> npt.NDArray[np.int32]:
+            on_host: npt.NDArray[np.int32] = made.metadata.get()
+            return on_host
+
+        def slice_workload(start: int, stop: int) -> Workload:
+            return lane_group_workload(metadata(), setting.groups, start, stop)
+
+        return lane_groups_plan(graph, n_cols, setting, made, slice_workload=slice_workload)
+
+
+def transposed(pattern: Pattern) -> tuple[Pattern, Any]:
+    """Turn every edge of a pattern on the GPU round, there, by a stable sort; O(nonzeros).
+
+    Returns
+    -------
+    Pattern
+        See `Graph.transposed`.
+    CuPy array of int64, shape (nnz,)
+        Nonzero `k` of the result is that nonzero of `pattern`.
+    """
+    cupy = import_cupy()
+    n_rows, n_columns = pattern.shape
+    order = cupy.argsort(pattern.column_indices, kind="stable")
+    counts = cupy.bincount(pattern.column_indices, minlength=n_columns)[:n_columns]
+    pointers = cupy.zeros(n_columns + 1, np.int64)
+    cupy.cumsum(counts, out=pointers[1:])
+    rows = cupy.searchsorted(pattern.row_pointers, order, side="right") - 1
+    name = f"{pattern.name} transposed"
+    return Pattern(pointers, rows.astype(np.int32), (n_columns, n_rows), name), order

@@ -1,0 +1,103 @@
+"""Where and when each warp of a launch ran, from an instrumented build of its kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from accelviz.devices.base import kernels_of
+from accelviz.devices.cuda.executor import CudaPlan, KernelLaunch
+from accelviz.devices.cuda.state import gpu_state, import_cupy
+from accelviz.errors import KernelError
+from accelviz.plans import Plan
+
+#: What a kernel's first line says, and what makes it say something; see `kernels/common.cuh`.
+MARK, SWITCH = "RECORD_WARP", "RECORD_TIMELINE"
+#: `WarpTime` of `kernels/common.cuh`.
+_WARP_TIME = np.dtype([("start", "u8"), ("stop", "u8"), ("sm", "u4"), ("unused", "u4")])
+_WARMUP = 3
+
+
+def trace_gpu(plan: Plan, *dense: Any, values: Any = None) -> pd.DataFrame:
+    """Run a plan on the GPU and record where and when each of its warps ran.
+
+    Parameters
+    ----------
+    plan : Plan
+        With a kernel whose first line is `RECORD_WARP;`, as those of this project are.
+    *dense : array
+        The dense inputs of the plan's operation, in order: X for an SpMM.
+    values : array, shape (nnz,), optional
+        Weights in place of the graph's own.
+
+    Returns
+    -------
+    DataFrame
+        A row for each warp launched, in order of block and warp:
+
+        - `tile`, `block`, `warp`: blockIdx.y, blockIdx.x, and the hardware's warp in the block;
+        - `sm`: the streaming multiprocessor it ran on;
+        - `start_ns`, `stop_ns`: nanoseconds since the first warp began, by the GPU's global timer,
+          the same clock on all SMs. Its step, often 32 ns or more, is `attrs["step_ns"]`.
+
+        `attrs` further has `sms` and `blocks_per_sm`, how many blocks an SM holds at once.
+
+    Raises
+    ------
+    DeviceUnavailable
+        If there is no usable GPU.
+    KernelError
+        If the plan has no kernel, the kernel has no `RECORD_WARP;`, or it does not compile.
+    ArgumentError
+        If an input does not fit.
+
+    Notes
+    -----
+    Of a plan of several calls, the warps of the main one are recorded. The recording build has a
+    few instructions more at the start and the end of each warp; `benchmark` times plans, not this.
+    """
+    gpu_state().require("trace_gpu")
+    spec = kernels_of(plan, "cuda")[plan.main][1].kernel
+    assert spec is not None
+    if MARK not in spec.source():
+        raise KernelError(
+            spec.file, "it does not record its warps", f"'{MARK};' as the kernel's first line"
+        )
+    cupy = import_cupy()
+    recording = CudaPlan(plan, f"-D{SWITCH}")
+    launch = recording.calls[plan.main]
+    assert isinstance(launch, KernelLaunch)
+    inputs = recording.inputs(recording.placed(plan.operation.named(*dense, values=values)))
+    outputs = recording.outputs()
+    columns, rows, layers = plan.launch.grid
+    warps = columns * rows * layers * plan.launch.warps_per_block
+    times = np.zeros(warps, _WARP_TIME)
+    times["start"] = np.iinfo(np.uint64).max
+    on_gpu = cupy.asarray(times.view(np.uint8))
+    pointer = cupy.ndarray(1, np.uint64, launch.module.get_global("warp_times"))
+    pointer.fill(on_gpu.data.ptr)
+    for _ in range(_WARMUP):
+        recording.queue(inputs, outputs)
+    on_gpu.set(times.view(np.uint8))
+    recording.queue(inputs, outputs)
+    held = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
+        launch.function.kernel.ptr, plan.launch.block[0], plan.launch.dynamic_shared_bytes
+    )
+    sms = cupy.cuda.Device().attributes["MultiProcessorCount"]
+    table = _table(on_gpu.get().view(_WARP_TIME), plan)
+    table.attrs |= {"sms": int(sms), "blocks_per_sm": int(held)}
+    return table
+
+
+def _table(times: Any, plan: Plan) -> pd.DataFrame:
+    block, warp = np.divmod(np.arange(times.size), max(plan.launch.warps_per_block, 1))
+    tile, block = np.divmod(block, max(plan.launch.grid[0], 1))
+    first = times["start"].min(initial=np.iinfo(np.uint64).max)
+    start, stop = ((times[name] - first).astype(np.int64) for name in ("start", "stop"))
+    columns = {"tile": tile, "block": block, "warp": warp, "sm": times["sm"].astype(np.int64)}
+    table = pd.DataFrame({**columns, "start_ns": start, "stop_ns": stop})
+    moments = np.unique(np.concatenate([start, stop]))
+    table.attrs["step_ns"] = int(np.diff(moments).min(initial=np.iinfo(np.int64).max))
+    return table

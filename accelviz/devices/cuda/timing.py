@@ -1,0 +1,124 @@
+"""Timing by CUDA events, and what the machine itself can do in the same run."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.devices.cuda.compiler import loaded_function
+from accelviz.devices.cuda.state import import_cupy
+from accelviz.plans import KernelSpec
+
+#: Independent 16-byte loads that each thread of the gather measurement has in flight.
+_LOADS_IN_FLIGHT = 8
+_GATHER_THREADS = 256
+#: Bytes that one gather measurement reads, and one copy measurement copies.
+_GATHER_BYTES = _COPY_BYTES = 1 << 30
+_VECTOR_FLOATS, _VECTOR_BYTES = 4, 16
+_REPEATS, _WARMUP = 11, 3
+#: The host needs less than this to queue one run; the GPU pauses so long for each.
+_QUEUE_NANOSECONDS = 100_000
+#: A flush writes this many times the L2's size.
+_FLUSH_FACTOR = 4
+
+
+def event_seconds(
+    run: Callable[[], object], repeats: int, warmup: int, *, cold: bool = False
+) -> npt.NDArray[np.float64]:
+    """Time what `run` queues on the current stream.
+
+    Parameters
+    ----------
+    run : callable
+        Queues the work; it may not wait for the GPU.
+    repeats, warmup : int
+        Runs to time, and runs before them.
+    cold : bool
+        Flush the L2 before each timed run, by overwriting four times its size.
+
+    Returns
+    -------
+    array of float64, shape (repeats,)
+
+    Notes
+    -----
+    The GPU pauses first while the host queues every run, so that a time is the GPU's alone and
+    holds no gap in which it waited for the host. The gap between two events with nothing between
+    them is part of every time, about a microsecond.
+    """
+    cupy = import_cupy()
+    for _ in range(warmup):
+        run()
+    flush = _flush_buffer() if cold else None
+    events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(repeats)]
+    cupy.cuda.Device().synchronize()
+    pause(repeats)
+    for i, (start, stop) in enumerate(events):
+        if flush is not None:
+            flush.data.memset_async(i, flush.nbytes)
+        start.record()
+        run()
+        stop.record()
+    cupy.cuda.Device().synchronize()
+    return np.array([cupy.cuda.get_elapsed_time(*pair) for pair in events]) * 1e-3
+
+
+def pause(runs: int) -> None:
+    """Let the current stream wait for as long as the host may take to queue so many runs."""
+    _machine("pause")((1,), (1,), (np.uint64(_QUEUE_NANOSECONDS * runs),))
+
+
+class CudaLimits:
+    """What the current device can do, measured now; see `Limits`."""
+
+    def __init__(self) -> None:
+        cupy = import_cupy()
+        nothing = _machine("nothing")
+        self.launch_seconds = _median(lambda: nothing((1,), (32,), ()))
+        source = positive(cupy, _COPY_BYTES // 4)
+        target = cupy.empty_like(source)
+        seconds = _median(lambda: target.data.copy_from_device_async(source.data, _COPY_BYTES))
+        self.copy_bandwidth = 2 * _COPY_BYTES / seconds
+
+    def gather_bandwidth(self, rows: int, n_cols: int) -> float:
+        """Measure how fast uniformly random whole rows of a matrix can be read, bytes per second.
+
+        The matrix is float32, rows x n_cols; a row is rounded up to whole 16-byte vectors.
+        """
+        cupy = import_cupy()
+        vectors = -(-n_cols // _VECTOR_FLOATS)
+        X = positive(cupy, max(rows, 1) * vectors * _VECTOR_FLOATS)
+        sink = cupy.zeros(1, np.float32)
+        times = -(-max(_GATHER_BYTES // (vectors * _VECTOR_BYTES), 1) // _LOADS_IN_FLIGHT)
+        gathers = times * _LOADS_IN_FLIGHT
+        grid = (-(-times * vectors // _GATHER_THREADS),)
+        arguments = (X, sink, np.uint32(max(rows, 1)), np.int32(vectors), np.uint32(gathers))
+        gather = _machine("gather")
+        seconds = _median(lambda: gather(grid, (_GATHER_THREADS,), arguments))
+        return gathers * vectors * _VECTOR_BYTES / seconds
+
+
+def positive(cupy: Any, size: int) -> Any:
+    """Return positive float32 that are not all alike, as zeros can take less time than data."""
+    return cupy.arange(1, size + 1, dtype=np.float32)
+
+
+def _median(run: Callable[[], object]) -> float:
+    return float(np.median(event_seconds(run, _REPEATS, _WARMUP)))
+
+
+@functools.cache
+def _machine(entry: str) -> Any:
+    defines = {"LOADS_IN_FLIGHT": _LOADS_IN_FLIGHT}
+    return loaded_function(KernelSpec("machine/machine.cu", entry, defines, ()))
+
+
+@functools.cache
+def _flush_buffer() -> Any:
+    cupy = import_cupy()
+    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return cupy.empty(_FLUSH_FACTOR * properties["l2CacheSize"], np.uint8)

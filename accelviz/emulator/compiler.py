@@ -1,0 +1,117 @@
+"""The C++ compiler that stands in for NVIDIA's, and how it is called."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from accelviz.emulator.compiler_errors import compile_error
+from accelviz.errors import DeviceUnavailable, KernelError
+
+#: What zig looks for by itself would end the process.
+_ZIG = ("-fno-sanitize=undefined",)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C++ compiler that works: how it is called, and its first line of `--version`."""
+
+    command: tuple[str, ...]
+    version: str
+
+    @property
+    def is_clang(self) -> bool:
+        """Whether it takes clang's options."""
+        return "clang" in self.version.lower() or "zig" in " ".join(self.command)
+
+    @property
+    def precompiles(self) -> bool:
+        """Whether it keeps a header that it has read."""
+        return "zig" not in " ".join(self.command)
+
+    @property
+    def gives_locals_a_pattern(self) -> bool:
+        """Whether it knows `-ftrivial-auto-var-init`: g++ 12 and clang 16 do."""
+        found = re.search(r"(\d+)\.\d+", self.version)
+        return found is not None and int(found[1]) >= (16 if self.is_clang else 12)
+
+
+def _candidates() -> list[list[str]]:
+    found = [shlex.split(os.environ["CXX"])] if os.environ.get("CXX") else []
+    found += [[name] for name in ("c++", "clang++", "g++")]
+    if importlib.util.find_spec("ziglang"):
+        found.append([sys.executable, "-m", "ziglang", "c++"])
+    return found
+
+
+@functools.cache
+def find_compiler() -> Compiler | None:
+    """Return the first C++ compiler that there is: `$CXX`, c++, clang++, g++, the wheel ziglang."""
+    for command in _candidates():
+        if shutil.which(command[0]) is None:
+            continue
+        try:
+            answer = subprocess.run(
+                [*command, "--version"], capture_output=True, text=True, timeout=60, check=True
+            )
+        except (OSError, subprocess.SubprocessError):
+            continue
+        more = _ZIG if "zig" in " ".join(command) else ()
+        return Compiler((*command, *more), (answer.stdout or answer.stderr).partition("\n")[0])
+    return None
+
+
+def why_not() -> str | None:
+    """Say in one sentence why kernels cannot be emulated here, or None if they can."""
+    if sys.platform == "win32":
+        return "kernels are emulated on Linux and macOS only"
+    missing = (
+        "no C++ compiler was found to emulate kernels with; install one (such as g++), name it in "
+        "$CXX, or run `pip install ziglang`"
+    )
+    return missing if find_compiler() is None else None
+
+
+def some_compiler() -> Compiler:
+    """Return the compiler, which there has to be.
+
+    Raises
+    ------
+    DeviceUnavailable
+    """
+    if (compiler := find_compiler()) is None:
+        raise DeviceUnavailable("device 'emulator'", "no C++ compiler", why_not() or "")
+    return compiler
+
+
+def run(compiler: Compiler, options: Sequence[str | Path], file: str, source: str = "") -> str:
+    """Call the compiler; `file` and `source` are the kernel's, for what it says about them.
+
+    Returns its warnings.
+
+    Raises
+    ------
+    KernelError
+    """
+    answer = subprocess.run(
+        [*compiler.command, *options],
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+        env={**os.environ, "LC_ALL": "C"},  # in English
+    )
+    if answer.returncode:
+        log = answer.stderr.strip()
+        unread = KernelError(file, f"it does not compile for the emulator:\n{log[-4000:]}")
+        raise compile_error(file, source, log) or unread
+    return answer.stderr

@@ -1,0 +1,142 @@
+"""From what a C++ compiler says to a sentence about the student's own line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from accelviz.emulator.source import kernels_in, unclosed
+from accelviz.errors import KernelError
+
+_LINE = r"^{file}:(\d+)"
+#: g++ says of a parameter of an unknown type, before it names the type, that it is no parameter.
+_ERROR = re.compile(r"(?:fatal )?error: (?!variable or field '\w+' declared void)(.*)")
+_LAUNCH = (
+    "give the emulator the kernels alone: it copies arrays and launches by itself, and no kernel "
+    "launches another"
+)
+_LIBRARY = "write it with shuffles, shared memory or cooperative_groups (reduce.h, scan.h)"
+_TEXTURES = "the emulator has no textures and surfaces; read the array through a pointer"
+#: What the emulator does not have, by the beginning of a name or header, and what to use instead.
+_INSTEAD = (
+    (
+        r"mma\.h|wmma|nvcuda",
+        "the emulator has no wmma; multiply with a function of fragments.cuh, such as mma_tf32_k8, "
+        "or in loops over shared memory",
+    ),
+    (r"(?:cub|thrust)\b", f"the emulator has no CUB and Thrust; {_LIBRARY}"),
+    (
+        r"__pipeline|cuda_pipeline|cuda/(?:pipeline|barrier)",
+        "use plain loads and __syncthreads, or cooperative_groups/memcpy_async.h",
+    ),
+    (r"cuda/(?:std/)?atomic", "use CUDA's own atomics, such as atomicAdd and atomicCAS"),
+    (r"cuda(?:/|$)", "the emulator has nothing of cuda:: (libcu++); use CUDA's own functions"),
+    (r"tex[123]D|texCube|surf[123]D|texture|surface|cuda(?:Texture|Surface)", _TEXTURES),
+    (r"curand", "draw the random numbers in Python and pass them as an array"),
+    (r"cu(?:blas|sparse|fft|solver|dnn)", "call CUDA's libraries outside of the kernel"),
+    (r"cuda?[A-Z]", _LAUNCH),
+    (r"(?:__shfl(?:_(?:up|down|xor))?|__ballot|__any|__all)$", "use {name}_sync, with a mask"),
+    (r"(?:cooperative_groups|cg)$", "#include <cooperative_groups.h>"),
+    (r"reduce$", "#include <cooperative_groups/reduce.h>"),
+    (r"(?:inclusive|exclusive)_scan$", "#include <cooperative_groups/scan.h>"),
+    (r"memcpy_async$|wait_prior$|wait$", "#include <cooperative_groups/memcpy_async.h>"),
+    (r"(?:__)?half2?$|__\w+2half|__half2|__h\w+2?$", "#include <cuda_fp16.h>"),
+    (r"(?:__)?nv_bfloat162?$|__\w+2bfloat16|__bfloat16", "#include <cuda_bf16.h>"),
+    (r"cluster_group|this_cluster", "the emulator has no clusters of blocks; use one block"),
+    (r"std$", "a kernel has CUDA's functions in place of C++'s library"),
+)
+#: How compilers put it that a name or a header is not known.
+_UNKNOWN = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"(?P<header>\S+): No such file or directory",
+        r"'(?P<header>[^']+)' file not found",
+        r"'(?:[\w:]+::)?(?P<name>\w+)[^']*' (?:was not|has not been) declared",
+        r"'(?P<name>\w+)' does not name a type",
+        r"use of undeclared identifier '(?P<name>\w+)'",
+        r"unknown type name '(?P<name>\w+)'",
+        r"is not a member of '(?P<name>std)'",
+        r"in namespace '(?P<name>std)'",
+        r"no (?:template|type|member) named '(?P<name>\w+)' in (?:namespace|the global)",
+        r"'(?P<name>\w+)' is not a (?:member|class|namespace|template)",
+        r"no arguments to '(?P<name>\w+)' that depend on a template parameter",
+        r"'(?P<name>\w+)' is not a template",
+    )
+)
+
+
+def compile_error(file: str, source: str, log: str) -> KernelError | None:
+    """Put the first error of a compiler's log into words, or None if it has none.
+
+    Parameters
+    ----------
+    file, source : str
+        The kernel's, as the compiler was told to name it.
+    log : str
+        What the compiler said, in English.
+    """
+    error = _ERROR.search(log)
+    if error is None:
+        return None
+    text = error[1].removeprefix("static assertion failed: ").removeprefix("#error ")
+    text = re.sub(
+        r"call to '[^']+' declared with (?:attribute error|'error' attribute): ", "", text
+    )
+    text = re.sub(r"static(?:_assert| assertion) failed due to requirement '.*?'(?:: )?", "", text)
+    text = text.strip().strip('"')
+    start = log.rfind("\n", 0, error.start()) + 1
+    line = next(_lines(file, log[start : error.end()]), None)
+    if line is None:  # in a header: g++ says before the error who asked for it, clang after it
+        before, after = list(_lines(file, log[:start])), _lines(file, log[error.end() :])
+        line = before[-1] if before else next(after, None)
+    name, hint = _hint(text, _text(source, line))
+    if hint:
+        text = re.sub(r"; did you mean .*", "", text)
+    elif name and line is None and not re.search(rf"\b{name}\b", source):
+        # Nobody but the plan says it.
+        there = ", ".join(kernels_in(source)) or "none"
+        return KernelError(file, f"there is no kernel {name!r} in it", f"name one that is: {there}")
+    elif name:
+        hint = f"check how {name!r} is spelt; docs/emulator.md lists what of CUDA the emulator has"
+    open_line = unclosed(source)
+    if open_line and "#if" not in source:
+        what = f"a }} is missing: the {{ of line {open_line} is never closed"
+        return KernelError(f"{file}:{open_line}", f"it does not compile for the emulator: {what}")
+    place, code = f"{file}:{line}" if line else file, _text(source, line)
+    where = f", at `{code}`" if code else ""
+    return KernelError(place, f"it does not compile for the emulator: {text}{where}", hint)
+
+
+def unwritten(file: str, log: str) -> list[str]:
+    """Return the local variables that a compiler thinks are read before they are written."""
+    says = r":(\d+):\d+: warning: (?:variable )?'(\w+)' (?:may be|is) (?:used )?uninitialized"
+    found = re.findall(f"^{re.escape(file)}{says}", log, re.MULTILINE)
+    return list(dict.fromkeys(f"{name} (line {line})" for line, name in found))
+
+
+def _lines(file: str, log: str) -> Iterator[int]:
+    pattern = re.compile(_LINE.format(file=re.escape(file)), re.MULTILINE)
+    return (int(found[1]) for found in pattern.finditer(log))
+
+
+def _text(source: str, line: int | None) -> str:
+    lines = source.splitlines()
+    return lines[line - 1].strip() if line and line <= len(lines) else ""
+
+
+def _hint(text: str, line: str) -> tuple[str, str]:
+    """Return the unknown name or header that an error is about, if any, and what to do."""
+    if "matching function" in text and (called := re.search(r"\b(atomic\w+)\s*\(\s*(?!&)", line)):
+        return "", f"the first argument is an address: {called[1]}(&..., value)"
+    if "<<<" in line or ">>>" in line:
+        return "", _LAUNCH
+    if "union" in text and "deleted" in text:
+        return "", "vectors and half cannot be in a union here; use reinterpret_cast"
+    unknown = next(filter(None, (pattern.search(text) for pattern in _UNKNOWN)), None)
+    if unknown is None:
+        return "", ""
+    name = next(filter(None, unknown.groupdict().values()))
+    for beginning, instead in _INSTEAD:
+        if re.match(beginning, name):
+            return name, instead.format(name=re.split(r"\W", name)[0])
+    return name, ""

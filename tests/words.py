@@ -1,0 +1,75 @@
+"""Refuse filler names: a variable, function or parameter is named for what it holds.
+
+`python tests/words.py [PATH ...]` checks the files that git tracks and prints one line a name. The
+rule, and the terms to use instead, stand in CONTRIBUTING.md.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+#: Names that say nothing about what they hold.
+FILLERS = {
+    *("found", "each", "what", "own", "place", "right", "given", "made", "kept", "there", "shown"),
+    *("none", "here", "thing", "things", "stuff", "those", "these", "whose"),
+}
+#: (file, name) pairs that are the term of the field, each with its reason.
+EXCEPTIONS: dict[tuple[str, str], str] = {}
+#: Folders whose names still have to be rewritten. It only ever shrinks.
+PENDING: tuple[str, ...] = ()
+#: A declaration in JavaScript, TypeScript, C++ or CUDA: a keyword or a type, then the name.
+DECLARATION = re.compile(
+    r"\b(?:const|let|var|function|auto|int|long|unsigned|bool|float|double|size_t|char|uint32_t|"
+    r"uint64_t|int4|float4|half|T)\b[\s*&]+(\w+)\s*(?=[=;,()\[:])"
+)
+
+
+def python_names(text):
+    """Yield (line, name) of each name that a Python source binds."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.attr
+
+
+def declared_names(text):
+    """Yield (line, name) of each name that a C++, CUDA or JavaScript source declares."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for match in DECLARATION.finditer(line.partition("//")[0]):
+            yield number, match[1]
+
+
+def fillers(path, text):
+    """Yield (line, name) of each filler name in a file."""
+    names = python_names if path.endswith(".py") else declared_names
+    for line, name in names(text):
+        if name.strip("_") in FILLERS and (path, name) not in EXCEPTIONS:
+            yield line, name
+
+
+def main(paths):
+    """Print the filler names of the tracked files under `paths`; return 1 if there are any."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "--", *paths],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    endings = (".py", ".js", ".ts", ".cu", ".cuh", ".h", ".cpp")
+    count = 0
+    for path in filter(lambda name: name.endswith(endings), listing.stdout.splitlines()):
+        if not Path(path).exists() or (not paths and path.startswith(PENDING)):
+            continue
+        for line, name in fillers(path, Path(path).read_text("utf-8")):
+            print(f"{path}:{line}: `{name}` does not say what it holds")
+            count += 1
+    return int(count > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
