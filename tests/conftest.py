@@ -16,32 +16,37 @@ settings.register_profile("accelviz", deadline=None)
 settings.load_profile("accelviz")
 
 
-def pytest_configure():
-    """Choose which cases of the tests with `turns` run: others for each commit, the same in it.
+def pytest_addoption(parser):
+    parser.addoption(
+        "--all", action="store_true", help="run every case, not the sample of `make test`"
+    )
+    parser.addoption(
+        "--expect-skips", metavar="FILE", help="fail unless exactly these cases are skipped"
+    )
 
-    Processes that share the tests take the number over. `ACCELVIZ_TURN` repeats another run's.
+
+def changed_stems():
+    """Return the names, without ending, of the files changed since the upstream branch.
+
+    Without an upstream branch these are the files with uncommitted changes. Outside of a
+    repository there are none.
     """
-    os.environ.setdefault("ACCELVIZ_TURN", str(turn_of_the_commit()))
-
-
-def pytest_report_header():
-    return f"turns: ACCELVIZ_TURN={os.environ['ACCELVIZ_TURN']}"
-
-
-def turn_of_the_commit():
-    """Return a number that is drawn from the commit, 0 outside of a repository."""
-    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=6", "HEAD"]
-    try:
-        return int(subprocess.run(git, capture_output=True, check=True, text=True).stdout, 16)
-    except (OSError, subprocess.CalledProcessError):
-        return 0
+    root = str(Path(__file__).parent)
+    for base in ("@{upstream}", "HEAD"):
+        git = ["git", "-C", root, "diff", "--name-only", base]
+        try:
+            listing = subprocess.run(git, capture_output=True, check=True, text=True).stdout
+        except (OSError, subprocess.CalledProcessError):
+            continue
+        return {Path(line).stem for line in listing.splitlines()} - {"__init__", "conftest"}
+    return set()
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_xdist_auto_num_workers():
     """One worker more than processors: who grades, launches or drives a browser also waits."""
-    found = yield
-    return found if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else found + 1
+    workers = yield
+    return workers if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else workers + 1
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -52,10 +57,10 @@ def pytest_collection(session):
     """
     gc.disable()
     import_a_share(session.config)
-    found = yield
+    outcome = yield
     gc.freeze()
     gc.enable()
-    return found
+    return outcome
 
 
 def import_a_share(config):
@@ -75,32 +80,72 @@ def import_a_share(config):
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(items):
-    deal_turns(items, int(os.environ["ACCELVIZ_TURN"]))
-    found = yield
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("all"):
+        items[:], left_out = sampled(items, changed_stems())
+        config.hook.pytest_deselected(items=left_out)
+    outcome = yield
     name_groups(items)
-    return found
+    return outcome
 
 
-def deal_turns(items, turn):
-    """Of a test with `turns(n)`, let every n-th case run on this commit; the others are `long`.
+def sampled(items, changed):
+    """Split the cases into those of `make test` and the others.
 
-    Cases on the CPU, which are fast, all run; and those of whose parameters `always` says so. Each
-    other device has its own turns, so that none has all of its cases on the same commit.
+    The others are marked `long`, or belong to a test marked `sample(n)`, of which each run of n
+    cases gives one: the first of the first run, the second of the second, and so on, so that a grid
+    of parameters is crossed diagonally. Each device is sampled by itself, the CPU, which is fast,
+    gives all, and so do parameters of which `always` is true. A case whose name contains that of a
+    changed file always runs.
     """
-    dealt = collections.Counter()
+    counts = collections.Counter()
+    run, left_out = [], []
     for item in items:
-        mark = item.get_closest_marker("turns")
-        if mark is None:
-            continue
-        own = item.callspec.params
-        (every,), always = mark.args, mark.kwargs.get("always")
-        if own.get("device") == "cpu" or (always and always(own)):
-            continue
-        cases = item.nodeid.partition("[")[0], every, str(own.get("device"))
-        if (dealt[cases] - turn) % every:
-            item.add_marker(pytest.mark.long)
-        dealt[cases] += 1
+        in_sample = item.get_closest_marker("long") is None
+        mark = item.get_closest_marker("sample")
+        if mark is not None:
+            (every,), always = mark.args, mark.kwargs.get("always")
+            parameters = item.callspec.params
+            group = item.nodeid.partition("[")[0], every, str(parameters.get("device"))
+            position, counts[group] = counts[group], counts[group] + 1
+            drawn = position % every == position // every % every
+            if not drawn and parameters.get("device") != "cpu":
+                in_sample = in_sample and bool(always and always(parameters))
+        in_sample = in_sample or any(stem in item.nodeid for stem in changed)
+        (run if in_sample else left_out).append(item)
+    return run, left_out
+
+
+def pytest_sessionfinish(session):
+    """Fail where the skipped cases are not those of the list that is expected."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if session.exitstatus or reporter is None or not session.config.getoption("expect_skips"):
+        return
+    if skips(reporter) != expected_skips(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Print the skipped cases with their reasons, and where they differ from the list."""
+    if config.getoption("expect_skips"):
+        seen, expected = skips(terminalreporter), expected_skips(config)
+        terminalreporter.section(f"skipped: {len(seen)} tests")
+        for line in sorted(seen | expected):
+            difference = "" if line in seen & expected else "NEW: " if line in seen else "GONE: "
+            terminalreporter.write_line(f"{difference}{line}")
+
+
+def expected_skips(config):
+    return set(Path(config.getoption("expect_skips")).read_text("utf-8").splitlines())
+
+
+def skips(reporter):
+    """Return `test: reason` of the skipped tests, without parameters."""
+    lines = set()
+    for report in reporter.stats.get("skipped", []):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        lines.add(f"{report.nodeid.partition('[')[0]}: {reason.removeprefix('Skipped: ')}")
+    return lines
 
 
 def name_groups(items):

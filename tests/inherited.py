@@ -77,32 +77,32 @@ def each_graph(names: Iterable[str]) -> Any:
 def each_case(
     names: Iterable[str],
     *,
-    turns: Callable[[str], int] = lambda name: 4 if is_large(name) else 1,
+    sample: Callable[[str], int] = lambda name: 4 if is_large(name) else 1,
     others: int | None = None,
 ) -> Any:
-    """Run a test for each strategy on each graph, those beyond SpMM and SDDMM in turns.
+    """Run a test for each strategy on each graph, those beyond SpMM and SDDMM on every third graph.
 
     The others share partitions and device code with each other: each has every third graph, the
-    next one another third. Of a graph with `turns` only every so many of these pairs run on a
-    commit (of those beyond SpMM and SDDMM, every `others`), of a large one those of SpMM and SDDMM
-    alone: references of attention take seconds there. The rest are `long`. One process runs all of
-    a graph, so that oracles are shared; and one all of what needs attention's functions, which
-    Numba compiles in 20 s.
+    next one another third. `sample` gives how many cases of a graph one case of `make test` stands
+    for (`others` beyond SpMM and SDDMM); on a large graph `make test` has those of SpMM and SDDMM
+    alone, as references of attention take seconds there. One process runs all of a graph, so that
+    oracles are shared, and one all of what needs attention's functions, which Numba compiles in
+    20 s.
     """
     pairs = []
-    for place, name in enumerate(names):
-        wait = turns(name)
-        for i, strategy in enumerate(KERNELS):
+    for row, name in enumerate(names):
+        every = sample(name)
+        for column, strategy in enumerate(KERNELS):
             common = strategy.operation in (SPMM, SDDMM)
-            if common or (i + place) % 3 == 0:
-                called = f"{name}-{case_name(strategy)}"
+            if common or (row + column) % 3 == 0:
                 marks = [pytest.mark.xdist_group(name if common else "attention")]
-                own = wait if common or others is None else others
                 # Of a graph almost each nonzero is a tile of a convolution's dense product.
                 dense = strategy.name == "strided_windows" and name not in MADE
-                slow = wait > 1 and not common and (is_large(name) or dense)
-                marks.append(pytest.mark.long if slow else pytest.mark.turns(own))
-                pairs.append(pytest.param(strategy, name, marks=marks, id=called))
+                slow = every > 1 and not common and (is_large(name) or dense)
+                step = every if common or others is None else others
+                marks.append(pytest.mark.long if slow else pytest.mark.sample(step))
+                case = f"{name}-{case_name(strategy)}"
+                pairs.append(pytest.param(strategy, name, marks=marks, id=case))
     return pytest.mark.parametrize(("strategy", "name"), pairs)
 
 

@@ -40,7 +40,7 @@ def test_ablations_cover_each_nonzero_and_match_the_oracle(ablation, setting):
         check_results(graph, "accel_gcn", "cpu", columns=(1, 33), **parameters)
 
 
-@pytest.mark.turns(4)
+@pytest.mark.sample(4)
 @needs_compiler
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("ablation", ABLATIONS)
@@ -51,7 +51,7 @@ def test_ablation_s_kernel_matches_the_oracle(ablation, setting):
         check_results(GRAPHS[name](), "accel_gcn", "emulator", columns=columns, **parameters)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @needs_compiler
 @pytest.mark.parametrize("ablation", ABLATIONS)
 def test_ablation_s_kernel_is_right_for_all_degrees_and_wide_features(ablation):

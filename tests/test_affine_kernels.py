@@ -52,7 +52,7 @@ def assert_exact(found, A, B, bound=1e-6):
     assert (abs(found - A @ B) / (abs(A) @ abs(B))).max() < bound
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @emulated
 @each_shape
 def test_products_have_the_accuracy_of_float32(shape):
@@ -83,7 +83,7 @@ def test_the_slope_after_a_product():
     np.testing.assert_allclose(found, A @ W.T * (X > 0) * 2.5, rtol=1e-5, atol=5e-5)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @emulated
 @each_shape
 def test_gradients_of_weights_and_bias(shape):
@@ -113,7 +113,7 @@ def test_what_does_not_fit_is_known():
         assert not fits(*shape)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_products_compile_for_gpus(arch):
     try:

@@ -96,7 +96,7 @@ def test_gradients_are_those_of_float64_differences(score):
         np.testing.assert_allclose(found[output.name][0], wanted, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.turns(4)
+@pytest.mark.sample(4)
 @HOST
 @pytest.mark.parametrize("operation", [*INPUTS, *(f"{each}_gradient" for each in INPUTS)])
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_any_setting(setting, n_cols, operation, device):
         strategy.plan(MADE[name](), 12, heads=5, **setting).check()
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @HOST
 @SCORES
 @pytest.mark.parametrize("strategy", ["row_warp", "lane_groups"])

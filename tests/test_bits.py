@@ -34,7 +34,7 @@ def numbers(shape, width, seed=0):
     return np.random.default_rng((seed, width, *shape)).integers(0, 1 << width, shape)
 
 
-@pytest.mark.turns(4)
+@pytest.mark.sample(4)
 @each_side
 @pytest.mark.parametrize("width", range(1, 17))
 def test_words_are_where_the_paper_puts_them(width, side):
@@ -54,7 +54,7 @@ def test_words_are_where_the_paper_puts_them(width, side):
         assert packed.largest == x.max(initial=0)
 
 
-@pytest.mark.turns(4)
+@pytest.mark.sample(4)
 @each_device
 @pytest.mark.parametrize(
     ("width", "per_column", "side"), [(1, False, "left"), (3, True, "right"), (16, True, "left")]
@@ -98,7 +98,7 @@ def operands(widths, sizes):
     return a, b
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @each_device
 @each_way
 def test_products_equal_those_of_numpy_in_every_bit(way, device):
@@ -122,7 +122,7 @@ def test_blocks_of_warpgroups_go_on_from_tile_to_tile(monkeypatch):
         assert np.array_equal(plan.run(A, B, "emulator"), a @ b), (m, n, k)
 
 
-@pytest.mark.turns(4)
+@pytest.mark.sample(4)
 @each_device
 @pytest.mark.parametrize("way", ["tiled", "split"])
 def test_a_tile_of_a_may_be_read_again_for_each_plane_of_b(way, device):
@@ -201,7 +201,7 @@ FINISHES = {
 }
 
 
-@pytest.mark.turns(4)
+@pytest.mark.sample(4)
 @each_device
 @pytest.mark.parametrize("name", FINISHES)
 def test_what_follows_in_the_kernel_is_exact(name, device):

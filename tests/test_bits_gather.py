@@ -9,7 +9,7 @@ from tests.graphs import graph_of_degrees
 from tests.test_bits import each_device, host
 
 
-@pytest.mark.turns(4, always=lambda own: own["columns"] == 3)
+@pytest.mark.sample(4, always=lambda case: case["columns"] == 3)
 @each_device
 @pytest.mark.parametrize(("width", "columns"), [(8, 64), (4, 70), (8, 3), (4, 600)])
 def test_sums_equal_those_of_numpy(width, columns, device):

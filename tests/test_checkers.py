@@ -65,7 +65,7 @@ def test_launches_are_the_same_each_time_and_can_fail(case):
         )
 
 
-@pytest.mark.turns(5)
+@pytest.mark.sample(5)
 @needs_compiler
 @each_of(RIGHT)
 def test_correct_kernels_are_right_and_not_alarmed(case):
@@ -74,7 +74,7 @@ def test_correct_kernels_are_right_and_not_alarmed(case):
         assert (seen.result, seen.report) == ("right", ""), f"{warps} warps"
 
 
-@pytest.mark.turns(4)
+@pytest.mark.sample(4)
 @needs_compiler
 @each_of(DAILY)
 def test_a_mistake_of_each_kind_is_found(case):
@@ -83,7 +83,7 @@ def test_a_mistake_of_each_kind_is_found(case):
 
 
 @needs_compiler
-@pytest.mark.large
+@pytest.mark.long
 @each_of([case for case in MISTAKES if case not in DAILY])
 def test_every_mistake_is_found(case):
     for warps in case.warps:

@@ -206,7 +206,7 @@ def test_tf32_is_within_its_own_bound_and_the_exact_mode_within_float32_s(operat
         assert (oracle.error(found) > 1) == (arithmetic == "tf32")
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @emulated
 @pytest.mark.parametrize(
     "settings",

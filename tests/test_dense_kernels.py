@@ -38,7 +38,7 @@ def normal(*shape):
     return rng.standard_normal(shape, dtype=np.float32)
 
 
-@pytest.mark.turns(5)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("activation", "rate", "shape", "bias"),
     [

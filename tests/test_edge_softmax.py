@@ -64,7 +64,7 @@ def test_scores_of_any_size(size, strategy, device):
     np.testing.assert_allclose(np.add.reduceat(alpha, graph.row_pointers[rows]), 1, rtol=1e-5)
 
 
-@pytest.mark.turns(3)
+@pytest.mark.sample(3)
 @HOST
 @pytest.mark.parametrize("operation", ["edge_softmax", "edge_softmax_gradient"])
 @pytest.mark.parametrize(

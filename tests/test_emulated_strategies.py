@@ -1,6 +1,5 @@
 """The inherited tests with every kernel's own source, emulated."""
 
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -45,7 +44,7 @@ TURNS = [
 ]
 #: Wider than any tile of columns, one of them for each graph.
 WIDE = {"isolated_ends": 1500, "degree_33": 1000, "hub_alone": 512}
-#: Each strategy has one of them on a commit.
+#: Each strategy has one of them in `make test`.
 WIDE_CASES = [
     (name, strategy)
     for i, strategy in enumerate(each for each in KERNELS if each.operation in (SPMM, SDDMM))
@@ -53,7 +52,7 @@ WIDE_CASES = [
 ]
 
 
-@each_case([name for name in MADE if name != "every_kind"], turns=lambda _: 18, others=12)
+@each_case([name for name in MADE if name != "every_kind"], sample=lambda _: 18, others=12)
 def test_kernel_matches_the_oracle(strategy, name):
     graph = GRAPHS[name]()
     columns = columns_of(name, 1) if 10 < graph.nnz < 10_000 else (8,)
@@ -61,39 +60,38 @@ def test_kernel_matches_the_oracle(strategy, name):
     check_results(graph, strategy, "emulator", columns=columns)
 
 
-@pytest.mark.turns(4, always=lambda own: case_name(own["strategy"]) in DAILY)
+@pytest.mark.sample(4, always=lambda case: case_name(case["strategy"]) in DAILY)
 @each_strategy()
 def test_kernel_takes_every_column_count(strategy):
     """On rows of every kind: where columns meet vectors, tiles, cut rows and empty ones.
 
-    Each is a build, so strategies take turns, and so do the column counts of each.
+    Each column count is a build; these are two of each strategy, others than the next one's.
     """
-    check_results(GRAPHS["every_kind"](), strategy, "emulator", columns_of_a_day(strategy))
+    check_results(GRAPHS["every_kind"](), strategy, "emulator", two_column_counts(strategy))
 
 
 @pytest.mark.long
 @each_strategy()
 def test_kernel_takes_the_other_column_counts(strategy):
-    today = columns_of_a_day(strategy)
-    others = [each for each in columns_for(strategy, COLUMNS) if each not in today]
+    first = two_column_counts(strategy)
+    others = [n_cols for n_cols in columns_for(strategy, COLUMNS) if n_cols not in first]
     check_results(GRAPHS["every_kind"](), strategy, "emulator", others)
 
 
-def columns_of_a_day(strategy):
-    """Up to two column counts of its own, others than those of the next strategy and commit."""
-    own = columns_for(strategy, COLUMNS)
-    step = -(-len(own) // 2)
-    turn = int(os.environ["ACCELVIZ_TURN"]) // 3  # what is left over chooses the strategies
-    return own[(KERNELS.index(strategy) + turn) % step :: step]
+def two_column_counts(strategy):
+    """Up to two column counts of a strategy, others than those of the next strategy."""
+    counts = columns_for(strategy, COLUMNS)
+    step = -(-len(counts) // 2)
+    return counts[KERNELS.index(strategy) % step :: step]
 
 
-@pytest.mark.turns(3)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("name", "strategy"), WIDE_CASES, ids=case_name)
 def test_kernel_takes_many_columns(name, strategy):
     check_results(GRAPHS[name](), strategy, "emulator", columns=[WIDE[name]])
 
 
-@each_case(SMALL, turns=lambda _: 12)
+@each_case(SMALL, sample=lambda _: 12)
 def test_kernel_matches_the_oracle_on_real_graphs(strategy, name):
     columns = columns_for(strategy, columns_of(name, 2)[1:])
     check_results(GRAPHS[name](), strategy, "emulator", columns=columns)
@@ -106,13 +104,13 @@ def test_kernel_matches_the_oracle_on_large_graphs(strategy, name):
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
-@each_case(["hub", "every_kind", "isolated_ends"], turns=lambda _: 9, others=8)
+@each_case(["hub", "every_kind", "isolated_ends"], sample=lambda _: 9, others=8)
 def test_the_order_of_threads_and_blocks_does_not_matter(strategy, name, seed):
     columns = columns_for(strategy, (33,))
     check_results(GRAPHS[name](), strategy, EmulatorDevice(seed=seed), columns=columns)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("max_block_warps", "max_warp_nzs"),
     [(1, 1), (1, 32), (5, 7), (2, 2), (32, 1), (32, 32), (1, 65535), (8, 3)],

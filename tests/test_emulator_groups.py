@@ -369,7 +369,7 @@ def test_trap_stops_the_kernel():
 SOURCES = {"vectors": VECTOR_CODE, "atomics": ATOMIC_CODE, "warp": WARP, "groups": GROUPS}
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", SOURCES)
 def test_the_sources_are_cuda(name, monkeypatch):
     assert compiles_for_a_gpu(SOURCES[name], monkeypatch)

@@ -74,7 +74,7 @@ def test_gar_gives_every_row_a_block_whose_groups_take_turns(n_cols):
         )
 
 
-@pytest.mark.turns(3)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("device", ["cpu", EMULATOR])
 @pytest.mark.parametrize("strategy", BOTH)
 @pytest.mark.parametrize("block_size", [32, 64, 96, 1024])

@@ -203,7 +203,7 @@ def test_any_setting_covers_each_nonzero_and_matches_the_oracle(setting):
         check_results(graph, "gnnadvisor", "cpu", columns=(1, 33), **parameters)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @needs_compiler
 @pytest.mark.parametrize(("setting", "n_cols"), [*zip(SETTINGS, 3 * (1, 33, 100), strict=True)])
 def test_the_kernel_is_right_for_any_setting(setting, n_cols):

@@ -73,7 +73,7 @@ def _nvrtc():
         pytest.skip(f"kernels are not compile-checked here: {error}")
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @each_variant
 def test_compiles_to_machine_code(strategy, parameters):
     """Every column count and every architecture; variants pair them in turn."""
@@ -118,7 +118,7 @@ def test_accel_gcn_compiles_for_any_setting(setting):
     assert compile_cubin(spec, "sm_75")
 
 
-@pytest.mark.turns(3)
+@pytest.mark.sample(3)
 @each_variant
 def test_refuses_to_compile_without_the_plan_s_constants(strategy, parameters):
     for spec in own_kernels(strategy, parameters):
@@ -181,7 +181,7 @@ def test_the_switch_that_records_warps_is_on_the_first_line(strategy, parameters
         assert body.split()[0] == f"{MARK};"
 
 
-@pytest.mark.turns(10)
+@pytest.mark.sample(10)
 @each_variant
 def test_the_switch_that_records_warps_costs_nothing_when_off(strategy, parameters):
     """One macro for all kernels: each day some of them."""

@@ -173,7 +173,7 @@ def check(graph, n_cols, **parameters):
     return measure.check(plan, EmulatorDevice().prepare(plan), {"X": X}, oracle)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @needs_compiler
 @pytest.mark.parametrize(
     ("n_cols", "parameters"),
@@ -192,7 +192,7 @@ def test_settings_give_the_right_result(n_cols, parameters):
     assert check(weighted(graph_of_degrees(DEGREES)), n_cols, **parameters) <= 1
 
 
-@pytest.mark.turns(3)
+@pytest.mark.sample(3)
 @needs_compiler
 @pytest.mark.parametrize("storage", ["float16", "bfloat16"])
 @pytest.mark.parametrize("n_cols", [16, 33, 50, 68, 96])

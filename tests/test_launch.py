@@ -140,7 +140,7 @@ def test_several_hosts_run_one_program(program):
     assert [(each["rank"], each["gpu"]) for each in told] == [(0, 0), (1, 1), (2, 0), (3, 1)]
 
 
-@pytest.mark.turns(3)
+@pytest.mark.sample(3)
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends processes of a dead launch")
 @pytest.mark.parametrize(
     ("dies", "says"),
@@ -281,7 +281,7 @@ def test_without_launch_or_a_gpu_there_is_no_symmetric_memory(monkeypatch):
         Symmetric()
 
 
-@pytest.mark.turns(5)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("size", "a_host"), [(2, 2), (3, 3), (3, 1), (3, 2), (2, 1)])
 def test_processes_multiply_in_memory_that_they_share(size, a_host, tmp_path, capfd):
     """With pretended GPUs and a pretended NVSHMEM; see tests/symmetric_on_host.py."""
@@ -292,7 +292,7 @@ def test_processes_multiply_in_memory_that_they_share(size, a_host, tmp_path, ca
     assert all(f"process {rank} is right" in said for rank in range(size))
 
 
-@pytest.mark.turns(3)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("gpus", "missing", "how"),
     [

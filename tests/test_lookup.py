@@ -100,7 +100,7 @@ def check_rows(plan, rows=None, at_most=None):
     return expected
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("strategy", "parameters"), VARIANTS, ids=case_name)
 def test_every_row_of_every_made_graph_is_found(strategy, parameters):
     many, none = 0, 0
@@ -124,7 +124,7 @@ def test_every_row_of_every_made_graph_is_found(strategy, parameters):
         assert (none > 100) == (name in clear)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("graph", ["cora", "as-caida"])
 @each_strategy()
 def test_rows_of_real_graphs_are_found(strategy, graph):

@@ -125,7 +125,7 @@ CASES = [
 ]
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("devices", "n_cols", "scheme", "given"), CASES)
 def test_products_are_right(devices, n_cols, scheme, given):
     """The partition, replayed, and the kernels on pretended GPUs, in a random order of all."""

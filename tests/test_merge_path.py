@@ -92,7 +92,7 @@ def test_the_output_is_cleared_only_where_a_row_is_cut(degrees, items_per_thread
     check_results(graph, "merge_path", "cpu", columns=(3,), **setting)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("device", ["cpu", EMULATOR])
 @pytest.mark.parametrize(
     ("degrees", "busy", "cut"),
@@ -122,7 +122,7 @@ def test_rows_at_the_boundary_of_shares(degrees, busy, cut, device):
         check_results(graph, "merge_path", device, columns=(5, 33), **setting)
 
 
-@pytest.mark.turns(5)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("device", ["cpu", EMULATOR])
 @pytest.mark.parametrize("block_warps", [1, 5, 32])
 @pytest.mark.parametrize("items_per_thread", [1, 2, 3, 64])

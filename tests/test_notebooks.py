@@ -118,7 +118,7 @@ def outputs(client, path):
     return found
 
 
-@pytest.mark.turns(4)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "path",
     # That of graphs, which makes thirty twins, is no lesson.

@@ -66,7 +66,7 @@ ALL = GRAPHS | SQUARE
 NEED_SQUARE = ("rcm", "community", "rabbit")
 
 
-@pytest.mark.turns(3)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("order", ORDERS)
 def test_every_order_of_every_graph(order, name):

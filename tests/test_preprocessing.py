@@ -32,7 +32,7 @@ from tests.test_kernels import ARCHITECTURES
 SETTINGS = [(16, 32, 8), (12, 5, 4), (1, 1, 1), (25, 8, 128), (32, 128, 1)]
 
 
-@pytest.mark.turns(3)
+@pytest.mark.sample(3)
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "setting", "in_place"),

@@ -173,7 +173,7 @@ def test_an_output_that_cannot_be_written_or_overlaps_is_refused(strategy):
     check_outputs(strategy, "cpu")
 
 
-@pytest.mark.turns(3)
+@pytest.mark.sample(3)
 @needs_compiler
 @each_strategy({each.operation: each for each in KERNELS}.values())
 def test_an_emulated_output_that_cannot_be_written_or_overlaps_is_refused(strategy):

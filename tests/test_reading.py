@@ -48,7 +48,7 @@ def lanes_and_columns(plan, reading, row_columns, array):
     return lane, (column - tile) // reading.vector % reading.lanes, read["bytes"] // 4
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @needs_compiler
 @pytest.mark.parametrize(("name", "n_cols", "given"), CASES)
 def test_a_lane_reads_the_columns_that_the_strategy_says(name, n_cols, given):
@@ -76,7 +76,7 @@ def test_so_it_is_for_the_senders_of_an_sddmm(name, n_cols, given):
     assert (columns == reading.vector).all()
 
 
-@pytest.mark.turns(5)
+@pytest.mark.sample(5)
 @needs_compiler
 @pytest.mark.parametrize(
     ("operation", "array"),

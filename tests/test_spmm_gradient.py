@@ -39,7 +39,7 @@ def test_the_gradient_is_that_of_float64_differences():
             assert found[name][0][place] == pytest.approx(slope, abs=1e-8)
 
 
-@pytest.mark.turns(3)
+@pytest.mark.sample(3)
 @HOST
 @pytest.mark.parametrize("strategy", ["fusegnn_gas", "fusegnn_gar"])
 @pytest.mark.parametrize("block_size", [32, 96, 1024])

@@ -25,7 +25,7 @@ from tests.graphs import COLUMNS, GRAPHS, columns_of, graph_of_degrees, is_large
 from tests.inherited import KERNELS, all_widths, check_results, each_case, each_strategy
 
 
-@each_case(GRAPHS, turns=lambda _: 3)
+@each_case(GRAPHS, sample=lambda _: 3)
 def test_workload_covers_each_nonzero_exactly_once(strategy, name):
     graph = GRAPHS[name]()
     some = all_widths(strategy.operation, (64, 7, 33))
@@ -44,7 +44,7 @@ def test_workload_covers_each_nonzero_exactly_once(strategy, name):
         assert counted.warps == plan.launch.n_blocks * plan.workers_per_block
 
 
-@each_case(GRAPHS, turns=lambda name: 18 if is_large(name) else 6)
+@each_case(GRAPHS, sample=lambda name: 18 if is_large(name) else 6)
 def test_cpu_replay_matches_the_oracle(strategy, name):
     columns = columns_of(name, 1 if is_large(name) else 3)
     check_results(GRAPHS[name](), strategy, "cpu", columns=columns)

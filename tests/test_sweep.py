@@ -120,7 +120,7 @@ def test_closed_forms_equal_the_counted_workload(strategy, data):
         check_against_workload(graph, strategy, n_cols, **setting)
 
 
-@pytest.mark.turns(3)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
 def test_closed_forms_on_every_graph(strategy):
     # Beyond SpMM and SDDMM, partitions are shared: every third graph each, in turns.
@@ -142,7 +142,7 @@ def check_atomics(strategy, **parameters):
     assert found.global_atomics == floats.get("global", 0)
 
 
-@pytest.mark.turns(6)
+@pytest.mark.sample(6)
 @needs_compiler
 @pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
 def test_atomics_are_those_that_the_kernel_carries_out(strategy):

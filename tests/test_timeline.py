@@ -227,7 +227,7 @@ def test_a_prediction_against_a_plain_scheduler(loads, y, z, sms, blocks_per_sm)
     assert found["block"].tolist() == list(range(len(loads))) * y * z
 
 
-@pytest.mark.turns(4)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("strategy", accelviz.strategies())
 @pytest.mark.parametrize("name", ["empty", "isolated_ends", "hub", "facebook"])
 def test_a_prediction_of_every_strategy(strategy, name):

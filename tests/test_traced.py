@@ -49,7 +49,7 @@ def test_a_packed_trace_unpacks_to_the_same(name, n_cols, given):
         assert site["line"] <= texts[site["file"]].count("\n")
 
 
-@pytest.mark.turns(12)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(
     "strategy",
     [each for each in REGISTRY if not each.operation.name.startswith("scc")],

@@ -47,7 +47,7 @@ def test_the_degrees_of_table_one_add_up(key):
     assert {entry.name for entry in TABLE_ONE.values() if not entry.exact} == {*FITTING["LARGEST"]}
 
 
-@pytest.mark.turns(3)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("order", ["natural", "shuffled"])
 @pytest.mark.parametrize("name", QUICK)
 def test_a_twin_has_exactly_its_degrees_and_its_symmetry(name, order):
@@ -274,7 +274,7 @@ def test_the_cache_keeps_a_twin_and_notices_damage(tmp_path, monkeypatch):
     assert len(list(path.parent.glob("*.npz"))) == 2
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", bundled_graphs())
 def test_real_graphs_lie_between_their_twins_orders(name):
     """What twins are for: the statistics that SpMM depends on, bracketed by the two orders."""

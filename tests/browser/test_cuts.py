@@ -189,7 +189,7 @@ def test_every_bundled_graph_with_every_strategy(page, name, turn):
     checked(page, accelviz.load_graph(name), name, 3, turn)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", MADE)
 def test_graphs_that_are_hard(page, name):
     checked(page, MADE[name](), name, 3, [*MADE].index(name) // 2)

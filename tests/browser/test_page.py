@@ -199,7 +199,7 @@ def test_what_becomes_of_a_row_is_seen_while_controls_are_used(
     assert copy.is_hidden()
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("width", [760, 848, 1100, 1280, 1700])
 def test_no_strategy_moves_what_is_below_the_controls(page, width):
     look(page, width)
@@ -279,7 +279,7 @@ def test_every_control_and_picture_has_a_name(page):
         assert taken == [], group
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("width", "scheme"), [(424, "dark"), (480, "light"), (848, "dark"), (1700, "light")]
 )

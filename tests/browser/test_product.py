@@ -229,7 +229,7 @@ def test_what_moves_glides_unless_the_reader_wants_no_motion(cora, motion, glide
     cora.page.emulate_media(reduced_motion="reduce")
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("name", "width"), [("every_kind", 480), ("hub", 1700), ("empty", 848)])
 def test_every_strategy_draws_something_on_every_graph(browser, folder, name, width):
     path = explore(MADE[name](), n_cols=20).save(folder / f"{name}.html", trace=False)

@@ -37,7 +37,7 @@ def test_words_say_whose_threads_and_columns_are_meant(browser, tmp_path):
     shown.close()
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("strategy", "heads", "way", "said", "width"),
     [

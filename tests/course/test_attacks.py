@@ -53,7 +53,7 @@ def test_there_are_enough_of_them():
     assert len(ATTACKS) + len(STUFFED) >= 50
 
 
-@pytest.mark.turns(12, always=is_on_others)
+@pytest.mark.sample(12, always=is_on_others)
 @pytest.mark.parametrize("student", ATTACKS, ids=lambda name: f"{name} {ATTACKS[name].what}")
 def test_an_attack_gains_nothing(grades, student):
     attack = ATTACKS[student]
@@ -68,7 +68,7 @@ def test_an_attack_gains_nothing(grades, student):
     assert own["points"].sum() == pytest.approx(attack.total)
 
 
-@pytest.mark.turns(12, always=lambda own: own["student"] == "claims")
+@pytest.mark.sample(12, always=lambda own: own["student"] == "claims")
 @pytest.mark.parametrize("student", STUFFED, ids=lambda name: STUFFED[name].what)
 def test_what_else_is_handed_in_costs_and_gains_nothing(shipped, grades, student):
     own = grades[grades["student"] == student]

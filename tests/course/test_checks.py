@@ -172,7 +172,7 @@ def test_steps_are_counted(body, right):
     assert sys.gettrace() is None or "pydevd" in sys.modules
 
 
-@pytest.mark.turns(6)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     "body",
     [

@@ -18,7 +18,7 @@ from tests.course.shipped import ASSIGNMENTS, COMPILER, filled_in
 from tests.course.wrong import A4
 
 
-@pytest.mark.turns(12)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.what)
 def test_wrong_answers_have_the_points_they_are_worth(wrong):
     if wrong.assignment == A4 and not COMPILER:

@@ -58,7 +58,7 @@ def test_each_puzzle_stands_in_a_notebook_in_this_order():
             assert line.count("`") % 2 == 0, line
 
 
-@pytest.mark.turns(2)
+@pytest.mark.sample(2)
 @each_puzzle
 def test_the_solution_is_right_at_par_and_short(name):
     report = puzzles.check(name, answer(name, solution(name)))
@@ -70,7 +70,7 @@ def test_the_solution_is_right_at_par_and_short(name):
     assert len(report.picture) < 150_000
 
 
-@pytest.mark.turns(6)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("name", "number"), [(name, i) for name, wrong in WRONG.items() for i in range(len(wrong))]
 )

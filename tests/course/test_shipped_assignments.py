@@ -91,7 +91,7 @@ def test_no_answers_have_no_points(grades, name):
     assert by_hand["max"].sum() == (26 if name == A5 else 0)  # they are not there to be seen
 
 
-@pytest.mark.turns(3)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("student", KNOWN, ids=lambda name: KNOWN[name].what)
 def test_wrong_answers_have_the_points_they_are_worth(grades, student):
     wrong = KNOWN[student]
@@ -106,7 +106,7 @@ def test_wrong_answers_have_the_points_they_are_worth(grades, student):
     assert own["points"].sum() == pytest.approx(wrong.total), wrong.what
 
 
-@pytest.mark.turns(3)  # the grader's own tests have all of them each day
+@pytest.mark.sample(3)  # the grader's own tests have all of them each day
 @pytest.mark.parametrize("student", HARM)
 def test_answers_that_do_harm_cost_their_own_questions(grades, student):
     if student == "hoards" and sys.platform != "linux":

@@ -39,7 +39,7 @@ def heights(ax) -> list[float]:
     return sorted({text.get_position()[1] for text in cells})
 
 
-@pytest.mark.turns(3)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["cora", "hub", "all_degrees", "degree_385", "one_node_with_loop"])
 @pytest.mark.parametrize("setting", [(12, 32), (2, 2), (7, 1), (1, 65535)])
 def test_the_fields_of_an_int4_make_up_its_words(name, setting):

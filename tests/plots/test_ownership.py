@@ -38,7 +38,7 @@ def spelled_out(plan) -> pd.DataFrame:
     return table
 
 
-@pytest.mark.turns(4)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("name", ["isolated_ends", "hub", "wide", "tall", "degree_385"])
 @pytest.mark.parametrize(("cells", "order"), [(1, "caller"), (7, "kernel"), (150, "caller")])
@@ -139,7 +139,7 @@ def test_a_large_matrix_shows_how_many_blocks_a_cell_has():
     axes[0].figure.canvas.draw()
 
 
-@pytest.mark.turns(5)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", ["empty", "no_columns", "one_node", "no_edges", "wide", "tall"])
 @pytest.mark.parametrize("strategy", ["accel_gcn", "graphblast", "fusegnn_gas"])
 def test_pictures_of_odd_matrices(name, strategy):
