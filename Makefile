@@ -6,6 +6,7 @@
 #   make html         install, then run the lessons and write web pages of them to build/course/
 #   make course       install with what releases and grades assignments
 #   make install      install only
+#   make page         build the explorer's page (accelviz/widgets/dist) from its sources with Node
 #
 # With an NVIDIA GPU, say CUDA=13 (or CUDA=12) once, as in `make demo CUDA=13`: it adds CuPy.
 
@@ -45,10 +46,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 READY := $(VENV)/.ready$(CUDA)-
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab course html install check format lock clean
+.PHONY: help demo test lab course html install page check format lock clean
 
 help:
-	@sed -n '3,10s/^# \{0,1\}//p' Makefile
+	@sed -n '3,11s/^# \{0,1\}//p' Makefile
 
 demo: $(READY)base
 	@$(BIN)/accelviz demo $(ARGS)
@@ -72,18 +73,32 @@ install: $(READY)base
 NOTEBOOKS = notebooks/*.ipynb notebooks/puzzles/*.ipynb notebooks/assignments/*/*.ipynb \
 	accelviz/course/assignments/*/*.ipynb
 
-check: $(READY)dev
+# The bundles are committed: only who changes src/ and `make check` need Node.
+PAGE := accelviz/widgets
+NODE_MODULES := $(PAGE)/node_modules/.package-lock.json
+
+page: $(NODE_MODULES)
+	@npm --prefix $(PAGE) run --silent build
+
+$(NODE_MODULES): $(PAGE)/package-lock.json
+	@command -v npm >/dev/null || { echo "accelviz's page needs Node 20 or newer, with npm," \
+		"to be checked and built; there is none on PATH."; exit 1; }
+	@npm --prefix $(PAGE) ci --silent
+
+check: $(READY)dev $(NODE_MODULES)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/nbstripout --keep-id --verify $(NOTEBOOKS)
 	$(BIN)/clang-format --dry-run --Werror kernels/*.cuh kernels/*/*.cu*
+	npm --prefix $(PAGE) run --silent check
 
-format: $(READY)dev
+format: $(READY)dev $(NODE_MODULES)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/nbstripout --keep-id $(NOTEBOOKS)
 	$(BIN)/clang-format -i kernels/*.cuh kernels/*/*.cu*
+	npm --prefix $(PAGE) run --silent format
 
 # Renews the exact versions; run it after changing the dependencies in pyproject.toml.
 COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade --quiet \

@@ -43,7 +43,7 @@ def _library(rows: RowDegrees, n_cols: int) -> PartitionSummary:
 
 
 #: Every scheme, and what counts it. The explorer's page has a function of the same name for each
-#: (`cuts.js`).
+#: (`src/cuts.ts`).
 KINDS: dict[str, Callable[..., PartitionSummary]] = {
     "block_level": block_summary,
     "lane_groups": lane_group_summary,

@@ -90,7 +90,7 @@ class Explorer:
         elif plain == first:  # nothing is learned from a strategy beside itself
             others = [each for each in self.strategies if each != first]
             second = min(others, key=lambda name: name != self.operation.fastest, default=None)
-        #: What the page shows; names as in `page/store.js`.
+        #: What the page shows; names as in `src/store.ts`.
         self.settings: dict[str, Any] = {
             "graph": graph.name,
             "first": first,
@@ -208,7 +208,6 @@ class Explorer:
             "operation": self.names_of_operation,
             "settings": now,
             "glossary": glossary(),
-            "frames": assets.frames(),
             "listed": listed,
             **self.graph_answer(graph),
         }
@@ -338,7 +337,7 @@ class Explorer:
             known = "not known" if np.isnan(share) else f"{share:.1%}"
             words = " ".join([strategy.name, *(f"{n}={v}" for n, v in own.items())])
             said.append(f"{escape(words)}: {known}")
-        return assets.filled(
+        return assets.fill_frame(
             "fallback",
             graph=escape(graph.name),
             rows=f"{graph.n_rows:,}",

@@ -1,4 +1,4 @@
-"""Packs what the page draws from: a header in JSON, then typed arrays. `page/pack.js` reads it."""
+"""Packs what the page draws from: a header in JSON, then typed arrays. `src/pack.ts` reads it."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Prediction:
         answer = self.answer()
         found = {
             "form": self.form,
-            "question": assets.marked(self.question),
+            "question": assets.with_code(self.question),
             "choices": self.choices,
             "unit": self.unit,
             "within": self.within,
@@ -98,17 +98,17 @@ class Prediction:
         if self._show is not None and not self._shown:
             self._shown = html_of(self._show())
         return self._shown + "".join(
-            f"<p>{assets.marked(part)}</p>" for part in self.because.split("\n\n") if part
+            f"<p>{assets.with_code(part)}</p>" for part in self.because.split("\n\n") if part
         )
 
     def html(self) -> str:
         """Return it as HTML; without a script, its answer opens when something was entered."""
         told = f"<p>It is <b>{escape(self._written())}</b>.</p>{self._explained()}"
-        return assets.asked(
-            "prediction.js",
+        return assets.asking_page(
+            "prediction",
             self.content(),
             f'{_STYLE}<fieldset class="ask-predict"><p><b>Prediction.</b> '
-            f"{assets.marked(self.question)}</p>{self._fields()}"
+            f"{assets.with_code(self.question)}</p>{self._fields()}"
             '<p class="ask-first"><i>Answer; then you can compare.</i></p>'
             f"<details><summary>Compare</summary>{told}</details></fieldset>",
         )

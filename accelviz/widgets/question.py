@@ -101,9 +101,9 @@ class Question:
 
     def html(self) -> str:
         """Return it as HTML with a script, alive without a kernel or a network."""
-        told = f"<p><b>{assets.marked(self.question)}</b></p>"
+        told = f"<p><b>{assets.with_code(self.question)}</b></p>"
         told += "<p>To guess, open this where scripts may run: in a notebook that you trust.</p>"
-        return assets.asked("question.js", self.content, told)
+        return assets.asking_page("question", self.content, told)
 
     def _repr_html_(self) -> str:
         return self.html()

@@ -54,7 +54,7 @@ class Stages:
         """Return it as HTML with a script, alive without a kernel or a network."""
         told = f"<p><b>{escape(self.network.name)}: {self.network.depths} units.</b></p>"
         told += "<p>To move them, open this where scripts may run: in a notebook you trust.</p>"
-        return assets.asked("stages.js", self.content, told)
+        return assets.asking_page("stages", self.content, told)
 
     def _repr_html_(self) -> str:
         return self.html()

@@ -154,7 +154,7 @@ def sources(plan: Plan) -> dict[str, str]:
 def trace_content(
     traced: pd.DataFrame, plan: Plan, waits: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return a traced block as `pack` sends it; `page/traces.js` reads it."""
+    """Return a traced block as `pack` sends it; `src/traces.ts` reads it."""
     made = TracedBlock.of(traced, waits)
     return {
         "block": made.block,

@@ -36,7 +36,7 @@ JUDGED += [
     ),
 ]
 JUDGE = """(cases) => {
-  const { judged, typed } = modules["prediction.js"];
+  const { judged, typed } = accelvizPage;
   return cases.map(([data, entered]) => {
     const made = data.form === "number" ? typed(entered, data.unit) : entered;
     return Number.isNaN(made) ? null : judged(data, made);
@@ -71,7 +71,7 @@ def opened(browser, tmp_path):
 
 def test_how_good_a_prediction_was(browser):
     page = browser.new_page()
-    page.add_script_tag(content=assets.script("prediction.js"))
+    page.add_script_tag(content=assets.script("asking"))
     found = page.evaluate(JUDGE, [[data, entered] for data, entered, _ in JUDGED])
     assert found == [said for *_, said in JUDGED]
     page.close()

@@ -31,12 +31,11 @@ STATISTICS = (
 #: As text, for Playwright takes a value at a time.
 RUN = """
 async ({ text, cases, statistics }) => {
-  const { openGraph } = modules["graph.js"], { CUTS } = modules["cuts.js"];
-  const { unpackText } = modules["pack.js"];
+  const { openGraph, SCHEMES, unpackText } = accelvizPage;
   const content = await unpackText(text);
   const graph = openGraph(content.graph);
   return JSON.stringify(cases.map(({ cut, nCols, blocks, rows }) => {
-    const made = CUTS[cut.kind](graph, cut);
+    const made = SCHEMES[cut.kind](graph, cut);
     if (!made) return { kind: cut.kind };
     const summary = made.summary(nCols);
     const out = new Float64Array(made.warps);
@@ -201,7 +200,7 @@ def test_other_columns_make_no_other_partition(page):
     text = pack_text(panel.content())
     told = page.evaluate(
         """async ({ text, seen }) => {
-          const { makeStore } = modules["store.js"], { unpackText } = modules["pack.js"];
+          const { makeStore, unpackText } = accelvizPage;
           const store = makeStore(await unpackText(text));
           const sides = () => [store.scene().a, store.scene().b];
           const before = sides();

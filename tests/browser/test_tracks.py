@@ -29,11 +29,10 @@ CASES = [
     ("gnnadvisor", 16, {}, ""),
 ]
 OWN = """async ({ text, row, block, warps }) => {
-  const { makeStore } = modules["store.js"], { unpackText } = modules["pack.js"];
+  const { followed, hardware, makeStore, unpackText } = accelvizPage;
   const store = makeStore(await unpackText(text));
   store.set({ row, block });
-  const { own, said } = modules["views/followed.js"].hardware(
-    modules["views/followed.js"].followed(store.scene()), warps);
+  const { own, said } = hardware(followed(store.scene()), warps);
   return [store.scene().settings.block, [...own], said];
 }"""
 
