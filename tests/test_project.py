@@ -40,7 +40,7 @@ ROOMS = (
 #: Packages that only one room may import, at any depth.
 ONLY_IN = {
     "cupy": ("devices/cuda/",),
-    "matplotlib": ("plots/", "course/site/"),
+    "matplotlib": ("plots/",),
     "ipywidgets": ("widgets/",),
     "anywidget": ("widgets/",),
     "nbgrader": ("course/",),

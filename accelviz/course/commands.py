@@ -8,7 +8,7 @@ import functools
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -137,20 +137,24 @@ def _limits(options: argparse.Namespace) -> dict[str, Any]:
 
 def _html(options: argparse.Namespace) -> Answer:
     need("nbconvert", "lab")
-    from accelviz.course.site.pages import write
+    from accelviz.course.pages import write
 
-    with _bar(" notebooks") as progress:
-        done = write(
+    with tqdm(unit=" notebooks", leave=False, disable=None) as bar:
+
+        def progress(name: str) -> None:
+            bar.set_description(name)
+            bar.update()
+
+        pages, failed = write(
             options.folder,
             options.output,
             run=options.run_cells,
             seconds=options.cell_seconds,
             progress=progress,
         )
-    lines = [f"{name} has no page: {reason}" for name, reason in done.failed.items()]
-    lines += [f"left as TeX: {tex}" for tex in done.formulas]
-    lines.append(f"{len(done.pages)} pages; begin with {done.pages[0]}")
-    return "\n".join(lines), 1 if done.failed else 0
+    lines = [f"{name} has no page: {reason}" for name, reason in failed.items()]
+    lines.append(f"{len(pages)} pages; begin with {pages[0]}")
+    return "\n".join(lines), 1 if failed else 0
 
 
 def _need_gpu(options: argparse.Namespace) -> None:
@@ -342,18 +346,6 @@ class _Told:
         """Write a line, with the seconds since the beginning in front."""
         seconds = f"{time.monotonic() - self._begin:6.1f} s"
         print("  ".join((seconds, *map(clean, words))), file=sys.stderr, flush=True)
-
-
-@contextlib.contextmanager
-def _bar(unit: str) -> Iterator[Callable[[str], object]]:
-    """Show on a terminal which one is being run."""
-    with tqdm(unit=unit, leave=False, disable=None) as bar:
-
-        def progress(name: str) -> None:
-            bar.set_description(name)
-            bar.update()
-
-        yield progress
 
 
 def _sandbox(options: argparse.Namespace) -> str:

@@ -4,8 +4,7 @@ import nbformat
 import pytest
 
 from accelviz.course import predict
-from accelviz.course.site.rendering import Renderer
-from accelviz.course.site.sources import Source
+from accelviz.course.pages import write
 from accelviz.widgets import ask, assets, stages
 
 from .lab import artifacts
@@ -169,8 +168,8 @@ def test_a_page_without_a_script_opens_the_answer_after_an_entry(browser, tmp_pa
         nbformat.v4.new_output("display_data", data={"text/html": each.html()}) for each in asked
     ]
     cell = nbformat.v4.new_code_cell("", outputs=outputs)
-    source = Source(tmp_path / "a.ipynb", "a.html", nbformat.v4.new_notebook(cells=[cell]))
-    (tmp_path / "a.html").write_text(Renderer({}).page(source), encoding="utf-8")
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "a.ipynb")
+    write(tmp_path, tmp_path, run=False)
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto((tmp_path / "a.html").as_uri())

@@ -1,0 +1,127 @@
+"""Lessons as web pages, by nbconvert."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from accelviz.errors import ArgumentError
+
+_NOTEBOOK_LINK = re.compile(r"(\]\((?![a-z]+:)[^)\s#]*)\.ipynb")
+
+
+def write(
+    folder: Path,
+    output: Path,
+    *,
+    run: bool = True,
+    seconds: float = 600.0,
+    progress: Callable[[str], object] = lambda _: None,
+) -> tuple[list[Path], dict[str, str]]:
+    """Write a page for each notebook of a folder and of its `puzzles/`, and an index of them.
+
+    Parameters
+    ----------
+    folder : Path
+    output : Path
+        Folder of the pages; made if it does not exist.
+    run : bool
+        Run the notebooks, without a GPU. Puzzles are never run.
+    seconds : float
+        Time limit of a cell.
+    progress : callable
+        Called with the name of the notebook that is run next.
+
+    Returns
+    -------
+    list of Path
+        The pages, the index first.
+    dict of str to str
+        Notebooks that failed, which have no page, with the reason.
+
+    Raises
+    ------
+    ArgumentError
+        If the folder has no notebook, or one that cannot be read.
+    """
+    paths = [*sorted(folder.glob("*.ipynb")), *sorted(folder.glob("puzzles/*.ipynb"))]
+    if not paths:
+        raise ArgumentError(str(folder), "it has no notebook", "a folder with notebooks")
+    failed, links, pages = {}, ["# The course"], [output / "index.html"]
+    for path in paths:
+        try:
+            notebook = nbformat.read(path, as_version=4)
+        except (ValueError, AttributeError) as error:
+            raise ArgumentError(str(path), f"it cannot be read: {error}", "a notebook") from error
+        if run and path.parent == folder:
+            progress(path.stem)
+            if reason := execute(path, notebook, seconds):
+                failed[path.name] = reason
+                continue
+        page = path.relative_to(folder).with_suffix(".html")
+        _write_page(output / page, notebook, path.stem)
+        heading = re.search(r"^# (.+)$", "\n".join(cell.source for cell in notebook.cells), re.M)
+        links.append(f"- [{heading[1] if heading else path.stem}]({page.as_posix()})")
+        pages.append(output / page)
+    index = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("\n\n".join(links))])
+    _write_page(pages[0], index, "The course")
+    return pages, failed
+
+
+def execute(path: Path, notebook: Any, seconds: float = 600.0) -> str:
+    """Run a notebook's cells in its folder, without a GPU.
+
+    Parameters
+    ----------
+    path : Path
+        Of the notebook.
+    notebook : NotebookNode
+        Receives the outputs.
+    seconds : float
+        Time limit of a cell.
+
+    Returns
+    -------
+    str
+        Why a cell failed, "" if none did.
+    """
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+    client = NotebookClient(
+        notebook,
+        timeout=int(seconds),
+        kernel_name="python3",
+        store_widget_state=False,
+        coalesce_streams=True,
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    silent: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    try:
+        client.execute(env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}, **silent)
+    except CellExecutionError as error:
+        return f"{error.ename}: {error.evalue}".strip(": \n").splitlines()[0]
+    except CellTimeoutError:
+        return f"a cell took more than {seconds:g} s"
+    except DeadKernelError:
+        return "the kernel died"
+    return ""
+
+
+def _write_page(path: Path, notebook: Any, title: str) -> None:
+    from nbconvert import HTMLExporter
+
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = _NOTEBOOK_LINK.sub(r"\1.html", cell.source)
+        elif cell.metadata.get("jupyter", {}).get("source_hidden"):  # the answer of a prediction
+            cell.metadata["transient"] = {"remove_source": True}
+    html, _ = HTMLExporter().from_notebook_node(notebook, {"metadata": {"name": title}})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(html, encoding="utf-8")
