@@ -10,17 +10,22 @@ from __future__ import annotations
 __version__ = "0.1.0"
 
 import importlib
-from typing import Any
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from accelviz.analysis.sweep import sweep
-from accelviz.datasets import describe, load_graph
-from accelviz.devices import edge_softmax, emulate, sddmm, spmm, trace, trace_gpu
-from accelviz.measure import benchmark, tune
-from accelviz.ordering import degree_sort
-from accelviz.strategies import plan, strategies
-from accelviz.widgets import explore
+if TYPE_CHECKING:
+    from accelviz.analysis.sweep import sweep
+    from accelviz.datasets import describe, load_graph
+    from accelviz.devices import edge_softmax, emulate, sddmm, spmm, trace, trace_gpu
+    from accelviz.graph import Graph
+    from accelviz.measure import benchmark, tune
+    from accelviz.ordering import degree_sort
+    from accelviz.strategies import plan, strategies
+    from accelviz.widgets import explore
 
 __all__ = [
+    "Graph",
     "benchmark",
     "degree_sort",
     "describe",
@@ -38,12 +43,55 @@ __all__ = [
     "tune",
 ]
 
+#: Module of each public name. They are imported at first use: pandas and Numba take a second.
+_MODULES = {
+    "Graph": "graph",
+    "benchmark": "measure",
+    "degree_sort": "ordering",
+    "describe": "datasets",
+    "edge_softmax": "devices",
+    "emulate": "devices",
+    "explore": "widgets",
+    "load_graph": "datasets",
+    "plan": "strategies",
+    "sddmm": "devices",
+    "spmm": "devices",
+    "sweep": "analysis.sweep",
+    "trace": "devices",
+    "trace_gpu": "devices",
+    "tune": "measure",
+}
+#: Rooms that users import by name.
+_ROOMS = ("bits", "convolution", "errors", "layers", "many_gpus", "plots", "torch")
+
 
 def __getattr__(name: str) -> Any:
-    # Matplotlib and PyTorch take longer to import than all the rest; layers combine what is here.
-    if name in ("plots", "layers", "bits", "many_gpus", "convolution", "torch"):
-        try:
-            return importlib.import_module(f"accelviz.{name}")
-        except ModuleNotFoundError as error:  # `hasattr` wants to hear nothing else
-            raise AttributeError(str(error)) from error
-    raise AttributeError(f"module 'accelviz' has no attribute {name!r}")
+    if name in _MODULES:
+        value = getattr(importlib.import_module(f"accelviz.{_MODULES[name]}"), name)
+        globals()[name] = value
+        return value
+    try:
+        return importlib.import_module(f"accelviz.{name}")
+    except ModuleNotFoundError as error:  # `hasattr` expects an AttributeError
+        missing = f"module 'accelviz' has no attribute {name!r}"
+        message = missing if error.name == f"accelviz.{name}" else str(error)
+        raise AttributeError(message) from error
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})
+
+
+class _Package(ModuleType):
+    """Keeps `strategies` the public function: an import of that room would bind the room to it."""
+
+    @property
+    def strategies(self) -> Any:
+        return importlib.import_module("accelviz.strategies").strategies
+
+    @strategies.setter
+    def strategies(self, room: ModuleType) -> None:
+        pass
+
+
+sys.modules[__name__].__class__ = _Package

@@ -135,7 +135,7 @@ def _doctor(_: argparse.Namespace) -> str:
         "cpu": f"ready, {numba.get_num_threads()} threads",
         "gpu": f"{state.state}: {state.detail}",
         "what to do": state.fix,
-        "emulator": emulator.why_not() or f"ready, {emulator.hardware()['hardware']}",
+        "emulator": emulator.unavailable_reason() or f"ready, {emulator.hardware()['hardware']}",
         "grading": course_commands.sandbox_line(),
         "kernels": ", ".join(kernel_names()),
     }

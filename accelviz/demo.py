@@ -95,7 +95,7 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
         measurements = []
         for executor in timed:
             begin(f"checking and timing on {executor.name}")
-            if executor.why_not() is None:
+            if executor.unavailable_reason() is None:
                 measurements.append(measure.measure(made, executor, oracle, X))
     histogram = DegreeHistogram.of(graph.row_pointers)
     schemes = waiting_and_timing(

@@ -2,9 +2,10 @@
 
 import pytest
 
-from accelviz.emulator.build import why_not
+from accelviz.emulator.build import unavailable_reason
 
-needs_compiler = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+_REASON = unavailable_reason()
+needs_compiler = pytest.mark.skipif(_REASON is not None, reason=str(_REASON))
 #: As a value of `device`, and both devices that need no GPU.
 EMULATOR = pytest.param("emulator", marks=needs_compiler)
 HOST = pytest.mark.parametrize("device", ["cpu", EMULATOR])

@@ -7,18 +7,17 @@ import pytest
 
 from accelviz.devices.cuda import compile_cubin, compiler, products, queued
 from accelviz.devices.cuda.products import fits, kernel_of, threads_of_gradient
-from accelviz.devices.emulate import emulate
-from accelviz.emulator import build
+from accelviz.emulator import emulate
 from accelviz.errors import DeviceUnavailable
 from accelviz.files import kernel_directory
 from accelviz.layers import Noise, dense
 from accelviz.plans import Call, LaunchConfig
+from tests.compilers import needs_compiler
 
 ROWS, BLOCKS = 70, 2  # the last tile is not full
 NOISE = Noise.of(seed=(7 << 32) + 11, n_sites=4, step=3).at(2)
 rng = np.random.default_rng(0)
 
-emulated = pytest.mark.skipif(build.why_not() is not None, reason="no C++ compiler")
 each_shape = pytest.mark.parametrize(
     "shape", [(32, 16, 1, 2), (48, 48, 1, 1), (64, 32, 2, 1), (16, 80, 1, 1)]
 )
@@ -53,7 +52,7 @@ def assert_exact(found, A, B, bound=1e-6):
 
 
 @pytest.mark.sample(2)
-@emulated
+@needs_compiler
 @each_shape
 def test_products_have_the_accuracy_of_float32(shape):
     inner, columns, in_parts, out_parts = shape
@@ -66,7 +65,7 @@ def test_products_have_the_accuracy_of_float32(shape):
     assert_exact(found, np.concatenate(inputs, axis=1), B)
 
 
-@emulated
+@needs_compiler
 @pytest.mark.parametrize(("activation", "rate"), [("relu", 0.6), ("elu", 0.0), ("none", 0.3)])
 def test_what_follows_a_product(activation, rate):
     A, W, b, shape = normal(ROWS, 32), normal(32, 48), normal(48), (32, 48, 1, 1)
@@ -76,7 +75,7 @@ def test_what_follows_a_product(activation, rate):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-5)
 
 
-@emulated
+@needs_compiler
 def test_the_slope_after_a_product():
     A, W, X = normal(ROWS, 32), normal(16, 32), normal(ROWS, 16)
     found = product([A], [W], None, X, 2.5, 0.0, (32, 16, 1, 1), transposed=True)
@@ -84,7 +83,7 @@ def test_the_slope_after_a_product():
 
 
 @pytest.mark.sample(2)
-@emulated
+@needs_compiler
 @each_shape
 def test_gradients_of_weights_and_bias(shape):
     inner, columns, in_parts, out_parts = shape

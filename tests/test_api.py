@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 import accelviz
-from accelviz.emulator.build import why_not
+from accelviz.emulator.build import unavailable_reason
 from accelviz.errors import ArgumentError, DeviceUnavailable, GraphError, PartitionError
 from accelviz.measure.comparison import by_graph, speedups
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
@@ -153,7 +153,7 @@ def test_a_kernel_without_a_workload_runs_where_it_can():
         accelviz.spmm(A, X, strategy=KernelOnly(), device="cpu")
     with pytest.raises(DeviceUnavailable, match="What to do: device='cuda'"):
         accelviz.spmm(A, X, strategy="cusparse", device="cpu")
-    if why_not() is None:
+    if unavailable_reason() is None:
         found = accelviz.spmm(A, X, strategy=KernelOnly(), device="emulator")
         np.testing.assert_allclose(found, A @ X, rtol=1e-5, atol=1e-5)
 

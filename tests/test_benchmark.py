@@ -203,7 +203,7 @@ def test_cusparse_plans_anywhere_and_runs_on_a_gpu_only():
             ask()
     X = measure.features(plan.pattern.shape[1], 16)
     for device, says in (("cpu", "nothing to replay"), ("emulator", "a library's")):
-        if find_device(device).why_not() is None:
+        if find_device(device).unavailable_reason() is None:
             with pytest.raises((DeviceUnavailable, KernelError), match=says):
                 accelviz.spmm(plan, X, device=device)
     with pytest.raises(PartitionError, match=r"algorithm: .*'alg9'.*csr_alg2"):

@@ -11,15 +11,18 @@ from accelviz.bits import ways
 from accelviz.bits.product import jumped
 from accelviz.devices.cuda import compile_cubin, compiler
 from accelviz.devices.cuda.state import READY, GpuState
-from accelviz.emulator.build import why_not
 from accelviz.errors import ArgumentError, DeviceUnavailable
 from accelviz.plans import KernelSpec
+from tests.compilers import EMULATOR, needs_compiler
 from tests.graphs import graph_of_degrees
 
-compiled = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 each_device = pytest.mark.parametrize(
     "device",
-    ["cpu", pytest.param("emulator", marks=compiled), pytest.param("cuda", marks=pytest.mark.gpu)],
+    [
+        "cpu",
+        pytest.param("emulator", marks=needs_compiler),
+        pytest.param("cuda", marks=pytest.mark.gpu),
+    ],
 )
 each_side = pytest.mark.parametrize("side", ["left", "right"])
 #: Sizes that are no multiple of anything, empty, of one node, and beyond a line's padding.

@@ -52,7 +52,7 @@ def added(monkeypatch, tmp_path):
 @pytest.mark.parametrize("device", ["cpu", "emulator"])
 def test_the_strategy_of_the_guide_is_right(added, name, device):
     executor = find_device(device)
-    if problem := executor.why_not():
+    if problem := executor.unavailable_reason():
         pytest.skip(problem)
     graph = MADE[name]()
     X = measure.features(graph.shape[1], 40)
@@ -97,7 +97,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_a_notebook_s_kernel_is_told_with_its_place(mistake):
-    if problem := find_device("emulator").why_not():
+    if problem := find_device("emulator").unavailable_reason():
         pytest.skip(problem)
     _, cuda = block("cuda")
     old, new, said = MISTAKES[mistake]

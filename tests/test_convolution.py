@@ -12,15 +12,14 @@ from accelviz import convolution, measure
 from accelviz.convolution import ChannelMap, algorithm_7
 from accelviz.devices import find_device
 from accelviz.devices.cuda import compiler, executor
-from accelviz.emulator.build import why_not
 from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
 from accelviz.strategies import REGISTRY
 from accelviz.strategies.convolution import strided
 from accelviz.strategies.convolution.windows import distinct_windows
+from tests.compilers import needs_compiler
 from tests.inherited import case
 
-emulated = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-HOST = pytest.mark.parametrize("device", ["cpu", pytest.param("emulator", marks=emulated)])
+HOST = pytest.mark.parametrize("device", ["cpu", pytest.param("emulator", marks=needs_compiler)])
 #: Channels in and out, cg, co: windows of one run and of two, more of them than filters, one
 #: filter, pointwise, grouped, a co that is no whole channel.
 MAPS = [
@@ -207,7 +206,7 @@ def test_tf32_is_within_its_own_bound_and_the_exact_mode_within_float32_s(operat
 
 
 @pytest.mark.sample(2)
-@emulated
+@needs_compiler
 @pytest.mark.parametrize(
     "settings",
     [
@@ -292,7 +291,7 @@ def test_products_by_warpgroup_are_of_hopper_and_others_have_their_own(monkeypat
     assert codes["sm_90"] != codes["sm_90a"]
 
 
-@emulated
+@needs_compiler
 def test_chunks_of_many_kinds_have_the_products_of_all():
     """A kernel knows four kinds of chunks, and two ways to deal filters into pieces."""
     seen = set()
@@ -323,7 +322,7 @@ def atomics_of(plan):
     return found
 
 
-@emulated
+@needs_compiler
 def test_atomics_of_both_backward_passes():
     """Section 6.5.4: over 90 % fewer. Those of dX go, those of the weights stay."""
     channels = ChannelMap(8, 8, 2, 0.5)

@@ -7,8 +7,7 @@ import pytest
 
 from accelviz.devices.cuda import compile_cubin
 from accelviz.devices.cuda.dense import dense_kernel, log_lanes_of_row
-from accelviz.devices.emulate import emulate
-from accelviz.emulator import build
+from accelviz.emulator import emulate
 from accelviz.errors import DeviceUnavailable
 from accelviz.files import kernel_directory
 from accelviz.layers import Matrix, Noise, Products, dense
@@ -18,6 +17,7 @@ from accelviz.layers.cosines import NORM_EPS, cosine_gradient, cosine_operands
 from accelviz.layers.dense import Adam
 from accelviz.layers.graph_processing import gcn_weights
 from accelviz.layers.maximum import row_max, row_max_gradient
+from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
 
 SOURCE = kernel_directory() / "layers/dense.cu"
@@ -25,7 +25,7 @@ NOISE = Noise.of(seed=(7 << 32) + 11, n_sites=4, step=3).at(2)
 ACTIVATIONS = ("none", "relu", "elu")
 rng = np.random.default_rng(0)
 
-pytestmark = pytest.mark.skipif(build.why_not() is not None, reason="no C++ compiler")
+pytestmark = needs_compiler
 
 
 def run(entry, n, at_once, *arguments, activation="none", rate=0.0):

@@ -503,7 +503,7 @@ def test_a_gpu_is_asked_for_by_its_name(monkeypatch):
     Y = np.zeros(4, np.int32)
     with pytest.raises(ArgumentError, match=r"device: got 'gpu'"):
         emulate(TYPES, 1, 1, Y, 1, kernel="grid", device="gpu")
-    if find_device("cuda").why_not() is not None:
+    if find_device("cuda").unavailable_reason() is not None:
         with pytest.raises(ArgumentError, match=r"Y: an array of float32 .*int \*Y"):
             emulate(TYPES, 1, 1, Y.astype(F), 1, kernel="grid", device="cuda")
         with pytest.raises(DeviceUnavailable):

@@ -7,8 +7,8 @@ import time
 import pytest
 
 import accelviz
-from accelviz.devices.trace import MOST_BLOCKS, _runs
-from accelviz.emulator import build, kept
+from accelviz.devices.emulator import MOST_BLOCKS, _runs, on_host
+from accelviz.emulator import build, cache
 from accelviz.emulator.source import kernels_in, symbols_in, translated, unclosed
 from tests.compilers import needs_compiler
 
@@ -83,26 +83,31 @@ def test_the_folder_of_compiled_kernels_stays_bounded(monkeypatch, tmp_path):
     now = time.time()
     for age in range(8):  # of 2 files of 100 bytes each
         for end in (".so", ".twin.so"):
-            path = kept.folder() / f"k-{age}{end}"
+            path = cache.folder() / f"k-{age}{end}"
             path.write_bytes(bytes(100))
             os.utime(path, (now - 1000 * age, now - 1000 * age))
-    kept.make_room(limit=1600, left=0)
-    assert len([*kept.folder().iterdir()]) == 16
-    assert kept.used(kept.folder() / "k-7.so")  # the oldest, and now in use
-    kept.make_room(limit=1599, left=900, in_use=500)
-    names = {path.name for path in kept.folder().iterdir()}
+    cache.make_room(limit=1600, left=0)
+    assert len([*cache.folder().iterdir()]) == 16
+    assert cache.used(cache.folder() / "k-7.so")  # the oldest, and now in use
+    cache.make_room(limit=1599, left=900, in_use=500)
+    names = {path.name for path in cache.folder().iterdir()}
     assert names == {f"k-{age}{end}" for age in (0, 1, 2, 7) for end in (".so", ".twin.so")}
-    kept.make_room(limit=0, left=0, in_use=500)
-    assert {path.name for path in kept.folder().iterdir()} == {
+    cache.make_room(limit=0, left=0, in_use=500)
+    assert {path.name for path in cache.folder().iterdir()} == {
         f"k-{age}{end}" for age in (0, 7) for end in (".so", ".twin.so")
     }
-    assert not kept.used(kept.folder() / "k-3.so")
+    assert not cache.used(cache.folder() / "k-3.so")
 
 
 @needs_compiler
 def test_another_checkout_finds_what_this_one_compiled(monkeypatch, tmp_path):
-    spec = accelviz.plan(accelviz.load_graph("cora"), "row_thread", n_cols=8).calls[0].kernel
-    made = build.build(spec, checked=True), build.build(spec, checked=False), build.runtime()
+    plan = accelviz.plan(accelviz.load_graph("cora"), "row_thread", n_cols=8)
+    kernel = on_host(plan.calls[0].kernel)
+
+    def compile_all():
+        return *(build.build(kernel, checked=checked) for checked in (True, False)), build.runtime()
+
+    compiled = compile_all()
     host, kernels = tmp_path / "host", tmp_path / "kernels"
     shutil.copytree(build.HOST_SOURCES, host)
     shutil.copytree(build.kernel_directory(), kernels)
@@ -112,12 +117,11 @@ def test_another_checkout_finds_what_this_one_compiled(monkeypatch, tmp_path):
     monkeypatch.setattr(build, "run", lambda *_: pytest.fail("it compiles"))
     try:
         build._host_digest.cache_clear()
-        there = build.build(spec, checked=True), build.build(spec, checked=False), build.runtime()
-        assert there == made
+        assert compile_all() == compiled
         with (host / "warp.h").open("a") as file:  # but what it changed, it compiles
             file.write("// changed\n")
         build._host_digest.cache_clear()
         with pytest.raises(pytest.fail.Exception, match="it compiles"):
-            build.build(spec, checked=True)
+            build.build(kernel)
     finally:
         build._host_digest.cache_clear()

@@ -10,7 +10,7 @@ from accelviz.devices import find_device
 from accelviz.errors import ArgumentError
 from accelviz.measure import random_inputs
 
-WHY_NOT = find_device("emulator").why_not()
+WHY_NOT = find_device("emulator").unavailable_reason()
 
 
 def test_graphs_of_degrees_share_all_columns_or_none():
@@ -31,7 +31,7 @@ def test_a_launch_is_traced_block_by_block():
 
 def test_without_a_compiler_a_trace_is_empty(monkeypatch):
     kind = type(find_device("emulator"))
-    monkeypatch.setattr(kind, "why_not", lambda *_: "there is no compiler")
+    monkeypatch.setattr(kind, "unavailable_reason", lambda *_: "there is no compiler")
     found = traced(accelviz.plan(graph_of_degrees([1]), "graphblast", 1))
     assert len(found) == 0
     assert {"warp", "lane", "array"} <= {*found.columns}

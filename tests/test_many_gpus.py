@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from accelviz import load_graph, many_gpus
-from accelviz.emulator.build import why_not
+from accelviz.emulator import unavailable_reason
 from accelviz.errors import (
     AccelvizError,
     ArgumentError,
@@ -26,9 +26,9 @@ from accelviz.many_gpus.steps import of
 from accelviz.measure import records
 from accelviz.measure.accuracy import Oracle
 from accelviz.measure.prediction import parameters_of
+from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
 
-EMULATED = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 #: Rows of every kind, and so many more that each device of eight has some.
 DEGREES = [0, 1, 2, 3, 5, 8, 33, 64, 0, 0, 385, 1, 2, 300, 192, 4, 0, *[3] * 380, 0, 0]
 MIXED = graph_of_degrees(DEGREES, name="mixed")
@@ -133,7 +133,7 @@ def test_products_are_right(devices, n_cols, scheme, given):
     program = many_gpus.plan(made, n_cols, scheme, **given)
     X = np.random.default_rng(0).standard_normal((MIXED.n_rows, n_cols)).astype(np.float32)
     assert within_bound(MIXED, X, many_gpus.run(program, X, device="cpu"))
-    if why_not() is None:
+    if unavailable_reason() is None:
         for seed in (0, 5):
             Y = many_gpus.run(program, X, device="emulator", seed=seed)
             assert within_bound(MIXED, X, Y)
@@ -159,7 +159,7 @@ def test_products_are_right_on_gpus(devices, n_cols, scheme, given):
         assert within_bound(MIXED, X, program.result({n: ready.get(n) for n in ready.buffers}))
 
 
-@EMULATED
+@needs_compiler
 @pytest.mark.parametrize(("storage", "bits"), [("float16", 11), ("bfloat16", 8)])
 def test_rows_of_others_travel_in_16_bits(storage, bits):
     """Those are rounded, as often as they are needed, and those at home are not."""
@@ -262,7 +262,7 @@ def test_a_missing_barrier_is_found():
         replace(program, steps=(late, *program.steps[1:]))
 
 
-@EMULATED
+@needs_compiler
 def test_a_kernel_that_writes_to_another_device_is_found():
     program = many_gpus.plan(many_gpus.split(MIXED, 2), 8, pieces=1)
     steps = list(program.steps)
@@ -274,7 +274,7 @@ def test_a_kernel_that_writes_to_another_device_is_found():
         pretended.emulated(bad, bad.inputs(np.ones((MIXED.n_rows, 8), np.float32)))
 
 
-@EMULATED
+@needs_compiler
 def test_a_halo_that_nobody_fetched_is_found():
     program = many_gpus.plan(many_gpus.split(MIXED, 2), 8, pieces=1)
     number = next(i for i, step in enumerate(program.steps) if step.name == "fetch")

@@ -1,4 +1,5 @@
 """A network trained over several devices is the one that is trained on one, within rounding."""
+from tests.compilers import needs_compiler
 
 import importlib
 import time
@@ -8,7 +9,6 @@ import pytest
 
 from accelviz import layers, many_gpus
 from accelviz.devices.cuda.state import import_nccl
-from accelviz.emulator.build import why_not
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.many_gpus.peers import usable_gpus
 from accelviz.many_gpus.sums import Sums
@@ -76,7 +76,7 @@ def test_sums_on_gpus():
                 np.testing.assert_array_equal(found.get(), total)
 
 
-@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+@needs_compiler
 def test_products_of_a_step_run_on_pretended_gpus():
     nodes = small()
     expected = many_gpus.train("gcn", nodes, 2, device="cpu", epochs=1, hidden=8)

@@ -20,7 +20,7 @@ from accelviz.analysis.ownership import assignment, ownership_map
 from accelviz.analysis.schedule import predicted_timeline, timeline_summary
 from accelviz.analysis.traffic import launch_traffic, requests, traffic
 from accelviz.devices.cuda import compile_cubin
-from accelviz.emulator.build import why_not
+from accelviz.emulator.build import unavailable_reason
 from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
 from accelviz.partition.row_split import row_summary, row_workload
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
@@ -294,7 +294,7 @@ def test_it_is_explored(mine):
     work = mine.plan(graph, 16, block_rows=8).workload()
     assert listed["row"].tolist() == work.row.tolist()
     assert listed["count"].tolist() == work.nz_count.tolist()
-    if why_not() is None and mine.plan(graph, 16).kernel is not None:
+    if unavailable_reason() is None and mine.plan(graph, 16).kernel is not None:
         assert panel.trace(panel.settings)["trace"]["columns"]["site"].size
 
 
@@ -333,8 +333,8 @@ def test_a_mistake_in_it_is_found():
             "if (row >= n_rows)", "if (row >= n_rows || row_pointers[row] == row_pointers[row + 1])"
         )
 
-    if why_not() is not None:
-        pytest.skip(str(why_not()))
+    if unavailable_reason() is not None:
+        pytest.skip(str(unavailable_reason()))
     for wrong, says in (
         (Forgets, "run 0: .* of the bound"),
         (Keeps, "run 1: .* of the bound"),

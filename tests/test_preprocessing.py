@@ -168,7 +168,7 @@ def test_a_plan_on_the_gpu_is_refused_on_the_host(device):
     plan = accelviz.plan("cora", "lane_groups", 4)
     moved = dataclasses.replace(plan, arrays={**plan.arrays, "nonzeros": _OnTheGpu()})
     executor = find_device(device)
-    if executor.why_not() is not None:
-        pytest.skip(executor.why_not())
+    if executor.unavailable_reason() is not None:
+        pytest.skip(executor.unavailable_reason())
     with pytest.raises(ArgumentError, match="lie on the GPU"):
         executor.prepare(moved)

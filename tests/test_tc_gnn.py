@@ -6,7 +6,7 @@ import pytest
 import accelviz
 from accelviz import measure
 from accelviz.devices import find_device
-from accelviz.emulator.build import why_not
+from accelviz.emulator.build import unavailable_reason
 from accelviz.errors import PartitionError
 from accelviz.measure.accuracy import Oracle
 from accelviz.strategies import SDDMM, SPMM, find_strategy
@@ -53,8 +53,8 @@ def test_tiles_that_lose_or_move_a_nonzero_are_refused(moved):
 @pytest.mark.parametrize("device", ["cpu", "emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_inputs_are_rounded_not_truncated(operation, device):
     """Within float32's own bound of the product of rounded inputs, and not of truncated ones."""
-    if device == "emulator" and why_not() is not None:
-        pytest.skip(str(why_not()))
+    if device == "emulator" and unavailable_reason() is not None:
+        pytest.skip(str(unavailable_reason()))
     graph = weighted(GRAPHS["wide"]())
     plan = find_strategy("tc_gnn", operation).plan(graph, 40)
     dense = measure.random_inputs(operation, graph.pattern, plan.widths)

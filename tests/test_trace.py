@@ -11,8 +11,8 @@ import accelviz
 from accelviz import measure
 from accelviz.analysis.caches import GPUS, CacheLevel, GpuCaches, cache_hits
 from accelviz.analysis.traffic import launch_traffic, requests, traffic
-from accelviz.devices import trace_kernel
-from accelviz.devices.trace import trace
+from accelviz.devices import trace
+from accelviz.emulator import trace_kernel
 from accelviz.errors import ArgumentError, KernelError
 from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS

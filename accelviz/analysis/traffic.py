@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from accelviz.arrays import Longs
-from accelviz.devices.trace import trace
+from accelviz.devices import trace
 from accelviz.plans import Plan
 
 Flags = npt.NDArray[np.bool_]

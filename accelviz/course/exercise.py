@@ -66,8 +66,8 @@ def compare(
     *cases : tuple
         Arguments of both functions, a tuple a case; each call gets copies of its own.
     unless : str, optional
-        Why it cannot be checked here, such as `find_device("emulator").why_not()`. That is
-        printed, and nothing is compared.
+        Why it cannot be checked here, such as `find_device("emulator").unavailable_reason()`. That
+        is printed, and nothing is compared.
     without : collection of str, optional
         Operators and names that the learner's function may not have, such as `PRODUCTS`.
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from accelviz.devices import find_device, spmm, trace
-from accelviz.devices.trace import table
 from accelviz.emulator.library import RECORD
+from accelviz.emulator.tracing import table
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.files import kernel_directory
 from accelviz.graph import Graph
@@ -26,7 +26,7 @@ def traced(plan: Plan) -> pd.DataFrame:
 
     Without a compiler the table is empty, so that the rest of a lesson still runs.
     """
-    if find_device("emulator").why_not() is not None:
+    if find_device("emulator").unavailable_reason() is not None:
         return table(np.empty(0, dtype=RECORD), Path(), [])
     dense = random_inputs(plan.operation, plan.pattern, plan.widths)
     return trace(plan, *dense, block=range(int(np.prod(plan.launch.grid))))
@@ -81,7 +81,7 @@ def verdict(plan: Plan, graph: Graph, X: Any, values: Any = None) -> str:
 
     A message of the emulator is followed by the lines of the kernel that it names.
     """
-    missing = find_device("emulator").why_not()
+    missing = find_device("emulator").unavailable_reason()
     if missing is not None:
         return f"not run: {missing}"
     try:

@@ -1,8 +1,9 @@
-"""Executors: the devices that plans run on."""
+"""Devices: what plans and kernels run on."""
 
 from accelviz.devices.base import Device, ReadyPlan, ready
 from accelviz.devices.cuda import GpuState, gpu_state, trace_gpu
-from accelviz.devices.emulate import emulate, trace_kernel
+from accelviz.devices.cuda.launch import run_kernel
+from accelviz.devices.emulator import trace
 from accelviz.devices.run import (
     DEVICES,
     edge_softmax,
@@ -11,7 +12,8 @@ from accelviz.devices.run import (
     sddmm,
     spmm,
 )
-from accelviz.devices.trace import trace
+from accelviz.emulator import emulate
+from accelviz.emulator.call import LAUNCHERS
 
 __all__ = [
     "DEVICES",
@@ -28,5 +30,6 @@ __all__ = [
     "spmm",
     "trace",
     "trace_gpu",
-    "trace_kernel",
 ]
+
+LAUNCHERS["cuda"] = run_kernel

@@ -76,7 +76,7 @@ class Device(Protocol):
     name: str
     timed: bool
 
-    def why_not(self, plan: Plan | None = None) -> str | None:
+    def unavailable_reason(self, plan: Plan | None = None) -> str | None:
         """Say in one sentence why this device cannot be used here (for a plan), or None."""
 
     def hardware(self) -> dict[str, str]:

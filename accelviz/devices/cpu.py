@@ -26,7 +26,7 @@ class CpuDevice(HostDevice):
     name = "cpu"
     timed = True
 
-    def why_not(self, plan: Plan | None = None) -> str | None:
+    def unavailable_reason(self, plan: Plan | None = None) -> str | None:
         """Say why a plan cannot be replayed, or None: every machine has a CPU."""
         if plan is not None and not plan.has_workload:
             return f"{plan.name!r} does not say which warp does what, so there is nothing to replay"
@@ -38,7 +38,7 @@ class CpuDevice(HostDevice):
 
     def prepare(self, plan: Plan) -> CpuPlan:
         """Read the workload once and group its records by row; see `Device`."""
-        problem = self.why_not(plan)
+        problem = self.unavailable_reason(plan)
         if problem is not None:
             emulated = "" if no_kernel(plan) else "device='emulator', which runs its kernel, or "
             raise DeviceUnavailable("device 'cpu'", problem, f"{emulated}device='cuda', on a GPU")

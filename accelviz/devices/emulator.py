@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from accelviz.devices.base import Arrays, HostDevice, HostPlan, kernels_of, no_kernel
-from accelviz.emulator import build
-from accelviz.emulator.build import unwritten_locals
-from accelviz.emulator.library import Library, load
+from accelviz.emulator import tracing
+from accelviz.emulator.build import Kernel, find_compiler, unavailable_reason
+from accelviz.emulator.library import RECORD, compiled
 from accelviz.emulator.memory import Known, Memory
-from accelviz.emulator.problems import kernel_error
-from accelviz.emulator.symbols import line_of
-from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
-from accelviz.plans import Plan
+from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
+from accelviz.plans import KernelSpec, Plan
 from accelviz.plans.storage import stored
 
 #: Elements of a result whose every access can be checked; each takes 80 bytes.
 MAX_ELEMENTS = 1 << 25
+#: Blocks of one traced launch, so that their records fit into memory.
+MOST_BLOCKS = 64
 
 
 class EmulatorDevice(HostDevice):
@@ -47,21 +47,27 @@ class EmulatorDevice(HostDevice):
         self.checked = checked
         self.timeout = timeout
 
-    def why_not(self, plan: Plan | None = None) -> str | None:
+    def unavailable_reason(self, plan: Plan | None = None) -> str | None:
         """Say why there is no usable compiler, or no kernel to emulate, or None."""
-        return (plan and no_kernel(plan)) or build.why_not()
+        return (plan and no_kernel(plan)) or unavailable_reason()
 
     def hardware(self) -> dict[str, str]:
         """Name the compiler that stands in for a GPU."""
-        compiler = build.find_compiler()
+        compiler = find_compiler()
         return self._named(f"emulator, {compiler.version}" if compiler else "emulator")
 
     def prepare(self, plan: Plan) -> EmulatorPlan:
         """Compile the plan's kernels for the host; see `Device`."""
-        problem = build.why_not()
+        problem = unavailable_reason()
         if problem is not None:
             raise DeviceUnavailable("device 'emulator'", problem, "device='cpu', which needs none")
         return EmulatorPlan(plan, seed=self.seed, checked=self.checked, timeout=self.timeout)
+
+
+def on_host(spec: KernelSpec) -> Kernel:
+    """Return a kernel as the emulator compiles it."""
+    defines, has_twin = dict(spec.defines), bool(spec.code)
+    return Kernel(spec.file, spec.source(), spec.entry, spec.arguments, defines, has_twin=has_twin)
 
 
 class EmulatorPlan(HostPlan):
@@ -79,11 +85,7 @@ class EmulatorPlan(HostPlan):
             tuple(_name(part, name, plan) for name in spec.arguments)
             for part, spec in zip(parts, self.specs, strict=True)
         )
-        program = build.runtime()
-        self.libraries = tuple(
-            load(build.build(spec, checked=checked), program, spec.entry, spec.arguments)
-            for spec in self.specs
-        )
+        self.libraries = tuple(compiled(on_host(spec), checked=checked) for spec in self.specs)
         self._options = {"seed": seed, "checked": checked, "timeout": timeout}
         self._scratch, self._workspace = plan.buffers("scratch"), plan.buffers("workspace")
         self._arguments = {
@@ -135,12 +137,12 @@ class EmulatorPlan(HostPlan):
         return Memory.of(found, writable, [*unwritten, *self._workspace])
 
     def launch(self, number: int, memory: Memory, **options: Any) -> tuple[list[Known], Any]:
-        """Run the kernel of one of the plan's calls, or some blocks of it; see `run_checked`."""
+        """Run the kernel of one of the plan's calls, or some blocks of it; see `Library`."""
         names, launch = self.names[number], self.calls[number].launch
         if 0 in launch.grid:
             return [], None
         options |= self._options
-        return run_checked(self.libraries[number], launch, names, memory, **options)
+        return self.libraries[number].run_checked(launch, names, memory, **options)
 
     def seconds(
         self, operands: Mapping[str, Any], repeats: int = 3, warmup: int = 1, *, cold: bool = False
@@ -155,47 +157,96 @@ def _name(part: int, name: str, plan: Plan) -> str:
     return f"{part}:{name}" if part and name in plan.parts[part].arrays else name
 
 
-def run_checked(
-    library: Library, launch: Any, names: Sequence[str], memory: Memory, **options: Any
-) -> tuple[list[Known], Any]:
-    """Run a kernel and raise what the runtime finds; return the arrays it counts, and its answer.
+def trace(
+    plan: Plan,
+    *dense: npt.ArrayLike,
+    block: int | Iterable[int] = 0,
+    values: Any = None,
+    into: dict[str, npt.NDArray[Any]] | None = None,
+    waits: list[dict[str, Any]] | None = None,
+) -> pd.DataFrame:
+    """Run blocks of a plan's kernel in the emulator and record every access of every lane.
 
-    What the kernel prints is printed. One that may read local variables before it writes them runs
-    a second time, with others in their place, and must come to the same results; not again with
-    arguments with which it already has.
+    Parameters
+    ----------
+    plan : Plan
+        With a kernel.
+    *dense : array
+        The dense inputs of the plan's operation, in order: X for an SpMM, U and V for an SDDMM.
+    block : int or several
+        The blocks to trace, counted over the whole grid with x fastest: block b of the workload is
+        block b, and the same for the next tile of columns is block b + `plan.launch.n_blocks`.
+    values : array, shape (nnz,), optional
+        Weights in place of the graph's own.
+    into : dict, optional
+        Receives the outputs as these blocks left them, by name.
+    waits : list, optional
+        Receives what warps waited for at barriers, as dicts of `block`, `warp`, `file`, `line`,
+        `arrived` and `left`: the number of the step that came next when the warp's last lane was
+        there, and when the block went on.
+
+    Returns
+    -------
+    DataFrame
+        A row for each access of each lane: `block`, `warp` (in its block), `lane`, `step`, `file`,
+        `line`, `kind` ("load", "store" or "atomic"), `space` ("global" or "shared"), `array`,
+        `index` (element of the array), `bytes` and `offset` (bytes from the array's beginning).
+        Rows of equal block and step are one request: the same instruction of one warp, carried out
+        by the lanes that are there. Steps count up in the order in which requests are made, with
+        the warps of a block taking turns.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such block, or an input does not fit.
+    KernelError, DeviceUnavailable
+        As `spmm` on the device "emulator" does.
+
+    Notes
+    -----
+    Of a plan of several calls, the main one is traced, after those before it. The blocks come in
+    the order given, and find in scratch buffers what those before them left.
+    Lanes of a warp go through the kernel side by side. Where they part, those at the earliest
+    instruction go first and the others wait, so that they meet again where the paths do.
     """
-    twin = None if options.get("traced") else library.twin
-    run = memory.digest((launch, *names, *options.items())) if twin else b""
-    if run in library.independent:
-        twin = None
-    before = memory.contents() if twin else []
-    answer, known, printed = library.run(launch, names, memory, **options)
-    if printed:
-        print(printed, end="")
-    raise_problem(library, answer, known, options)
-    if twin:
-        after = memory.contents()
-        memory.restore(before)
-        other, *_ = twin.run(launch, names, memory, **options | {"checked": False})
-        raise_problem(twin, other, known, options)
-        for number, (one, two) in enumerate(zip(after, memory.contents(), strict=True)):
-            if np.array_equal(one, two):
-                continue
-            memory.restore(before)
-            options["writer_of"] = number, int(np.argmax(one != two))
-            answer, *_ = library.run(launch, names, memory, **options)
-            answer["text"] = unwritten_locals(library.path).read_bytes()
-            raise_problem(library, answer, known, options)
-        memory.restore(after)
-        library.independent.add(run)
-    return known, answer
+    if not isinstance(plan, Plan):
+        raise ArgumentError("plan", f"got a {type(plan).__name__}", "what accelviz.plan returns")
+    kernels_of(plan, "emulator")
+    blocks: list[Any] = list(block) if isinstance(block, Iterable) else [block]
+    total = int(np.prod(plan.launch.grid))
+    if not total:
+        raise ArgumentError("plan", "it launches no block", "a plan of a graph with rows")
+    for number in blocks:
+        checked_integer("block", number, total - 1, least=0, error=ArgumentError)
+    ready = EmulatorDevice().prepare(plan)
+    operands = plan.operation.named(*dense, values=values)
+    memory = ready.memory(ready.placed(operands), ready.outputs())
+    for number in range(plan.main):
+        ready.launch(number, memory)
+        memory.written(ready.names[number])
+    library, parts = ready.libraries[plan.main], []
+    for first, count in _runs(blocks):
+        options = {"first_block": first, "n_blocks": count, "traced": True}
+        known, answer = ready.launch(plan.main, memory, **options)
+        records = library.trace(memory, answer)
+        parts.append(tracing.table(records, library.path, known))
+        if waits is not None:
+            waits += tracing.waits(records, library.path)
+    if into is not None:
+        for output in plan.operation.outputs:
+            into[output.name] = np.asarray(memory.known[output.name].data)
+    if not parts:
+        return tracing.table(np.empty(0, dtype=RECORD), library.path, [])
+    return pd.concat(parts, ignore_index=True)
 
 
-def raise_problem(
-    library: Library, answer: Any, known: Sequence[Known], options: Mapping[str, Any]
-) -> None:
-    """Raise a KernelError for what `Library.run`, called with `options`, has found."""
-    where, seconds = partial(line_of, library.path), options.get("timeout", 0.0)
-    found = kernel_error(answer, known, library.parameters, where, library.kernel, seconds)
-    if found is not None:
-        raise found
+def _runs(blocks: Sequence[int]) -> list[tuple[int, int]]:
+    """Return first numbers and counts of blocks that follow each other, for a launch together."""
+    runs: list[tuple[int, int]] = []
+    for block in map(int, blocks):
+        first, count = runs[-1] if runs else (0, 0)
+        if runs and block == first + count and count < MOST_BLOCKS:
+            runs[-1] = first, count + 1
+        else:
+            runs.append((block, 1))
+    return runs

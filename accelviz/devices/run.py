@@ -343,6 +343,6 @@ def _choose(device: str, given: list[Any], plan: Plan) -> Device:
     if any(is_device_array(array) for array in given):
         return find_device("cuda")
     for executor in DEVICES:
-        if executor.why_not(plan) is None:
+        if executor.unavailable_reason(plan) is None:
             return executor
     return DEVICES[0]  # which says what is missing when it prepares the plan

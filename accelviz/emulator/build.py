@@ -8,24 +8,33 @@ import platform
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from accelviz.emulator import kept
+from accelviz.emulator import cache
 from accelviz.emulator.compiler import (
     Compiler,
     find_compiler,
     run,
     some_compiler,
-    why_not,
+    unavailable_reason,
 )
 from accelviz.emulator.compiler_errors import unwritten
 from accelviz.emulator.source import standard_headers, translated
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.files import kernel_directory, kernel_names, written_whole
-from accelviz.plans import KernelSpec
 
-__all__ = ["build", "find_compiler", "runtime", "twin", "unwritten_locals", "why_not"]
+__all__ = [
+    "Kernel",
+    "build",
+    "find_compiler",
+    "runtime",
+    "twin",
+    "unavailable_reason",
+    "unwritten_locals",
+]
 
 _WORDS = "cuda_on_host.h"
 HOST_SOURCES = Path(__file__).resolve().parent / "host"
@@ -72,82 +81,109 @@ _CHECKED_CLANG = (
 )
 
 
-def build(
-    spec: KernelSpec, *, checked: bool, folder: Path | None = None, symbols: Sequence[str] = ()
-) -> Path:
+@dataclass(frozen=True)
+class Kernel:
+    """CUDA source, and the function in it that is run.
+
+    Parameters
+    ----------
+    file : str
+        What messages call the source.
+    source : str
+    entry : str
+        The `__global__` function: a name, or an instance of a template.
+    names : tuple of str
+        Its parameters in order, as messages call them.
+    defines : mapping of str to int or str
+        Compile-time constants.
+    folder : Path, optional
+        Where it may include files from, beside the headers of `kernels/`.
+    has_twin : bool
+        Compile a twin whose local variables begin as something else, to find reads of unwritten
+        ones. The kernels that ship go without: a test holds them against each other.
+    """
+
+    file: str
+    source: str
+    entry: str
+    names: tuple[str, ...] = ()
+    defines: Mapping[str, Any] = field(default_factory=dict)
+    folder: Path | None = None
+    has_twin: bool = True
+
+
+def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) -> Path:
     """Compile a kernel into a library for the emulator's runtime, or take it from the cache.
 
-    Only with `checked` are loads and stores checked and traced. The source may include files of
-    `folder`, and of the kernels of this project; of the variables `symbols` it tells the types, as
-    of its parameters. Returns the library's path; one that may read
-    local variables before it writes them has a `twin` beside it, if it is not a file of `kernels/`.
+    Only with `checked` are loads and stores checked and traced. Of the variables `symbols` the
+    library tells the types, as of its parameters. Returns the library's path; one that may read
+    local variables before it writes them has a `twin` beside it.
 
     Raises
     ------
     DeviceUnavailable
         If there is no compiler.
     KernelError
-        If the kernel does not exist or does not compile; the message holds the compiler's.
+        If the kernel does not compile; the message holds the compiler's.
     """
     compiler = some_compiler()
     # After our own words, so that none of these changes them.
-    defines = "".join(f"#define {name} {value}\n" for name, value in spec.defines.items())
+    defines = "".join(f"#define {name} {value}\n" for name, value in kernel.defines.items())
     # The kernel's own folder first, as its headers may be called as those of `kernels/` are.
-    own = [f"-I{folder}"] if folder else []
-    folders = [*_HEADERS, *own, f"-I{kernel_directory()}"]
+    include = [f"-I{kernel.folder}"] if kernel.folder else []
+    folders = [*_HEADERS, *include, f"-I{kernel_directory()}"]
     headers = [kernel_directory() / name for name in kernel_names("*.cuh")]
-    if folder:
-        headers += sorted(path for path in folder.iterdir() if path.suffix in _INCLUDED)
+    if kernel.folder:
+        headers += sorted(path for path in kernel.folder.iterdir() if path.suffix in _INCLUDED)
     source = (
-        f'{defines}{_standard(spec, headers)}#line 1 "{spec.file}"\n'
-        f"{translated(spec.source(), spec.file)}\n"
-        f'#line 1 "entry"\nEMULATED_KERNEL({spec.entry})\n'
+        f'{defines}{_standard(kernel.source, headers)}#line 1 "{kernel.file}"\n'
+        f"{translated(kernel.source, kernel.file)}\n"
+        f'#line 1 "entry"\nEMULATED_KERNEL({kernel.entry})\n'
         f"EMULATED_SYMBOLS({', '.join(f'EMULATED_TYPE({name})' for name in symbols)})\n"
     )
     options = [*_COMMON, *_KERNEL, *(_CLANG if compiler.is_clang else ())]
     if checked:
         options += [*_CHECKED, *(_CHECKED_CLANG if compiler.is_clang else _CHECKED_GCC)]
-    # Not in the kernels that ship: a test looks at all of them, which would cost twice at each run.
-    patterned = checked and compiler.gives_locals_a_pattern and bool(spec.code)
+    patterned = checked and compiler.gives_locals_a_pattern and kernel.has_twin
     if patterned:
         options += [*_LOCALS, *(() if compiler.is_clang else _LOCALS_GCC)]
     # Our own files count by their content, so that another checkout finds what this one compiled.
-    digest = _digest(compiler, [*options, *own], source, headers)
-    name = re.sub(r"\W+", "_", spec.entry)
-    path = kept.folder() / f"{name}-{digest}.so"
-    if kept.used(path):
+    digest = _digest(compiler, [*options, *include], source, headers)
+    name = re.sub(r"\W+", "_", kernel.entry)
+    path = cache.folder() / f"{name}-{digest}.so"
+    if cache.used(path):
         return path
     with tempfile.TemporaryDirectory() as scratch:
-        kernel, made = Path(scratch) / "kernel.cpp", Path(scratch) / "kernel.o"
-        kernel.write_text(source, "utf-8")
-        about = spec.file, spec.source()
+        text, compiled = Path(scratch) / "kernel.cpp", Path(scratch) / "kernel.o"
+        text.write_text(source, "utf-8")
+        about = kernel.file, kernel.source
 
-        def compiled(options: Sequence[str], to: Path) -> str:
+        def compile_to(target: Path, options: Sequence[str]) -> str:
             words = _words(compiler, [*options, *_HEADERS])
-            return run(compiler, [*options, *folders, *words, "-c", kernel, "-o", to], *about)
+            return run(compiler, [*options, *folders, *words, "-c", text, "-o", target], *about)
 
-        said = compiled(options, made)
+        warnings = compile_to(compiled, options)
         legible = not compiler.is_clang and platform.machine() == "x86_64"
-        if patterned and (not legible or _PATTERN.search(made.read_bytes())):
+        if patterned and (not legible or _PATTERN.search(compiled.read_bytes())):
             other = Path(scratch) / "other.o"
-            compiled([*options, *_OTHER_LOCALS], other)
+            compile_to(other, [*options, *_OTHER_LOCALS])
             if legible and not _PATTERN.search(other.read_bytes()):  # positive, rather than 0
-                code = _PATTERN.sub(_positive, made.read_bytes())
+                code = _PATTERN.sub(_positive, compiled.read_bytes())
                 other.write_bytes(code)
-            if other.read_bytes() != made.read_bytes():
-                unwritten_locals(path).write_text("\n".join(unwritten(spec.file, said)))
+            if other.read_bytes() != compiled.read_bytes():
+                unwritten_locals(path).write_text("\n".join(unwritten(kernel.file, warnings)))
                 _link(compiler, other, twin(path), *about)
-        _link(compiler, made, path, *about)
-    kept.make_room()
+        _link(compiler, compiled, path, *about)
+    cache.make_room()
     return path
 
 
-def _standard(spec: KernelSpec, headers: Sequence[Path]) -> str:
+def _standard(source: str, headers: Sequence[Path]) -> str:
     """Include C++'s own headers before the kernel does: some say `__attribute__((__noinline__))`.
 
     That is a word of CUDA's, and a macro here as it is in CUDA.
     """
-    texts = [spec.source(), *(path.read_text("utf-8", "replace") for path in headers)]
+    texts = [source, *(path.read_text("utf-8", "replace") for path in headers)]
     names = [
         name for name in standard_headers(texts) if not (HOST_SOURCES / "include" / name).exists()
     ]
@@ -155,8 +191,8 @@ def _standard(spec: KernelSpec, headers: Sequence[Path]) -> str:
         return ""
     included = [f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n" for name in names]
     macro = '("__noinline__")\n'
-    kept, back = f"#pragma push_macro{macro}#undef __noinline__\n", f"#pragma pop_macro{macro}"
-    return "".join([kept, *included, back])
+    before, after = f"#pragma push_macro{macro}#undef __noinline__\n", f"#pragma pop_macro{macro}"
+    return "".join([before, *included, after])
 
 
 def _words(compiler: Compiler, options: Sequence[str]) -> list[str | Path]:
@@ -164,9 +200,9 @@ def _words(compiler: Compiler, options: Sequence[str]) -> list[str | Path]:
     plain: list[str | Path] = ["-include", _WORDS]
     if not compiler.precompiles:
         return plain
-    header = kept.folder() / f"words-{_digest(compiler, options, _WORDS)}.h"
+    header = cache.folder() / f"words-{_digest(compiler, options, _WORDS)}.h"
     compiled = header.with_suffix(".pch" if compiler.is_clang else ".h.gch")
-    if not kept.used(compiled):
+    if not cache.used(compiled):
         more = _PRECOMPILED_CLANG if compiler.is_clang else ()
         try:
             with written_whole(header) as temporary:
@@ -194,13 +230,13 @@ def unwritten_locals(path: Path) -> Path:
     return path.with_suffix(".locals")
 
 
-def _link(compiler: Compiler, made: Path, path: Path, file: str, source: str) -> None:
+def _link(compiler: Compiler, compiled: Path, path: Path, file: str, source: str) -> None:
     with written_whole(path) as temporary:
         undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
         # The program that loads it has the libraries; to look through C++'s is slower than to link.
         bare = () if sys.platform == "darwin" or not compiler.precompiles else ("-nodefaultlibs",)
-        own = ["-lgcc"] if bare and not compiler.is_clang else []  # 128-bit division, for one
-        link: list[str | Path] = ["-shared", *bare, *undefined, "-o", temporary, made, *own]
+        gcc = ["-lgcc"] if bare and not compiler.is_clang else []  # 128-bit division, for one
+        link: list[str | Path] = ["-shared", *bare, *undefined, "-o", temporary, compiled, *gcc]
         run(compiler, link, file, source)
 
 
@@ -208,8 +244,8 @@ def runtime() -> Path:
     """Compile the program that runs kernels, or take it from the cache; return its path."""
     compiler = some_compiler()
     options = ["-std=c++17", "-g1", "-O2", "-DNDEBUG"]
-    path = kept.folder() / f"emulator-{_digest(compiler, options, '')}"
-    if not kept.used(path):
+    path = cache.folder() / f"emulator-{_digest(compiler, options, '')}"
+    if not cache.used(path):
         exported = "-Wl,-export_dynamic" if sys.platform == "darwin" else "-Wl,-export-dynamic"
         # Kernels call what the program itself does not: a linker would leave it out.
         libraries = ["-Wl,--no-as-needed", "-lm", "-ldl"] if sys.platform == "linux" else []

@@ -70,7 +70,7 @@ def find_compiler() -> Compiler | None:
     return None
 
 
-def why_not() -> str | None:
+def unavailable_reason() -> str | None:
     """Say in one sentence why kernels cannot be emulated here, or None if they can."""
     if sys.platform == "win32":
         return "kernels are emulated on Linux and macOS only"
@@ -89,7 +89,7 @@ def some_compiler() -> Compiler:
     DeviceUnavailable
     """
     if (compiler := find_compiler()) is None:
-        raise DeviceUnavailable("device 'emulator'", "no C++ compiler", why_not() or "")
+        raise DeviceUnavailable("device 'emulator'", "no C++ compiler", unavailable_reason() or "")
     return compiler
 
 

@@ -11,19 +11,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.emulator import kept, signature
-from accelviz.emulator.build import twin
+from accelviz.emulator import cache, signature
+from accelviz.emulator.build import Kernel, build, runtime, twin, unwritten_locals
 from accelviz.emulator.memory import HEAD, OUTER, Known, Memory
+from accelviz.emulator.problems import kernel_error
 from accelviz.emulator.process import Common, worker
-from accelviz.emulator.symbols import Space, function_size, plain, variables
+from accelviz.emulator.symbols import Space, function_size, line_of, plain, variables
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.files import written_whole
-from accelviz.plans.launch import GRID_LIMITS, STATIC_SHARED_BYTES
 
 #: Where dynamic shared memory lies; EMULATOR_DYNAMIC_SHARED in cuda_on_host.h.
 _DYNAMIC = 0x0780_0000_0000
-#: Limits of every GPU since 2020: threads of a block in all, in x, y and z; its shared memory.
-BLOCK_THREADS, BLOCK_LIMITS, SHARED_BYTES = 1024, (1024, 1024, 64), 227 * 1024
+#: Limits of every GPU since 2020: blocks of a grid in x, y and z; threads of a block in all, and in
+#: x, y and z; its shared memory, and the part of it that is static.
+GRID_LIMITS = (1 << 31) - 1, 65_535, 65_535
+BLOCK_THREADS, BLOCK_LIMITS = 1024, (1024, 1024, 64)
+SHARED_BYTES, STATIC_SHARED_BYTES = 227 << 10, 48 << 10
 
 
 def _structure(members: str, *more: tuple[str, Any, int]) -> np.dtype[np.void]:
@@ -81,11 +84,24 @@ class Launch(NamedTuple):
             raise ArgumentError("shared_bytes", what, f"at most {SHARED_BYTES:,}")
 
 
+def compiled(kernel: Kernel, *, checked: bool = True, symbols: tuple[str, ...] = ()) -> Library:
+    """Compile a kernel for the host and load it, each at most once; see `build`.
+
+    Raises
+    ------
+    DeviceUnavailable
+        If there is no compiler.
+    KernelError
+        If it does not compile, or calls what is defined nowhere.
+    """
+    path = build(kernel, checked=checked, symbols=symbols)
+    return _load(path, runtime(), kernel.entry, kernel.names, symbols)
+
+
 @functools.lru_cache(maxsize=256)
-def load(
-    path: Path, program: Path, kernel: str, names: tuple[str, ...], symbols: tuple[str, ...] = ()
+def _load(
+    path: Path, program: Path, kernel: str, names: tuple[str, ...], symbols: tuple[str, ...]
 ) -> Library:
-    """Load a library once; `names` are those of the kernel's parameters."""
     return Library(path, program, kernel, names, symbols)
 
 
@@ -104,20 +120,20 @@ class Library:
         program: Path,
         kernel: str,
         names: tuple[str, ...],
-        symbols: tuple[str, ...] = (),
+        symbols: tuple[str, ...],
     ) -> None:
         self.path, self.kernel, self._program = path, kernel, program
         self._file = path.read_bytes()
         other = twin(path)
-        self.twin = load(other, program, kernel, names, symbols) if other.exists() else None
+        self.twin = _load(other, program, kernel, names, symbols) if other.exists() else None
         #: Launches whose results do not depend on unwritten local variables.
         self.independent: set[bytes] = set()
         answer, _ = self._send(Memory(Common(HEAD)), np.zeros((), _LAUNCH), 60.0)
         if answer["problem"]:
             raise KernelError(kernel, *_not_loaded(answer))
-        taken, _, variables_of = answer["text"].decode().partition("symbols\n")
-        self.parameters = signature.parameters(taken, names)
-        self._symbols = signature.parameters(variables_of, symbols)
+        of_kernel, _, of_variables = answer["text"].decode().partition("symbols\n")
+        self.parameters = signature.parameters(of_kernel, names)
+        self._symbols = signature.parameters(of_variables, symbols)
         start = int(answer["code"])
         self._code = start, start + function_size(path, start)
         self.variables = [
@@ -184,24 +200,68 @@ class Library:
             ],
             dtype=_ARRAY,
         )
-        where = _REQUEST.itemsize
+        start = _REQUEST.itemsize
         head = np.frombuffer(memory.common.data, np.uint8, HEAD)
-        cells = where + arrays.nbytes
+        cells = start + arrays.nbytes
         starts = cells + 8 * len(values) + np.cumsum([0, *(-(-len(v) // 16) * 16 for v in values)])
         starts = -(-starts // 16) * 16
         if starts[-1] > HEAD:
             raise KernelError(self.kernel, f"{len(known)} arrays are too many", "fewer")
-        head[where : where + arrays.nbytes] = arrays.view(np.uint8)
+        head[start : start + arrays.nbytes] = arrays.view(np.uint8)
         head[cells : cells + 8 * len(values)] = starts[:-1].astype(np.uint64).view(np.uint8)
-        for start, value in zip(starts, values, strict=False):
-            head[start : start + len(value)] = np.frombuffer(value, np.uint8)
+        for offset, value in zip(starts, values, strict=False):
+            head[offset : offset + len(value)] = np.frombuffer(value, np.uint8)
         total = launch.grid[0] * launch.grid[1] * launch.grid[2]
         n_blocks = total - first_block if n_blocks is None else n_blocks
         size = dynamic, len(known), len(values), traced, checked, first_block, n_blocks
-        places = seed, where, cells, self._code, timeout, writer_of
-        request = np.array((launch.grid, launch.block, *size, *places), dtype=_LAUNCH)
+        rest = seed, start, cells, self._code, timeout, writer_of
+        request = np.array((launch.grid, launch.block, *size, *rest), dtype=_LAUNCH)
         answer, printed = self._send(memory, request, timeout)
         return answer, known, printed
+
+    def run_checked(
+        self, launch: Any, names: Sequence[str], memory: Memory, **options: Any
+    ) -> tuple[list[Known], Any]:
+        """Run as `run` does and raise what it finds; return the arrays it counts, and its answer.
+
+        What the kernel prints is printed. One that may read local variables before it writes them
+        runs a second time, with others in their place, and must come to the same results; not again
+        with arguments with which it already has.
+        """
+        twin = None if options.get("traced") else self.twin
+        run = memory.digest((launch, *names, *options.items())) if twin else b""
+        if run in self.independent:
+            twin = None
+        before = memory.contents() if twin else []
+        answer, known, printed = self.run(launch, names, memory, **options)
+        if printed:
+            print(printed, end="")
+        self.raise_problem(answer, known, options)
+        if twin:
+            after = memory.contents()
+            memory.restore(before)
+            other, *_ = twin.run(launch, names, memory, **options | {"checked": False})
+            twin.raise_problem(other, known, options)
+            for number, (one, two) in enumerate(zip(after, memory.contents(), strict=True)):
+                if np.array_equal(one, two):
+                    continue
+                memory.restore(before)
+                options["writer_of"] = number, int(np.argmax(one != two))
+                answer, *_ = self.run(launch, names, memory, **options)
+                answer["text"] = unwritten_locals(self.path).read_bytes()
+                self.raise_problem(answer, known, options)
+            memory.restore(after)
+            self.independent.add(run)
+        return known, answer
+
+    def raise_problem(
+        self, answer: Any, known: Sequence[Known], options: Mapping[str, Any]
+    ) -> None:
+        """Raise a KernelError for what `run`, called with `options`, has found."""
+        line, seconds = functools.partial(line_of, self.path), options.get("timeout", 0.0)
+        error = kernel_error(answer, known, self.parameters, line, self.kernel, seconds)
+        if error is not None:
+            raise error
 
     def _filled(self, memory: Memory) -> list[Known]:
         """Return the variables, with the places of what those among `memory.symbols` begin as."""
@@ -259,16 +319,16 @@ class Library:
         request["launch"] = launch
         with worker(self._program) as process:
             status, printed = process.launch(self.path, common, timeout)
-        found = answer[0].copy()
+        outcome = answer[0].copy()
         if status is None:
-            found["problem"] = b"too long"
-        elif not found["finished"]:
-            found["problem"], found["text"] = b"died", str(status).encode()
-        return found, printed
+            outcome["problem"] = b"too long"
+        elif not outcome["finished"]:
+            outcome["problem"], outcome["text"] = b"died", str(status).encode()
+        return outcome, printed
 
     def _keep(self) -> None:
         """Put the file back if it was dropped from the cache meanwhile; it is in use again."""
-        if not kept.used(self.path):
+        if not cache.used(self.path):
             with written_whole(self.path) as temporary:
                 temporary.write_bytes(self._file)
 

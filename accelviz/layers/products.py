@@ -52,7 +52,7 @@ class Products:
 
     def __init__(self, strategy: Any = None, device: str = "auto") -> None:
         if device == "auto":
-            device = next(each.name for each in DEVICES if each.why_not() is None)
+            device = next(each.name for each in DEVICES if each.unavailable_reason() is None)
         self._executor = find_device(device)
         self.device = device
         named = strategy if isinstance(strategy, Mapping) else {"spmm": strategy}

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.devices.emulator import run_checked
-from accelviz.emulator import build
-from accelviz.emulator.library import load
+from accelviz.devices.emulator import on_host
+from accelviz.emulator.build import unavailable_reason
+from accelviz.emulator.library import compiled
 from accelviz.emulator.memory import Memory
 from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.many_gpus.steps import Program
@@ -56,7 +56,7 @@ def emulated(
     DeviceUnavailable
         If there is no C++ compiler.
     """
-    problem = build.why_not()
+    problem = unavailable_reason()
     if problem is not None:
         raise DeviceUnavailable("device 'emulator'", problem, "device='cpu', which needs none")
     found: dict[str, Any] = dict(_buffers(program, inputs))
@@ -66,7 +66,6 @@ def emulated(
     unwritten = [name for name, each in kinds.items() if each.kind in ("output", "workspace")]
     unwritten = [name for name in unwritten if not kinds[name].cleared]
     memory = Memory.of(found, [*kinds], unwritten)
-    runtime = build.runtime()
     for number in program.order(seed):
         step = program.steps[number]
         spec = step.call.kernel
@@ -78,9 +77,9 @@ def emulated(
         for name in memory.known:
             known = memory.known[name]
             memory.known[name] = replace(known, writable=name in step.writes)
-        library = load(build.build(spec, checked=True), runtime, spec.entry, spec.arguments)
+        library = compiled(on_host(spec))
         try:
-            run_checked(library, step.call.launch, names, memory, seed=seed, timeout=timeout)
+            library.run_checked(step.call.launch, names, memory, seed=seed, timeout=timeout)
         except KernelError as error:
             raise KernelError(step.label, error.problem, error.expected) from error
         memory.written(sorted(step.writes))

@@ -321,11 +321,11 @@ def executor_for(device: str) -> Device:
     """
     if device != "auto":
         executor = find_device(device)
-        problem = executor.why_not()
+        problem = executor.unavailable_reason()
         if problem is not None:
             raise DeviceUnavailable(f"device {device!r}", problem, "device='auto'")
         return executor
-    return next(each for each in DEVICES if each.timed and each.why_not() is None)
+    return next(each for each in DEVICES if each.timed and each.unavailable_reason() is None)
 
 
 def _description(executor: Device) -> str:
@@ -384,11 +384,13 @@ def _chosen(asked: Any, executor: Device, operation: Operation) -> list[Chosen]:
     if asked is None:
         names = strategies(operation.name)
         every = [(find_strategy(name, operation), dict[str, Any]()) for name in names]
-        return [each for each in every if executor.why_not(each[0].plan(tiny, 1)) is None]
+        return [
+            each for each in every if executor.unavailable_reason(each[0].plan(tiny, 1)) is None
+        ]
     chosen = []
     for name, parameters in asked:
         strategy = find_strategy(name, operation)
-        problem = executor.why_not(strategy.plan(tiny, 1, **parameters))
+        problem = executor.unavailable_reason(strategy.plan(tiny, 1, **parameters))
         if problem is not None:
             raise DeviceUnavailable(f"device {executor.name!r}", problem, "another strategy")
         chosen.append((strategy, dict(parameters)))

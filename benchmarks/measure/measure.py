@@ -310,7 +310,9 @@ def opened(name: str, order: str, cache: bool) -> Graph:
 def runnable(cases: Sequence[Case], device: str, operation: str) -> list[Case]:
     """Return the cases that the device can run, and say which it cannot."""
     if device == "auto":
-        executor = next(each for each in DEVICES if each.timed and each.why_not() is None)
+        executor = next(
+            each for each in DEVICES if each.timed and each.unavailable_reason() is None
+        )
     else:
         executor = find_device(device)
     tiny = load_graph(sparse.eye_array(1, format="csr"))
@@ -319,7 +321,7 @@ def runnable(cases: Sequence[Case], device: str, operation: str) -> list[Case]:
         parameters = case[1] if isinstance(case, tuple) else {}
         try:
             strategy = find_strategy(named(case), operation)
-            problem = executor.why_not(strategy.plan(tiny, 1, **parameters))
+            problem = executor.unavailable_reason(strategy.plan(tiny, 1, **parameters))
         except AccelvizError as error:
             problem = str(error)
         if problem is None:

@@ -138,7 +138,9 @@ def strategies(
     graph: Graph, n_cols: int, repeats: int, operation: str = "spmm"
 ) -> Iterator[dict[str, Any]]:
     """Check and time the strategies, with random signed weights."""
-    there = [name for name in STRATEGIES if name != "cusparse" or cusparse.why_not() is None]
+    there = [
+        name for name in STRATEGIES if name != "cusparse" or cusparse.unavailable_reason() is None
+    ]
     table = accelviz.benchmark(
         *(graph, there, n_cols),
         operation=operation,
@@ -194,7 +196,7 @@ def libraries(graph: Graph, places: Any, n_cols: int, repeats: int) -> Iterator[
 
     # What it keeps in float32 it multiplies in TF32, as its errors show.
     kinds = (("tf32", np.float32, _R_32F), ("float16", np.float16, _R_16F))
-    for dtype_name, dtype, kind in kinds if cusparse.why_not() is None else ():
+    for dtype_name, dtype, kind in kinds if cusparse.unavailable_reason() is None else ():
         out = Y.astype(dtype)
         run = blocked_ell(places, ell.astype(dtype), X.astype(dtype), out, kind)
         yield row("blocked_ell", dtype_name, run, out)

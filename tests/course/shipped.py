@@ -25,7 +25,7 @@ from tests.course.known_wrong import WRONG
 from tests.course.wrong import A1, A4, A5, PART
 
 ASSIGNMENTS = find_assignments()
-COMPILER = find_device("emulator").why_not() is None
+COMPILER = find_device("emulator").unavailable_reason() is None
 _INVERSE = "def inverse_permutation(order):\n    "
 _HOARD = "hoard = []\n    while True: hoard.append(bytes(2**26))"
 #: Answers that do harm, what they are worth, and what is said of the question that they are for.

@@ -36,7 +36,7 @@ SEED = re.compile(r"\b4[1-5]\d\d\b")
 
 
 def need_compiler(assignment):
-    problem = find_device("emulator").why_not()
+    problem = find_device("emulator").unavailable_reason()
     if assignment.startswith("A4") and problem:
         pytest.skip(problem)
 

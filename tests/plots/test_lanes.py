@@ -16,7 +16,7 @@ from accelviz.analysis.lanes import (
     stack_runs,
     turns_per_row,
 )
-from accelviz.devices.trace import trace
+from accelviz.devices import trace
 from accelviz.errors import ArgumentError
 from accelviz.plots.lanes import MOST_TURNS, lane_map
 from tests.compilers import needs_compiler

@@ -10,7 +10,7 @@ import accelviz
 from accelviz import measure
 from accelviz.analysis.lanes import Places, request_numbers, sector_map, sector_runs
 from accelviz.analysis.traffic import requests
-from accelviz.devices.trace import trace
+from accelviz.devices import trace
 from accelviz.errors import ArgumentError
 from accelviz.plots.memory import access_map
 from tests.compilers import needs_compiler

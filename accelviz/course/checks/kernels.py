@@ -98,7 +98,7 @@ def need_emulator() -> None:
     DeviceUnavailable
         Saying that the kernel was not tried, and how to get a C++ compiler.
     """
-    problem = find_device("emulator").why_not()
+    problem = find_device("emulator").unavailable_reason()
     if problem is not None:
         raise DeviceUnavailable(
             "emulator",

@@ -28,7 +28,7 @@ _compiling = threading.Lock()
 
 def copy_runtime(folder: Path) -> None:
     """Copy the program that runs emulated kernels to a folder, if there is a compiler for it."""
-    if build.why_not() is None:
+    if build.unavailable_reason() is None:
         with _compiling:
             shutil.copy(build.runtime(), folder)
 

@@ -15,7 +15,7 @@ from accelviz.course.puzzles import bits, blocks, sparse, tensor, threads, train
 from accelviz.course.puzzles.picture import Panel, picture
 from accelviz.course.puzzles.puzzle import Array, Case, Par, Puzzle
 from accelviz.course.puzzles.report import Report, Scores, too_many
-from accelviz.devices import emulate, trace_kernel
+from accelviz.emulator import emulate, trace_kernel
 from accelviz.emulator.source import kernels_in
 from accelviz.errors import AccelvizError, ArgumentError, KernelError
 

@@ -28,7 +28,7 @@ _ONE, _ZERO = np.array(1, np.float32), np.array(0, np.float32)
 _R_32F, _ROW, _COLUMN, _PLAIN, _TRANSPOSED, _BASE = 0, 2, 1, 0, 1, 0
 
 
-def why_not() -> str | None:
+def unavailable_reason() -> str | None:
     """Say why cuSPARSE cannot be called, or None."""
     if importlib.util.find_spec("nvmath") is None:
         return "cuSPARSE is called through nvmath-python: pip install nvmath-python"

@@ -30,7 +30,7 @@ class CudaDevice:
     name = "cuda"
     timed = True
 
-    def why_not(self, plan: Plan | None = None) -> str | None:
+    def unavailable_reason(self, plan: Plan | None = None) -> str | None:
         """Say why there is no usable GPU, or nothing to run on it, or None."""
         found = gpu_state()
         if not found.ready:
@@ -38,7 +38,7 @@ class CudaDevice:
         if plan is None:
             return None
         if isinstance(plan.calls[0], LibraryCall):
-            return cusparse.why_not()
+            return cusparse.unavailable_reason()
         wanted = max((call.kernel.capability for call in plan.calls if call.kernel), default=0)
         if wanted > int(import_cupy().cuda.Device().compute_capability):
             return f"{plan.name!r} needs a GPU of compute capability {wanted / 10:.1f} or more"

@@ -1,30 +1,30 @@
-"""A call of any CUDA kernel, of no strategy's: in the emulator or on a GPU, checked alike."""
+"""Calls of any CUDA kernel: `emulate`, which checks it, and `trace_kernel`, which records it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from accelviz.devices.base import is_device_array
-from accelviz.devices.cuda.launch import run_kernel
-from accelviz.devices.emulator import raise_problem, run_checked
-from accelviz.devices.trace import table
-from accelviz.emulator import build, signature
-from accelviz.emulator import source as text_of
-from accelviz.emulator.library import Launch, Library, load
+from accelviz.emulator import signature
+from accelviz.emulator.build import Kernel, unavailable_reason
+from accelviz.emulator.library import Launch, Library, compiled
 from accelviz.emulator.memory import Memory
+from accelviz.emulator.source import kernels_in, symbols_in
+from accelviz.emulator.tracing import table
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
-from accelviz.plans import KernelSpec
 
-DEVICES = ("emulator", "cuda")
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Further devices that run a call, by name. `accelviz.devices` adds "cuda".
+LAUNCHERS: dict[str, Callable[[KernelCall], dict[str, npt.NDArray[Any]]]] = {}
 
 
 def emulate(
@@ -99,36 +99,38 @@ def emulate(
     >>> emulate(doubled, 1, 4, X)
     {'X': array([0., 2., 4., 6.], dtype=float32)}
     """
-    if device not in DEVICES:
-        raise ArgumentError("device", f"got {device!r}", " or ".join(map(repr, DEVICES)))
+    if device not in ("emulator", *LAUNCHERS):
+        devices = " or ".join(map(repr, ("emulator", *LAUNCHERS)))
+        raise ArgumentError("device", f"got {device!r}", devices)
     if not isinstance(timeout, int | float) or not timeout > 0:
         raise ArgumentError("timeout", f"got {timeout!r}", "seconds, more than 0")
-    call = _Call.of(
+    call = KernelCall.of(
         *(source, grid, block, arguments, named, kernel, shared_bytes, defines, symbols),
         must_build=device == "emulator",
     )
-    given, made, placed = call.given, call.library, call.symbols
-    if made is None:
-        return run_kernel(call.spec, call.launch, given, call.folder, symbols=placed)
-    outputs, same = call.outputs(), call.same()
+    library = call.library
+    if library is None:
+        return LAUNCHERS[device](call)
+    outputs = call.outputs()
     if unknown := set(unwritten) - set(outputs):
-        right = ", ".join(outputs) or "none, as it has none"
-        raise ArgumentError("unwritten", f"{', '.join(sorted(unknown))}", f"outputs: {right}")
-    if device == "cuda":
-        exact = {each.name: _exact(each, given[each.name]) for each in made.parameters}
-        run_kernel(call.spec, call.launch, exact, call.folder, outputs, same, placed)
-        return {name: given[name] for name in outputs} | made.device_variables(placed)
-    memory = Memory.of(given, outputs, [*unwritten], same, placed)
+        expected = ", ".join(outputs) or "none, as it has none"
+        raise ArgumentError("unwritten", f"{', '.join(sorted(unknown))}", f"outputs: {expected}")
+    variables = library.device_variables(call.symbols)
+    if device != "emulator":
+        LAUNCHERS[device](call)
+        return {name: call.arguments[name] for name in outputs} | variables
+    memory = call.memory(unwritten)
+    names = [*call.arguments]
     try:
-        run_checked(made, call.launch, [*given], memory, seed=seed, timeout=float(timeout))
+        library.run_checked(call.launch, names, memory, seed=seed, timeout=float(timeout))
     finally:
         for name in outputs:
             known = memory.array(name)
             assert known is not None
-            given[name][...] = known.data
-        for name, array in made.device_variables(placed).items():
+            call.arguments[name][...] = known.data
+        for name, array in variables.items():
             array[...] = memory.symbols[name].data
-    return {name: given[name] for name in outputs} | made.device_variables(placed)
+    return {name: call.arguments[name] for name in outputs} | variables
 
 
 def trace_kernel(
@@ -163,27 +165,37 @@ def trace_kernel(
     ArgumentError, KernelError, DeviceUnavailable
         As `emulate` does.
     """
-    call = _Call.of(source, grid, block, arguments, named, kernel, shared_bytes, defines, symbols)
-    made = call.library
-    assert made is not None
-    memory = Memory.of(call.given, call.outputs(), (), call.same(), call.symbols)
+    call = KernelCall.of(
+        source, grid, block, arguments, named, kernel, shared_bytes, defines, symbols
+    )
+    library, memory = call.library, call.memory()
+    assert library is not None
     options: dict[str, Any] = {"traced": True, "timeout": float(timeout)}
-    answer, known, _ = made.run(call.launch, [*call.given], memory, **options)
+    answer, known, _ = library.run(call.launch, [*call.arguments], memory, **options)
     if not to_the_mistake:
-        raise_problem(made, answer, known, options)
-    return table(made.trace(memory, answer), made.path, known)
+        library.raise_problem(answer, known, options)
+    return table(library.trace(memory, answer), library.path, known)
 
 
 @dataclass(frozen=True)
-class _Call:
-    """A kernel with its launch and its arguments, which are held against its parameters."""
+class KernelCall:
+    """A kernel with its launch and its arguments, which are checked against its parameters.
 
-    spec: KernelSpec
+    Attributes
+    ----------
+    arguments : dict of str to array or number
+        In the order of the parameters.
+    symbols : dict of str to array
+        What `__constant__` and `__device__` variables hold before.
+    library : Library, optional
+        The kernel compiled for the host; None where only a GPU's compiler takes it.
+    """
+
+    kernel: Kernel
     launch: Launch
-    given: dict[str, Any]
+    arguments: dict[str, Any]
     symbols: dict[str, npt.NDArray[Any]]
     library: Library | None
-    folder: Path | None
 
     @classmethod
     def of(
@@ -198,41 +210,52 @@ class _Call:
         defines: Mapping[str, Any] | None,
         symbols: Mapping[str, npt.NDArray[Any]] | None,
         must_build: bool = True,
-    ) -> _Call:
+    ) -> KernelCall:
+        """Check a call as `emulate` takes it; without `must_build`, a GPU's compiler may do."""
         text, file, folder = _read(source)
         entry, names = _chosen(text, kernel)
         launch = Launch(_three("grid", grid), _three("block", block), _bytes(shared_bytes))
         launch.check(entry)
-        spec = KernelSpec(file, entry, dict(defines or {}), tuple(names), code=text)
-        placed = {name: _symbol(name, value, text) for name, value in (symbols or {}).items()}
+        cuda = Kernel(file, text, entry, tuple(names), dict(defines or {}), folder)
+        variables = {name: _symbol(name, value, text) for name, value in (symbols or {}).items()}
+        library: Library | None = None
         try:
-            made = _library(spec, folder, tuple(placed))
-            names = [parameter.name for parameter in made.parameters]
+            if problem := unavailable_reason():
+                raise DeviceUnavailable("device 'emulator'", problem, "device='cuda' needs none")
+            library = compiled(cuda, symbols=tuple(variables))
+            names = [parameter.name for parameter in library.parameters]
         except (DeviceUnavailable, KernelError):
             if must_build:
-                raise
-            made = None  # what a GPU takes, this machine's compiler need not
-        given = _by_name(names, arguments, named, entry, made)
-        for parameter in made.parameters if made else ():
-            _check(parameter, given[parameter.name])
-        return cls(spec, launch, given, placed, made, folder)
+                raise  # what a GPU takes, this machine's compiler need not
+        by_name = _by_name(names, arguments, named, entry, library)
+        for parameter in library.parameters if library else ():
+            _check(parameter, by_name[parameter.name])
+        return cls(cuda, launch, by_name, variables, library)
 
     def outputs(self) -> list[str]:
-        """Return the arrays that the kernel may write, by name."""
-        assert self.library is not None
-        pointers = {
-            each.name for each in self.library.parameters if each.pointer and not each.const
-        }
-        return [
-            name
-            for name, value in self.given.items()
-            if name in pointers and isinstance(value, np.ndarray)
-        ]
+        """Return the arrays that the kernel may write, by name; all if nobody knows."""
+        arrays = [name for name, value in self.arguments.items() if isinstance(value, np.ndarray)]
+        if self.library is None:
+            return arrays
+        parameters = self.library.parameters
+        pointers = {one.name for one in parameters if one.pointer and not one.const}
+        return [name for name in arrays if name in pointers]
+
+    def memory(self, unwritten: Collection[str] = ()) -> Memory:
+        """Copy the arguments to where the emulator's kernels find them."""
+        return Memory.of(self.arguments, self.outputs(), [*unwritten], self.same(), self.symbols)
 
     def same(self) -> dict[str, str]:
         """Return which arrays are the very memory of another."""
-        arrays = [(name, each) for name, each in self.given.items() if isinstance(each, np.ndarray)]
+        arguments = self.arguments.items()
+        arrays = [(name, value) for name, value in arguments if isinstance(value, np.ndarray)]
         return signature.shared_once(arrays)
+
+    def exact(self) -> dict[str, Any]:
+        """Return the arguments as a GPU's launcher takes them: numbers of the parameter's type."""
+        parameters = self.library.parameters if self.library else ()
+        exact = {one.name: _exact(one, self.arguments[one.name]) for one in parameters}
+        return {**self.arguments, **exact}
 
 
 def _read(source: str | Path) -> tuple[str, str, Path | None]:
@@ -241,60 +264,50 @@ def _read(source: str | Path) -> tuple[str, str, Path | None]:
         try:
             return source.read_text(encoding="utf-8"), source.name, source.parent.resolve()
         except OSError as error:
-            what = f"{source} cannot be read ({error.strerror})"
-            raise ArgumentError("source", what, "a .cu file") from error
+            problem = f"{source} cannot be read ({error.strerror})"
+            raise ArgumentError("source", problem, "a .cu file") from error
     if not isinstance(source, str) or "__global__" not in source:
         if isinstance(source, str) and "\n" not in source and source.endswith((".cu", ".cuh")):
-            what = f"got the text {source!r}, which is the name of a file"
-            raise ArgumentError("source", what, f"pathlib.Path({source!r})")
-        what = "no __global__ function in it" if isinstance(source, str) else f"got {source!r}"
-        raise ArgumentError("source", what, "CUDA text, or a file as pathlib.Path('kernel.cu')")
+            problem = f"got the text {source!r}, which is the name of a file"
+            raise ArgumentError("source", problem, f"pathlib.Path({source!r})")
+        problem = "no __global__ function in it" if isinstance(source, str) else f"got {source!r}"
+        raise ArgumentError("source", problem, "CUDA text, or a file as pathlib.Path('kernel.cu')")
     return source, "kernel.cu", None
 
 
 def _chosen(text: str, kernel: str | None) -> tuple[str, list[str]]:
     """Return the kernel's name and those of its parameters."""
-    found = text_of.kernels_in(text)
+    kernels = kernels_in(text)
     if kernel is None:
-        if len(found) != 1:
-            right = " or ".join(f"kernel={name!r}" for name in found) or "kernel='its name'"
-            raise ArgumentError("kernel", f"the source has {len(found)} kernels", right)
-        (kernel,) = found
-    given, bracket, instance = kernel.partition("<")
-    last = given.strip().removeprefix("::")
-    matching = [name for name in found if name == last or name.endswith(f"::{last}")]
-    if found and len(matching) != 1:
-        has = " or ".join(map(repr, matching or found))
+        if len(kernels) != 1:
+            expected = " or ".join(f"kernel={name!r}" for name in kernels) or "kernel='its name'"
+            raise ArgumentError("kernel", f"the source has {len(kernels)} kernels", expected)
+        (kernel,) = kernels
+    name, bracket, instance = kernel.partition("<")
+    last = name.strip().removeprefix("::")
+    matching = [name for name in kernels if name == last or name.endswith(f"::{last}")]
+    if kernels and len(matching) != 1:
+        has = " or ".join(map(repr, matching or kernels))
         raise ArgumentError("kernel", f"the source has no kernel {kernel!r}", has)
-    full = matching[0] if found else last  # one that a macro makes is not found
+    full = matching[0] if kernels else last  # one that a macro makes is not found
     kernel = f"{full}{bracket}{instance}"
-    names, template = found.get(full, ([], False))
+    names, template = kernels.get(full, ([], False))
     if template and "<" not in kernel:
         raise ArgumentError("kernel", f"{kernel} is a template", f"an instance: '{kernel}<32>'")
     return kernel, names
 
 
-def _library(spec: KernelSpec, folder: Path | None, symbols: tuple[str, ...]) -> Library:
-    problem = build.why_not()
-    if problem is not None:
-        raise DeviceUnavailable("device 'emulator'", problem, "device='cuda' needs none")
-    path = build.build(spec, checked=True, folder=folder, symbols=symbols)
-    return load(path, build.runtime(), spec.entry, spec.arguments, symbols)
-
-
 def _symbol(name: str, value: Any, text: str) -> npt.NDArray[Any]:
     """Return what a variable is to hold as an array; refuse a name that is not in the source."""
-    there = text_of.symbols_in(text)
+    known = symbols_in(text)
     if not isinstance(name, str) or not re.fullmatch(r"[\w:]+", name):
         raise ArgumentError("symbols", f"got {name!r}", "names of variables")
-    if there and name not in there and "#include" not in text:
-        raise ArgumentError("symbols", f"the source has no {name!r}", ", ".join(there))
+    if known and name not in known and "#include" not in text:
+        raise ArgumentError("symbols", f"the source has no {name!r}", ", ".join(known))
     array = _placed(name, value)
     if not isinstance(array, np.ndarray | np.generic) or array.dtype.hasobject:
-        what = f"got {value!r} for the variable"
-        raise ArgumentError(
-            name, what, "a NumPy array or scalar, such as np.array([1, 2], np.float32)"
-        )
+        expected = "a NumPy array or scalar, such as np.array([1, 2], np.float32)"
+        raise ArgumentError(name, f"got {value!r} for the variable", expected)
     return np.asarray(array)
 
 
@@ -302,7 +315,7 @@ def _three(name: str, size: int | tuple[int, ...]) -> tuple[int, int, int]:
     sizes = tuple(size) if isinstance(size, tuple | list) else (size,)
     if not 1 <= len(sizes) <= 3:
         raise ArgumentError(name, f"got {size!r}", "an int, or up to three of them: x, y, z")
-    checked = [checked_integer(name, each, least=0, error=ArgumentError) for each in sizes]
+    checked = [checked_integer(name, size, least=0, error=ArgumentError) for size in sizes]
     x, y, z = (*checked, 1, 1)[:3]
     return x, y, z
 
@@ -320,25 +333,24 @@ def _by_name(
     """Return all arguments by name, in the order of the parameters; arrays as NumPy's."""
     if library is None and not names:
         names = [f"argument {i + 1}" for i in range(len(arguments))]
-    takes = ", ".join(map(str, library.parameters if library else names))
-    right = f"{len(names)} arguments: {takes}" if names else "none"
+    parameters = ", ".join(map(str, library.parameters if library else names))
+    expected = f"{len(names)} arguments: {parameters}" if names else "none"
     first = dict(zip(names, arguments, strict=False))
     if unknown := [name for name in named if name not in names]:
-        raise ArgumentError(kernel, f"it has no parameter {unknown[0]!r}", right)
+        raise ArgumentError(kernel, f"it has no parameter {unknown[0]!r}", expected)
     if twice := first.keys() & named.keys():
-        raise ArgumentError(kernel, f"{min(twice)!r} is given twice", right)
-    found = {**first, **named}
-    if len(arguments) > len(names) or len(found) < len(names):
-        missing = [name for name in names if name not in found]
-        what = f"got {len(arguments) + len(named)} arguments"
-        raise ArgumentError(
-            kernel, what + (f", {missing[0]!r} is missing" if missing else ""), right
-        )
-    return {name: _placed(name, found[name]) for name in names}
+        raise ArgumentError(kernel, f"{min(twice)!r} is given twice", expected)
+    by_name = {**first, **named}
+    if len(arguments) > len(names) or len(by_name) < len(names):
+        missing = [name for name in names if name not in by_name]
+        problem = f"got {len(arguments) + len(named)} arguments"
+        problem += f", {missing[0]!r} is missing" if missing else ""
+        raise ArgumentError(kernel, problem, expected)
+    return {name: _placed(name, by_name[name]) for name in names}
 
 
 def _placed(name: str, value: Any) -> Any:
-    if is_device_array(value):
+    if _on_gpu(value):
         raise ArgumentError(name, "it lies on the GPU", "an array on the host, as from X.get()")
     if isinstance(value, np.ndarray | np.generic | int | float | None):
         return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
@@ -349,6 +361,13 @@ def _placed(name: str, value: Any) -> Any:
     return value
 
 
+def _on_gpu(value: Any) -> bool:
+    try:
+        return hasattr(value, "__cuda_array_interface__")
+    except RuntimeError:  # PyTorch's, of a tensor on the GPU that requires gradients
+        return True
+
+
 def _check(parameter: signature.Parameter, value: Any) -> None:
     """Refuse what the kernel does not take, before anything runs."""
     if not isinstance(value, np.ndarray) or parameter.by_parts:
@@ -356,8 +375,8 @@ def _check(parameter: signature.Parameter, value: Any) -> None:
         return
     parameter.check_array(value)
     if not parameter.const and not value.flags.writeable:
-        what = f"a read-only array for the parameter `{parameter}`"
-        raise ArgumentError(parameter.name, what, "a copy, or `const` in the kernel")
+        problem = f"a read-only array for the parameter `{parameter}`"
+        raise ArgumentError(parameter.name, problem, "a copy, or `const` in the kernel")
 
 
 def _exact(parameter: signature.Parameter, value: Any) -> Any:
