@@ -13,7 +13,7 @@ from accelviz.devices.cuda import compile_cubin, compiler
 from accelviz.devices.cuda.state import READY, GpuState
 from accelviz.errors import ArgumentError, DeviceUnavailable
 from accelviz.plans import KernelSpec
-from tests.compilers import EMULATOR, needs_compiler
+from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
 
 each_device = pytest.mark.parametrize(

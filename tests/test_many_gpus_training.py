@@ -1,5 +1,4 @@
 """A network trained over several devices is the one that is trained on one, within rounding."""
-from tests.compilers import needs_compiler
 
 import importlib
 import time
@@ -12,6 +11,7 @@ from accelviz.devices.cuda.state import import_nccl
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.many_gpus.peers import usable_gpus
 from accelviz.many_gpus.sums import Sums
+from tests.compilers import needs_compiler
 
 #: The module: the function of its name hides it.
 training = importlib.import_module("accelviz.many_gpus.train")
