@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from accelviz.errors import ArgumentError
-from accelviz.many_gpus import launch, peers, sums, symmetric
+from accelviz.many_gpus import all_reduce, launch, peers, symmetric
 
 #: Bytes of each process's symmetric memory. Its scratch is made small, to have several chunks.
 HEAP, CHUNK = 1 << 24, 1 << 12
@@ -75,7 +75,7 @@ class Event:
 
 class Device(contextlib.nullcontext):
     def __init__(self, number):
-        assert number == launch.place().gpu, "another process's GPU"
+        assert number == launch.this_process().gpu, "another process's GPU"
         super().__init__()
 
     def use(self):
@@ -198,19 +198,19 @@ def pretend(folder):
     )
 
     def launched(self, step):
-        return lambda *_, **__: step.replay(self.buffers), *[None] * 4
+        return lambda: step.replay(self.buffers)
 
-    for module in (peers, symmetric, sums):
+    for module in (peers, symmetric, all_reduce):
         module.import_cupy = lambda: cupy
     for module in (symmetric, importlib.import_module("accelviz.many_gpus.run")):
         module.usable_gpus = lambda: [0, 1, 2]
     symmetric.CHUNK = CHUNK
-    peers.PeersProgram._launch = launched
-    library = Library(launch.place(), folder)
+    peers.PeersProgram._prepared = launched
+    library = Library(launch.this_process(), folder)
     symmetric._library = lambda here: library
-    symmetric._scratch.cache_clear()
+    symmetric._staging.cache_clear()
     nccl = Nccl(library)
-    sums.import_nccl = lambda: nccl
+    all_reduce.import_nccl = lambda: nccl
 
 
 def products(folder, a_host):
@@ -224,7 +224,7 @@ def products(folder, a_host):
 
     if folder:
         pretend(folder)
-    here, a_host = many_gpus.place(), int(a_host)
+    here, a_host = many_gpus.this_process(), int(a_host)
     graph = graph_of_degrees([0, 1, 2, 3, 40, 8, 0, 0, 33, *[3] * 50], name="mixed")
     made = many_gpus.split(graph, here.size, order="random")
     rng = np.random.default_rng(0)
@@ -232,7 +232,7 @@ def products(folder, a_host):
     for scheme, given in (
         ("halo", {}),
         ("halo", {"pieces": 3, "devices_a_host": a_host}),
-        ("whole", {"devices_a_host": a_host, "pieces": 1}),
+        ("all_gather", {"devices_a_host": a_host, "pieces": 1}),
         ("mgg", {"ps": 4}),
     ):
         program = many_gpus.plan(made, 6, scheme, **given)
@@ -243,7 +243,7 @@ def products(folder, a_host):
                 assert Oracle(graph, X).error(Y) <= 1, (scheme, given, a_host)
     X = rng.standard_normal((graph.n_rows, 4)).astype(np.float32)
     assert Oracle(graph, X).error(many_gpus.spmm(graph, X, here.size)) <= 1  # "auto"
-    total = gpus.total(np.full(1000, 10.0**here.rank))
+    total = gpus.all_reduce(np.full(1000, 10.0**here.rank))
     assert np.array_equal(total, np.full(1000, sum(10.0**rank for rank in range(here.size))))
     with pytest.raises(ArgumentError, match=f"there are {here.size} processes"):
         many_gpus.spmm(graph, X, here.size + 1)
@@ -253,13 +253,13 @@ def products(folder, a_host):
 def summed(folder, missing):
     """Add up arrays of all processes, of which one may be without NCCL."""
     pretend(folder)
-    here = launch.place()
+    here = launch.this_process()
     if str(here.rank) == missing:
-        sums.import_nccl = lambda: Nccl(available=False)
+        all_reduce.import_nccl = lambda: Nccl(available=False)
     for _ in range(2):  # NCCL's id is good once
-        made = sums.Sums(symmetric.Symmetric())
+        made = all_reduce.AllReduce(symmetric.Symmetric())
         own = np.full(700, 3.0**here.rank + 2.0**-20, np.float32).view(Array)
-        (total,) = made.added([own])
+        (total,) = made([own])
         exact = np.sum([np.float64(np.float32(3.0**r + 2.0**-20)) for r in range(here.size)])
         assert np.array_equal(total, np.full(700, np.float32(exact)))
     print(f"process {here.rank}: {made.how}", flush=True)
@@ -270,11 +270,13 @@ def trained():
     from accelviz import layers, many_gpus
 
     for model in ("gcn", "gin"):
-        found = many_gpus.train(model, "cora", many_gpus.place().size, device="nvshmem", epochs=10)
+        found = many_gpus.train(
+            model, "cora", many_gpus.this_process().size, device="nvshmem", epochs=10
+        )
         alone = layers.train(model, "cora", epochs=10, dropout=0.0, device="cuda", progress=False)
         for name, array in found.parameters.items():
             np.testing.assert_allclose(array, alone.parameters[name], atol=1e-4)
-    print(f"process {many_gpus.place().rank}: {found.sums}", flush=True)
+    print(f"process {many_gpus.this_process().rank}: {found.all_reduce}", flush=True)
 
 
 def killed(folder):
@@ -284,9 +286,9 @@ def killed(folder):
     pretend(folder)
     gpus, runs = many_gpus.Symmetric(), 0
     while True:
-        gpus.total(np.ones(2000))
+        gpus.all_reduce(np.ones(2000))
         runs += 1
-        if gpus.here.rank == 1 and runs == 3:
+        if gpus.process.rank == 1 and runs == 3:
             os.kill(os.getpid(), 9)
 
 

@@ -9,7 +9,7 @@ from accelviz import load_graph
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 #: What a block of a page needs that is not here: PyTorch (`test_torch.py`), `accelviz launch`.
-ELSEWHERE = ("import torch", "many_gpus.place()")
+ELSEWHERE = ("import torch", "many_gpus.this_process()")
 
 
 def run(page):

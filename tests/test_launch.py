@@ -16,7 +16,7 @@ import pytest
 from accelviz.cli import main
 from accelviz.devices.cuda.state import import_nccl
 from accelviz.errors import ArgumentError, DeviceUnavailable
-from accelviz.many_gpus import Symmetric, place
+from accelviz.many_gpus import Symmetric, this_process
 from accelviz.many_gpus.launch import VARIABLE, launch
 from accelviz.many_gpus.peers import usable_gpus
 
@@ -90,7 +90,7 @@ def test_each_process_knows_its_place(program, capsys):
     told = program.told()
     assert [(each["rank"], each["size"], each["gpu"]) for each in told] == [(0, 2, 5), (1, 2, 7)]
     assert {each["devices_a_host"] for each in told} == {2}
-    assert place() is None
+    assert this_process() is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Products on several GPUs: the split, MGG as published, ours, on pretended GPUs and on the CPU."""
+"""Products on several GPUs: the split, MGG as published, ours, on the emulator and on the CPU."""
 
 import importlib.util
 import itertools
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from accelviz import load_graph, many_gpus
+from accelviz.devices.programs import emulate_program
 from accelviz.emulator import unavailable_reason
 from accelviz.errors import (
     AccelvizError,
@@ -18,14 +19,13 @@ from accelviz.errors import (
     PartitionError,
 )
 from accelviz.graph import Graph
-from accelviz.many_gpus import pretended
 from accelviz.many_gpus.model import Work, advise, on_one, predict
 from accelviz.many_gpus.peers import usable_gpus
 from accelviz.many_gpus.rates import rates_of
-from accelviz.many_gpus.steps import of
 from accelviz.measure import records
 from accelviz.measure.accuracy import Oracle
 from accelviz.measure.prediction import parameters_of
+from accelviz.plans.program import buffer_name
 from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
 
@@ -92,7 +92,7 @@ def test_a_hub_leaves_a_device_empty_and_nothing_breaks():
         assert within_bound(graph, X, Y)
 
 
-@pytest.mark.parametrize("scheme", ["halo", "mgg", "whole"])
+@pytest.mark.parametrize("scheme", ["halo", "mgg", "all_gather"])
 def test_a_graph_without_an_edge(scheme):
     """Also one with fewer vertices than devices."""
     for device in ("cpu", "emulator"):
@@ -119,16 +119,16 @@ CASES = [
     (2, 64, "halo", {"pieces": 3, "pull_blocks": 2}),
     (3, 33, "halo", {"pieces": 1}),
     (8, 6, "halo", {"pieces": 2}),
-    (3, 4, "whole", {"pieces": 2}),
+    (3, 4, "all_gather", {"pieces": 2}),
     (3, 8, "halo", {"devices_a_host": 2}),
-    (8, 5, "whole", {"pieces": 1, "devices_a_host": 4}),
+    (8, 5, "all_gather", {"pieces": 1, "devices_a_host": 4}),
 ]
 
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(("devices", "n_cols", "scheme", "given"), CASES)
 def test_products_are_right(devices, n_cols, scheme, given):
-    """The partition, replayed, and the kernels on pretended GPUs, in a random order of all."""
+    """The partition, replayed, and the kernels in the emulator, in a random order of all."""
     made = many_gpus.split(MIXED, devices, order="random" if devices == 3 else None)
     program = many_gpus.plan(made, n_cols, scheme, **given)
     X = np.random.default_rng(0).standard_normal((MIXED.n_rows, n_cols)).astype(np.float32)
@@ -166,11 +166,11 @@ def test_rows_of_others_travel_in_16_bits(storage, bits):
     program = many_gpus.plan(many_gpus.split(MIXED, 3), 8, storage=storage, pieces=2)
     X = np.random.default_rng(0).standard_normal((MIXED.n_rows, 8)).astype(np.float32)
     inputs = program.inputs(X)
-    found = pretended.emulated(program, inputs, seed=1)
-    replayed = pretended.replayed(program, inputs)
+    found = emulate_program(program, inputs, seed=1)
+    replayed = program.replay(inputs)
     for part in program.split.parts:
         for piece in range(2):
-            name = of(f"halo {piece}", part.device)
+            name = buffer_name(f"halo {piece}", part.device)
             assert np.array_equal(found[name], replayed[name])
     absolute = np.abs(MIXED.adjacency.toarray()).astype(np.float64) @ np.abs(X)
     exact = MIXED.adjacency.astype(np.float64) @ X
@@ -219,10 +219,10 @@ def test_processes_meet_where_a_step_waits_for_another_device(
     for number, step in enumerate(program.steps):
         for before in program.before[number]:
             if program.steps[before].device != step.device:
-                between = {each for each in program.meetings if before < each <= number}
+                between = {each for each in program.barriers if before < each <= number}
                 assert between
                 met |= between
-    assert met == {*program.meetings}
+    assert met == {*program.barriers}
     assert bool(met) == (devices > 1 and bool({*given} & {"storage", "devices_a_host"}))
 
 
@@ -233,7 +233,7 @@ def test_rows_that_float16_cannot_hold_are_refused():
     made = many_gpus.split(MIXED, 2)
     assert many_gpus.run(many_gpus.plan(made, 8, storage="float16"), X, device="cpu").size
     X[7, 2] = -65520
-    for scheme in ("halo", "whole"):
+    for scheme in ("halo", "all_gather"):
         with pytest.raises(ArgumentError, match="X: -65520 in row 7 would be infinite in float16"):
             many_gpus.run(many_gpus.plan(made, 8, scheme, storage="float16"), X, device="cpu")
     assert many_gpus.run(many_gpus.plan(made, 8, storage="bfloat16"), X, device="cpu").size
@@ -267,11 +267,11 @@ def test_a_kernel_that_writes_to_another_device_is_found():
     program = many_gpus.plan(many_gpus.split(MIXED, 2), 8, pieces=1)
     steps = list(program.steps)
     number = next(i for i, step in enumerate(steps) if step.name == "fetch")
-    wrong = {**steps[number].buffers, "halo": of("X", 1)}
+    wrong = {**steps[number].buffers, "halo": buffer_name("X", 1)}
     steps[number] = replace(steps[number], buffers=wrong, writes=frozenset())
     bad = replace(program, steps=tuple(steps))
     with pytest.raises(KernelError, match="'fetch' on device 0: .*X of device 1"):
-        pretended.emulated(bad, bad.inputs(np.ones((MIXED.n_rows, 8), np.float32)))
+        emulate_program(bad, bad.inputs(np.ones((MIXED.n_rows, 8), np.float32)))
 
 
 @needs_compiler
@@ -285,7 +285,7 @@ def test_a_halo_that_nobody_fetched_is_found():
     with pytest.raises(
         KernelError, match="reads halo 0 of device 0.* which nothing has written before"
     ):
-        pretended.emulated(bad, bad.inputs(np.ones((MIXED.n_rows, 8), np.float32)))
+        emulate_program(bad, bad.inputs(np.ones((MIXED.n_rows, 8), np.float32)))
 
 
 def test_each_remote_row_is_fetched_once_and_as_published_for_each_edge():
@@ -294,12 +294,12 @@ def test_each_remote_row_is_fetched_once_and_as_published_for_each_edge():
         scheme: sum(
             sum(step.link_bytes.values()) for step in many_gpus.plan(made, 16, scheme).steps
         )
-        for scheme in ("halo", "mgg", "whole")
+        for scheme in ("halo", "mgg", "all_gather")
     }
     table = made.table()
     assert bytes_of["halo"] == table["halo"].sum() * 16 * 4
     assert bytes_of["mgg"] == table["remote"].sum() * 16 * 4
-    assert bytes_of["whole"] == MIXED.n_rows * 16 * 4
+    assert bytes_of["all_gather"] == MIXED.n_rows * 16 * 4
 
 
 def test_the_equations_of_section_4_6():

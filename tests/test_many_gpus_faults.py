@@ -8,7 +8,7 @@ import pytest
 
 from accelviz import many_gpus
 from accelviz.errors import DeviceUnavailable, KernelError
-from accelviz.many_gpus import peers, sums
+from accelviz.many_gpus import all_reduce, peers
 from tests.graphs import graph_of_degrees
 from tests.symmetric_on_host import Array, Event, Nccl, Stream
 
@@ -54,13 +54,13 @@ def gpus(monkeypatch):
     cuda = SimpleNamespace(runtime=runtime, Device=device, Stream=Stream, Event=Event)
     cuda.memory = SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
     cupy = SimpleNamespace(cuda=cuda, empty=memory, zeros=memory, asarray=np.copy)
-    for module in (peers, sums):
+    for module in (peers, all_reduce):
         monkeypatch.setattr(module, "import_cupy", lambda: cupy)
     state.nccl = Nccl()
-    monkeypatch.setattr(sums, "import_nccl", lambda: state.nccl)
-    sums._joined.cache_clear()
+    monkeypatch.setattr(all_reduce, "import_nccl", lambda: state.nccl)
+    all_reduce._communicators.cache_clear()
     monkeypatch.setattr(peers, "usable_gpus", lambda: [0, 1, 2])
-    monkeypatch.setattr(peers.PeersProgram, "_launch", lambda self, step: None)
+    monkeypatch.setattr(peers.PeersProgram, "_prepared", lambda self, step: None)
     return state
 
 
@@ -111,10 +111,10 @@ def arrays(n):
 )
 def test_devices_add_up_by_nccl_or_on_the_host(gpus, devices, available, how):
     gpus.nccl.available = available
-    made = sums.Sums(many_gpus.Peers(devices))
+    made = all_reduce.AllReduce(many_gpus.Peers(devices))
     assert made.how == how
     for _ in range(2):
-        found = made.added(arrays(len(devices)))
+        found = made(arrays(len(devices)))
         assert len(found) == len(devices)
         for each in found:
             assert each.dtype == np.float32
@@ -127,11 +127,11 @@ def test_nccl_that_fails_is_named(gpus):
 
     gpus.nccl.NcclCommunicator.initAll = fails
     with pytest.raises(DeviceUnavailable, match="NCCL: NCCL_ERROR_SYSTEM_ERROR.*NCCL_DEBUG"):
-        sums.Sums(many_gpus.Peers(2))
+        all_reduce.AllReduce(many_gpus.Peers(2))
 
 
 def test_a_gpu_that_fails_while_nccl_adds_up_is_named_and_none_waits_for_it(gpus, monkeypatch):
-    made, end = sums.Sums(many_gpus.Peers(3)), gpus.nccl.groupEnd
+    made, end = all_reduce.AllReduce(many_gpus.Peers(3)), gpus.nccl.groupEnd
 
     def fails():
         raise CudaError("unspecified launch failure")
@@ -143,5 +143,5 @@ def test_a_gpu_that_fails_while_nccl_adds_up_is_named_and_none_waits_for_it(gpus
 
     gpus.nccl.groupEnd = lost
     with pytest.raises(KernelError, match="GPU 2: it failed"):
-        made.added(arrays(3))
+        made(arrays(3))
     assert gpus.nccl.aborted == 3

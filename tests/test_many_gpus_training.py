@@ -9,8 +9,8 @@ import pytest
 from accelviz import layers, many_gpus
 from accelviz.devices.cuda.state import import_nccl
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
+from accelviz.many_gpus.all_reduce import AllReduce
 from accelviz.many_gpus.peers import usable_gpus
-from accelviz.many_gpus.sums import Sums
 from tests.compilers import needs_compiler
 
 #: The module: the function of its name hides it.
@@ -22,7 +22,7 @@ training = importlib.import_module("accelviz.many_gpus.train")
     [
         ("gcn", {"devices": 3, "order": "random"}),
         ("gin", {"devices": 2, "scheme": "mgg"}),
-        ("sage", {"devices": 2, "by": "rows", "scheme": "whole"}),
+        ("sage", {"devices": 2, "by": "rows", "scheme": "all_gather"}),
         ("gcn", {"devices": 1}),
     ],
 )
@@ -36,7 +36,7 @@ def test_several_devices_learn_what_one_does(model, given):
     np.testing.assert_allclose(found.history["loss"], alone.history["loss"], rtol=1e-5)
     assert found.history["loss"].is_monotonic_decreasing
     assert found.split.n_devices == given["devices"]
-    assert found.sums == "on the host, where all is"
+    assert found.all_reduce == "on the host, where all is"
 
 
 @pytest.mark.gpu
@@ -48,7 +48,7 @@ def test_gpus_of_one_process_learn_what_one_does_and_add_up_by_nccl(devices):
     first, again = (
         many_gpus.train("gcn", "cora", devices, device="cuda", epochs=10) for _ in range(2)
     )
-    assert first.sums.startswith("by NCCL")
+    assert first.all_reduce.startswith("by NCCL")
     for name, array in first.parameters.items():
         np.testing.assert_allclose(array, alone.parameters[name], atol=1e-4)
         np.testing.assert_array_equal(array, again.parameters[name])
@@ -64,20 +64,20 @@ def test_sums_on_gpus():
         pytest.skip("NCCL is not installed")
     for gpus in ([0], [0, 0], *([[0, 1]] if len(usable_gpus()) > 1 else [])):
         with many_gpus.Peers(gpus) as devices:
-            made, arrays = Sums(devices), []
+            made, arrays = AllReduce(devices), []
             assert made.how.startswith("by NCCL" if gpus != [0, 0] else "on the host, as a GPU")
             rng = np.random.default_rng(0)
             host = rng.standard_normal((len(gpus), 100_003)).astype(np.float32)
             for gpu, each in zip(gpus, host, strict=True):
                 with cupy.cuda.Device(gpu):
                     arrays.append(cupy.asarray(each))
-            for found in made.added(arrays):
+            for found in made(arrays):
                 total = host.astype(np.float64).sum(axis=0).astype(np.float32)
                 np.testing.assert_array_equal(found.get(), total)
 
 
 @needs_compiler
-def test_products_of_a_step_run_on_pretended_gpus():
+def test_products_of_a_step_run_in_the_emulator():
     nodes = small()
     expected = many_gpus.train("gcn", nodes, 2, device="cpu", epochs=1, hidden=8)
     found = many_gpus.train("gcn", nodes, 2, device="emulator", epochs=1, hidden=8)
@@ -105,11 +105,11 @@ def test_if_a_device_fails_the_others_end_and_its_error_is_told(where, monkeypat
     if where == "a product":
         monkeypatch.setattr(training._Devices, "multiply", fails)
     else:
-        step = training._Learner._step
+        reduced = training.SplitRun.reduced
         monkeypatch.setattr(
-            training._Learner,
-            "_step",
-            lambda own: fails() if own.products.place == 1 else step(own),
+            training.SplitRun,
+            "reduced",
+            lambda run, *args: fails() if run.products._index == 1 else reduced(run, *args),
         )
     start = time.monotonic()
     with pytest.raises(KernelError, match="GPU 1: it failed"):

@@ -9,12 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from accelviz.datasets.nodes import load_nodes
-from accelviz.layers import dense
-from accelviz.layers.models import find_model
-from accelviz.layers.network import Network
+from accelviz.layers.dense import Adam
 from accelviz.layers.products import Products
-from accelviz.layers.train import Run
+from accelviz.layers.train import checked_training
 
 
 def step_memory(
@@ -45,12 +42,9 @@ def step_memory(
     ArgumentError, GraphError, DeviceUnavailable
         As of `train`.
     """
-    found, options = find_model(model, options)
-    nodes, products = load_nodes(data), Products(strategy, device)
-    layers = found.build(nodes.n_features, nodes.n_classes, **options)
+    known, products = checked_training(model, options, data, seed), Products(strategy, device)
     with products.stream:
-        network = Network(layers, nodes.graph, products, seed, input_dropout=options["dropout"])
-        run = Run(network, nodes, dense.Adam(found.rate), found.decay, found.decayed)
+        run = known.run(products, Adam(known.rate))
         run.step()  # which makes the plans
         with _Held(products) as held:
             held.rows.append(("start", "forward", 0.0))

@@ -1,11 +1,11 @@
-"""Whether a network's step fits into memory, and what would."""
+"""Memory of a training step: whether it fits, and which `hidden` would."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from accelviz.errors import DeviceUnavailable
@@ -41,45 +41,45 @@ def free_bytes(products: Products) -> int:
 
 @contextlib.contextmanager
 def enough_memory(
-    build: Callable[..., list[Layer]], options: dict[str, Any], n_nodes: int, products: Products
+    build: Callable[..., list[Layer]], options: Mapping[str, Any], n_nodes: int, products: Products
 ) -> Iterator[None]:
-    """Refuse what cannot fit before anything is allocated, and explain what did not fit after all.
+    """Refuse a network that cannot fit before anything is allocated, and explain a MemoryError.
 
     Parameters
     ----------
     build : callable
-        Gives the layers of `options`.
-    options : dict
-        With `hidden`, which is what is advised about.
+        `build(**changes)` returns the layers, with some options changed.
+    options : mapping
+        With `hidden`, which the error gives advice about.
     n_nodes : int
     products : Products
 
     Raises
     ------
     DeviceUnavailable
-        Saying how much was wanted, how much there is, and which `hidden` would fit.
+        Naming the memory wanted, the memory that is free, and a `hidden` that would fit.
     """
-    wanted, there = least_bytes(build(**options), n_nodes), free_bytes(products)
+    wanted, free = least_bytes(build(), n_nodes), free_bytes(products)
 
-    def refused(problem: str, limit: float) -> DeviceUnavailable:
-        fits = int(options["hidden"])
-        while fits > 1 and least_bytes(build(**{**options, "hidden": fits}), n_nodes) > limit:
-            fits //= 2
-        smaller = least_bytes(build(**{**options, "hidden": fits}), n_nodes) <= limit
-        fix = "a smaller graph, or fewer features or classes"
-        fix = f"hidden={fits} would fit" if smaller else fix
+    def unavailable(problem: str, limit: float) -> DeviceUnavailable:
+        hidden, fix = int(options["hidden"]), "a smaller graph, or fewer features or classes"
+        while hidden > 1 and least_bytes(build(hidden=hidden), n_nodes) > limit:
+            hidden //= 2
+        if least_bytes(build(hidden=hidden), n_nodes) <= limit:
+            fix = f"hidden={hidden} would fit"
         if products.device == "cuda":
             fix += ", or device='cpu'"
         return DeviceUnavailable(f"device {products.device!r}", problem, fix)
 
-    if wanted > there:
-        what = f"a step wants {wanted / _GIB:,.1f} GiB at the least, and there are "
-        raise refused(f"{what}{there / _GIB:,.1f}", there / _MOST_OVER_LEAST)
+    needs = f"a step wants {wanted / _GIB:,.1f} GiB at the least"
+    if wanted > free:
+        problem = f"{needs}, and there are {free / _GIB:,.1f}"
+        raise unavailable(problem, free / _MOST_OVER_LEAST)
     try:
         yield
     except (MemoryError, DeviceUnavailable) as error:
         if not isinstance(error, MemoryError) and not isinstance(error.__cause__, MemoryError):
             raise
-        what = f"out of memory: a step wants {wanted / _GIB:,.1f} GiB at the least, there were "
-        problem = f"{what}{there / _GIB:,.1f} ({str(error) or 'MemoryError'})"
-        raise refused(problem, min(wanted / 2, there / _MOST_OVER_LEAST)) from error
+        reason = str(error) or "MemoryError"
+        problem = f"out of memory: {needs}, there were {free / _GIB:,.1f} ({reason})"
+        raise unavailable(problem, min(wanted / 2, free / _MOST_OVER_LEAST)) from error

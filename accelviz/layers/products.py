@@ -92,10 +92,10 @@ class Products:
         self.seconds.clear()
         return found
 
-    def recorded(self, work: Callable[[], Any]) -> Callable[[], Any]:
+    def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
         """Return a function whose later calls are one launch; on the host, `work` itself.
 
-        See `devices.cuda.recorded.Recorded`. Without nvmath-python, whose cuBLAS can be recorded,
+        See `devices.cuda.recorded.Recorded`. Without nvmath-python, whose cuBLAS can be captured,
         it is `work` too.
         """
         if self.device != "cuda":
@@ -165,7 +165,7 @@ class Matrix:
         self.graph, self.products, self.values, self.label = graph, products, values, label
         self._placed = _Placed(graph, products)
         self._fixed: Any = None
-        self._of_fixed: Any = None
+        self._product_of_fixed: Any = None
 
     def _run(self, operation: Operation, graph: Graph, **operands: Any) -> dict[str, Any]:
         return self.products.run(operation, graph, operands, self.label)
@@ -186,7 +186,7 @@ class Matrix:
 
         None takes the promise back. A matrix of other weights (`with_values`) makes no use of it.
         """
-        self._fixed, self._of_fixed = X, None
+        self._fixed, self._product_of_fixed = X, None
 
     def is_fixed(self, X: Any) -> bool:
         """Say whether `fix` was called with this very array."""
@@ -195,10 +195,12 @@ class Matrix:
     def times(self, X: Any, values: Any = None) -> Any:
         """Return `A @ X`, X of shape (columns, n_cols)."""
         if values is None and self.is_fixed(X):
-            if self._of_fixed is None:
-                self._of_fixed = self._run(SPMM, self.graph, X=X, values=self.values)["Y"]
-            return self._of_fixed
-        values = self.values if values is None else values
+            if self._product_of_fixed is None:
+                self._product_of_fixed = self._times(X, self.values)
+            return self._product_of_fixed
+        return self._times(X, self.values if values is None else values)
+
+    def _times(self, X: Any, values: Any) -> Any:
         return self._run(SPMM, self.graph, X=X, values=values)["Y"]
 
     def transposed_times(self, Y: Any, values: Any = None) -> Any:

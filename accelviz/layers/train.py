@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import time
 from dataclasses import dataclass
@@ -18,8 +17,9 @@ from accelviz.errors import ArgumentError, checked_choice, checked_integer, chec
 from accelviz.graph import Graph
 from accelviz.layers import dense
 from accelviz.layers.checkpoint import Checkpoint
+from accelviz.layers.layer import Layer
 from accelviz.layers.memory import enough_memory
-from accelviz.layers.models import find_model
+from accelviz.layers.models import Model, find_model
 from accelviz.layers.network import Network
 from accelviz.layers.products import Matrix, Products
 
@@ -137,85 +137,158 @@ def train(
     Examples
     --------
     >>> from accelviz import layers
-    >>> found = layers.train("gcn", "cora", epochs=20, device="cpu", progress=False)
-    >>> found.test_accuracy > 0.6
+    >>> training = layers.train("gcn", "cora", epochs=20, device="cpu", progress=False)
+    >>> training.test_accuracy > 0.6
     True
     """
-    found, options = find_model(model, options)
-    nodes = load_nodes(data)
-    epochs = checked_integer("epochs", epochs, error=ArgumentError)
-    seed = checked_integer("seed", seed, MOST_SEED, least=0, error=ArgumentError)
     if patience is not None:
         patience = checked_integer("patience", patience, error=ArgumentError)
-    rate = checked_number("rate", found.rate if rate is None else rate)
-    decay = checked_number("decay", found.decay if decay is None else decay, or_zero=True)
+    known = checked_training(model, options, data, seed, epochs, rate, decay)
     checked_choice("optimiser", optimiser, dense.OPTIMISERS)
-    products = Products(strategy, device)
-    build = functools.partial(found.build, nodes.n_features, nodes.n_classes)
-    built = build(**options)
-    settings = {"model": model.lower(), "seed": seed, "patience": patience, **options}
-    settings |= {"optimiser": optimiser, "rate": rate, "decay": decay}
-    with enough_memory(build, options, nodes.n_nodes, products), products.stream:
-        network = Network(built, nodes.graph, products, seed, input_dropout=options["dropout"])
-        run = Run(network, nodes, dense.OPTIMISERS[optimiser](rate), decay, found.decayed)
-        kept = None
+    products, nodes = Products(strategy, device), known.nodes
+    settings = {"model": model.lower(), "seed": known.seed, "patience": patience}
+    settings |= {**known.options, "optimiser": optimiser, "rate": known.rate, "decay": known.decay}
+    with enough_memory(known.layers, known.options, nodes.n_nodes, products), products.stream:
+        run = known.run(products, dense.OPTIMISERS[optimiser](known.rate))
+        file = None
         if checkpoint is not None:
-            kept = Checkpoint(checkpoint, settings, nodes, network.shapes())
-            run.restore(kept.read())
-            if run.epoch > epochs:
-                what = f"got {epochs}, and {kept.path} has gone on to {run.epoch}"
-                raise ArgumentError("epochs", what, "at least as many, or another checkpoint")
-        run.train(epochs, patience, kept, progress)
-        return run.training(model.lower(), seed, patience is not None)
+            file = Checkpoint(checkpoint, settings, nodes, run.network.shapes())
+            run.restore(file.read())
+            if run.epoch > known.epochs:
+                problem = f"got {known.epochs}, and {file.path} has gone on to {run.epoch}"
+                raise ArgumentError("epochs", problem, "at least as many, or another checkpoint")
+        run.train(known.epochs, patience, file, progress)
+        return run.training(model.lower(), known.seed, patience is not None)
+
+
+@dataclass(frozen=True)
+class CheckedTraining:
+    """Arguments of a training, checked, with the model's own in place of those not given."""
+
+    model: Model
+    options: dict[str, Any]
+    nodes: NodeData
+    seed: int
+    epochs: int
+    rate: float
+    decay: float
+
+    def layers(self, **changes: Any) -> list[Layer]:
+        """Return new layers of the model, with some options changed."""
+        sizes = self.nodes.n_features, self.nodes.n_classes
+        return self.model.build(*sizes, **{**self.options, **changes})
+
+    def run(self, products: Products, optimiser: Any) -> Run:
+        """Return a training of all nodes on one device, before its first epoch."""
+        rate = self.options["dropout"]
+        network = Network(self.layers(), self.nodes.graph, products, self.seed, rate)
+        return Run(network, self.nodes, optimiser, self.decay, self.model.decayed)
+
+
+def checked_training(
+    model: str,
+    options: dict[str, Any],
+    data: Any,
+    seed: int = 0,
+    epochs: int = 1,
+    rate: float | None = None,
+    decay: float | None = None,
+) -> CheckedTraining:
+    """Check the arguments of `train`.
+
+    Raises
+    ------
+    ArgumentError, GraphError
+        As `train` does.
+    """
+    found_model, options = find_model(model, options)
+    return CheckedTraining(
+        found_model,
+        options,
+        load_nodes(data),
+        checked_integer("seed", seed, MOST_SEED, least=0, error=ArgumentError),
+        checked_integer("epochs", epochs, error=ArgumentError),
+        checked_number("rate", found_model.rate if rate is None else rate),
+        checked_number("decay", found_model.decay if decay is None else decay, or_zero=True),
+    )
 
 
 class Run:
-    """A training between two epochs."""
+    """A training between two epochs, of all nodes or of those that one device has.
+
+    Parameters
+    ----------
+    network : Network
+    nodes : NodeData
+    optimiser : Adam or SGD
+    decay : float
+        Factor of the L2 penalty.
+    decayed : {"first", "all"}
+        The layers that have the penalty.
+    rows : array of int, optional
+        The nodes whose rows the network has, all if not given.
+    """
 
     def __init__(
-        self, network: Network, nodes: NodeData, optimiser: Any, decay: float, decayed: str
+        self,
+        network: Network,
+        nodes: NodeData,
+        optimiser: Any,
+        decay: float,
+        decayed: str,
+        rows: npt.NDArray[Any] | None = None,
     ) -> None:
         self.network, self.products, self.optimiser = network, network.products, optimiser
         self.nodes, products, xp = nodes, network.products, network.products.xp
-        self.X = features(nodes.features, products)
+        own = slice(None) if rows is None else rows
+        self.X = _features(nodes.features, rows, products)
         network.fix(self.X)
         labels = np.where(nodes.labels == UNLABELLED, 0, nodes.labels).astype(np.int32)
-        self.labels = products.placed(labels)
+        self.labels = products.placed(labels[own])
         members = np.zeros((len(SPLITS), nodes.n_nodes), np.float32)
         for row, split in zip(members, SPLITS, strict=True):
             row[getattr(nodes, split)] = 1
         self.sizes = members.sum(axis=1, dtype=np.float64)
-        self.members = products.placed(members)
+        self.members = products.placed(np.ascontiguousarray(members[:, own]))
         self.weights = self.members[0] * np.float32(1 / self.sizes[0])
         self.states = xp.zeros((optimiser.n_states, network.flat.size), np.float32)
         self.decay = network.decay(decay, decayed)
         self.epoch, self.rows = 0, list[dict[str, float]]()
         self.best, self.best_epoch, self.best_flat = -1.0, 0, network.flat.copy()
-        self._step = products.recorded(self.step)
-        self._judge = products.recorded(lambda: self.hits(self.logits()))
+        self._step = products.captured(self.step)
+        self._judge = products.captured(lambda: self.hits(self.logits()))
 
     def train(
-        self, epochs: int, patience: int | None, kept: Checkpoint | None, progress: bool
+        self,
+        epochs: int,
+        patience: int | None = None,
+        checkpoint: Checkpoint | None = None,
+        progress: bool = False,
     ) -> None:
-        """Take steps until `epochs` or, with `patience`, until waiting is over."""
+        """Take steps until `epochs`, or until `patience` is exhausted."""
         first = min(self.epoch, epochs)
         with tqdm(total=epochs, initial=first, disable=not progress, unit="epoch") as bar:
-            while self.epoch < epochs and not self.waited(patience):
+            while self.epoch < epochs and not self.is_exhausted(patience):
                 row = self.advance()
                 bar.set_postfix(loss=f"{row['loss']:.3f}", test=f"{row['test_accuracy']:.3f}")
                 bar.update()
-                if kept is not None and self.epoch % CHECKPOINT_EPOCHS == 0:
-                    kept.write(self.state())
-        if kept is not None:
-            kept.write(self.state())
+                if checkpoint is not None and self.epoch % CHECKPOINT_EPOCHS == 0:
+                    checkpoint.write(self.state())
+        if checkpoint is not None:
+            checkpoint.write(self.state())
 
-    def training(self, model: str, seed: int, best: bool) -> Training:
-        """Return what came of it; with `best`, of the epoch that validated best."""
+    def training(self, model: str, seed: int, best: bool, logits: Any = None) -> Training:
+        """Return the result, with `best` that of the epoch with the best validation accuracy.
+
+        `logits` are those of all nodes, on the host, where the network has only some nodes' rows.
+        """
         if best:
             self.network.flat[...] = self.best_flat
-        logits = self.logits()
-        shares = map(float, on_host(self.hits(logits)) / self.sizes)
-        accuracies = dict(zip((f"{name}_accuracy" for name in SPLITS), shares, strict=True))
+        logits = on_host(self.logits()) if logits is None else logits
+        hits = logits.argmax(axis=1) == self.nodes.labels
+        accuracies = {
+            f"{name}_accuracy": float(hits[getattr(self.nodes, name)].mean()) for name in SPLITS
+        }
         return Training(
             model=model,
             data=self.nodes,
@@ -225,69 +298,82 @@ class Run:
             epoch=self.best_epoch if best else self.epoch,
             history=pd.DataFrame(self.rows),
             parameters=self.parameters(),
-            logits=on_host(logits),
+            logits=logits,
         )
 
     def advance(self) -> dict[str, float]:
         """Take a step and judge the network; return the row of the history."""
         start = time.perf_counter()
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the loss tells
-            loss = dense.checked_loss(float(self._step()), self.epoch + 1)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the loss is checked
+            loss, hits = self._step()
+            loss = dense.checked_loss(float(loss), self.epoch + 1)
         seconds = time.perf_counter() - start
         parts = self.products.reset()
-        judged = on_host(self._judge()) / self.sizes
-        self.products.reset()
+        if hits is None:
+            hits = self._judge()
+            self.products.reset()
         self.epoch += 1
-        shares = {f"{name}_accuracy": float(x) for name, x in zip(SPLITS, judged, strict=True)}
+        shares = zip(SPLITS, on_host(hits) / self.sizes, strict=True)
+        accuracies = {f"{name}_accuracy": float(share) for name, share in shares}
         timed = {f"{name}_seconds": value for name, value in sorted(parts.items())}
-        if timed:  # of a step that is one launch, nothing is known but the whole
+        if timed:  # a captured step has one time
             timed["dense_seconds"] = max(seconds - sum(parts.values()), 0.0)
-        row = {"epoch": self.epoch, "loss": loss, **shares, "seconds": seconds, **timed}
+        row = {"epoch": self.epoch, "loss": loss, **accuracies, "seconds": seconds, **timed}
         self.rows.append(row)
-        if shares["val_accuracy"] > self.best:
-            self.best, self.best_epoch = shares["val_accuracy"], self.epoch
+        if row["val_accuracy"] > self.best:
+            self.best, self.best_epoch = row["val_accuracy"], self.epoch
             self.best_flat = self.network.flat.copy()
         return row
 
-    def step(self) -> Any:
-        """Go forward, backward, and change the parameters; return the loss, where it lies."""
+    def step(self) -> tuple[Any, Any]:
+        """Go forward, backward, and change the parameters; return what `reduced` does."""
         noise = self.network.noise
-        logits, kept = self.network.forward(self.X, noise)
+        logits, saved = self.network.forward(self.X, noise)
         with self.products.clock("loss"):
             losses, gradient = dense.cross_entropy(logits, self.labels, self.weights)
-        self.network.backward(kept, gradient, noise)
+        self.network.backward(saved, gradient, noise)
+        result = self.reduced(losses.sum(), logits)
         with self.products.clock("optimiser"):
             flat, gradient = self.network.flat, self.network.gradient
             self.optimiser.update(flat, gradient, self.states, self.decay, noise.words)
         noise.table[:, 3] += np.uint32(1)
-        return losses.sum()
+        return result
+
+    def reduced(self, loss: Any, logits: Any) -> tuple[Any, Any]:
+        """Return loss and hits of all devices, and add up the gradient over them, in place.
+
+        The hits are those of the network before the step. They are None here, because a step has
+        dropout: `_judge` counts them without.
+        """
+        return loss, None
 
     def logits(self) -> Any:
-        """Return what the network says of every node, without dropout."""
+        """Return the network's result for every node, without dropout."""
         return self.network.forward(self.X)[0]
 
     def hits(self, logits: Any) -> Any:
-        """Return how many nodes of each split are classified right, shape (3,), where they lie."""
+        """Return how many nodes of each split are classified right, shape (3,)."""
         hits = (logits.argmax(axis=1) == self.labels).astype(np.float32)
         return dense.matmul(self.members, hits[:, None])[:, 0]
 
-    def waited(self, patience: int | None) -> bool:
-        """Say whether the validation accuracy has not risen for `patience` epochs."""
+    def is_exhausted(self, patience: int | None) -> bool:
+        """Tell whether the validation accuracy has not risen for `patience` epochs."""
         return patience is not None and self.epoch - self.best_epoch >= patience
 
     def parameters(self) -> dict[str, npt.NDArray[np.float32]]:
         """Return copies of the parameters on the host, by name."""
-        found = {}
-        for i, of_layer in enumerate(self.network.parameters):
-            for name, array in of_layer.items():
-                found[f"{i}.{name}"] = on_host(array).copy()
-        return found
+        return {
+            f"{number}.{name}": on_host(array).copy()
+            for number, parameters in enumerate(self.network.parameters)
+            for name, array in parameters.items()
+        }
 
     def state(self) -> dict[str, Any]:
         """Return all that the next epoch depends on, on the host, by name."""
-        flats = {"flat": self.network.flat, "states": self.states, "best_flat": self.best_flat}
         return {
-            **{name: on_host(array) for name, array in flats.items()},
+            "flat": on_host(self.network.flat),
+            "states": on_host(self.states),
+            "best_flat": on_host(self.best_flat),
             "epoch": self.epoch,
             "best": self.best,
             "best_epoch": self.best_epoch,
@@ -306,11 +392,16 @@ class Run:
         self.best, self.best_epoch = state["best"], state["best_epoch"]
 
 
-def features(given: Any, products: Products) -> Any:
-    """Return features where `products` runs; sparse ones as a Matrix."""
-    if isinstance(given, Graph):
-        return Matrix(given, products, label="_features")
-    return products.placed(given)
+def _features(features: Any, rows: npt.NDArray[Any] | None, products: Products) -> Any:
+    """Return some nodes' features where `products` runs; sparse ones as a Matrix."""
+    if not isinstance(features, Graph):
+        features = features if rows is None else np.ascontiguousarray(features[rows])
+        return products.placed(features)
+    if rows is not None:
+        part = features.adjacency[rows]
+        pointers, columns = part.indptr.astype(np.int64), part.indices.astype(np.int32)
+        features = Graph(pointers, columns, part.data, part.shape, "rows")
+    return Matrix(features, products, label="_features")
 
 
 def on_host(array: Any) -> npt.NDArray[Any]:

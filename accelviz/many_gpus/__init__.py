@@ -1,31 +1,33 @@
 """Products on several GPUs: a graph split over them, MGG as published, and ours.
 
-Chapter 4 of the thesis (MGG, OSDI 2023). `split` deals a graph out, `plan` says what each device
-does, `run` does it on GPUs, on pretended ones or on the CPU, and `predict` says how long it should
-take, or whether one GPU is enough (docs/many-gpus.md).
+Chapter 4 of the thesis (MGG, OSDI 2023). `split` divides a graph, `plan` returns the program of all
+devices, `run` runs it on GPUs, on the emulator or on the CPU, and `predict` returns its time, from
+which follows whether one GPU is enough (docs/many-gpus.md).
 """
 
-from accelviz.many_gpus.launch import Place, place
+from accelviz.many_gpus.launch import Process, this_process
 from accelviz.many_gpus.model import Prediction, Rates, Work, advise, gains, predict
 from accelviz.many_gpus.peers import Peers
+from accelviz.many_gpus.program import SplitProgram
 from accelviz.many_gpus.published import Setting, search
 from accelviz.many_gpus.rates import measured_rates, rates_of
 from accelviz.many_gpus.run import SCHEMES, plan, run, spmm
 from accelviz.many_gpus.split import Part, Split, edge_ranges, split
-from accelviz.many_gpus.steps import Program, Step
 from accelviz.many_gpus.symmetric import Symmetric
 from accelviz.many_gpus.train import Training, train
+from accelviz.plans.program import Program, Step
 
 __all__ = [
     "SCHEMES",
     "Part",
     "Peers",
-    "Place",
     "Prediction",
+    "Process",
     "Program",
     "Rates",
     "Setting",
     "Split",
+    "SplitProgram",
     "Step",
     "Symmetric",
     "Training",
@@ -34,7 +36,6 @@ __all__ = [
     "edge_ranges",
     "gains",
     "measured_rates",
-    "place",
     "plan",
     "predict",
     "rates_of",
@@ -42,5 +43,6 @@ __all__ = [
     "search",
     "split",
     "spmm",
+    "this_process",
     "train",
 ]

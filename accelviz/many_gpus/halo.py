@@ -1,9 +1,9 @@
-"""Ours: each remote row fetched once, in pieces, while the rows at home are multiplied."""
+"""Ours: each remote row fetched once, in pieces, while the local rows are multiplied."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,25 +11,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from accelviz.arrays import Ints
 from accelviz.errors import checked_choice, checked_integer
 from accelviz.graph import Graph, taken_over
+from accelviz.many_gpus.program import SplitProgram, features_and_results, peer_buffers
 from accelviz.many_gpus.split import Part, Split, word_shift
-from accelviz.many_gpus.steps import (
-    Buffer,
-    Buffers,
-    Program,
-    Step,
-    every,
-    matrices,
-    of,
-    peers,
-)
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan
 from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.program import Buffer, Buffers, Step, buffer_name
 from accelviz.plans.storage import STORAGE_BYTES, restored, stored
 from accelviz.strategies import find_strategy
+from accelviz.strategies.spmm.lane_groups import accumulating
 
-#: Threads of a block of `pull_rows`, and loads that each has on their way.
+Words = npt.NDArray[np.uint32]
+
+#: Threads of a block of `pull_rows`, and loads that each has in flight.
 PULL_THREADS, PULLS_AT_ONCE = 256, 4
 #: Blocks that fetch: enough for the link, few enough for the product beside them.
 PULL_BLOCKS = 64
@@ -46,8 +42,8 @@ def halo(
     storage: str = "float32",
     pull_blocks: int = PULL_BLOCKS,
     devices_a_host: int | None = None,
-    everything: bool = False,
-) -> Program:
+    all_gather: bool = False,
+) -> SplitProgram:
     """Fetch the rows of others once each, and multiply with them as they come.
 
     Parameters
@@ -59,15 +55,15 @@ def halo(
         Parts in which a device's halo comes, 1 to 16: the first is used while the next travels.
         Each costs another pass over the rows of Y that it has edges to.
     storage : {"float32", "float16", "bfloat16"}
-        What halo rows travel in. 16 bits are half the bytes on the link and another problem: rows
-        of others are rounded, those at home are not.
+        What halo rows travel in. 16 bits are half the bytes on the link and another problem: remote
+        rows are rounded, local rows are not.
     pull_blocks : int
         Blocks of the kernel that fetches, 1 to 1,024.
     devices_a_host : int, optional
-        What a device of another host needs is packed by its owner, to travel in one go. By default
+        Rows for a device of another host are packed by their owner, to travel together. By default
         all devices are of one host.
-    everything : bool
-        Fetch all rows of the others, needed or not, as an all-gather does.
+    all_gather : bool
+        Fetch all rows of the others, needed or not.
 
     Notes
     -----
@@ -77,7 +73,7 @@ def halo(
     - `pack`, with several hosts: puts the rows together that a device of another host needs;
     - `fetch`: reads the rows that it needs from the others' memory into its halo, piece by piece;
     - `multiply`: its rows with its own vertices' features, by `lane_groups`, meanwhile;
-    - `add`: its rows with a piece of the halo, added to that, once the piece is there.
+    - `add`: its rows with a piece of the halo, added to that, once the piece has come.
     """
     pieces = checked_integer("pieces", pieces, MOST_PIECES)
     blocks = checked_integer("pull_blocks", pull_blocks, MOST_PULL_BLOCKS)
@@ -85,56 +81,71 @@ def halo(
     a_host = split.n_devices if devices_a_host is None else devices_a_host
     a_host = min(checked_integer("devices_a_host", a_host), split.n_devices)
     builder = _Builder(split, n_cols, storage, blocks, a_host)
-    made = [_Halo.of(part, split, everything) for part in split.parts]
+    halos = [_Halo.of(part, split, all_gather) for part in split.parts]
+    cuts = [[_Piece(halo, number, pieces) for number in range(pieces)] for halo in halos]
     if storage != "float32":
         for part in split.parts:
             builder.round(part)
-    for own in made:
-        for piece in range(pieces):
-            builder.pack(own, own.cut(piece, pieces))
-    ready = every(builder.steps, "round") + every(builder.steps, "pack")
-    for own in made:
-        for piece in range(pieces):
-            builder.fetch(own, own.cut(piece, pieces), ready)
-        builder.multiply(own.part)
-        for piece in range(pieces):
-            builder.add(own, own.cut(piece, pieces))
-    parameters = {"pieces": pieces, "storage": storage, "pull_blocks": blocks}
+    for of_device in cuts:
+        for piece in of_device:
+            builder.pack(piece)
+    ready = tuple(range(len(builder.steps)))  # every row that others fetch is written
+    for of_device, part in zip(cuts, split.parts, strict=True):
+        fetched = [builder.fetch(piece, ready) for piece in of_device]
+        builder.product("multiply", part.local, part.device, buffer_name("X", part.device))
+        for piece, after in zip(of_device, fetched, strict=True):
+            builder.add(piece, after)
+    parameters: dict[str, Any] = {"pieces": pieces, "storage": storage, "pull_blocks": blocks}
     if a_host < split.n_devices:
         parameters["devices_a_host"] = a_host
-    scheme = "whole" if everything else "halo"
-    return Program(split, scheme, n_cols, tuple(builder.steps), builder.buffers, parameters)
+    return SplitProgram(
+        steps=tuple(builder.steps),
+        buffers=builder.buffers,
+        split=split,
+        scheme="all_gather" if all_gather else "halo",
+        n_cols=n_cols,
+        parameters=parameters,
+    )
 
 
+@dataclass(frozen=True)
 class _Halo:
-    """The rows that a device fetches, and its matrix of them."""
+    """The rows that a device fetches, as words, and its matrix of them."""
 
-    def __init__(self, part: Part, words: npt.NDArray[np.uint32], remote: sparse.csr_array) -> None:
-        self.part, self.words, self.remote = part, words, remote
+    device: int
+    words: Words
+    remote: sparse.csr_array
+    name: str
 
     @classmethod
-    def of(cls, part: Part, split: Split, everything: bool) -> _Halo:
-        """Take the part's halo as it is, or all rows of all others."""
-        if not everything:
-            return cls(part, part.words(split.n_devices), part.remote.adjacency)
-        sizes, order = np.diff(split.bounds), np.arange(1, split.n_devices) + part.device
-        owners = np.repeat(order % split.n_devices, sizes[order % split.n_devices])
-        starts = np.cumsum([0, *sizes[order % split.n_devices]])
-        rows = np.arange(owners.size) - np.repeat(starts[:-1], np.diff(starts))
-        start_of = np.zeros(split.n_devices, np.int64)
-        start_of[order % split.n_devices] = starts[:-1]
-        place = start_of[part.halo_owner] + part.halo_row
-        pairs = owners.astype(np.int32), rows.astype(np.int32)
-        words = replace(part, halo_owner=pairs[0], halo_row=pairs[1]).words(split.n_devices)
-        old = part.remote.adjacency
-        columns = place[old.indices].astype(np.int32)
-        shape = part.n_rows, owners.size
-        return cls(part, words, sparse.csr_array((old.data, columns, old.indptr), shape=shape))
+    def of(cls, part: Part, split: Split, all_gather: bool) -> _Halo:
+        """Take the part's halo, or all rows of all others, the next device's first."""
+        n_devices, matrix = split.n_devices, part.remote.adjacency
+        if all_gather:
+            ring = np.roll(np.arange(n_devices), -part.device)[1:]
+            sizes, starts = np.diff(split.bounds)[ring], np.zeros(n_devices, np.int64)
+            starts[ring] = np.cumsum(sizes) - sizes
+            owners = np.repeat(ring, sizes)
+            rows = np.arange(owners.size) - starts[owners]
+            columns = (starts[part.halo_owner] + part.halo_row)[matrix.indices].astype(np.int32)
+            shape = part.n_rows, owners.size
+            matrix = sparse.csr_array((matrix.data, columns, matrix.indptr), shape=shape)
+            part = replace(part, halo_owner=owners.astype(np.int32), halo_row=rows.astype(np.int32))
+        return cls(part.device, part.words(n_devices), matrix, part.remote.name)
 
-    def cut(self, piece: int, pieces: int) -> tuple[int, int, int]:
-        """Return a piece's number, its first row of the halo and the one after its last."""
-        ends = [len(self.words) * i // pieces for i in (piece, piece + 1)]
-        return piece, ends[0], ends[1]
+
+class _Piece:
+    """A range of a device's halo."""
+
+    def __init__(self, halo: _Halo, number: int, pieces: int) -> None:
+        first, stop = (len(halo.words) * i // pieces for i in (number, number + 1))
+        self.halo, self.device, self.number = halo, halo.device, number
+        self.words, self.columns = halo.words[first:stop], slice(first, stop)
+        self.buffer = buffer_name(f"halo {number}", halo.device)
+
+    def packed(self, owner: int) -> str:
+        """Return the buffer in which an owner of another host packs its rows."""
+        return buffer_name(f"packed {self.device}.{self.number}", owner)
 
 
 class _Builder:
@@ -143,196 +154,177 @@ class _Builder:
     def __init__(
         self, split: Split, n_cols: int, storage: str, pull_blocks: int, devices_a_host: int
     ) -> None:
-        self.split, self.n_cols, self.storage = split, n_cols, storage
+        self.n_devices, self.n_cols, self.storage = split.n_devices, n_cols, storage
         self.pull_blocks, self.devices_a_host = pull_blocks, devices_a_host
-        self.buffers = matrices(split, n_cols, cleared=False)
+        self.buffers = features_and_results(split, n_cols, zeroed=False)
         self.steps: list[Step] = []
-        self._fetched: dict[tuple[int, int], int] = {}
+        self._shift = word_shift(split.n_devices)
+        self._features = list(STORAGE_BYTES).index(storage)
         self._source = "X" if storage == "float32" else "rounded X"
-        self._dtype = "float32" if storage == "float32" else "uint16"
+
+    def _workspace(self, name: str, device: int, rows: int) -> str:
+        dtype = "float32" if self.storage == "float32" else "uint16"
+        self.buffers[name] = Buffer(device, rows * self.n_cols, dtype, "workspace")
+        return name
 
     def round(self, part: Part) -> None:
         """Write a device's rows in 16 bits."""
-        size = part.n_rows * self.n_cols
-        name = of("rounded X", part.device)
-        self.buffers[name] = Buffer(part.device, size, self._dtype, "workspace")
-        blocks = min(-(-size // PULL_THREADS), 4096)
-        half = list(STORAGE_BYTES).index(self.storage)
+        device, size = part.device, part.n_rows * self.n_cols
+        source = buffer_name("X", device)
+        target = self._workspace(buffer_name("rounded X", device), device, part.n_rows)
         spec = KernelSpec(
             "many_gpus/round_rows.cu",
             "round_rows",
-            {"FEATURES": half, "BLOCK_THREADS": PULL_THREADS},
+            {"FEATURES": self._features, "BLOCK_THREADS": PULL_THREADS},
             ("X", "rounded", "size"),
         )
-        self.steps.append(
-            Step(
-                "round",
-                part.device,
-                "link",
-                Call(_launch(blocks), spec),
-                {"size": np.int64(size)},
-                {"X": of("X", part.device), "rounded": name},
-                frozenset({name}),
-                (),
-                partial(_replay_round, part.device, self.storage),
-            )
+        step = Step(
+            "round",
+            device,
+            "link",
+            Call(_launch(min(-(-size // PULL_THREADS), 4096)), spec),
+            arrays={"size": np.int64(size)},
+            buffers={"X": source, "rounded": target},
+            writes=frozenset({target}),
+            replay=partial(_replay_round, source, target, self.storage),
         )
+        self.steps.append(step)
 
-    def pack(self, own: _Halo, cut: tuple[int, int, int]) -> None:
-        """Let the owners of a piece of a device's halo pack it, if they are of other hosts."""
-        piece, first, stop = cut
-        words = own.words[first:stop]
-        for owner, chosen in self._far(own.part.device, words):
-            name = of(f"packed {own.part.device}.{piece}", owner)
-            self.buffers[name] = self._workspace(owner, int(chosen.sum()))
-            source = dict.fromkeys(peers(self.split.n_devices), of(self._source, owner))
-            self._pull("pack", owner, taken_over(words[chosen]), source, name, (), {})
+    def pack(self, piece: _Piece) -> None:
+        """Let owners of other hosts pack the rows of a piece."""
+        for owner, chosen in self._far(piece):
+            target = self._workspace(piece.packed(owner), owner, int(chosen.sum()))
+            source = dict.fromkeys(peer_buffers(self.n_devices), buffer_name(self._source, owner))
+            self._pull("pack", owner, piece.words[chosen], source, target)
 
-    def fetch(self, own: _Halo, cut: tuple[int, int, int], after: tuple[int, ...]) -> None:
-        """Read a piece of a device's halo from the others."""
-        piece, first, stop = cut
-        device = own.part.device
-        name = of(f"halo {piece}", device)
-        self.buffers[name] = self._workspace(device, stop - first)
-        if first == stop:
-            return
-        words, shift = own.words[first:stop].copy(), word_shift(self.split.n_devices)
-        owners = np.bincount(words >> np.uint32(shift), minlength=self.split.n_devices)
-        source = dict.fromkeys(peers(self.split.n_devices), of(self._source, device))
-        source |= {f"X{p}": of(self._source, p) for p in np.flatnonzero(owners).tolist()}
-        for owner, chosen in self._far(device, words):
-            source[f"X{owner}"] = of(f"packed {device}.{piece}", owner)
-            words[chosen] = owner << shift | np.arange(chosen.sum())
+    def fetch(self, piece: _Piece, after: tuple[int, ...]) -> tuple[int, ...]:
+        """Read a piece of a device's halo from the others; return the step to wait for."""
+        self._workspace(piece.buffer, piece.device, piece.words.size)
+        if not piece.words.size:
+            return ()
+        words = piece.words.copy()
+        owners = np.bincount(words >> np.uint32(self._shift), minlength=self.n_devices)
+        local = buffer_name(self._source, piece.device)
+        source = dict.fromkeys(peer_buffers(self.n_devices), local)
+        for owner in np.flatnonzero(owners).tolist():
+            source[f"X{owner}"] = buffer_name(self._source, owner)
+        for owner, chosen in self._far(piece):
+            source[f"X{owner}"] = piece.packed(owner)
+            words[chosen] = owner << self._shift | np.arange(chosen.sum())
         row_bytes = self.n_cols * STORAGE_BYTES[self.storage]
-        link_bytes = {p: int(count) * row_bytes for p, count in enumerate(owners) if count}
-        self._fetched[device, piece] = len(self.steps)
-        self._pull("fetch", device, taken_over(words), source, name, after, link_bytes)
+        link_bytes = {owner: int(n) * row_bytes for owner, n in enumerate(owners) if n}
+        self._pull("fetch", piece.device, words, source, piece.buffer, after, link_bytes)
+        return (len(self.steps) - 1,)
 
-    def _far(
-        self, device: int, words: npt.NDArray[np.uint32]
-    ) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
+    def _far(self, piece: _Piece) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
         """Yield the owners of other hosts, and which words are theirs."""
-        owners = (words >> np.uint32(word_shift(self.split.n_devices))).astype(np.int64)
+        owners = (piece.words >> np.uint32(self._shift)).astype(np.int64)
         for owner in np.unique(owners):
-            if owner // self.devices_a_host != device // self.devices_a_host:
+            if owner // self.devices_a_host != piece.device // self.devices_a_host:
                 yield int(owner), owners == owner
-
-    def _workspace(self, device: int, rows: int) -> Buffer:
-        return Buffer(device, rows * self.n_cols, self._dtype, "workspace")
 
     def _pull(
         self,
-        step: str,
+        name: str,
         device: int,
-        words: npt.NDArray[np.uint32],
+        words: Words,
         source: dict[str, str],
         target: str,
-        after: tuple[int, ...],
-        link_bytes: Mapping[int, int],
+        after: tuple[int, ...] = (),
+        link_bytes: Mapping[int, int] | None = None,
     ) -> None:
-        """Queue the kernel that writes the rows which words name, behind each other."""
-        n_devices, element = self.split.n_devices, STORAGE_BYTES[self.storage]
+        """Add the step that writes the rows of `words` behind each other."""
+        element, words = STORAGE_BYTES[self.storage], taken_over(words)
         fitting = (v for v in VECTORS if self.n_cols % v == 0 and v * element <= VECTOR_BYTES)
         vector = next(fitting)
-        defines = {"N_DEVICES": n_devices, "ROW_BITS": word_shift(n_devices)}
-        defines |= {"VECTOR": vector, "ROW_VECTORS": self.n_cols // vector}
-        defines |= {"FEATURES": list(STORAGE_BYTES).index(self.storage)}
-        defines |= {"AT_ONCE": PULLS_AT_ONCE, "BLOCK_THREADS": PULL_THREADS}
-        names = ("words", *peers(n_devices), "halo", "n_rows")
-        wanted = -(-words.size * (self.n_cols // vector) // PULL_THREADS)
-        self.steps.append(
-            Step(
-                step,
-                device,
-                "link",
-                Call(
-                    _launch(min(wanted, self.pull_blocks)),
-                    KernelSpec("many_gpus/pull_rows.cu", "pull_rows", defines, names),
-                ),
-                {"words": words, "n_rows": np.int32(words.size)},
-                {**source, "halo": target},
-                frozenset({target}),
-                after,
-                partial(_replay_pull, words, n_devices, source, target, self.n_cols),
-                link_bytes,
-            )
+        spec = KernelSpec(
+            "many_gpus/pull_rows.cu",
+            "pull_rows",
+            {
+                "N_DEVICES": self.n_devices,
+                "ROW_BITS": self._shift,
+                "VECTOR": vector,
+                "ROW_VECTORS": self.n_cols // vector,
+                "FEATURES": self._features,
+                "AT_ONCE": PULLS_AT_ONCE,
+                "BLOCK_THREADS": PULL_THREADS,
+            },
+            ("words", *peer_buffers(self.n_devices), "halo", "n_rows"),
         )
+        blocks = -(-words.size * (self.n_cols // vector) // PULL_THREADS)
+        step = Step(
+            name,
+            device,
+            "link",
+            Call(_launch(min(blocks, self.pull_blocks)), spec),
+            arrays={"words": words, "n_rows": np.int32(words.size)},
+            buffers={**source, "halo": target},
+            writes=frozenset({target}),
+            after=after,
+            replay=partial(_replay_pull, words, self._shift, source, target, self.n_cols),
+            link_bytes=link_bytes or {},
+        )
+        self.steps.append(step)
 
-    def multiply(self, part: Part) -> None:
-        """Multiply a device's rows with its own vertices' features; all of Y is written."""
-        self._product("multiply", part, part.local, of("X", part.device), None, "float32", ())
-
-    def add(self, own: _Halo, cut: tuple[int, int, int]) -> None:
-        """Add the products with a piece of the halo, once it is there."""
-        piece, first, stop = cut
-        if first == stop:
-            return
-        matrix = own.remote[:, first:stop]
+    def add(self, piece: _Piece, after: tuple[int, ...]) -> None:
+        """Add the products with a piece of the halo, once it has come."""
+        matrix = piece.halo.remote[:, piece.columns]
         matrix.sort_indices()
         rows = np.flatnonzero(np.diff(matrix.indptr)).astype(np.int32)
-        if not rows.size:
-            return
-        matrix = matrix[rows]
-        part = own.part
-        graph = Graph(
-            matrix.indptr.astype(np.int64),
-            matrix.indices.astype(np.int32),
-            matrix.data,
-            matrix.shape,
-            f"{part.remote.name} {piece}",
-        )
-        after = (self._fetched[part.device, piece],)
-        source = of(f"halo {piece}", part.device)
-        self._product("add", part, graph, source, rows, self.storage, after)
+        if rows.size:
+            name = f"{piece.halo.name} {piece.number}"
+            graph = as_graph(matrix[rows], name)
+            storage = self.storage
+            self.product("add", graph, piece.device, piece.buffer, rows, storage, after)
 
-    def _product(
+    def product(
         self,
         name: str,
-        part: Part,
         graph: Graph,
+        device: int,
         source: str,
-        rows: npt.NDArray[np.int32] | None,
-        storage: str,
-        after: tuple[int, ...],
+        rows: Ints | None = None,
+        storage: str = "float32",
+        after: tuple[int, ...] = (),
     ) -> None:
-        """Queue a product by `lane_groups`; with `rows` it is added to those rows of Y."""
+        """Add a product by `lane_groups`. With `rows` it is added to those rows of Y."""
         if not graph.n_rows:
             return
         plan, values = graph.store.get(
             ("product on one of several devices", self.n_cols, storage),
             lambda: _planned(graph, self.n_cols, storage),
         )
-        call, device, number = plan.calls[0], part.device, len(self.steps)
-        assert isinstance(call, Call)
-        assert call.kernel is not None
-        arrays: dict[str, Any] = {**plan.arrays, "values": values}
-        if rows is not None:
-            arrays["output_rows"] = taken_over(rows[np.asarray(plan.arrays["output_rows"])])
-            defines = {**call.kernel.defines, "ACCUMULATE": 1}
-            call = Call(call.launch, replace(call.kernel, defines=defines))
-        own: dict[str, str] = {}
+        target, number = buffer_name("Y", device), len(self.steps)
+        replay = partial(_replay_product, plan, values, source, target, rows)
+        plan = plan if rows is None else accumulating(plan, rows)
+        buffers = {"X": source, "Y": target}
         for kind, sizes in (("zero", plan.scratch), ("workspace", plan.workspace)):
-            for each, (size, dtype) in sizes.items():
-                own[each] = of(f"{each} {number}", device)
-                self.buffers[own[each]] = Buffer(device, size, np.dtype(dtype).name, kind)
-        out = of("Y", device)
-        self.steps.append(
-            Step(
-                name,
-                device,
-                "compute",
-                call,
-                arrays,
-                {"X": source, "Y": out, **own},
-                frozenset({out, *own.values()}),
-                after,
-                partial(_replay_product, plan, values, source, out, rows),
-            )
+            for argument, (size, dtype) in sizes.items():
+                buffers[argument] = buffer_name(f"{argument} {number}", device)
+                self.buffers[buffers[argument]] = Buffer(device, size, np.dtype(dtype).name, kind)
+        (call,) = plan.calls
+        assert isinstance(call, Call)
+        step = Step(
+            name,
+            device,
+            call=call,
+            arrays={**plan.arrays, "values": values},
+            buffers=buffers,
+            writes=frozenset({*buffers.values()} - {source}),
+            after=after,
+            replay=replay,
         )
+        self.steps.append(step)
 
 
 def _launch(blocks: int) -> LaunchConfig:
     return LaunchConfig((blocks, 1, 1), PULL_THREADS // WARP_SIZE)
+
+
+def as_graph(matrix: sparse.csr_array, name: str) -> Graph:
+    """Return a CSR matrix with sorted columns as a graph."""
+    pointers, columns = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+    return Graph(pointers, columns, matrix.data, matrix.shape, name)
 
 
 def _planned(graph: Graph, n_cols: int, storage: str) -> tuple[Plan, npt.NDArray[np.float32]]:
@@ -342,40 +334,49 @@ def _planned(graph: Graph, n_cols: int, storage: str) -> tuple[Plan, npt.NDArray
     return plan, graph.values if order is None else taken_over(graph.values[order])
 
 
-def _replay_round(device: int, storage: str, buffers: Buffers) -> None:
-    buffers[of("rounded X", device)][:] = stored(buffers[of("X", device)], storage)
+def _replay_round(source: str, target: str, storage: str, buffers: Buffers) -> None:
+    buffers[target][:] = stored(buffers[source], storage)
 
 
 def _replay_pull(
-    words: npt.NDArray[np.uint32],
-    n_devices: int,
+    words: Words,
+    shift: int,
     source: Mapping[str, str],
     target: str,
     n_cols: int,
     buffers: Buffers,
 ) -> None:
-    shift = word_shift(n_devices)
-    owners, found = words >> np.uint32(shift), buffers[target].reshape(-1, n_cols)
+    sources = {owner: buffers[name] for owner, name in enumerate(source.values())}
+    buffers[target].reshape(-1, n_cols)[...] = rows_of_words(words, shift, sources, n_cols)
+
+
+def rows_of_words(
+    words: Words, shift: int, sources: Mapping[int, npt.NDArray[Any]], n_cols: int
+) -> npt.NDArray[Any]:
+    """Return the rows that words name, each word an owner above `shift` bits of a row number."""
+    owners = words >> np.uint32(shift)
     rows = (words & np.uint32((1 << shift) - 1)).astype(np.int64)
-    for owner in np.unique(owners):
+    fetched = np.empty((words.size, n_cols), sources[0].dtype)
+    for owner in np.unique(owners).tolist():
         chosen = owners == owner
-        found[chosen] = buffers[source[f"X{owner}"]].reshape(-1, n_cols)[rows[chosen]]
+        fetched[chosen] = sources[owner].reshape(-1, n_cols)[rows[chosen]]
+    return fetched
 
 
 def _replay_product(
     plan: Plan,
     values: npt.NDArray[np.float32],
     source: str,
-    out: str,
-    rows: npt.NDArray[np.int32] | None,
-    buffers: Mapping[str, Any],
+    target: str,
+    rows: Ints | None,
+    buffers: Buffers,
 ) -> None:
     n_rows, n_columns = plan.pattern.shape
     X = restored(buffers[source], plan.storage).reshape(n_columns, plan.n_cols)
-    Y = np.empty((n_rows, plan.n_cols), np.float32)
-    plan.operation.replay(plan)({"X": X, "values": values}, {"Y": Y})
-    whole = buffers[out].reshape(-1, plan.n_cols)
+    products = np.empty((n_rows, plan.n_cols), np.float32)
+    plan.operation.replay(plan)({"X": X, "values": values}, {"Y": products})
+    Y = buffers[target].reshape(-1, plan.n_cols)
     if rows is None:
-        whole[...] = Y
+        Y[...] = products
     else:
-        whole[rows] += Y
+        Y[rows] += products

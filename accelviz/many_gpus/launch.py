@@ -41,7 +41,7 @@ _TIED = (
 
 
 @dataclass(frozen=True)
-class Place:
+class Process:
     """Which of the processes this is that `accelviz launch` has started.
 
     Attributes
@@ -61,7 +61,7 @@ class Place:
     devices_a_host: int
     meet: str
 
-    def told(self, name: str, word: str | None) -> str:
+    def share(self, name: str, word: str | None) -> str:
         """Tell all processes a word, or with None wait for it."""
         if word is not None:
             _ask(self.meet, {"put": name, "word": word})
@@ -72,10 +72,10 @@ class Place:
         return answer
 
 
-def place() -> Place | None:
+def this_process() -> Process | None:
     """Return which process of `accelviz launch` this is, or None."""
     said = os.environ.get(VARIABLE)
-    return Place(**json.loads(said)) if said else None
+    return Process(**json.loads(said)) if said else None
 
 
 def launch(
@@ -276,7 +276,7 @@ class _Run:
 
     def _started(self, place_here: int, gpu: int) -> subprocess.Popen[bytes]:
         size = self.about["hosts"] * len(self.gpus)
-        own = Place(self.first + place_here, size, gpu, len(self.gpus), self.where)
+        own = Process(self.first + place_here, size, gpu, len(self.gpus), self.where)
         tie = ["-c", _TIED] if sys.platform == "linux" else []
         environment = {**os.environ, VARIABLE: json.dumps(asdict(own))}
         return subprocess.Popen([sys.executable, *tie, *self.command], env=environment)

@@ -199,7 +199,7 @@ def predict(
     work : Work
     n_cols : int
     rates : Rates
-    scheme : {"halo", "mgg", "whole"}
+    scheme : {"halo", "mgg", "all_gather"}
     one_gpu : float, optional
         Seconds of the product on one device, measured: then caches and the order of the vertices
         are in it. If not given, senders are taken as random (`on_one`).
@@ -233,7 +233,7 @@ def predict(
     """
     checked_type("work", work, Work, "Work.of(split)")
     checked_type("rates", rates, Rates, "rates_of(measured_rates(Peers(2)))")
-    checked_choice("scheme", scheme, ("halo", "mgg", "whole"))
+    checked_choice("scheme", scheme, ("halo", "mgg", "all_gather"))
     n_cols = checked_integer("n_cols", n_cols, error=ArgumentError)
     pieces = checked_integer("pieces", pieces, MOST_PIECES, error=ArgumentError)
     checked_choice("storage", storage, STORAGE_BYTES)
@@ -247,7 +247,7 @@ def predict(
         steps = pd.DataFrame([_line(0, "compute", "multiply", 0.0, one_gpu)])
         return Prediction(scheme, one_gpu, one_gpu, steps)
     hosts = _share_over_link(work.devices, devices_a_host)
-    if scheme == "whole":
+    if scheme == "all_gather":
         everything = tuple(work.nodes - rows for rows in work.rows)
         work = replace(work, halo=everything)
     lines: list[dict[str, object]] = []

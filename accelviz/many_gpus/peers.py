@@ -1,9 +1,11 @@
-"""The GPUs of one process, which read each other's memory: peer pointers, streams and events."""
+"""GPUs of one process that read each other's memory: peer pointers, streams and events."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,15 +17,18 @@ from accelviz.devices.cuda.compiler import compile_options
 from accelviz.devices.cuda.state import gpu_state, import_cupy, one_line
 from accelviz.devices.cuda.timing import pause
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
+from accelviz.many_gpus.program import SplitProgram
 from accelviz.many_gpus.split import MOST_DEVICES
-from accelviz.many_gpus.steps import Buffer, Program, Step
 from accelviz.plans.launch import STATIC_SHARED_BYTES
+from accelviz.plans.program import Buffer, Step
 
-#: CUDA's code for access that is already there.
-_ALREADY = 704
-#: Priorities of the queues. Few blocks fetch; they go first, or they would wait for the product.
+#: CUDA's error code cudaErrorPeerAccessAlreadyEnabled.
+_ALREADY_ENABLED = 704
+#: Stream priority of each queue. Few blocks fetch; they go first, or they wait for the product.
 QUEUES = {"compute": 0, "link": -1}
-#: What to do where memory is short.
+#: Columns of a timeline.
+TIMELINE = ["device", "queue", "step", "start", "stop"]
+#: The advice when memory is short.
 MORE_MEMORY = "more devices, or fewer columns at a time"
 
 
@@ -35,8 +40,8 @@ def usable_gpus() -> list[int]:
 
 
 @functools.cache
-def _module(source: str, options: tuple[str, ...], device: int) -> Any:
-    """Return CuPy's module of a source, compiled for and loaded on a device, which is current."""
+def _module(source: str, options: tuple[str, ...], gpu: int) -> Any:
+    """Return CuPy's module of a source, loaded on a GPU, which is current."""
     return import_cupy().RawModule(code=source, options=options)
 
 
@@ -46,24 +51,23 @@ class Peers:
     Parameters
     ----------
     devices : int or sequence of int
-        How many, from the first on, at least 1, or their numbers. A number that comes twice is a
-        GPU that plays two devices: right, and of no use but to try things out.
+        How many, from the first on, at least 1, or their numbers. A GPU whose number comes twice
+        plays two devices, which is right and slow, for trials.
 
     Raises
     ------
     ArgumentError
-        If none are wanted.
+        If there is no device.
     DeviceUnavailable
-        If there are fewer, or two have no access to each other's memory.
+        If there are fewer GPUs, or two have no access to each other's memory.
 
     Notes
     -----
-    GPUs of different kinds are taken as they are (`names`), and the slower one decides: splits deal
-    edges out evenly.
+    Splits give each GPU as many edges, so that the slowest kind of GPU decides (`names`).
     """
 
     def __init__(self, devices: int | Sequence[int] = 2) -> None:
-        there = usable_gpus()
+        usable = usable_gpus()
         numbers: Sequence[int]
         if isinstance(devices, Sequence | np.ndarray):
             numbers = devices
@@ -71,45 +75,49 @@ class Peers:
             numbers = range(checked_integer("devices", devices, MOST_DEVICES, error=ArgumentError))
         if not len(numbers):
             raise ArgumentError("devices", f"got {devices!r}", "at least one")
-        wanted = [checked_integer("devices", d, least=0, error=ArgumentError) for d in numbers]
-        if missing := [each for each in wanted if each not in there]:
-            what = f"there are {len(there)} GPUs, and {len(wanted)} are wanted"
-            what = what if isinstance(devices, int) else f"there is no GPU {missing[0]}"
-            fix = "fewer devices; device='emulator' or 'cpu' pretends as many as you like"
-            raise DeviceUnavailable("devices", what, fix)
-        self._use(dict(enumerate(wanted)))
-        self._allow()
+        gpus = [checked_integer("devices", n, least=0, error=ArgumentError) for n in numbers]
+        if missing := [gpu for gpu in gpus if gpu not in usable]:
+            problem = f"there is no GPU {missing[0]}"
+            if isinstance(devices, int):
+                problem = f"there are {len(usable)} GPUs, and {len(gpus)} are wanted"
+            fix = "fewer devices; device='emulator' or 'cpu' takes any number of devices"
+            raise DeviceUnavailable("devices", problem, fix)
+        self._use(dict(enumerate(gpus)))
+        self._enable_access()
 
     def _use(self, gpu_of: Mapping[int, int]) -> None:
-        """Note the GPUs of those devices of a split that this process has; make their streams."""
+        """Store the GPU of each device that this process has, and make their streams."""
         self.gpu_of, self.devices, self._cupy = gpu_of, list(gpu_of.values()), import_cupy()
         self.streams: dict[tuple[int, str], Any] = {}
-        for place, device in gpu_of.items():
-            with self._cupy.cuda.Device(device):
+        for device in gpu_of:
+            with self.on(device):
                 for queue, priority in QUEUES.items():
                     stream = self._cupy.cuda.Stream(non_blocking=True, priority=priority)
-                    self.streams[place, queue] = stream
+                    self.streams[device, queue] = stream
 
-    def _allow(self) -> None:
+    def on(self, device: int) -> Any:
+        """Return the context in which a device's GPU is current."""
+        return self._cupy.cuda.Device(self.gpu_of[device])
+
+    def _enable_access(self) -> None:
         runtime = self._cupy.cuda.runtime
-        for one in {*self.devices}:
-            for other in {*self.devices} - {one}:
-                if not runtime.deviceCanAccessPeer(one, other):
-                    what = f"GPU {one} cannot read the memory of GPU {other}"
-                    fix = "GPUs joined by NVLink, or on one PCIe switch (nvidia-smi topo -p2p r)"
-                    raise DeviceUnavailable("devices", what, fix)
-                with self._cupy.cuda.Device(one):
-                    try:
-                        runtime.deviceEnablePeerAccess(other)
-                    except runtime.CUDARuntimeError as error:
-                        if error.status != _ALREADY:
-                            raise
+        for one, other in itertools.permutations({*self.devices}, 2):
+            if not runtime.deviceCanAccessPeer(one, other):
+                problem = f"GPU {one} cannot read the memory of GPU {other}"
+                fix = "GPUs joined by NVLink, or on one PCIe switch (nvidia-smi topo -p2p r)"
+                raise DeviceUnavailable("devices", problem, fix)
+            with self._cupy.cuda.Device(one):
+                try:
+                    runtime.deviceEnablePeerAccess(other)
+                except runtime.CUDARuntimeError as error:
+                    if error.status != _ALREADY_ENABLED:
+                        raise
 
     @property
     def names(self) -> list[str]:
-        """What each GPU is."""
+        """The model of each GPU."""
         properties = self._cupy.cuda.runtime.getDeviceProperties
-        return [properties(each)["name"].decode() for each in self.devices]
+        return [properties(gpu)["name"].decode() for gpu in self.devices]
 
     def __enter__(self) -> Peers:
         return self
@@ -118,77 +126,74 @@ class Peers:
         self.wait()
 
     def wait(self) -> None:
-        """Wait until all devices have done all that was queued.
+        """Wait until all devices have done all launched work.
 
         Raises
         ------
         KernelError
             Naming the first device that failed.
         """
-        for device in self.devices:
+        for gpu in self.devices:
             try:
-                with self._cupy.cuda.Device(device):
+                with self._cupy.cuda.Device(gpu):
                     self._cupy.cuda.runtime.deviceSynchronize()
             except self._cupy.cuda.runtime.CUDARuntimeError as error:
-                what = f"it failed: {one_line(error)}"
-                raise KernelError(
-                    f"GPU {device}", what, "a new process: its memory is lost"
-                ) from error
+                fix = "a new process: its memory is lost"
+                raise KernelError(f"GPU {gpu}", f"it failed: {one_line(error)}", fix) from error
 
-    def ready(self, program: Program) -> PeersProgram:
+    def ready(self, program: SplitProgram) -> PeersProgram:
         """Compile a program's kernels and put its arrays on the GPUs."""
         return PeersProgram(self, program)
 
 
 class PeersProgram:
-    """A program whose kernels are compiled and whose memory is in place.
+    """A program whose kernels are compiled and whose memory is allocated.
 
     Attributes
     ----------
     buffers : dict of str to CuPy array
-        All of it, flat. Features go in as the inputs, results come out as the outputs.
+        Flat. Features go into the inputs, results come out of the outputs.
     """
 
-    def __init__(self, gpus: Peers, program: Program) -> None:
+    def __init__(self, gpus: Peers, program: SplitProgram) -> None:
         self.gpus, self.program, self._cupy = gpus, program, import_cupy()
-        self._home = min(gpus.gpu_of)
+        self._first = min(gpus.gpu_of)
         self.buffers: dict[str, Any] = {}
         self._make_buffers()
-        self._kept: list[Any] = []  # what addresses point to
-        #: By the steps' numbers: those that this process has.
+        self._arguments: list[Any] = []  # keeps the memory that launches point to
+        #: Launches and events of this process's steps, by the steps' numbers.
         self._launches: dict[int, Any] = {}
         self._done: dict[int, Any] = {}
         for number, step in enumerate(program.steps):
             if step.device in gpus.gpu_of:
-                self._launches[number] = self._launch(step)
-                with self._on(step.device):
+                self._launches[number] = self._prepared(step)
+                with gpus.on(step.device):
                     self._done[number] = self._cupy.cuda.Event(disable_timing=True)
         gpus.wait()
 
-    def _on(self, place: int) -> Any:
-        return self._cupy.cuda.Device(self.gpus.gpu_of[place])
-
     def _make_buffers(self) -> None:
-        for name, each in self.program.buffers.items():
-            if each.device in self.gpus.gpu_of:
-                self.buffers[name] = self._memory(name, each)
+        for name, buffer in self.program.buffers.items():
+            if buffer.device in self.gpus.gpu_of:
+                self.buffers[name] = self._memory(name, buffer)
 
-    def _memory(self, name: str, each: Buffer) -> Any:
-        with self._on(each.device):
-            make = self._cupy.zeros if each.kind == "zero" else self._cupy.empty
+    def _memory(self, name: str, buffer: Buffer) -> Any:
+        with self.gpus.on(buffer.device):
+            make = self._cupy.zeros if buffer.kind == "zero" else self._cupy.empty
             try:
-                return make(max(each.size, 1), each.dtype)[: each.size]
+                return make(max(buffer.size, 1), buffer.dtype)[: buffer.size]
             except self._cupy.cuda.memory.OutOfMemoryError as error:
-                what = f"{one_line(error)} for {name!r} of {self.program}"
-                gpu = f"GPU {self.gpus.gpu_of[each.device]}"
-                raise DeviceUnavailable(gpu, what, MORE_MEMORY) from error
+                problem = f"{one_line(error)} for {name!r} of {self.program}"
+                gpu = f"GPU {self.gpus.gpu_of[buffer.device]}"
+                raise DeviceUnavailable(gpu, problem, MORE_MEMORY) from error
 
-    def _launch(self, step: Step) -> Any:
+    def _prepared(self, step: Step) -> Any:
+        """Compile a step's kernel; return the launch as a function, None for an empty grid."""
+        assert step.call is not None
         spec, launch = step.call.kernel, step.call.launch
         assert spec is not None
         if 0 in launch.grid:
             return None
-        with self._on(step.device):
+        with self.gpus.on(step.device):
             try:
                 options = compile_options(spec)
                 module = _module(spec.source(), options, self.gpus.gpu_of[step.device])
@@ -200,20 +205,21 @@ class PeersProgram:
             if launch.shared_percent is not None:
                 function.preferred_shared_memory_carveout = launch.shared_percent
             arguments = [
-                self.buffers.get(step.buffers[name], np.uint64(0))  # what it does not read
+                self.buffers.get(step.buffers[name], np.uint64(0))  # a pointer that is not read
                 if name in step.buffers
                 else on_device(step.arrays[name])
                 for name in spec.arguments
             ]
-        # Peers' arrays lie on other devices: their addresses are passed, as CuPy would refuse them.
-        plain = tuple(
-            np.uint64(each.data.ptr) if isinstance(each, self._cupy.ndarray) else each
-            for each in arguments
+        self._arguments.append(arguments)
+        # CuPy refuses arrays of other devices, so that addresses are passed.
+        values = tuple(
+            np.uint64(value.data.ptr) if isinstance(value, self._cupy.ndarray) else value
+            for value in arguments
         )
-        self._kept.append(arguments)
-        return function, launch.grid, launch.block, plain, launch.dynamic_shared_bytes
+        shared = launch.dynamic_shared_bytes
+        return partial(function, launch.grid, launch.block, values, shared_mem=shared)
 
-    def queue(
+    def launch(
         self,
         start: Any = None,
         stop: Any = None,
@@ -221,168 +227,157 @@ class PeersProgram:
         only: Collection[str] = (),
         marks: dict[Any, Any] | None = None,
     ) -> None:
-        """Queue all steps once; all begin together and, for what is queued next, end together.
+        """Launch all steps once; all devices begin together, and later work waits for all.
 
         Parameters
         ----------
         start, stop : Event of the first device, optional
             Recorded when all devices may begin, and when all have ended.
         only : collection of str
-            Names of steps, without the others.
+            Names of the steps to launch, all if empty.
         marks : dict, optional
             Gets events: when each device may begin, and before and after each step, by number.
         """
         streams, event = self.gpus.streams, self._cupy.cuda.Event
         self._begin(start)
         if marks is not None:
-            for place in self.gpus.gpu_of:
-                with self._on(place):
-                    marks["begin", place] = event()
-                    marks["begin", place].record(streams[place, "link"])
+            for device in self.gpus.gpu_of:
+                with self.gpus.on(device):
+                    marks["begin", device] = event()
+                    marks["begin", device].record(streams[device, "link"])
         if not only:
-            self._clear()
+            self._zero_outputs()
         for number, step in enumerate(self.program.steps):
             self._before(number)
             if number not in self._launches or (only and step.name not in only):
                 continue
             stream = streams[step.device, step.queue]
-            with self._on(step.device), stream:
-                for each in step.after:
-                    if each in self._done:
-                        stream.wait_event(self._done[each])
-                self._bring(step, stream)
+            with self.gpus.on(step.device), stream:
+                for earlier in step.after:
+                    if earlier in self._done:
+                        stream.wait_event(self._done[earlier])
+                self._copy_remote(step, stream)
                 if marks is not None:
                     marks[number] = event(), event()
                     marks[number][0].record(stream)
                 if self._launches[number] is not None:
-                    function, grid, block, arguments, shared = self._launches[number]
-                    function(grid, block, arguments, shared_mem=shared)
+                    self._launches[number]()
                 if marks is not None:
                     marks[number][1].record(stream)
                 self._done[number].record(stream)
         self._end(stop)
 
     def _before(self, number: int) -> None:
-        """Do what other processes wait for before a step, of whatever device."""
+        """Do what a step of any device needs first; a barrier where processes share a program."""
 
-    def _bring(self, step: Step, stream: Any) -> None:
-        """Queue what brings memory that a step's kernel cannot read itself."""
+    def _copy_remote(self, step: Step, stream: Any) -> None:
+        """Copy buffers that a step's kernel cannot read itself."""
 
     def _begin(self, start: Any) -> None:
-        """Let all streams wait for the first device's, which knows of the last run's end."""
-        home = self.gpus.streams[self._home, "compute"]
-        with self._on(self._home):
+        """Let all streams wait for the first device's, which waits for the end of the last run."""
+        first = self.gpus.streams[self._first, "compute"]
+        with self.gpus.on(self._first):
             begin = start or self._cupy.cuda.Event(disable_timing=True)
-            begin.record(home)
-        for (place, _), stream in self.gpus.streams.items():
-            with self._on(place):
+            begin.record(first)
+        for (device, _), stream in self.gpus.streams.items():
+            with self.gpus.on(device):
                 stream.wait_event(begin)
 
     def _end(self, stop: Any) -> None:
         """Let the first device's stream wait for all others."""
-        home = self.gpus.streams[self._home, "compute"]
-        for (place, _), stream in self.gpus.streams.items():
-            with self._on(place):
+        first = self.gpus.streams[self._first, "compute"]
+        for (device, _), stream in self.gpus.streams.items():
+            with self.gpus.on(device):
                 event = self._cupy.cuda.Event(disable_timing=True)
                 event.record(stream)
-            with self._on(self._home):
-                home.wait_event(event)
+            with self.gpus.on(self._first):
+                first.wait_event(event)
         if stop is not None:
-            with self._on(self._home):
-                stop.record(home)
+            with self.gpus.on(self._first):
+                stop.record(first)
 
-    def _clear(self) -> None:
-        for name, each in self.program.buffers.items():
-            if each.cleared and each.size and each.device in self.gpus.gpu_of:
-                with self._on(each.device), self.gpus.streams[each.device, "compute"]:
+    def _zero_outputs(self) -> None:
+        for name, buffer in self.program.buffers.items():
+            if buffer.zeroed and buffer.size and buffer.device in self.gpus.gpu_of:
+                with self.gpus.on(buffer.device), self.gpus.streams[buffer.device, "compute"]:
                     self.buffers[name].data.memset_async(0, self.buffers[name].nbytes)
 
     def put(self, inputs: Mapping[str, npt.NDArray[np.float32]]) -> None:
-        """Copy the devices' features to them."""
+        """Copy features to the devices of this process."""
         self.gpus.wait()
         for name, array in inputs.items():
-            if self.program.buffers[name].device in self.gpus.gpu_of:
-                with self._on(self.program.buffers[name].device):
+            device = self.program.buffers[name].device
+            if device in self.gpus.gpu_of:
+                with self.gpus.on(device):
                     self.buffers[name].set(array)
         self.gpus.wait()
 
     def get(self, name: str) -> npt.NDArray[Any]:
         """Copy a buffer to the host."""
-        with self._on(self.program.buffers[name].device):
-            found: npt.NDArray[Any] = self.buffers[name].get()
-        return found
+        with self.gpus.on(self.program.buffers[name].device):
+            array: npt.NDArray[Any] = self.buffers[name].get()
+        return array
 
     def run(self, inputs: Mapping[str, npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
         """Run on features of the host; return the result in the caller's order."""
         self.put(inputs)
-        self.queue()
+        self.launch()
         self.gpus.wait()
         return self.program.result(self.outputs())
 
     def outputs(self) -> dict[str, npt.NDArray[Any]]:
         """Copy the results of all devices to the host."""
-        kinds = self.program.buffers.items()
-        return {name: self.get(name) for name, each in kinds if each.kind == "output"}
+        buffers = self.program.buffers.items()
+        return {name: self.get(name) for name, buffer in buffers if buffer.kind == "output"}
 
     def seconds(
         self, repeats: int = 20, warmup: int = 3, *, only: Collection[str] = ()
     ) -> npt.NDArray[np.float64]:
-        """Time runs by events of the first device, around all devices' work.
+        """Time runs by events of the first device, from the first start to the last end.
 
         Parameters
         ----------
         repeats, warmup : int
         only : collection of str
-            Names of steps, to time them without the others.
+            Names of the steps to time, all if empty.
 
         Returns
         -------
         array of float64, shape (repeats,)
-            From the moment at which all may begin to that at which the last has ended, with what
-            the devices need to tell each other so.
+            The barriers at begin and end are in it.
         """
         cuda = self._cupy.cuda
         for _ in range(warmup):
-            self.queue(only=only)
+            self.launch(only=only)
         self.gpus.wait()
-        with self._on(self._home):
+        with self.gpus.on(self._first):
             pairs = [(cuda.Event(), cuda.Event()) for _ in range(repeats)]
-            with self.gpus.streams[self._home, "compute"]:
+            with self.gpus.streams[self._first, "compute"]:
                 pause(repeats * (2 + len(self.program.steps)))
         for start, stop in pairs:
-            self.queue(start, stop, only=only)
+            self.launch(start, stop, only=only)
         self.gpus.wait()
         return np.array([cuda.get_elapsed_time(*pair) for pair in pairs]) * 1e-3
 
     def timeline(self) -> pd.DataFrame:
-        """Run once and say when each step began and ended.
+        """Run once; return when each step began and ended.
 
         Returns
         -------
         DataFrame
-            A line a step: `device`, `queue`, `step`, `start`, `stop` in seconds since all began, by
-            each device's own clock.
+            A row for each step: `device`, `queue`, `step`, `start`, `stop` in seconds since all
+            devices began, by each device's own clock.
         """
-        self.queue()
+        self.launch()
         self.gpus.wait()
-        with self._on(self._home), self.gpus.streams[self._home, "compute"]:
+        with self.gpus.on(self._first), self.gpus.streams[self._first, "compute"]:
             pause(2 + len(self.program.steps))
         marks: dict[Any, Any] = {}
-        self.queue(marks=marks)
+        self.launch(marks=marks)
         self.gpus.wait()
-
-        def seconds(number: int, end: int) -> float:
-            begin = marks["begin", self.program.steps[number].device]
-            return float(self._cupy.cuda.get_elapsed_time(begin, marks[number][end])) * 1e-3
-
-        return pd.DataFrame(
-            {
-                "device": step.device,
-                "queue": step.queue,
-                "step": step.name,
-                "start": seconds(number, 0),
-                "stop": seconds(number, 1),
-            }
-            for number, step in enumerate(self.program.steps)
-            if number in self._launches
-        )
+        elapsed, rows = self._cupy.cuda.get_elapsed_time, []
+        for number in self._launches:
+            step = self.program.steps[number]
+            times = (1e-3 * elapsed(marks["begin", step.device], mark) for mark in marks[number])
+            rows.append((step.device, step.queue, step.name, *times))
+        return pd.DataFrame(rows, columns=TIMELINE)

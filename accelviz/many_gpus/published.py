@@ -1,4 +1,4 @@
-"""MGG as published (Wang et al., OSDI 2023; chapter 4): pairs of local and remote partitions."""
+"""MGG as published (Wang et al., OSDI 2023; thesis, chapter 4): local and remote partitions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from accelviz.errors import (
     ArgumentError,
@@ -19,13 +18,15 @@ from accelviz.errors import (
     checked_type,
 )
 from accelviz.graph import taken_over
-from accelviz.many_gpus.split import Part, Split, word_shift
-from accelviz.many_gpus.steps import Buffers, Program, Step, matrices, of, peers
+from accelviz.many_gpus.halo import Words, rows_of_words
+from accelviz.many_gpus.program import SplitProgram, features_and_results, peer_buffers
+from accelviz.many_gpus.split import WORD_BITS, Part, Split, word_shift
 from accelviz.partition.neighbor_groups import NeighborGroups, neighbor_groups
 from accelviz.plans import Call, KernelSpec, LaunchConfig
 from accelviz.plans.operation import FLOAT_BYTES
+from accelviz.plans.program import Buffers, Step, buffer_name
 
-#: Who fetches a remote row, in the numbers of mgg.cu.
+#: Which threads fetch a remote row, in the numbers of mgg.cu.
 GETS = {"thread": 0, "warp": 1, "block": 2}
 #: The ranges of section 4.6.
 MOST_PS, MOST_DIST, MOST_WPB = 32, 16, 16
@@ -36,7 +37,7 @@ SHARED_BYTES = 163 * 1024
 
 @dataclass(frozen=True)
 class Setting:
-    """How MGG maps its partitions, and what follows from it (Equations 4.1 to 4.3).
+    """How MGG maps its partitions (Equations 4.1 to 4.3).
 
     Attributes
     ----------
@@ -94,7 +95,7 @@ def mgg(
     interleave: bool = True,
     asynchronous: bool = True,
     get: str = "warp",
-) -> Program:
+) -> SplitProgram:
     """Map a split's rows onto the devices as MGG does.
 
     Parameters
@@ -103,23 +104,23 @@ def mgg(
     n_cols : int
         Columns of the features.
     ps, dist, wpb : int
-        See `Setting`. 16, 1 and 2 are what the evaluation fixes where it varies something else.
-        Without neighbor partitions `ps` is None: a partition is all that a row has of a kind.
+        See `Setting`. The evaluation fixes 16, 1 and 2 while it varies another parameter. If `ps`
+        is None, a row has one local and one remote partition, whatever its length.
     interleave : bool
         Whether each warp has local and remote partitions (section 4.5.1).
     asynchronous : bool
         Whether a warp sums a local partition while the first remote row travels (section 4.5.2).
     get : {"thread", "warp", "block"}
-        Who fetches a remote row. A block waits for all its warps at each row, so that nothing is
-        asynchronous.
+        Which threads fetch a remote row. A block has a barrier at each row, so that its fetches are
+        never asynchronous.
 
     Raises
     ------
     ArgumentError, PartitionError
         If a setting is out of range, or its shared memory is more than a block can have.
     """
-    degrees = [each.degrees for part in split.parts for each in (part.local, part.remote)]
-    longest = max(int(each.max(initial=1)) for each in degrees)
+    graphs = [graph for part in split.parts for graph in (part.local, part.remote)]
+    longest = max(int(graph.degrees.max(initial=1)) for graph in graphs)
     setting = Setting(
         n_cols,
         longest if ps is None else checked_integer("ps", ps, MOST_PS),
@@ -130,79 +131,81 @@ def mgg(
     for name, value in (("interleave", interleave), ("asynchronous", asynchronous)):
         checked_type(name, value, bool, "True or False")
     if setting.shared_bytes > SHARED_BYTES:
-        what = f"{setting.shared_bytes:,} bytes of shared memory for {n_cols} columns"
-        raise PartitionError("wpb", what, f"at most {SHARED_BYTES:,}; fewer warps to a block")
+        problem = f"{setting.shared_bytes:,} bytes of shared memory for {n_cols} columns"
+        raise PartitionError("wpb", problem, f"at most {SHARED_BYTES:,}; fewer warps to a block")
     asynchronous = asynchronous and get != "block"
-    steps = tuple(
-        _step(part, split.n_devices, setting, interleave, asynchronous, GETS[get])
-        for part in split.parts
+    defines = {"N_DEVICES": split.n_devices, "ROW_BITS": word_shift(split.n_devices)}
+    defines |= {"PS": setting.ps, "DIST": dist, "WPB": wpb, "INTERLEAVE": int(interleave)}
+    defines |= {"ASYNC": int(asynchronous), "GET": GETS[get]}
+    return SplitProgram(
+        steps=tuple(_step(part, split.n_devices, setting, defines) for part in split.parts),
+        buffers=features_and_results(split, n_cols, zeroed=True),
+        split=split,
+        scheme="mgg",
+        n_cols=n_cols,
+        parameters={
+            "ps": ps,
+            "dist": dist,
+            "wpb": wpb,
+            "interleave": interleave,
+            "asynchronous": asynchronous,
+            "get": get,
+        },
     )
-    parameters: dict[str, Any] = {"ps": ps, "dist": dist, "wpb": wpb, "interleave": interleave}
-    parameters |= {"asynchronous": asynchronous, "get": get}
-    buffers = matrices(split, n_cols, cleared=True)
-    return Program(split, "mgg", n_cols, steps, buffers, parameters)
 
 
-def _step(
-    part: Part, n_devices: int, setting: Setting, interleave: bool, asynchronous: bool, get: int
-) -> Step:
+def _step(part: Part, n_devices: int, setting: Setting, defines: dict[str, int]) -> Step:
     local = neighbor_groups(part.local.row_pointers, setting.ps)
     remote = neighbor_groups(part.remote.row_pointers, setting.ps)
-    words = part.words(n_devices)[part.remote.column_indices]
+    words, n_cols = part.words(n_devices)[part.remote.column_indices], setting.n_cols
+    interleave = bool(defines["INTERLEAVE"])
     blocks = setting.blocks(len(local), len(remote), interleave=interleave)
-    defines = {"N_DEVICES": n_devices, "ROW_BITS": word_shift(n_devices), "PS": setting.ps}
-    defines |= {"DIST": setting.dist, "WPB": setting.wpb, "INTERLEAVE": int(interleave)}
-    defines |= {"ASYNC": int(asynchronous), "GET": get}
-    kinds = ("local", local, part.local, part.local.column_indices.view(np.uint32))
-    others = ("remote", remote, part.remote, words)
     arrays: dict[str, Any] = {}
-    for name, groups, graph, neighbors in (kinds, others):
-        arrays[f"{name}_pointers"] = taken_over(groups.pointers)
-        arrays[f"{name}_rows"] = taken_over(groups.rows)
-        arrays[f"{name}_neighbors"] = taken_over(neighbors)
-        arrays[f"{name}_values"] = graph.values
-    names = (*arrays, *peers(n_devices), "Y", "n_local", "n_remote", "device", "n_cols")
-    numbers = {"n_local": len(local), "n_remote": len(remote), "device": part.device}
-    numbers |= {"n_cols": setting.n_cols}
+    for kind, groups, graph, neighbors in (
+        ("local", local, part.local, part.local.column_indices.view(np.uint32)),
+        ("remote", remote, part.remote, words),
+    ):
+        arrays[f"{kind}_pointers"] = taken_over(groups.pointers)
+        arrays[f"{kind}_rows"] = taken_over(groups.rows)
+        arrays[f"{kind}_neighbors"] = taken_over(neighbors)
+        arrays[f"{kind}_values"] = graph.values
+    sizes = {"n_local": len(local), "n_remote": len(remote), "device": part.device}
+    sizes["n_cols"] = n_cols
+    target = buffer_name("Y", part.device)
+    names = (*arrays, *peer_buffers(n_devices), "Y", *sizes)
     launch = LaunchConfig((blocks, 1, 1), setting.wpb, setting.shared_bytes)
-    row_bytes = setting.n_cols * FLOAT_BYTES
     owners = np.bincount(part.halo_owner[part.remote.column_indices], minlength=n_devices)
     return Step(
         "aggregate",
         part.device,
-        "compute",
-        Call(launch, KernelSpec("many_gpus/mgg.cu", "mgg", defines, names)),
-        {**arrays, **{name: np.int32(number) for name, number in numbers.items()}},
-        {**peers(n_devices), "Y": of("Y", part.device)},
-        frozenset({of("Y", part.device)}),
-        (),
-        partial(_replay, part, (local, remote), words, word_shift(n_devices), setting.n_cols),
-        {p: int(count) * row_bytes for p, count in enumerate(owners) if count},
+        call=Call(launch, KernelSpec("many_gpus/mgg.cu", "mgg", defines, names)),
+        arrays={**arrays, **{name: np.int32(size) for name, size in sizes.items()}},
+        buffers={**peer_buffers(n_devices), "Y": target},
+        writes=frozenset({target}),
+        replay=partial(_replay, part, (local, remote), words, defines["ROW_BITS"], n_cols),
+        link_bytes={p: int(n) * n_cols * FLOAT_BYTES for p, n in enumerate(owners) if n},
     )
 
 
 def _replay(
     part: Part,
     groups: tuple[NeighborGroups, NeighborGroups],
-    words: npt.NDArray[np.uint32],
+    words: Words,
     shift: int,
     n_cols: int,
     buffers: Buffers,
 ) -> None:
     """Sum each partition and add it to its row, as the kernel does."""
-    owners = words >> np.uint32(shift)
-    rows = (words & np.uint32((1 << shift) - 1)).astype(np.int64)
-    Y = buffers[of("Y", part.device)].reshape(-1, n_cols)
-    home = buffers[of("X", part.device)].reshape(-1, n_cols)
-    fetched = np.empty((words.size, n_cols), np.float32)
-    for owner in np.unique(owners):
-        chosen = owners == owner
-        fetched[chosen] = buffers[of("X", int(owner))].reshape(-1, n_cols)[rows[chosen]]
-    gathered = (part.local, home[part.local.column_indices]), (part.remote, fetched)
-    for of_kind, (graph, X) in zip(groups, gathered, strict=True):
-        if len(of_kind):
-            products = graph.values[:, None] * X
-            np.add.at(Y, of_kind.rows, np.add.reduceat(products, of_kind.pointers[:-1]))
+    names = (buffer_name("X", owner) for owner in range(1 << (WORD_BITS - shift)))
+    sources = {owner: buffers[name] for owner, name in enumerate(names) if name in buffers}
+    local = sources[part.device].reshape(-1, n_cols)[part.local.column_indices]
+    remote = rows_of_words(words, shift, sources, n_cols)
+    Y = buffers[buffer_name("Y", part.device)].reshape(-1, n_cols)
+    pairs = (part.local, local), (part.remote, remote)
+    for partitions, (graph, X) in zip(groups, pairs, strict=True):
+        if len(partitions):
+            sums = np.add.reduceat(graph.values[:, None] * X, partitions.pointers[:-1])
+            np.add.at(Y, partitions.rows, sums)
 
 
 @dataclass(frozen=True)
@@ -251,33 +254,36 @@ def search(
     shared_bytes = checked_integer("shared_bytes", shared_bytes, error=ArgumentError)
     trials: list[Trial] = []
 
-    def tried(ps: int, dist: int, wpb: int) -> Trial | None:
+    def measure(ps: int, dist: int, wpb: int) -> Trial | None:
+        """Return the trial of a setting, from memory if there is one, None if it cannot run."""
         if ps > MOST_PS or dist > MOST_DIST or wpb > MOST_WPB:
             return None
         if Setting(n_cols, ps, dist, wpb).shared_bytes > shared_bytes:
             return None
-        known = [each for each in trials if (each.ps, each.dist, each.wpb) == (ps, dist, wpb)]
-        if not known:
-            took = checked_number("seconds", seconds(ps=ps, dist=dist, wpb=wpb), or_zero=True)
-            trials.append(Trial(ps, dist, wpb, took))
-        return known[0] if known else trials[-1]
+        for trial in trials:
+            if (trial.ps, trial.dist, trial.wpb) == (ps, dist, wpb):
+                return trial
+        took = checked_number("seconds", seconds(ps=ps, dist=dist, wpb=wpb), or_zero=True)
+        trials.append(Trial(ps, dist, wpb, took))
+        return trials[-1]
 
-    def climbed(best: Trial, name: str) -> Trial:
+    def climb(best: Trial, name: str) -> Trial:
+        """Double a parameter as long as that is faster."""
         while True:
             values = {"ps": best.ps, "dist": best.dist, "wpb": best.wpb}
-            other = tried(**{**values, name: 2 * values[name]})
-            if other is None or other.seconds >= best.seconds:
+            doubled = measure(**{**values, name: 2 * values[name]})
+            if doubled is None or doubled.seconds >= best.seconds:
                 return best
-            best = other
+            best = doubled
 
-    first = tried(1, 1, 1)
+    first = measure(1, 1, 1)
     if first is None:
         raise PartitionError("n_cols", f"{n_cols} columns", "fewer: a warp's sums do not fit")
-    best = climbed(climbed(first, "ps"), "dist")
-    found = climbed(best, "wpb")
-    others = sorted((each for each in trials if each.ps != best.ps), key=lambda each: each.seconds)
-    if found == best and others:
-        retreat = tried(others[0].ps, best.dist, best.wpb)
+    narrow = climb(climb(first, "ps"), "dist")
+    best = climb(narrow, "wpb")
+    others = sorted((t for t in trials if t.ps != narrow.ps), key=lambda trial: trial.seconds)
+    if best == narrow and others:
+        retreat = measure(others[0].ps, narrow.dist, narrow.wpb)
         if retreat is not None:
-            found = min(found, climbed(retreat, "wpb"), key=lambda each: each.seconds)
-    return found, trials
+            best = min(best, climb(retreat, "wpb"), key=lambda trial: trial.seconds)
+    return best, trials

@@ -1,8 +1,9 @@
-"""The functions that users call: plan a product over several devices, and run it."""
+"""`plan`, `run` and `spmm`: products over several devices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,30 +11,30 @@ import numpy.typing as npt
 
 from accelviz.devices import gpu_state
 from accelviz.devices.base import on_host
+from accelviz.devices.programs import emulate_program
 from accelviz.errors import ArgumentError, checked_choice, checked_integer, checked_type
-from accelviz.many_gpus import pretended
 from accelviz.many_gpus.halo import halo
-from accelviz.many_gpus.launch import place
+from accelviz.many_gpus.launch import this_process
 from accelviz.many_gpus.peers import Peers, usable_gpus
+from accelviz.many_gpus.program import SplitProgram
 from accelviz.many_gpus.published import mgg
 from accelviz.many_gpus.split import Split, split
-from accelviz.many_gpus.steps import Program
 from accelviz.many_gpus.symmetric import Symmetric
 
-#: What the emulator's order takes.
+#: The largest seed of the emulator.
 MOST_SEED = (1 << 63) - 1
 DEVICES = ("auto", "cuda", "nvshmem", "emulator", "cpu")
 
 
-def _whole(split: Split, n_cols: int, **options: Any) -> Program:
-    return halo(split, n_cols, everything=True, **options)
+#: The function that makes each scheme's program.
+SCHEMES: dict[str, Callable[..., SplitProgram]] = {
+    "halo": halo,
+    "mgg": mgg,
+    "all_gather": partial(halo, all_gather=True),
+}
 
 
-#: Name to what makes the program.
-SCHEMES: dict[str, Callable[..., Program]] = {"halo": halo, "mgg": mgg, "whole": _whole}
-
-
-def plan(split: Split, n_cols: int = 64, scheme: str = "halo", **parameters: Any) -> Program:
+def plan(split: Split, n_cols: int = 64, scheme: str = "halo", **parameters: Any) -> SplitProgram:
     """Plan `Y = A X` on the devices of a split.
 
     Parameters
@@ -41,16 +42,16 @@ def plan(split: Split, n_cols: int = 64, scheme: str = "halo", **parameters: Any
     split : Split
     n_cols : int
         Columns of the features, at least 1.
-    scheme : {"halo", "mgg", "whole"}
+    scheme : {"halo", "mgg", "all_gather"}
         Ours, which fetches each remote row once; MGG as published, which fetches it for each edge;
-        or all rows of all others, as an all-gather does.
+        or an all-gather of all rows.
     **parameters
-        The scheme's own: of "halo" and "whole" `pieces`, `storage`, `pull_blocks` and
+        The scheme's own: of "halo" and "all_gather" `pieces`, `storage`, `pull_blocks` and
         `devices_a_host`; of "mgg" `ps`, `dist`, `wpb`, `interleave`, `asynchronous`, `get`.
 
     Returns
     -------
-    Program
+    SplitProgram
 
     Raises
     ------
@@ -76,22 +77,22 @@ asynchronous=True, get=warp: 2 launches)
 
 
 def run(
-    program: Program, X: Any, *, device: str = "auto", seed: int = 0
+    program: SplitProgram, X: Any, *, device: str = "auto", seed: int = 0
 ) -> npt.NDArray[np.float32]:
     """Run a program on features that lie on the host.
 
     Parameters
     ----------
-    program : Program
+    program : SplitProgram
     X : array of float32, shape (n_vertices, n_cols)
         In the caller's order of vertices.
     device : {"auto", "cuda", "nvshmem", "emulator", "cpu"}
         GPUs of this process; one GPU in each process of `accelviz launch`, all of which get the
-        result; pretended GPUs, thread by thread and checked; or the partition replayed on the CPU.
-        "auto" takes GPUs if there are as many as the split wants, or a process for each, else the
-        CPU. `Peers` and `Symmetric` keep features on the GPUs from call to call.
+        result; the emulator, which checks each access; or the partition replayed on the CPU.
+        "auto" takes GPUs if there is one for each device, or a process for each, else the CPU.
+        `Peers` and `Symmetric` keep features on the GPUs from call to call.
     seed : int
-        Of the emulator; see `pretended.emulated`.
+        Of the emulator; see `devices.programs.emulate_program`.
 
     Returns
     -------
@@ -107,16 +108,16 @@ def run(
     KernelError
         If a kernel fails, or the emulator finds a mistake.
     """
-    checked_type("program", program, Program, "what many_gpus.plan returns")
+    checked_type("program", program, SplitProgram, "what many_gpus.plan returns")
     checked_choice("device", device, DEVICES)
     seed = checked_integer("seed", seed, MOST_SEED, least=0, error=ArgumentError)
     features = on_host("X", X)
-    wanted = (program.split.graph.n_rows, program.n_cols)
-    if features.shape != wanted or features.dtype.kind not in "biuf":
-        what = f"shape {features.shape}, dtype {features.dtype}"
-        raise ArgumentError("X", what, f"real numbers of shape {wanted}")
+    shape = (program.split.graph.n_rows, program.n_cols)
+    if features.shape != shape or features.dtype.kind not in "biuf":
+        problem = f"shape {features.shape}, dtype {features.dtype}"
+        raise ArgumentError("X", problem, f"real numbers of shape {shape}")
     if device == "auto":
-        device = chosen(program.n_devices)
+        device = fastest_device(program.n_devices)
     with np.errstate(over="ignore"):  # infinite in float32, as `accelviz.spmm` has it
         inputs = program.inputs(features.astype(np.float32, copy=False))
     if device == "cuda":
@@ -127,16 +128,16 @@ def run(
         with Symmetric().ready(program) as ready:
             return ready.run(inputs)
     if device == "emulator":
-        return program.result(pretended.emulated(program, inputs, seed=seed))
-    return program.result(pretended.replayed(program, inputs))
+        return program.result(emulate_program(program, inputs, seed=seed))
+    return program.result(program.replay(inputs))
 
 
-def chosen(n_devices: int) -> str:
-    """Return what "auto" is for so many devices."""
-    there = len(usable_gpus())
-    if there and place() is not None:
+def fastest_device(n_devices: int) -> str:
+    """Return the `device` that "auto" stands for."""
+    n_gpus = len(usable_gpus())
+    if n_gpus and this_process() is not None:
         return "nvshmem"
-    return "cuda" if there >= n_devices else "cpu"
+    return "cuda" if n_gpus >= n_devices else "cpu"
 
 
 def spmm(
@@ -160,8 +161,8 @@ def spmm(
     >>> Y.shape
     (2708, 8)
     """
-    made = split(graph, devices, by=by, order=order)
+    divided = split(graph, devices, by=by, order=order)
     features = on_host("X", X)
     if features.ndim != 2:
         raise ArgumentError("X", f"shape {features.shape}", "2-D: vertices, columns")
-    return run(plan(made, features.shape[1], scheme, **parameters), features, device=device)
+    return run(plan(divided, features.shape[1], scheme, **parameters), features, device=device)

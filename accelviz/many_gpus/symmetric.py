@@ -1,8 +1,8 @@
 """One process a GPU, which reads the others' memory through NVSHMEM (`accelviz launch`).
 
-Processes of one host read each other's memory by pointers, with the same kernels as the GPUs of one
-process. What lies on another host NVSHMEM copies here before a kernel reads it, all that the buffer
-holds at once: single rows would each wait for the network. So `halo` packs what other hosts need.
+Processes of one host read each other's memory by pointers, with the kernels of `Peers`. Buffers of
+other hosts are copied here by NVSHMEM before a kernel reads them, each as a whole, because single
+rows would each wait for the network. `halo` packs the rows that other hosts need.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ import numpy.typing as npt
 
 from accelviz.devices.cuda.state import import_cupy, one_line
 from accelviz.errors import ArgumentError, DeviceUnavailable, checked_integer
-from accelviz.many_gpus.launch import Place, place
+from accelviz.many_gpus.launch import Process, this_process
 from accelviz.many_gpus.peers import MORE_MEMORY, Peers, PeersProgram, usable_gpus
-from accelviz.many_gpus.steps import Buffer, Program, Step, family, of
+from accelviz.many_gpus.program import SplitProgram
+from accelviz.plans.program import Buffer, Step, buffer_family, buffer_name
 
-#: Bytes in which what others have is copied to the host.
+#: Bytes that are copied from another device to the host at a time.
 CHUNK = 1 << 24
 
 
 @functools.cache
-def _library(here: Place) -> Any:
+def _library(process: Process) -> Any:
     """Return NVSHMEM's bindings, with all processes joined; once a process."""
     # Its multicast can put a host's GPUs out of service.
     os.environ.setdefault("NVSHMEM_DISABLE_NVLS", "1")
@@ -37,30 +38,31 @@ def _library(here: Place) -> Any:
     except ImportError as error:
         fix = "pip install 'accelviz[cuda13,nvshmem]'"
         raise DeviceUnavailable("NVSHMEM", one_line(error), fix) from error
-    Device(here.gpu).set_current()
-    uid = core.get_unique_id(empty=here.rank != 0)
+    Device(process.gpu).set_current()
+    uid = core.get_unique_id(empty=process.rank != 0)
     raw = uid._data.view(np.uint8)
-    own = raw.tobytes().hex() if here.rank == 0 else None
-    raw[...] = np.frombuffer(bytes.fromhex(here.told("uid", own)), np.uint8).reshape(raw.shape)
-    names = {"rank": here.rank, "nranks": here.size, "initializer_method": "uid"}
-    core.init(device=Device(here.gpu), uid=uid, **names)
-    before = sys.excepthook
+    text = process.share("uid", raw.tobytes().hex() if process.rank == 0 else None)
+    raw[...] = np.frombuffer(bytes.fromhex(text), np.uint8).reshape(raw.shape)
+    ranks = {"rank": process.rank, "nranks": process.size}
+    core.init(device=Device(process.gpu), uid=uid, **ranks, initializer_method="uid")
+    report = sys.excepthook
 
-    def leave(*what: Any) -> None:
-        """End at once: an orderly end would wait for processes that wait for this one."""
-        before(*what)
+    def exit_at_once(*error: Any) -> None:
+        """End without cleaning up, which would wait for processes that wait for this one."""
+        report(*error)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(1)
 
-    sys.excepthook = leave
+    sys.excepthook = exit_at_once
     return bindings
 
 
 @functools.cache
-def _scratch(here: Place) -> tuple[int, int]:
+def _staging(process: Process) -> tuple[int, int]:
     """Return `CHUNK` bytes of symmetric memory for others to read, and as many to copy to."""
-    return tuple(int(_library(here).malloc(CHUNK)) for _ in range(2))  # type: ignore[return-value]
+    malloc = _library(process).malloc
+    return int(malloc(CHUNK)), int(malloc(CHUNK))
 
 
 class Symmetric(Peers):
@@ -69,12 +71,12 @@ class Symmetric(Peers):
     Parameters
     ----------
     devices_a_host : int, optional
-        Devices of which each reads the memory of the others by pointers; by default those of a
-        host. With 1 all goes through NVSHMEM's copies, as between hosts.
+        Devices that read each other's memory by pointers, by default those of a host. With 1 all
+        goes through NVSHMEM's copies, as between hosts.
 
     Attributes
     ----------
-    here : Place
+    process : Process
 
     Raises
     ------
@@ -89,30 +91,31 @@ class Symmetric(Peers):
     """
 
     def __init__(self, devices_a_host: int | None = None) -> None:
-        here = place()
-        if here is None:
+        process = this_process()
+        if process is None:
             fix = "accelviz launch -n 2 program.py"
             raise DeviceUnavailable("NVSHMEM", "there is one process alone", fix)
-        if here.gpu not in usable_gpus():
-            what = f"process {here.rank} is to have GPU {here.gpu}, of {len(usable_gpus())}"
+        if process.gpu not in usable_gpus():
+            problem = f"process {process.rank} is to have GPU {process.gpu}, of "
             fix = "fewer devices; -n 0,0 lets a GPU play two"
-            raise DeviceUnavailable("devices", what, fix)
-        a_host = here.devices_a_host if devices_a_host is None else devices_a_host
-        self.here, self.devices_a_host = here, checked_integer("devices_a_host", a_host)
-        import_cupy().cuda.Device(here.gpu).use()
-        self._use({here.rank: here.gpu})
-        self.library, (self._shown, self._landing) = _library(here), _scratch(here)
+            raise DeviceUnavailable("devices", f"{problem}{len(usable_gpus())}", fix)
+        a_host = process.devices_a_host if devices_a_host is None else devices_a_host
+        self.process, self.devices_a_host = process, checked_integer("devices_a_host", a_host)
+        import_cupy().cuda.Device(process.gpu).use()
+        self._use({process.rank: process.gpu})
+        self.library, (self._readable, self._landing) = _library(process), _staging(process)
 
-    def ready(self, program: Program) -> SymmetricProgram:
-        """Compile a program's kernels and put its arrays in place, in all processes."""
-        if program.n_devices != self.here.size:
-            what = f"is for {program.n_devices} devices, and there are {self.here.size} processes"
-            raise ArgumentError("program", what, f"split(..., devices={self.here.size})")
+    def ready(self, program: SplitProgram) -> SymmetricProgram:
+        """Compile a program's kernels and put its arrays on the GPU, in all processes."""
+        size = self.process.size
+        if program.n_devices != size:
+            problem = f"is for {program.n_devices} devices, and there are {size} processes"
+            raise ArgumentError("program", problem, f"split(..., devices={size})")
         return SymmetricProgram(self, program)
 
-    def meet(self) -> None:
-        """Let all that is queued next, in any process, wait for all that was queued."""
-        compute, link = (self.streams[self.here.rank, queue] for queue in ("compute", "link"))
+    def barrier(self) -> None:
+        """Let all later launches, in any process, wait for all earlier ones."""
+        compute, link = (self.streams[self.process.rank, queue] for queue in ("compute", "link"))
         for first, second in ((compute, link), (link, compute)):
             if first is link:
                 self.library.barrier_all_on_stream(link.ptr)
@@ -122,166 +125,167 @@ class Symmetric(Peers):
 
     def view(self, address: int, size: int, dtype: Any) -> Any:
         """Return memory as a CuPy array."""
-        cuda, bytes_each = self._cupy.cuda, np.dtype(dtype).itemsize
-        memory = cuda.UnownedMemory(address, max(size * bytes_each, 16), self)
+        cuda, n_bytes = self._cupy.cuda, max(size * np.dtype(dtype).itemsize, 16)
+        memory = cuda.UnownedMemory(address, n_bytes, self)
         return self._cupy.ndarray((size,), dtype, cuda.MemoryPointer(memory, 0))
 
-    def copied(self, address: int, size: int, device: int) -> npt.NDArray[np.uint8]:
+    def copy_to_host(self, address: int, size: int, device: int) -> npt.NDArray[np.uint8]:
         """Copy bytes of a device's symmetric memory, by their address here, to the host."""
-        stream, found = self.streams[self.here.rank, "link"], np.empty(size, np.uint8)
+        stream, host = self.streams[self.process.rank, "link"], np.empty(size, np.uint8)
         for begin in range(0, size, CHUNK):
-            part = found[begin : begin + CHUNK]
-            get = self.library.getmem_on_stream
+            part, get = host[begin : begin + CHUNK], self.library.getmem_on_stream
             get(self._landing, address + begin, part.size, device, stream.ptr)
             stream.synchronize()
             part[...] = self.view(self._landing, part.size, np.uint8).get()
-        return found
+        return host
 
-    def total(self, array: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def all_reduce(self, array: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the sum of all processes' arrays of a shape, the same in all to the last bit."""
         flat, step = array.ravel(), CHUNK // array.itemsize
-        found = np.zeros_like(flat)
+        total = np.zeros_like(flat)
         for begin in range(0, flat.size, step):
             part = np.ascontiguousarray(flat[begin : begin + step])
-            self.view(self._shown, part.size, part.dtype).set(part)
+            self.view(self._readable, part.size, part.dtype).set(part)
             self.wait()
-            self.meet()
-            for device in range(self.here.size):
-                copy = self.copied(self._shown, part.nbytes, device).view(part.dtype)
-                found[begin : begin + step] += copy
-            self.meet()  # nobody changes what others have not read
+            self.barrier()
+            for device in range(self.process.size):
+                copy = self.copy_to_host(self._readable, part.nbytes, device)
+                total[begin : begin + step] += copy.view(part.dtype)
+            self.barrier()  # the others may still read this chunk
             self.wait()
-        return found.reshape(array.shape)
+        return total.reshape(array.shape)
 
 
 class SymmetricProgram(PeersProgram):
-    """What this process does of a program, and its memory.
+    """A process's part of a program, and its memory.
 
     Attributes
     ----------
     buffers : dict of str to CuPy array
-        Of this device, and what it reads of others.
+        Of this device, and those of others that it reads.
     """
 
     gpus: Symmetric
 
-    def __init__(self, gpus: Symmetric, program: Program) -> None:
-        #: Symmetric memory: all, that of a family of buffers, copies of buffers of other hosts.
+    def __init__(self, gpus: Symmetric, program: SplitProgram) -> None:
+        #: Addresses of symmetric memory: all, those of a family of buffers, those of copies of
+        #: buffers of other hosts; and the events after which the copies are complete.
         self._allocations: list[int] = []
         self._addresses: dict[str, int] = {}
         self._mirrors: dict[str, int] = {}
-        self._brought: dict[str, Any] = {}
+        self._copied: dict[str, Any] = {}
         super().__init__(gpus, program)
-        gpus.meet()
+        gpus.barrier()
         gpus.wait()
 
     def _make_buffers(self) -> None:
-        buffers, gpus, here = self.program.buffers, self.gpus, self.gpus.here.rank
-        read = {name for step in self.program.steps for name in self.program.remote(step)}
-        read |= {name for name, each in buffers.items() if each.kind == "output"}
-        sizes = {name: each.size * np.dtype(each.dtype).itemsize for name, each in buffers.items()}
-        for shared in sorted({family(name) for name in read}):
-            most = max(size for name, size in sizes.items() if family(name) == shared)
-            self._addresses[shared] = self._allocated(shared, most)
-        for slot in zip_longest(*(self._far(device) for device in range(gpus.here.size))):
-            most = max(sizes[each] for each in slot if each)
-            mirror = self._allocated("rows of other hosts", most)
-            if slot[here]:
-                self._mirrors[slot[here]] = mirror
+        program, gpus, rank = self.program, self.gpus, self.gpus.process.rank
+        buffers = program.buffers
+        shared = {name for step in program.steps for name in program.remote(step)}
+        shared |= {name for name, buffer in buffers.items() if buffer.kind == "output"}
+        for family in sorted({buffer_family(name) for name in shared}):
+            sizes = (b.nbytes for name, b in buffers.items() if buffer_family(name) == family)
+            self._addresses[family] = self._allocated(family, max(sizes))
+        for names in zip_longest(*(self._far(device) for device in range(gpus.process.size))):
+            size = max(buffers[name].nbytes for name in names if name)
+            mirror = self._allocated("rows of other hosts", size)
+            if names[rank]:
+                self._mirrors[names[rank]] = mirror
         super()._make_buffers()
-        for name in self._read_by(here):
-            each = buffers[name]
-            self.buffers[name] = gpus.view(self._remote(name), each.size, each.dtype)
+        for name in self._read_by(rank):
+            buffer = buffers[name]
+            self.buffers[name] = gpus.view(self._remote(name), buffer.size, buffer.dtype)
 
     def _read_by(self, device: int) -> list[str]:
-        """Return what a device reads of others."""
+        """Return the buffers of other devices that a device reads."""
         steps = [step for step in self.program.steps if step.device == device]
         return sorted({name for step in steps for name in self.program.remote(step)})
 
     def _far(self, device: int) -> list[str]:
-        """Return those to which it has no pointers."""
+        """Return those of them to which it has no pointers."""
         a_host, buffers = self.gpus.devices_a_host, self.program.buffers
         names = self._read_by(device)
         return [n for n in names if buffers[n].device // a_host != device // a_host]
 
     def _remote(self, name: str) -> int:
-        """Return where this device reads another's buffer."""
+        """Return the address at which this device reads another's buffer."""
         if name in self._mirrors:
             return self._mirrors[name]
         device = self.program.buffers[name].device
-        found = int(self.gpus.library.ptr(self._addresses[family(name)], device))
-        if not found:
-            what = f"process {self.gpus.here.rank} cannot read the memory of process {device}"
-            fix = "GPUs joined by NVLink or on one PCIe switch, or as many hosts as there are"
-            raise DeviceUnavailable("devices", what, fix)
-        return found
+        address = int(self.gpus.library.ptr(self._addresses[buffer_family(name)], device))
+        if not address:
+            rank = self.gpus.process.rank
+            problem = f"process {rank} cannot read the memory of process {device}"
+            fix = "GPUs joined by NVLink or on one PCIe switch, or one device a host"
+            raise DeviceUnavailable("devices", problem, fix)
+        return address
 
     def _allocated(self, name: str, size: int) -> int:
         """Return symmetric memory of so many bytes, in all processes at once."""
-        found = int(self.gpus.library.malloc(max(size, 16)))
-        if not found:
-            what = f"there are no {size:,} bytes of symmetric memory for {name!r} of {self.program}"
-            raise DeviceUnavailable(f"GPU {self.gpus.here.gpu}", what, MORE_MEMORY)
-        self._allocations.append(found)
-        return found
+        address = int(self.gpus.library.malloc(max(size, 16)))
+        if not address:
+            problem = f"there are no {size:,} bytes of symmetric memory for {name!r} of "
+            gpu = f"GPU {self.gpus.process.gpu}"
+            raise DeviceUnavailable(gpu, f"{problem}{self.program}", MORE_MEMORY)
+        self._allocations.append(address)
+        return address
 
-    def _memory(self, name: str, each: Buffer) -> Any:
-        if family(name) not in self._addresses:
-            return super()._memory(name, each)
-        found = self.gpus.view(self._addresses[family(name)], each.size, each.dtype)
-        found.fill(0)
-        return found
+    def _memory(self, name: str, buffer: Buffer) -> Any:
+        if buffer_family(name) not in self._addresses:
+            return super()._memory(name, buffer)
+        address = self._addresses[buffer_family(name)]
+        array = self.gpus.view(address, buffer.size, buffer.dtype)
+        array.fill(0)
+        return array
 
     def _begin(self, start: Any) -> None:
-        self.gpus.meet()
-        self._brought.clear()
+        self.gpus.barrier()
+        self._copied.clear()
         if start is not None:
-            start.record(self.gpus.streams[self._home, "compute"])
+            start.record(self.gpus.streams[self._first, "compute"])
 
     def _end(self, stop: Any) -> None:
-        self.gpus.meet()
+        self.gpus.barrier()
         if stop is not None:
-            stop.record(self.gpus.streams[self._home, "compute"])
+            stop.record(self.gpus.streams[self._first, "compute"])
 
     def _before(self, number: int) -> None:
-        if number in self.program.meetings:
-            self.gpus.meet()
-            self._brought.clear()  # what was copied may have changed
+        if number in self.program.barriers:
+            self.gpus.barrier()
+            self._copied.clear()  # what was copied may have changed
 
-    def _bring(self, step: Step, stream: Any) -> None:
+    def _copy_remote(self, step: Step, stream: Any) -> None:
         for name in self.program.remote(step):
             if name not in self._mirrors:
                 continue
-            if name not in self._brought:
-                each = self.program.buffers[name]
-                size = each.size * np.dtype(each.dtype).itemsize
-                source = self._addresses[family(name)]
+            if name not in self._copied:
+                buffer = self.program.buffers[name]
+                source = self._addresses[buffer_family(name)]
                 get = self.gpus.library.getmem_on_stream
-                get(self._mirrors[name], source, size, each.device, stream.ptr)
-                self._brought[name] = self._cupy.cuda.Event(disable_timing=True)
-                self._brought[name].record(stream)
-            stream.wait_event(self._brought[name])
+                get(self._mirrors[name], source, buffer.nbytes, buffer.device, stream.ptr)
+                self._copied[name] = self._cupy.cuda.Event(disable_timing=True)
+                self._copied[name].record(stream)
+            stream.wait_event(self._copied[name])
 
     def collect(self, name: str) -> npt.NDArray[Any]:
-        """Copy a buffer of any device, an output or what others read, to the host."""
-        each = self.program.buffers[name]
-        if each.device == self.gpus.here.rank:
+        """Copy a buffer of any device, an output or one that others read, to the host."""
+        buffer = self.program.buffers[name]
+        if buffer.device == self.gpus.process.rank:
             return self.get(name)
-        size = each.size * np.dtype(each.dtype).itemsize
-        found = self.gpus.copied(self._addresses[family(name)], size, each.device)
-        return found.view(each.dtype)
+        address = self._addresses[buffer_family(name)]
+        return self.gpus.copy_to_host(address, buffer.nbytes, buffer.device).view(buffer.dtype)
 
     def outputs(self) -> dict[str, npt.NDArray[Any]]:
         """Copy the results of all devices to this process's host; all processes do so."""
-        parts = range(self.program.n_devices)
-        found = {of("Y", device): self.collect(of("Y", device)) for device in parts}
-        self.gpus.meet()  # nobody leaves whom others still read
+        names = [buffer_name("Y", device) for device in range(self.program.n_devices)]
+        arrays = {name: self.collect(name) for name in names}
+        self.gpus.barrier()  # the others may still read this device
         self.gpus.wait()
-        return found
+        return arrays
 
     def close(self) -> None:
-        """Give symmetric memory back, in all processes at once."""
-        self.gpus.meet()
+        """Free symmetric memory, in all processes at once."""
+        self.gpus.barrier()
         self.gpus.wait()
         self.buffers.clear()
         while self._allocations:
@@ -291,5 +295,5 @@ class SymmetricProgram(PeersProgram):
         return self
 
     def __exit__(self, kind: Any, *_: object) -> None:
-        if kind is None:  # else the others do not come to this
+        if kind is None:  # after an error the other processes do not close
             self.close()

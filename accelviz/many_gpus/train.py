@@ -1,4 +1,4 @@
-"""A network trained over several devices: each has its vertices, and a thread of this process."""
+"""Training over several devices: each has its own nodes, and a thread of this process."""
 
 from __future__ import annotations
 
@@ -11,142 +11,109 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from accelviz.datasets.nodes import SPLITS, UNLABELLED, NodeData, load_nodes
-from accelviz.errors import (
-    AccelvizError,
-    ArgumentError,
-    checked_choice,
-    checked_integer,
-    checked_number,
-)
+from accelviz.devices.programs import emulate_program
+from accelviz.errors import AccelvizError, ArgumentError, checked_choice
 from accelviz.graph import Graph
-from accelviz.layers import dense
-from accelviz.layers.models import find_model
+from accelviz.layers.dense import Adam
 from accelviz.layers.network import Network
 from accelviz.layers.products import Matrix, Products
-from accelviz.layers.train import MOST_SEED, on_host
-from accelviz.many_gpus import pretended
+from accelviz.layers.train import Run, checked_training, on_host
+from accelviz.layers.train import Training as OneDeviceTraining
+from accelviz.many_gpus.all_reduce import AllReduce
 from accelviz.many_gpus.peers import Peers
-from accelviz.many_gpus.run import DEVICES, chosen, plan
+from accelviz.many_gpus.program import SplitProgram
+from accelviz.many_gpus.run import DEVICES, fastest_device, plan
 from accelviz.many_gpus.split import Split, split
-from accelviz.many_gpus.steps import Program, of
-from accelviz.many_gpus.sums import Sums
 from accelviz.many_gpus.symmetric import Symmetric
+from accelviz.plans.program import buffer_name
 
-#: Models whose only sparse operation is a product with a matrix that stays as it is.
+#: Models whose only sparse operation is a product with a matrix that never changes.
 MODELS = ("gcn", "gin", "sage")
 
 
-@dataclass(frozen=True, eq=False)
-class Training:
-    """What `train` returns.
+@dataclass(frozen=True, eq=False, repr=False)
+class Training(OneDeviceTraining):
+    """The result of `train`, with the attributes of `layers.Training`.
+
+    The accuracies in `history` are those of the network before each step.
 
     Attributes
     ----------
     split : Split
-    history : DataFrame
-        A row an epoch: `epoch`, `loss`, and `train_accuracy`, `val_accuracy`, `test_accuracy` of
-        the network before its step.
-    parameters : dict of str to array of float32
-        By the layer's number and the parameter's name, such as "0.W"; every device has the same.
-    logits : array of float32, shape (n_nodes, n_classes)
-        In the caller's order.
-    sums : str
-        How gradients were added up: `Sums.how`.
+    all_reduce : str
+        How gradients were added up: `AllReduce.how`.
     """
 
     split: Split
-    history: pd.DataFrame
-    parameters: dict[str, npt.NDArray[np.float32]]
-    logits: npt.NDArray[np.float32]
-    sums: str
+    all_reduce: str
 
 
-class Meeting:
-    """Where the devices' threads wait for each other, and one acts for all.
+class Collective:
+    """A barrier of the devices' threads, at which one thread acts for all.
 
-    If a thread fails, the others that wait, or will, end at once, and its error is the one that is
-    raised: nothing hangs.
+    If a thread fails, all others end, and its error is `error`: no thread waits for ever.
     """
 
-    def __init__(self, n: int) -> None:
-        self._barrier = threading.Barrier(n)
-        self._values: list[Any] = [None] * n
+    def __init__(self, n_threads: int) -> None:
+        self._barrier = threading.Barrier(n_threads)
+        self._values: list[Any] = [None] * n_threads
         self._results: Sequence[Any] = ()
-        self._problem: BaseException | None = None
+        self.error: BaseException | None = None
 
-    def act(self, place: int, value: Any, work: Callable[[list[Any]], Sequence[Any]]) -> Any:
-        """Give `work` the values of all, in one thread; return the own one of its results."""
-        self._values[place] = value
+    def __call__(self, index: int, value: Any, work: Callable[[list[Any]], Sequence[Any]]) -> Any:
+        """Call `work` with the values of all threads in one of them; return result `index`."""
+        self._values[index] = value
         if self._barrier.wait() == 0:
             try:
                 self._results = work(self._values)
-            except BaseException as problem:
-                self._problem = problem
-                self._barrier.abort()
+            except BaseException as error:
+                self.abort(error)
                 raise
         self._barrier.wait()
-        result = self._results[place]
-        self._barrier.wait()  # nobody changes what others have not taken
+        result = self._results[index]
+        self._barrier.wait()  # a later call may replace the results from here on
         return result
 
-    def leave(self, problem: BaseException) -> None:
-        """Let nobody wait for a thread that has failed."""
-        if self._problem is None and not isinstance(problem, threading.BrokenBarrierError):
-            self._problem = problem
+    def abort(self, error: BaseException) -> None:
+        """End all threads that wait, or will."""
+        if self.error is None and not isinstance(error, threading.BrokenBarrierError):
+            self.error = error
         self._barrier.abort()
-
-    def problem(self) -> BaseException | None:
-        """Return what went wrong first."""
-        return self._problem
 
 
 class _Devices:
-    """Multiplies and adds for all devices, whatever they are."""
+    """The devices of a split: products and sums over all of them."""
 
-    def __init__(self, made: Split, device: str, scheme: str) -> None:
-        self.split, self.device, self.scheme = made, device, scheme
+    def __init__(self, divided: Split, device: str, scheme: str) -> None:
+        self.split, self.device, self.scheme = divided, device, scheme
         self.gpus: Peers | None = None
         self.options: dict[str, int] = {}
         if device == "cuda":
-            self.gpus = Peers(made.n_devices)
+            self.gpus = Peers(divided.n_devices)
         elif device == "nvshmem":
             self.gpus = Symmetric()
             if scheme != "mgg":
-                self.options = {"devices_a_host": self.gpus.here.devices_a_host}
-        self.sums = Sums(self.gpus)
-        #: Those of this process.
-        self.places = list(range(made.n_devices) if self.gpus is None else self.gpus.gpu_of)
-        self._programs: dict[tuple[int, bool, int], tuple[Program, Any]] = {}
+                self.options = {"devices_a_host": self.gpus.process.devices_a_host}
+        self.all_reduce = AllReduce(self.gpus)
+        #: The devices that this process has.
+        self.own = list(range(divided.n_devices) if self.gpus is None else self.gpus.gpu_of)
+        self._programs: dict[tuple[int, bool, int], tuple[SplitProgram, Any]] = {}
         self._splits: dict[int, tuple[Graph, Split]] = {}
 
-    def on(self, place: int) -> contextlib.AbstractContextManager[Any]:
+    def on(self, device: int) -> contextlib.AbstractContextManager[Any]:
         """Return the context in which a device's thread works."""
-        if self.gpus is None:
-            return contextlib.nullcontext()
-        from accelviz.devices.cuda.dense import cupy_module
+        return contextlib.nullcontext() if self.gpus is None else self.gpus.on(device)
 
-        device: contextlib.AbstractContextManager[Any] = cupy_module().cuda.Device(
-            self.gpus.gpu_of[place]
-        )
-        return device
-
-    def wait(self) -> None:
-        """Wait until all that was queued on GPUs is done; a thread knows nothing of the others'."""
-        if self.gpus is not None:
-            self.gpus.wait()
-
-    def _program(self, graph: Graph, transposed: bool, n_cols: int) -> tuple[Program, Any]:
+    def _program(self, graph: Graph, transposed: bool, n_cols: int) -> tuple[SplitProgram, Any]:
         key = id(graph), transposed, n_cols
         if key not in self._programs:
             if id(graph) not in self._splits:
-                made = split(graph, self.split.n_devices, by=self.split.bounds)
-                self._splits[id(graph)] = graph, made
-            made = self._splits[id(graph)][1]
-            made = made.transposed if transposed else made
-            program = plan(made, n_cols, self.scheme, **self.options)
+                divided = split(graph, self.split.n_devices, by=self.split.bounds)
+                self._splits[id(graph)] = graph, divided
+            divided = self._splits[id(graph)][1]
+            divided = divided.transposed if transposed else divided
+            program = plan(divided, n_cols, self.scheme, **self.options)
             ready = None if self.gpus is None else self.gpus.ready(program)
             self._programs[key] = program, ready
         return self._programs[key]
@@ -155,72 +122,98 @@ class _Devices:
         """Return the product's rows of each device of this process, given its rows of X."""
         n_cols = X[0].shape[1]
         program, ready = self._program(graph, transposed, n_cols)
-        if ready is None:
-            inputs = {of("X", p): np.ascontiguousarray(x).ravel() for p, x in enumerate(X)}
-            run = pretended.emulated if self.device == "emulator" else pretended.replayed
+        if self.gpus is None:
+            inputs = {
+                buffer_name("X", device): np.ascontiguousarray(rows).ravel()
+                for device, rows in enumerate(X)
+            }
+            run = emulate_program if self.device == "emulator" else SplitProgram.replay
             buffers = run(program, inputs)
-            return [buffers[of("Y", p)].reshape(-1, n_cols) for p in range(len(X))]
-        self.wait()
-        for p, x in zip(self.places, X, strict=True):
-            with self.on(p):
-                ready.buffers[of("X", p)][...] = x.ravel()
-        self.wait()
-        ready.queue()
-        self.wait()
-        found = []
-        for p in self.places:
-            with self.on(p):
-                found.append(ready.buffers[of("Y", p)].reshape(-1, n_cols).copy())
-        self.wait()
-        return found
+            return [buffers[buffer_name("Y", d)].reshape(-1, n_cols) for d in self.own]
+        self.gpus.wait()  # a thread's stream does not wait for the others'
+        for device, rows in zip(self.own, X, strict=True):
+            with self.on(device):
+                ready.buffers[buffer_name("X", device)][...] = rows.ravel()
+        self.gpus.wait()
+        ready.launch()
+        self.gpus.wait()
+        results = []
+        for device in self.own:
+            with self.on(device):
+                Y = ready.buffers[buffer_name("Y", device)].reshape(-1, n_cols)
+                results.append(Y.copy())
+        self.gpus.wait()
+        return results
 
-    def of_all(self, parts: list[npt.NDArray[np.float32]]) -> list[npt.NDArray[np.float32]]:
-        """Return the rows of all devices, given those of this process."""
+    def all_gather(self, parts: list[npt.NDArray[np.float32]]) -> list[npt.NDArray[np.float32]]:
+        """Return the rows of all devices, given those of this process, on the host."""
         if not isinstance(self.gpus, Symmetric):
             return parts
         ends = self.split.bounds
-        whole = np.zeros((int(ends[-1]), parts[0].shape[1]))
-        for place, part in zip(self.places, parts, strict=True):
-            whole[ends[place] : ends[place + 1]] = part
-        with self.on(self.places[0]):
-            total = self.gpus.total(whole).astype(np.float32)
-        return np.split(total, ends[1:-1])
+        rows = np.zeros((int(ends[-1]), parts[0].shape[1]))
+        for device, part in zip(self.own, parts, strict=True):
+            rows[ends[device] : ends[device + 1]] = part
+        with self.on(self.own[0]):
+            gathered = self.gpus.all_reduce(rows).astype(np.float32)
+        return np.split(gathered, ends[1:-1])
 
 
 class SplitMatrix(Matrix):
     """A device's rows of a matrix whose product needs all devices."""
 
-    def __init__(self, graph: Graph, products: SplitProducts) -> None:
-        super().__init__(graph, products)
-        self._here = products
+    products: SplitProducts
 
-    def times(self, X: Any, values: Any = None) -> Any:
-        """Return this device's rows of `A @ X`, given its rows of X."""
-        return self._here.meet(False, self.graph, X)
+    def _times(self, X: Any, values: Any) -> Any:
+        return self.products.multiply(self.graph, False, X)
 
     def transposed_times(self, Y: Any, values: Any = None) -> Any:
         """Return this device's rows of `A.T @ Y`, given its rows of Y."""
-        return self._here.meet(True, self.graph, Y)
+        return self.products.multiply(self.graph, True, Y)
 
 
 class SplitProducts(Products):
-    """Where one of several devices runs; its matrices meet with the others'."""
+    """The products of one of several devices, whose matrices need all of them."""
 
-    def __init__(self, place: int, meeting: Meeting, devices: _Devices) -> None:
+    def __init__(self, device: int, collective: Collective, devices: _Devices) -> None:
         super().__init__(None, "cpu" if devices.gpus is None else "cuda")
-        self.place, self.meeting, self.devices = devices.places.index(place), meeting, devices
+        self._index, self._collective = devices.own.index(device), collective
+        self._devices = devices
 
     def matrix(self, graph: Graph) -> Matrix:
-        """Return a matrix of all devices' vertices."""
+        """Return a matrix of all devices' nodes."""
         return SplitMatrix(graph, self)
 
-    def meet(self, transposed: bool, graph: Graph, X: Any) -> Any:
-        """Multiply with all others."""
+    def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
+        """Return `work` itself: a step waits for other devices."""
+        return work
+
+    def multiply(self, graph: Graph, transposed: bool, X: Any) -> Any:
+        """Multiply together with all other devices."""
 
         def work(parts: list[Any]) -> list[Any]:
-            return self.devices.multiply(graph, transposed, parts)
+            return self._devices.multiply(graph, transposed, parts)
 
-        return self.meeting.act(self.place, X, work)
+        with self.clock("spmm"):
+            return self._collective(self._index, X, work)
+
+    def all_reduce(self, array: Any) -> Any:
+        """Return the sum of all devices' arrays."""
+        with self.clock("all_reduce"):
+            return self._collective(self._index, array, self._devices.all_reduce)
+
+
+class SplitRun(Run):
+    """A device's part of the training: one all-reduce for gradient, hits and loss."""
+
+    products: SplitProducts
+
+    def reduced(self, loss: Any, logits: Any) -> tuple[Any, Any]:
+        """Add up over the devices; see `Run`."""
+        gradient, hits = self.network.gradient, self.hits(logits)
+        parts = gradient, hits, loss.reshape(1)
+        total = self.products.all_reduce(self.products.xp.concatenate(parts))
+        gradient[...] = total[: gradient.size]
+        return total[-1], total[gradient.size : -1]
 
 
 def train(
@@ -238,7 +231,7 @@ def train(
     decay: float | None = None,
     **options: Any,
 ) -> Training:
-    """Train a GCN, GIN or SAGE over several devices, each with its own vertices.
+    """Train a GCN, GIN or SAGE over several devices, each with its own nodes.
 
     Parameters
     ----------
@@ -248,11 +241,11 @@ def train(
     devices, by, order
         As `split` takes them.
     device : {"auto", "cuda", "nvshmem", "emulator", "cpu"}
-        As `run` takes it; with "emulator" the products are emulated, and the rest runs on the CPU.
-    scheme : {"halo", "mgg", "whole"}
+        As `run` takes it. With "emulator" the products are emulated, and the rest runs on the CPU.
+    scheme : {"halo", "mgg", "all_gather"}
     seed, epochs, rate, decay, **options
-        As of `layers.train`, with Adam. There is no dropout: its draws belong to places in arrays
-        that here are other ones.
+        As of `layers.train`, with Adam. There is no dropout, because its random numbers follow the
+        order of the nodes in an array.
 
     Returns
     -------
@@ -265,132 +258,58 @@ def train(
 
     Notes
     -----
-    Each device's thread, or process, goes through the network on its vertices. A product is where
-    all meet. The gradients by the parameters are added up over the devices before each step, so
-    that all have the same parameters, and those of one device within rounding.
+    Each device's thread, or process, runs the network on its nodes; a product runs on all devices
+    together. An all-reduce of the gradients comes before each step, so that all devices have the
+    same parameters, those of one device within rounding.
 
     Examples
     --------
     >>> from accelviz import many_gpus
-    >>> found = many_gpus.train("gcn", "cora", devices=3, device="cpu", epochs=5)
-    >>> found.history["loss"].is_monotonic_decreasing
+    >>> training = many_gpus.train("gcn", "cora", devices=3, device="cpu", epochs=5)
+    >>> training.history["loss"].is_monotonic_decreasing
     True
     """
     checked_choice("model", model, MODELS)
     checked_choice("device", device, DEVICES)
     if options.get("dropout") or options.get("aggregate", "mean") != "mean":
         raise ArgumentError("options", f"got {options}", "no dropout, and the mean of neighbors")
-    found, settings = find_model(model, {**options, "dropout": 0.0})
-    nodes = load_nodes(data)
-    epochs = checked_integer("epochs", epochs, error=ArgumentError)
-    seed = checked_integer("seed", seed, MOST_SEED, least=0, error=ArgumentError)
-    steps = (
-        checked_number("rate", found.rate if rate is None else rate),
-        checked_number("decay", found.decay if decay is None else decay, or_zero=True),
-    )
-    made = split(nodes.graph, devices, by=by, order=order)
+    options["dropout"] = 0.0
+    known = checked_training(model, options, data, seed, epochs, rate, decay)
+    nodes = known.nodes
+    divided = split(nodes.graph, devices, by=by, order=order)
     if device == "auto":
-        device = chosen(devices)
-    everybody = _Devices(made, device, scheme)
-    meeting = Meeting(len(everybody.places))
+        device = fastest_device(devices)
+    group = _Devices(divided, device, scheme)
+    collective = Collective(len(group.own))
+    order_of_nodes: npt.NDArray[Any] = np.arange(nodes.n_nodes)
+    if divided.permutation is not None:
+        order_of_nodes = divided.permutation.order
 
-    def one(place: int) -> Any:
+    def train_one(number: int) -> tuple[Run, npt.NDArray[np.float32]]:
         try:
-            with everybody.on(place):
-                layers = found.build(nodes.n_features, nodes.n_classes, **settings)
-                products = SplitProducts(place, meeting, everybody)
-                network = Network(layers, made.graph, products, seed)
-                return _Learner(network, nodes, made, place, found.decayed, *steps).learn(epochs)
-        except BaseException as problem:
-            meeting.leave(problem)
+            with group.on(number):
+                products = SplitProducts(number, collective, group)
+                network = Network(known.layers(), divided.graph, products, known.seed)
+                part = divided.parts[number]
+                rows = order_of_nodes[part.first : part.stop]
+                run = SplitRun(
+                    network, nodes, Adam(known.rate), known.decay, known.model.decayed, rows
+                )
+                run.train(known.epochs)
+                return run, on_host(run.logits())
+        except BaseException as error:
+            collective.abort(error)
             raise
 
-    with ThreadPoolExecutor(len(everybody.places)) as threads:
-        futures = [threads.submit(one, place) for place in everybody.places]
-    problem = meeting.problem()
-    if problem is not None:
-        if isinstance(problem, AccelvizError):
-            raise problem
-        raise RuntimeError(f"a device failed: {problem!r}") from problem
-    results = [future.result() for future in futures]
-    logits = made.collect(everybody.of_all([logits for _, _, logits in results]))
-    return Training(made, pd.DataFrame(results[0][0]), results[0][1], logits, everybody.sums.how)
-
-
-class _Learner:
-    """A device's part of the training."""
-
-    def __init__(
-        self,
-        network: Network,
-        nodes: NodeData,
-        made: Split,
-        place: int,
-        decayed: str,
-        rate: float,
-        decay: float,
-    ) -> None:
-        self.network = network
-        self.products: SplitProducts = network.products  # type: ignore[assignment]
-        products, own = self.products, made.parts[place]
-        rows: npt.NDArray[Any] = np.arange(own.first, own.stop)
-        if made.permutation is not None:
-            rows = made.permutation.order[rows]
-        self.X = _rows_of_features(nodes.features, rows, products)
-        labels = np.where(nodes.labels == UNLABELLED, 0, nodes.labels).astype(np.int32)
-        self.labels = products.placed(labels[rows])
-        members = np.zeros((len(SPLITS), nodes.n_nodes), np.float32)
-        for member, name in zip(members, SPLITS, strict=True):
-            member[getattr(nodes, name)] = 1
-        self.sizes = members.sum(axis=1)
-        self.members = members[:, rows]
-        self.weights = products.placed(self.members[0] / self.sizes[0])
-        self.optimiser = dense.OPTIMISERS["adam"](rate)
-        xp, flat = products.xp, network.flat
-        self.states = xp.zeros((self.optimiser.n_states, flat.size), np.float32)
-        self.decay = network.decay(decay, decayed)
-
-    def learn(self, epochs: int) -> tuple[list[dict[str, float]], dict[str, Any], Any]:
-        """Take steps; return the history, the parameters and this device's logits."""
-        rows = []
-        for epoch in range(1, epochs + 1):
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the loss tells
-                rows.append({"epoch": epoch, **self._step()})
-            dense.checked_loss(rows[-1]["loss"], epoch)
-        logits, _ = self.network.forward(self.X)
-        parameters = {
-            f"{i}.{name}": on_host(array).copy()
-            for i, of_layer in enumerate(self.network.parameters)
-            for name, array in of_layer.items()
-        }
-        return rows, parameters, on_host(logits)
-
-    def _step(self) -> dict[str, float]:
-        network, products = self.network, self.products
-        logits, kept = network.forward(self.X)
-        losses, gradient = dense.cross_entropy(logits, self.labels, self.weights)
-        network.backward(kept, gradient)
-        hits = on_host(logits).argmax(axis=1) == on_host(self.labels)
-        told = np.append(self.members @ hits, float(losses.sum())).astype(np.float32)
-        flat, noise = network.flat, network.noise
-        own = products.xp.concatenate([network.gradient, products.placed(told)])
-        total = products.meeting.act(products.place, own, products.devices.sums.added)
-        network.gradient[...] = total[: flat.size]
-        *counts, loss = on_host(total[flat.size :])
-        self.optimiser.update(flat, network.gradient, self.states, self.decay, noise.words)
-        noise.table[:, 3] += np.uint32(1)
-        products.reset()
-        names = (f"{name}_accuracy" for name in SPLITS)
-        shares = (float(n / size) for n, size in zip(counts, self.sizes, strict=True))
-        return {"loss": float(loss), **dict(zip(names, shares, strict=True))}
-
-
-def _rows_of_features(features: Any, rows: npt.NDArray[Any], products: SplitProducts) -> Any:
-    """Return some vertices' features where they are learned from; sparse ones as a Matrix."""
-    if not isinstance(features, Graph):
-        return products.placed(np.ascontiguousarray(features[rows]))
-    part = features.adjacency[rows]
-    graph = Graph(
-        part.indptr.astype(np.int64), part.indices.astype(np.int32), part.data, part.shape, "rows"
-    )
-    return Matrix(graph, products, label="_features")
+    with ThreadPoolExecutor(len(group.own)) as threads:
+        futures = [threads.submit(train_one, number) for number in group.own]
+    if isinstance(collective.error, AccelvizError):
+        raise collective.error
+    if collective.error is not None:
+        raise RuntimeError(f"a device failed: {collective.error!r}") from collective.error
+    runs, parts = zip(*(future.result() for future in futures), strict=True)
+    logits = divided.collect(group.all_gather([*parts]))
+    with group.on(group.own[0]):
+        training = runs[0].training(model.lower(), known.seed, False, logits)
+    how = {"device": device, "split": divided, "all_reduce": group.all_reduce.how}
+    return Training(**{**vars(training), **how})

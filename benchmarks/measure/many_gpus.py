@@ -32,9 +32,9 @@ from accelviz.devices.cuda.executor import CudaDevice
 from accelviz.devices.cuda.timing import CudaLimits
 from accelviz.graph import Graph
 from accelviz.many_gpus.peers import PeersProgram
-from accelviz.many_gpus.steps import of
 from accelviz.measure.records import parameters_text
 from accelviz.plans.operation import EPS32
+from accelviz.plans.program import buffer_name
 
 GPUS = [0, 1]
 DATE = datetime.date.today().isoformat()
@@ -87,7 +87,7 @@ def fill(ready: PeersProgram) -> None:
     )
     for name, each in ready.program.buffers.items():
         if each.kind == "input":
-            with ready._on(each.device):
+            with ready.gpus.on(each.device):
                 made(np.uint64(1 + each.device), ready.buffers[name])
     ready.gpus.wait()
 
@@ -100,8 +100,8 @@ def rows_of(ready: PeersProgram, name: str, vertices: Any) -> Any:
     for device in range(ready.program.n_devices):
         mine = owners == device
         if mine.any():
-            with ready._on(device):
-                whole = ready.buffers[of(name, device)].reshape(-1, n_cols)
+            with ready.gpus.on(device):
+                whole = ready.buffers[buffer_name(name, device)].reshape(-1, n_cols)
                 found[mine] = whole[ready._cupy.asarray(vertices[mine] - bounds[device])].get()
     return found
 
@@ -266,7 +266,7 @@ def ablations(output: Path) -> None:
         for d in (16, 64):
             single(graph, d, table, row)
             settings: list[tuple[str, str, dict[str, Any]]] = [("ours", "halo", {"pieces": 1})]
-            settings += [("ours", "halo", {"pieces": 2}), ("all rows", "whole", {"pieces": 1})]
+            settings += [("ours", "halo", {"pieces": 2}), ("all rows", "all_gather", {"pieces": 1})]
             settings += [("4.10a", "mgg", {"ps": ps}) for ps in (16, None)]
             settings += [("4.10b", "mgg", {"interleave": each}) for each in (True, False)]
             settings += [("4.6", "mgg", {"asynchronous": each}) for each in (True, False)]

@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     given = parser.parse_args()
-    here = many_gpus.place()
+    here = many_gpus.this_process()
     n, several = (here.size, "nvshmem") if here else (given.gpus, given.device)
     about = {**hardware(given.device), "gpus": n, "device": several}
     rows = []
@@ -73,7 +73,12 @@ def main() -> None:
             one, single = timed(alone, given.steps)
             off = [np.abs(a - single.parameters[k]).max() for k, a in found.parameters.items()]
             same = all(np.array_equal(a, again.parameters[k]) for k, a in found.parameters.items())
-            row = {"graph": graph, "model": model, "sums": found.sums, "step_ms": 1e3 * seconds}
+            row = {
+                "graph": graph,
+                "model": model,
+                "all_reduce": found.all_reduce,
+                "step_ms": 1e3 * seconds,
+            }
             row |= {"one_gpu_step_ms": 1e3 * one, "parameters_off": max(off), "same_bits": same}
             rows.append({**about, **row})
             if not here or here.rank == 0:

@@ -156,7 +156,7 @@ def ours(graph: Any, X: Any, labels: Any, model: str, device: str, form: str = "
     run = Run(network, data, dense.Adam(found.rate), 0.0, "all")
     if form in OTHERS:
         network.fix(None)
-    return products.recorded(run.step)
+    return products.captured(run.step)
 
 
 def theirs(graph: Any, X: Any, labels: Any, model: str, form: str) -> Any:

@@ -113,7 +113,7 @@ def ablations(table: pd.DataFrame) -> str:
         ("`lane_groups` on one GPU", None, "one GPU", {}),
         ("ours, one piece", "ours", "halo", {"pieces": "1"}),
         ("ours, two pieces", "ours", "halo", {"pieces": "2"}),
-        ("all rows of the other, by the same kernels", "all rows", "whole", {}),
+        ("all rows of the other, by the same kernels", "all rows", "all_gather", {}),
         ("all-gather by NCCL, then `lane_groups`", None, "nccl all-gather", {}),
         ("unified memory, pages move (MGG-UVM, 4.8)", None, "unified memory", {}),
         ("MGG, ps=16 dist=1 wpb=2", "4.10a", "mgg", {"ps": "16"}),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from accelviz.graph import Graph, Pattern
+from accelviz.arrays import Ints
+from accelviz.graph import Graph, Pattern, taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.ordering.degree import SortedRows
 from accelviz.ordering.local import is_local
@@ -221,3 +223,22 @@ def _shared_percent(setting: LaneSetting) -> int:
     """Just enough shared memory for the blocks that an SM should hold; the rest is L1."""
     wanted = setting.blocks_per_sm * (setting.shared_bytes + _RESERVED_BYTES)
     return min(-(-100 * wanted // _SM_SHARED_BYTES), 100)
+
+
+def accumulating(plan: Plan, rows: Ints) -> Plan:
+    """Return a plan that adds its products to some rows of a larger Y.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of `lane_groups`.
+    rows : array of int32, shape (n_rows,)
+        The row of Y that each row of the plan's matrix is added to.
+    """
+    (call,) = plan.calls
+    assert isinstance(call, Call)
+    assert call.kernel is not None
+    kernel = replace(call.kernel, defines={**call.kernel.defines, "ACCUMULATE": 1})
+    output_rows = taken_over(rows[np.asarray(plan.arrays["output_rows"])])
+    arrays = {**plan.arrays, "output_rows": output_rows}
+    return replace(plan, calls=(replace(call, kernel=kernel),), arrays=arrays)
