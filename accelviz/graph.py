@@ -7,7 +7,7 @@ a run may replace.
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -46,6 +46,10 @@ class Pattern:
         Rows and columns.
     name : str
         A short name for tables, pictures and messages.
+
+    Notes
+    -----
+    A pattern never changes: it copies NumPy arrays, unless they are a graph's or another pattern's.
     """
 
     row_pointers: Any
@@ -53,9 +57,21 @@ class Pattern:
     shape: tuple[int, int]
     name: str = "graph"
 
+    def __post_init__(self) -> None:
+        for field in ("row_pointers", "column_indices"):
+            if isinstance(array := getattr(self, field), np.ndarray):
+                object.__setattr__(self, field, frozen(array))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default would unpickle arrays that can be written to.
+        return Pattern, (self.row_pointers, self.column_indices, self.shape, self.name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Pattern:
+        return self
+
     @property
     def n_rows(self) -> int:
-        """Number of rows of the matrix (nodes that receive)."""
+        """Number of rows of the matrix (target nodes)."""
         return self.shape[0]
 
     @property
@@ -70,7 +86,7 @@ class Pattern:
 
     @cached_property
     def used_columns(self) -> int:
-        """How many columns have a nonzero: the rows of X that an SpMM reads at all."""
+        """Number of columns with a nonzero: the rows of X that an SpMM reads at all."""
         used = np.zeros(self.shape[1], dtype=np.bool_)
         used[self.column_indices] = True
         return int(used.sum())
@@ -163,7 +179,7 @@ class Graph:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows of the matrix (nodes that receive)."""
+        """Number of rows of the matrix (target nodes)."""
         return self.shape[0]
 
     @property
@@ -235,6 +251,13 @@ class Graph:
         )
         return Transpose(graph, order)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default would unpickle arrays that can be written to.
+        return Graph, tuple(getattr(self, field.name) for field in fields(self))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        return self
+
     def __repr__(self) -> str:
         return (
             f"Graph({self.name!r}: {self.shape[0]:,} x {self.shape[1]:,}, "
@@ -271,12 +294,12 @@ def _transpose(
         pointers[column + 1] += 1
     for column in range(pointers.size - 1):
         pointers[column + 1] += pointers[column]
-    place = pointers[:-1].copy()
+    ends = pointers[:-1].copy()
     for row in range(row_pointers.size - 1):
         for k in range(row_pointers[row], row_pointers[row + 1]):
-            target = place[column_indices[k]]
-            rows[target], order[target] = row, k
-            place[column_indices[k]] += 1
+            position = ends[column_indices[k]]
+            rows[position], order[position] = row, k
+            ends[column_indices[k]] += 1
 
 
 def check_csr(

@@ -18,7 +18,7 @@ from accelviz.datasets import download as module
 from accelviz.datasets.download import PUBLIC, PublicSet, download
 from accelviz.errors import ArgumentError, GraphError
 
-CONTENT = gzip.compress(b"# Undirected graph: x\n0\t1\n2\t1\n", mtime=0)
+CONTENT = gzip.compress(b"# Undirected graph: x\n# FromNodeId\tToNodeId\n0\t1\n2\t1\n", mtime=0)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 

@@ -1,6 +1,8 @@
 """Everything `load_graph` takes, and everything it must refuse."""
 
+import copy
 import itertools
+import pickle
 
 import networkx
 import numpy as np
@@ -13,7 +15,7 @@ import accelviz
 from accelviz import load_graph
 from accelviz.datasets import bundled_graphs
 from accelviz.errors import GraphError
-from accelviz.graph import Graph
+from accelviz.graph import Graph, Pattern
 
 CSR = sparse.csr_array(np.array([[0, 1.5, 0], [0, 0, 0], [2, -3, 0.25]], dtype=np.float32))
 
@@ -113,6 +115,28 @@ def test_a_graph_is_a_copy_and_read_only():
     assert (renamed.name, graph.name) == ("mine", "matrix")
 
 
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_copied_graph_and_pattern_are_read_only_too(copied):
+    graph = load_graph(CSR)
+    assert graph.degrees.tolist() == [1, 0, 3]  # cached
+    for original in (graph, graph.pattern, graph.transposed().graph):
+        other = copied(original)
+        assert (other.name, other.shape, other.nnz) == (original.name, original.shape, original.nnz)
+        for name in ("row_pointers", "column_indices", "degrees"):
+            array = getattr(other, name)
+            np.testing.assert_array_equal(array, getattr(original, name))
+            for writable in (array, array.base):
+                with pytest.raises(ValueError, match="read-only"):
+                    writable[0] = 1
+            with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+                array.setflags(write=True)
+    assert copied(graph).kind == graph.kind
+    mine = np.array([0, 1]), np.array([0], np.int32)
+    pattern = Pattern(*mine, (1, 1))
+    mine[1][0] = 10**9
+    assert pattern.column_indices.tolist() == [0]
+
+
 def test_explicit_zeros_stay():
     matrix = sparse.csr_array((np.array([0.0]), np.array([1]), np.array([0, 1])), shape=(1, 2))
     assert load_graph(matrix).nnz == 1
@@ -138,6 +162,17 @@ def test_edge_index():
     assert graph.adjacency.toarray().tolist() == [[0, 0, 0], [2, 0, 0], [1, 0, 1]]
     assert load_graph([[0], [3]]).shape == (4, 4)
     assert load_graph(np.empty((2, 0), int)).shape == (0, 0)
+    weighted = load_graph([[0, 0], [1, 2]], n_nodes=5, weights=[2, 3])
+    assert weighted.shape == (5, 5)
+    assert (weighted.adjacency[1, 0], weighted.adjacency[2, 0]) == (2, 3)
+    for options, says in (
+        ({"weights": [1]}, r"shape \(1,\) for 2 edges"),
+        ({"n_nodes": 2}, "node 2 of 2"),
+        ({"n_nodes": 2.5}, "an integer"),
+        ({"symmetric": True}, "an edge_index has no such option"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            load_graph([[0, 0], [1, 2]], **options)
     assert load_graph(np.empty((2, 0), complex)).shape == (0, 0)
 
 
@@ -288,7 +323,7 @@ def test_npz_that_is_wrong(tmp_path):
     [
         (
             "coraa",
-            "no graph 'coraa'.*did you mean cora.*citeseer.*Collab.*or a file ending in .adjlist",
+            "no graph 'coraa'.*did you mean cora.*citeseer.*Collab.*or a file ending in .csv",
         ),
         ("none.mtx", "there is no such file"),
         ("notes.docx", r"no reader for this ending.*\.npz"),
@@ -311,8 +346,6 @@ def test_a_folder_is_no_graph(tmp_path):
 
 
 def test_errors_survive_a_trip_through_another_process():
-    import pickle
-
     error = GraphError("values", "wrong", "right")
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again)) == (GraphError, "values: wrong. Expected: right.")

@@ -21,8 +21,8 @@ def file(file):
 def written(header, order, separator=",", *, quoted=False):
     """The edges as a table whose fields are `order`: s, r, w or another text."""
     lines = [header] if header else []
-    for number, (sender, receiver, weight) in enumerate(EDGES):
-        known = {"s": sender, "r": receiver, "w": weight, "id": number + 70}
+    for number, (source, target, weight) in enumerate(EDGES):
+        known = {"s": source, "r": target, "w": weight, "id": number + 70}
         fields = [str(known.get(each, each)) for each in order]
         lines.append(separator.join(f'"{each}"' if quoted else each for each in fields))
     return "\n".join(lines) + "\n"
@@ -36,7 +36,7 @@ def written(header, order, separator=",", *, quoted=False):
         ("target,source,weight", "rsw"),
         ("to,weight,from", "rws"),
         ('"Dst","Src","W"', "rsw"),
-        ("receiver , Edge_Weight , sender", "rws"),
+        ("target , Edge_Weight , source", "rws"),
         ("FromNodeId,ToNodeId,weights", "srw"),
         ("node_1,node_2,weight", "srw"),
         ("id1,id2,edge-weight", "srw"),
@@ -62,11 +62,11 @@ def test_names_count_and_not_positions(file, header, order):
     ("header", "order", "says", "options"),
     [
         ("src,dst,timestamp", "srw", "what 'timestamp' means", {"weights": False}),
-        ("a,b", "sr", r"'a', 'b', none may be the senders.*columns=\('a'", {"columns": ("a", "b")}),
+        ("a,b", "sr", r"'a', 'b', none may be the sources.*columns=\('a'", {"columns": ("a", "b")}),
         ("uid,vid", "sr", "'uid', 'vid', none may be", {"columns": (0, 1)}),
-        ("head,tail", "rs", "none may be the senders", {"columns": ("tail", "head")}),
-        ("row,col", "rs", "none may be the senders", {"columns": [1, 0]}),
-        ("source,id,from", ["s", "id", "r"], "2 may be the senders", {"columns": (0, 2)}),
+        ("head,tail", "rs", "none may be the sources", {"columns": ("tail", "head")}),
+        ("row,col", "rs", "none may be the sources", {"columns": [1, 0]}),
+        ("source,id,from", ["s", "id", "r"], "2 may be the sources", {"columns": (0, 2)}),
         ("s,note,r", ["s", "a q, 5 ,b", "r"], "none may be", {"columns": ("s", "r")}),
     ],
 )
@@ -168,26 +168,8 @@ def test_a_first_line_of_sizes_is_asked_about(file, first):
     assert load_graph(file("2 3\n0 1\n2 1\n1 3\n", "g.txt")).nnz == 4
 
 
-def test_networkx_s_attributes(file):
-    plain = "0 1 {}\n2 1 {}\n1 3 {}\n"
-    assert edges_of(load_graph(file(plain, "g.txt"))) == ONES
-    weighted = "0 1 {'weight': 0.5}\n2 1 {'weight': 4}\n1 3 {'weight': 2.0}\n"
-    assert edges_of(load_graph(file(weighted, "g.txt"))) == EDGES
-    assert edges_of(load_graph(file(weighted, "g.txt"), weights=False)) == ONES
-    for wrong in ("{'color': 'red'}", "{'weight': 'x'}", "{'weight': 1, 'color': 2}"):
-        path = file(weighted.replace("{'weight': 0.5}", wrong), "g.txt")
-        with pytest.raises(GraphError, match="line 1: .*other attributes.*weights=False"):
-            load_graph(path)
-        assert edges_of(load_graph(path, weights=False)) == ONES
-        path = file(weighted.replace("{'weight': 4}", wrong), "g.txt")
-        with pytest.raises(GraphError, match="line 2: "):
-            load_graph(path)
-    with pytest.raises(GraphError, match="line 2: 2 fields"):
-        load_graph(file(weighted.replace("{'weight': 4}", "{}"), "g.txt"))
-
-
 def test_names_of_nodes_are_no_header(file):
-    with pytest.raises(GraphError, match="'alice', 'bob', none may be the senders"):
+    with pytest.raises(GraphError, match="'alice', 'bob', none may be the sources"):
         load_graph(file("alice bob\nbob carol\n", "g.txt"))
 
 

@@ -3,6 +3,7 @@
 import bz2
 import functools
 import gzip
+import re
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from accelviz import load_graph
 from accelviz.datasets.convert import plausible_nodes
 from accelviz.datasets.readers import text
-from accelviz.datasets.readers.edge_lines import (
+from accelviz.datasets.readers.edge_table import (
     DELIMITERS,
     Layout,
     NodeRange,
@@ -26,7 +27,7 @@ from tests.graphs import edges_of
 gzipped = functools.partial(gzip.compress, mtime=0)
 
 
-def at_any_block_size(monkeypatch, sizes=(1, 2, 3, 5, 7, 16, 31, 1000)):
+def at_any_block_size(monkeypatch, sizes=(1, 3, 16, 1000)):
     for size in sizes:
         monkeypatch.setattr(text, "BLOCK_BYTES", size)
         yield size
@@ -110,6 +111,7 @@ def test_both_directions(file):
     assert load_graph(path, symmetric=True).nnz == 7  # explicit zeros are edges
     assert load_graph(path).nnz == 5
     header = "# Undirected graph: ../../data/output/youtube.ungraph.txt\n# Nodes: 3 Edges: 2\n"
+    header += "# FromNodeId\tToNodeId\n"
     graph = load_graph(file(header + "0\t1\n2\t1\n"))
     assert edges_of(graph) == [(1, 0, 1.0), (0, 1, 1.0), (2, 1, 1.0), (1, 2, 1.0)]
     assert graph.source.endswith("counted from 0, in both directions")
@@ -152,7 +154,7 @@ def test_weights(file):
     assert edges_of(load_graph(path, weights=False)) == [(0, 1, 1.0), (1, 2, 1.0)]
     with pytest.raises(GraphError, match=r"columns: 4 without names.*weights=True.*weights=False"):
         load_graph(path)
-    with pytest.raises(GraphError, match="line 1: 2 fields in '0 1'.*sender receiver weight"):
+    with pytest.raises(GraphError, match="line 1: 2 fields in '0 1'.*source target weight"):
         load_graph(file("0 1\n"), weights=True)
     named = file('0,1,"a, b"\n1,2,"c"\n', "g.csv")
     assert load_graph(named, weights=False).nnz == 2
@@ -200,20 +202,18 @@ def test_a_single_large_node_does_not_take_all_memory(file):
         ("\n \n# only\n", "there is no edge in it"),
         ("src dst\n", "there is no edge in it"),
         ("0 1\n1,2\n", "line 2: mixed delimiters in '1,2'.*separated by blanks as in line 1"),
-        ("0 1\n1\t2\n", "line 2: mixed delimiters"),
         ("0\t1\n1 2\n", "line 2: mixed delimiters.*separated by tabs"),
         ("0,1\n1;2\n", "line 2: mixed delimiters"),
         ("0,1,2\n1,2 3\n", "line 2: mixed delimiters"),
         ("0,1\n1 2,3\n", "line 2: mixed delimiters"),
         ("0 1\n\n2\n", "line 3: 1 field in '2'"),
-        ("0 1\n1 2 3\n", "line 2: 3 fields in '1 2 3'.*sender receiver, separated"),
-        ("0 1 5\n1 2\n", "line 2: 2 fields in '1 2'.*sender receiver weight"),
-        ("0,1\n1,\n", "line 2: the receiver is empty"),
-        ("0\t1\n\t2\n", "line 2: the sender is empty"),
+        ("0 1\n1 2 3\n", "line 2: 3 fields in '1 2 3'.*source target, separated"),
+        ("0 1 5\n1 2\n", "line 2: 2 fields in '1 2'.*source target weight"),
+        ("0,1\n1,\n", "line 2: the target is empty"),
+        ("0\t1\n\t2\n", "line 2: the source is empty"),
         ("0,1,\n", "line 1: the weight is empty"),
         ("0,1\n1,2,\n", "line 2: 3 fields"),
         ("0 1\n-5 2\n", "line 2: the negative node -5.*nodes from 0"),
-        ("0 1\n+5 2\n", r"line 2: '\+5' is not a node"),
         ("0 1\n1.0 2\n", "line 2: '1.0' is not a node.*digits"),
         ("0 1 1\n1.0 2 1\n", "line 2: '1.0' is not a node"),
         ("0 1\n1e3 2\n", "line 2: '1e3' is not a node"),
@@ -249,6 +249,7 @@ def test_a_single_large_node_does_not_take_all_memory(file):
             "columns: of 'The', 'quick', .* none may be the s",
         ),
         ("%%MatrixMarket matrix coordinate\n1 1 1\n1 1 1\n", "a MatrixMarket file.*.mtx"),
+        ("%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n", "a MatrixMarket file"),
         ("0 " + "9" * 5000, r"line 1: node 9{40}… does not fit"),
         ("0 " + "x" * 5000, r"line 1: 'x{40}…' is not a node"),
         (gzipped(b"0 1\n" * 100)[:-9], "it cannot be unpacked.*truncated"),
@@ -292,9 +293,8 @@ def test_blocks_are_read_as_python_reads_their_lines_or_have_a_mistake(data):
     columns = max(take) + 1
     high = data.draw(st.sampled_from([100, 2**31 - 2, 2**63 - 2]))
     low = data.draw(st.integers(0, 1))
-    more = data.draw(st.booleans())
+    count = columns + data.draw(st.integers(0, 1))
     allowed = NodeRange(low, high, "is too large", "less")
-    layout = Layout("f", 1, delimiter, take, more, allowed)
     blanks = st.sampled_from(["", "", "", " ", "  ", "\t"])
     good = st.sampled_from(FIELDS[:5])
 
@@ -302,17 +302,19 @@ def test_blocks_are_read_as_python_reads_their_lines_or_have_a_mistake(data):
         parts = data.draw(
             st.lists(st.tuples(blanks, field, blanks), min_size=count, max_size=count)
         )
-        return delimiter.decode().join("".join(part) for part in parts)
+        return delimiter.join("".join(part) for part in parts)
 
     lines = []
     for _ in range(data.draw(st.integers(0, 4))):
         kind = data.draw(st.integers(0, 9))
         if kind < 7:
-            lines.append(line(good, columns))
+            lines.append(line(good, count))
         elif kind == 7:
             lines.append(data.draw(st.sampled_from(["", " ", "\t", "# x", " % y", "//", "/"])))
         else:
             lines.append(line(st.sampled_from(FIELDS), data.draw(st.integers(0, 4))))
+    first = delimiter.join(["1"] * count).encode()
+    layout = Layout("f", 1, first, delimiter, count, take, allowed)
     check_against_python(layout, "".join(f"{text}\n" for text in lines).encode())
 
 
@@ -321,29 +323,29 @@ def test_blocks_are_read_as_python_reads_their_lines_or_have_a_mistake(data):
 def test_any_text_is_read_as_python_reads_its_lines_or_has_a_mistake(content):
     for delimiter in DELIMITERS:
         for columns in (2, 3):
-            for more in (False, True):
+            for count in (columns, 4):
                 allowed = NodeRange(0, 2**31 - 2, "is too large", "less")
-                layout = Layout("f", 1, delimiter, tuple(range(columns)), more, allowed)
+                first = delimiter.join(["1"] * count).encode()
+                layout = Layout("f", 1, first, delimiter, count, tuple(range(columns)), allowed)
                 check_against_python(layout, content.encode() + b"\n")
 
 
 def check_against_python(layout, block):
-    found = layout.read(block)
-    if found is None:
-        assert isinstance(layout.mistake(1, block), GraphError)
+    arrays = layout.read(block)
+    if arrays is None:
+        assert re.match("f, (from )?line", layout.mistake(1, block).argument)
         return
-    with pytest.raises(AssertionError, match="there is no mistake"):
-        layout.mistake(1, block)
     data = [line for line in block.split(b"\n") if line.strip(b" \t") and not is_comment(line)]
     rows = [[split(line, layout.delimiter)[place] for place in layout.take] for line in data]
-    assert found[0].tolist() == [[int(sender), int(receiver)] for sender, receiver, *_ in rows]
-    assert found[0].dtype == (np.int32 if layout.allowed.high < 2**31 else np.int64)
+    nodes, weights = arrays
+    assert nodes.tolist() == [[int(u), int(v)] for u, v, *_ in rows]
+    assert nodes.dtype == (np.int32 if layout.allowed.high < 2**31 else np.int64)
     if len(layout.take) == 2:
-        assert found[1] is None
+        assert weights is None
     else:
         expected = np.array([float(weight) for *_, weight in rows]).astype(np.float32)
-        assert found[1].dtype == np.float32
-        np.testing.assert_array_equal(found[1], expected)
+        assert weights.dtype == np.float32
+        np.testing.assert_array_equal(weights, expected)
 
 
 def test_tu(file):

@@ -1,4 +1,4 @@
-"""Files that other libraries wrote: NetworkX, PyTorch, h5py, pandas, SciPy."""
+"""Files and graphs of other libraries: NetworkX, igraph, PyTorch, pandas, SciPy."""
 
 import functools
 import gzip
@@ -42,14 +42,6 @@ def test_what_networkx_writes_comes_back(tmp_path, kind, graph):
         path = tmp_path / f"g.{kind}{packed}"
         WRITERS[kind](graph, path)
         np.testing.assert_array_equal(dense(load_graph(path)), of_networkx(graph))
-
-
-@pytest.mark.parametrize("graph", [WEIGHTED, PLAIN, MULTI])
-def test_networkx_s_edge_lists_with_attributes(tmp_path, graph):
-    path = tmp_path / "g.edgelist"
-    networkx.write_edgelist(graph, path)
-    found = load_graph(path, base=0, n_nodes=len(graph), symmetric=not graph.is_directed())
-    np.testing.assert_array_equal(dense(found), of_networkx(graph))
 
 
 def test_weights_of_another_name_are_asked_about(tmp_path, file):
@@ -125,88 +117,14 @@ def test_gml_that_is_wrong(file, content, says):
     assert "\n" not in str(caught.value)
 
 
-def test_adjacency_lists(tmp_path, file):
-    path = tmp_path / "g.adjlist"
-    networkx.write_adjlist(PLAIN, path)
-    with pytest.raises(GraphError, match="one direction only.*symmetric=True.*symmetric=False"):
-        load_graph(path)
-    np.testing.assert_array_equal(dense(load_graph(path, symmetric=True)), of_networkx(PLAIN))
-    networkx.write_adjlist(WEIGHTED, path)
-    expected = of_networkx(WEIGHTED) != 0
-    np.testing.assert_array_equal(dense(load_graph(path, symmetric=False)), expected)
-    both = file("1 2\n2 1\n# x\n4\n", "g.adjlist")
-    assert dense(load_graph(both, base=1)).sum() == 2
-    assert load_graph(both, base=0).shape == (5, 5)
-    with pytest.raises(GraphError, match="base: there is no node 0 among 1 to 4.*base=1 or base=0"):
-        load_graph(both)
-    for content, says in (
-        ("\n# x\n", "there is no node in it"),
-        ("0 a\n", "line 1: the node 'a'.*read_adjlist"),
-        ("0 1\n1 -2\n", "line 2: the node '-2'"),
-        ("0 1_0\n", "the node '1_0'"),
-        ("0 999999999999\n", "rows for 1 entries"),
-    ):
-        with pytest.raises(GraphError, match=says):
-            load_graph(file(content, "g.adjlist"))
-    with pytest.raises(GraphError, match="line 1: the node '0'.*from 1"):
-        load_graph(file("0 1\n", "g.adjlist"), base=1)
-
-
-PAJEK = (
-    "*Network x\n*Vertices 4\n1 same\n2 same\n% c\n*Arcs\n1 2 2.5\n1 2\n*Edges\n3 2 4 c red\n4 4\n"
-)
-
-
-def test_pajek(tmp_path, file):
-    with pytest.raises(GraphError, match="no line `.Vertices n`"):
-        load_graph(file("\n% x\n", "g.net"))
-    expected = np.zeros((4, 4))
-    expected[1, 0], expected[1, 2], expected[2, 1], expected[3, 3] = 3.5, 4, 4, 1
-    for name in ("g.net", "g.pajek"):
-        found = load_graph(file(PAJEK, name))  # vertices of one label stay two
-        np.testing.assert_array_equal(dense(found), expected)
-    path = tmp_path / "g.net"
-    networkx.write_pajek(WEIGHTED, path)
-    np.testing.assert_array_equal(dense(load_graph(path)), of_networkx(WEIGHTED))
-    networkx.write_pajek(MULTI, path)
-    np.testing.assert_array_equal(dense(load_graph(path)), of_networkx(MULTI))
-    for old, new, says in (
-        ("*Vertices 4", "*Vertices 4 2", "line 2: .*without a second"),
-        ("*Arcs", "*Arcs :1", "line 6"),
-        ("*Arcs", "*Arcslist", "line 6"),
-        ("*Arcs", "*Matrix", "line 6"),
-        ("1 2 2.5", "1 2 2,5", "line 7: the weight '2,5'"),
-        ("1 2 2.5", "1 5", "line 7: .*vertices from 1 to 4"),
-        ("1 2 2.5", "1", "line 7"),
-        ("*Vertices 4", "*Vertices 2000000000", "rows for"),
-        ("*Vertices 4", "*Network", r"line 3: .*\*Vertices first"),
-    ):
-        with pytest.raises(GraphError, match=says):
-            load_graph(file(PAJEK.replace(old, new), "g.net"))
-
-
-def test_dimacs(file):
-    arcs = "c New York\np sp 3 3\na 1 2 803\na 2 3 158\na 2 3 2\n"
-    assert dense(load_graph(file(arcs, "g.gr"))).tolist() == [[0, 0, 0], [803, 0, 0], [0, 160, 0]]
-    edges = "c queens\np edge 3 4\ne 1 2\ne 2 1\ne 3 2\ne 2 3\n"
-    for name in ("g.col", "g.dimacs", "g.col.gz"):
-        packed = gzip.compress(edges.encode()) if name.endswith("gz") else edges
-        found = dense(load_graph(file(packed, name)))
-        assert found.tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
-    for old, new, says in (
-        ("p sp 3 3", "p sp 3 4", "3 edges.*4, as its first"),
-        ("p sp 3 3\n", "", "line 2: .*once and first"),
-        ("a 1 2 803", "a 1 4 803", "line 3: .*nodes from 1 to 3"),
-        ("a 1 2 803", "a 1 2 x", "line 3"),
-        ("a 1 2 803", "e 1 2", "line 4"),
-        ("a 1 2 803", "e 1 2 803", "line 3"),
-        ("a 1 2 803", "1 2", "line 3"),
-        ("a 1 2 803", "a 1 -2", "line 3"),
-    ):
-        with pytest.raises(GraphError, match=says):
-            load_graph(file(arcs.replace(old, new), "g.gr"))
-    with pytest.raises(GraphError, match="no line `p KIND"):
-        load_graph(file("c only\n", "g.gr"))
+@pytest.mark.parametrize("graph", [WEIGHTED, PLAIN, MULTI, networkx.path_graph(1)])
+def test_graphs_of_igraph(graph):
+    igraph = pytest.importorskip("igraph")
+    np.testing.assert_array_equal(
+        dense(load_graph(igraph.Graph.from_networkx(graph))), of_networkx(graph)
+    )
+    with pytest.raises(ArgumentError, match="n_nodes: an object has no such option"):
+        load_graph(igraph.Graph(), n_nodes=3)
 
 
 EDGES = np.array([[0, 0, 2], [1, 2, 2]])
@@ -233,19 +151,22 @@ def test_tensors(tmp_path, monkeypatch):
     with pytest.raises(GraphError, match="weights='edge_attr', or weights=False"):
         load_graph(saved({**both, "edge_attr": torch.ones(3, 2)}))
     assert weights_of(load_graph(path, weights=False)) == [1, 1, 1]
-    options = {"check_invariants": True}
-    matrix = torch.sparse_coo_tensor(index.flip(0), weight.detach(), (4, 4), **options)
-    for each in (matrix, matrix.coalesce().to_sparse_csr(), matrix.coalesce().to_sparse_csc()):
-        assert dense(load_graph(saved(each))).tolist() == ROWS
-    with pytest.raises(GraphError, match="among others"):
-        load_graph(saved({"adj": matrix, "x": torch.ones(4)}))
+    matrix = torch.sparse_coo_tensor(index.flip(0), weight.detach(), (4, 4), check_invariants=True)
+    for tensor in (matrix, {"adj": matrix, "x": torch.ones(4)}, matrix.to_sparse_csr()):
+        with pytest.raises(
+            GraphError, match=r"layout torch.sparse.*scipy.sparse.coo_array\(\(tens"
+        ):
+            load_graph(saved(tensor))
+    tensor = matrix.to_sparse_csr().to_sparse_coo().coalesce()  # as the message says
+    advised = sparse.coo_array((tensor.values(), tensor.indices()), tensor.shape)
+    assert dense(load_graph(advised)).tolist() == ROWS
     for content, says in (
         (torch.ones(3, 3), r"shape \(3, 3\).*2 x E"),
         (torch.zeros(2, 3), "integers"),
         (-index, "negative node"),
         (index + 2**31, "rows for 3 entries"),
         ({"x": index}, "edge_index"),
-        ([1, 2], "g.pt"),
+        ([1, 2], "it holds edge_index"),
         (torch.zeros(1, dtype=torch.long).expand(2, 2**40), "unpacks from"),
         (np.ones(3), "other objects, which are never loaded"),
     ):
@@ -254,60 +175,6 @@ def test_tensors(tmp_path, monkeypatch):
         assert "\n" not in str(caught.value)
     path.write_bytes(b"no tensor")
     with pytest.raises(GraphError, match="other objects.*or is damaged"):
-        load_graph(path)
-
-
-def test_hdf5(tmp_path):
-    h5py = pytest.importorskip("h5py")
-    path = tmp_path / "g.h5"
-    A = sparse.csr_array(np.array(ROWS, np.float32))
-
-    def saved(**groups):
-        with h5py.File(path, "w") as file:
-            for name, (fields, attributes) in groups.items():
-                group = file.create_group(name)
-                group.attrs.update(attributes)
-                for key, value in fields.items():
-                    group[key] = value
-        return path
-
-    def stored(matrix, **attributes):
-        fields = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
-        return fields, {"shape": matrix.shape, **attributes}
-
-    anndata = {"encoding-type": "csr_matrix"}
-    assert dense(load_graph(saved(X=stored(A, **anndata)))).tolist() == ROWS
-    columns = {"encoding-type": "csc_matrix"}
-    assert dense(load_graph(saved(X=stored(A.tocsc(), **columns)))).tolist() == ROWS
-    tenx = stored(A.tocsc())
-    tenx = {**tenx[0], "shape": A.shape, "barcodes": [b"a", b"b"]}, {}
-    with pytest.raises(GraphError, match='how its matrix is stored.*form="csr" or form="csc"'):
-        load_graph(saved(matrix=tenx))
-    assert dense(load_graph(path, form="csc")).tolist() == ROWS
-    edges = {"edge_index": EDGES, "edge_weight": WEIGHTS, "num_nodes": 4}, {}
-    assert dense(load_graph(saved(g=edges))).tolist() == ROWS
-    saved(g=edges, h=stored(A, **anndata))
-    with pytest.raises(GraphError, match="2 groups hold a graph.*key='g' or key='h'"):
-        load_graph(path)
-    assert dense(load_graph(path, key="/h")).tolist() == ROWS
-    with pytest.raises(ArgumentError, match="key: no graph in 'k'.*g, h"):
-        load_graph(path, key="k")
-    with pytest.raises(ArgumentError, match="form: got 'coo'"):
-        load_graph(path, form="coo")
-    with pytest.raises(GraphError, match="0 groups hold a graph"):
-        load_graph(saved(g=({"x": EDGES}, {})))
-    with pytest.raises(GraphError, match="lacks a shape"):
-        load_graph(saved(g=(stored(A)[0], {})))
-    wrong = stored(A, **anndata)
-    wrong[0]["indices"] = wrong[0]["indices"] + 9
-    with pytest.raises(GraphError, match=r"g\.h5"):
-        load_graph(saved(g=wrong))
-    with h5py.File(path, "w") as file:
-        file.create_dataset("edge_index", (2, 2**40), "i8", chunks=(2, 64))
-    with pytest.raises(GraphError, match="unpacks from"):
-        load_graph(path)
-    path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(40))
-    with pytest.raises(GraphError, match=r"g\.h5"):
         load_graph(path)
 
 
@@ -350,7 +217,7 @@ def test_parquet(tmp_path):
 
 @pytest.mark.parametrize(
     ("ending", "package"),
-    [(".pt", "torch"), (".h5", "h5py"), (".parquet", "pyarrow")],
+    [(".pt", "torch"), (".parquet", "pyarrow")],
 )
 def test_a_missing_library_is_named(file, monkeypatch, ending, package):
     for module in [*sys.modules]:

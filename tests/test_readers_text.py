@@ -86,12 +86,6 @@ def write_edges(path, matrix):
     np.savetxt(path, np.stack([coo.col, coo.row], axis=1), "%d", "\t", header="Directed")
 
 
-def write_metis(path, matrix):
-    lines = np.split(matrix.indices + 1, matrix.indptr[1:-1])
-    body = "".join(" ".join(map(str, line.tolist())) + "\n" for line in lines)
-    path.write_text(f"{NODES} {matrix.nnz // 2}\n{body}")
-
-
 def write_market(path, matrix):
     with path.open("wb") as file:
         scipy.io.mmwrite(file, matrix, field="pattern", symmetry="symmetric")
@@ -99,7 +93,7 @@ def write_market(path, matrix):
 
 @pytest.mark.parametrize(
     ("name", "write"),
-    [("g.txt", write_edges), ("g.graph", write_metis), ("g.mtx", write_market)],
+    [("g.txt", write_edges), ("g.mtx", write_market)],
 )
 def test_large_files_take_a_small_multiple_of_their_result(tmp_path, ring, name, write):
     path = tmp_path / name

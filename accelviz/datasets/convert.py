@@ -83,13 +83,14 @@ def from_edge_index(
     edge_index: npt.ArrayLike,
     name: str,
     source: str,
+    *,
     n_nodes: int | None = None,
-    weights: npt.NDArray[Any] | None = None,
+    weights: npt.ArrayLike | None = None,
 ) -> Graph:
     """Make a square graph of a 2 x E array of edges, as PyTorch Geometric has it.
 
     Column `e` is the edge from node `edge_index[0, e]` to node `edge_index[1, e]`; it becomes a
-    nonzero in the receiver's row, so that `A @ X` sums over in-neighbors. Its weight is
+    nonzero in the target's row, so that `A @ X` sums over in-neighbors. Its weight is
     `weights[e]`, or 1. A repeated edge adds up.
     """
     edges = whole_if_empty(np.asarray(edge_index))
@@ -106,8 +107,8 @@ def from_edge_index(
     n_nodes = high + 1 if n_nodes is None else n_nodes
     if high >= n_nodes or n_nodes > MAX_SIDE:
         raise GraphError("edge_index", f"node {high} of {n_nodes}", f"nodes 0 to {n_nodes - 1}")
-    sender, receiver = edges
-    return from_edges(sender, receiver, weights, n_nodes, name, source)
+    weights = None if weights is None else np.asarray(weights)
+    return from_edges(*edges, weights, n_nodes, name, source)
 
 
 def whole_if_empty(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -118,15 +119,15 @@ def whole_if_empty(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def unambiguous(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Refuse a 2 x 2 array of integers that nobody calls an edge_index or a matrix."""
     if array.shape == (2, 2) and array.dtype.kind in "iu":
-        expected = "the edges as scipy.sparse.coo_array((weights, (receivers, senders)), shape); "
+        expected = "the edges as scipy.sparse.coo_array((weights, (targets, sources)), shape); "
         problem = "a 2 x 2 array may be an edge_index of two edges, or a dense matrix"
         raise GraphError("graph", problem, expected + _DENSE)
     return array
 
 
 def from_edges(
-    sender: npt.NDArray[Any],
-    receiver: npt.NDArray[Any],
+    sources: npt.NDArray[Any],
+    targets: npt.NDArray[Any],
     weights: npt.NDArray[Any] | None,
     n_nodes: int,
     name: str,
@@ -136,22 +137,21 @@ def from_edges(
 ) -> Graph:
     """Make a square graph of edges whose nodes are known to be 0 to `n_nodes` - 1.
 
-    Edge `e` becomes a nonzero in row `receiver[e]`, column `sender[e]`; a repeated edge adds up.
+    Edge `e` becomes a nonzero in row `targets[e]`, column `sources[e]`; a repeated edge adds up.
     Without `weights`, all are one. `symmetric` adds the other direction of every edge that is not
     there. Where both are, they have to agree in their weight and in how often they occur.
     """
+    count, shape = len(sources), (n_nodes, n_nodes)
     if weights is None:
-        weights = np.ones(len(sender), dtype=np.float32)
+        weights = np.ones(count, dtype=np.float32)
     real_dtype(weights.dtype)
-    if weights.shape != (len(sender),):
-        problem = f"shape {weights.shape} for {len(sender)} edges"
-        raise GraphError("weights", problem, "one for each edge")
+    if weights.shape != (count,):
+        raise GraphError("weights", f"shape {weights.shape} for {count} edges", "one for each edge")
     weights = weights.astype(_wide(weights.dtype), copy=False)
-    shape = n_nodes, n_nodes
-    csr = sparse.coo_array((weights, (receiver, sender)), shape=shape).tocsr()
+    csr = sparse.coo_array((weights, (targets, sources)), shape=shape).tocsr()
     if symmetric:
-        if csr.nnz < len(sender):
-            _both_ways(sparse.coo_array((np.ones(len(sender)), (receiver, sender)), shape).tocsr())
+        if csr.nnz < count:
+            _both_ways(sparse.coo_array((np.ones(count), (targets, sources)), shape).tocsr())
         levels = None
         if csr.data.min(initial=1) <= 0:
             # SciPy's maximum takes what is not stored for zero, so it sees ranks, from 1 on.
@@ -196,7 +196,7 @@ def check_stated_size(rows: int, entries: int) -> None:
 def from_networkx(graph: Any, name: str, source: str, weight: str | None = "weight") -> Graph:
     """Make a square graph of a NetworkX one; rows in node order, weights from `weight` (else 1).
 
-    A directed edge becomes a nonzero in its receiver's row. Parallel edges add up.
+    A directed edge becomes a nonzero in its target's row. Parallel edges add up.
     """
     import networkx
 
@@ -207,6 +207,20 @@ def from_networkx(graph: Any, name: str, source: str, weight: str | None = "weig
     except (networkx.NetworkXError, TypeError, ValueError) as error:
         raise GraphError("graph", f"NetworkX says: {error}", "numeric edge weights") from error
     return from_scipy(matrix.T, name, source)
+
+
+def from_igraph(graph: Any, name: str, source: str) -> Graph:
+    """Make a square graph of an igraph one, with the weights of its edges' attribute `weight`.
+
+    A directed edge becomes a nonzero in its target's row. Parallel edges add up.
+    """
+    edges = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2).T
+    weights = np.array(graph.es["weight"] if graph.is_weighted() else np.ones(edges.shape[1]))
+    if not graph.is_directed():
+        both = edges[0] != edges[1]
+        edges = np.concatenate([edges, edges[::-1, both]], axis=1)
+        weights = np.concatenate([weights, weights[both]])
+    return from_edge_index(edges, name, source, n_nodes=graph.vcount(), weights=weights)
 
 
 #: What to do with a dense matrix.

@@ -18,6 +18,7 @@ from scipy import sparse
 from accelviz.card import GraphCard
 from accelviz.datasets.convert import (
     from_edge_index,
+    from_igraph,
     from_networkx,
     from_scipy,
     unambiguous,
@@ -25,7 +26,7 @@ from accelviz.datasets.convert import (
 from accelviz.datasets.download import PUBLIC, download
 from accelviz.datasets.options import checked_options
 from accelviz.datasets.readers import read_file
-from accelviz.datasets.readers.npz import read_npz
+from accelviz.datasets.readers.arrays import read_npz
 from accelviz.datasets.readers.registry import known_endings
 from accelviz.datasets.synthetic.table_one import TABLE_ONE
 from accelviz.datasets.synthetic.twins import find_table_entry, twin
@@ -37,7 +38,8 @@ from accelviz.graph import Graph, Pattern
 _GENERATION = 1
 _BUNDLED = Path(__file__).resolve().parent / "graphs"
 _ACCEPTED = (
-    "a bundled name, a file, a SciPy sparse matrix, a NetworkX graph or a 2 x E edge_index array"
+    "a bundled name, a file, a SciPy sparse matrix, a NetworkX or igraph graph, or a 2 x E "
+    "edge_index array"
 )
 
 
@@ -69,14 +71,15 @@ def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:
         - an address `https://...` of such a file, or the name of a public set in
           `accelviz.datasets.download.PUBLIC`, which is fetched once and kept;
         - a SciPy sparse matrix or array, square or rectangular;
-        - a NetworkX graph (rows in node order, weights from the attribute `weight`);
-        - a 2 x E `edge_index` of integers (row 0 senders, row 1 receivers), NumPy or a CPU tensor;
+        - a NetworkX or igraph graph (rows in node order, weights from the attribute `weight`);
+        - a 2 x E `edge_index` of integers (row 0 sources, row 1 targets), NumPy or a CPU tensor;
         - a Graph, returned as it is.
     name : str, optional
         Name for tables and pictures, in place of the one found.
     **options
         Passed on to what opens the graph: for a file, those of its reader; for a graph of Table I,
-        those of `twin` and `cache=True`, which keeps it on disk.
+        those of `twin` and `cache=True`, which keeps it on disk; for an `edge_index`, `n_nodes` and
+        `weights`, one for each edge.
 
     Returns
     -------
@@ -137,19 +140,23 @@ def load_pattern(graph: Any) -> Graph | Pattern:
 def _load(graph: Any, options: dict[str, Any]) -> Graph:
     if isinstance(graph, str | os.PathLike):
         return _load_named(graph, options)
-    if options:
-        raise ArgumentError(next(iter(options)), "an object has no such option", "no options")
-    if isinstance(graph, Graph):
-        return graph
-    if sparse.issparse(graph):
+    library = type(graph).__module__.partition(".")[0]
+    if isinstance(graph, Graph) or sparse.issparse(graph) or library in ("networkx", "igraph"):
+        if options:
+            raise ArgumentError(next(iter(options)), "an object has no such option", "no options")
+        if isinstance(graph, Graph):
+            return graph
+        if library == "networkx":
+            return from_networkx(graph, str(graph.name) or "graph", "NetworkX graph")
+        if library == "igraph":
+            return from_igraph(graph, "graph", "igraph graph")
         return from_scipy(graph, "matrix", "SciPy matrix")
-    if type(graph).__module__.partition(".")[0] == "networkx":
-        return from_networkx(graph, str(graph.name) or "graph", "NetworkX graph")
+    checked_options(from_edge_index, options, "an edge_index")
     if isinstance(graph, np.ma.MaskedArray):
         raise GraphError("graph", "a masked array, whose mask would be ignored", "graph.filled(0)")
-    if isinstance(graph, list | tuple) and any(isinstance(each, tuple) for each in graph):
-        problem = "tuples, which may be edges, or all senders and all receivers"
-        expected = "numpy.array(edges).T of edges (sender, receiver); numpy.array of the two others"
+    if isinstance(graph, list | tuple) and any(isinstance(entry, tuple) for entry in graph):
+        problem = "tuples, which may be edges, or all sources and all targets"
+        expected = "numpy.array(edges).T of edges (source, target); numpy.array of the two others"
         raise GraphError("graph", problem, expected)
     try:
         array = np.asarray(graph)
@@ -157,7 +164,8 @@ def _load(graph: Any, options: dict[str, Any]) -> Graph:
         raise GraphError("graph", f"a {type(graph).__name__}: {error}", _ACCEPTED) from error
     if array.dtype == object or array.ndim == 0:
         raise GraphError("graph", f"got a {type(graph).__name__}", _ACCEPTED)
-    return from_edge_index(unambiguous(array), "graph", "edge_index")
+    array = array if options else unambiguous(array)
+    return from_edge_index(array, "graph", "edge_index", **options)
 
 
 def _load_named(graph: str | os.PathLike[str], options: dict[str, Any]) -> Graph:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -16,28 +15,38 @@ import pandas as pd
 
 from accelviz.arrays import Floats
 from accelviz.datasets.convert import check_stated_size, from_edges, plausible_nodes
-from accelviz.datasets.readers import columns as columns_of
-from accelviz.datasets.readers import edge_lines
-from accelviz.datasets.readers.columns import Columns
-from accelviz.datasets.readers.edge_lines import Layout, NodeRange, is_comment
-from accelviz.datasets.readers.registry import packed, reader
-from accelviz.datasets.readers.text import blocks, malformed, shown
+from accelviz.datasets.readers import edge_table
+from accelviz.datasets.readers.edge_table import Columns, Layout, NodeRange
+from accelviz.datasets.readers.registry import library, packed, reader
+from accelviz.datasets.readers.text import (
+    blocks,
+    check_unpacked,
+    explained,
+    malformed,
+    numbered_lines,
+    shown,
+)
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import MAX_SIDE, Graph
 
-#: A comment that says that edges have no direction, as SNAP does; and one that may mean it.
-_UNDIRECTED = re.compile(rb"[\s#%/]*+undirected(\s+(graph|network|edges)\b|\s*$)", re.IGNORECASE)
-_PERHAPS = re.compile(rb"undirected|directed\W+(no|false|0)\b|^\W*sym\b", re.IGNORECASE)
+#: KONECT's first line: whether edges have a direction, and what the third column holds.
+_KONECT = re.compile(rb"%+\s*(sym|asym|bip)(\s+[a-z]+){0,2}\s*", re.IGNORECASE)
+#: SNAP's first and last comment.
+_SNAP = re.compile(rb"# Undirected graph\b.*", re.DOTALL)
+_SNAP_NAMES = re.compile(rb"#\s*FromNodeId\s+ToNodeId\s*")
+#: Comments that may say that edges have no direction; SNAP's of a directed graph is none.
+_DIRECTION = re.compile(
+    rb"(?!\W*directed( (graph|network)\b|\s*$))(?=.*(direct(ed|ion)|\bsym(metric)?\b))",
+    re.IGNORECASE,
+)
 #: What SNAP states of the nodes and of the edges, and KONECT of the nodes.
 _STATED = re.compile(rb"(?i)\bnodes\s*[:=]\s*([0-9]{1,18})\b|\bedges\s*[:=]\s*([0-9]{1,18})\b")
 _STATED_BY_KONECT = re.compile(rb"%\s*[0-9]+\s+([0-9]{1,18})\s+\1\s*")
-#: KONECT's first line: whether edges have a direction, and what the third column holds.
-_KONECT = re.compile(rb"%+\s*(sym|asym|bip)(\s+[a-z]+){0,2}\s*", re.IGNORECASE)
-#: What NetworkX writes behind an edge: its attributes.
-_ATTRIBUTES = re.compile(rb"(?m)[ \t]\{([^\n]*)\}[ \t]*$")
-_WEIGHT = rb"'%b': (?:np\.[a-z0-9]+\()?+(%b)\)?+"
+#: What Gephi writes in the column `Type`, and others in a column `directed`.
+_DIRECTIONS = {"undirected", "mutual", "directed"}
 #: What tells Excel the delimiter.
 _SEPARATOR = re.compile(rb'"?sep=."?\s*', re.IGNORECASE)
+_NETWORKX = "load_graph(networkx.read_edgelist(path, nodetype=int)), in the order of its nodes"
 
 
 @reader(*packed(".txt", ".csv", ".tsv", ".edges", ".edgelist"))
@@ -55,7 +64,7 @@ def read_edge_list(
     header: bool | None = None,
     progress: bool | None = None,
 ) -> Graph:
-    """Read a file of edges `sender receiver [weight]`, plain or packed with gzip or bzip2.
+    """Read a file of edges `source target [weight]`, plain or packed with gzip or bzip2.
 
     The edge `u v` becomes a nonzero in row `v`, column `u`, so that `A @ X` sums over in-neighbors.
     A repeated edge adds up. Fields are separated by commas, semicolons, bars, tabs or blanks, the
@@ -72,18 +81,20 @@ def read_edge_list(
         that occurs.
     symmetric : bool, optional
         Whether each line stands for both directions. A file may list both of an edge, which then
-        counts once; if they differ in weight or number, it is refused. By default only if a comment
-        says so, `# Undirected graph` of SNAP or `% sym` of KONECT, or Gephi's column `Type`.
+        counts once; if they differ in weight or number, it is refused. By default True under the
+        banners of undirected graphs of SNAP (`# Undirected graph: ...` to `# FromNodeId ToNodeId`)
+        and KONECT (`% sym`), else False. Any other comment or column that speaks of directions is
+        asked about.
     relabel : bool
         Number the nodes that occur anew, for sparse node numbers: node `i` is the `i`-th of
         `numpy.unique` of all that occur.
     weights : bool or str, optional
         Whether there are weights. By default there are if a column's name says so or, without
         names, if there are three columns; more columns need a decision: True takes the third,
-        False ignores all but sender and receiver (so do it for timestamps). A name is that of a
-        column, or of an attribute that NetworkX wrote.
+        False ignores all but source and target (so do it for timestamps). A name is that of a
+        column.
     columns : sequence of str or int, optional
-        Where sender, receiver and perhaps weight stand: two or three names, or positions from 0.
+        Where source, target and perhaps weight stand: two or three names, or positions from 0.
     header : bool, optional
         Whether the first line is no edge: it has names, states sizes such as nodes and edges, or
         is `0,1`, which pandas writes over columns without names. A file whose first line may be
@@ -98,29 +109,31 @@ def read_edge_list(
         If `base`, `n_nodes` or `columns` has another value than the above.
     """
     _check_numbering(base, n_nodes)
-    asked = _Asked(path, weights, columns, header, symmetric)
-    found = _collect(asked, _allowed(base, n_nodes, relabel), progress)
-    if not found.nodes:
-        raise GraphError(str(path), "there is no edge in it", "lines like `0 1`")
-    nodes = np.concatenate(found.nodes)
-    found.nodes.clear()
-    numbers = np.concatenate(found.weights) if found.weights else None
-    if header is None and not found.described:
-        _ask_about_sizes(path, nodes, numbers)
-    if symmetric is None and found.perhaps and not found.undirected:
-        problem = f"the comment {shown(found.perhaps)} may say that edges have no direction"
-        raise GraphError("symmetric", problem, "symmetric=True if they have none, or False")
-    if found.konect and base == "auto":
+    start = _read_start(path, header)
+    if start.konect and base == "auto":
         base = 1
-    if len(nodes) < found.stated[1]:
-        problem = f"{len(nodes)} edges, and a comment states {found.stated[1]}"
+    layout = _layout(start, path, symmetric, weights, columns, header)
+    layout = replace(layout, allowed=_allowed(base, n_nodes, relabel))
+    if symmetric is None:
+        symmetric = start.says_undirected()
+    parts = _read(layout, progress)
+    nodes = np.concatenate([part[0] for part in parts])
+    numbers = None
+    if parts[0][1] is not None:
+        numbers = np.concatenate([part[1] for part in parts if part[1] is not None])
+    parts.clear()
+    if header is None and not (start.names or start.konect):
+        _ask_about_sizes(path, nodes, numbers)
+    if len(nodes) < start.edges:
+        problem = f"{len(nodes)} edges, and a comment states {start.edges}"
         raise GraphError(str(path), problem, "a complete file, or another comment")
     if n_nodes is None and not relabel:
-        n_nodes = _stated_nodes(found.stated[0], base, nodes)
+        n_nodes = _stated_nodes(start.nodes, base, nodes)
 
     def locate(least: int, most: int) -> None:  # reading once more, now that `most` is known
-        _collect(asked, _allowed(least, n_nodes, relabel, most), progress=False)
+        _read(replace(layout, allowed=_allowed(least, n_nodes, relabel, most)), progress=False)
 
+    last = layout.take[-1]
     return numbered(
         nodes,
         numbers,
@@ -128,10 +141,55 @@ def read_edge_list(
         source,
         base=base,
         n_nodes=n_nodes,
-        symmetric=found.undirected if symmetric is None else symmetric,
+        symmetric=symmetric,
         relabel=relabel,
         locate=locate,
-        weights_in=found.weights_in,
+        weights_in=repr(start.names[last]) if start.names else f"column {last + 1}",
+    )
+
+
+@reader(".parquet")
+def read_parquet(
+    path: Path,
+    *,
+    name: str,
+    source: str,
+    base: int | str = "auto",
+    n_nodes: int | None = None,
+    symmetric: bool | None = None,
+    relabel: bool = False,
+    weights: bool | str | None = None,
+    columns: Columns = None,
+) -> Graph:
+    """Read a parquet table of edges; its columns' names and the options count as in an edge list.
+
+    pandas' own index is left out.
+    """
+    _check_numbering(base, n_nodes)
+    parquet = library(path, "pyarrow.parquet")
+    with explained(path, "a parquet table"), parquet.ParquetFile(path) as file:
+        names = [word for word in file.schema_arrow.names if not word.startswith("__index_level_")]
+        rows = file.metadata.num_rows
+        check_unpacked(path, rows * 8 * len(names))
+        take = edge_table.choose_columns(names, len(names), columns, weights)
+        table = file.read(columns=[names[at] for at in take])
+        arrays = [table.column(names[at]).to_numpy() for at in take]
+    for at, array in zip(take[:2], arrays, strict=False):
+        if array.dtype.kind not in "iu" or (array.size and array.min() < 0):
+            expected = "whole numbers from 0, none missing; pandas.factorize numbers names"
+            raise GraphError(f"{path}, column {names[at]!r}", f"dtype {array.dtype}", expected)
+    if not rows:
+        raise GraphError(str(path), "there is no edge in it", "a line for each edge")
+    return numbered(
+        np.stack(arrays[:2], axis=1),
+        arrays[2] if len(take) > 2 else None,
+        name,
+        source,
+        base=base,
+        n_nodes=n_nodes,
+        symmetric=symmetric,
+        relabel=relabel,
+        weights_in=repr(names[take[-1]]),
     )
 
 
@@ -141,19 +199,18 @@ def numbered(
     name: str,
     source: str,
     *,
-    base: int | str = "auto",
-    n_nodes: int | None = None,
-    symmetric: bool | None = None,
-    relabel: bool = False,
-    locate: Callable[[int, int], None] | None = None,
+    base: int | str,
+    n_nodes: int | None,
+    symmetric: bool | None,
+    relabel: bool,
+    locate: Callable[[int, int], Any] | None = None,
     weights_in: str = "",
 ) -> Graph:
     """Make a graph of edges whose nodes are numbered as `base` and `relabel` say.
 
-    `nodes` has the shape (edges, 2), sender first; the options are those of `read_edge_list`.
+    `nodes` has the shape (edges, 2), source first; the options are those of `read_edge_list`.
     `locate(least, most)` raises an error that says where a node above `most` is.
     """
-    _check_numbering(base, n_nodes)
     if relabel:
         codes, labels = pd.factorize(nodes.ravel(), sort=True)
         nodes = codes.astype(np.int32).reshape(-1, 2)
@@ -177,10 +234,26 @@ def numbered(
         notes.append("in both directions")
     if weights is not None:
         notes.append(f"weights in {weights_in}")
-    sender, receiver = (nodes - np.int32(least) if least else nodes).T
+    sources, targets = (nodes - np.int32(least) if least else nodes).T
     source = f"{source}, {', '.join(notes)}"
     count = n_nodes or count
-    return from_edges(sender, receiver, weights, count, name, source, symmetric=bool(symmetric))
+    return from_edges(sources, targets, weights, count, name, source, symmetric=bool(symmetric))
+
+
+def _read(layout: Layout, progress: bool | None) -> list[tuple[Any, Floats | None]]:
+    """Read nodes and weights, in parts; raise an error for the first mistake."""
+    parts = []
+    for first_line, block in blocks(layout.path, progress):
+        if first_line < layout.number:
+            block = block.split(b"\n", layout.number - first_line)[-1]
+            first_line = layout.number
+        if not block:
+            continue
+        part = layout.read(block)
+        if part is None:
+            raise layout.mistake(first_line, block)
+        parts.append(part)
+    return parts
 
 
 def _check_numbering(base: int | str, n_nodes: int | None) -> None:
@@ -233,152 +306,109 @@ def _allowed(
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A file, and the options that say what is in it."""
+class _Start:
+    """What stands before the first edge, and that edge.
 
-    path: Path
-    weights: bool | str | None
-    columns: Columns
-    header: bool | None
-    symmetric: bool | None
-
-
-@dataclass
-class _Found:
-    """Nodes and weights, in parts, and what the lines before the first edge say.
-
-    `undirected` and `konect`: whether a comment says so; `perhaps`: one that may. `stated`: nodes
-    and edges. `described`: whether columns have names.
+    `number`, `line` and `fields` are those of the edge, `names` the columns' names if there are
+    any, `konect` what KONECT's banner says of directions, `nodes` and `edges` the sizes that
+    comments state.
     """
 
-    nodes: list[npt.NDArray[Any]] = field(default_factory=list)
-    weights: list[Floats] = field(default_factory=list)
-    undirected: bool = False
-    perhaps: bytes = b""
-    konect: bool = False
-    stated: tuple[int, int] = (0, 0)
-    described: bool = False
-    weights_in: str = ""
+    number: int
+    line: bytes
+    fields: list[str]
+    names: list[str] | None
+    comments: list[bytes]
+    konect: bytes
+    nodes: int
+    edges: int
+
+    def says_undirected(self) -> bool:
+        """Say whether a banner says that edges have no direction; ask if another comment may."""
+        snap = any(map(_SNAP.match, self.comments[:1]))
+        if self.konect or (snap and any(map(_SNAP_NAMES.fullmatch, self.comments))):
+            return self.konect != b"asym"
+        for comment in self.comments:
+            if _DIRECTION.match(comment):
+                problem = (
+                    f"the comment {shown(comment.strip())} may say that edges have no direction"
+                )
+                expected = "symmetric=True if they have none, or symmetric=False"
+                raise GraphError("symmetric", problem, expected)
+        return False
 
 
-def _collect(asked: _Asked, allowed: NodeRange, progress: bool | None) -> _Found:
-    found, layout, names, comment, skipped = _Found(), None, None, b"", False
-    for first_line, block in blocks(asked.path, progress):
-        start = 0
-        if layout is None:
-            for number, line in enumerate(io.BytesIO(block), first_line):
-                if number == 1:
-                    _check_kind(asked.path, line, found)
-                if line.strip(b" \t\n") and not is_comment(line):
-                    if number == 1 and _SEPARATOR.fullmatch(line):
-                        pass
-                    elif names is None and b"{" not in line and edge_lines.names_of(line):
-                        names, skipped = edge_lines.names_of(line), True
-                    elif asked.header and not skipped:
-                        skipped = True
-                    else:
-                        layout = _layout(asked, number, line, names, comment, allowed, found)
-                        first_line = number
-                        break
-                elif line.strip(b" \t\n"):
-                    comment = line
-                    _note(line, found)
-                start += len(line)
-            else:
-                continue
-        block = block[start:]
-        if b"{" in block:
-            block = _ATTRIBUTES.sub(lambda match: _without(match, asked.weights), block)
-        part = layout.read(block)
-        if part is None:
-            raise layout.mistake(first_line, block)
-        found.nodes.append(part[0])
-        if part[1] is not None:
-            found.weights.append(part[1])
-    return found
-
-
-def _note(comment: bytes, found: _Found) -> None:
-    """Keep what a comment says of the graph."""
-    found.undirected |= _UNDIRECTED.match(comment) is not None
-    if _PERHAPS.search(comment) and not _KONECT.fullmatch(comment):
-        found.perhaps = comment.strip(b" \t\n")
-    for size in _STATED.finditer(comment):
-        found.stated = int(size[1] or found.stated[0]), int(size[2] or found.stated[1])
-    if found.konect and (stated := _STATED_BY_KONECT.fullmatch(comment)):
-        found.stated = int(stated[1]), 0
-
-
-def _check_kind(path: Path, line: bytes, found: _Found) -> None:
-    """Look at the first line of a file for what other formats, and KONECT, write there."""
-    if line.lower().startswith(b"%%matrixmarket"):
-        raise GraphError(str(path), "it is a MatrixMarket file", "the ending .mtx")
-    konect = _KONECT.fullmatch(line)
-    kind = konect[1].lower() if konect else b""
-    if kind == b"bip":
+def _read_start(path: Path, header: bool | None) -> _Start:
+    names, skip, comments, sizes = None, bool(header), [], [0, 0]
+    for number, line in numbered_lines(path):
+        if edge_table.is_comment(line):
+            if number == 1 and re.match(rb"(?i)%%?\s*matrixmarket", line):
+                raise GraphError(str(path), "it is a MatrixMarket file", "the ending .mtx")
+            comments.append(line)
+            for stated in _STATED.finditer(line):
+                sizes = [int(stated[1] or sizes[0]), int(stated[2] or sizes[1])]
+        elif line.strip(b" \t") and not (number == 1 and _SEPARATOR.fullmatch(line)):
+            if names is None:
+                names = edge_table.names_of(line)
+                if names or skip:
+                    skip = False
+                    continue
+            break
+    else:
+        raise GraphError(str(path), "there is no edge in it", "lines like `0 1`")
+    banner = _KONECT.fullmatch(comments[0]) if comments else None
+    konect = banner[1].lower() if banner else b""
+    if konect == b"bip":
         expected = "a SciPy matrix made of it, as its two sides are both counted from 1"
         raise GraphError(str(path), "it is a bipartite graph of KONECT", expected)
-    found.konect, found.undirected = bool(kind), kind == b"sym"
-
-
-def _without(match: re.Match[bytes], weights: bool | str | None) -> bytes:
-    """Return what the attributes of an edge say as a further field: the weight or nothing."""
-    attributes = match[1].strip()
-    key = re.escape(weights.encode()) if isinstance(weights, str) else b"weight"
-    weight = re.fullmatch(_WEIGHT % (key, edge_lines.NUMBER), attributes)
-    if not attributes or weights is False:
-        return b""
-    return b" " + weight[1] if weight else match[0]
+    if konect and len(comments) > 1 and (stated := _STATED_BY_KONECT.fullmatch(comments[1])):
+        sizes = [int(stated[1]), 0]
+    fields = edge_table.split(line, edge_table.delimiter_of(line))
+    if names is None and comments:  # as `numpy.savetxt(..., header=...)` writes them
+        words = comments[-1].strip(b"#%/ \t\n").decode("utf-8", "replace")
+        said = re.split(r"[\s,;|]+", words)
+        if len(said) == len(fields) and {"source", "target"} <= {*map(edge_table.role, said)}:
+            names = said
+    return _Start(number, line, fields, names, comments, konect, *sizes)
 
 
 def _layout(
-    asked: _Asked,
-    number: int,
-    line: bytes,
-    names: list[str] | None,
-    comment: bytes,
-    allowed: NodeRange,
-    found: _Found,
+    start: _Start,
+    path: Path,
+    symmetric: bool | None,
+    weights: bool | str | None,
+    columns: Columns,
+    header: bool | None,
 ) -> Layout:
-    """Return the layout that the first line with an edge, and the names before it, show."""
-    given = line.rstrip(b"\n")
-    line = _ATTRIBUTES.sub(lambda match: _without(match, asked.weights), given)
-    if b"{" in line and line == given:
-        expected = "{} or {'weight': 1.5}, weights='cost' for {'cost': 1.5}, or weights=False"
-        raise malformed(asked.path, number, f"{shown(line)} has other attributes", expected)
-    if (commas := edge_lines.decimal_commas(line)) is not None:
-        raise malformed(asked.path, number, *commas)
-    delimiter = edge_lines.delimiter_of(line)
-    fields = edge_lines.split(line, delimiter)
+    """Return the layout that the first edge, and the names before it, show, for any nodes."""
+    number, line, fields, names = start.number, start.line, start.fields, start.names
+    if re.search(rb"\{.*\}\s*$", line):
+        raise malformed(path, number, f"{shown(line)} has attributes of NetworkX", _NETWORKX)
+    delimiter = edge_table.delimiter_of(line)
     count = len(fields)
-    perhaps = number == 1 and fields in edge_lines.POSITIONS and delimiter != b" "
-    if perhaps and names is asked.header is None and ".csv" in asked.path.name.lower():
+    perhaps = number == 1 and fields in edge_table.POSITIONS and delimiter != " "
+    if perhaps and header is None and ".csv" in path.name.lower():
         problem = f"{shown(line)} may be an edge, or what pandas writes over columns without names"
-        raise malformed(
-            asked.path, number, problem, "header=False if it is an edge, header=True if not"
-        )
-    if names is None:  # as `numpy.savetxt(..., header=...)` writes them
-        words = comment.strip(b"#%/ \t\n").decode("utf-8", "replace")
-        said = re.split(r"[\s,;|]+", words)
-        if len(said) == count and {"sender", "receiver"} <= {*map(columns_of.role, said)}:
-            names = said
+        expected = "header=False if it is an edge, header=True if not"
+        raise malformed(path, number, problem, expected)
     if names is not None and count != len(names):
         problem = f"{count} field{'s' * (count > 1)} in {shown(line)}"
-        raise malformed(asked.path, number, problem, f"{len(names)}, as there are names")
-    weights = True if line != given and asked.weights else asked.weights
-    if found.konect and weights is None and asked.columns is None:
+        expected = f"{len(names)}, as there are names, and decimal points: pandas.read_csv("
+        expected += "decimal=',') reads commas"
+        raise malformed(path, number, problem, expected)
+    directions = [
+        at
+        for at, (name, field) in enumerate(zip(names or (), fields, strict=False))
+        if name.lower() == "directed" or field.lower() in _DIRECTIONS
+    ]
+    if directions and symmetric is None:
+        problem = f"the column {names[directions[0]]!r} says {fields[directions[0]]!r}"
+        expected = "symmetric=True if no edge has a direction, symmetric=False if all have one"
+        raise GraphError("symmetric", problem, expected)
+    if start.konect and weights is columns is None:
         weights = count > 2
-    first = [field.strip(b'"').decode("utf-8", "replace") for field in fields]
-    column = columns_of.direction(names, first) if names and asked.symmetric is None else None
-    numeric = [re.fullmatch(edge_lines.NUMBER, field) is not None for field in fields]
-    skip = column[:1] if column else ()
-    take = columns_of.chosen(names, count, asked.columns, weights, numeric, skip)
-    same = None
-    if column and column[0] not in take:
-        same, found.undirected = (column[0], fields[column[0]].strip(b'"')), column[1]
-    found.described = names is not None or found.konect
-    if len(take) > 2:
-        found.weights_in = f"column {take[2] + 1}" if names is None else repr(names[take[2]])
-    doubtful = not found.described and asked.weights is None and asked.columns is None
-    more = count > max(*take, *skip) + 1
-    return Layout(asked.path, number, delimiter, take, more, allowed, doubtful, same)
+    numeric = [re.fullmatch(edge_table.NUMBER, field) is not None for field in fields]
+    take = edge_table.choose_columns(names, count, columns, weights, numeric, directions)
+    doubtful = not (start.names or start.konect) and weights is columns is None
+    anything = _allowed("auto", None, False)
+    return Layout(path, number, line, delimiter, count, take, anything, doubtful)

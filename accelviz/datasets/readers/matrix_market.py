@@ -12,7 +12,7 @@ import scipy.io
 from scipy import sparse
 
 from accelviz.datasets.convert import check_stated_size, from_scipy
-from accelviz.datasets.readers.edge_lines import NUMBER
+from accelviz.datasets.readers.edge_table import NUMBER
 from accelviz.datasets.readers.registry import reader
 from accelviz.datasets.readers.text import blocks_of, explained, malformed, shown, unpacked
 from accelviz.errors import GraphError
@@ -22,18 +22,16 @@ Lines = Iterator[tuple[int, bytes]]
 
 #: No entry takes less than two bytes, and gzip packs at most about a thousand into one.
 _MOST_ENTRIES_PER_BYTE = 600
-_COMMENTS = re.compile(rb"(?m)^[ \t]*+%[^\n]*+")
-_LINES = rb"(?:[ \t]*+(?:%b[ \t]*+)?+\n)*+"
-_ENTRIES = re.compile(_LINES % (rb"[0-9]++[ \t]++[0-9]++[ \t]++" + NUMBER))
-#: What the lines of data may be, by the kind of file; `_ENTRIES` in all others.
+_PLACE = r"[0-9]++[ \t]++[0-9]++"
+#: What a line of data is, by the kind of file.
 _FORMS = {
-    "array": (re.compile(_LINES % NUMBER), "a finite number"),
-    "integer": (
-        re.compile(_LINES % rb"[0-9]++[ \t]++[0-9]++[ \t]++[-+]?+[0-9]++"),
-        "row column integer",
-    ),
-    "pattern": (re.compile(_LINES % rb"[0-9]++[ \t]++[0-9]++"), "row column"),
+    "array": (NUMBER, "a finite number"),
+    "integer": (rf"{_PLACE}[ \t]++[-+]?+[0-9]++", "row column integer"),
+    "pattern": (_PLACE, "row column"),
+    "real": (rf"{_PLACE}[ \t]++{NUMBER}", "row column value"),
 }
+#: Comments and blank lines before the line of sizes.
+_HEAD = re.compile(rb"(?:[ \t]*+(?:%[^\n]*+)?\n)*+")
 _BANNER = re.compile(rb"\A%%?matrixmarket", re.IGNORECASE)
 _LINE = re.compile(rb"(?m)^[ \t]*+[^ \t\n]")
 
@@ -55,7 +53,11 @@ def read_matrix_market(
         rows, columns, entries, form, field, symmetry = facts
         if field == "complex":
             raise GraphError(str(path), "its values are complex", "real ones")
-        # SciPy makes room for all that is stated before it looks for it.
+        # SciPy (1.17) overlooks that a matrix is not square, and a symmetric array's length.
+        if symmetry != "general" and rows != columns:
+            problem = f"it is {symmetry}, and states {rows} rows and {columns} columns"
+            raise GraphError(str(path), problem, "as many, or `general`")
+        # It makes room for all that is stated before it looks for it.
         if entries > _MOST_ENTRIES_PER_BYTE * path.stat().st_size:
             raise GraphError(str(path), f"it states {entries} entries", "as many as there are")
         kind = form if form == "array" else field
@@ -64,30 +66,25 @@ def read_matrix_market(
             if symmetry != "general":  # the lower triangle, without the diagonal if it is skew
                 listed = rows * (rows - 1 if symmetry == "skew-symmetric" else rows + 1) // 2
             with _opened(path, name, progress=False) as lines:
-                found = sum(len(_LINE.findall(body)) for _, body in _checked(path, lines, kind))
-            # SciPy (1.17) overlooks that a symmetric array is too short, too long or not square.
-            if found != listed or (symmetry != "general" and rows != columns):
+                count = sum(len(_LINE.findall(body)) for _, body in _checked(path, lines, kind))
+            if count != listed:
                 expected = f"{listed}, for {rows} x {columns} {symmetry}"
-                raise GraphError(str(path), f"{found} values", expected)
+                raise GraphError(str(path), f"{count} values", expected)
         else:
             check_stated_size(rows, entries)
         with _opened(path, name, progress) as lines:
             checked = _bannered(block for block, _ in _checked(path, lines, kind))
-            matrix = scipy.io.mmread(_Stream(checked), spmatrix=False)
-        found = sparse.coo_array(matrix)
+            matrix = sparse.coo_array(scipy.io.mmread(_Stream(checked), spmatrix=False))
         if form != "array" and symmetry != "general":
-            _check_half(path, found, symmetry)
-    return from_scipy(found, name, source)
+            _check_half(path, matrix, symmetry)
+    return from_scipy(matrix, name, source)
 
 
-def _check_half(path: Path, found: sparse.coo_array, symmetry: str) -> None:
+def _check_half(path: Path, matrix: sparse.coo_array, symmetry: str) -> None:
     """Refuse a symmetric file with entries in both triangles, which SciPy would add up."""
-    if symmetry == "skew-symmetric" and found.diagonal().any():
+    if symmetry == "skew-symmetric" and matrix.diagonal().any():
         raise GraphError(str(path), "its diagonal is not zero", f"zeros, as it is {symmetry}")
-    stored = found.nnz
-    found = found.copy()
-    found.sum_duplicates()
-    if found.nnz != stored:
+    if matrix.tocsr().nnz != matrix.nnz:
         problem = f"it is {symmetry}, and lists an entry twice or in both triangles"
         raise GraphError(str(path), problem, "each entry once, in the lower triangle, or `general`")
 
@@ -116,21 +113,26 @@ class _Stream:
 
 
 def _checked(path: Path, lines: Lines, kind: str) -> Iterator[tuple[bytes, bytes]]:
-    """Yield each block, and its data: with empty lines for the comments and the line of sizes.
+    """Yield each block, and its entries: with empty lines for all that stands before them.
 
     Checks each line first, as SciPy takes no notice of what follows a number.
     """
-    form, expected = _FORMS.get(kind, (_ENTRIES, "row column value"))
-    sized = False
+    line, expected = _FORMS[kind if kind in _FORMS else "real"]
+    form = re.compile(rf"(?:[ \t]*+(?:{line}[ \t]*+)?+\n)*+".encode())
+    head = True
     for first_line, block in lines:
-        body = _COMMENTS.sub(b"", block) if b"%" in block else block
-        if not sized and (start := len(body) - len(body.lstrip())) < len(body):
-            body = body[:start] + body[body.index(b"\n", start) :]
-            sized = True
+        body = block
+        if head and (start := _HEAD.match(block).end()) < len(block):
+            start, head = block.index(b"\n", start), False
+            body = b"\n" * block.count(b"\n", 0, start) + block[start:]
+        elif head:
+            body = b""
         if not form.fullmatch(body):
-            for number, line in enumerate(body.split(b"\n"), first_line):
-                if not form.fullmatch(line + b"\n"):
-                    raise malformed(path, number, shown(line.strip()), expected)
+            for number, text in enumerate(body.split(b"\n"), first_line):
+                if not form.fullmatch(text + b"\n"):
+                    comment = text.lstrip().startswith(b"%")
+                    expected += "; comments stand before the line of sizes" if comment else ""
+                    raise malformed(path, number, shown(text.strip()), expected)
         yield block, body
 
 
@@ -144,8 +146,8 @@ def _opened(path: Path, name: str, progress: bool | None) -> Iterator[Lines]:
         with tarfile.open(fileobj=stream, mode="r|") as archive:
             for member in archive:
                 inside = PurePosixPath(member.name)
-                own = inside.stem.lower() in (name.lower(), inside.parent.name.lower())
-                if member.isfile() and inside.suffix.lower() == ".mtx" and own:
+                named = inside.stem.lower() in (name.lower(), inside.parent.name.lower())
+                if member.isfile() and inside.suffix.lower() == ".mtx" and named:
                     yield blocks_of(archive.extractfile(member), path)
                     return
         raise GraphError(str(path), f"there is no {name}.mtx in it", "an archive from SuiteSparse")

@@ -7,7 +7,7 @@ from pathlib import Path
 from accelviz.datasets.convert import check_stated_size
 from accelviz.datasets.readers.edge_list import read_edge_list
 from accelviz.datasets.readers.registry import reader
-from accelviz.datasets.readers.text import blocks, malformed, shown
+from accelviz.datasets.readers.text import malformed, numbered_lines, shown
 from accelviz.errors import GraphError
 from accelviz.graph import MAX_SIDE, Graph
 
@@ -23,7 +23,7 @@ def read_ogb(
 ) -> Graph:
     """Read the `edge.csv.gz` of a data set of one graph, as in `ogbn_arxiv/raw/edge.csv.gz`.
 
-    Each line is `sender,receiver`, counted from 0. If `num-node-list.csv.gz` is in the same
+    Each line is `source,target`, counted from 0. If `num-node-list.csv.gz` is in the same
     folder, it gives the number of nodes. The graph has the data set's name, from its folder. Its
     option `symmetric` is that of `read_edge_list`; OGB lists undirected edges once.
     """
@@ -40,23 +40,15 @@ def read_ogb(
         n_nodes = int(lines[0])
         # An edge takes at least a byte, even packed.
         check_stated_size(n_nodes, path.stat().st_size)
-    return read_edge_list(
-        path,
-        name=name,
-        source=source,
-        base=0,
-        n_nodes=n_nodes,
-        symmetric=symmetric,
-        header=False,
-        progress=progress,
-    )
+    options = {"base": 0, "n_nodes": n_nodes, "symmetric": symmetric, "progress": progress}
+    return read_edge_list(path, name=name, source=source, header=False, **options)
 
 
 @reader("_a.txt")
 def read_tu(path: Path, *, name: str, source: str, progress: bool | None = None) -> Graph:
     """Read `NAME_A.txt`: all graphs of a data set in one block-diagonal matrix.
 
-    Each line is `sender, receiver`, counted from 1 (the data sets list both directions). If
+    Each line is `source, target`, counted from 1 (the data sets list both directions). If
     `NAME_graph_indicator.txt`, with one line for each node, is in the same folder, it gives the
     number of nodes.
     """
@@ -64,19 +56,10 @@ def read_tu(path: Path, *, name: str, source: str, progress: bool | None = None)
     n_nodes = len(_lines(indicator)) if indicator.is_file() else None
     if n_nodes == 0:
         raise GraphError(str(indicator), "there is no node in it", "a line for each node")
-    return read_edge_list(
-        path,
-        name=name,
-        source=source,
-        base=1,
-        n_nodes=n_nodes,
-        symmetric=False,
-        header=False,
-        progress=progress,
-    )
+    options = {"base": 1, "n_nodes": n_nodes, "symmetric": False, "progress": progress}
+    return read_edge_list(path, name=name, source=source, header=False, **options)
 
 
 def _lines(path: Path) -> list[bytes]:
     """Return the lines of a file that are not empty, without the blanks around them."""
-    lines = (line.strip() for _, block in blocks(path) for line in block.split(b"\n"))
-    return [line for line in lines if line]
+    return [line.strip() for _, line in numbered_lines(path) if line.strip()]

@@ -18,13 +18,28 @@ Reader = Callable[..., Graph]
 READERS: dict[str, Reader] = {}
 
 
+_ARRAYS = "load_graph(edge_index, n_nodes=..., weights=...) of the two columns of nodes, from 0, "
+_PANDAS = f"{_ARRAYS}from the lines a or e of pandas.read_csv(path, sep=' ', comment='c', "
+_PANDAS += "names=['line', 'u', 'v', 'w'])"
+_IGRAPH = "load_graph(igraph.Graph.Read_Pajek(path)) if all of its lines are arcs, or all edges"
+_HDF5 = "the matrix itself, load_graph(anndata.read_h5ad(path).X), or with h5py: "
+_HDF5 += "load_graph(scipy.sparse.csr_array((data, indices, indptr), shape))"
+_METIS = "load_graph(networkit.algebraic.adjacencyMatrix(networkit.readGraph(path, "
+_METIS += "networkit.Format.METIS)))"
+
 #: What opens formats that have no reader here.
 _ELSEWHERE = {
-    ".gexf": "networkx.read_gexf(path)",
-    ".g6": "networkx.read_graph6(path)",
-    ".s6": "networkx.read_sparse6(path)",
-    ".json": "networkx.node_link_graph(json.load(open(path)))",
-    ".mat": "scipy.io.loadmat(path)[name of the matrix]",
+    ".adjlist": "load_graph(networkx.read_adjlist(path, nodetype=int, "
+    "create_using=networkx.DiGraph)), in the order of its nodes",
+    **dict.fromkeys([".net", ".pajek"], _IGRAPH),
+    **dict.fromkeys([".gr", ".col", ".dimacs"], _PANDAS),
+    **dict.fromkeys([".h5", ".hdf5", ".h5ad"], _HDF5),
+    ".graph": _METIS,
+    ".gexf": "load_graph(networkx.read_gexf(path))",
+    ".g6": "load_graph(networkx.read_graph6(path))",
+    ".s6": "load_graph(networkx.read_sparse6(path))",
+    ".json": "load_graph(networkx.node_link_graph(json.load(open(path))))",
+    ".mat": "load_graph(scipy.io.loadmat(path)[name of the matrix])",
 }
 
 
@@ -54,16 +69,18 @@ def library(path: Path, module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        what = f"reading it needs {package}, which is not installed ({error})"
-        raise GraphError(str(path), what, f"pip install {package}") from error
+        problem = f"reading it needs {package}, which is not installed ({error})"
+        raise GraphError(str(path), problem, f"pip install {package}") from error
 
 
 def known_endings() -> str:
     """Return the endings that have a reader, as a text for an error message."""
-    those = [ending for ending in READERS if ending.endswith((".gz", ".bz2"))]
-    plain = [ending for ending in READERS if ending not in those]
-    own = [name for name in those if name.rpartition(".")[0] not in plain]
-    return f"{', '.join(sorted(plain + own))}; text may be packed, as in .txt.gz or .mtx.bz2"
+    endings = [
+        ending
+        for ending in READERS
+        if not ending.endswith((".gz", ".bz2")) or ending.rpartition(".")[0] not in READERS
+    ]
+    return f"{', '.join(sorted(endings))}; text may be packed, as in .txt.gz or .mtx.bz2"
 
 
 def read_file(path: Path, **options: Any) -> Graph:
@@ -77,9 +94,10 @@ def read_file(path: Path, **options: Any) -> Graph:
     if not endings and lowered.startswith("out."):  # what KONECT's archives hold
         endings = [".edges"]
     if not endings:
-        other = _ELSEWHERE.get(path.suffix.lower())
-        other = f"load_graph({other}), or " if other else ""
-        raise GraphError(str(path), "no reader for this ending", other + known_endings())
+        suffixes = [suffix for suffix in path.suffixes if suffix not in (".gz", ".bz2")]
+        call = _ELSEWHERE.get(suffixes[-1].lower() if suffixes else "")
+        expected = f"{call}; or a file ending in {known_endings()}" if call else known_endings()
+        raise GraphError(str(path), "no reader for this ending", expected)
     if not path.is_file():
         raise GraphError(str(path), "there is no such file", "a path to a graph file")
     ending = max(endings, key=len)

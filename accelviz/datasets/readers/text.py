@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import contextlib
 import gzip
+import io
 import sys
 import zlib
 from collections.abc import Iterator
@@ -103,6 +104,13 @@ def blocks(path: Path, progress: bool | None = None) -> Iterator[tuple[int, byte
         yield from blocks_of(stream, path)
 
 
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a text file with their numbers, without line ends."""
+    for first, block in blocks(path, progress=False):
+        for number, line in enumerate(io.BytesIO(block), first):
+            yield number, line[:-1]
+
+
 def blocks_of(stream: Any, path: Path) -> Iterator[tuple[int, bytes]]:
     """Do what `blocks` does with bytes to read; `path` is for messages."""
     rest = stream.read(3)
@@ -142,9 +150,11 @@ def malformed(path: Path, line: int, problem: str, expected: str) -> GraphError:
     return GraphError(f"{path}, line {line}", problem, expected)
 
 
-def shown(text: bytes, limit: int = 40) -> str:
+def shown(text: bytes | str, limit: int = 40) -> str:
     """Return a piece of a file as an error message quotes it, shortened."""
-    clipped = text[: limit + 1].decode("utf-8", "backslashreplace")
+    clipped = text[: limit + 1]
+    if isinstance(clipped, bytes):
+        clipped = clipped.decode("utf-8", "backslashreplace")
     return repr(clipped if len(text) <= limit else clipped[:limit] + "…")
 
 
@@ -156,5 +166,7 @@ def explained(path: Path, expected: str) -> Iterator[None]:
     except AccelvizError:
         raise
     except Exception as error:
-        problem = " ".join(str(error).split())[:200] or type(error).__name__
+        problem = " ".join(str(error).split())[:200]
+        if not problem or isinstance(error, LookupError):  # its text is a key alone
+            problem = f"{type(error).__name__} {problem}".strip()
         raise GraphError(str(path), problem, expected) from error

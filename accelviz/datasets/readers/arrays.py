@@ -1,8 +1,9 @@
-"""Files of plain arrays: NumPy's, and the raw CSR arrays that Accel-GCN's scripts write."""
+"""Files of plain arrays: NumPy's, PyTorch's, and the raw CSR arrays of Accel-GCN's scripts."""
 
 from __future__ import annotations
 
 import math
+import pickle
 import re
 import zipfile
 from collections.abc import Mapping
@@ -14,8 +15,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from accelviz.datasets import convert
-from accelviz.datasets.readers.columns import role
-from accelviz.datasets.readers.registry import reader
+from accelviz.datasets.readers.edge_table import role
+from accelviz.datasets.readers.registry import library, reader
 from accelviz.datasets.readers.text import check_unpacked, explained
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import Graph
@@ -54,15 +55,15 @@ def read_npz(path: Path, *, name: str, source: str, weights: bool | str | None =
                 if member.filename.endswith(".npy"):
                     with archive.open(member) as file:
                         _check_array(file, member.file_size)
-        with np.load(path, allow_pickle=False) as found:
-            edges = {"edge_index", "src_li"} & set(found)
+        with np.load(path, allow_pickle=False) as archive:
+            edges = {"edge_index", "src_li"} & set(archive)
             if weights is not None and not edges:
                 raise ArgumentError("weights", "it chooses those of an edge_index", "no options")
-            if "format" in found and not edges and found["format"].item() not in (b"csr", "csr"):
-                rows, _ = _integers("shape", found["shape"], 2)
-                convert.check_stated_size(rows, found["data"].size)
-                return convert.from_scipy(sparse.load_npz(path), name, source)
-            fields = {**found}
+            fields = {**archive}
+        if not edges and fields.get("format", np.array("csr")).item() not in (b"csr", "csr"):
+            rows, _ = _integers("shape", fields["shape"], 2)
+            convert.check_stated_size(rows, fields["data"].size)
+            return convert.from_scipy(sparse.load_npz(path), name, source)
     if {"src_li", "dst_li", "num_nodes"} <= fields.keys() and "edge_index" not in fields:
         rows, columns = fields["src_li"], fields["dst_li"]
         if rows.ndim != 1 or rows.shape != columns.shape:
@@ -89,6 +90,42 @@ def read_npy(path: Path, *, name: str, source: str) -> Graph:
             _check_array(file, path.stat().st_size)
         edges = convert.unambiguous(np.load(path, allow_pickle=False))
     return from_arrays({"edge_index": edges}, None, name, source)
+
+
+@reader(".pt")
+def read_torch(path: Path, *, name: str, source: str, weights: bool | str | None = None) -> Graph:
+    """Read an `edge_index` that `torch.save` wrote, or a dict of tensors with the names of `.npz`.
+
+    Other objects, such as PyTorch Geometric's `Data`, are never loaded.
+    """
+    torch = library(path, "torch")
+    saved = "tensors, as torch.save({'edge_index': data.edge_index}, path) writes them"
+    with explained(path, saved):
+        try:
+            content = torch.load(path, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError as error:
+            problem = "it holds other objects, which are never loaded, or is damaged"
+            raise GraphError(str(path), problem, saved) from error
+        fields = content if isinstance(content, Mapping) else {"edge_index": content}
+        arrays = {}
+        for key, value in fields.items():
+            if torch.is_tensor(value) and value.layout is torch.strided:
+                # An expanded tensor claims more elements than there are.
+                check_unpacked(path, value.numel() * value.element_size())
+                value = value.float() if value.dtype is torch.bfloat16 else value
+                arrays[str(key)] = value.detach().numpy()
+            elif torch.is_tensor(value):
+                problem = f"{key!r} is a tensor of layout {value.layout}"
+                expected = "load_graph(scipy.sparse.coo_array((tensor.values(), tensor.indices()), "
+                expected += "tensor.shape)) of tensor.to_sparse_coo().coalesce(), or an edge_index"
+                raise GraphError(str(path), problem, expected)
+            elif isinstance(value, int | float):
+                arrays[str(key)] = np.asarray(value)
+        if "edge_index" not in arrays:
+            raise GraphError(str(path), f"it holds {', '.join(map(str, fields))}", "an edge_index")
+        if fields is not content:
+            convert.unambiguous(arrays["edge_index"])
+        return from_arrays(arrays, weights, name, source)
 
 
 @reader(*_PARTNERS, *_PARTNERS.values())
@@ -120,8 +157,8 @@ def read_raw_csr(path: Path, *, name: str, source: str, n_cols: int | None = Non
 
 def _integers(name: str, array: npt.NDArray[Any], count: int) -> list[int]:
     if array.size != count or array.dtype.kind not in "iu":
-        found = f"got shape {array.shape} of {array.dtype}"
-        raise GraphError(name, found, "two integers" if count == 2 else "one integer")
+        problem = f"got shape {array.shape} of {array.dtype}"
+        raise GraphError(name, problem, "two integers" if count == 2 else "one integer")
     return [int(number) for number in array.ravel()]
 
 
@@ -135,12 +172,12 @@ def from_arrays(
         n_nodes = len(fields["x"])
     if edges.ndim == 2 and edges.dtype.kind in "iu":
         convert.check_stated_size(n_nodes or int(edges.max(initial=0)) + 1, edges.shape[1])
-    found, chosen = None, _weights_of(fields, math.prod(edges.shape[-1:]), n_nodes, weights)
-    if chosen:
-        found = fields[chosen]
-        found = found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
-        source = f"{source}, weights in {chosen}"
-    return convert.from_edge_index(edges, name, source, n_nodes, found)
+    numbers, member = None, _weights_of(fields, math.prod(edges.shape[-1:]), n_nodes, weights)
+    if member:
+        numbers = fields[member]
+        numbers = numbers[:, 0] if numbers.ndim == 2 and numbers.shape[1] == 1 else numbers
+        source = f"{source}, weights in {member}"
+    return convert.from_edge_index(edges, name, source, n_nodes=n_nodes, weights=numbers)
 
 
 def _weights_of(
@@ -156,22 +193,22 @@ def _weights_of(
         return weights
     if weights is False:
         return ""
-    found = [key for key in fields if role(key) == "weight"]
+    named = [key for key in fields if role(key) == "weight"]
     # Whatever else has an entry for each edge may be a weight, a time or a type.
     others = [
         key
-        for key, each in fields.items()
-        if key not in (*_EDGES, *found)
-        and (each.shape[:1] == (count,) and count)
+        for key, array in fields.items()
+        if key not in (*_EDGES, *named)
+        and (array.shape[:1] == (count,) and count)
         and not (_OF_NODES.fullmatch(key) and n_nodes in (None, count))
     ]
-    if not found and others == ["edge_attr"] and fields["edge_attr"].size == count:
-        found = others
-    if len(found) > 1 or (not found and (others or weights)):
-        named = " or ".join(f"weights={key!r}" for key in found or others) or "an edge_weight"
-        problem = f"{len(found) or 'none'} of {', '.join(sorted(fields))} is called edge_weight"
-        raise GraphError("weights", problem, f"{named}, or weights=False for none")
-    return found[0] if found else ""
+    if not named and others == ["edge_attr"] and fields["edge_attr"].size == count:
+        named = others
+    if len(named) > 1 or (not named and (others or weights)):
+        choice = " or ".join(f"weights={key!r}" for key in named or others) or "an edge_weight"
+        problem = f"{len(named) or 'none'} of {', '.join(sorted(fields))} is called edge_weight"
+        raise GraphError("weights", problem, f"{choice}, or weights=False for none")
+    return named[0] if named else ""
 
 
 def _check_array(file: IO[bytes], size: int) -> None:
