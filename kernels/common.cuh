@@ -1,7 +1,8 @@
 // Plumbing that every kernel shares. No algorithm hides here.
 #pragma once
 
-#define WARP_SIZE 32
+constexpr int WARP_SIZE = 32;
+constexpr unsigned ALL_LANES = 0xffffffffu;
 
 // Shared memory whose size the launch decides; the emulator has a definition of its own.
 #ifndef DYNAMIC_SHARED
@@ -13,12 +14,21 @@ __device__ __forceinline__ long long element(int row, int column, int n_cols) {
     return (long long)row * n_cols + column;
 }
 
+// Writes a sum, or adds it where others add theirs.
+__device__ __forceinline__ void emit(float *to, float sum, bool shared) {
+    if (shared) {
+        atomicAdd(to, sum);
+    } else {
+        *to = sum;
+    }
+}
+
 // ceil(a / b) of positive integers.
 __device__ __forceinline__ int ceil_div(int a, int b) {
     return (a + b - 1) / b;
 }
 
-#ifdef __CUDACC__
+#ifndef EMULATOR
 // The GPU's own clock, the same on all of its SMs.
 __device__ __forceinline__ unsigned long long global_nanoseconds() {
     unsigned long long now;

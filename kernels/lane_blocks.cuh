@@ -1,5 +1,5 @@
 // What the int4 of a block of lane groups says; `lane_group_partition` makes it. The including file
-// has DEG_BOUND, GROUPS and INFO_FIELD_BITS.
+// has deg_bound, groups and info_field_bits.
 #pragma once
 
 #include "common.cuh"
@@ -21,11 +21,13 @@ __device__ __forceinline__ Block decode(int4 metadata) {
     Block block;
     block.first_row = metadata.y;
     block.first_nz = metadata.z;
-    block.cut = degree > DEG_BOUND;
+    block.cut = degree > Config::deg_bound;
     block.part = block.cut ? info : 0;
-    block.parts = block.cut ? ceil_div(degree, DEG_BOUND) : 1;
-    block.rows = block.cut ? 1 : info & ((1u << INFO_FIELD_BITS) - 1);
-    block.row_nzs = block.cut ? min(DEG_BOUND, degree - block.part * DEG_BOUND) : degree;
-    block.group_nzs = block.cut ? ceil_div(block.row_nzs, GROUPS) : info >> INFO_FIELD_BITS;
+    block.parts = block.cut ? ceil_div(degree, Config::deg_bound) : 1;
+    block.rows = block.cut ? 1 : info & ((1u << Config::info_field_bits) - 1);
+    block.row_nzs =
+        block.cut ? min(Config::deg_bound, degree - block.part * Config::deg_bound) : degree;
+    block.group_nzs =
+        block.cut ? ceil_div(block.row_nzs, Config::groups) : info >> Config::info_field_bits;
     return block;
 }

@@ -12,7 +12,9 @@ struct TensorMap {
     alignas(64) unsigned long long words[16];
 };
 
-#ifdef __CUDACC__
+#ifdef EMULATOR
+#include "instructions/tensor_copy.h"
+#else
 
 typedef unsigned long long Arrival;
 
@@ -65,34 +67,6 @@ __device__ __forceinline__ void copy_box(uint4 *to, const TensorMap &map, const 
         "l"(&map), "r"(quad * 4), "r"(plane), "r"(group),
         "r"(unsigned(__cvta_generic_to_shared(arrival)))
         : "memory");
-}
-
-#else  // the emulator
-
-typedef int Arrival;
-
-inline bool asks_engine() {
-    return true;
-}
-inline void prepare(Arrival *, int) {
-}
-inline void expect(Arrival *, int) {
-}
-inline void await_arrival(Arrival *, int) {
-    __syncthreads();
-}
-
-template <int PLANES, int EIGHTS>
-inline void copy_box(uint4 *to, const TensorMap &, const uint4 *from, const Planes &of, int quad,
-                     int plane, int group, Arrival *) {
-    for (int i = int(threadIdx.x); i < EIGHTS * PLANES * 8 * LINE_QUADS; i += int(blockDim.x)) {
-        const int line = i / LINE_QUADS, at = quad + i % LINE_QUADS;
-        const int own_plane = plane + line / 8 % PLANES;
-        const int own_line = (group + line / 8 / PLANES) * 8 + line % 8;
-        const bool there = own_plane < of.bits && own_line < of.lines && at < of.words / 4;
-        to[swizzled(line, i % LINE_QUADS)] =
-            there ? from[of.at(own_plane, own_line, 0) / 4 + at] : make_uint4(0, 0, 0, 0);
-    }
 }
 
 #endif

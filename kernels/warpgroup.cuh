@@ -8,8 +8,8 @@
 
 #include "fragments.cuh"
 
-#define GROUP_WARPS 4
-#define GROUP_ROWS 64
+constexpr int GROUP_WARPS = 4;
+constexpr int GROUP_ROWS = 64;
 
 // Where an element of B, 8 x columns, lies among the floats of a product in TF32. Eight columns by
 // four of K are 128 bytes, in all banks.

@@ -144,8 +144,8 @@ def test_without_the_combined_warp_only_the_mapping_of_threads_differs():
             accelviz.plan("cora", partition=partition, combined_warp=value)
             for value in (True, False)
         )
-        assert combined.kernel.defines.pop("COMBINED_WARP") == 1
-        assert alone.kernel.defines.pop("COMBINED_WARP") == 0
+        assert combined.kernel.config.pop("combined_warp") == 1
+        assert alone.kernel.config.pop("combined_warp") == 0
         assert combined.kernel == alone.kernel
         assert combined.launch == alone.launch
         assert combined.workload().to_frame().equals(alone.workload().to_frame())

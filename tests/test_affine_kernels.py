@@ -9,7 +9,6 @@ from accelviz.devices.cuda import compile_cubin, compiler, products, queued
 from accelviz.devices.cuda.products import fits, kernel_of, threads_of_gradient
 from accelviz.emulator import emulate
 from accelviz.errors import DeviceUnavailable
-from accelviz.files import kernel_directory
 from accelviz.layers import Noise, dense
 from accelviz.plans import Call, LaunchConfig
 from tests.compilers import needs_compiler
@@ -30,9 +29,8 @@ def normal(*shape):
 def launch(entry, blocks, threads, arguments, shape, **options):
     shared = options.pop("shared_bytes", 0)
     spec = kernel_of(entry, shape, **options)
-    path = kernel_directory() / spec.file
-    numbers = {"kernel": entry, "defines": spec.defines, "shared_bytes": shared}
-    emulate(path, blocks, threads, *arguments, **numbers)
+    numbers = {"kernel": entry, "shared_bytes": shared}
+    emulate(spec.configured_source(), blocks, threads, *arguments, **numbers)
 
 
 def product(inputs, weights, bias, positive, scale, rate, shape, **options):

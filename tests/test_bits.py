@@ -181,7 +181,7 @@ def test_large_results_go_to_warpgroups_where_there_are_some(monkeypatch):
 
 def test_code_of_one_architecture_is_compiled_once(monkeypatch, tmp_path):
     monkeypatch.setenv("ACCELVIZ_CACHE", str(tmp_path))
-    spec = KernelSpec("bits/rates.cu", "group_products", {"REPEATS": 4}, (), arch="sm_90a")
+    spec = KernelSpec("bits/rates.cu", "group_products", {"repeats": 4}, (), arch="sm_90a")
     path = compiler.kept_cubin(spec)
     assert path.is_relative_to(tmp_path)
     assert path.read_bytes()[:4] == b"\x7fELF"
@@ -246,11 +246,11 @@ def test_every_kernel_compiles_for_a_gpu():
     finish = bits.Finish(bits=4, relu=True)
     specs = [bits.plan_product(A, B, way).call.kernel for way in bits.WAYS]
     specs.append(bits.plan_product(A, B, finish=finish).call.kernel)
-    specs += [KernelSpec("bits/rates.cu", "bit_products", {"REPEATS": 8}, ())]
+    specs += [KernelSpec("bits/rates.cu", "bit_products", {"repeats": 8}, ())]
     specs += [call.kernel for call in bits.Gather(graph_of_degrees([3, 1]), 9, 4).calls]
-    along = {"ALONG_COLUMNS": 1, "PER_COLUMN": 0}
+    along = {"along_columns": 1, "per_column": 0}
     specs += [KernelSpec("bits/pack.cu", "quantize", along, ())]
-    specs += [KernelSpec("bits/rates.cu", "group_products", {"REPEATS": 8}, (), arch="sm_90a")]
+    specs += [KernelSpec("bits/rates.cu", "group_products", {"repeats": 8}, (), arch="sm_90a")]
     for spec, arch in zip(specs, itertools.cycle(["sm_80", "sm_90", "sm_120"]), strict=False):
         assert len(compile_cubin(spec, spec.arch or arch)) > 1000
 

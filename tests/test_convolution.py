@@ -301,10 +301,10 @@ def test_chunks_of_many_kinds_have_the_products_of_all():
             for arithmetic, piece in (("tf32", 16), ("3xtf32", 64)):
                 cut = {"pieces": 4, "piece": piece, "warpgroups": 1, "arithmetic": arithmetic}
                 plan = accelviz.plan(graph, operation="scc_last", n_cols=70, **cut)
-                defines, masks = plan.calls[1].kernel.defines, plan.arrays["chunks"][:, 3]
-                kinds = {defines[f"MASK_{i}"] for i in range(4)} - {0}
+                defines, masks = plan.calls[1].kernel.config, plan.arrays["chunks"][:, 3]
+                kinds = {defines[f"mask_{i}"] for i in range(4)} - {0}
                 assert kinds == set(masks.tolist())
-                seen.add((defines["TURNS"], min(len(kinds), 2)))
+                seen.add((defines["turns"], min(len(kinds), 2)))
                 case(graph, plan.operation, **plan.widths).check(plan, find_device("emulator"))
     assert len(seen) == 4, seen
 

@@ -20,7 +20,6 @@ from accelviz.layers.maximum import row_max, row_max_gradient
 from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
 
-SOURCE = kernel_directory() / "layers/dense.cu"
 NOISE = Noise.of(seed=(7 << 32) + 11, n_sites=4, step=3).at(2)
 ACTIVATIONS = ("none", "relu", "elu")
 rng = np.random.default_rng(0)
@@ -31,7 +30,7 @@ pytestmark = needs_compiler
 def run(entry, n, at_once, *arguments, activation="none", rate=0.0):
     spec = dense_kernel(entry, ACTIVATIONS.index(activation), rate > 0)
     blocks = -(-n // (256 * at_once))
-    return emulate(SOURCE, blocks, 256, *arguments, kernel=entry, defines=spec.defines)
+    return emulate(spec.configured_source(), blocks, 256, *arguments, kernel=entry)
 
 
 def normal(*shape):
@@ -123,10 +122,9 @@ def test_column_sums(shape):
     A, width = normal(*shape), min(shape[1], 256)
     parts = np.full((3, shape[1]), np.nan, np.float32)
     total = np.full(shape[1], np.nan, np.float32)
-    defines = dense_kernel("column_sums").defines
-    options = {"kernel": "column_sums", "defines": defines}
-    emulate(SOURCE, 3, 256, A, parts, *shape, width, **options)
-    emulate(SOURCE, 1, 256, parts, total, 3, shape[1], width, **options)
+    source, options = dense_kernel("column_sums").configured_source(), {"kernel": "column_sums"}
+    emulate(source, 3, 256, A, parts, *shape, width, **options)
+    emulate(source, 1, 256, parts, total, 3, shape[1], width, **options)
     np.testing.assert_allclose(total, A.sum(axis=0, dtype=float), atol=1e-4)
 
 

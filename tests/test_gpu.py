@@ -169,7 +169,7 @@ def test_what_goes_wrong_on_the_gpu_is_named():
     def with_call(**changes):
         return dataclasses.replace(plan, calls=(dataclasses.replace(plan.calls[0], **changes),))
 
-    broken = with_call(kernel=dataclasses.replace(plan.kernel, defines={}))
+    broken = with_call(kernel=dataclasses.replace(plan.kernel, config={}))
     with pytest.raises(KernelError, match=r"does not compile(?s:.*)which supplies the constants"):
         accelviz.spmm(broken, X, device="cuda")
     with pytest.raises(DeviceUnavailable, match="has no CUDA kernel"):

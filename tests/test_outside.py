@@ -45,7 +45,7 @@ extern "C" __global__ void mine(const long long *row_pointers, const int *column
                                 const float *values, const float *X, float *Y, int n_rows,
                                 int n_cols) {
     RECORD_WARP;
-    const int row = blockIdx.x * WARPS + threadIdx.x / 32;
+    const int row = blockIdx.x * Config::warps + threadIdx.x / 32;
     if (row >= n_rows) return;
     for (int c = threadIdx.x % 32; c < n_cols; c += 32) {
         float sum = 0.0f;
@@ -60,7 +60,7 @@ extern "C" __global__ void mine(const long long *row_pointers, const int *column
     def build(self, graph, n_cols, *, block_rows=2):
         if not 1 <= block_rows <= 32:
             raise PartitionError("block_rows", f"got {block_rows}", "1 to 32")
-        kernel = KernelSpec("mine.cu", "mine", {"WARPS": block_rows}, self.arguments, self.code)
+        kernel = KernelSpec("mine.cu", "mine", {"warps": block_rows}, self.arguments, self.code)
         launch = LaunchConfig((-(-graph.n_rows // block_rows), 1, 1), block_rows)
         return Plan(
             graph.pattern,
@@ -91,8 +91,8 @@ extern "C" __global__ void mine(const int2 *metadata, const long long *row_point
                                 const int *columns, const float *U, const float *V, float *scores,
                                 int n_rows, int heads, int n_cols) {
     RECORD_WARP;
-    if (blockIdx.x * WARPS + threadIdx.x / 32 >= n_rows) return;
-    const int row = metadata[blockIdx.x * WARPS + threadIdx.x / 32].x;
+    if (blockIdx.x * Config::warps + threadIdx.x / 32 >= n_rows) return;
+    const int row = metadata[blockIdx.x * Config::warps + threadIdx.x / 32].x;
     for (long long k = row_pointers[row] + threadIdx.x % 32; k < row_pointers[row + 1]; k += 32)
         for (int h = 0; h < heads; h++) {
             const float *u = U + ((long long)row * heads + h) * n_cols;
@@ -313,7 +313,7 @@ def test_a_mistake_in_it_is_found():
             spec = KernelSpec(
                 kernel.file,
                 kernel.entry,
-                kernel.defines,
+                kernel.config,
                 tuple("kept" if name == "values" else name for name in kernel.arguments),
                 kernel.code,
             )

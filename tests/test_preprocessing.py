@@ -20,7 +20,6 @@ from accelviz.devices.cuda.preprocessing import (
     spec,
 )
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
-from accelviz.files import kernel_directory
 from accelviz.ordering import DegreeHistogram, degree_sort
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import in_place_order, lane_group_partition
@@ -51,8 +50,8 @@ def test_degrees_take_several_passes_of_the_sort():
 
 def emulated(kernel, grid, arrays, unwritten):
     found = spec(kernel)
-    options = {"kernel": kernel, "defines": found.defines, "unwritten": unwritten}
-    return emulate(kernel_directory() / found.file, grid, BLOCK_THREADS, **options, **arrays)
+    options = {"kernel": kernel, "unwritten": unwritten}
+    return emulate(found.configured_source(), grid, BLOCK_THREADS, **options, **arrays)
 
 
 def check_emulated(graph, setting, in_place):
@@ -142,12 +141,12 @@ def test_compiles_to_machine_code(entry):
 
 
 @pytest.mark.usefixtures("nvrtc")
-@pytest.mark.parametrize("name", spec("partition").defines)
+@pytest.mark.parametrize("name", spec("partition").config)
 def test_refuses_to_compile_without_the_constants(name):
     whole = spec("partition")
-    rest = {key: value for key, value in whole.defines.items() if key != name}
+    rest = {key: value for key, value in whole.config.items() if key != name}
     with pytest.raises(KernelError, match="does not compile for sm_90"):
-        compile_cubin(dataclasses.replace(whole, defines=rest), "sm_90")
+        compile_cubin(dataclasses.replace(whole, config=rest), "sm_90")
 
 
 @pytest.mark.parametrize("entry", PARAMETERS)

@@ -84,7 +84,7 @@ def test_every_column_is_one_warp_s(n_cols):
     """Slabs hold all columns, and a block has registers and shared memory for its own."""
     for warps in (1, 3, 32):
         plan = accelviz.plan("cora", "tc_gnn", n_cols, block_warps=warps)
-        defines = plan.kernel.defines
-        tiles = plan.launch.grid[1] * defines["SLAB_TILES"]
-        assert tiles * 16 >= n_cols > (plan.launch.grid[1] - 1) * defines["SLAB_TILES"] * 16
-        assert defines["SLAB_TILES"] <= defines["WARP_TILES"] * warps <= 4 * warps
+        defines = plan.kernel.config
+        tiles = plan.launch.grid[1] * defines["slab_tiles"]
+        assert tiles * 16 >= n_cols > (plan.launch.grid[1] - 1) * defines["slab_tiles"] * 16
+        assert defines["slab_tiles"] <= defines["warp_tiles"] * warps <= 4 * warps

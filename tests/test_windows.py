@@ -6,7 +6,6 @@ import pytest
 from accelviz.devices import emulate
 from accelviz.devices.cuda import translation
 from accelviz.errors import PartitionError
-from accelviz.files import kernel_directory
 from accelviz.tensor_cores.windows import row_windows, untranslated_blocks
 from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS, graph_of_degrees
@@ -68,11 +67,10 @@ def test_the_kernels_that_translate_do_so_in_the_emulator(name, rows):
         made = translation.spec(entry)
         given = {"row_pointers": graph.row_pointers, "columns": graph.column_indices, **arrays}
         return emulate(
-            kernel_directory() / made.file,
+            made.configured_source(),
             *(-(-graph.nnz // translation.CHUNK), translation.BLOCK_THREADS),
             **{**given, **counts},
             kernel=entry,
-            defines=made.defines,
             unwritten=unwritten,
         )
 

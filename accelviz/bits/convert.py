@@ -122,10 +122,10 @@ def quantize(
 
 
 def _call(entry: str, shape: tuple[int, int], side: str, per_column: bool, names: str) -> Call:
-    defines = {"ALONG_COLUMNS": int(side == "left"), "PER_COLUMN": int(per_column)}
+    config = {"along_columns": int(side == "left"), "per_column": int(per_column)}
     grid = -(-shape[0] // _SIDE), -(-shape[1] // _SIDE), 1
     return Call(
-        LaunchConfig(grid, _WARPS), KernelSpec("bits/pack.cu", entry, defines, tuple(names.split()))
+        LaunchConfig(grid, _WARPS), KernelSpec("bits/pack.cu", entry, config, tuple(names.split()))
     )
 
 

@@ -14,7 +14,6 @@ from accelviz.devices.cuda.queued import queue
 from accelviz.devices.cuda.state import import_cupy
 from accelviz.devices.cuda.tensor_maps import TENSOR_MAP, tensor_map
 from accelviz.errors import ArgumentError
-from accelviz.files import kernel_directory
 from accelviz.plans import Call
 
 DEVICES = ("cuda", "cpu", "emulator")
@@ -61,11 +60,10 @@ def run(call: Call, arguments: Mapping[str, Any], outputs: Sequence[str], device
         given = dict(arguments)
         if 0 not in launch.grid:
             emulate(
-                kernel_directory() / spec.file,
+                spec.configured_source(),
                 *(launch.grid, launch.block),
                 kernel=spec.entry,
                 shared_bytes=launch.dynamic_shared_bytes,
-                defines=spec.defines,
                 **given,
             )
     else:

@@ -118,19 +118,19 @@ class Gather:
         self.blocks: Plan = strategy.plan(graph, 4 * self.vectors, stage=True)
         kernel = self.blocks.kernel
         assert kernel is not None
-        names = ("LANES", "LANE_VECTORS", "GROUPS", "BLOCK_THREADS", "DEG_BOUND", "STAGED")
-        defines = {name: kernel.defines[name] for name in (*names, "INFO_FIELD_BITS")}
-        defines |= {"BITS": bits, "AT_ONCE": min(kernel.defines["AT_ONCE"], _MOST_AT_ONCE)}
+        names = ("lanes", "lane_vectors", "groups", "block_threads", "deg_bound", "staged")
+        config = {name: kernel.config[name] for name in (*names, "info_field_bits")}
+        config |= {"bits": bits, "at_once": min(kernel.config["at_once"], _MOST_AT_ONCE)}
         rest = ["metadata", "output_rows", "columns", "X", "Y", "row_vectors", "n_cols"]
         launch = self.blocks.launch
         own = LaunchConfig(launch.grid, launch.warps_per_block)
-        calls = [Call(own, KernelSpec("bits/gather.cu", "gather", defines, tuple(rest)))]
+        calls = [Call(own, KernelSpec("bits/gather.cu", "gather", config, tuple(rest)))]
         degrees = np.asarray(self.blocks.arrays["metadata"])[:, 0]
-        cut = int((degrees > defines["DEG_BOUND"]).sum())
+        cut = int((degrees > config["deg_bound"]).sum())
         if cut:
             few = LaunchConfig((cut, 1, 1), launch.warps_per_block)
             clear = ("metadata", "output_rows", "Y", "n_cols")
-            calls.insert(0, Call(few, KernelSpec("bits/gather.cu", "clear", defines, clear)))
+            calls.insert(0, Call(few, KernelSpec("bits/gather.cu", "clear", config, clear)))
         self.calls = tuple(calls)
 
     def arguments(self, X: LowBitRows, device: str) -> dict[str, Any]:

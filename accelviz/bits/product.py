@@ -117,7 +117,7 @@ class Product:
             made |= dict(zip(("out_bits", "out_lines", "out_words"), wanted, strict=True))
         if self.way == "warpgroup":
             assert self.call.kernel is not None
-            boxes = group_boxes(self.call.kernel.defines)
+            boxes = group_boxes(self.call.kernel.config)
             made["map_of_a"], made["map_of_b"] = (
                 devices.map_of_planes(each, box, device)
                 for each, box in zip(words, boxes, strict=True)
@@ -193,9 +193,9 @@ def plan_product(
     if found.entry == "split_sum":
         more = ("alpha beta gamma row_scale", "low step out_bits out_lines out_words")
     arguments = tuple(_ARGUMENTS.format(*more).split())
-    defines = {"JUMP": int(bool(jump)), **found.defines}
+    config = {"jump": int(bool(jump)), **found.config}
     file, least = f"bits/{found.entry}.cu", 90 if found.arch else 80
-    kernel = KernelSpec(file, found.entry, defines, arguments, capability=least, arch=found.arch)
+    kernel = KernelSpec(file, found.entry, config, arguments, capability=least, arch=found.arch)
     call = Call(LaunchConfig(found.grid, found.warps, found.shared_bytes), kernel)
     shape, bits = (rows, columns, A.shape[1]), (A.bits, B.bits)
     return Product(shape, bits, way, jump, finish, call, found.planes, found.passes, found.tile)

@@ -52,7 +52,7 @@ class Mapped:
     ----------
     entry : str
         The kernel, and its file in kernels/bits.
-    defines : mapping of str to int
+    config : mapping of str to int
         Its constants, but for JUMP.
     grid : tuple of three int
     warps, shared_bytes : int
@@ -64,7 +64,7 @@ class Mapped:
     """
 
     entry: str
-    defines: Mapping[str, int]
+    config: Mapping[str, int]
     grid: tuple[int, int, int]
     warps: int
     shared_bytes: int
@@ -125,20 +125,20 @@ def _warpgroup(shape: tuple[int, int, int], bits: Pair) -> Mapped:
 
     halves = min((2, 1), key=lines)
     stages = _GROUP_STAGES[halves]
-    defines = {"GROUPS": GROUPS, "HALVES": halves, "STAGES": stages}
-    defines |= {"A_PLANES": bits[0], "B_PLANES": bits[1]}
+    config = {"groups": GROUPS, "halves": halves, "stages": stages}
+    config |= {"a_planes": bits[0], "b_planes": bits[1]}
     shared = (height + halves * GROUP_COLUMNS) * GROUP_BITS // 8 * stages + ALIGNMENT
     shared += 4 * GROUPS * GROUP_OUT
     grid = (min(tiles(halves), SMS), 1, 1)
     planes, passes, tile = (1, bits[1]), (bits[0], 1), (height, GROUP_BITS)
-    return Mapped("warpgroup", defines, grid, 4 * GROUPS, shared, planes, passes, tile, GROUP_ARCH)
+    return Mapped("warpgroup", config, grid, 4 * GROUPS, shared, planes, passes, tile, GROUP_ARCH)
 
 
-def group_boxes(defines: Mapping[str, int]) -> tuple[Pair, Pair]:
+def group_boxes(config: Mapping[str, int]) -> tuple[Pair, Pair]:
     """Return planes, and groups of eight lines, that "warpgroup" copies at once of A and of B."""
-    planes = defines["B_PLANES"]
-    tiles = defines["HALVES"] * GROUP_COLUMNS // 8 // planes
-    return (1, defines["GROUPS"] * GROUP_ROWS // 8), (planes, tiles)
+    planes = config["b_planes"]
+    tiles = config["halves"] * GROUP_COLUMNS // 8 // planes
+    return (1, config["groups"] * GROUP_ROWS // 8), (planes, tiles)
 
 
 def _tiled(shape: tuple[int, int, int], bits: Pair, reuse: bool, warps: Pair | None) -> Mapped:
@@ -156,15 +156,15 @@ def _tiled(shape: tuple[int, int, int], bits: Pair, reuse: bool, warps: Pair | N
             checked_integer("warps", each, 8, error=ArgumentError)
     sides = warps or ((4, 2) if rows >= ENOUGH_ROWS and s * t > 1 else (2, 2))
     n_warps = sides[0] * sides[1]
-    defines = dict(zip(("WARPS_M", "WARPS_N"), sides, strict=True)) | _named(planes, passes)
-    defines |= {"M_TILES": m_tiles, "N_TILES": n_tiles, "STAGES": _STAGES}
-    defines |= {"BLOCKS_PER_SM": max(1, WARPS // n_warps)}
+    config = dict(zip(("warps_m", "warps_n"), sides, strict=True)) | _named(planes, passes)
+    config |= {"m_tiles": m_tiles, "n_tiles": n_tiles, "stages": _STAGES}
+    config |= {"blocks_per_sm": max(1, WARPS // n_warps)}
     lines = sides[0] * m_tiles * 16, sides[1] * n_tiles * 8
     shared = sum(lines) * STAGE_BITS // 8 * _STAGES
     block = lines[0] // planes[0], lines[1] // planes[1]
     grid = -(-rows // block[0]), -(-columns // block[1]), 1
     tile = m_tiles // planes[0] * 16, TILED_BITS
-    return Mapped("tiled", defines, grid, n_warps, shared, planes, passes, tile)
+    return Mapped("tiled", config, grid, n_warps, shared, planes, passes, tile)
 
 
 def _split(
@@ -190,13 +190,13 @@ def _split(
     if finish is not None and finish.bits:  # words to the end of each line, fillings too
         words = layout((rows, columns), finish.bits, finish.side)[2]
         grid = (grid[0], words, 1) if left else (words, grid[1], 1)
-    defines = {"MMA_K": mma_k, "WARPS": WARPS, "K_WARPS": along_k, "OUTPUT": output}
-    defines |= {"RELU": int(relu), "ALONG_COLUMNS": int(left), **_named(planes, passes)}
-    return Mapped("split_sum", defines, grid, WARPS, 0, planes, passes, (SIDE, SPLIT_BITS))
+    config = {"mma_k": mma_k, "warps": WARPS, "k_warps": along_k, "output": output}
+    config |= {"relu": int(relu), "along_columns": int(left), **_named(planes, passes)}
+    return Mapped("split_sum", config, grid, WARPS, 0, planes, passes, (SIDE, SPLIT_BITS))
 
 
 def _named(planes: Pair, passes: Pair) -> dict[str, int]:
-    names = ("A_PLANES", "B_PLANES", "A_PASSES", "B_PASSES")
+    names = ("a_planes", "b_planes", "a_passes", "b_passes")
     return dict(zip(names, (*planes, *passes), strict=True))
 
 

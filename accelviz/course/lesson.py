@@ -56,7 +56,7 @@ def changed(plan: Plan, *changes: tuple[str, str], **fields: Any) -> Plan:
     *changes : tuple of two str
         What stands there, exactly once in `whole_source(plan)`, and what takes its place.
     **fields
-        Other fields of the `KernelSpec` or the plan, such as `defines` or `clears`.
+        Other fields of the `KernelSpec` or the plan, such as `config` or `clears`.
 
     Raises
     ------

@@ -67,7 +67,9 @@ class EmulatorDevice(HostDevice):
 def on_host(spec: KernelSpec) -> Kernel:
     """Return a kernel as the emulator compiles it."""
     defines, has_twin = dict(spec.defines), bool(spec.code)
-    return Kernel(spec.file, spec.source(), spec.entry, spec.arguments, defines, has_twin=has_twin)
+    return Kernel(
+        spec.file, spec.configured_source(), spec.entry, spec.arguments, defines, has_twin=has_twin
+    )
 
 
 class EmulatorPlan(HostPlan):

@@ -175,7 +175,7 @@ class _Builder:
         spec = KernelSpec(
             "many_gpus/round_rows.cu",
             "round_rows",
-            {"FEATURES": self._features, "BLOCK_THREADS": PULL_THREADS},
+            {"features": self._features, "block_threads": PULL_THREADS},
             ("X", "rounded", "size"),
         )
         step = Step(
@@ -241,13 +241,13 @@ class _Builder:
             "many_gpus/pull_rows.cu",
             "pull_rows",
             {
-                "N_DEVICES": self.n_devices,
-                "ROW_BITS": self._shift,
-                "VECTOR": vector,
-                "ROW_VECTORS": self.n_cols // vector,
-                "FEATURES": self._features,
-                "AT_ONCE": PULLS_AT_ONCE,
-                "BLOCK_THREADS": PULL_THREADS,
+                "n_devices": self.n_devices,
+                "row_bits": self._shift,
+                "vector": vector,
+                "row_vectors": self.n_cols // vector,
+                "features": self._features,
+                "at_once": PULLS_AT_ONCE,
+                "block_threads": PULL_THREADS,
             },
             ("words", *peer_buffers(self.n_devices), "halo", "n_rows"),
         )

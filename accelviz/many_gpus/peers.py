@@ -196,7 +196,7 @@ class PeersProgram:
         with self.gpus.on(step.device):
             try:
                 options = compile_options(spec)
-                module = _module(spec.source(), options, self.gpus.gpu_of[step.device])
+                module = _module(spec.configured_source(), options, self.gpus.gpu_of[step.device])
                 function = module.get_function(spec.entry)
             except self._cupy.cuda.compiler.CompileException as error:
                 raise KernelError(spec.file, f"it does not compile:\n{error}") from error

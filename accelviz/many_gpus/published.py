@@ -134,11 +134,11 @@ def mgg(
         problem = f"{setting.shared_bytes:,} bytes of shared memory for {n_cols} columns"
         raise PartitionError("wpb", problem, f"at most {SHARED_BYTES:,}; fewer warps to a block")
     asynchronous = asynchronous and get != "block"
-    defines = {"N_DEVICES": split.n_devices, "ROW_BITS": word_shift(split.n_devices)}
-    defines |= {"PS": setting.ps, "DIST": dist, "WPB": wpb, "INTERLEAVE": int(interleave)}
-    defines |= {"ASYNC": int(asynchronous), "GET": GETS[get]}
+    config = {"n_devices": split.n_devices, "row_bits": word_shift(split.n_devices)}
+    config |= {"ps": setting.ps, "dist": dist, "wpb": wpb, "interleave": int(interleave)}
+    config |= {"async": int(asynchronous), "get": GETS[get]}
     return SplitProgram(
-        steps=tuple(_step(part, split.n_devices, setting, defines) for part in split.parts),
+        steps=tuple(_step(part, split.n_devices, setting, config) for part in split.parts),
         buffers=features_and_results(split, n_cols, zeroed=True),
         split=split,
         scheme="mgg",
@@ -154,11 +154,11 @@ def mgg(
     )
 
 
-def _step(part: Part, n_devices: int, setting: Setting, defines: dict[str, int]) -> Step:
+def _step(part: Part, n_devices: int, setting: Setting, config: dict[str, int]) -> Step:
     local = neighbor_groups(part.local.row_pointers, setting.ps)
     remote = neighbor_groups(part.remote.row_pointers, setting.ps)
     words, n_cols = part.words(n_devices)[part.remote.column_indices], setting.n_cols
-    interleave = bool(defines["INTERLEAVE"])
+    interleave = bool(config["interleave"])
     blocks = setting.blocks(len(local), len(remote), interleave=interleave)
     arrays: dict[str, Any] = {}
     for kind, groups, graph, neighbors in (
@@ -178,11 +178,11 @@ def _step(part: Part, n_devices: int, setting: Setting, defines: dict[str, int])
     return Step(
         "aggregate",
         part.device,
-        call=Call(launch, KernelSpec("many_gpus/mgg.cu", "mgg", defines, names)),
+        call=Call(launch, KernelSpec("many_gpus/mgg.cu", "mgg", config, names)),
         arrays={**arrays, **{name: np.int32(size) for name, size in sizes.items()}},
         buffers={**peer_buffers(n_devices), "Y": target},
         writes=frozenset({target}),
-        replay=partial(_replay, part, (local, remote), words, defines["ROW_BITS"], n_cols),
+        replay=partial(_replay, part, (local, remote), words, config["row_bits"], n_cols),
         link_bytes={p: int(n) * n_cols * FLOAT_BYTES for p, n in enumerate(owners) if n},
     )
 

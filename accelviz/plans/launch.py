@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from accelviz import files
 from accelviz.errors import KernelError, PartitionError, checked_integer
@@ -78,9 +79,10 @@ class KernelSpec:
     file : str
         Path of the `.cu` file in `kernels/`; with `code`, only the name that messages use.
     entry : str
-        Name of its `extern "C" __global__` function.
-    defines : mapping of str to int
-        Compile-time constants. The file refuses to compile without them.
+        Name of its `extern "C" __global__` function, or an instance of a template, "gat<Config>".
+    config : mapping of str to int or str
+        Members of the `struct Config` in front of the source: constants, and aliases of types that
+        CUDA itself has. The compiler names one that is missing.
     arguments : tuple of str
         The function's parameters in order: names of the operation's operands, such as `X` and `Y`,
         of `Plan.arrays` and of `Plan.scratch`.
@@ -92,16 +94,19 @@ class KernelSpec:
         The one architecture that has them, such as "sm_90a", where later ones do not.
     portable : bool
         Whether other architectures run it too, compiled without the instructions of `arch`.
+    defines : mapping of str to object
+        Macros, for kernels from elsewhere.
     """
 
     file: str
     entry: str
-    defines: Mapping[str, int]
+    config: Mapping[str, int | str]
     arguments: tuple[str, ...]
     code: str = ""
     capability: int = 0
     arch: str = ""
     portable: bool = False
+    defines: Mapping[str, Any] = field(default_factory=dict)
 
     def source(self) -> str:
         """Return the CUDA source.
@@ -123,6 +128,22 @@ class KernelSpec:
             right += ", ".join(near or names)
             what = f"there is no such file in kernels/ ({error.strerror})"
             raise KernelError(self.file, what, right) from error
+
+    def configured_source(self) -> str:
+        """Return what is compiled: the source behind its `Config`, with the file's own lines."""
+        if not self.config:
+            return self.source()
+        return f'{self._config()}#line 1 "{self.file}"\n{self.source()}'
+
+    def _config(self) -> str:
+        members = []
+        for name, value in self.config.items():
+            if isinstance(value, str):
+                members.append(f"using {name} = {value};")
+            else:
+                kind = "bool" if isinstance(value, bool) else "int"
+                members.append(f"static constexpr {kind} {name} = {int(value)};")
+        return f"struct Config {{ {' '.join(members)} }};\n"
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def aggregation(
     kernel = KernelSpec(
         file=f"spmm/{entry}.cu",
         entry=entry,
-        defines={"BLOCK_THREADS": block_size, "HEADS": heads},
+        config={"block_threads": block_size, "heads": heads},
         arguments=(*ends, *operands, *sizes),
     )
     return Plan(

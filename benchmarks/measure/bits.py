@@ -93,7 +93,7 @@ def rates() -> Iterator[dict[str, Any]]:
     for name, operations in RATES.items():
         repeats = REPEATS // (8 if name == "nibble" else 1)
         arch = GROUP_ARCH if name == "group" else ""
-        about = f"{name}_products", {"REPEATS": repeats}, ("out",)
+        about = f"{name}_products", {"repeats": repeats}, ("out",)
         kernel = KernelSpec("bits/rates.cu", *about, arch=arch)
         call = Call(LaunchConfig((blocks, 1, 1), 8), kernel)
         seconds = float(np.median(event_seconds(lambda call=call: queue(call, [out]), 5, 2)))

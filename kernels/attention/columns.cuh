@@ -1,11 +1,12 @@
-// The columns that a lane has of one head: HEAD_LANES lanes cover a head with vectors of VECTOR
-// columns, LANE_VECTORS to a lane, HEAD_LANES apart. The including file has these constants.
+// The columns that a lane has of one head: head_lanes lanes cover a head with vectors of vector
+// columns, lane_vectors to a lane, head_lanes apart. The including file has these constants.
 #pragma once
 
 #include "common.cuh"
 #include "vectors.cuh"
 
-#define WIDTH (LANE_VECTORS * VECTOR)  // columns of a lane
+using Vector = Floats<Config::vector>;
+constexpr int WIDTH = Config::lane_vectors * Config::vector;  // columns of a lane
 
 struct Columns {
     float x[WIDTH];
@@ -17,13 +18,13 @@ struct Place {
     int head, lane, heads, n_cols;
 
     __device__ __forceinline__ bool there() const {
-        return WHOLE_HEADS || head < heads;
+        return Config::whole_heads || head < heads;
     }
     __device__ __forceinline__ int column(int i) const {  // first of the lane's vector i
-        return (lane + i * HEAD_LANES) * VECTOR;
+        return (lane + i * Config::head_lanes) * Config::vector;
     }
     __device__ __forceinline__ bool has(int i) const {
-        return there() && (WHOLE_LANES || column(i) < n_cols);
+        return there() && (Config::whole_lanes || column(i) < n_cols);
     }
     __device__ __forceinline__ long long head_of(int row) const {
         return (long long)row * heads + head;
@@ -34,11 +35,12 @@ struct Place {
         const float *__restrict__ from = matrix + head_of(row) * n_cols;
         Columns found;
 #pragma unroll
-        for (int i = 0; i < LANE_VECTORS; ++i) {
+        for (int i = 0; i < Config::lane_vectors; ++i) {
             const Vector *place = reinterpret_cast<const Vector *>(from + column(i));
             const Vector vector = has(i) ? __ldg(place) : Vector{};
 #pragma unroll
-            for (int j = 0; j < VECTOR; ++j) found.x[i * VECTOR + j] = part(vector, j);
+            for (int j = 0; j < Config::vector; ++j)
+                found.x[i * Config::vector + j] = part(vector, j);
         }
         return found;
     }
@@ -47,33 +49,27 @@ struct Place {
                                           const Columns &own) const {
         float *__restrict__ to = matrix + head_of(row) * n_cols;
 #pragma unroll
-        for (int i = 0; i < LANE_VECTORS; ++i) {
-            if (has(i)) stream(reinterpret_cast<Vector *>(to + column(i)), vector_of(own, i));
+        for (int i = 0; i < Config::lane_vectors; ++i) {
+            if (!has(i)) continue;
+            Vector vector;
+            gather(vector, &own.x[i * Config::vector]);
+            stream(reinterpret_cast<Vector *>(to + column(i)), vector);
         }
-    }
-
-    static __device__ __forceinline__ Vector vector_of(const Columns &own, int i) {
-#if VECTOR == 4
-        return make_float4(own.x[4 * i], own.x[4 * i + 1], own.x[4 * i + 2], own.x[4 * i + 3]);
-#elif VECTOR == 2
-        return make_float2(own.x[2 * i], own.x[2 * i + 1]);
-#else
-        return own.x[i];
-#endif
     }
 
     // The lanes of the head, of which the first is `first_lane`. Other heads of the warp need not
     // be where these meet.
     static __device__ __forceinline__ int first_lane() {
-        return int(threadIdx.x) % WARP_SIZE / HEAD_LANES * HEAD_LANES;
+        return int(threadIdx.x) % WARP_SIZE / Config::head_lanes * Config::head_lanes;
     }
     static __device__ __forceinline__ unsigned lanes() {
-        return (HEAD_LANES == 32 ? 0xffffffffu : (1u << HEAD_LANES % 32) - 1) << first_lane();
+        return (Config::head_lanes == 32 ? 0xffffffffu : (1u << Config::head_lanes % 32) - 1)
+               << first_lane();
     }
     static __device__ __forceinline__ float sum(float own) {
         const unsigned together = lanes();
 #pragma unroll
-        for (int apart = HEAD_LANES / 2; apart > 0; apart /= 2) {
+        for (int apart = Config::head_lanes / 2; apart > 0; apart /= 2) {
             own += __shfl_xor_sync(together, own, apart);
         }
         return own;

@@ -3,37 +3,34 @@
 // Its lanes take the nonzeros in turn and find what the row comes to (State), each of its own ones;
 // five shuffles merge that, and a second pass writes. One head after the other.
 //
-// grid  = rows over BLOCK_WARPS, rounded up
-// block = BLOCK_WARPS warps
+// grid  = rows over block_warps, rounded up
+// block = block_warps warps
 
 // The plan supplies, at compile time:
-//   BLOCK_WARPS  warps of a block
-#if !defined(BLOCK_WARPS)
-#error "edge_row_warp.cu is compiled by accelviz, which supplies BLOCK_WARPS, warps of a block"
-#endif
+//   block_warps  warps of a block
 
-#include "attention/edge_problems.cuh"
+#include "attention/edge_functors.cuh"
 #include "common.cuh"
 
-template <class Problem>
-__device__ __forceinline__ void row_by_warp(const Problem &problem,
+template <class Functor>
+__device__ __forceinline__ void row_by_warp(const Functor &functor,
                                             const long long *__restrict__ row_pointers, int n_rows,
                                             int n_cols) {
-    const long long row = (long long)blockIdx.x * BLOCK_WARPS + threadIdx.x / WARP_SIZE;
+    const long long row = (long long)blockIdx.x * Config::block_warps + threadIdx.x / WARP_SIZE;
     const int lane = threadIdx.x % WARP_SIZE;
     if (row >= n_rows) return;  // a whole warp
 
     const long long begin = row_pointers[row], end = row_pointers[row + 1];
     for (int head = 0; head < n_cols; ++head) {
-        typename Problem::State state = Problem::none();
+        typename Functor::State state = Functor::none();
         for (long long k = begin + lane; k < end; k += WARP_SIZE) {
-            Problem::take(state, problem.load(k * n_cols + head));
+            Functor::take(state, functor.load(k * n_cols + head));
         }
         for (int apart = WARP_SIZE / 2; apart > 0; apart /= 2) {
             state = merged(state, from_lane(state, apart));
         }
         for (long long k = begin + lane; k < end; k += WARP_SIZE) {
-            problem.store(k * n_cols + head, problem.load(k * n_cols + head), state);
+            functor.store(k * n_cols + head, functor.load(k * n_cols + head), state);
         }
     }
 }

@@ -9,11 +9,8 @@
 //
 // As in the paper, no largest score is taken off: a score above 88 is beyond float32's exp.
 //
-// grid  = edges x heads (logarithms: rows x heads) over BLOCK_THREADS, rounded up
-// block = BLOCK_THREADS threads
-#if !defined(BLOCK_THREADS) || !defined(HEADS)
-#error "fusegnn.cu is compiled by accelviz, which supplies BLOCK_THREADS and HEADS"
-#endif
+// grid  = edges x heads (logarithms: rows x heads) over block_threads, rounded up
+// block = block_threads threads
 
 #include "common.cuh"
 #include "philox.cuh"
@@ -24,21 +21,21 @@ struct Item {
     int head;
 
     __device__ __forceinline__ long long of(
-        const int *ends) const {  // an end's place in (n, HEADS)
-        return (long long)ends[edge] * HEADS + head;
+        const int *ends) const {  // an end's place in (n, heads)
+        return (long long)ends[edge] * Config::heads + head;
     }
 };
 
 __device__ __forceinline__ Item own_item() {
-    const long long at = (long long)blockIdx.x * BLOCK_THREADS + threadIdx.x;
-    return {at, at / HEADS, int(at % HEADS)};
+    const long long at = (long long)blockIdx.x * Config::block_threads + threadIdx.x;
+    return {at, at / Config::heads, int(at % Config::heads)};
 }
 
 __device__ __forceinline__ float leaky(float x, float slope) {
     return x > 0.0f ? x : slope * x;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     edge_powers(const int *__restrict__ rows, const int *__restrict__ columns,
                 const float *__restrict__ receiver, const float *__restrict__ sender,
                 float *__restrict__ weights, float *logsumexp, float slope, long long n_edges) {
@@ -51,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     atomicAdd(&logsumexp[item.of(rows)], power);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     edge_weights(const int *__restrict__ rows, float *__restrict__ weights,
                  const float *__restrict__ logsumexp, float rate,
                  const unsigned *__restrict__ random, long long n_edges) {
@@ -62,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     weights[item.at] = weights[item.at] / logsumexp[item.of(rows)] * kept;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     logarithms(float *__restrict__ logsumexp, int n_rows) {
     RECORD_WARP;
     const Item item = own_item();
@@ -73,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 
 // `statistics` of a receiver and head: (receiver, logsumexp, dY . Y, 0), as statistics.cu leaves
 // it.
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     weights_again(const int *__restrict__ sources, const int *__restrict__ targets,
                   const unsigned *__restrict__ order, const float4 *__restrict__ statistics,
                   const float *__restrict__ sender, float *__restrict__ weights, float slope,
@@ -86,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     weights[item.at] = alpha * Dropout{rate, random}.factor(order[item.edge], item.head);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     edge_gradient(const int *__restrict__ rows, const int *__restrict__ columns,
                   const float4 *__restrict__ statistics, const float *__restrict__ sender,
                   const float *__restrict__ d_weights, float *d_receiver, float *d_sender,

@@ -382,28 +382,28 @@ struct Walked {
 
 // What nonzero k is multiplied with: dropout's factor, of a product its weight. And whether all are
 // multiplied with 1.
-template <class Problem>
-__device__ __forceinline__ float factor(const Problem &problem, const Walked &walked, int k,
+template <class Functor>
+__device__ __forceinline__ float factor(const Functor &functor, const Walked &walked, int k,
                                         int head) {
-    return problem.dropout.factor(walked.of_caller(k), head);
+    return functor.dropout.factor(walked.of_caller(k), head);
 }
-__device__ __forceinline__ float factor(const SpmmSenders &problem, const Walked &walked, int k,
+__device__ __forceinline__ float factor(const SpmmSenders &functor, const Walked &walked, int k,
                                         int) {
-    return problem.values[walked.first + k];
+    return functor.values[walked.first + k];
 }
-template <class Problem>
-__device__ __forceinline__ bool unchanged(const Problem &problem) {
-    return problem.dropout.rate == 0.0f;
+template <class Functor>
+__device__ __forceinline__ bool unchanged(const Functor &functor) {
+    return functor.dropout.rate == 0.0f;
 }
 __device__ __forceinline__ bool unchanged(const SpmmSenders &) {
     return false;
 }
 
 // Writes what a product leaves of a nonzero; attention leaves nothing.
-template <class Problem>
-__device__ __forceinline__ void leave(const Problem &, const Walked &, int, float) {
+template <class Functor>
+__device__ __forceinline__ void leave(const Functor &, const Walked &, int, float) {
 }
-__device__ __forceinline__ void leave(const SpmmSenders &problem, const Walked &walked, int k,
+__device__ __forceinline__ void leave(const SpmmSenders &functor, const Walked &walked, int k,
                                       float found) {
-    problem.d_values[walked.of_caller(k)] = found;
+    functor.d_values[walked.of_caller(k)] = found;
 }

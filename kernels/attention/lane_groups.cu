@@ -1,35 +1,28 @@
 // Our own attention: score, softmax and sum in one pass over the nonzeros, and its gradients.
 //
-// Each PROBLEM is what is computed of a row (forward.cuh, gradient.cuh); lane_groups.cuh is how the
+// A functor says what is computed of a row (forward.cuh, gradient.cuh); lane_groups.cuh is how the
 // rows are walked. Rows of V are read once for each nonzero, and nothing of that size is written
 // but the result: scores and softmax stay in registers, and a gradient computes them again.
 
 // The plan supplies, at compile time:
-//   PROBLEM         which of the kernels below
-//   VECTOR          neighboring columns that a lane reads as one: 1, 2 or 4, a divisor of n_cols
-//   HEAD_LANES      lanes of a head: 1, 2, 4, 8, 16 or 32
-//   LANE_VECTORS    vectors of a lane, HEAD_LANES apart
-//   WHOLE_LANES     1 if the columns of a head fill every lane, else 0
-//   HEADS_TOGETHER  heads of a group
-//   WHOLE_HEADS     1 if the heads fill every group, else 0
-//   GROUPS          groups of a block
-//   BLOCK_THREADS   threads of a block: those of its groups rounded up to whole warps
-//   DEG_BOUND       most nonzeros of a row that one block handles alone
-//   STAGED          most nonzeros of a block
-//   AT_ONCE         nonzeros whose loads a lane has on their way at once
-//   BLOCKS_PER_SM   blocks that an SM should have room for, which bounds the registers
-//   INFO_FIELD_BITS width of the low field of the metadata's info word
-#if !defined(PROBLEM) || !defined(VECTOR) || !defined(HEAD_LANES) || !defined(LANE_VECTORS) || \
-    !defined(WHOLE_LANES) || !defined(HEADS_TOGETHER) || !defined(WHOLE_HEADS) ||              \
-    !defined(GROUPS) || !defined(BLOCK_THREADS) || !defined(DEG_BOUND) || !defined(STAGED) ||  \
-    !defined(AT_ONCE) || !defined(BLOCKS_PER_SM) || !defined(INFO_FIELD_BITS)
-#error "lane_groups.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   vector          neighboring columns that a lane reads as one: 1, 2 or 4, a divisor of n_cols
+//   head_lanes      lanes of a head: 1, 2, 4, 8, 16 or 32
+//   lane_vectors    vectors of a lane, head_lanes apart
+//   whole_lanes     1 if the columns of a head fill every lane, else 0
+//   heads_together  heads of a group
+//   whole_heads     1 if the heads fill every group, else 0
+//   groups          groups of a block
+//   block_threads   threads of a block: those of its groups rounded up to whole warps
+//   deg_bound       most nonzeros of a row that one block handles alone
+//   staged          most nonzeros of a block
+//   at_once         nonzeros whose loads a lane has on their way at once
+//   blocks_per_sm   blocks that an SM should have room for, which bounds the registers
+//   info_field_bits width of the low field of the metadata's info word
 
 #include "attention/lane_groups.cuh"
 
-#if PROBLEM == 0
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
+template <class Config>
+__global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     gat(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
         const int *__restrict__ columns, const unsigned *__restrict__ order,
         const float *__restrict__ receiver, const float *__restrict__ sender,
@@ -41,8 +34,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
          metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
          n_cols);
 }
-#elif PROBLEM == 1
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
+
+template <class Config>
+__global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     cosine(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
            const int *__restrict__ columns, const unsigned *__restrict__ order,
            const float *__restrict__ Q, const float *__restrict__ V,
@@ -53,8 +47,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     walk(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, logsumexp}, metadata,
          output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
-#elif PROBLEM == 2
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
+
+template <class Config>
+__global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     gatv2(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
           const int *__restrict__ columns, const unsigned *__restrict__ order,
           const float *__restrict__ R, const float *__restrict__ V, const float *__restrict__ a,
@@ -65,8 +60,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     walk(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, logsumexp}, metadata,
          output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
-#elif PROBLEM == 3
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
+
+template <class Config>
+__global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     gat_senders(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                 const int *__restrict__ columns, const unsigned *__restrict__ order,
                 const float *__restrict__ statistics, const float *__restrict__ sender,
@@ -79,8 +75,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
          metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
          n_cols);
 }
-#elif PROBLEM == 4
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
+
+template <class Config>
+__global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     cosine_senders(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                    const int *__restrict__ columns, const unsigned *__restrict__ order,
                    const float *__restrict__ statistics, const float *__restrict__ Q,
@@ -92,8 +89,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     walk(CosineSenders{{}, {}, statistics, Q, V, scale, dY, {rate, random}, d_scale, dV}, metadata,
          output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
-#elif PROBLEM == 5
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
+
+template <class Config>
+__global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     cosine_receivers(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                      const int *__restrict__ columns, const unsigned *__restrict__ order,
                      const float *__restrict__ statistics, const float *__restrict__ Q,
@@ -105,8 +103,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     walk(CosineReceivers{{}, {}, statistics, Q, V, scale, dY, {rate, random}, dQ}, metadata,
          output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
-#elif PROBLEM == 6
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
+
+template <class Config>
+__global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     gatv2_senders(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                   const int *__restrict__ columns, const unsigned *__restrict__ order,
                   const float *__restrict__ statistics, const float *__restrict__ R,
@@ -118,8 +117,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     walk(Gatv2Senders{{}, {}, statistics, R, V, a, dY, slope, {rate, random}, dV}, metadata,
          output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
-#elif PROBLEM == 7
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
+
+template <class Config>
+__global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     gatv2_receivers(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                     const int *__restrict__ columns, const unsigned *__restrict__ order,
                     const float *__restrict__ statistics, const float *__restrict__ R,
@@ -132,8 +132,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
          output_rows, columns, order, {part_sums, part_heads, arrivals}, block_totals, heads,
          n_cols);
 }
-#elif PROBLEM == 8
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
+
+template <class Config>
+__global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     spmm_senders(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                  const int *__restrict__ columns, const unsigned *__restrict__ order,
                  const float *__restrict__ values, const float *__restrict__ X,
@@ -143,8 +144,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     walk(SpmmSenders{{}, {}, values, X, dY, d_values, dX}, metadata, output_rows, columns, order,
          {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
-#elif PROBLEM == 9
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
+
+template <class Config>
+__global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     gat_receivers(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                   const int *__restrict__ columns, const unsigned *__restrict__ order,
                   const float *__restrict__ statistics, const float *__restrict__ sender,
@@ -157,4 +159,3 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
          metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
          n_cols);
 }
-#endif

@@ -1,132 +1,133 @@
 // Attention and its gradients, the readable ones: a warp has a head of a row.
 //
-// Each PROBLEM is what is computed of a row (forward.cuh, gradient.cuh); row_warp.cuh is how the
+// A functor says what is computed of a row (forward.cuh, gradient.cuh); row_warp.cuh is how the
 // rows are walked.
 
 // The plan supplies, at compile time:
-//   PROBLEM       which of the kernels below
-//   BLOCK_WARPS   warps of a block
-//   LANE_VECTORS  columns of a lane, 32 apart
-//   WHOLE_LANES   1 if the columns of a head fill every lane, else 0
-#if !defined(PROBLEM) || !defined(BLOCK_WARPS) || !defined(LANE_VECTORS) || !defined(WHOLE_LANES)
-#error "row_warp.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
-#define VECTOR 1
-#define HEAD_LANES 32
-#define WHOLE_HEADS 1
-
+//   block_warps   warps of a block
+//   lane_vectors  columns of a lane, 32 apart
+//   whole_lanes   1 if the columns of a head fill every lane, else 0
 #include "attention/row_warp.cuh"
 
-#if PROBLEM == 0
-extern "C" __global__ void gat(const long long *__restrict__ row_pointers,
-                               const int *__restrict__ columns, const float *__restrict__ receiver,
-                               const float *__restrict__ sender, const float *__restrict__ V,
-                               float *__restrict__ Y, float *__restrict__ logsumexp, float slope,
-                               float rate, const unsigned *__restrict__ random, int n_rows,
-                               int heads, int n_cols) {
+template <class Config>
+__global__ void gat(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
+                    const float *__restrict__ receiver, const float *__restrict__ sender,
+                    const float *__restrict__ V, float *__restrict__ Y,
+                    float *__restrict__ logsumexp, float slope, float rate,
+                    const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
     RECORD_WARP;
     walk(Attention<GatScore>{{}, {receiver, sender, V, slope}, {rate, random}, Y, logsumexp},
          row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
-#elif PROBLEM == 1
-extern "C" __global__ void cosine(const long long *__restrict__ row_pointers,
-                                  const int *__restrict__ columns, const float *__restrict__ Q,
-                                  const float *__restrict__ V, const float *__restrict__ scale,
-                                  float *__restrict__ Y, float *__restrict__ logsumexp, float rate,
-                                  const unsigned *__restrict__ random, int n_rows, int heads,
-                                  int n_cols) {
+
+template <class Config>
+__global__ void cosine(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
+                       const float *__restrict__ Q, const float *__restrict__ V,
+                       const float *__restrict__ scale, float *__restrict__ Y,
+                       float *__restrict__ logsumexp, float rate,
+                       const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
     RECORD_WARP;
     walk(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, logsumexp}, row_pointers,
          columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
-#elif PROBLEM == 2
-extern "C" __global__ void gatv2(const long long *__restrict__ row_pointers,
-                                 const int *__restrict__ columns, const float *__restrict__ R,
-                                 const float *__restrict__ V, const float *__restrict__ a,
-                                 float *__restrict__ Y, float *__restrict__ logsumexp, float slope,
-                                 float rate, const unsigned *__restrict__ random, int n_rows,
-                                 int heads, int n_cols) {
+
+template <class Config>
+__global__ void gatv2(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
+                      const float *__restrict__ R, const float *__restrict__ V,
+                      const float *__restrict__ a, float *__restrict__ Y,
+                      float *__restrict__ logsumexp, float slope, float rate,
+                      const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
     RECORD_WARP;
     walk(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, logsumexp}, row_pointers,
          columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
-#elif PROBLEM == 3
-extern "C" __global__ void gat_senders(
-    const long long *__restrict__ row_pointers, const int *__restrict__ columns,
-    const unsigned *__restrict__ order, const float *__restrict__ statistics,
-    const float *__restrict__ sender, const float *__restrict__ V, const float *__restrict__ dY,
-    float *__restrict__ d_sender, float *__restrict__ dV, float slope, float rate,
-    const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
+
+template <class Config>
+__global__ void gat_senders(const long long *__restrict__ row_pointers,
+                            const int *__restrict__ columns, const unsigned *__restrict__ order,
+                            const float *__restrict__ statistics, const float *__restrict__ sender,
+                            const float *__restrict__ V, const float *__restrict__ dY,
+                            float *__restrict__ d_sender, float *__restrict__ dV, float slope,
+                            float rate, const unsigned *__restrict__ random, int n_rows, int heads,
+                            int n_cols) {
     RECORD_WARP;
     walk(GatSenders{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_sender, dV},
          row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
 }
-#elif PROBLEM == 4
-extern "C" __global__ void cosine_senders(
-    const long long *__restrict__ row_pointers, const int *__restrict__ columns,
-    const unsigned *__restrict__ order, const float *__restrict__ statistics,
-    const float *__restrict__ Q, const float *__restrict__ V, const float *__restrict__ scale,
-    const float *__restrict__ dY, float *__restrict__ d_scale, float *__restrict__ dV, float rate,
-    const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
+
+template <class Config>
+__global__ void cosine_senders(const long long *__restrict__ row_pointers,
+                               const int *__restrict__ columns, const unsigned *__restrict__ order,
+                               const float *__restrict__ statistics, const float *__restrict__ Q,
+                               const float *__restrict__ V, const float *__restrict__ scale,
+                               const float *__restrict__ dY, float *__restrict__ d_scale,
+                               float *__restrict__ dV, float rate,
+                               const unsigned *__restrict__ random, int n_rows, int heads,
+                               int n_cols) {
     RECORD_WARP;
     walk(CosineSenders{{}, {}, statistics, Q, V, scale, dY, {rate, random}, d_scale, dV},
          row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
 }
-#elif PROBLEM == 5
-extern "C" __global__ void cosine_receivers(
-    const long long *__restrict__ row_pointers, const int *__restrict__ columns,
-    const float *__restrict__ statistics, const float *__restrict__ Q, const float *__restrict__ V,
-    const float *__restrict__ scale, const float *__restrict__ dY, float *__restrict__ dQ,
-    float rate, const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
+
+template <class Config>
+__global__ void cosine_receivers(const long long *__restrict__ row_pointers,
+                                 const int *__restrict__ columns,
+                                 const float *__restrict__ statistics, const float *__restrict__ Q,
+                                 const float *__restrict__ V, const float *__restrict__ scale,
+                                 const float *__restrict__ dY, float *__restrict__ dQ, float rate,
+                                 const unsigned *__restrict__ random, int n_rows, int heads,
+                                 int n_cols) {
     RECORD_WARP;
     walk(CosineReceivers{{}, {}, statistics, Q, V, scale, dY, {rate, random}, dQ}, row_pointers,
          columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
-#elif PROBLEM == 6
-extern "C" __global__ void gatv2_senders(
-    const long long *__restrict__ row_pointers, const int *__restrict__ columns,
-    const unsigned *__restrict__ order, const float *__restrict__ statistics,
-    const float *__restrict__ R, const float *__restrict__ V, const float *__restrict__ a,
-    const float *__restrict__ dY, float *__restrict__ dV, float slope, float rate,
-    const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
+
+template <class Config>
+__global__ void gatv2_senders(const long long *__restrict__ row_pointers,
+                              const int *__restrict__ columns, const unsigned *__restrict__ order,
+                              const float *__restrict__ statistics, const float *__restrict__ R,
+                              const float *__restrict__ V, const float *__restrict__ a,
+                              const float *__restrict__ dY, float *__restrict__ dV, float slope,
+                              float rate, const unsigned *__restrict__ random, int n_rows,
+                              int heads, int n_cols) {
     RECORD_WARP;
     walk(Gatv2Senders{{}, {}, statistics, R, V, a, dY, slope, {rate, random}, dV}, row_pointers,
          columns, order, nullptr, n_rows, heads, n_cols);
 }
-#elif PROBLEM == 7
-extern "C" __global__ void gatv2_receivers(
-    const long long *__restrict__ row_pointers, const int *__restrict__ columns,
-    const float *__restrict__ statistics, const float *__restrict__ R, const float *__restrict__ V,
-    const float *__restrict__ a, const float *__restrict__ dY, float *__restrict__ dR,
-    float *block_totals, float slope, float rate, const unsigned *__restrict__ random, int n_rows,
-    int heads, int n_cols) {
+
+template <class Config>
+__global__ void gatv2_receivers(const long long *__restrict__ row_pointers,
+                                const int *__restrict__ columns,
+                                const float *__restrict__ statistics, const float *__restrict__ R,
+                                const float *__restrict__ V, const float *__restrict__ a,
+                                const float *__restrict__ dY, float *__restrict__ dR,
+                                float *block_totals, float slope, float rate,
+                                const unsigned *__restrict__ random, int n_rows, int heads,
+                                int n_cols) {
     RECORD_WARP;
     walk(Gatv2Receivers{{}, statistics, R, V, a, dY, slope, {rate, random}, dR, {}}, row_pointers,
          columns, nullptr, block_totals, n_rows, heads, n_cols);
 }
-#elif PROBLEM == 8
-extern "C" __global__ void spmm_senders(const long long *__restrict__ row_pointers,
-                                        const int *__restrict__ columns,
-                                        const unsigned *__restrict__ order,
-                                        const float *__restrict__ values,
-                                        const float *__restrict__ X, const float *__restrict__ dY,
-                                        float *__restrict__ d_values, float *__restrict__ dX,
-                                        int n_rows, int heads, int n_cols) {
+
+template <class Config>
+__global__ void spmm_senders(const long long *__restrict__ row_pointers,
+                             const int *__restrict__ columns, const unsigned *__restrict__ order,
+                             const float *__restrict__ values, const float *__restrict__ X,
+                             const float *__restrict__ dY, float *__restrict__ d_values,
+                             float *__restrict__ dX, int n_rows, int heads, int n_cols) {
     RECORD_WARP;
     walk(SpmmSenders{{}, {}, values, X, dY, d_values, dX}, row_pointers, columns, order, nullptr,
          n_rows, heads, n_cols);
 }
-#elif PROBLEM == 9
-extern "C" __global__ void gat_receivers(const long long *__restrict__ row_pointers,
-                                         const int *__restrict__ columns,
-                                         const float *__restrict__ statistics,
-                                         const float *__restrict__ sender,
-                                         const float *__restrict__ V, const float *__restrict__ dY,
-                                         float *__restrict__ d_receiver, float slope, float rate,
-                                         const unsigned *__restrict__ random, int n_rows, int heads,
-                                         int n_cols) {
+
+template <class Config>
+__global__ void gat_receivers(const long long *__restrict__ row_pointers,
+                              const int *__restrict__ columns, const float *__restrict__ statistics,
+                              const float *__restrict__ sender, const float *__restrict__ V,
+                              const float *__restrict__ dY, float *__restrict__ d_receiver,
+                              float slope, float rate, const unsigned *__restrict__ random,
+                              int n_rows, int heads, int n_cols) {
     RECORD_WARP;
     walk(GatReceivers{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_receiver},
          row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
-#endif

@@ -1,8 +1,9 @@
 // A softmax as it is found on the way: nobody has to know the largest score beforehand.
 #pragma once
 
-#define ALL_LANES 0xffffffffu
-#define LOWEST (-3.402823466e38f)
+#include "common.cuh"
+
+constexpr float LOWEST = -3.402823466e38f;
 
 struct Softmax {
     float largest;  // of the scores so far; LOWEST before the first

@@ -1,17 +1,13 @@
 // What a gradient of attention needs of each receiver and head, in one place: D = dY . Y beside the
 // logsumexp of its scores, and GAT's own score. A receiver's is read once for each of its nonzeros.
 //
-// grid  = rows x heads over BLOCK_THREADS / HEAD_LANES, rounded up
-// block = BLOCK_THREADS threads, HEAD_LANES of them for a head of a row
+// grid  = rows x heads over block_threads / head_lanes, rounded up
+// block = block_threads threads, head_lanes of them for a head of a row
 
 // The plan supplies, at compile time:
-//   BLOCK_THREADS   threads of a block
-//   VECTOR, HEAD_LANES, LANE_VECTORS, WHOLE_LANES   how lanes cover a head; see columns.cuh
-#if !defined(BLOCK_THREADS) || !defined(VECTOR) || !defined(HEAD_LANES) || \
-    !defined(LANE_VECTORS) || !defined(WHOLE_LANES)
-#error "statistics.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
-#define WHOLE_HEADS 1
+//   block_threads   threads of a block
+//   vector, head_lanes, lane_vectors, whole_lanes, whole_heads   how lanes cover a head; see
+//   columns.cuh
 
 #include "attention/columns.cuh"
 
@@ -19,15 +15,15 @@
 __device__ __forceinline__ float row_product(const float *__restrict__ Y,
                                              const float *__restrict__ dY, int n_receivers,
                                              int heads, int n_cols, Place &place, int &row) {
-    const long long unit =
-        (long long)blockIdx.x * (BLOCK_THREADS / HEAD_LANES) + threadIdx.x / HEAD_LANES;
+    const long long unit = (long long)blockIdx.x * (Config::block_threads / Config::head_lanes) +
+                           threadIdx.x / Config::head_lanes;
     row = int(min(unit / heads, (long long)n_receivers));
-    place = {int(unit % heads), int(threadIdx.x) % HEAD_LANES, heads, n_cols};
+    place = {int(unit % heads), int(threadIdx.x) % Config::head_lanes, heads, n_cols};
     if (row >= n_receivers) return 0.0f;
     return Place::sum(inner(place.load(Y, row), place.load(dY, row)));
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     statistics_of_gat(const float *__restrict__ receiver, const float *__restrict__ Y,
                       const float *__restrict__ logsumexp, const float *__restrict__ dY,
                       float4 *__restrict__ statistics, int n_receivers, int heads, int n_cols) {
@@ -40,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     statistics[at] = make_float4(receiver[at], logsumexp[at], D, 0.0f);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     statistics_of_any(const float *__restrict__ Y, const float *__restrict__ logsumexp,
                       const float *__restrict__ dY, float2 *__restrict__ statistics,
                       int n_receivers, int heads, int n_cols) {

@@ -7,31 +7,27 @@
 // there.
 //
 // grid  = (blocks in the metadata, tiles of TILE_VECTORS vectors of columns)
-// block = GROUPS groups of LANES threads, rounded up to whole warps
+// block = groups groups of lanes threads, rounded up to whole warps
 
 // The plan supplies, at compile time:
-//   BITS            8 or 4, of a feature
-//   LANES           lanes of a group, 1 to 32
-//   LANE_VECTORS    vectors of a lane, LANES apart
-//   GROUPS          groups of a block
-//   BLOCK_THREADS   threads of a block: GROUPS * LANES rounded up to whole warps
-//   DEG_BOUND       most nonzeros of a row that one block handles alone
-//   STAGED          most nonzeros of a block
-//   AT_ONCE         vectors of X that a lane has on their way at once, at most 17
-//   INFO_FIELD_BITS width of the low field of the metadata's info word
-#if !defined(BITS) || !defined(LANES) || !defined(LANE_VECTORS) || !defined(GROUPS) ||         \
-    !defined(BLOCK_THREADS) || !defined(DEG_BOUND) || !defined(STAGED) || !defined(AT_ONCE) || \
-    !defined(INFO_FIELD_BITS)
-#error "gather.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   bits            8 or 4, of a feature
+//   lanes           lanes of a group, 1 to 32
+//   lane_vectors    vectors of a lane, lanes apart
+//   groups          groups of a block
+//   block_threads   threads of a block: groups * lanes rounded up to whole warps
+//   deg_bound       most nonzeros of a row that one block handles alone
+//   staged          most nonzeros of a block
+//   at_once         vectors of X that a lane has on their way at once, at most 17
+//   info_field_bits width of the low field of the metadata's info word
 
 #include "bits/planes.cuh"
 #include "common.cuh"
 #include "lane_blocks.cuh"
 
-#define PER_VECTOR (128 / BITS)  // columns of a vector
-#define TILE_VECTORS (LANES * LANE_VECTORS)
-#define SHARED_ROWS (GROUPS > 1 ? GROUPS / 2 : 1)  // most rows that groups of a block share
+constexpr int PER_VECTOR = 128 / Config::bits;  // columns of a vector
+constexpr int TILE_VECTORS = Config::lanes * Config::lane_vectors;
+constexpr int SHARED_ROWS =
+    Config::groups > 1 ? Config::groups / 2 : 1;  // most rows that groups of a block share
 
 // Adds up the columns of some vectors. A sum of bytes with one of them chosen is one instruction.
 // Nibbles are added up in bytes first, which hold 17 of them.
@@ -39,69 +35,70 @@ template <int N>
 __device__ __forceinline__ void add(unsigned (&sums)[PER_VECTOR], const uint4 (&x)[N]) {
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
-#if BITS == 8
+        if constexpr (Config::bits == 8) {
 #pragma unroll
-        for (int j = 0; j < N; ++j) {
+            for (int j = 0; j < N; ++j) {
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    sums[4 * w + i] = __dp4a(word_of(x[j], w), 1u << 8 * i, sums[4 * w + i]);
+                }
+            }
+        } else {
+            static_assert(N <= 17, "bytes hold no more sums");
+            unsigned even = 0, odd = 0;
+#pragma unroll
+            for (int j = 0; j < N; ++j) {
+                even += word_of(x[j], w) & 0x0f0f0f0fu;
+                odd += word_of(x[j], w) >> 4 & 0x0f0f0f0fu;
+            }
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                sums[4 * w + i] = __dp4a(word_of(x[j], w), 1u << 8 * i, sums[4 * w + i]);
+                sums[8 * w + 2 * i] = __dp4a(even, 1u << 8 * i, sums[8 * w + 2 * i]);
+                sums[8 * w + 2 * i + 1] = __dp4a(odd, 1u << 8 * i, sums[8 * w + 2 * i + 1]);
             }
         }
-#else
-        static_assert(N <= 17, "bytes hold no more sums");
-        unsigned even = 0, odd = 0;
-#pragma unroll
-        for (int j = 0; j < N; ++j) {
-            even += word_of(x[j], w) & 0x0f0f0f0fu;
-            odd += word_of(x[j], w) >> 4 & 0x0f0f0f0fu;
-        }
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            sums[8 * w + 2 * i] = __dp4a(even, 1u << 8 * i, sums[8 * w + 2 * i]);
-            sums[8 * w + 2 * i + 1] = __dp4a(odd, 1u << 8 * i, sums[8 * w + 2 * i + 1]);
-        }
-#endif
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     gather(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
            const int *__restrict__ columns, const uint4 *__restrict__ X, int *__restrict__ Y,
            int row_vectors, int n_cols) {
     RECORD_WARP;
-    __shared__ int stage[STAGED > 0 ? STAGED : 1];
+    __shared__ int stage[Config::staged > 0 ? Config::staged : 1];
     __shared__ unsigned shared_sums[SHARED_ROWS][PER_VECTOR][TILE_VECTORS];
     const Block block = decode(metadata[blockIdx.x]);
     const int first_vector = int(blockIdx.y) * TILE_VECTORS;
-    const int group = int(threadIdx.x) / LANES, lane = int(threadIdx.x) % LANES;
-    for (int i = threadIdx.x; i < block.rows * block.row_nzs; i += BLOCK_THREADS) {
+    const int group = int(threadIdx.x) / Config::lanes, lane = int(threadIdx.x) % Config::lanes;
+    for (int i = threadIdx.x; i < block.rows * block.row_nzs; i += Config::block_threads) {
         stage[i] = __ldcs(&columns[block.first_nz + i]);
     }
     const bool alone = !block.cut && block.row_nzs <= block.group_nzs;
     if (!alone) {
-        for (int i = threadIdx.x; i < SHARED_ROWS * PER_VECTOR * TILE_VECTORS; i += BLOCK_THREADS) {
+        for (int i = threadIdx.x; i < SHARED_ROWS * PER_VECTOR * TILE_VECTORS;
+             i += Config::block_threads) {
             (&shared_sums[0][0][0])[i] = 0;
         }
     }
     __syncthreads();
 
-    // Which rows a group has: every GROUPS-th, or a part of one.
+    // Which rows a group has: every groups-th, or a part of one.
     const int groups_per_row = alone ? 1 : ceil_div(block.row_nzs, block.group_nzs);
-    const int part = group % groups_per_row, stride = alone ? GROUPS : block.rows;
-    const bool busy = group < GROUPS;
+    const int part = group % groups_per_row, stride = alone ? Config::groups : block.rows;
+    const bool busy = group < Config::groups;
     for (int row = group / groups_per_row; busy && row < block.rows; row += stride) {
         const int begin = row * block.row_nzs + part * block.group_nzs;
         const int end =
             alone ? begin + block.row_nzs : min(begin + block.group_nzs, (row + 1) * block.row_nzs);
 #pragma unroll
-        for (int v = 0; v < LANE_VECTORS; ++v) {
-            const int own = lane + v * LANES, vector = first_vector + own;
+        for (int v = 0; v < Config::lane_vectors; ++v) {
+            const int own = lane + v * Config::lanes, vector = first_vector + own;
             if (vector >= row_vectors) continue;
             unsigned sums[PER_VECTOR] = {};
-            for (int k = begin; k < end; k += AT_ONCE) {
-                uint4 x[AT_ONCE];
+            for (int k = begin; k < end; k += Config::at_once) {
+                uint4 x[Config::at_once];
 #pragma unroll
-                for (int j = 0; j < AT_ONCE; ++j) {
+                for (int j = 0; j < Config::at_once; ++j) {
                     x[j] = k + j < end ? __ldg(&X[(long long)stage[k + j] * row_vectors + vector])
                                        : make_uint4(0, 0, 0, 0);
                 }
@@ -134,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     __syncthreads();
     const int first = first_vector * PER_VECTOR;
     const int wide = min(TILE_VECTORS * PER_VECTOR, n_cols - first);
-    for (int i = threadIdx.x; i < block.rows * wide; i += BLOCK_THREADS) {
+    for (int i = threadIdx.x; i < block.rows * wide; i += Config::block_threads) {
         const int row = i / wide, column = i % wide;
         const int sum = int(shared_sums[row][column % PER_VECTOR][column / PER_VECTOR]);
         int *to = &Y[element(output_rows[block.first_row + row], first + column, n_cols)];
@@ -147,13 +144,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 // Clears the rows that several blocks share, which come first. grid = (their blocks)
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     clear(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
           int *__restrict__ Y, int n_cols) {
     RECORD_WARP;
     const Block block = decode(metadata[blockIdx.x]);
     if (!block.cut || block.part > 0) return;
-    for (int column = threadIdx.x; column < n_cols; column += BLOCK_THREADS) {
+    for (int column = threadIdx.x; column < n_cols; column += Config::block_threads) {
         Y[element(output_rows[block.first_row], column, n_cols)] = 0;
     }
 }

@@ -8,18 +8,20 @@
 
 #include "warpgroup.cuh"
 
-#define LINE_QUADS 8                   // of a line
-#define STEP_QUADS 2                   // that a product takes
-#define GROUP_LINES 128                // of B
-#define GROUP_TILES (GROUP_LINES / 8)  // of 8 columns
-#define GROUP_SUMS (4 * GROUP_TILES)   // registers of a lane
-#define LINES_ALIGNMENT 1024
+constexpr int LINE_QUADS = 8;                 // of a line
+constexpr int STEP_QUADS = 2;                 // that a product takes
+constexpr int GROUP_LINES = 128;              // of B
+constexpr int GROUP_TILES = GROUP_LINES / 8;  // of 8 columns
+constexpr int GROUP_SUMS = 4 * GROUP_TILES;   // registers of a lane
+constexpr int LINES_ALIGNMENT = 1024;
 
 __device__ __forceinline__ int swizzled(int line, int quad) {
     return line * LINE_QUADS + (quad ^ line % 8);
 }
 
-#ifdef __CUDACC__
+#ifdef EMULATOR
+#include "instructions/lines.h"
+#else
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #error "products by warpgroup are of Hopper alone: compile for sm_90a"
 #endif
@@ -54,30 +56,4 @@ __device__ __forceinline__ void multiply_b1(int (&c)[2 * GROUP_SUMS], const uint
                  : GROUP_HOLD_64("+r", 0), GROUP_HOLD_64("+r", 64)
                  : "l"(descriptor(a) + step * STEP_QUADS), "l"(descriptor(b) + step * STEP_QUADS));
 }
-
-#else  // the emulator
-
-template <int COUNT>
-inline void multiply_b1(int (&c)[COUNT], const uint4 *a, const uint4 *b, int step) {
-    const int lane = int(threadIdx.x) % WARP_SIZE;
-    const int first_row = int(threadIdx.x) / WARP_SIZE % GROUP_WARPS * 16;
-    for (int quad = step * STEP_QUADS; quad < (step + 1) * STEP_QUADS; ++quad) {
-        uint4 rows[2];
-        for (int r = 0; r < 2; ++r) {
-            rows[r] = a[swizzled(first_row + element_of_c(lane, 2 * r).row, quad)];
-        }
-        for (int i = 0; i < COUNT; i += 4) {
-            for (int r = 0; r < 2; ++r) {
-                const int line = i / 4 * 8 + element_of_c(lane, r).column;
-                const uint4 column = b[swizzled(line, quad)];
-                for (int half = 0; half < 2; ++half) {
-                    const uint4 &row = rows[half];
-                    c[i + 2 * half + r] += __popc(row.x & column.x) + __popc(row.y & column.y) +
-                                           __popc(row.z & column.z) + __popc(row.w & column.w);
-                }
-            }
-        }
-    }
-}
-
 #endif

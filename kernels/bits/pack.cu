@@ -4,11 +4,8 @@
 // block = 256 threads
 //
 // The plan supplies, at compile time:
-//   ALONG_COLUMNS   1 for a left operand, whose words lie along its columns; 0 for a right one
-//   PER_COLUMN      1 if each column has a `low` and a `step` of its own
-#if !defined(ALONG_COLUMNS) || !defined(PER_COLUMN)
-#error "pack.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   along_columns   1 for a left operand, whose words lie along its columns; 0 for a right one
+//   per_column      1 if each column has a `low` and a `step` of its own
 
 #include "bits/planes.cuh"
 
@@ -24,14 +21,14 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int i = int(threadIdx.x) / WARP_SIZE; i < SIDE; i += int(blockDim.x) / WARP_SIZE) {
         const int row = first_row + i, column = first_column + lane;
         const bool there = row < rows && column < columns;
-        const int scale = PER_COLUMN ? column : 0;
+        const int scale = Config::per_column ? column : 0;
         levels[i][lane] = there ? level_of(X[element(row, column, columns)], low[scale],
                                            step[scale], bits, outside)
                                 : 0u;
     }
     if (outside) atomicAdd(clipped, outside);
     __syncthreads();
-    write_planes(levels, out, {bits, lines, words}, first_row, first_column, ALONG_COLUMNS);
+    write_planes(levels, out, {bits, lines, words}, first_row, first_column, Config::along_columns);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -43,7 +40,8 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int i = int(threadIdx.x) / WARP_SIZE; i < SIDE; i += int(blockDim.x) / WARP_SIZE) {
         const int row = int(blockIdx.x) * SIDE + i, column = int(blockIdx.y) * SIDE + lane;
         if (row >= rows || column >= columns) continue;
-        const int line = ALONG_COLUMNS ? row : column, k = ALONG_COLUMNS ? column : row;
+        const int line = Config::along_columns ? row : column,
+                  k = Config::along_columns ? column : row;
         unsigned found = 0;
         for (int plane = 0; plane < bits; ++plane) {
             found |= (in[planes.at(plane, line, k / 32)] >> (k % 32) & 1u) << plane;

@@ -5,8 +5,7 @@
 
 #include "common.cuh"
 
-#define EVERY_LANE 0xffffffffu
-#define SIDE 32  // rows and columns of a tile that becomes words
+constexpr int SIDE = 32;  // rows and columns of a tile that becomes words
 
 struct Planes {
     int bits, lines, words;
@@ -23,18 +22,19 @@ __device__ __forceinline__ unsigned word_of(const uint4 &words, int i) {
 
 // The bits of whole numbers, 32 x 32 of them, as words: along the columns, or along the rows. All
 // threads of the block call together, after all have written their numbers.
-__device__ __forceinline__ void write_planes(const unsigned (&numbers)[SIDE][SIDE + 1],
+template <class Number>
+__device__ __forceinline__ void write_planes(const Number (&numbers)[SIDE][SIDE + 1],
                                              unsigned *__restrict__ out, const Planes &planes,
                                              int first_row, int first_column, bool along_columns) {
     const int lane = int(threadIdx.x) % WARP_SIZE, warps = int(blockDim.x) / WARP_SIZE;
     const int first_line = along_columns ? first_row : first_column;
     const int word = (along_columns ? first_column : first_row) / SIDE;
     for (int i = int(threadIdx.x) / WARP_SIZE; i < SIDE; i += warps) {
-        const unsigned number = along_columns ? numbers[i][lane] : numbers[lane][i];
+        const auto number = along_columns ? numbers[i][lane] : numbers[lane][i];
         unsigned own = 0;  // lane p keeps the word of plane p
         for (int plane = 0; plane < planes.bits; ++plane) {
-            const unsigned found = __ballot_sync(EVERY_LANE, number >> plane & 1u);
-            if (plane == lane) own = found;
+            const unsigned votes = __ballot_sync(ALL_LANES, number >> plane & 1u);
+            if (plane == lane) own = votes;
         }
         if (lane < planes.bits && first_line + i < planes.lines && word < planes.words) {
             out[planes.at(lane, first_line + i, word)] = own;

@@ -5,15 +5,12 @@
 // block = 8 warps
 
 // The plan supplies, at compile time:
-//   JUMP            1 to jump over tiles of A that are zero
-#ifndef JUMP
-#error "popc.cu is compiled by accelviz, which supplies the constant listed above"
-#endif
+//   jump            1 to jump over tiles of A that are zero
 
 #include "bits/planes.cuh"
 
-#define WARPS 8
-#define OWN (SIDE / WARPS)
+constexpr int WARPS = 8;
+constexpr int OWN = SIDE / WARPS;
 
 extern "C" __global__ void __launch_bounds__(WARPS *WARP_SIZE)
     popc(const unsigned *__restrict__ A, const unsigned *__restrict__ B, int *__restrict__ out,
@@ -32,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP_SIZE)
                 a[line][lane] = there ? A[of_a.at(i, first_row + line, word + lane)] : 0u;
                 any |= a[line][lane];
             }
-            if (!__syncthreads_or(any != 0) && JUMP) continue;
+            if (!__syncthreads_or(any != 0) && Config::jump) continue;
             for (int j = 0; j < b_bits; ++j) {
                 for (int line = warp; line < SIDE; line += WARPS) {
                     const bool there = first_column + line < b_lines && word + lane < words;

@@ -2,15 +2,12 @@
 // them, and CUDA cores with popc. Nothing is read; each warp has eight sums of its own under way.
 // On Hopper (compiled for sm_90a), warpgroups too, which read the same shared memory all the time.
 //
-// grid = blocks, block = threads, both as many as one likes. The plan supplies REPEATS, at compile
+// grid = blocks, block = threads, both as many as one likes. The plan supplies repeats, at compile
 // time: how often each of the eight is added to.
-#ifndef REPEATS
-#error "rates.cu is compiled by accelviz, which supplies the constant listed above"
-#endif
 
 #include "fragments.cuh"
 
-#define SUMS 8
+constexpr int SUMS = 8;
 
 template <typename Multiply>
 __device__ __forceinline__ void repeat(int *out, Multiply multiply) {
@@ -19,7 +16,7 @@ __device__ __forceinline__ void repeat(int *out, Multiply multiply) {
     for (int r = 0; r < 4; ++r) a[r] = threadIdx.x * 0x9e3779b9u + r;
     for (int r = 0; r < 2; ++r) b[r] = threadIdx.x * 0x85ebca6bu + r;
 #pragma unroll 4
-    for (int i = 0; i < REPEATS; ++i) {
+    for (int i = 0; i < Config::repeats; ++i) {
 #pragma unroll
         for (int s = 0; s < SUMS; ++s) multiply(c[s], a, b);
     }
@@ -72,7 +69,7 @@ extern "C" __global__ void group_products(int *out) {
     __syncthreads();
     int c[2][GROUP_SUMS] = {};
     begin_products();
-    for (int i = 0; i < REPEATS; ++i) {
+    for (int i = 0; i < Config::repeats; ++i) {
         for (int step = 0; step < LINE_QUADS / STEP_QUADS; ++step) {
             multiply_b1(c[0], lines, lines + GROUP_ROWS * LINE_QUADS, step);
             multiply_b1(c[1], lines, lines + GROUP_ROWS * LINE_QUADS, step);

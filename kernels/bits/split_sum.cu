@@ -2,47 +2,86 @@
 // elements, and its warps share the sum (K) among them. Y = sum over planes of (A_i B_j) << (i +
 // j).
 //
-// A warp has the tile's rows of A_PLANES planes of A and its columns of B_PLANES planes of B in
+// A warp has the tile's rows of a_planes planes of A and its columns of b_planes planes of B in
 // registers at a time: a tile of A that is loaded meets all of them (QGTC's cross-tile reduction).
-// With B_PLANES = 1, A is read again for each plane of B (its cross-bit reduction). Where K is
+// With b_planes = 1, A is read again for each plane of B (its cross-bit reduction). Where K is
 // short and planes are many, warps share the passes among them too, so that none has nothing to do.
 //
 // The order of the words along K does not matter as long as A and B have the same: so a lane takes
 // four neighboring words where the instruction's table gives it words that lie apart.
 //
 // grid  = (tiles of 32 rows, tiles of 32 columns)
-// block = WARPS warps
+// block = warps warps
 
 // The plan supplies, at compile time:
-//   MMA_K           256 (m16n8k256) or 128 (m8n8k128, the paper's)
-//   A_PLANES, B_PLANES, A_PASSES, B_PASSES   planes at a time, and how often
-//   WARPS, K_WARPS  warps of a block, and those of them that share a pass
-//   JUMP            1 to jump over tiles of A that are zero
-//   OUTPUT          0 whole numbers, 1 float32, 2 bits again
-//   RELU            1 if negative results become zero (not of whole numbers)
-//   ALONG_COLUMNS   of bits: 1 if the result is a left operand, 0 if a right one
-#if !defined(MMA_K) || !defined(A_PLANES) || !defined(B_PLANES) || !defined(A_PASSES) || \
-    !defined(B_PASSES) || !defined(WARPS) || !defined(K_WARPS) || !defined(JUMP) ||      \
-    !defined(OUTPUT) || !defined(RELU) || !defined(ALONG_COLUMNS)
-#error "split_sum.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   mma_k           256 (m16n8k256) or 128 (m8n8k128, the paper's)
+//   a_planes, b_planes, a_passes, b_passes   planes at a time, and how often
+//   warps, k_warps  warps of a block, and those of them that share a pass
+//   jump            1 to jump over tiles of A that are zero
+//   output          0 whole numbers, 1 float32, 2 bits again
+//   relu            1 if negative results become zero (not of whole numbers)
+//   along_columns   of bits: 1 if the result is a left operand, 0 if a right one
 
 #include "bits/planes.cuh"
 #include "fragments.cuh"
 
-#define M_TILE (MMA_K / 16)  // rows of the instruction: 16 or 8
-#define HALVES (M_TILE / 8)
-#define M_TILES (SIDE / M_TILE)
-#define N_TILES (SIDE / 8)
-#define K_REGISTERS (MMA_K / 128)  // of B, and of A for 8 rows
-#define STEPS (4 / K_REGISTERS)    // instructions that four words of a lane last
-#define CHUNK_QUADS 4  // of 4 words that a row has in a chunk, one for each lane of four
+constexpr int M_TILE = Config::mma_k / 16;  // rows of the instruction: 16 or 8
+constexpr int HALVES = M_TILE / 8;
+constexpr int M_TILES = SIDE / M_TILE;
+constexpr int N_TILES = SIDE / 8;
+constexpr int K_REGISTERS = Config::mma_k / 128;  // of B, and of A for 8 rows
+constexpr int STEPS = 4 / K_REGISTERS;            // instructions that four words of a lane last
+constexpr int CHUNK_QUADS = 4;  // of 4 words that a row has in a chunk, one for each lane of four
 
-// 8 lines of a plane, 16 words of each: the lane's part of them.
-__device__ __forceinline__ uint4 load(const uint4 *__restrict__ planes, const Planes &of, int plane,
-                                      int line, int quad) {
-    const bool there = plane < of.bits && line < of.lines && quad < of.words / 4;
-    return there ? __ldg(&planes[of.at(plane, line, 0) / 4 + quad]) : make_uint4(0, 0, 0, 0);
+using Counts = int[Config::a_planes][Config::b_planes][M_TILES][N_TILES][2 * HALVES];
+using Sums = unsigned[M_TILES][N_TILES][2 * HALVES];
+using Tile = int[SIDE][SIDE + 1];
+
+// An operand, from the block's first line on.
+struct Operand {
+    const uint4 *__restrict__ words;
+    Planes planes;
+    int first_line;
+
+    // Eight lines of a plane, 16 words of each: the lane's part of them.
+    __device__ __forceinline__ uint4 load(int plane, int eight, int quad) const {
+        const int line = first_line + 8 * eight + int(threadIdx.x) % WARP_SIZE / 4;
+        const bool inside = plane < planes.bits && line < planes.lines && quad < planes.words / 4;
+        return inside ? __ldg(&words[planes.at(plane, line, 0) / 4 + quad])
+                      : make_uint4(0, 0, 0, 0);
+    }
+};
+
+__device__ __forceinline__ int ones_of(const uint4 &words) {
+    return __popc(words.x) + __popc(words.y) + __popc(words.z) + __popc(words.w);
+}
+
+// Loads a chunk of A's planes of a pass, and returns whether the warp has a bit in it. `counts`
+// adds its ones to `row_sums`.
+__device__ __forceinline__ bool load_left(uint4 (&a)[Config::a_planes][4], const Operand &A,
+                                          int pass, int quad, bool counts,
+                                          unsigned (&row_sums)[4]) {
+    unsigned any = 0;
+#pragma unroll
+    for (int i = 0; i < Config::a_planes; ++i) {
+        const int plane = pass * Config::a_planes + i;
+#pragma unroll
+        for (int g = 0; g < 4; ++g) {
+            a[i][g] = A.load(plane, g, quad);
+            any |= a[i][g].x | a[i][g].y | a[i][g].z | a[i][g].w;
+            if (counts) row_sums[g] += unsigned(ones_of(a[i][g])) << plane;
+        }
+    }
+    return !Config::jump || __any_sync(ALL_LANES, any != 0);
+}
+
+__device__ __forceinline__ void mma_b1(int (&c)[4], const unsigned (&a)[4],
+                                       const unsigned (&b)[2]) {
+    mma_b1_k256(c, a, b);
+}
+__device__ __forceinline__ void mma_b1(int (&c)[2], const unsigned (&a)[1],
+                                       const unsigned (&b)[1]) {
+    mma_b1_k128(c, a, b);
 }
 
 __device__ __forceinline__ void multiply(int (&c)[2 * HALVES], const uint4 *a, const uint4 &b,
@@ -56,153 +95,144 @@ __device__ __forceinline__ void multiply(int (&c)[2 * HALVES], const uint4 *a, c
             left[HALVES * k + half] = word_of(a[half], step * K_REGISTERS + k);
         }
     }
-#if MMA_K == 256
-    mma_b1_k256(c, left, right);
-#else
-    mma_b1_k128(c, left, right);
-#endif
+    mma_b1(c, left, right);
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS *WARP_SIZE)
+// Multiplies a chunk of A's planes with all of B's planes of a pass.
+__device__ __forceinline__ void multiply_chunk(Counts &c, const uint4 (&a)[Config::a_planes][4],
+                                               const Operand &B, int pass, int quad) {
+#pragma unroll
+    for (int j = 0; j < Config::b_planes; ++j) {
+        uint4 b[N_TILES];
+#pragma unroll
+        for (int n = 0; n < N_TILES; ++n) b[n] = B.load(pass * Config::b_planes + j, n, quad);
+#pragma unroll
+        for (int at = 0; at < STEPS * Config::a_planes * M_TILES * N_TILES; ++at) {
+            const int n = at % N_TILES, m = at / N_TILES % M_TILES;
+            const int i = at / (N_TILES * M_TILES) % Config::a_planes;
+            multiply(c[i][j][m][n], &a[i][HALVES * m], b[n],
+                     at / (N_TILES * M_TILES * Config::a_planes));
+        }
+    }
+}
+
+// Adds the products of a pass, shifted by their planes, whose first are `a_plane` and `b_plane`.
+__device__ __forceinline__ void add_shifted(Sums &sums, const Counts &c, int a_plane, int b_plane) {
+#pragma unroll
+    for (int i = 0; i < Config::a_planes; ++i) {
+#pragma unroll
+        for (int j = 0; j < Config::b_planes; ++j) {
+            const int shift = a_plane + i + b_plane + j;
+            if (shift > 30) continue;  // planes that do not exist: only zeros
+#pragma unroll
+            for (int at = 0; at < M_TILES * N_TILES * 2 * HALVES; ++at) {
+                const int r = at % (2 * HALVES), n = at / (2 * HALVES) % N_TILES;
+                const int m = at / (2 * HALVES * N_TILES);
+                sums[m][n][r] += unsigned(c[i][j][m][n][r]) << shift;
+            }
+        }
+    }
+}
+
+// Leaves a warp's sums in shared memory.
+__device__ __forceinline__ void leave(const Sums &sums, const unsigned (&row_sums)[4], Tile &part,
+                                      int (&row_part)[SIDE]) {
+    const int lane = int(threadIdx.x) % WARP_SIZE;
+#pragma unroll
+    for (int at = 0; at < M_TILES * N_TILES * 2 * HALVES; ++at) {
+        const int r = at % (2 * HALVES), n = at / (2 * HALVES) % N_TILES;
+        const int m = at / (2 * HALVES * N_TILES);
+        const Element of = element_of_c(lane, r);
+        part[m * M_TILE + of.row][n * 8 + of.column] = int(sums[m][n][r]);
+    }
+    if (!Config::output) return;
+#pragma unroll
+    for (int g = 0; g < 4; ++g) {
+        unsigned sum = row_sums[g];
+        sum += __shfl_xor_sync(ALL_LANES, sum, 1);
+        sum += __shfl_xor_sync(ALL_LANES, sum, 2);
+        if (lane % 4 == 0) row_part[8 * g + lane / 4] = int(sum);
+    }
+}
+
+// What becomes of a sum: a number of the network's next layer.
+struct Epilogue {
+    const float *__restrict__ alpha;
+    const float *__restrict__ beta;
+    const float *__restrict__ gamma;
+    const float *__restrict__ row_scale;
+
+    // Each operation by itself: the host comes to the same bits.
+    __device__ __forceinline__ float value(int sum, int row_sum, int row, int column) const {
+        float x = __fadd_rn(__fmul_rn(float(sum), alpha[column]),
+                            __fmul_rn(float(row_sum), beta[column]));
+        x = __fadd_rn(__fmul_rn(x, row_scale[row]), gamma[column]);
+        return Config::relu ? fmaxf(x, 0.0f) : x;
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(Config::warps *WARP_SIZE)
     split_sum(const uint4 *__restrict__ A, const uint4 *__restrict__ B, void *__restrict__ out,
               const float *__restrict__ alpha, const float *__restrict__ beta,
               const float *__restrict__ gamma, const float *__restrict__ row_scale, int rows,
               int columns, int words, int a_bits, int a_lines, int b_bits, int b_lines, float low,
               float step, int out_bits, int out_lines, int out_words) {
     RECORD_WARP;
-    __shared__ int parts[WARPS][SIDE][SIDE + 1];
-    __shared__ int row_parts[WARPS][SIDE];
+    __shared__ Tile parts[Config::warps];
+    __shared__ int row_parts[Config::warps][SIDE];
     const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
     const int first_row = int(blockIdx.x) * SIDE, first_column = int(blockIdx.y) * SIDE;
-    const Planes of_a{a_bits, a_lines, words}, of_b{b_bits, b_lines, words};
+    const Operand left = {A, {a_bits, a_lines, words}, first_row};
+    const Operand right = {B, {b_bits, b_lines, words}, first_column};
     const int chunks = first_row < rows && first_column < columns ? ceil_div(words, 16) : 0;
 
-    unsigned sums[M_TILES][N_TILES][2 * HALVES] = {};
+    Sums sums = {};
     unsigned row_sums[4] = {};
     // Where all warps share a pass, constants leave more registers.
-    const int first_pass = K_WARPS == WARPS ? 0 : warp / K_WARPS;
-    const int first_chunk = K_WARPS == WARPS ? warp : warp % K_WARPS;
+    constexpr bool one_pass = Config::k_warps == Config::warps;
+    const int first_chunk = one_pass ? warp : warp % Config::k_warps;
 #pragma unroll 1
-    for (int pass = first_pass; pass < A_PASSES * B_PASSES; pass += WARPS / K_WARPS) {
-        const int a_pass = pass / B_PASSES, b_pass = pass % B_PASSES;
-        int c[A_PLANES][B_PLANES][M_TILES][N_TILES][2 * HALVES] = {};
-        for (int chunk = first_chunk; chunk < chunks; chunk += K_WARPS) {
+    for (int pass = one_pass ? 0 : warp / Config::k_warps;
+         pass < Config::a_passes * Config::b_passes; pass += Config::warps / Config::k_warps) {
+        const int a_pass = pass / Config::b_passes, b_pass = pass % Config::b_passes;
+        Counts c = {};
+        for (int chunk = first_chunk; chunk < chunks; chunk += Config::k_warps) {
             const int quad = chunk * CHUNK_QUADS + lane % 4;
-            uint4 a[A_PLANES][4];
-            unsigned any = 0;
-#pragma unroll
-            for (int i = 0; i < A_PLANES; ++i) {
-#pragma unroll
-                for (int g = 0; g < 4; ++g) {
-                    const int line = first_row + 8 * g + lane / 4;
-                    a[i][g] = load(A, of_a, a_pass * A_PLANES + i, line, quad);
-                    any |= a[i][g].x | a[i][g].y | a[i][g].z | a[i][g].w;
-                    if (OUTPUT && b_pass == 0) {
-                        const int ones = __popc(a[i][g].x) + __popc(a[i][g].y) + __popc(a[i][g].z) +
-                                         __popc(a[i][g].w);
-                        row_sums[g] += unsigned(ones) << (a_pass * A_PLANES + i);
-                    }
-                }
-            }
-            if (JUMP && !__any_sync(EVERY_LANE, any != 0)) continue;
-#pragma unroll
-            for (int j = 0; j < B_PLANES; ++j) {
-                uint4 b[N_TILES];
-#pragma unroll
-                for (int n = 0; n < N_TILES; ++n) {
-                    const int line = first_column + 8 * n + lane / 4;
-                    b[n] = load(B, of_b, b_pass * B_PLANES + j, line, quad);
-                }
-#pragma unroll
-                for (int at = 0; at < STEPS; ++at) {
-#pragma unroll
-                    for (int i = 0; i < A_PLANES; ++i) {
-#pragma unroll
-                        for (int m = 0; m < M_TILES; ++m) {
-#pragma unroll
-                            for (int n = 0; n < N_TILES; ++n) {
-                                multiply(c[i][j][m][n], &a[i][HALVES * m], b[n], at);
-                            }
-                        }
-                    }
-                }
-            }
+            uint4 a[Config::a_planes][4];
+            const bool counts = Config::output && b_pass == 0;
+            if (!load_left(a, left, a_pass, quad, counts, row_sums)) continue;
+            multiply_chunk(c, a, right, b_pass, quad);
         }
-#pragma unroll
-        for (int i = 0; i < A_PLANES; ++i) {
-#pragma unroll
-            for (int j = 0; j < B_PLANES; ++j) {
-                const int shift = a_pass * A_PLANES + i + b_pass * B_PLANES + j;
-                if (shift > 30) continue;  // planes that there are not: only zeros
-#pragma unroll
-                for (int m = 0; m < M_TILES; ++m) {
-#pragma unroll
-                    for (int n = 0; n < N_TILES; ++n) {
-#pragma unroll
-                        for (int r = 0; r < 2 * HALVES; ++r) {
-                            sums[m][n][r] += unsigned(c[i][j][m][n][r]) << shift;
-                        }
-                    }
-                }
-            }
-        }
+        add_shifted(sums, c, a_pass * Config::a_planes, b_pass * Config::b_planes);
     }
-
-#pragma unroll
-    for (int m = 0; m < M_TILES; ++m) {
-#pragma unroll
-        for (int n = 0; n < N_TILES; ++n) {
-#pragma unroll
-            for (int r = 0; r < 2 * HALVES; ++r) {
-                const Element at = element_of_c(lane, r);
-                parts[warp][m * M_TILE + at.row][n * 8 + at.column] = int(sums[m][n][r]);
-            }
-        }
-    }
-    if (OUTPUT) {
-#pragma unroll
-        for (int g = 0; g < 4; ++g) {
-            unsigned sum = row_sums[g];
-            sum += __shfl_xor_sync(EVERY_LANE, sum, 1);
-            sum += __shfl_xor_sync(EVERY_LANE, sum, 2);
-            if (lane % 4 == 0) row_parts[warp][8 * g + lane / 4] = int(sum);
-        }
-    }
+    leave(sums, row_sums, parts[warp], row_parts[warp]);
     __syncthreads();
-#if OUTPUT == 2
-    __shared__ unsigned levels[SIDE][SIDE + 1];
+
+    const Epilogue epilogue = {alpha, beta, gamma, row_scale};
     int clipped = 0;
-#endif
-    for (int i = warp; i < SIDE; i += WARPS) {
+    for (int i = warp; i < SIDE; i += Config::warps) {
         int sum = 0, row_sum = 0;
 #pragma unroll
-        for (int w = 0; w < WARPS; ++w) {
+        for (int w = 0; w < Config::warps; ++w) {
             sum += parts[w][i][lane];
-            if (OUTPUT) row_sum += row_parts[w][i];
+            if (Config::output) row_sum += row_parts[w][i];
         }
         const int row = first_row + i, column = first_column + lane;
-        const bool there = row < rows && column < columns;
-#if OUTPUT == 0
-        if (there) static_cast<int *>(out)[element(row, column, columns)] = sum;
-#else
-        float value = 0.0f;
-        if (there) {
-            // Each operation by itself: the host comes to the same bits.
-            value = __fadd_rn(__fmul_rn(float(sum), alpha[column]),
-                              __fmul_rn(float(row_sum), beta[column]));
-            value = __fadd_rn(__fmul_rn(value, row_scale[row]), gamma[column]);
-            if (RELU) value = fmaxf(value, 0.0f);
+        const bool inside = row < rows && column < columns;
+        const long long at = element(row, column, columns);
+        if (Config::output == 0) {
+            if (inside) static_cast<int *>(out)[at] = sum;
+            continue;
         }
-#if OUTPUT == 1
-        if (there) static_cast<float *>(out)[element(row, column, columns)] = value;
-#else
-        levels[i][lane] = there ? level_of(value, low, step, out_bits, clipped) : 0u;
-#endif
-#endif
+        const float value = inside ? epilogue.value(sum, row_sum, row, column) : 0.0f;
+        if (Config::output == 1) {
+            if (inside) static_cast<float *>(out)[at] = value;
+        } else {  // over the first warp's sums, which this warp alone has read
+            parts[0][i][lane] = inside ? int(level_of(value, low, step, out_bits, clipped)) : 0;
+        }
     }
-#if OUTPUT == 2
+    if (Config::output != 2) return;
     __syncthreads();
-    write_planes(levels, static_cast<unsigned *>(out), {out_bits, out_lines, out_words}, first_row,
-                 first_column, ALONG_COLUMNS);
-#endif
+    write_planes(parts[0], static_cast<unsigned *>(out), {out_bits, out_lines, out_words},
+                 first_row, first_column, Config::along_columns);
 }

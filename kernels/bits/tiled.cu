@@ -2,38 +2,33 @@
 // in shared memory. Y = sum over planes of (A_i B_j) << (i + j), whole numbers.
 //
 // Planes stand beside each other as further rows and columns of one large product: a warp has the
-// A_PLANES planes of its rows and the B_PLANES planes of its columns at a time, and adds them up,
+// a_planes planes of its rows and the b_planes planes of its columns at a time, and adds them up,
 // shifted, at the end, in registers. So each word in shared memory meets all planes.
 //
 // A stage has 512 bits of each line, in four quads of 16 bytes. Quad q of line l lies at the place
 // q ^ (l / 2 % 4) of its line, so that the eight rows of a matrix that is loaded lie in all banks.
 //
 // grid  = (tiles of rows, tiles of columns)
-// block = WARPS_M x WARPS_N warps
+// block = warps_m x warps_n warps
 
 // The plan supplies, at compile time:
-//   WARPS_M, WARPS_N     warps of a block
-//   M_TILES, N_TILES     tiles of 16 x 8 of a warp, multiples of A_PLANES and B_PLANES
-//   A_PLANES, B_PLANES, A_PASSES, B_PASSES   planes at a time, and how often
-//   STAGES               chunks of K that are on their way or in use
-//   JUMP                 1 to jump over tiles of A that are zero
-//   BLOCKS_PER_SM        blocks that an SM should have room for, which bounds the registers
-#if !defined(WARPS_M) || !defined(WARPS_N) || !defined(M_TILES) || !defined(N_TILES) ||     \
-    !defined(A_PLANES) || !defined(B_PLANES) || !defined(A_PASSES) || !defined(B_PASSES) || \
-    !defined(STAGES) || !defined(JUMP) || !defined(BLOCKS_PER_SM)
-#error "tiled.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   warps_m, warps_n     warps of a block
+//   m_tiles, n_tiles     tiles of 16 x 8 of a warp, multiples of a_planes and b_planes
+//   a_planes, b_planes, a_passes, b_passes   planes at a time, and how often
+//   stages               chunks of K that are on their way or in use
+//   jump                 1 to jump over tiles of A that are zero
+//   blocks_per_sm        blocks that an SM should have room for, which bounds the registers
 
 #include "async_copy.cuh"
 #include "bits/planes.cuh"
 #include "fragments.cuh"
 
-#define THREADS (WARPS_M * WARPS_N * WARP_SIZE)
-#define A_LINES (WARPS_M * M_TILES * 16)  // of a stage, all planes of a pass
-#define B_LINES (WARPS_N * N_TILES * 8)
-#define QUADS 4                               // of 4 words, a line's part of a chunk: 512 bits
-#define ROWS_OF_WARP (M_TILES / A_PLANES)     // in tiles of 16
-#define COLUMNS_OF_WARP (N_TILES / B_PLANES)  // in tiles of 8
+constexpr int THREADS = Config::warps_m * Config::warps_n * WARP_SIZE;
+constexpr int A_LINES = Config::warps_m * Config::m_tiles * 16;  // of a stage, all planes of a pass
+constexpr int B_LINES = Config::warps_n * Config::n_tiles * 8;
+constexpr int QUADS = 4;  // of 4 words, a line's part of a chunk: 512 bits
+constexpr int ROWS_OF_WARP = Config::m_tiles / Config::a_planes;     // in tiles of 16
+constexpr int COLUMNS_OF_WARP = Config::n_tiles / Config::b_planes;  // in tiles of 8
 
 #define COPIES(LINES) (((LINES) * QUADS + THREADS - 1) / THREADS)  // of a thread
 
@@ -77,63 +72,65 @@ struct Copies {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+extern "C" __global__ void __launch_bounds__(THREADS, Config::blocks_per_sm)
     tiled(const uint4 *__restrict__ A, const uint4 *__restrict__ B, int *__restrict__ out, int rows,
           int columns, int words, int a_bits, int a_lines, int b_bits, int b_lines) {
     RECORD_WARP;
     DYNAMIC_SHARED(uint4, stages);
     const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
-    const int warp_m = warp / WARPS_N, warp_n = warp % WARPS_N;
+    const int warp_m = warp / Config::warps_n, warp_n = warp % Config::warps_n;
     const Planes of_a{a_bits, a_lines, words}, of_b{b_bits, b_lines, words};
-    const int first_row = int(blockIdx.x) * (A_LINES / A_PLANES);
-    const int first_column = int(blockIdx.y) * (B_LINES / B_PLANES);
+    const int first_row = int(blockIdx.x) * (A_LINES / Config::a_planes);
+    const int first_column = int(blockIdx.y) * (B_LINES / Config::b_planes);
     const int chunks = ceil_div(words, 4 * QUADS);
 
     unsigned sums[ROWS_OF_WARP][COLUMNS_OF_WARP][4] = {};
 #pragma unroll
-    for (int a_pass = 0; a_pass < A_PASSES; ++a_pass) {
+    for (int a_pass = 0; a_pass < Config::a_passes; ++a_pass) {
 #pragma unroll
-        for (int b_pass = 0; b_pass < B_PASSES; ++b_pass) {
-            const Copies<A_LINES, 16, A_PLANES> of_left(of_a, first_row, a_pass * A_PLANES);
-            const Copies<B_LINES, 8, B_PLANES> of_right(of_b, first_column, b_pass * B_PLANES);
+        for (int b_pass = 0; b_pass < Config::b_passes; ++b_pass) {
+            const Copies<A_LINES, 16, Config::a_planes> of_left(of_a, first_row,
+                                                                a_pass * Config::a_planes);
+            const Copies<B_LINES, 8, Config::b_planes> of_right(of_b, first_column,
+                                                                b_pass * Config::b_planes);
             auto fetch = [&](int chunk) {
                 if (chunk < chunks) {
-                    uint4 *stage = stages + chunk % STAGES * (A_LINES + B_LINES) * QUADS;
+                    uint4 *stage = stages + chunk % Config::stages * (A_LINES + B_LINES) * QUADS;
                     of_left.begin(stage, A, chunk);
                     of_right.begin(stage + A_LINES * QUADS, B, chunk);
                 }
                 close_copies();
             };
-            int c[M_TILES][N_TILES][4] = {};
+            int c[Config::m_tiles][Config::n_tiles][4] = {};
 #pragma unroll
-            for (int chunk = 0; chunk < STAGES - 1; ++chunk) fetch(chunk);
+            for (int chunk = 0; chunk < Config::stages - 1; ++chunk) fetch(chunk);
 #pragma unroll 1
             for (int chunk = 0; chunk < chunks; ++chunk) {
-                await_copies<STAGES - 2>();
+                await_copies<Config::stages - 2>();
                 __syncthreads();  // this chunk is there, and the one before is done with
-                fetch(chunk + STAGES - 1);
-                const uint4 *stage = stages + chunk % STAGES * (A_LINES + B_LINES) * QUADS;
+                fetch(chunk + Config::stages - 1);
+                const uint4 *stage = stages + chunk % Config::stages * (A_LINES + B_LINES) * QUADS;
                 const uint4 *right = stage + A_LINES * QUADS;
-                unsigned b[N_TILES][4];
+                unsigned b[Config::n_tiles][4];
 #pragma unroll
-                for (int n = 0; n < N_TILES; ++n) {
-                    const int line = (warp_n * N_TILES + n) * 8 + lane % 8;
+                for (int n = 0; n < Config::n_tiles; ++n) {
+                    const int line = (warp_n * Config::n_tiles + n) * 8 + lane % 8;
                     load_matrices(b[n], &right[place(line, lane / 8)]);
                 }
 #pragma unroll
                 for (int step = 0; step < 2; ++step) {
-                    unsigned a[M_TILES][4], any = 0;
+                    unsigned a[Config::m_tiles][4], any = 0;
 #pragma unroll
-                    for (int m = 0; m < M_TILES; ++m) {
-                        const int line = (warp_m * M_TILES + m) * 16 + lane % 16;
+                    for (int m = 0; m < Config::m_tiles; ++m) {
+                        const int line = (warp_m * Config::m_tiles + m) * 16 + lane % 16;
                         load_matrices(a[m], &stage[place(line, 2 * step + lane / 16)]);
                         any |= a[m][0] | a[m][1] | a[m][2] | a[m][3];
                     }
-                    if (JUMP && !__any_sync(EVERY_LANE, any != 0)) continue;
+                    if (Config::jump && !__any_sync(ALL_LANES, any != 0)) continue;
 #pragma unroll
-                    for (int n = 0; n < N_TILES; ++n) {
+                    for (int n = 0; n < Config::n_tiles; ++n) {
 #pragma unroll
-                        for (int m = 0; m < M_TILES; ++m) {
+                        for (int m = 0; m < Config::m_tiles; ++m) {
                             mma_b1_k256(c[m][n], a[m], {b[n][2 * step], b[n][2 * step + 1]});
                         }
                     }
@@ -142,15 +139,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
             await_copies<0>();
             __syncthreads();  // the next pass begins with the stages
 #pragma unroll
-            for (int m = 0; m < M_TILES; ++m) {
+            for (int m = 0; m < Config::m_tiles; ++m) {
 #pragma unroll
-                for (int n = 0; n < N_TILES; ++n) {
-                    const int shift =
-                        a_pass * A_PLANES + m % A_PLANES + b_pass * B_PLANES + n % B_PLANES;
+                for (int n = 0; n < Config::n_tiles; ++n) {
+                    const int shift = a_pass * Config::a_planes + m % Config::a_planes +
+                                      b_pass * Config::b_planes + n % Config::b_planes;
                     if (shift > 30) continue;  // planes that there are not: only zeros
 #pragma unroll
                     for (int r = 0; r < 4; ++r) {
-                        sums[m / A_PLANES][n / B_PLANES][r] += unsigned(c[m][n][r]) << shift;
+                        sums[m / Config::a_planes][n / Config::b_planes][r] += unsigned(c[m][n][r])
+                                                                               << shift;
                     }
                 }
             }

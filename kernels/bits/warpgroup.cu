@@ -8,30 +8,27 @@
 // whose words are on their way while the last one's sums are written.
 //
 // grid  = blocks, at most one a tile of ROWS x COLUMNS
-// block = GROUPS warpgroups of 64 rows each
+// block = groups warpgroups of 64 rows each
 
 // The plan supplies, at compile time:
-//   GROUPS               warpgroups of a block
-//   HALVES               1 or 2, of 128 columns, each a plane's, that a warpgroup has
-//   A_PLANES, B_PLANES   planes of the operands
-//   STAGES               chunks of K that are on their way or in use
-//   JUMP                 1 to jump over tiles of A that are zero
-#if !defined(GROUPS) || !defined(HALVES) || !defined(A_PLANES) || !defined(B_PLANES) || \
-    !defined(STAGES) || !defined(JUMP)
-#error "warpgroup.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   groups               warpgroups of a block
+//   halves               1 or 2, of 128 columns, each a plane's, that a warpgroup has
+//   a_planes, b_planes   planes of the operands
+//   stages               chunks of K that are on their way or in use
+//   jump                 1 to jump over tiles of A that are zero
 
 #include "tensor_copy.cuh"
 
-#define THREADS (GROUPS * GROUP_WARPS * WARP_SIZE)
-#define ROWS (GROUPS * GROUP_ROWS)
-#define LINES (HALVES * GROUP_LINES)  // of B in a stage, all planes
-#define COLUMN_TILES (HALVES * GROUP_TILES / B_PLANES)
-#define COLUMNS (COLUMN_TILES * 8)
-#define STAGE_QUADS ((ROWS + LINES) * LINE_QUADS)
-#define BOX_QUADS ((ROWS + COLUMNS * B_PLANES) * LINE_QUADS)  // of a stage, that are copied
-#define OUT_STRIDE 40               // of a row of 32 sums on their way out: in all banks
-#define OUT_INTS (16 * OUT_STRIDE)  // of a warp
+constexpr int THREADS = Config::groups * GROUP_WARPS * WARP_SIZE;
+constexpr int ROWS = Config::groups * GROUP_ROWS;
+constexpr int LINES = Config::halves * GROUP_LINES;  // of B in a stage, all planes
+constexpr int COLUMN_TILES = Config::halves * GROUP_TILES / Config::b_planes;
+constexpr int COLUMNS = COLUMN_TILES * 8;
+constexpr int STAGE_QUADS = (ROWS + LINES) * LINE_QUADS;
+constexpr int BOX_QUADS =
+    (ROWS + COLUMNS * Config::b_planes) * LINE_QUADS;  // of a stage, that are copied
+constexpr int OUT_STRIDE = 40;             // of a row of 32 sums on their way out: in all banks
+constexpr int OUT_INTS = 16 * OUT_STRIDE;  // of a warp
 
 // Where copies have come to: tile, plane of A and chunk of K.
 struct Cursor {
@@ -41,7 +38,7 @@ struct Cursor {
         if (++chunk < chunks) return;
         chunk = 0;
         if (--plane >= 0) return;
-        plane = A_PLANES - 1;
+        plane = Config::a_planes - 1;
         tile += int(gridDim.x);
     }
 };
@@ -53,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
               const __grid_constant__ TensorMap map_of_b) {
     RECORD_WARP;
     DYNAMIC_SHARED(uint4, memory);
-    __shared__ Arrival arrivals[STAGES];
+    __shared__ Arrival arrivals[Config::stages];
     const auto unaligned = reinterpret_cast<unsigned long long>(memory);
     uint4 *const stages =
         memory + (LINES_ALIGNMENT - unaligned % LINES_ALIGNMENT) % LINES_ALIGNMENT / sizeof(uint4);
@@ -62,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const int chunks = ceil_div(words / 4, LINE_QUADS);
     const int across = ceil_div(columns, COLUMNS), tiles = ceil_div(rows, ROWS) * across;
 
-    Cursor next{int(blockIdx.x), A_PLANES - 1, 0};
+    Cursor next{int(blockIdx.x), Config::a_planes - 1, 0};
     int filled = 0, used = 0, round = 0;  // stages, round and round
     auto fetch = [&]() {
         if (next.tile >= tiles || !chunks) return;
@@ -73,28 +70,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             expect(arrival, BOX_QUADS * int(sizeof(uint4)));
             copy_box<1, ROWS / 8>(to, map_of_a, A, {a_bits, a_lines, words}, quad, next.plane,
                                   next.tile / across * (ROWS / 8), arrival);
-            copy_box<B_PLANES, COLUMN_TILES>(to + ROWS * LINE_QUADS, map_of_b, B,
-                                             {b_bits, b_lines, words}, quad, 0,
-                                             next.tile % across * COLUMN_TILES, arrival);
+            copy_box<Config::b_planes, COLUMN_TILES>(to + ROWS * LINE_QUADS, map_of_b, B,
+                                                     {b_bits, b_lines, words}, quad, 0,
+                                                     next.tile % across * COLUMN_TILES, arrival);
         }
         next.advance(chunks);
-        filled = filled + 1 == STAGES ? 0 : filled + 1;
+        filled = filled + 1 == Config::stages ? 0 : filled + 1;
     };
     // Lines that are no plane's are multiplied too, though nobody reads their sums.
-    for (int i = int(threadIdx.x); i < STAGES * (STAGE_QUADS - BOX_QUADS); i += THREADS) {
-        stages[i % STAGES * STAGE_QUADS + BOX_QUADS + i / STAGES] = make_uint4(0, 0, 0, 0);
+    for (int i = int(threadIdx.x); i < Config::stages * (STAGE_QUADS - BOX_QUADS); i += THREADS) {
+        stages[i % Config::stages * STAGE_QUADS + BOX_QUADS + i / Config::stages] =
+            make_uint4(0, 0, 0, 0);
     }
     show_to_products();
-    if (asks_engine()) prepare(arrivals, STAGES);
+    if (asks_engine()) prepare(arrivals, Config::stages);
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < STAGES - 1; ++i) fetch();
+    for (int i = 0; i < Config::stages - 1; ++i) fetch();
 
     // Waits for the stage that is used next, and says whether its tile of A is zero and jumped
     // over.
     auto arrived_empty = [&]() {
         await_arrival(&arrivals[used], round);
-#if JUMP
+        if constexpr (!Config::jump) return false;
         const uint4 *own = stages + used * STAGE_QUADS + int(threadIdx.x);
         unsigned any = 0;
 #pragma unroll
@@ -102,27 +100,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             any |= own[i].x | own[i].y | own[i].z | own[i].w;
         }
         return !__syncthreads_or(any != 0);
-#else
-        return false;
-#endif
     };
     // Goes on to the next stage; past the barrier, all threads are done with the one before.
     auto go_on = [&]() {
         __syncthreads();
         fetch();
-        if (++used < STAGES) return;
+        if (++used < Config::stages) return;
         used = 0;
         ++round;
     };
 
 #pragma unroll 1
     for (int tile = int(blockIdx.x); tile < tiles; tile += int(gridDim.x)) {
-        int c[HALVES * GROUP_SUMS] = {};
+        int c[Config::halves * GROUP_SUMS] = {};
 #pragma unroll 1
-        for (int plane = 0; plane < A_PLANES; ++plane) {
+        for (int plane = 0; plane < Config::a_planes; ++plane) {
             if (plane) {
 #pragma unroll
-                for (int i = 0; i < HALVES * GROUP_SUMS; ++i) c[i] = int(unsigned(c[i]) << 1);
+                for (int i = 0; i < Config::halves * GROUP_SUMS; ++i)
+                    c[i] = int(unsigned(c[i]) << 1);
             }
             int chunk = 0;
 #pragma unroll 1
@@ -156,8 +152,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         auto pair_of = [&](int n, int r) {  // sums of two columns of tile n, over all planes
             unsigned sums[2] = {};
 #pragma unroll
-            for (int j = 0; j < B_PLANES; ++j) {
-                const int at = (n * B_PLANES + j) * 4 + r;
+            for (int j = 0; j < Config::b_planes; ++j) {
+                const int at = (n * Config::b_planes + j) * 4 + r;
                 sums[0] += unsigned(c[at]) << j;
                 sums[1] += unsigned(c[at + 1]) << j;
             }
@@ -179,7 +175,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             continue;
         }
         // Four tiles at a time go through shared memory, so that rows are written in 128 bytes.
-        int *const own = reinterpret_cast<int *>(stages + STAGES * STAGE_QUADS) + warp * OUT_INTS;
+        int *const own =
+            reinterpret_cast<int *>(stages + Config::stages * STAGE_QUADS) + warp * OUT_INTS;
         const int quad = lane % 8 * 4, column = first_column + quad;
         int *const to = &out[element(first_row + lane / 8, column, columns)];
 #pragma unroll

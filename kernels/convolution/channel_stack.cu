@@ -3,15 +3,12 @@
 //
 // With the channel-cyclic optimization windows that repeat are copied once.
 //
-// grid  = (copied planes, or filters; pixels of all images over BLOCK_THREADS)
-// block = BLOCK_THREADS threads
-#if !defined(BLOCK_THREADS)
-#error "channel_stack.cu is compiled by accelviz, which supplies BLOCK_THREADS, those of a block"
-#endif
+// grid  = (copied planes, or filters; pixels of all images over block_threads)
+// block = block_threads threads
 
 #include "convolution/pixels.cuh"
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     stack_channels(const int *__restrict__ channels, const float *__restrict__ X,
                    float *__restrict__ stack, int n_planes, int n_senders, int images, int n_cols) {
     RECORD_WARP;
@@ -22,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         X[own.in_map(n_senders, n_cols) + (long long)channels[plane] * n_cols];
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     convolve_stack(const int *__restrict__ first_plane, const long long *__restrict__ row_pointers,
                    const float *__restrict__ values, const float *__restrict__ stack,
                    float *__restrict__ Y, int n_rows, int n_planes, int images, int n_cols) {

@@ -3,12 +3,8 @@
 // into a map of its own, and then these maps side by side. One launch stands for what PyTorch
 // starts one after the other.
 //
-// grid  = (filters, pixels of all images over BLOCK_THREADS)
-// block = BLOCK_THREADS threads
-#if !defined(BLOCK_THREADS)
-#error \
-    "convolution_stack.cu is compiled by accelviz, which supplies BLOCK_THREADS, those of a block"
-#endif
+// grid  = (filters, pixels of all images over block_threads)
+// block = block_threads threads
 
 #include "convolution/pixels.cuh"
 
@@ -17,7 +13,7 @@ __device__ __forceinline__ long long in_own_map(const Pixel &own, int images, in
     return ((long long)blockIdx.x * images + own.image) * n_cols + own.pixel;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     convolve_apart(const int *__restrict__ first_plane, const long long *__restrict__ row_pointers,
                    const float *__restrict__ values, const float *__restrict__ stack,
                    float *__restrict__ maps, int n_planes, int images, int n_cols) {
@@ -29,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         stacked_sum(own, stack, values, row_pointers, filter, first_plane, n_planes, n_cols);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     concatenate(const float *__restrict__ maps, float *__restrict__ Y, int n_rows, int images,
                 int n_cols) {
     RECORD_WARP;

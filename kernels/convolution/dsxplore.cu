@@ -5,15 +5,12 @@
 // table of first and last channels. Here the table has runs of channels, so that any pattern will
 // do: a window of sliding channels is one run, or two where it goes round the last channel.
 //
-// grid  = (filters, pixels of all images over BLOCK_THREADS)
-// block = BLOCK_THREADS threads
-#if !defined(BLOCK_THREADS)
-#error "dsxplore.cu is compiled by accelviz, which supplies BLOCK_THREADS, the threads of a block"
-#endif
+// grid  = (filters, pixels of all images over block_threads)
+// block = block_threads threads
 
 #include "convolution/pixels.cuh"
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     dsxplore(const int *__restrict__ window_of, const int *__restrict__ window_runs,
              const int2 *__restrict__ runs, const long long *__restrict__ row_pointers,
              const float *__restrict__ values, const float *__restrict__ X, float *__restrict__ Y,

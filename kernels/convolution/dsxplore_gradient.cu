@@ -3,16 +3,13 @@
 // and by the weights. The chapter says nothing of the latter: here the lanes of a warp, which have
 // pixels of one plane, add up their products, and one of them adds the sum to the gradient.
 //
-// grid  = (filters, or input channels to pull; pixels of all images over BLOCK_THREADS)
-// block = BLOCK_THREADS threads
-#if !defined(BLOCK_THREADS)
-#error "dsxplore_gradient.cu is compiled by accelviz, which supplies BLOCK_THREADS"
-#endif
+// grid  = (filters, or input channels to pull; pixels of all images over block_threads)
+// block = block_threads threads
 
 #include "convolution/pixels.cuh"
 
 // The input-centric pass: no two threads write the same element.
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     input_centric(const long long *__restrict__ filter_pointers, const int *__restrict__ filters,
                   const int *__restrict__ order, const float *__restrict__ values,
                   const float *__restrict__ dY, float *__restrict__ dX, int n_rows, int n_senders,
@@ -51,7 +48,7 @@ __device__ __forceinline__ void take_back(const long long *__restrict__ row_poin
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     output_centric(const long long *__restrict__ row_pointers, const int *__restrict__ channels,
                    const float *__restrict__ values, const float *__restrict__ X,
                    const float *__restrict__ dY, float *__restrict__ d_values,
@@ -61,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
                     n_cols);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     weight_gradient(const long long *__restrict__ row_pointers, const int *__restrict__ channels,
                     const float *__restrict__ X, const float *__restrict__ dY,
                     float *__restrict__ d_values, int n_rows, int n_senders, int images,

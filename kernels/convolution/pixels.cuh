@@ -3,13 +3,13 @@
 
 #include "common.cuh"
 
-// A pixel of an image. The pixels of all images are counted through: blockIdx.y has BLOCK_THREADS.
+// A pixel of an image. The pixels of all images are counted through: blockIdx.y has block_threads.
 struct Pixel {
     int image, pixel;
     bool there, with_others;  // whether there is such a pixel, and one for any lane of the warp
 
     __device__ __forceinline__ Pixel(int images, int n_cols) {
-        const long long place = (long long)blockIdx.y * BLOCK_THREADS + threadIdx.x;
+        const long long place = (long long)blockIdx.y * Config::block_threads + threadIdx.x;
         image = int(place / n_cols);
         pixel = int(place % n_cols);
         there = image < images;
@@ -24,7 +24,7 @@ struct Pixel {
 
 // The sum over the lanes of a warp, in lane 0.
 __device__ __forceinline__ float warp_sum(float x) {
-    for (int half = WARP_SIZE / 2; half > 0; half /= 2) x += __shfl_down_sync(~0u, x, half);
+    for (int half = WARP_SIZE / 2; half > 0; half /= 2) x += __shfl_down_sync(ALL_LANES, x, half);
     return x;
 }
 

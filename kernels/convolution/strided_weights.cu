@@ -1,73 +1,56 @@
 // The gradient by the weights of our convolution, channels last, on tensor cores: a dense product
 // of filters x pixels by pixels x channels that leaves out what no filter reads.
 //
-// A warp has 64 filters by CHANNELS times 32 channels. It deals the filters into four fragments of
+// A warp has 64 filters by channels times 32 channels. It deals the filters into four fragments of
 // 16 in turns, so that those of one have the same window, or few, and the channels of each 32 into
 // four groups of 8. A fragment by 32 channels is a product; `masks` has a bit for each that a
-// filter reads. A block goes through every so many-th chunk of PIXELS pixels, while the next ones
+// filter reads. A block goes through every so many-th chunk of pixels pixels, while the next ones
 // are on their way, and leaves its sums as a part of the gradient. Then the parts are added up.
 //
 // grid  = (blocks of filters by channels, blocks that share the pixels)
-// block = FILTER_WARPS x CHANNEL_WARPS x PIXEL_WARPS warps; dynamic shared memory holds STAGES
+// block = filter_warps x channel_warps x pixel_warps warps; dynamic shared memory holds stages
 //         chunks of both maps
 
 // The plan supplies, at compile time:
-//   CHANNELS      groups of 32 channels of a warp
-//   FILTER_WARPS, CHANNEL_WARPS
-//   PIXEL_WARPS   1, 2 or 4, which take turns at 8 pixels
-//   PIXELS        of a chunk, a multiple of 8 PIXEL_WARPS
-//   STAGES        chunks in shared memory, 2 or more
-//   X_VECTOR, Y_VECTOR  floats that one copy moves: 4 or 1, a divisor of the channels, or filters
-//   AT_ONCE       blocks that an SM is to have room for
-//   TERMS         3 exact, 1 TF32
-#if !defined(CHANNELS) || !defined(FILTER_WARPS) || !defined(CHANNEL_WARPS) ||             \
-    !defined(PIXEL_WARPS) || !defined(PIXELS) || !defined(STAGES) || !defined(X_VECTOR) || \
-    !defined(Y_VECTOR) || !defined(AT_ONCE) || !defined(TERMS)
-#error "strided_weights.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   channels      groups of 32 channels of a warp
+//   filter_warps, channel_warps
+//   pixel_warps   1, 2 or 4, which take turns at 8 pixels
+//   pixels        of a chunk, a multiple of 8 pixel_warps
+//   stages        chunks in shared memory, 2 or more
+//   x_vector, y_vector  floats that one copy moves: 4 or 1, a divisor of the channels, or filters
+//   at_once       blocks that an SM is to have room for
+//   terms         3 exact, 1 TF32
 
 #include "async_copy.cuh"
 #include "common.cuh"
 #include "fragments.cuh"
+#include "vectors.cuh"
 
-#define PART_WARPS 8
-#define TILE_WARPS (FILTER_WARPS * CHANNEL_WARPS)
-#define BLOCK_THREADS (TILE_WARPS * PIXEL_WARPS * WARP_SIZE)
-#define BLOCK_FILTERS (64 * FILTER_WARPS)
-#define BLOCK_CHANNELS (32 * CHANNELS * CHANNEL_WARPS)
+constexpr int PART_WARPS = 8;
+constexpr int TILE_WARPS = Config::filter_warps * Config::channel_warps;
+constexpr int BLOCK_THREADS = TILE_WARPS * Config::pixel_warps * WARP_SIZE;
+constexpr int BLOCK_FILTERS = 64 * Config::filter_warps;
+constexpr int BLOCK_CHANNELS = 32 * Config::channels * Config::channel_warps;
 // Floats between pixels: four pixels of eight channels, which eight lanes read at once, lie in
 // different banks.
-#define X_STRIDE (BLOCK_CHANNELS + 8)
-#define Y_STRIDE (BLOCK_FILTERS + 8)
-#define STAGE_FLOATS (PIXELS * (X_STRIDE + Y_STRIDE))
-#define SUMS (4 * CHANNELS * 4 * 4)
+constexpr int X_STRIDE = BLOCK_CHANNELS + 8;
+constexpr int Y_STRIDE = BLOCK_FILTERS + 8;
+constexpr int STAGE_FLOATS = Config::pixels * (X_STRIDE + Y_STRIDE);
+constexpr int SUMS = 4 * Config::channels * 4 * 4;
 
 // Rounded to TF32; or as it is, to be split into two numbers of TF32 later.
 __device__ __forceinline__ unsigned prepared(float x) {
-#if TERMS == 3
-    return __float_as_uint(x);
-#else
-    return kept(__float_as_uint(x) + 0x1000u);
-#endif
+    return Config::terms == 3 ? __float_as_uint(x) : kept(__float_as_uint(x) + 0x1000u);
 }
-
-template <int VECTOR>
-struct Vector {
-    using type = float;
-};
-template <>
-struct Vector<4> {
-    using type = float4;
-};
 
 // Copies WIDTH channels from `first` on of a chunk of pixels; zeros where there are none.
 template <int VECTOR, int WIDTH, int STRIDE>
 __device__ __forceinline__ void fetch_map(float *to, const float *__restrict__ map,
                                           long long first_pixel, int pixels, int first, int width) {
-    using Copied = typename Vector<VECTOR>::type;
+    using Copied = Floats<VECTOR>;
     constexpr int COLUMNS = WIDTH / VECTOR;
 #pragma unroll 4
-    for (int i = int(threadIdx.x); i < PIXELS * COLUMNS; i += BLOCK_THREADS) {
+    for (int i = int(threadIdx.x); i < Config::pixels * COLUMNS; i += BLOCK_THREADS) {
         const int pixel = i / COLUMNS, channel = i % COLUMNS * VECTOR;
         Copied *place = reinterpret_cast<Copied *>(&to[pixel * STRIDE + channel]);
         if (pixel < pixels && first + channel < width) {
@@ -83,7 +66,34 @@ __device__ __forceinline__ float component(const float4 &all, int i) {
     return i == 0 ? all.x : i == 1 ? all.y : i == 2 ? all.z : all.w;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, AT_ONCE)
+// Adds the product of 16 filters by 32 channels at 8 pixels.
+__device__ __forceinline__ void multiply(float (&sums)[4][4], const unsigned (&left)[4],
+                                         const unsigned (&right)[4][2]) {
+    unsigned a[4], a_low[4];
+#pragma unroll
+    for (int r = 0; r < 4 && Config::terms == 3; ++r) {
+        split(__uint_as_float(left[r]), a[r], a_low[r]);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        if constexpr (Config::terms != 3) {
+            mma_tf32_k8(sums[i], left, right[i]);
+            continue;
+        }
+        unsigned b[2], b_low[2];
+#pragma unroll
+        for (int h = 0; h < 2; ++h) split(__uint_as_float(right[i][h]), b[h], b_low[h]);
+        // Collected by additions that round, because tensor cores truncate.
+        float part[4] = {};
+        mma_tf32_k8(part, a_low, b);
+        mma_tf32_k8(part, a, b_low);
+        mma_tf32_k8(part, a, b);
+#pragma unroll
+        for (int r = 0; r < 4; ++r) sums[i][r] += part[r];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
     strided_weights(const int2 *__restrict__ corners, const uint2 *__restrict__ masks,
                     const int4 *__restrict__ places, const float *__restrict__ X,
                     const float *__restrict__ dY, float *__restrict__ parts, int n_values,
@@ -94,40 +104,40 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, AT_ONCE)
     const int tile_warp = warp % TILE_WARPS, pixel_warp = warp / TILE_WARPS;
     const int2 corner = corners[blockIdx.x];  // the first filter, the first channel
     const uint2 own = masks[int(blockIdx.x) * TILE_WARPS + tile_warp];
-    const int own_filter = tile_warp / CHANNEL_WARPS * 64;
-    const int own_channel = tile_warp % CHANNEL_WARPS * (32 * CHANNELS);
+    const int own_filter = tile_warp / Config::channel_warps * 64;
+    const int own_channel = tile_warp % Config::channel_warps * (32 * Config::channels);
     DYNAMIC_SHARED(float4, memory);
     float *shared = reinterpret_cast<float *>(memory);
 
-    const int chunks = ceil_div(n_cols, PIXELS);
+    const int chunks = ceil_div(n_cols, Config::pixels);
     int next = int(blockIdx.y), next_stage = 0;
     auto fetch = [&] {
         if (next < chunks) {
             float *to = shared + next_stage * STAGE_FLOATS;
-            const long long first = (long long)next * PIXELS;
-            const int pixels = min(PIXELS, int(n_cols - first));
-            fetch_map<X_VECTOR, BLOCK_CHANNELS, X_STRIDE>(to, X, first, pixels, corner.y,
-                                                          n_senders);
-            fetch_map<Y_VECTOR, BLOCK_FILTERS, Y_STRIDE>(to + PIXELS * X_STRIDE, dY, first, pixels,
-                                                         corner.x, n_rows);
+            const long long first = (long long)next * Config::pixels;
+            const int pixels = min(Config::pixels, int(n_cols - first));
+            fetch_map<Config::x_vector, BLOCK_CHANNELS, X_STRIDE>(to, X, first, pixels, corner.y,
+                                                                  n_senders);
+            fetch_map<Config::y_vector, BLOCK_FILTERS, Y_STRIDE>(to + Config::pixels * X_STRIDE, dY,
+                                                                 first, pixels, corner.x, n_rows);
             next += int(gridDim.y);
-            next_stage = next_stage + 1 < STAGES ? next_stage + 1 : 0;
+            next_stage = next_stage + 1 < Config::stages ? next_stage + 1 : 0;
         }
         close_copies();
     };
-    for (int i = 0; i < STAGES - 1; ++i) fetch();
+    for (int i = 0; i < Config::stages - 1; ++i) fetch();
 
-    float sums[4][CHANNELS][4][4] = {};
+    float sums[4][Config::channels][4][4] = {};
     int stage = 0;
     for (int chunk = int(blockIdx.y); chunk < chunks; chunk += int(gridDim.y)) {
-        await_copies<STAGES - 2>();
+        await_copies<Config::stages - 2>();
         __syncthreads();  // the chunk is there, and the one before has been multiplied
         fetch();
         const float *x = shared + stage * STAGE_FLOATS;
-        const float *y = x + PIXELS * X_STRIDE;
-        stage = stage + 1 < STAGES ? stage + 1 : 0;
-        for (int step = 8 * pixel_warp; step < PIXELS; step += 8 * PIXEL_WARPS) {
-            unsigned left[4][4], right[CHANNELS][4][2];
+        const float *y = x + Config::pixels * X_STRIDE;
+        stage = stage + 1 < Config::stages ? stage + 1 : 0;
+        for (int step = 8 * pixel_warp; step < Config::pixels; step += 8 * Config::pixel_warps) {
+            unsigned left[4][4], right[Config::channels][4][2];
 #pragma unroll
             for (int r = 0; r < 4; ++r) {
                 const int pixel = step + t + 4 * (r / 2);
@@ -137,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, AT_ONCE)
                 for (int e = 0; e < 4; ++e) left[e][r] = prepared(component(four, e));
             }
 #pragma unroll
-            for (int c = 0; c < CHANNELS; ++c) {
+            for (int c = 0; c < Config::channels; ++c) {
 #pragma unroll
                 for (int h = 0; h < 2; ++h) {
                     const int pixel = step + t + 4 * h;
@@ -150,44 +160,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, AT_ONCE)
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
 #pragma unroll
-                for (int c = 0; c < CHANNELS; ++c) {
-                    if (!(own.x >> (e * CHANNELS + c) & 1u)) continue;  // the same for all lanes
-#if TERMS == 3
-                    unsigned a[4], a_low[4];
-#pragma unroll
-                    for (int r = 0; r < 4; ++r) {
-                        split(__uint_as_float(left[e][r]), a[r], a_low[r]);
-                    }
-#endif
-#pragma unroll
-                    for (int i = 0; i < 4; ++i) {
-#if TERMS == 3
-                        unsigned b[2], b_low[2];
-#pragma unroll
-                        for (int h = 0; h < 2; ++h) {
-                            split(__uint_as_float(right[c][i][h]), b[h], b_low[h]);
-                        }
-                        // Collected by additions that round, because tensor cores truncate.
-                        float part[4] = {};
-                        mma_tf32_k8(part, a_low, b);
-                        mma_tf32_k8(part, a, b_low);
-                        mma_tf32_k8(part, a, b);
-#pragma unroll
-                        for (int r = 0; r < 4; ++r) sums[e][c][i][r] += part[r];
-#else
-                        mma_tf32_k8(sums[e][c][i], left[e], right[c][i]);
-#endif
-                    }
+                for (int c = 0; c < Config::channels; ++c) {
+                    if (!(own.x >> (e * Config::channels + c) & 1u))
+                        continue;  // the same for all lanes
+                    multiply(sums[e][c], left[e], right[c]);
                 }
             }
         }
     }
 
-#if PIXEL_WARPS > 1
     // Warps that took turns add up their sums, half of them those of the other half.
     float *flat = &sums[0][0][0][0];
 #pragma unroll
-    for (int half = PIXEL_WARPS / 2; half > 0; half /= 2) {
+    for (int half = Config::pixel_warps / 2; half > 0; half /= 2) {
         __syncthreads();
         float *across =
             shared + ((pixel_warp % half) * TILE_WARPS + tile_warp) * SUMS * WARP_SIZE + lane;
@@ -202,14 +187,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, AT_ONCE)
         }
     }
     if (pixel_warp > 0) return;
-#endif
     float *own_part = parts + (long long)blockIdx.y * n_values;
     const int4 *place = places + (long long)own.y * 4 * WARP_SIZE + lane;
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
 #pragma unroll
-        for (int c = 0; c < CHANNELS; ++c) {
-            if (!(own.x >> (e * CHANNELS + c) & 1u)) continue;
+        for (int c = 0; c < Config::channels; ++c) {
+            if (!(own.x >> (e * Config::channels + c) & 1u)) continue;
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
                 const int4 to = place[i * WARP_SIZE];

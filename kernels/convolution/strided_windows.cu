@@ -1,7 +1,7 @@
 // Our convolution with windows of channels, channels last, on tensor cores by warpgroup: a dense
 // product of pixels x channels by channels x filters that leaves out what no filter reads.
 //
-// Windows of sliding channels repeat after a few filters. A block has PIECES times PIECE filters
+// Windows of sliding channels repeat after a few filters. A block has pieces times piece filters
 // that follow each other, and deals them into pieces, in turns or one piece after the other,
 // whichever leaves out more: filters of a piece have the same window, or few. Channels come in
 // chunks of 32, and a step is every fourth channel of a chunk, as backward the channels are the
@@ -12,51 +12,37 @@
 // the next chunks are on their way while it multiplies.
 //
 // grid  = (filters over those of a block, blocks that share the tiles of pixels)
-// block = WARPGROUPS of 4 warps; dynamic shared memory holds STAGES chunks
+// block = warpgroups of 4 warps; dynamic shared memory holds stages chunks
 
 // The plan supplies, at compile time:
-//   PIECES        1, 2 or 4
-//   PIECE         filters of a piece: 16, 32, 64 or 128
-//   TURNS         1 where filters are dealt in turns
-//   MASK_0 to MASK_3  products of a chunk: bit step * PIECES + piece; 0 for none
-//   WARPGROUPS    of 64 pixels
-//   STAGES        chunks in shared memory, 3 or more
-//   VECTOR        channels that one copy moves: 4 or 1, a divisor of the input channels
-//   WRITTEN       outputs that one store writes: 4, 2 or 1, a divisor of the filters
-//   AT_ONCE       blocks that an SM is to have room for
-//   TERMS         3 exact, 1 TF32
-#if !defined(PIECES) || !defined(PIECE) || !defined(TURNS) || !defined(MASK_0) ||       \
-    !defined(MASK_1) || !defined(MASK_2) || !defined(MASK_3) || !defined(WARPGROUPS) || \
-    !defined(STAGES) || !defined(VECTOR) || !defined(WRITTEN) || !defined(AT_ONCE) ||   \
-    !defined(TERMS)
-#error "strided_windows.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   pieces        1, 2 or 4
+//   piece         filters of a piece: 16, 32, 64 or 128
+//   turns         1 where filters are dealt in turns
+//   mask_0 to mask_3  products of a chunk: bit step * pieces + piece; 0 for none
+//   warpgroups    of 64 pixels
+//   stages        chunks in shared memory, 3 or more
+//   vector        channels that one copy moves: 4 or 1, a divisor of the input channels
+//   written       outputs that one store writes: 4, 2 or 1, a divisor of the filters
+//   at_once       blocks that an SM is to have room for
+//   terms         3 exact, 1 TF32
 
 #include "async_copy.cuh"
 #include "common.cuh"
+#include "vectors.cuh"
 #include "warpgroup.cuh"
 
-#define BLOCK_THREADS (WARPGROUPS * GROUP_WARPS * WARP_SIZE)
-#define PIXELS (WARPGROUPS * GROUP_ROWS)
-#define FILTERS (PIECES * PIECE)
-#define CHUNK 32
-#define STEPS 4
-#define PARTS (TERMS == 3 ? 2 : 1)  // of a number, high and low
-#define PRODUCT_FLOATS (8 * PIECE)  // of weights: the low parts come behind the high ones
-#define PRODUCT_QUADS (PARTS * PRODUCT_FLOATS / 4)
+constexpr int BLOCK_THREADS = Config::warpgroups * GROUP_WARPS * WARP_SIZE;
+constexpr int PIXELS = Config::warpgroups * GROUP_ROWS;
+constexpr int FILTERS = Config::pieces * Config::piece;
+constexpr int CHUNK = 32;
+constexpr int STEPS = 4;
+constexpr int PARTS = Config::terms == 3 ? 2 : 1;  // of a number, high and low
+constexpr int PRODUCT_FLOATS =
+    8 * Config::piece;  // of weights: the low parts come behind the high ones
+constexpr int PRODUCT_QUADS = PARTS * PRODUCT_FLOATS / 4;
 
-#if VECTOR == 4
-using Copied = float4;
-#else
-using Copied = float;
-#endif
-#if WRITTEN == 4
-using Written = float4;
-#elif WRITTEN == 2
-using Written = float2;
-#else
-using Written = float;
-#endif
+using Copied = Floats<Config::vector>;
+using Written = Floats<Config::written>;
 
 // Where a channel of a pixel lies in a chunk. Two pixels by four times four channels, which eight
 // lanes read at once, lie in different banks.
@@ -66,16 +52,16 @@ __device__ __forceinline__ int place_of(int pixel, int channel) {
 
 // Begins the products of a chunk, whose weights follow each other.
 template <unsigned MASK>
-__device__ __forceinline__ void multiply_chunk(float (&sums)[PIECES][PIECE / 2],
+__device__ __forceinline__ void multiply_chunk(float (&sums)[Config::pieces][Config::piece / 2],
                                                const unsigned (&a)[PARTS][STEPS][4],
                                                const float *weights) {
 #pragma unroll
-    for (int i = 0; i < STEPS * PIECES; ++i) {
+    for (int i = 0; i < STEPS * Config::pieces; ++i) {
         if (!(MASK >> i & 1u)) continue;
-        float (&own)[PIECE / 2] = sums[i % PIECES];
-        const unsigned (&high)[4] = a[0][i / PIECES];
+        float (&own)[Config::piece / 2] = sums[i % Config::pieces];
+        const unsigned (&high)[4] = a[0][i / Config::pieces];
         if (PARTS == 2) {
-            multiply_tf32(own, a[PARTS - 1][i / PIECES], weights);
+            multiply_tf32(own, a[PARTS - 1][i / Config::pieces], weights);
             multiply_tf32(own, high, weights + PRODUCT_FLOATS);
         }
         multiply_tf32(own, high, weights);
@@ -83,7 +69,7 @@ __device__ __forceinline__ void multiply_chunk(float (&sums)[PIECES][PIECE / 2],
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, AT_ONCE)
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
     strided_windows(const int *__restrict__ first_chunks, const int4 *__restrict__ chunks,
                     const float4 *packed, const float *__restrict__ X, float *__restrict__ Y,
                     int n_rows, int n_senders, int n_cols, int stage_floats) {
@@ -110,16 +96,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, AT_ONCE)
             }
             next = chunks[first_chunk + next_chunk];
             float *to = shared + next_stage * stage_floats;
-            next_stage = next_stage + 1 < STAGES ? next_stage + 1 : 0;
+            next_stage = next_stage + 1 < Config::stages ? next_stage + 1 : 0;
             const int last = min(PIXELS, n_cols - tile * PIXELS) - 1;
-            const int channel = int(threadIdx.x) % (CHUNK / VECTOR) * VECTOR;
+            const int channel = int(threadIdx.x) % (CHUNK / Config::vector) * Config::vector;
             const bool there = own.x + channel < n_senders;
             const float *from =
                 X + (long long)tile * PIXELS * n_senders + (there ? own.x + channel : 0);
             // Pixels beyond the last are any others: their sums are not written.
 #pragma unroll
-            for (int first = 0; first < PIXELS; first += BLOCK_THREADS * VECTOR / CHUNK) {
-                const int pixel = first + int(threadIdx.x) / (CHUNK / VECTOR);
+            for (int first = 0; first < PIXELS; first += BLOCK_THREADS * Config::vector / CHUNK) {
+                const int pixel = first + int(threadIdx.x) / (CHUNK / Config::vector);
                 Copied *place = reinterpret_cast<Copied *>(&to[place_of(pixel, channel)]);
                 if (there) {
                     const unsigned row = unsigned(min(pixel, last)) * n_senders;
@@ -139,23 +125,24 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, AT_ONCE)
     };
     // A stage whose weights are being multiplied is not free yet.
 #pragma unroll 1
-    for (int i = 0; i < STAGES - 2; ++i) fetch();
+    for (int i = 0; i < Config::stages - 2; ++i) fetch();
 
     const int own_pixel = warp * 16 + g;
     int stage = 0;
     for (int tile = int(blockIdx.y); tile < tiles; tile += int(gridDim.y)) {
-        float sums[PIECES][PIECE / 2] = {};
+        float sums[Config::pieces][Config::piece / 2] = {};
         unsigned a[PARTS][STEPS][4] = {};
         unsigned mask = n_chunks > 0 ? unsigned(chunks[first_chunk].w) : 0;
 #pragma unroll 1
         for (int chunk = 0; chunk < n_chunks; ++chunk) {
             const unsigned own_mask = mask;
-            if (MASK_1 && chunk + 1 < n_chunks) mask = unsigned(chunks[first_chunk + chunk + 1].w);
-            await_copies<STAGES - 3>();
+            if (Config::mask_1 && chunk + 1 < n_chunks)
+                mask = unsigned(chunks[first_chunk + chunk + 1].w);
+            await_copies<Config::stages - 3>();
             show_to_products();
             __syncthreads();  // the chunk is there, and the one before the last has been multiplied
             const float *x = shared + stage * stage_floats;
-            stage = stage + 1 < STAGES ? stage + 1 : 0;
+            stage = stage + 1 < Config::stages ? stage + 1 : 0;
             // Pixels g and g + 8, channels 4 t and 4 (t + 4) and the three behind, one a step.
             float4 fours[4];
 #pragma unroll
@@ -179,21 +166,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, AT_ONCE)
             }
             const float *weights = x + PIXELS * CHUNK;
             begin_products();
-            if (!MASK_1 || own_mask == MASK_0) {  // the same for all lanes
-                multiply_chunk<MASK_0>(sums, a, weights);
-            } else if (!MASK_2 || own_mask == MASK_1) {
-                multiply_chunk<MASK_1>(sums, a, weights);
-            } else if (!MASK_3 || own_mask == MASK_2) {
-                multiply_chunk<MASK_2>(sums, a, weights);
+            if (!Config::mask_1 || own_mask == Config::mask_0) {  // the same for all lanes
+                multiply_chunk<Config::mask_0>(sums, a, weights);
+            } else if (!Config::mask_2 || own_mask == Config::mask_1) {
+                multiply_chunk<Config::mask_1>(sums, a, weights);
+            } else if (!Config::mask_3 || own_mask == Config::mask_2) {
+                multiply_chunk<Config::mask_2>(sums, a, weights);
             } else {
-                multiply_chunk<MASK_3>(sums, a, weights);
+                multiply_chunk<Config::mask_3>(sums, a, weights);
             }
             close_products();
             fetch();
         }
         await_products<0>();
 #pragma unroll
-        for (int p = 0; p < PIECES; ++p) settle(sums[p]);
+        for (int p = 0; p < Config::pieces; ++p) settle(sums[p]);
 
         // Four lanes write 64 bytes of a pixel side by side, filters 4 t and the three behind.
         const int filter = int(blockIdx.x) * FILTERS + 4 * t;
@@ -203,17 +190,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, AT_ONCE)
             if (pixel >= n_cols) continue;
             float *to = Y + (long long)pixel * n_rows;
             auto result = [&](int i) {
-                const int piece = TURNS ? i % PIECES : i / (PIECE / 4);
-                const int held = TURNS ? i / PIECES : i % (PIECE / 4);
+                const int piece = Config::turns ? i % Config::pieces : i / (Config::piece / 4);
+                const int held = Config::turns ? i / Config::pieces : i % (Config::piece / 4);
                 return sums[piece][held / 2 * 4 + 2 * half + held % 2];
             };
 #pragma unroll
-            for (int i = 0; i < FILTERS / 4; i += WRITTEN) {
+            for (int i = 0; i < FILTERS / 4; i += Config::written) {
                 const int at = filter + i / 4 * 16 + i % 4;
                 if (at >= n_rows) continue;
-                alignas(Written) float own[WRITTEN];
+                alignas(Written) float own[Config::written];
 #pragma unroll
-                for (int w = 0; w < WRITTEN; ++w) own[w] = result(i + w);
+                for (int w = 0; w < Config::written; ++w) own[w] = result(i + w);
                 *reinterpret_cast<Written *>(&to[at]) = *reinterpret_cast<Written *>(own);
             }
         }

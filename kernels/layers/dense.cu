@@ -65,11 +65,9 @@ extern "C" __global__ void finish_gradient(const float *dY, const float *Y, floa
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) {
         values[i] *= keep.factor[i];
-#if ACTIVATION == 1
-        values[i] = results[i] > 0.0f ? values[i] : 0.0f;
-#elif ACTIVATION == 2
-        if (results[i] <= 0.0f) values[i] *= 1.0f + results[i] * (DROPOUT ? 1.0f - rate : 1.0f);
-#endif
+        if (Config::activation == 1) values[i] = results[i] > 0.0f ? values[i] : 0.0f;
+        if (Config::activation == 2 && results[i] <= 0.0f)
+            values[i] *= 1.0f + results[i] * (Config::dropout ? 1.0f - rate : 1.0f);
     }
     store_four(dZ, four, n, whole, values);
 }

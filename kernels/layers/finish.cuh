@@ -5,11 +5,7 @@
 #include "common.cuh"
 #include "philox.cuh"
 
-#if !defined(ACTIVATION) || !defined(DROPOUT)
-#error "accelviz supplies ACTIVATION (0 none, 1 ReLU, 2 ELU) and DROPOUT"
-#endif
-
-#define AT_ONCE 4
+constexpr int AT_ONCE = 4;
 
 // What dropout multiplies four neighboring elements with.
 struct Kept {
@@ -18,7 +14,7 @@ struct Kept {
 
 __device__ __forceinline__ Kept kept(long long four, float rate, const unsigned *random) {
     Kept found = {{1.0f, 1.0f, 1.0f, 1.0f}};
-#if DROPOUT
+    if constexpr (!Config::dropout) return found;
     const RandomWords counter = {unsigned(four), unsigned((unsigned long long)four >> 32),
                                  random[2], random[3]};
     const RandomWords drawn = philox(random[0], random[1], counter);
@@ -28,16 +24,11 @@ __device__ __forceinline__ Kept kept(long long four, float rate, const unsigned 
         const bool stays = float(words[i] >> 8) * 0x1p-24f >= rate;
         found.factor[i] = stays ? 1.0f / (1.0f - rate) : 0.0f;
     }
-#endif
     return found;
 }
 
 __device__ __forceinline__ float activated(float z) {
-#if ACTIVATION == 1
-    return z > 0.0f ? z : 0.0f;
-#elif ACTIVATION == 2
-    return z > 0.0f ? z : expm1f(z);
-#else
+    if (Config::activation == 1) return z > 0.0f ? z : 0.0f;
+    if (Config::activation == 2) return z > 0.0f ? z : expm1f(z);
     return z;
-#endif
 }

@@ -19,13 +19,13 @@ __device__ __forceinline__ OwnRow own_row(int n_rows, int log_lanes) {
 // Among the `lanes` lanes of a row, a power of two.
 __device__ __forceinline__ float largest_of(float value, int lanes) {
     for (int other = lanes / 2; other > 0; other /= 2) {
-        value = fmaxf(value, __shfl_xor_sync(~0u, value, other));
+        value = fmaxf(value, __shfl_xor_sync(ALL_LANES, value, other));
     }
     return value;
 }
 __device__ __forceinline__ float sum_of(float value, int lanes) {
     for (int other = lanes / 2; other > 0; other /= 2) {
-        value += __shfl_xor_sync(~0u, value, other);
+        value += __shfl_xor_sync(ALL_LANES, value, other);
     }
     return value;
 }

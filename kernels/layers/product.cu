@@ -6,7 +6,7 @@ constexpr int THREADS = 256, QUAD = 4;
 // Tiles of A that a warp has at a time, as far as there are registers for what comes of them.
 constexpr int HEIGHT = RIGHT <= 64 ? 2 : 1, ROWS = 16 * HEIGHT;
 // Columns of A that are in registers at a time, and tiles of Y whose sums are in tensor cores.
-constexpr int CHUNK = INNER % 32 == 0 ? 32 : 16;
+constexpr int CHUNK = Config::inner % 32 == 0 ? 32 : 16;
 constexpr int PAIRS = RIGHT / 16;
 constexpr int TILES = PAIRS % 2 == 0 ? 4 : 2;
 
@@ -14,9 +14,9 @@ constexpr int TILES = PAIRS % 2 == 0 ? 4 : 2;
 __device__ __forceinline__ float weight(const float *W0, const float *W1, int k, int n) {
     // Parts lie below each other if A has parts, side by side if Y has.
     const float *W = W0;
-    if (k >= INNER) W = W1, k -= INNER;
-    if (n >= COLUMNS) W = W1, n -= COLUMNS;
-    return TRANSPOSED ? W[n * INNER + k] : W[k * COLUMNS + n];
+    if (k >= Config::inner) W = W1, k -= Config::inner;
+    if (n >= Config::columns) W = W1, n -= Config::columns;
+    return Config::transposed ? W[n * Config::inner + k] : W[k * Config::columns + n];
 }
 
 __device__ __forceinline__ float at(float4 four, int i) {
@@ -28,12 +28,13 @@ __device__ __forceinline__ float at(float4 four, int i) {
 __device__ __forceinline__ void load_chunk(const float *A0, const float *A1, int n_rows, int tile,
                                            int chunk, float4 (&found)[CHUNK / 16][2 * HEIGHT]) {
     const int lane = threadIdx.x % WARP_SIZE;
-    const float *A = chunk * CHUNK < INNER ? A0 : A1;
-    const int column = chunk * CHUNK % INNER + QUAD * (lane % 4);
+    const float *A = chunk * CHUNK < Config::inner ? A0 : A1;
+    const int column = chunk * CHUNK % Config::inner + QUAD * (lane % 4);
 #pragma unroll
     for (int half = 0; half < 2 * HEIGHT; ++half) {
         const int row = ROWS * tile + lane / 4 + 8 * half;
-        const float4 *from = reinterpret_cast<const float4 *>(A + element(row, column, INNER));
+        const float4 *from =
+            reinterpret_cast<const float4 *>(A + element(row, column, Config::inner));
 #pragma unroll
         for (int i = 0; i < CHUNK / 16; ++i) {
             found[i][half] =
@@ -121,12 +122,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             if (row >= n_rows) continue;
 #pragma unroll
             for (int pair = 0; pair < PAIRS; ++pair) {
-                const int column = 16 * pair % COLUMNS + 4 * (lane % 4);
+                const int column = 16 * pair % Config::columns + 4 * (lane % 4);
                 const float (&own)[2 * PAIRS][4] = total[half / 2];
                 const int i = half % 2 * 2;
                 float z[AT_ONCE] = {own[2 * pair][i], own[2 * pair][i + 1], own[2 * pair + 1][i],
                                     own[2 * pair + 1][i + 1]};
-                const long long four = element(row, column, COLUMNS) / AT_ONCE;
+                const long long four = element(row, column, Config::columns) / AT_ONCE;
                 if (positive != nullptr) {
                     const float4 x = reinterpret_cast<const float4 *>(positive)[four];
 #pragma unroll
@@ -139,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                         z[c] = activated(z[c] + added) * keep.factor[c];
                     }
                 }
-                float *Y = 16 * pair < COLUMNS ? Y0 : Y1;
+                float *Y = 16 * pair < Config::columns ? Y0 : Y1;
                 reinterpret_cast<float4 *>(Y)[four] = make_float4(z[0], z[1], z[2], z[3]);
             }
         }

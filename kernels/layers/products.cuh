@@ -7,14 +7,10 @@
 #include "fragments.cuh"
 #include "layers/finish.cuh"
 
-#if !defined(INNER) || !defined(COLUMNS) || !defined(IN_PARTS) || !defined(OUT_PARTS) || \
-    !defined(TRANSPOSED)
-#error "accelviz supplies INNER, COLUMNS, IN_PARTS, OUT_PARTS, TRANSPOSED"
-#endif
-static_assert(INNER % 16 == 0 && COLUMNS % 16 == 0, "tiles have 16 columns");
+static_assert(Config::inner % 16 == 0 && Config::columns % 16 == 0, "tiles have 16 columns");
 
 // Matrices side by side: the columns of the left factor, and those of the right one.
-constexpr int LEFT = IN_PARTS * INNER, RIGHT = OUT_PARTS * COLUMNS;
+constexpr int LEFT = Config::in_parts * Config::inner, RIGHT = Config::out_parts * Config::columns;
 
 template <int N>
 __device__ __forceinline__ void split(const float (&x)[N], unsigned (&high)[N],

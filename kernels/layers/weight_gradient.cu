@@ -27,10 +27,11 @@ struct Factors {
     __device__ __forceinline__ float4 quad(int tile, int i) const {
         const int row = tile * ROWS + i / QUADS_OF_ROW, column = 4 * (i % QUADS_OF_ROW);
         if (i >= QUADS || row >= n_rows) return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        const float *from = column < LEFT
-                                ? (column < INNER ? A0 : A1) + element(row, column % INNER, INNER)
-                                : (column - LEFT < COLUMNS ? D0 : D1) +
-                                      element(row, (column - LEFT) % COLUMNS, COLUMNS);
+        const float *from =
+            column < LEFT ? (column < Config::inner ? A0 : A1) +
+                                element(row, column % Config::inner, Config::inner)
+                          : (column - LEFT < Config::columns ? D0 : D1) +
+                                element(row, (column - LEFT) % Config::columns, Config::columns);
         return __ldg(reinterpret_cast<const float4 *>(from));
     }
 };
@@ -123,8 +124,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x < RIGHT) part[LEFT * RIGHT + threadIdx.x] = column_sum;
 }
 
-// Adds up the parts of all blocks: dW0 and dW1, of IN_PARTS or OUT_PARTS, and the sums of D's last
-// COLUMNS columns, unless `db` is null. A block has 32 elements, and eight threads one.
+// Adds up the parts of all blocks: dW0 and dW1, of in_parts or out_parts, and the sums of D's last
+// columns columns, unless `db` is null. A block has 32 elements, and eight threads one.
 extern "C" __global__ void add_parts(const float *parts, float *dW0, float *dW1, float *db,
                                      int n_parts) {
     constexpr int SIZE = (LEFT + 1) * RIGHT, SLICES = 8;
@@ -142,8 +143,10 @@ extern "C" __global__ void add_parts(const float *parts, float *dW0, float *dW1,
     for (int other = 1; other < SLICES; ++other) sum += sums[other][lane];
     const int k = i / RIGHT, n = i % RIGHT;
     if (k == LEFT) {
-        if (db != nullptr && n >= RIGHT - COLUMNS) db[n % COLUMNS] = sum;
+        if (db != nullptr && n >= RIGHT - Config::columns) db[n % Config::columns] = sum;
     } else {
-        (k < INNER && n < COLUMNS ? dW0 : dW1)[k % INNER * COLUMNS + n % COLUMNS] = sum;
+        (k < Config::inner && n < Config::columns
+             ? dW0
+             : dW1)[k % Config::inner * Config::columns + n % Config::columns] = sum;
     }
 }

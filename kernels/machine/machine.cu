@@ -2,10 +2,6 @@
 // rows can be gathered, and a pause that lets the host queue work ahead of the GPU.
 #include "common.cuh"
 
-#if !defined(LOADS_IN_FLIGHT)
-#error "machine.cu is compiled by accelviz, which supplies LOADS_IN_FLIGHT, loads of a thread"
-#endif
-
 extern "C" __global__ void nothing() {
 }
 
@@ -24,16 +20,16 @@ __device__ __forceinline__ unsigned mixed(unsigned i) {
 }
 
 // Reads `gathers` whole rows of X, uniformly at random: `vectors` neighboring threads side by side
-// read the 16-byte vectors of a row, and each has LOADS_IN_FLIGHT rows on their way at once.
+// read the 16-byte vectors of a row, and each has loads_in_flight rows on their way at once.
 extern "C" __global__ void gather(const float4 *__restrict__ X, float *__restrict__ sink,
                                   unsigned rows, int vectors, unsigned gathers) {
     const long long thread = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-    const unsigned first = unsigned(thread / vectors) * LOADS_IN_FLIGHT;
+    const unsigned first = unsigned(thread / vectors) * Config::loads_in_flight;
     const int vector = int(thread % vectors);
     if (first >= gathers) return;
     float sum = 0.0f;
 #pragma unroll
-    for (unsigned i = 0; i < LOADS_IN_FLIGHT; ++i) {
+    for (unsigned i = 0; i < Config::loads_in_flight; ++i) {
         const unsigned row = __umulhi(mixed(first + i), rows);
         const float4 read = X[(long long)row * vectors + vector];
         sum += read.x + read.y + read.z + read.w;

@@ -2,35 +2,31 @@
 // rows of one GPU: Y += A X, fp32, where X is dealt out to several.
 //
 // The edges from a GPU's own vertices and those from others are cut into neighbor partitions of at
-// most PS each. A warp has DIST pairs of a local and a remote partition. It sums a partition in
+// most ps each. A warp has dist pairs of a local and a remote partition. It sums a partition in
 // shared memory and adds the sums to Y with atomics, as other warps have more of the row. A remote
-// row is fetched into shared memory each time that an edge comes from it; with ASYNC the first of a
+// row is fetched into shared memory each time that an edge comes from it; with async the first of a
 // pair is on its way while the warp sums the local partition (Figure 4.6).
 //
-// Shared memory of a block (section 4.5.2): WPB x PS neighbors, WPB x n_cols sums, WPB x n_cols
+// Shared memory of a block (section 4.5.2): wpb x ps neighbors, wpb x n_cols sums, wpb x n_cols
 // fetched features.
 //
-// grid  = (blocks of WPB warps)
-// block = 32 x WPB threads
+// grid  = (blocks of wpb warps)
+// block = 32 x wpb threads
 
 // The plan supplies, at compile time:
-//   N_DEVICES   GPUs
-//   ROW_BITS    bits of a word that say which row; those above say whose
-//   PS          most neighbors of a partition
-//   DIST        pairs of partitions of a warp, the interleaving distance
-//   WPB         warps of a block
-//   INTERLEAVE  1; or 0, with which some warps have local partitions and others remote ones
-//   ASYNC       1 if a row is fetched while the warp does something else, else 0
-//   GET         who fetches a row: 0 one thread, 1 a warp, 2 a block, for all its warps
-#if !defined(N_DEVICES) || !defined(ROW_BITS) || !defined(PS) || !defined(DIST) || \
-    !defined(WPB) || !defined(INTERLEAVE) || !defined(ASYNC) || !defined(GET)
-#error "mgg.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   n_devices   GPUs
+//   row_bits    bits of a word that say which row; those above say whose
+//   ps          most neighbors of a partition
+//   dist        pairs of partitions of a warp, the interleaving distance
+//   wpb         warps of a block
+//   interleave  1; or 0, with which some warps have local partitions and others remote ones
+//   async       1 if a row is fetched while the warp does something else, else 0
+//   get         who fetches a row: 0 one thread, 1 a warp, 2 a block, for all its warps
 
 #include "many_gpus/remote.cuh"
 
-#define BY_THREAD (GET == 0)
-#define BY_BLOCK (GET == 2)
+constexpr bool BY_THREAD = Config::get == 0;
+constexpr bool BY_BLOCK = Config::get == 2;
 
 // A neighbor partition: `count` nonzeros of `row`, from `begin` on; none where there is no more
 // work.
@@ -86,7 +82,54 @@ __device__ __forceinline__ void fetch(const Space &own, const Peers<float> &X, u
     }
 }
 
-extern "C" __global__ void __launch_bounds__(WPB *WARP_SIZE)
+// Sums a remote partition whose rows the warp fetches itself. With `early` the first is on its way.
+__device__ __forceinline__ void add_remote(const Space &own, const Peers<float> &X,
+                                           const unsigned *__restrict__ neighbors,
+                                           const float *__restrict__ values,
+                                           const Partition &remote, float *__restrict__ Y,
+                                           bool early, int lane, int n_cols) {
+    if (!remote.count) return;
+    open(own, neighbors, remote, lane, n_cols);
+    for (int k = 0; k < remote.count; ++k) {
+        if (k || !early) fetch(own, X, own.neighbors[k], lane, n_cols);
+        await_row();
+        __syncwarp();
+        add_row(own, values[remote.begin + k], own.fetched, lane, n_cols);
+        __syncwarp();  // the row is read: the next may take its place
+    }
+    close(own, Y, remote, lane, n_cols);
+}
+
+// The same by all warps of the block, which fetch each row together, one warp's after the other's.
+__device__ __forceinline__ void add_remote_by_block(const Space &own, const Space &first,
+                                                    const Peers<float> &X,
+                                                    const unsigned *__restrict__ neighbors,
+                                                    const float *__restrict__ values,
+                                                    const Partition &remote, float *__restrict__ Y,
+                                                    int lane, int n_cols) {
+    __shared__ int counts[Config::wpb];
+    if (lane == 0) counts[threadIdx.x / WARP_SIZE] = remote.count;
+    open(own, neighbors, remote, lane, n_cols);
+    __syncthreads();
+    for (int k = 0; k < Config::ps; ++k) {
+        for (int warp = 0; warp < Config::wpb; ++warp) {
+            if (k < counts[warp]) {
+                const float *row = X.row(first.neighbors[warp * Config::ps + k], n_cols);
+                begin_row(first.fetched + warp * n_cols, row, n_cols, threadIdx.x,
+                          Config::wpb * WARP_SIZE);
+            }
+        }
+        await_row();
+        __syncthreads();
+        if (k < remote.count) {
+            add_row(own, values[remote.begin + k], own.fetched, lane, n_cols);
+        }
+        __syncthreads();
+    }
+    close(own, Y, remote, lane, n_cols);
+}
+
+extern "C" __global__ void __launch_bounds__(Config::wpb *WARP_SIZE)
     mgg(const long long *__restrict__ local_pointers, const int *__restrict__ local_rows,
         const unsigned *__restrict__ local_neighbors, const float *__restrict__ local_values,
         const long long *__restrict__ remote_pointers, const int *__restrict__ remote_rows,
@@ -97,26 +140,28 @@ extern "C" __global__ void __launch_bounds__(WPB *WARP_SIZE)
     RECORD_WARP;
     DYNAMIC_SHARED(float, shared);
     const Peers<float> X = {{X0, X1, X2, X3, X4, X5, X6, X7}};
-    const float *home = X.row((unsigned)((unsigned long long)device << ROW_BITS), n_cols);
+    const float *home = X.row((unsigned)((unsigned long long)device << Config::row_bits), n_cols);
     const int lane = threadIdx.x % WARP_SIZE, warp = threadIdx.x / WARP_SIZE;
-    unsigned *all_neighbors = reinterpret_cast<unsigned *>(shared);
-    float *all_sums = shared + WPB * PS, *all_fetched = all_sums + WPB * n_cols;
-    const Space own = {all_neighbors + warp * PS, all_sums + warp * n_cols,
-                       all_fetched + warp * n_cols};
+    float *sums = shared + Config::wpb * Config::ps;
+    const Space first = {reinterpret_cast<unsigned *>(shared), sums, sums + Config::wpb * n_cols};
+    const Space own = {first.neighbors + warp * Config::ps, first.sums + warp * n_cols,
+                       first.fetched + warp * n_cols};
 
-    const int worker = blockIdx.x * WPB + warp;
+    const int worker = blockIdx.x * Config::wpb + warp;
     // Without interleaving the first warps have the local partitions, and the others the remote.
-    const int local_warps = INTERLEAVE ? 0 : ceil_div(n_local + DIST, DIST) - 1;
-    const int first_local = worker * DIST, first_remote = (worker - local_warps) * DIST;
+    const int local_warps =
+        Config::interleave ? 0 : ceil_div(n_local + Config::dist, Config::dist) - 1;
+    const int first_local = worker * Config::dist,
+              first_remote = (worker - local_warps) * Config::dist;
 
-    for (int pair = 0; pair < DIST; ++pair) {
-        const bool takes_local = INTERLEAVE || worker < local_warps;
-        const bool takes_remote = INTERLEAVE || worker >= local_warps;
+    for (int pair = 0; pair < Config::dist; ++pair) {
+        const bool takes_local = Config::interleave || worker < local_warps;
+        const bool takes_remote = Config::interleave || worker >= local_warps;
         const Partition local =
             partition(local_pointers, local_rows, first_local + pair, takes_local ? n_local : 0);
         const Partition remote = partition(remote_pointers, remote_rows, first_remote + pair,
                                            takes_remote ? n_remote : 0);
-        const bool early = ASYNC && !BY_BLOCK && remote.count;
+        const bool early = Config::async && !BY_BLOCK && remote.count;
         if (early) fetch(own, X, remote_neighbors[remote.begin], lane, n_cols);
 
         if (local.count) {
@@ -128,40 +173,11 @@ extern "C" __global__ void __launch_bounds__(WPB *WARP_SIZE)
             close(own, Y, local, lane, n_cols);
         }
 
-#if BY_BLOCK
-        // All warps of the block fetch each row together, one warp's after the other's.
-        __shared__ int counts[WPB];
-        if (lane == 0) counts[warp] = remote.count;
-        open(own, remote_neighbors, remote, lane, n_cols);
-        __syncthreads();
-        for (int k = 0; k < PS; ++k) {
-            for (int other = 0; other < WPB; ++other) {
-                if (k < counts[other]) {
-                    begin_row(all_fetched + other * n_cols,
-                              X.row(all_neighbors[other * PS + k], n_cols), n_cols, threadIdx.x,
-                              WPB * WARP_SIZE);
-                }
-            }
-            await_row();
-            __syncthreads();
-            if (k < remote.count) {
-                add_row(own, remote_values[remote.begin + k], own.fetched, lane, n_cols);
-            }
-            __syncthreads();
+        if constexpr (BY_BLOCK) {
+            add_remote_by_block(own, first, X, remote_neighbors, remote_values, remote, Y, lane,
+                                n_cols);
+        } else {
+            add_remote(own, X, remote_neighbors, remote_values, remote, Y, early, lane, n_cols);
         }
-        close(own, Y, remote, lane, n_cols);
-#else
-        if (remote.count) {
-            open(own, remote_neighbors, remote, lane, n_cols);
-            for (int k = 0; k < remote.count; ++k) {
-                if (k || !early) fetch(own, X, own.neighbors[k], lane, n_cols);
-                await_row();
-                __syncwarp();
-                add_row(own, remote_values[remote.begin + k], own.fetched, lane, n_cols);
-                __syncwarp();  // the row is read: the next may take its place
-            }
-            close(own, Y, remote, lane, n_cols);
-        }
-#endif
     }
 }

@@ -3,14 +3,14 @@
 // same: each pretended GPU's part is memory of its own.
 //
 // The including file has
-//   N_DEVICES   GPUs, 1 to 8
-//   ROW_BITS    bits of a word that say which row; those above say whose
+//   n_devices   GPUs, 1 to 8
+//   row_bits    bits of a word that say which row; those above say whose
 #pragma once
 
 #include "async_copy.cuh"
 #include "common.cuh"
 
-#define MOST_DEVICES 8
+constexpr int MOST_DEVICES = 8;
 
 // Where each GPU has its rows. Kernels take eight pointers, as a pointer to pointers would cost a
 // load before each load; those beyond the last device are not used.
@@ -20,13 +20,13 @@ struct Peers {
 
     // The first element of the row that a word names; `length` elements to a row.
     __device__ __forceinline__ const T *row(unsigned word, int length) const {
-        const int owner = int((unsigned long long)word >> ROW_BITS);
+        const int owner = int((unsigned long long)word >> Config::row_bits);
         const T *found = of[0];
 #pragma unroll
-        for (int device = 1; device < N_DEVICES; ++device) {
+        for (int device = 1; device < Config::n_devices; ++device) {
             if (owner == device) found = of[device];
         }
-        return found + (long long)(word & ((1u << ROW_BITS) - 1)) * length;
+        return found + (long long)(word & ((1u << Config::row_bits) - 1)) * length;
     }
 };
 

@@ -4,25 +4,20 @@
 // A warp has a row of the matrix and goes through its nonzeros one after the other. Its lanes walk
 // along the columns, side by side, and add up what they found.
 //
-// grid  = rows over BLOCK_WARPS, rounded up
-// block = BLOCK_WARPS warps
+// grid  = rows over block_warps, rounded up
+// block = block_warps warps
 
 // The plan supplies, at compile time:
-//   BLOCK_WARPS  warps of a block
-#if !defined(BLOCK_WARPS)
-#error "row_warp.cu is compiled by accelviz, which supplies BLOCK_WARPS, warps of a block"
-#endif
+//   block_warps  warps of a block
 
 #include "common.cuh"
-
-#define ALL_LANES 0xffffffffu
 
 extern "C" __global__ void row_warp(const long long *__restrict__ row_pointers,
                                     const int *__restrict__ columns, const float *__restrict__ U,
                                     const float *__restrict__ V, float *__restrict__ scores,
                                     int n_rows, int heads, int n_cols) {
     RECORD_WARP;
-    const long long row = (long long)blockIdx.x * BLOCK_WARPS + threadIdx.x / WARP_SIZE;
+    const long long row = (long long)blockIdx.x * Config::block_warps + threadIdx.x / WARP_SIZE;
     const int lane = threadIdx.x % WARP_SIZE;
     if (row >= n_rows) return;  // a whole warp
 

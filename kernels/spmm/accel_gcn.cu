@@ -1,29 +1,25 @@
 // Accel-GCN SpMM (ICCAD 2023, section III): Y = A X, fp32, CSR rows in ascending order of degree.
 //
 // One int4 describes a block: rows of one degree, or a part of one row that is longer than
-// DEG_BOUND. The block's warps work as combined warps: TILE_COLUMNS threads side by side cover the
+// deg_bound. The block's warps work as combined warps: tile_columns threads side by side cover the
 // columns, so that neighboring threads read neighboring addresses of X. A combined warp handles one
 // run of a row's nonzeros, and its sums meet those of other combined warps at three levels:
 //   1. registers           for the run itself;
 //   2. shared memory       where several combined warps of the block share a row;
 //   3. global memory       where a row is split over several blocks.
-// With COMBINED_WARP 0 each warp of the hardware is on its own instead (Figure 4a), the paper's
+// With combined_warp 0 each warp of the hardware is on its own instead (Figure 4a), the paper's
 // second ablation; only `place` knows the difference.
 //
-// grid  = (blocks in the metadata, tiles of TILE_COLUMNS columns)
-// block = 32 x MAX_BLOCK_WARPS threads
+// grid  = (blocks in the metadata, tiles of tile_columns columns)
+// block = 32 x max_block_warps threads
 
 // The plan supplies, at compile time:
-//   MAX_BLOCK_WARPS   warps in a block
-//   DEG_BOUND         most nonzeros of a row that one block handles alone
-//   INFO_FIELD_BITS   width of the low field of the metadata's info word
-//   TILE_COLUMNS      threads in a combined warp, a multiple of 32 (the paper's round_dim)
-//   SHARED_ROWS       most rows of a block whose nonzeros several combined warps share
-//   COMBINED_WARP     1, or 0 to let each warp walk the columns on its own
-#if !defined(MAX_BLOCK_WARPS) || !defined(DEG_BOUND) || !defined(INFO_FIELD_BITS) || \
-    !defined(TILE_COLUMNS) || !defined(SHARED_ROWS) || !defined(COMBINED_WARP)
-#error "accel_gcn.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   max_block_warps   warps in a block
+//   deg_bound         most nonzeros of a row that one block handles alone
+//   info_field_bits   width of the low field of the metadata's info word
+//   tile_columns      threads in a combined warp, a multiple of 32 (the paper's round_dim)
+//   shared_rows       most rows of a block whose nonzeros several combined warps share
+//   combined_warp     1, or 0 to let each warp walk the columns on its own
 
 #include "spmm/accel_gcn.cuh"
 
@@ -43,10 +39,11 @@ __device__ __forceinline__ Block decode(int4 metadata) {
     Block block;
     block.first_row = metadata.y;
     block.first_nz = metadata.z;
-    block.split = degree > DEG_BOUND;
-    block.rows = block.split ? 1 : info & ((1u << INFO_FIELD_BITS) - 1);
+    block.split = degree > Config::deg_bound;
+    block.rows = block.split ? 1 : info & ((1u << Config::info_field_bits) - 1);
     block.row_nzs = block.split ? info : degree;
-    block.warp_nzs = block.split ? ceil_div(info, MAX_BLOCK_WARPS) : info >> INFO_FIELD_BITS;
+    block.warp_nzs =
+        block.split ? ceil_div(info, Config::max_block_warps) : info >> Config::info_field_bits;
     // Most rows have one warp, which spares them the divisions, here and below.
     const bool alone = block.row_nzs <= block.warp_nzs;
     block.warps_per_row = alone ? 1 : ceil_div(block.row_nzs, block.warp_nzs);
@@ -58,14 +55,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
               const int *__restrict__ columns, const float *__restrict__ values,
               const float *__restrict__ X, float *__restrict__ Y, int n_cols) {
     RECORD_WARP;
-    __shared__ float partial[SHARED_ROWS * TILE_COLUMNS];
+    __shared__ float partial[Config::shared_rows * Config::tile_columns];
 
     const Block block = decode(metadata[blockIdx.x]);
-    const int first_column = blockIdx.y * TILE_COLUMNS;
+    const int first_column = blockIdx.y * Config::tile_columns;
     const bool shared_sums = block.warps_per_row > 1;
 
     if (shared_sums) {
-        for (int i = threadIdx.x; i < block.rows * TILE_COLUMNS; i += BLOCK_THREADS) {
+        for (int i = threadIdx.x; i < block.rows * Config::tile_columns; i += BLOCK_THREADS) {
             partial[i] = 0.0f;
         }
         __syncthreads();
@@ -84,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             const float sum =
                 dot(columns, values, X, row_start + begin, row_start + end, column, n_cols);
             if (shared_sums) {
-                atomicAdd_block(&partial[row * TILE_COLUMNS + lane], sum);
+                atomicAdd_block(&partial[row * Config::tile_columns + lane], sum);
             } else {
                 const int output_row = output_rows[block.first_row + row];
                 emit(&Y[element(output_row, column, n_cols)], sum, block.split);
@@ -94,10 +91,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 
     if (shared_sums) {
         __syncthreads();
-        for (int i = threadIdx.x; i < block.rows * TILE_COLUMNS; i += BLOCK_THREADS) {
-            const int column = first_column + i % TILE_COLUMNS;
+        for (int i = threadIdx.x; i < block.rows * Config::tile_columns; i += BLOCK_THREADS) {
+            const int column = first_column + i % Config::tile_columns;
             if (column < n_cols) {
-                const int output_row = output_rows[block.first_row + i / TILE_COLUMNS];
+                const int output_row = output_rows[block.first_row + i / Config::tile_columns];
                 emit(&Y[element(output_row, column, n_cols)], partial[i], block.split);
             }
         }

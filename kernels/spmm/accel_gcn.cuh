@@ -1,14 +1,13 @@
 // What Accel-GCN's kernels share: where a thread works, its sum in registers, its way to Y.
-// The including file has checked the plan's constants.
 #pragma once
 
 #include "common.cuh"
 
-static_assert(TILE_COLUMNS % WARP_SIZE == 0, "a combined warp is made of whole warps");
+static_assert(Config::tile_columns % WARP_SIZE == 0, "a combined warp is made of whole warps");
 
-#define BLOCK_THREADS (MAX_BLOCK_WARPS * WARP_SIZE)
-// Passes of the block's threads in which MAX_BLOCK_WARPS warps cover TILE_COLUMNS columns each.
-#define PASSES (TILE_COLUMNS / WARP_SIZE)
+constexpr int BLOCK_THREADS = Config::max_block_warps * WARP_SIZE;
+// Passes of the block's threads in which max_block_warps warps cover tile_columns columns each.
+constexpr int PASSES = Config::tile_columns / WARP_SIZE;
 
 struct Place {
     int warp;  // in the plan's workload: a combined warp, or a warp of the hardware
@@ -17,14 +16,13 @@ struct Place {
 
 // Where this thread works in one of the passes: all that the combined warp changes (Figure 4).
 __device__ __forceinline__ Place place(int pass) {
-#if COMBINED_WARP
-    // TILE_COLUMNS threads side by side are a warp: they cover all columns at the same time.
-    const int thread = threadIdx.x + pass * BLOCK_THREADS;
-    return {thread / TILE_COLUMNS, thread % TILE_COLUMNS};
-#else
+    if (Config::combined_warp) {
+        // tile_columns threads side by side are a warp: they cover all columns at the same time.
+        const int thread = threadIdx.x + pass * BLOCK_THREADS;
+        return {thread / Config::tile_columns, thread % Config::tile_columns};
+    }
     // Each warp walks the columns on its own, 32 in a pass.
     return {int(threadIdx.x) / WARP_SIZE, pass * WARP_SIZE + int(threadIdx.x) % WARP_SIZE};
-#endif
 }
 
 // Sums N nonzeros of one row, for one column of X: all loads are on their way before the first
@@ -52,13 +50,4 @@ __device__ __forceinline__ float dot(const int *__restrict__ columns,
     if (k + 2 == end) return sum + products<2>(columns + k, values + k, X, column, n_cols);
     if (k + 1 == end) return sum + products<1>(columns + k, values + k, X, column, n_cols);
     return sum;
-}
-
-// Writes one element of Y; parts of a split row add up there.
-__device__ __forceinline__ void emit(float *out, float sum, bool split) {
-    if (split) {
-        atomicAdd(out, sum);
-    } else {
-        *out = sum;
-    }
 }

@@ -9,22 +9,16 @@
 //                          and takes the row's sums to Y;
 //   3. global memory       where a row has warps in other blocks too.
 //
-// grid  = (blocks of MAX_BLOCK_WARPS runs, tiles of TILE_COLUMNS columns)
-// block = 32 x MAX_BLOCK_WARPS threads
+// grid  = (blocks of max_block_warps runs, tiles of tile_columns columns)
+// block = 32 x max_block_warps threads
 
 // The plan supplies, at compile time:
-//   MAX_BLOCK_WARPS   warps in a block
-//   TILE_COLUMNS      threads in a combined warp, a multiple of 32 (the paper's round_dim)
-//   SHARED_ROWS       most rows of a block that several warps share
-//   COMBINED_WARP     1, or 0 to let each warp walk the columns on its own
-#if !defined(MAX_BLOCK_WARPS) || !defined(TILE_COLUMNS) || !defined(SHARED_ROWS) || \
-    !defined(COMBINED_WARP)
-#error "accel_gcn_warp.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   max_block_warps   warps in a block
+//   tile_columns      threads in a combined warp, a multiple of 32 (the paper's round_dim)
+//   shared_rows       most rows of a block that several warps share
+//   combined_warp     1, or 0 to let each warp walk the columns on its own
 
 #include "spmm/accel_gcn.cuh"
-
-#define ALL_LANES 0xffffffffu
 
 // How a block's warps share rows: bit w says that warp w has the same row as warp w - 1.
 struct Sharing {
@@ -39,7 +33,7 @@ struct Sharing {
         return continues >> warp & 3;
     }
     // Place of its row's sums in shared memory. Rows that share have two warps or more, so half
-    // their leader's number is a place of their own below SHARED_ROWS.
+    // their leader's number is a place of their own below shared_rows.
     __device__ __forceinline__ int slot(int warp) const {
         const unsigned leaders_so_far = ~continues & ((2u << warp) - 1);
         return (WARP_SIZE - 1 - __clz(leaders_so_far)) / 2;
@@ -60,11 +54,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
                    const float *__restrict__ values, const float *__restrict__ X,
                    float *__restrict__ Y, int n_warps, int n_cols) {
     RECORD_WARP;
-    __shared__ float partial[SHARED_ROWS * TILE_COLUMNS];
+    __shared__ float partial[Config::shared_rows * Config::tile_columns];
 
-    const int first = blockIdx.x * MAX_BLOCK_WARPS;
-    const int warps = min(MAX_BLOCK_WARPS, n_warps - first);
-    const int first_column = blockIdx.y * TILE_COLUMNS;
+    const int first = blockIdx.x * Config::max_block_warps;
+    const int warps = min(Config::max_block_warps, n_warps - first);
+    const int first_column = blockIdx.y * Config::tile_columns;
     const Sharing sharing = find_sharing(metadata, first, warps);
     const bool shared_sums = sharing.continues != 0;
     // Rows that reach over the block's ends.
@@ -72,7 +66,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const int row_after = first + warps < n_warps ? metadata[first + warps].x : -1;
 
     if (shared_sums) {
-        for (int i = threadIdx.x; i < SHARED_ROWS * TILE_COLUMNS; i += BLOCK_THREADS) {
+        for (int i = threadIdx.x; i < Config::shared_rows * Config::tile_columns;
+             i += BLOCK_THREADS) {
             partial[i] = 0.0f;
         }
         __syncthreads();
@@ -86,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             const int row = run.x;
             const float sum = dot(columns, values, X, run.y, run.y + run.z, column, n_cols);
             if (sharing.shares(warp)) {
-                atomicAdd_block(&partial[sharing.slot(warp) * TILE_COLUMNS + lane], sum);
+                atomicAdd_block(&partial[sharing.slot(warp) * Config::tile_columns + lane], sum);
             } else {
                 const bool split = row == row_before || row == row_after;
                 emit(&Y[element(row, column, n_cols)], sum, split);
@@ -102,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             if (warp < warps && column < n_cols && sharing.leads(warp) && sharing.shares(warp)) {
                 const int row = metadata[first + warp].x;
                 const bool split = row == row_before || row == row_after;
-                const float sum = partial[sharing.slot(warp) * TILE_COLUMNS + lane];
+                const float sum = partial[sharing.slot(warp) * Config::tile_columns + lane];
                 emit(&Y[element(row, column, n_cols)], sum, split);
             }
         }

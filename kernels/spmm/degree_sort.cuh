@@ -5,9 +5,8 @@
 
 #include "common.cuh"
 
-#define WARPS (BLOCK_THREADS / WARP_SIZE)
-#define DIGITS (1 << DIGIT_BITS)
-#define EVERY_LANE 0xffffffffu
+constexpr int WARPS = Config::block_threads / WARP_SIZE;
+constexpr int DIGITS = 1 << Config::digit_bits;
 
 // Rows, or places, begin to end - 1.
 struct Share {
@@ -29,7 +28,7 @@ __device__ __forceinline__ unsigned lanes_below() {
 __device__ __forceinline__ unsigned sum_up_to_lane(unsigned own) {
 #pragma unroll
     for (int distance = 1; distance < WARP_SIZE; distance *= 2) {
-        const unsigned before = __shfl_up_sync(EVERY_LANE, own, distance);
+        const unsigned before = __shfl_up_sync(ALL_LANES, own, distance);
         if (lane_id() >= distance) own += before;
     }
     return own;
@@ -51,11 +50,11 @@ struct Rows {
 
 // The lanes with the same digit. Their lowest acts for them.
 __device__ __forceinline__ unsigned lanes_with(unsigned digit, bool there) {
-    unsigned lanes = __ballot_sync(EVERY_LANE, there);
+    unsigned lanes = __ballot_sync(ALL_LANES, there);
 #pragma unroll
-    for (int bit = 0; bit < DIGIT_BITS; ++bit) {
+    for (int bit = 0; bit < Config::digit_bits; ++bit) {
         const bool set = digit >> bit & 1;
-        const unsigned votes = __ballot_sync(EVERY_LANE, set);
+        const unsigned votes = __ballot_sync(ALL_LANES, set);
         lanes &= set ? votes : ~votes;
     }
     return lanes;
@@ -65,7 +64,7 @@ __device__ __forceinline__ unsigned lanes_with(unsigned digit, bool there) {
 // largest degree that the thread has seen.
 __device__ unsigned count_digits(const Rows &from, int shift, Share share, unsigned *counts,
                                  unsigned *digit_counts) {
-    for (int i = threadIdx.x; i < WARPS * DIGITS; i += BLOCK_THREADS) counts[i] = 0;
+    for (int i = threadIdx.x; i < WARPS * DIGITS; i += Config::block_threads) counts[i] = 0;
     __syncthreads();
     unsigned *own = &counts[warp_id() * DIGITS];
     unsigned largest = 0;
@@ -80,7 +79,7 @@ __device__ unsigned count_digits(const Rows &from, int shift, Share share, unsig
         __syncwarp();
     }
     __syncthreads();
-    for (int digit = threadIdx.x; digit < DIGITS; digit += BLOCK_THREADS) {
+    for (int digit = threadIdx.x; digit < DIGITS; digit += Config::block_threads) {
         unsigned sum = 0;
 #pragma unroll 8
         for (int warp = 0; warp < WARPS; ++warp) sum += counts[warp * DIGITS + digit];
@@ -92,12 +91,12 @@ __device__ unsigned count_digits(const Rows &from, int shift, Share share, unsig
 // Turns counts into the first place of each digit for each warp.
 __device__ void find_places(unsigned *counts, const unsigned *digit_counts) {
     __shared__ unsigned totals[DIGITS], firsts[DIGITS];
-    for (int digit = threadIdx.x; digit < DIGITS; digit += BLOCK_THREADS) {
+    for (int digit = threadIdx.x; digit < DIGITS; digit += Config::block_threads) {
         totals[digit] = firsts[digit] = 0;
     }
     __syncthreads();
 #pragma unroll 8
-    for (int i = threadIdx.x; i < int(gridDim.x) * DIGITS; i += BLOCK_THREADS) {
+    for (int i = threadIdx.x; i < int(gridDim.x) * DIGITS; i += Config::block_threads) {
         const unsigned count = digit_counts[i];
         atomicAdd(&totals[i % DIGITS], count);
         if (i / DIGITS < int(blockIdx.x)) atomicAdd(&firsts[i % DIGITS], count);
@@ -108,11 +107,11 @@ __device__ void find_places(unsigned *counts, const unsigned *digit_counts) {
         for (int digit = lane_id(); digit < DIGITS; digit += WARP_SIZE) {
             const unsigned sum = sum_up_to_lane(totals[digit]);
             firsts[digit] += smaller + sum - totals[digit];
-            smaller += __shfl_sync(EVERY_LANE, sum, WARP_SIZE - 1);
+            smaller += __shfl_sync(ALL_LANES, sum, WARP_SIZE - 1);
         }
     }
     __syncthreads();
-    for (int digit = threadIdx.x; digit < DIGITS; digit += BLOCK_THREADS) {
+    for (int digit = threadIdx.x; digit < DIGITS; digit += Config::block_threads) {
         unsigned next = firsts[digit];
 #pragma unroll 8
         for (int warp = 0; warp < WARPS; ++warp) {

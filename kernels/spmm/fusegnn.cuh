@@ -1,5 +1,5 @@
 // What fuseGNN's kernels share: reductions in shared memory (ICCAD 2020, section 5.2). The
-// including file has BLOCK_THREADS.
+// including file has block_threads.
 #pragma once
 
 #include "common.cuh"
@@ -17,5 +17,5 @@ __device__ __forceinline__ void group_reduce(float *buffer, int groups, int thre
 
 // Block-wide reduce: the sum of an entry of each thread ends in buffer[0].
 __device__ __forceinline__ void block_reduce(float *buffer, int thread) {
-    group_reduce(buffer, BLOCK_THREADS, thread, 1);
+    group_reduce(buffer, Config::block_threads, thread, 1);
 }

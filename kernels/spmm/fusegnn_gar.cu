@@ -6,21 +6,18 @@
 // walks all nonzeros for its columns. The paper's extra weight of a self-loop is not here: a
 // diagonal is among the nonzeros.
 //
-// grid  = (rows, HEADS)
-// block = BLOCK_THREADS threads
+// grid  = (rows, heads)
+// block = block_threads threads
 
 // The plan supplies, at compile time:
-//   BLOCK_THREADS  threads of a block
-//   HEADS          of an edge, each with a weight and n_cols columns of its own
-#if !defined(BLOCK_THREADS) || !defined(HEADS)
-#error "fusegnn_gar.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   block_threads  threads of a block
+//   heads          of an edge, each with a weight and n_cols columns of its own
 
 #include "common.cuh"
 #include "spmm/fusegnn.cuh"
 
 // Nonzeros of a thread whose loads are in flight together.
-#define BATCH 4
+constexpr int BATCH = 4;
 
 // Sums nonzeros `first`, `first` + `step`, ... of the `count` of a row, for one column of X. Those
 // past the end are left out one by one, so that a short row's loads are in flight together too.
@@ -36,11 +33,12 @@ __device__ __forceinline__ float dot(const int *__restrict__ columns,
         for (unsigned j = 0; j < BATCH; ++j) {
             const unsigned own = k + j * step;
             senders[j] = own < count ? columns[own] : 0;
-            weights[j] = own < count ? values[(long long)own * HEADS] : 0.0f;
+            weights[j] = own < count ? values[(long long)own * Config::heads] : 0.0f;
         }
 #pragma unroll
         for (unsigned j = 0; j < BATCH; ++j) {
-            x[j] = k + j * step < count ? X[element(senders[j], column, HEADS * n_cols)] : 0.0f;
+            x[j] = k + j * step < count ? X[element(senders[j], column, Config::heads * n_cols)]
+                                        : 0.0f;
         }
 #pragma unroll
         for (unsigned j = 0; j < BATCH; ++j) sum += weights[j] * x[j];
@@ -53,7 +51,7 @@ __device__ __forceinline__ void aggregate(const long long *__restrict__ row_poin
                                           const float *__restrict__ values,
                                           const float *__restrict__ X, float *__restrict__ Y,
                                           int n_cols, int groups) {
-    __shared__ float buffer[BLOCK_THREADS];
+    __shared__ float buffer[Config::block_threads];
 
     const int row = blockIdx.x;
     const int thread = threadIdx.x;
@@ -61,9 +59,9 @@ __device__ __forceinline__ void aggregate(const long long *__restrict__ row_poin
     const int degree = int(row_pointers[row + 1] - begin);
     columns += begin;
     const int head = blockIdx.y;
-    values += begin * HEADS + head;
+    values += begin * Config::heads + head;
     X += head * n_cols;
-    Y += element(row, head * n_cols, HEADS * n_cols);
+    Y += element(row, head * n_cols, Config::heads * n_cols);
 
     if (groups > 1) {
         const int group = thread / n_cols;
@@ -74,13 +72,13 @@ __device__ __forceinline__ void aggregate(const long long *__restrict__ row_poin
         group_reduce(buffer, min(groups, degree), thread, n_cols);
         if (thread < n_cols) Y[column] = buffer[thread];
     } else {
-        for (int column = thread; column < n_cols; column += BLOCK_THREADS) {
+        for (int column = thread; column < n_cols; column += Config::block_threads) {
             Y[column] = dot(columns, values, X, 0, degree, 1, column, n_cols);
         }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     fusegnn_gar(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
                 const float *__restrict__ values, const float *__restrict__ X,
                 float *__restrict__ Y, int n_cols, int groups) {
@@ -89,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 // The same, of attention: a weight for each head of an edge.
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     fusegnn_gar_heads(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
                       const float *__restrict__ weights, const float *__restrict__ V,
                       float *__restrict__ Y, int n_cols, int groups) {

@@ -6,15 +6,12 @@
 // are fewer than the threads, else to shared memory, where dX is then summed as well. The rest is
 // as in the backward fused-GAS, without atomics.
 //
-// grid  = (sources, HEADS)
-// block = BLOCK_THREADS threads; with n_cols >= BLOCK_THREADS, 2 n_cols floats of shared memory
+// grid  = (sources, heads)
+// block = block_threads threads; with n_cols >= block_threads, 2 n_cols floats of shared memory
 
 // The plan supplies, at compile time:
-//   BLOCK_THREADS  threads of a block
-//   HEADS          of an edge, each with a weight and n_cols columns of its own
-#if !defined(BLOCK_THREADS) || !defined(HEADS)
-#error "fusegnn_gar_gradient.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   block_threads  threads of a block
+//   heads          of an edge, each with a weight and n_cols columns of its own
 
 #include "spmm/fusegnn.cuh"
 
@@ -25,7 +22,7 @@ __device__ __forceinline__ void take_back(const long long *__restrict__ source_p
                                           const float *__restrict__ X, const float *__restrict__ dY,
                                           float *__restrict__ d_values, float *__restrict__ dX,
                                           int n_cols, int groups) {
-    __shared__ float buffer[BLOCK_THREADS];
+    __shared__ float buffer[Config::block_threads];
     DYNAMIC_SHARED(float, rows);
 
     const int source = blockIdx.x, thread = threadIdx.x;
@@ -34,11 +31,11 @@ __device__ __forceinline__ void take_back(const long long *__restrict__ source_p
     targets += begin;
     order += begin;
     const int head = blockIdx.y;
-    values += begin * HEADS + head;
+    values += begin * Config::heads + head;
     d_values += head;
     dY += head * n_cols;
-    X += element(source, head * n_cols, HEADS * n_cols);
-    dX += element(source, head * n_cols, HEADS * n_cols);
+    X += element(source, head * n_cols, Config::heads * n_cols);
+    dX += element(source, head * n_cols, Config::heads * n_cols);
 
     if (groups > 1) {
         const int group = thread / n_cols, column = thread % n_cols;
@@ -47,13 +44,14 @@ __device__ __forceinline__ void take_back(const long long *__restrict__ source_p
         for (int first = 0; first < degree; first += groups) {
             const int edge = first + group;
             const bool works = group < groups && edge < degree;
-            const float g = works ? dY[element(targets[edge], column, HEADS * n_cols)] : 0.0f;
-            if (works) sum += g * values[(long long)edge * HEADS];
+            const float g =
+                works ? dY[element(targets[edge], column, Config::heads * n_cols)] : 0.0f;
+            if (works) sum += g * values[(long long)edge * Config::heads];
             __syncthreads();  // the edges before have been read
             if (group < groups) buffer[column * groups + group] = g * x;
             group_reduce(buffer, n_cols, thread, groups);
             if (thread < groups && first + thread < degree) {
-                d_values[(long long)order[first + thread] * HEADS] = buffer[thread];
+                d_values[(long long)order[first + thread] * Config::heads] = buffer[thread];
             }
         }
         __syncthreads();
@@ -62,30 +60,30 @@ __device__ __forceinline__ void take_back(const long long *__restrict__ source_p
         if (thread < n_cols) dX[column] = buffer[thread];
     } else {
         float *x = rows, *sums = rows + n_cols;  // a thread reads and writes its own columns only
-        for (int column = thread; column < n_cols; column += BLOCK_THREADS) {
+        for (int column = thread; column < n_cols; column += Config::block_threads) {
             x[column] = X[column];
             sums[column] = 0.0f;
         }
         for (int edge = 0; edge < degree; ++edge) {
-            const float weight = values[(long long)edge * HEADS];
-            const float *g = &dY[element(targets[edge], 0, HEADS * n_cols)];
+            const float weight = values[(long long)edge * Config::heads];
+            const float *g = &dY[element(targets[edge], 0, Config::heads * n_cols)];
             float part = 0.0f;
-            for (int column = thread; column < n_cols; column += BLOCK_THREADS) {
+            for (int column = thread; column < n_cols; column += Config::block_threads) {
                 sums[column] += g[column] * weight;
                 part += g[column] * x[column];
             }
             __syncthreads();
             buffer[thread] = part;
             block_reduce(buffer, thread);
-            if (thread == 0) d_values[(long long)order[edge] * HEADS] = buffer[0];
+            if (thread == 0) d_values[(long long)order[edge] * Config::heads] = buffer[0];
         }
-        for (int column = thread; column < n_cols; column += BLOCK_THREADS) {
+        for (int column = thread; column < n_cols; column += Config::block_threads) {
             dX[column] = sums[column];
         }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     fusegnn_gar_gradient(const long long *__restrict__ source_pointers,
                          const int *__restrict__ targets, const unsigned *__restrict__ order,
                          const float *__restrict__ values, const float *__restrict__ X,
@@ -96,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 // The same, of attention: a weight for each head of an edge.
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     fusegnn_gar_gradient_heads(const long long *__restrict__ source_pointers,
                                const int *__restrict__ targets, const unsigned *__restrict__ order,
                                const float *__restrict__ weights, const float *__restrict__ V,

@@ -7,15 +7,12 @@
 // With fewer columns than threads, a block handles `groups` = floor(threads / columns) edges and
 // the threads left over are idle; else it handles one edge, and each thread loops over its columns.
 //
-// grid  = (blocks of `groups` edges, each of them HEADS times)
-// block = BLOCK_THREADS threads
+// grid  = (blocks of `groups` edges, each of them heads times)
+// block = block_threads threads
 
 // The plan supplies, at compile time:
-//   BLOCK_THREADS  threads of a block
-//   HEADS          of an edge, each with a weight and n_cols columns of its own
-#if !defined(BLOCK_THREADS) || !defined(HEADS)
-#error "fusegnn_gas.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   block_threads  threads of a block
+//   heads          of an edge, each with a weight and n_cols columns of its own
 
 #include "spmm/fusegnn.cuh"
 
@@ -27,21 +24,21 @@ __device__ __forceinline__ void aggregate(const int *__restrict__ rows,
     const int thread = threadIdx.x;
     const int group = groups > 1 ? thread / n_cols : 0;
     const int first_column = thread - group * n_cols;
-    const long long item = (long long)blockIdx.x * groups + group, edge = item / HEADS;
+    const long long item = (long long)blockIdx.x * groups + group, edge = item / Config::heads;
     if (group >= groups || edge >= n_edges) return;
 
-    const long long head = (item % HEADS) * n_cols;
-    const long long target = element(rows[edge], 0, HEADS * n_cols) + head;
-    const long long source = element(columns[edge], 0, HEADS * n_cols) + head;
+    const long long head = (item % Config::heads) * n_cols;
+    const long long target = element(rows[edge], 0, Config::heads * n_cols) + head;
+    const long long source = element(columns[edge], 0, Config::heads * n_cols) + head;
     const float weight = values[item];
     // Several groups: one turn of the loop, as a thread has one column.
 #pragma unroll 4
-    for (int column = first_column; column < n_cols; column += BLOCK_THREADS) {
+    for (int column = first_column; column < n_cols; column += Config::block_threads) {
         atomicAdd(&Y[target + column], weight * X[source + column]);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     fusegnn_gas(const int *__restrict__ rows, const int *__restrict__ columns,
                 const float *__restrict__ values, const float *__restrict__ X,
                 float *__restrict__ Y, long long n_edges, int n_cols, int groups) {
@@ -50,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 // The same, of attention: a weight for each head of an edge.
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     fusegnn_gas_heads(const int *__restrict__ rows, const int *__restrict__ columns,
                       const float *__restrict__ weights, const float *__restrict__ V,
                       float *__restrict__ Y, long long n_edges, int n_cols, int groups) {

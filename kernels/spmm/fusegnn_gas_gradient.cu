@@ -9,15 +9,12 @@
 //
 // Here a block has one batch of edges, where the paper's take turns at several.
 //
-// grid  = (blocks of `groups` edges, each of them HEADS times)
-// block = BLOCK_THREADS threads
+// grid  = (blocks of `groups` edges, each of them heads times)
+// block = block_threads threads
 
 // The plan supplies, at compile time:
-//   BLOCK_THREADS  threads of a block
-//   HEADS          of an edge, each with a weight and n_cols columns of its own
-#if !defined(BLOCK_THREADS) || !defined(HEADS)
-#error "fusegnn_gas_gradient.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   block_threads  threads of a block
+//   heads          of an edge, each with a weight and n_cols columns of its own
 
 #include "spmm/fusegnn.cuh"
 
@@ -28,47 +25,49 @@ __device__ __forceinline__ void take_back(const int *__restrict__ sources,
                                           const float *__restrict__ X, const float *__restrict__ dY,
                                           float *__restrict__ d_values, float *__restrict__ dX,
                                           long long n_edges, int n_cols, int groups) {
-    __shared__ float buffer[BLOCK_THREADS];
+    __shared__ float buffer[Config::block_threads];
 
     const int thread = threadIdx.x;
     const long long first = (long long)blockIdx.x * groups;
     if (groups > 1) {
         const int group = thread / n_cols, column = thread % n_cols;
-        const long long item = first + group, edge = item / HEADS;
+        const long long item = first + group, edge = item / Config::heads;
         const bool works = group < groups && edge < n_edges;
         float part = 0.0f;
         if (works) {
-            const int at = int(item % HEADS) * n_cols + column;
-            const long long own = element(sources[edge], at, HEADS * n_cols);
-            const float g = dY[element(targets[edge], at, HEADS * n_cols)];
+            const int at = int(item % Config::heads) * n_cols + column;
+            const long long own = element(sources[edge], at, Config::heads * n_cols);
+            const float g = dY[element(targets[edge], at, Config::heads * n_cols)];
             atomicAdd(&dX[own], g * values[item]);
             part = g * X[own];
         }
         if (group < groups) buffer[column * groups + group] = part;
         group_reduce(buffer, n_cols, thread, groups);
         const long long done = first + thread;
-        if (thread < groups && done / HEADS < n_edges) {
-            d_values[(long long)order[done / HEADS] * HEADS + done % HEADS] = buffer[thread];
+        if (thread < groups && done / Config::heads < n_edges) {
+            d_values[(long long)order[done / Config::heads] * Config::heads +
+                     done % Config::heads] = buffer[thread];
         }
     } else {
-        const long long edge = first / HEADS;
+        const long long edge = first / Config::heads;
         const int source = sources[edge], target = targets[edge],
-                  head = int(first % HEADS) * n_cols;
+                  head = int(first % Config::heads) * n_cols;
         const float weight = values[first];
         float part = 0.0f;
-        for (int column = thread; column < n_cols; column += BLOCK_THREADS) {
-            const long long own = element(source, head + column, HEADS * n_cols);
-            const float g = dY[element(target, head + column, HEADS * n_cols)];
+        for (int column = thread; column < n_cols; column += Config::block_threads) {
+            const long long own = element(source, head + column, Config::heads * n_cols);
+            const float g = dY[element(target, head + column, Config::heads * n_cols)];
             atomicAdd(&dX[own], g * weight);
             part += g * X[own];
         }
         buffer[thread] = part;
         block_reduce(buffer, thread);
-        if (thread == 0) d_values[(long long)order[edge] * HEADS + first % HEADS] = buffer[0];
+        if (thread == 0)
+            d_values[(long long)order[edge] * Config::heads + first % Config::heads] = buffer[0];
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     fusegnn_gas_gradient(const int *__restrict__ sources, const int *__restrict__ targets,
                          const unsigned *__restrict__ order, const float *__restrict__ values,
                          const float *__restrict__ X, const float *__restrict__ dY,
@@ -79,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 // The same, of attention: a weight for each head of an edge.
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     fusegnn_gas_gradient_heads(const int *__restrict__ sources, const int *__restrict__ targets,
                                const unsigned *__restrict__ order,
                                const float *__restrict__ weights, const float *__restrict__ V,

@@ -2,21 +2,18 @@
 //
 // Coalesced row caching: a warp loads 32 nonzeros of its row side by side into shared memory, and
 // then reads them one after the other, all lanes the same one. Coarse-grained warp merging: where
-// there are more than 32 columns, a lane has LANE_COLUMNS of them, so that each staged nonzero
+// there are more than 32 columns, a lane has lane_columns of them, so that each staged nonzero
 // serves twice. Rows are never cut.
 //
-// grid  = (blocks of BLOCK_WARPS rows, tiles of 32 x LANE_COLUMNS columns)
-// block = 32 x BLOCK_WARPS threads
+// grid  = (blocks of block_warps rows, tiles of 32 x lane_columns columns)
+// block = 32 x block_warps threads
 #include "common.cuh"
 
 // The plan supplies, at compile time:
-//   BLOCK_WARPS    warps in a block
-//   LANE_COLUMNS   columns of a lane, 32 apart
-#if !defined(BLOCK_WARPS) || !defined(LANE_COLUMNS)
-#error "ge_spmm.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   block_warps    warps in a block
+//   lane_columns   columns of a lane, 32 apart
 
-#define BLOCK_THREADS (BLOCK_WARPS * WARP_SIZE)
+constexpr int BLOCK_THREADS = Config::block_warps * WARP_SIZE;
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     ge_spmm(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
@@ -28,12 +25,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 
     const int lane = threadIdx.x % WARP_SIZE;
     const int first = threadIdx.x - lane;  // of this warp's part of the stage
-    const long long row = (long long)blockIdx.x * BLOCK_WARPS + threadIdx.x / WARP_SIZE;
-    const int column = blockIdx.y * WARP_SIZE * LANE_COLUMNS + lane;
+    const long long row = (long long)blockIdx.x * Config::block_warps + threadIdx.x / WARP_SIZE;
+    const int column = blockIdx.y * WARP_SIZE * Config::lane_columns + lane;
     if (row >= n_rows) return;  // the whole warp leaves
 
     const long long end = row_pointers[row + 1];
-    float sums[LANE_COLUMNS] = {};
+    float sums[Config::lane_columns] = {};
     for (long long begin = row_pointers[row]; begin < end; begin += WARP_SIZE) {
         if (begin + lane < end) {
             staged_columns[threadIdx.x] = columns[begin + lane];
@@ -45,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             const int sender = staged_columns[first + k];
             const float value = staged_values[first + k];
 #pragma unroll
-            for (int i = 0; i < LANE_COLUMNS; ++i) {
+            for (int i = 0; i < Config::lane_columns; ++i) {
                 const int own = column + i * WARP_SIZE;
                 if (own < n_cols) sums[i] += value * X[element(sender, own, n_cols)];
             }
@@ -53,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         __syncwarp();  // before the next nonzeros take the place of these
     }
 #pragma unroll
-    for (int i = 0; i < LANE_COLUMNS; ++i) {
+    for (int i = 0; i < Config::lane_columns; ++i) {
         const int own = column + i * WARP_SIZE;
         if (own < n_cols) Y[element(row, own, n_cols)] = sums[i];
     }

@@ -1,7 +1,7 @@
 // GNNAdvisor's aggregation (Wang et al., OSDI 2021; chapter 3 of the thesis), as a weighted SpMM:
 // Y = A X, fp32, CSR rows in the caller's order.
 //
-// A warp handles one neighbor group, at most ngs nonzeros of one row, and DIMENSION_WORKERS of its
+// A warp handles one neighbor group, at most ngs nonzeros of one row, and dimension_workers of its
 // lanes walk the columns side by side; the lanes past them idle. Warps of a block whose groups
 // belong to the same row add up in one slot of shared memory, and the leader, the first of them,
 // takes the sums to Y (Algorithm 2; the host finds slots and leaders, once).
@@ -15,43 +15,41 @@
 //   - a row that is whole in its block is stored. Only one with groups in other blocks too is added
 //     with an atomic.
 //
-// grid  = (blocks of BLOCK_WARPS groups, tiles of tile_columns columns)
-// block = 32 x BLOCK_WARPS threads, with BLOCK_WARPS x tile_columns floats of shared memory if any
+// grid  = (blocks of block_warps groups, tiles of tile_columns columns)
+// block = 32 x block_warps threads, with block_warps x tile_columns floats of shared memory if any
 //         block shares a row
 
 // The plan supplies, at compile time:
-//   BLOCK_WARPS         warps in a block
-//   DIMENSION_WORKERS   lanes of a warp that work, 1 to 32
-//   VECTOR              neighboring columns that a lane reads as one: 1, 2 or 4, a divisor of the
+//   block_warps         warps in a block
+//   dimension_workers   lanes of a warp that work, 1 to 32
+//   vector              neighboring columns that a lane reads as one: 1, 2 or 4, a divisor of the
 //                       columns of X
-//   LANE_VECTORS        such vectors that a lane sums at the same time, DIMENSION_WORKERS apart
-//   SLOT_MASK           bits of a metadata word that hold the warp's slot; then its flags:
-//   LEADER              the warp is the first of its row in the block
-//   SHARED              another warp of the block has the same row
-//   CUT                 other blocks have groups of the row too
-//   BLOCK_SHARES        some warp of the block is SHARED
-#if !defined(BLOCK_WARPS) || !defined(DIMENSION_WORKERS) || !defined(VECTOR) ||              \
-    !defined(LANE_VECTORS) || !defined(SLOT_MASK) || !defined(LEADER) || !defined(SHARED) || \
-    !defined(CUT) || !defined(BLOCK_SHARES)
-#error "gnnadvisor.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   lane_vectors        such vectors that a lane sums at the same time, dimension_workers apart
+//   slot_mask           bits of a metadata word that hold the warp's slot; then its flags:
+//   leader              the warp is the first of its row in the block
+//   shared              another warp of the block has the same row
+//   cut                 other blocks have groups of the row too
+//   block_shares        some warp of the block is shared
 
 #include "common.cuh"
 #include "vectors.cuh"
 
-#define BLOCK_THREADS (BLOCK_WARPS * WARP_SIZE)
+using Vector = Floats<Config::vector>;
 
-#define WORKER_COLUMNS (DIMENSION_WORKERS * VECTOR)  // of all workers of a warp, side by side
+constexpr int BLOCK_THREADS = Config::block_warps * WARP_SIZE;
+
+constexpr int WORKER_COLUMNS =
+    Config::dimension_workers * Config::vector;  // of all workers of a warp, side by side
 
 // Adds N nonzeros to a lane's sums: for the vector of columns at which X is passed, and for each of
-// the next LANE_VECTORS - 1, WORKER_COLUMNS apart, as far as they lie below `width`.
+// the next lane_vectors - 1, WORKER_COLUMNS apart, as far as they lie below `width`.
 template <int N>
 __device__ __forceinline__ void add(const int *__restrict__ columns,
                                     const float *__restrict__ values, const float *__restrict__ X,
-                                    int width, int n_cols, Vector (&sums)[LANE_VECTORS]) {
+                                    int width, int n_cols, Vector (&sums)[Config::lane_vectors]) {
     int senders[N];
     float weights[N];
-    Vector neighbors[N][LANE_VECTORS];
+    Vector neighbors[N][Config::lane_vectors];
 #pragma unroll
     for (int j = 0; j < N; ++j) {
         senders[j] = columns[j];
@@ -61,7 +59,7 @@ __device__ __forceinline__ void add(const int *__restrict__ columns,
 #pragma unroll
     for (int j = 0; j < N; ++j) {
 #pragma unroll
-        for (int i = 0; i < LANE_VECTORS; ++i) {
+        for (int i = 0; i < Config::lane_vectors; ++i) {
             const int column = i * WORKER_COLUMNS;
             if (column < width) {
                 const float *address = &X[element(senders[j], column, n_cols)];
@@ -72,7 +70,7 @@ __device__ __forceinline__ void add(const int *__restrict__ columns,
 #pragma unroll
     for (int j = 0; j < N; ++j) {
 #pragma unroll
-        for (int i = 0; i < LANE_VECTORS; ++i) {
+        for (int i = 0; i < Config::lane_vectors; ++i) {
             if (i * WORKER_COLUMNS < width) add_product(sums[i], weights[j], neighbors[j][i]);
         }
     }
@@ -82,22 +80,13 @@ __device__ __forceinline__ void add(const int *__restrict__ columns,
 __device__ __forceinline__ void add_group(const int *__restrict__ columns,
                                           const float *__restrict__ values,
                                           const float *__restrict__ X, int count, int width,
-                                          int n_cols, Vector (&sums)[LANE_VECTORS]) {
+                                          int n_cols, Vector (&sums)[Config::lane_vectors]) {
     for (; count >= 4; count -= 4, columns += 4, values += 4) {
         add<4>(columns, values, X, width, n_cols, sums);
     }
     if (count == 3) add<3>(columns, values, X, width, n_cols, sums);
     if (count == 2) add<2>(columns, values, X, width, n_cols, sums);
     if (count == 1) add<1>(columns, values, X, width, n_cols, sums);
-}
-
-// Writes one element of Y; parts of a row that is cut between blocks add up there.
-__device__ __forceinline__ void emit(float *out, float sum, bool cut) {
-    if (cut) {
-        atomicAdd(out, sum);
-    } else {
-        *out = sum;
-    }
 }
 
 // metadata: the row and the packed word of each group, the paper's target node and warpPtr.
@@ -110,25 +99,25 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     DYNAMIC_SHARED(float, slots);
 
     const int lane = threadIdx.x % WARP_SIZE;
-    const long long group = (long long)blockIdx.x * BLOCK_WARPS + threadIdx.x / WARP_SIZE;
-    const bool works = group < n_groups && lane < DIMENSION_WORKERS;
+    const long long group = (long long)blockIdx.x * Config::block_warps + threadIdx.x / WARP_SIZE;
+    const bool works = group < n_groups && lane < Config::dimension_workers;
     // The last block's warps without a group read its last group's word: barriers are for them too.
     const int2 own = metadata[min(group, n_groups - 1)];
     const int row = own.x;
-    const bool shared = own.y & SHARED;
-    const bool cut = own.y & CUT;
-    const bool leads_slot = works && shared && (own.y & LEADER);
-    const bool block_shares = own.y & BLOCK_SHARES;
+    const bool shared = own.y & Config::shared;
+    const bool cut = own.y & Config::cut;
+    const bool leads_slot = works && shared && (own.y & Config::leader);
+    const bool block_shares = own.y & Config::block_shares;
 
     const int first_column = blockIdx.y * tile_columns;
     const int width = min(tile_columns, n_cols - first_column);
-    float *slot = &slots[(own.y & SLOT_MASK) * tile_columns];
+    float *slot = &slots[(own.y & Config::slot_mask) * tile_columns];
     X += first_column;
     Y += element(row, first_column, n_cols);
 
     if (block_shares) {
         if (leads_slot) {
-            for (int c = lane; c < width; c += DIMENSION_WORKERS) slot[c] = 0.0f;
+            for (int c = lane; c < width; c += Config::dimension_workers) slot[c] = 0.0f;
         }
         __syncthreads();
     }
@@ -136,24 +125,25 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     if (works) {
         const long long begin = group_pointers[group];
         const int count = int(group_pointers[group + 1] - begin);
-        for (int c = lane * VECTOR; c < width; c += LANE_VECTORS * WORKER_COLUMNS) {
-            Vector sums[LANE_VECTORS] = {};
+        for (int c = lane * Config::vector; c < width; c += Config::lane_vectors * WORKER_COLUMNS) {
+            Vector sums[Config::lane_vectors] = {};
             add_group(columns + begin, values + begin, X + c, count, width - c, n_cols, sums);
 #pragma unroll
-            for (int i = 0; i < LANE_VECTORS; ++i) {
+            for (int i = 0; i < Config::lane_vectors; ++i) {
                 const int first = c + i * WORKER_COLUMNS;
                 if (first < width) {
                     if (shared) {
 #pragma unroll
-                        for (int j = 0; j < VECTOR; ++j) {
+                        for (int j = 0; j < Config::vector; ++j) {
                             atomicAdd_block(&slot[first + j], part(sums[i], j));
                         }
                     } else if (cut) {
 #pragma unroll
-                        for (int j = 0; j < VECTOR; ++j) atomicAdd(&Y[first + j], part(sums[i], j));
+                        for (int j = 0; j < Config::vector; ++j)
+                            atomicAdd(&Y[first + j], part(sums[i], j));
                     } else {
                         // An index of vectors: a float's address would make NVRTC store each apart.
-                        reinterpret_cast<Vector *>(Y)[first / VECTOR] = sums[i];
+                        reinterpret_cast<Vector *>(Y)[first / Config::vector] = sums[i];
                     }
                 }
             }
@@ -163,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     if (block_shares) {
         __syncthreads();
         if (leads_slot) {
-            for (int c = lane; c < width; c += DIMENSION_WORKERS) emit(&Y[c], slot[c], cut);
+            for (int c = lane; c < width; c += Config::dimension_workers) emit(&Y[c], slot[c], cut);
         }
     }
 }

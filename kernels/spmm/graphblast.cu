@@ -4,16 +4,11 @@
 // by side, each lane one; shuffles then hand them round, one after the other, and each lane adds
 // the product for its own column. Rows are never cut: a long row keeps one warp busy.
 //
-// grid  = (blocks of BLOCK_WARPS rows, tiles of 32 columns)
-// block = 32 x BLOCK_WARPS threads
+// grid  = (blocks of block_warps rows, tiles of 32 columns)
+// block = 32 x block_warps threads
 #include "common.cuh"
 
-#if !defined(BLOCK_WARPS)
-#error "graphblast.cu is compiled by accelviz, which supplies BLOCK_WARPS, the warps in a block"
-#endif
-
-#define BLOCK_THREADS (BLOCK_WARPS * WARP_SIZE)
-#define ALL_LANES 0xffffffffu
+constexpr int BLOCK_THREADS = Config::block_warps * WARP_SIZE;
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     graphblast(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
@@ -21,7 +16,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
                int n_rows, int n_cols) {
     RECORD_WARP;
     const int lane = threadIdx.x % WARP_SIZE;
-    const long long row = (long long)blockIdx.x * BLOCK_WARPS + threadIdx.x / WARP_SIZE;
+    const long long row = (long long)blockIdx.x * Config::block_warps + threadIdx.x / WARP_SIZE;
     const int column = blockIdx.y * WARP_SIZE + lane;
     if (row >= n_rows) return;  // the whole warp leaves
 

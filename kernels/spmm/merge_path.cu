@@ -2,7 +2,7 @@
 // ISPASS 2023): Y = A X, fp32, CSR.
 //
 // A walk through the matrix meets a row's nonzeros, then the row's end; each of them is an item of
-// work, and every warp gets WARP_ITEMS consecutive items. The metadata has the row where a share
+// work, and every warp gets warp_items consecutive items. The metadata has the row where a share
 // begins, which says the nonzero too: an item's number is that of the rows ended plus the nonzeros
 // met before it.
 //
@@ -12,26 +12,22 @@
 // Rows are short, so that a loop over one row would wait for X at each of them. Here the nonzeros
 // of a share are read in batches whatever their rows, and only the adding up looks for rows' ends.
 //
-// grid  = (blocks of BLOCK_WARPS shares, tiles of 32 x LANE_COLUMNS columns)
-// block = 32 x BLOCK_WARPS threads
+// grid  = (blocks of block_warps shares, tiles of 32 x lane_columns columns)
+// block = 32 x block_warps threads
 #include "common.cuh"
 
 // The plan supplies, at compile time:
-//   BLOCK_WARPS    warps in a block
-//   WARP_ITEMS     rows plus nonzeros of a warp
-//   LANE_COLUMNS   columns of a lane, 32 apart
-#if !defined(BLOCK_WARPS) || !defined(WARP_ITEMS) || !defined(LANE_COLUMNS)
-#error "merge_path.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   block_warps    warps in a block
+//   warp_items     rows plus nonzeros of a warp
+//   lane_columns   columns of a lane, 32 apart
 
-#define BLOCK_THREADS (BLOCK_WARPS * WARP_SIZE)
-#define ALL_LANES 0xffffffffu
+constexpr int BLOCK_THREADS = Config::block_warps * WARP_SIZE;
 // Nonzeros of a batch: 8 to 16 loads of X are in flight in each lane.
-#define BATCH (LANE_COLUMNS > 2 ? 4 : 8)
+constexpr int BATCH = Config::lane_columns > 2 ? 4 : 8;
 
 static_assert(WARP_SIZE % BATCH == 0, "the nonzeros that a warp holds are made of whole batches");
 
-#define NOT_HERE 0x7fffffff  // after every position of a share
+constexpr int NOT_HERE = 0x7fffffff;  // after every position of a share
 
 // Gives each lane the end of one row, counted from nonzero `begin`; that of `last_row` and of those
 // after it is in no item of this share.
@@ -41,17 +37,18 @@ __device__ __forceinline__ int load_end(const long long *__restrict__ row_pointe
 }
 
 // Writes a lane's elements of a row; parts of a row that is cut between warps add up.
-__device__ __forceinline__ void emit(float *__restrict__ Y, const float (&sums)[LANE_COLUMNS],
-                                     int row, int column, int n_cols, bool cut) {
+__device__ __forceinline__ void emit(float *__restrict__ Y,
+                                     const float (&sums)[Config::lane_columns], int row, int column,
+                                     int n_cols, bool cut) {
     float *out = &Y[element(row, column, n_cols)];
     if (cut) {
 #pragma unroll
-        for (int i = 0; i < LANE_COLUMNS; ++i) {
+        for (int i = 0; i < Config::lane_columns; ++i) {
             if (column + i * WARP_SIZE < n_cols) atomicAdd(&out[i * WARP_SIZE], sums[i]);
         }
     } else {
 #pragma unroll
-        for (int i = 0; i < LANE_COLUMNS; ++i) {
+        for (int i = 0; i < Config::lane_columns; ++i) {
             if (column + i * WARP_SIZE < n_cols) out[i * WARP_SIZE] = sums[i];
         }
     }
@@ -64,14 +61,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
                int n_cols) {
     RECORD_WARP;
     const int lane = threadIdx.x % WARP_SIZE;
-    const long long warp = (long long)blockIdx.x * BLOCK_WARPS + threadIdx.x / WARP_SIZE;
-    const long long item = warp * WARP_ITEMS;
-    const int column = blockIdx.y * WARP_SIZE * LANE_COLUMNS + lane;
+    const long long warp = (long long)blockIdx.x * Config::block_warps + threadIdx.x / WARP_SIZE;
+    const long long item = warp * Config::warp_items;
+    const int column = blockIdx.y * WARP_SIZE * Config::lane_columns + lane;
     if (item >= n_items) return;  // the whole warp leaves
 
     int row = first_rows[warp];
     const int last_row = first_rows[warp + 1];
-    const int items = n_items - item < WARP_ITEMS ? int(n_items - item) : WARP_ITEMS;
+    const int items =
+        n_items - item < Config::warp_items ? int(n_items - item) : Config::warp_items;
     const int count = items - (last_row - row);  // nonzeros of the share
     const long long begin = item - row;          // the first of them
 
@@ -84,12 +82,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     bool open = row_pointers[row] < begin;  // an earlier warp has nonzeros of this row
     // What comes after the last end belongs to `last_row`, perhaps all of its nonzeros.
     const bool cut = last_row < n_rows && row_pointers[last_row + 1] > begin + count;
-    float sums[LANE_COLUMNS] = {};
+    float sums[Config::lane_columns] = {};
 
     const auto finish_row = [&] {
         if (!open || end > 0) emit(Y, sums, row, column, n_cols, open);
 #pragma unroll
-        for (int i = 0; i < LANE_COLUMNS; ++i) sums[i] = 0.0f;
+        for (int i = 0; i < Config::lane_columns; ++i) sums[i] = 0.0f;
         open = false;
         start = end;
         ++row;
@@ -109,12 +107,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         }
         const int held = min(count - first, WARP_SIZE);
         for (int k = 0; k < held; k += BATCH) {
-            float x[BATCH][LANE_COLUMNS];
+            float x[BATCH][Config::lane_columns];
 #pragma unroll
             for (int j = 0; j < BATCH; ++j) {
                 const int sender = __shfl_sync(ALL_LANES, my_column, k + j);
 #pragma unroll
-                for (int i = 0; i < LANE_COLUMNS; ++i) {
+                for (int i = 0; i < Config::lane_columns; ++i) {
                     const int own = column + i * WARP_SIZE;
                     const bool wanted = k + j < held && own < n_cols;
                     x[j][i] = wanted ? X[element(sender, own, n_cols)] : 0.0f;
@@ -125,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
                 while (end <= first + k + j) finish_row();
                 const float value = __shfl_sync(ALL_LANES, my_value, k + j);  // 0 past the last
 #pragma unroll
-                for (int i = 0; i < LANE_COLUMNS; ++i) sums[i] += value * x[j][i];
+                for (int i = 0; i < Config::lane_columns; ++i) sums[i] += value * x[j][i];
             }
         }
     }

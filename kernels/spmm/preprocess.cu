@@ -5,7 +5,7 @@
 // Small graphs take a few microseconds, less than a launch and a wait of the host take. So all but
 // the copying is one launch, `partition`, whose blocks wait for each other between its steps
 // (`wait_for_all`; the launch is cooperative, so that all blocks are there at once):
-//   - a stable radix sort by degree, DIGIT_BITS at a time, in as many passes as the largest degree
+//   - a stable radix sort by degree, digit_bits at a time, in as many passes as the largest degree
 //     needs (degree_sort.cuh): `count_digits`, wait, `place`, wait;
 //   - sums over the sorted rows, from which each row learns its first nonzero and where the rows of
 //     its degree begin: `add_up`, wait, `find_blocks`, wait;
@@ -16,22 +16,19 @@
 //
 // `copy_nonzeros` then does as the multiplication will: a block's nonzeros lie side by side.
 //
-// partition:     grid = blocks that are on the GPU at once,  block = BLOCK_THREADS
+// partition:     grid = blocks that are on the GPU at once,  block = block_threads
 // copy_nonzeros: grid = any; a warp for each block of the metadata in turn
 
 // The host supplies, at compile time:
-//   BLOCK_THREADS   threads of a block, whole warps
-//   DIGIT_BITS      bits that a pass of the sort looks at
-//   INFO_FIELD_BITS width of the low field of the metadata's info word
+//   block_threads   threads of a block, whole warps
+//   digit_bits      bits that a pass of the sort looks at
+//   info_field_bits width of the low field of the metadata's info word
 // and as arguments the setting of the partition, so that one compiled kernel serves all of them.
-#if !defined(BLOCK_THREADS) || !defined(DIGIT_BITS) || !defined(INFO_FIELD_BITS)
-#error "preprocess.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
 
 #include "common.cuh"
 #include "spmm/degree_sort.cuh"
 
-#define INFO_FIELD_LIMIT ((1 << INFO_FIELD_BITS) - 1)
+constexpr int INFO_FIELD_LIMIT = (1 << Config::info_field_bits) - 1;
 
 #ifdef RECORD_STEPS
 // When block 0 came through each wait, in nanoseconds; first the kernel's start, last its end.
@@ -77,16 +74,16 @@ __device__ __forceinline__ Totals combined(const Totals &before, const Totals &o
 }
 
 __device__ __forceinline__ Totals of_lane(const Totals &totals, int lane) {
-    return {__shfl_sync(EVERY_LANE, totals.nonzeros, lane),
-            __shfl_sync(EVERY_LANE, totals.parts, lane), __shfl_sync(EVERY_LANE, totals.run, lane)};
+    return {__shfl_sync(ALL_LANES, totals.nonzeros, lane),
+            __shfl_sync(ALL_LANES, totals.parts, lane), __shfl_sync(ALL_LANES, totals.run, lane)};
 }
 
 __device__ __forceinline__ Totals totals_up_to_lane(Totals own) {
 #pragma unroll
     for (int distance = 1; distance < WARP_SIZE; distance *= 2) {
-        const Totals before = {__shfl_up_sync(EVERY_LANE, own.nonzeros, distance),
-                               __shfl_up_sync(EVERY_LANE, own.parts, distance),
-                               __shfl_up_sync(EVERY_LANE, own.run, distance)};
+        const Totals before = {__shfl_up_sync(ALL_LANES, own.nonzeros, distance),
+                               __shfl_up_sync(ALL_LANES, own.parts, distance),
+                               __shfl_up_sync(ALL_LANES, own.run, distance)};
         if (lane_id() >= distance) own = combined(before, own);
     }
     return own;
@@ -184,7 +181,7 @@ __device__ void find_blocks(const unsigned *degrees, const int *output_rows, Sha
         }
         before = of_lane(sum, WARP_SIZE - 1);
     }
-    const bool last = blockIdx.x == gridDim.x - 1 && threadIdx.x == BLOCK_THREADS - 1;
+    const bool last = blockIdx.x == gridDim.x - 1 && threadIdx.x == Config::block_threads - 1;
     if (last) state->cut_blocks = before.parts;
 }
 
@@ -214,33 +211,33 @@ __device__ void describe_blocks(const unsigned *degrees, int n_rows, Share share
     __syncthreads();
     const int share_before = int(blockIdx.x) * WARPS;
     unsigned sum = 0;
-    for (int i = threadIdx.x; i < share_before; i += BLOCK_THREADS) sum += begins[i];
+    for (int i = threadIdx.x; i < share_before; i += Config::block_threads) sum += begins[i];
     sum = sum_up_to_lane(sum);
     if (lane_id() == WARP_SIZE - 1) atomicAdd(&blocks_before, sum);
     __syncthreads();
     sum = sum_up_to_lane(lane_id() < warp_id() ? begins[share_before + lane_id()] : 0);
-    unsigned next = blocks_before + __shfl_sync(EVERY_LANE, sum, WARP_SIZE - 1);
+    unsigned next = blocks_before + __shfl_sync(ALL_LANES, sum, WARP_SIZE - 1);
     for (int first = share.begin; first < share.end; first += WARP_SIZE) {
         const int place = first + lane_id();
         const int row = place < share.end ? first_rows[place] : -1;
-        const unsigned heads = __ballot_sync(EVERY_LANE, row >= 0);
+        const unsigned heads = __ballot_sync(ALL_LANES, row >= 0);
         if (row >= 0) {
             const int degree = degrees[row];
             const int most = min(setting.block_rows(degree), n_rows - row);
             const int rows = equal_rows(degrees, row, most);
             metadata[next + __popc(heads & lanes_below())] =
                 make_int4(degree, row, first_nzs[row],
-                          unsigned(setting.group_nzs(degree)) << INFO_FIELD_BITS | rows);
+                          unsigned(setting.group_nzs(degree)) << Config::info_field_bits | rows);
         }
         next += __popc(heads);
     }
-    const bool last = blockIdx.x == gridDim.x - 1 && threadIdx.x == BLOCK_THREADS - 1;
+    const bool last = blockIdx.x == gridDim.x - 1 && threadIdx.x == Config::block_threads - 1;
     if (last) state->blocks = next;
 }
 
 // Sorts n_rows > 0 rows and describes the blocks. The arrays with spare_ in their names, of n_rows
 // elements, and those below them are for the kernel's own use.
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
+extern "C" __global__ void __launch_bounds__(Config::block_threads, 1)
     partition(const long long *row_pointers, int n_rows, int groups, int max_group_nzs,
               int short_nzs, int in_place, State *state, int *output_rows, int4 *metadata,
               unsigned *spare_sorted, unsigned *spare_degrees, int *spare_rows,
@@ -261,7 +258,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     Rows from = {row_pointers, nullptr, nullptr};
     int step = 1, passes = 1;
     for (int pass = 0; pass < passes; ++pass) {
-        const int shift = pass * DIGIT_BITS;
+        const int shift = pass * Config::digit_bits;
         const unsigned largest = count_digits(from, shift, share, counts, digit_counts);
         if (pass == 0) {
             atomicMax(&block_largest, largest);
@@ -269,7 +266,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
             if (threadIdx.x == 0) atomicMax(&state->largest, block_largest);
         }
         wait_for_all(state, step++);
-        while (passes * DIGIT_BITS < 32 && state->largest >> passes * DIGIT_BITS) ++passes;
+        while (passes * Config::digit_bits < 32 && state->largest >> passes * Config::digit_bits)
+            ++passes;
         const bool final = (passes - pass) % 2 == 1;  // or one that ends where the final one will
         unsigned *degrees = final ? spare_sorted : spare_degrees;
         int *rows = final ? output_rows : spare_rows;
@@ -293,7 +291,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
 
 // Brings the columns into sorted order, and notes where each nonzero stood, so that values can
 // follow in any number of runs.
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     copy_nonzeros(const State *__restrict__ state, const int4 *__restrict__ metadata,
                   const int *__restrict__ output_rows, const long long *__restrict__ row_pointers,
                   const int *__restrict__ column_indices, int *__restrict__ columns,

@@ -3,15 +3,11 @@
 // Correct and simple, and slow for two reasons that the other kernels remove: the lanes of a warp
 // wait for the one with the longest row, and at each step they read 32 different rows of X.
 //
-// grid  = (blocks of 32 x BLOCK_WARPS rows)
-// block = 32 x BLOCK_WARPS threads
+// grid  = (blocks of 32 x block_warps rows)
+// block = 32 x block_warps threads
 #include "common.cuh"
 
-#if !defined(BLOCK_WARPS)
-#error "row_thread.cu is compiled by accelviz, which supplies BLOCK_WARPS, the warps in a block"
-#endif
-
-#define BLOCK_THREADS (BLOCK_WARPS * WARP_SIZE)
+constexpr int BLOCK_THREADS = Config::block_warps * WARP_SIZE;
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     row_thread(const long long *__restrict__ row_pointers, const int *__restrict__ columns,

@@ -4,38 +4,34 @@
 // Between the kernels lies a row of columns for each edge, in memory: written and read twice. That
 // is what fusing saves.
 //
-// grid  = elements of all edges over BLOCK_THREADS, rounded up
-// block = BLOCK_THREADS threads, each of which has an element
-
-#if !defined(BLOCK_THREADS)
-#error "unfused_gas.cu is compiled by accelviz, which supplies BLOCK_THREADS, the block's threads"
-#endif
+// grid  = elements of all edges over block_threads, rounded up
+// block = block_threads threads, each of which has an element
 
 #include "common.cuh"
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     gather(const int *__restrict__ columns, const float *__restrict__ X,
            float *__restrict__ messages, long long n_edges, int n_cols) {
     RECORD_WARP;
-    const long long at = (long long)blockIdx.x * BLOCK_THREADS + threadIdx.x;
+    const long long at = (long long)blockIdx.x * Config::block_threads + threadIdx.x;
     if (at >= n_edges * n_cols) return;
     messages[at] = X[element(columns[at / n_cols], int(at % n_cols), n_cols)];
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     apply_edge(const float *__restrict__ values, float *__restrict__ messages, long long n_edges,
                int n_cols) {
     RECORD_WARP;
-    const long long at = (long long)blockIdx.x * BLOCK_THREADS + threadIdx.x;
+    const long long at = (long long)blockIdx.x * Config::block_threads + threadIdx.x;
     if (at >= n_edges * n_cols) return;
     messages[at] *= values[at / n_cols];
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     scatter(const int *__restrict__ rows, const float *__restrict__ messages, float *__restrict__ Y,
             long long n_edges, int n_cols) {
     RECORD_WARP;
-    const long long at = (long long)blockIdx.x * BLOCK_THREADS + threadIdx.x;
+    const long long at = (long long)blockIdx.x * Config::block_threads + threadIdx.x;
     if (at >= n_edges * n_cols) return;
     atomicAdd(&Y[element(rows[at / n_cols], int(at % n_cols), n_cols)], messages[at]);
 }

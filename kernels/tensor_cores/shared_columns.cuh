@@ -4,8 +4,7 @@
 
 #include "common.cuh"
 
-#define WORD_COLUMNS 32  // whose bits a word has
-#define EVERY_LANE 0xffffffffu
+constexpr int WORD_COLUMNS = 32;  // whose bits a word has
 
 struct WindowBlock {
     int first_row, first_word, columns, part, parts;
@@ -52,10 +51,12 @@ struct CutSums {
     }
 };
 
+#ifdef EMULATOR
+#include "instructions/loads.h"
+#else
 // Loads a float if it is there, and is 0 if not. In PTX, because the compiler would make a branch
 // of it, behind which copies of the loaded register wait for the load.
 __device__ __forceinline__ float load_if(bool there, const float *from) {
-#ifdef __CUDA_ARCH__
     float value;
     asm volatile(
         "{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %2, 0;\n\tmov.f32 %0, 0f00000000;\n\t"
@@ -63,7 +64,5 @@ __device__ __forceinline__ float load_if(bool there, const float *from) {
         : "=f"(value)
         : "l"(from), "r"(int(there)));
     return value;
-#else
-    return there ? __ldg(from) : 0.0f;
-#endif
 }
+#endif

@@ -2,7 +2,7 @@
 // thesis), as a weighted SpMM on tensor cores: Y = A X with TF32 products and float32 sums.
 //
 // A block has a window of 16 rows of A, whose columns are moved together (sparse graph
-// translation), and goes through its tiles of 16 x 8, TILES_AT_ONCE together. All threads spell out
+// translation), and goes through its tiles of 16 x 8, tiles_at_once together. All threads spell out
 // their nonzeros in shared memory, zeros between them, and fetch the 8 rows of X that the columns
 // of each stand for. Then the warps multiply, each for columns of X of its own.
 //
@@ -13,34 +13,31 @@
 // what WMMA compiles to.
 //
 // grid  = (windows of 16 rows, slabs of columns)
-// block = WARPS warps
+// block = warps warps
 
 // The plan supplies, at compile time:
-//   WARPS         warps of a block
-//   WARP_TILES    tiles of 16 columns of X that a warp multiplies, WARPS apart
-//   SLAB_TILES    tiles of 16 columns of X that a block multiplies, at most WARPS * WARP_TILES
-//   TILES_AT_ONCE tiles of A that are fetched together
-//   TILE_ROWS, TILE_COLUMNS    of a tile of A: 16 and 8
-#if !defined(WARPS) || !defined(WARP_TILES) || !defined(SLAB_TILES) || !defined(TILES_AT_ONCE) || \
-    !defined(TILE_ROWS) || !defined(TILE_COLUMNS)
-#error "tc_gnn_spmm.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   warps         warps of a block
+//   warp_tiles    tiles of 16 columns of X that a warp multiplies, warps apart
+//   slab_tiles    tiles of 16 columns of X that a block multiplies, at most warps * warp_tiles
+//   tiles_at_once tiles of A that are fetched together
+//   tile_rows, tile_columns    of a tile of A: 16 and 8
 
 #include "common.cuh"
 #include "fragments.cuh"
 
-#define BLOCK_THREADS (WARPS * WARP_SIZE)
-#define X_COLUMNS 16  // of a tile of X
-#define SLAB (SLAB_TILES * X_COLUMNS)
+constexpr int BLOCK_THREADS = Config::warps * WARP_SIZE;
+constexpr int X_COLUMNS = 16;  // of a tile of X
+constexpr int SLAB = Config::slab_tiles * X_COLUMNS;
 // Lengths of rows in shared memory, such that the lanes of a fragment are in different banks.
-#define A_PITCH 12
-#define A_TILE (TILE_ROWS * A_PITCH)
-#define X_PITCH (SLAB + 8)
+constexpr int A_PITCH = 12;
+constexpr int A_TILE = Config::tile_rows * A_PITCH;
+constexpr int X_PITCH = SLAB + 8;
 
-static_assert(TILE_ROWS == 16 && TILE_COLUMNS == 8, "the tile of A is TF32's of tensor cores");
+static_assert(Config::tile_rows == 16 && Config::tile_columns == 8,
+              "the tile of A is TF32's of tensor cores");
 
 // tile_pointers: where the nonzeros of each tile begin in `offsets`, their places in the matrix
-// behind the window's first, and in `places`, row times TILE_COLUMNS plus column in the tile.
+// behind the window's first, and in `places`, row times tile_columns plus column in the tile.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     tc_gnn_spmm(const long long *__restrict__ row_pointers,
                 const long long *__restrict__ window_tiles,
@@ -49,22 +46,23 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
                 const float *__restrict__ values, const float *__restrict__ X,
                 float *__restrict__ Y, int n_rows, int n_cols) {
     RECORD_WARP;
-    __shared__ unsigned a_tiles[TILES_AT_ONCE * A_TILE];                 // TF32
-    __shared__ unsigned x_rows[TILES_AT_ONCE * TILE_COLUMNS * X_PITCH];  // TF32
+    __shared__ unsigned a_tiles[Config::tiles_at_once * A_TILE];                         // TF32
+    __shared__ unsigned x_rows[Config::tiles_at_once * Config::tile_columns * X_PITCH];  // TF32
 
     const int thread = threadIdx.x, lane = thread % WARP_SIZE, warp = thread / WARP_SIZE;
-    const int first_row = blockIdx.x * TILE_ROWS;
+    const int first_row = blockIdx.x * Config::tile_rows;
     const int first_column = blockIdx.y * SLAB;
     const float *window_values = values + row_pointers[first_row];
 
-    float sums[WARP_TILES][2][4] = {};  // of Y: two halves of 8 columns a tile
+    float sums[Config::warp_tiles][2][4] = {};  // of Y: two halves of 8 columns a tile
     const long long last_tile = window_tiles[blockIdx.x + 1];
-    for (long long tile = window_tiles[blockIdx.x]; tile < last_tile; tile += TILES_AT_ONCE) {
-        const int tiles = int(min(last_tile - tile, (long long)TILES_AT_ONCE));
+    for (long long tile = window_tiles[blockIdx.x]; tile < last_tile;
+         tile += Config::tiles_at_once) {
+        const int tiles = int(min(last_tile - tile, (long long)Config::tiles_at_once));
         for (int i = thread; i < tiles * A_TILE; i += BLOCK_THREADS) a_tiles[i] = 0;
-        for (int i = thread; i < tiles * TILE_COLUMNS * SLAB; i += BLOCK_THREADS) {
+        for (int i = thread; i < tiles * Config::tile_columns * SLAB; i += BLOCK_THREADS) {
             const int row = i / SLAB, column = i % SLAB;
-            const int sender = senders[tile * TILE_COLUMNS + row];
+            const int sender = senders[tile * Config::tile_columns + row];
             const bool inside = sender >= 0 && first_column + column < n_cols;
             const float x = inside ? X[element(sender, first_column + column, n_cols)] : 0.0f;
             x_rows[row * X_PITCH + column] = to_tf32(x);
@@ -74,13 +72,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         for (long long i = tile_pointers[tile] + thread; i < end; i += BLOCK_THREADS) {
             int own = 0;  // which of the tiles
             for (int j = 1; j < tiles; ++j) own += i >= tile_pointers[tile + j];
-            const int row = places[i] / TILE_COLUMNS, column = places[i] % TILE_COLUMNS;
+            const int row = places[i] / Config::tile_columns,
+                      column = places[i] % Config::tile_columns;
             a_tiles[own * A_TILE + row * A_PITCH + column] = to_tf32(window_values[offsets[i]]);
         }
         __syncthreads();
 
         for (int own = 0; own < tiles; ++own) {
-            const unsigned *x_tile = &x_rows[own * TILE_COLUMNS * X_PITCH];
+            const unsigned *x_tile = &x_rows[own * Config::tile_columns * X_PITCH];
             unsigned a[4];
 #pragma unroll
             for (int r = 0; r < 4; ++r) {
@@ -88,8 +87,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
                 a[r] = a_tiles[own * A_TILE + at.row * A_PITCH + at.column];
             }
 #pragma unroll
-            for (int i = 0; i < WARP_TILES; ++i) {
-                const int x_column = (i * WARPS + warp) * X_COLUMNS;
+            for (int i = 0; i < Config::warp_tiles; ++i) {
+                const int x_column = (i * Config::warps + warp) * X_COLUMNS;
                 if (x_column < SLAB) {  // the same for the whole warp
 #pragma unroll
                     for (int half = 0; half < 2; ++half) {
@@ -108,13 +107,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     }
 
 #pragma unroll
-    for (int i = 0; i < WARP_TILES; ++i) {
+    for (int i = 0; i < Config::warp_tiles; ++i) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
 #pragma unroll
             for (int r = 0; r < 4; ++r) {
                 const Element at = element_of_c(lane, r);
-                const int slab_column = (i * WARPS + warp) * X_COLUMNS + half * 8 + at.column;
+                const int slab_column =
+                    (i * Config::warps + warp) * X_COLUMNS + half * 8 + at.column;
                 const int row = first_row + at.row, column = first_column + slab_column;
                 if (row < n_rows && slab_column < SLAB && column < n_cols) {
                     Y[element(row, column, n_cols)] = sums[i][half][r];

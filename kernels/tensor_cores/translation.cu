@@ -8,20 +8,17 @@
 // numbers the distinct columns of all windows, and `condense_columns` looks its number up for each
 // nonzero.
 //
-// grid  = chunks of CHUNK nonzeros
-// block = BLOCK_THREADS
+// grid  = chunks of chunk nonzeros
+// block = block_threads
 
 // Supplied at compile time:
-//   BLOCK_THREADS   threads of a block
-//   CHUNK           nonzeros of a block
-#if !defined(BLOCK_THREADS) || !defined(CHUNK)
-#error "translation.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   block_threads   threads of a block
+//   chunk           nonzeros of a block
 
 #include "common.cuh"
 
 // Nonzeros of which an earlier row has the column; windows have fewer than 2^31 nonzeros.
-#define SEEN_BEFORE 0x80000000u
+constexpr unsigned SEEN_BEFORE = 0x80000000u;
 
 struct Window {
     const long long *row_pointers;
@@ -48,17 +45,17 @@ struct Window {
 template <typename Visit>
 __device__ __forceinline__ void each_nonzero(const Window &windows, long long nnz, Visit visit) {
     __shared__ int ends[2];  // the windows of the chunk's first and last nonzero
-    const long long first = (long long)blockIdx.x * CHUNK;
-    const long long last = min(first + CHUNK, nnz) - 1;
+    const long long first = (long long)blockIdx.x * Config::chunk;
+    const long long last = min(first + Config::chunk, nnz) - 1;
     const int all = (windows.n_rows + windows.rows - 1) / windows.rows;
     if (threadIdx.x < 2) ends[threadIdx.x] = windows.of(threadIdx.x ? last : first, 0, all - 1);
     __syncthreads();
-    for (long long k = first + threadIdx.x; k <= last; k += BLOCK_THREADS) {
+    for (long long k = first + threadIdx.x; k <= last; k += Config::block_threads) {
         visit(k, windows.of(k, ends[0], ends[1]));
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     place_columns(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
                   unsigned *__restrict__ places, unsigned char *__restrict__ marks, int rows,
                   int n_rows, long long nnz) {
@@ -93,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 // distinct_before: how many marks come before each place, and at last their number.
 // edge_to_column: what `place_columns` left in `places`; the place among the distinct columns
 // after.
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(Config::block_threads)
     condense_columns(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
                      const long long *__restrict__ distinct_before,
                      unsigned *__restrict__ edge_to_column, int *__restrict__ senders, int rows,

@@ -1,67 +1,67 @@
-// SpMM by windows on tensor cores: Y = A X. A window has 8 * GROUPS rows. Eight of its distinct
+// SpMM by windows on tensor cores: Y = A X. A window has 8 * groups rows. Eight of its distinct
 // columns at a time are a step: the transposed product, 16 columns of X by 8 rows of A, takes rows
 // of X straight from memory as the fragments of one MMA operand, each once for the whole window.
 //
-// Exact mode (TERMS 3): x = high + low, both TF32, and likewise the weight; three products, of
+// Exact mode (terms 3): x = high + low, both TF32, and likewise the weight; three products, of
 // which the one with the weight's low part is left out where all low parts are zero. Sums are
 // collected by fp32 additions, which round, because tensor cores truncate.
 //
-// With TERMS 0 X is stored in float16, weights are rounded to it, and two steps are multiplied
+// With terms 0 X is stored in float16, weights are rounded to it, and two steps are multiplied
 // together, as an instruction has 16 columns.
 //
-// grid  = (blocks in the metadata over WARPS, tiles of WARP_COLUMNS columns)
-// block = WARPS warps, each with one block of the metadata
+// grid  = (blocks in the metadata over warps, tiles of WARP_COLUMNS columns)
+// block = warps warps, each with one block of the metadata
 
 // The plan supplies, at compile time:
-//   GROUPS          groups of 8 rows of a window
-//   WARPS           warps of a block
-//   QUADS           groups of 8 * LANE_COLUMNS columns of a warp
-//   VECTOR          columns that one copy of X moves: 1, 2 or 4, in float16 8, a divisor of n_cols
-//   WHOLE           1 if the columns fill every warp
-//   AHEAD           steps whose loads are on their way: 1, 2 or 4; in float16 2 or 4
-//   TERMS           3 exact, 1 TF32, 0 float16
-//   BLOCKS_PER_SM   blocks that an SM should have room for, which bounds the registers
-#if !defined(GROUPS) || !defined(WARPS) || !defined(QUADS) || !defined(VECTOR) || \
-    !defined(WHOLE) || !defined(AHEAD) || !defined(TERMS) || !defined(BLOCKS_PER_SM)
-#error "window_tiles_spmm.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   groups          groups of 8 rows of a window
+//   warps           warps of a block
+//   quads           groups of 8 * LANE_COLUMNS columns of a warp
+//   vector          columns that one copy of X moves: 1, 2 or 4, in float16 8, a divisor of n_cols
+//   whole           1 if the columns fill every warp
+//   ahead           steps whose loads are on their way: 1, 2 or 4; in float16 2 or 4
+//   terms           3 exact, 1 TF32, 0 float16; features is then 1, else 0
+//   blocks_per_sm   blocks that an SM should have room for, which bounds the registers
 
-#define ROWS (8 * GROUPS)
-#define BLOCK_THREADS (WARPS * WARP_SIZE)
-#define FEATURES (TERMS == 0 ? 1 : 0)
 #include "async_copy.cuh"
 #include "common.cuh"
+#include "features.cuh"
 #include "fragments.cuh"
-#include "tensor_cores/shared_columns.cuh"
-#include "vectors.cuh"
 
-#if TERMS == 0
-#define LANE_COLUMNS 8  // of 16 bytes
-#define TOGETHER 2      // steps of an instruction
-#else
-#define LANE_COLUMNS 4
-#define TOGETHER 1
-#endif
-#define WARP_COLUMNS (8 * LANE_COLUMNS * QUADS)
+constexpr int ROWS = 8 * Config::groups;
+#include "tensor_cores/shared_columns.cuh"
+
+constexpr int GROUPS = Config::groups, QUADS = Config::quads, AHEAD = Config::ahead;
+constexpr int BLOCK_THREADS = Config::warps * WARP_SIZE;
+constexpr int LANE_COLUMNS = 16 / sizeof(Feature);
+constexpr int TOGETHER = Config::terms == 0 ? 2 : 1;  // steps of an instruction
+constexpr int WARP_COLUMNS = 8 * LANE_COLUMNS * QUADS;
+constexpr int ROW_COPIES = WARP_COLUMNS / Config::vector;
 
 // Elements between two rows of a stage: lanes (g, t) read 16 bytes number g of row t, eight lanes
 // at a time, and so each of the 32 banks once.
-#define STAGE_STRIDE (WARP_COLUMNS + 2 * LANE_COLUMNS)
-#define STAGE_SIZE (8 * STAGE_STRIDE)
-
-#define ROW_COPIES (WARP_COLUMNS / VECTOR)
+constexpr int STAGE_STRIDE = WARP_COLUMNS + 2 * LANE_COLUMNS;
+constexpr int STAGE_SIZE = 8 * STAGE_STRIDE;
 
 using Sums = float[GROUPS][QUADS][LANE_COLUMNS / 2][4];
+using Weights = float[GROUPS][2];  // of a step: rows 8 i + g of the window, columns t and t + 4
 
-#if TERMS == 0
 __device__ __forceinline__ unsigned word(const uint4 &vector, int i) {
     return i == 0 ? vector.x : i == 1 ? vector.y : i == 2 ? vector.z : vector.w;
 }
 
-// Adds the products of two steps, whose rows of X follow each other in the ring; the lane's from
-// `stage` on. A register has two numbers of the same column of X: those of rows t and t + 4.
-__device__ __forceinline__ void multiply(Sums &sums, const Feature *stage, int t,
-                                         const unsigned (&weights)[GROUPS][2]) {
+// Adds the products of two steps in float16, whose rows of X follow each other in the ring; the
+// lane's from `stage` on. A register has two numbers of the same column of X: those of rows t and
+// t + 4.
+template <int QUAD_TILES>
+__device__ __forceinline__ void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4],
+                                         const unsigned short *stage, int t,
+                                         const Weights (&weights)[AHEAD], int step) {
+    unsigned b[GROUPS][2];
+#pragma unroll
+    for (int i = 0; i < GROUPS * 2; ++i) {
+        const float (&weight)[2] = weights[(step + i % 2) % AHEAD][i / 2];
+        b[i / 2][i % 2] = to_f16(weight[0], weight[1]);
+    }
 #pragma unroll
     for (int q = 0; q < QUADS; ++q) {
         uint4 x[4];
@@ -70,7 +70,7 @@ __device__ __forceinline__ void multiply(Sums &sums, const Feature *stage, int t
             x[k] = *reinterpret_cast<const uint4 *>(&stage[(t + 4 * k) * STAGE_STRIDE + 64 * q]);
         }
 #pragma unroll
-        for (int p = 0; p < 4; ++p) {
+        for (int p = 0; p < QUAD_TILES; ++p) {
             unsigned a[4];
 #pragma unroll
             for (int s = 0; s < 2; ++s) {
@@ -79,22 +79,39 @@ __device__ __forceinline__ void multiply(Sums &sums, const Feature *stage, int t
                 a[2 * s + 1] = __byte_perm(u, v, 0x7632);  // the upper ones
             }
 #pragma unroll
-            for (int i = 0; i < GROUPS; ++i) mma_f16_k16(sums[i][q][p], a, weights[i]);
+            for (int i = 0; i < GROUPS; ++i) mma_f16_k16(sums[i][q][p], a, b[i]);
         }
     }
 }
-#else
-// Adds the products of a step; the lane's rows of X from `stage` on.
-__device__ __forceinline__ void multiply(Sums &sums, const Feature *stage, int t,
-                                         const float (&weight)[GROUPS][2]) {
+
+// Adds one product of 16 columns of X by 8 rows of A, of both numbers' TF32 parts.
+__device__ __forceinline__ void multiply_parts(float (&sum)[4], const unsigned (&x_high)[4],
+                                               const unsigned (&x_low)[4],
+                                               const unsigned (&high)[2], const unsigned (&low)[2],
+                                               bool finer) {
+    if (Config::terms != 3) {
+        mma_tf32_k8(sum, x_high, high);
+        return;
+    }
+    float part[4] = {};
+    mma_tf32_k8(part, x_low, high);
+    if (finer) mma_tf32_k8(part, x_high, low);
+    mma_tf32_k8(part, x_high, high);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) sum[k] += part[k];
+}
+
+// Adds the products of a step in TF32; the lane's rows of X from `stage` on.
+template <int QUAD_TILES>
+__device__ __forceinline__ void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4],
+                                         const float *stage, int t, const Weights (&weights)[AHEAD],
+                                         int step) {
+    const Weights &weight = weights[step % AHEAD];
     float4 x[QUADS][2];
 #pragma unroll
-    for (int q = 0; q < QUADS; ++q) {
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            const float *row = &stage[(t + 4 * h) * STAGE_STRIDE + 32 * q];
-            x[q][h] = *reinterpret_cast<const float4 *>(row);
-        }
+    for (int i = 0; i < QUADS * 2; ++i) {
+        const float *row = &stage[(t + 4 * (i % 2)) * STAGE_STRIDE + 32 * (i / 2)];
+        x[i / 2][i % 2] = *reinterpret_cast<const float4 *>(row);
     }
     // Whether the low parts of the weights are needed.
     unsigned high[GROUPS][2], low[GROUPS][2];
@@ -103,197 +120,209 @@ __device__ __forceinline__ void multiply(Sums &sums, const Feature *stage, int t
     for (int i = 0; i < GROUPS; ++i) {
 #pragma unroll
         for (int h = 0; h < 2; ++h) split_to_even(weight[i][h], high[i][h], low[i][h]);
-        finer[i] = TERMS == 3 && __any_sync(EVERY_LANE, low[i][0] != 0 || low[i][1] != 0);
+        finer[i] = Config::terms == 3 && __any_sync(ALL_LANES, low[i][0] != 0 || low[i][1] != 0);
     }
 #pragma unroll
     for (int q = 0; q < QUADS; ++q) {
 #pragma unroll
-        for (int p = 0; p < 2; ++p) {
+        for (int p = 0; p < QUAD_TILES; ++p) {
             unsigned a[4], b[4];
 #pragma unroll
             for (int k = 0; k < 4; ++k) split_to_even(part(x[q][k / 2], 2 * p + k % 2), a[k], b[k]);
 #pragma unroll
             for (int i = 0; i < GROUPS; ++i) {
-#if TERMS == 3
-                float some[4] = {};
-                mma_tf32_k8(some, b, high[i]);
-                if (finer[i]) mma_tf32_k8(some, a, low[i]);
-                mma_tf32_k8(some, a, high[i]);
-#pragma unroll
-                for (int k = 0; k < 4; ++k) sums[i][q][p][k] += some[k];
-#else
-                mma_tf32_k8(sums[i][q][p], a, high[i]);
-#endif
+                multiply_parts(sums[i][q][p], a, b, high[i], low[i], finer[i]);
             }
         }
     }
 }
-#endif
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
+// The words of a block, one ahead of the one that is multiplied: of each the lane's column, and the
+// bits of its row in each group with the number of the first nonzero among them.
+struct Words {
+    const int *__restrict__ columns;
+    const unsigned *__restrict__ row_bits;
+    int count, column, next_column;
+    unsigned bits[GROUPS], next_bits[GROUPS], start[GROUPS], next_start[GROUPS];
+
+    __device__ __forceinline__ Words(const int *__restrict__ columns,
+                                     const unsigned *__restrict__ row_bits,
+                                     const unsigned *__restrict__ starts, int count)
+        : columns(columns), row_bits(row_bits), count(count) {
+#pragma unroll
+        for (int i = 0; i < GROUPS; ++i) {
+            start[i] = starts[8 * i];
+            bits[i] = count > 0 ? __ldg(&row_bits[8 * i]) : 0u;
+            next_bits[i] = count > 1 ? __ldg(&row_bits[ROWS + 8 * i]) : 0u;
+        }
+        column = count > 0 ? __ldg(columns) : 0;
+        next_column = count > 1 ? __ldg(columns + WORD_COLUMNS) : column;
+    }
+
+    __device__ __forceinline__ void find_next_start() {
+#pragma unroll
+        for (int i = 0; i < GROUPS; ++i) next_start[i] = start[i] + __popc(bits[i]);
+    }
+    // Goes on from word `number` to the next one.
+    __device__ __forceinline__ void advance(int number) {
+        column = next_column;
+        const bool more = number + 2 < count;
+        if (more) next_column = __ldg(columns + (long long)(number + 2) * WORD_COLUMNS);
+#pragma unroll
+        for (int i = 0; i < GROUPS; ++i) {
+            start[i] = next_start[i];
+            bits[i] = next_bits[i];
+            next_bits[i] = more ? __ldg(&row_bits[(long long)(number + 2) * ROWS + 8 * i]) : 0u;
+        }
+    }
+};
+
+// Where a warp's columns of X and its weights are read from. Wide rows of narrow copies aside, a
+// copy's columns are the same for all copies of a lane: one multiplication and addition is then an
+// address.
+struct Source {
+    const Feature *__restrict__ X;  // at the warp's first column
+    const float *__restrict__ values;
+    int lane, columns;  // of X from there on
+    unsigned row_bytes;
+    const char *lane_columns;
+
+    __device__ __forceinline__ int column_of(int i) const {
+        return (lane + i * WARP_SIZE) % ROW_COPIES * Config::vector;
+    }
+    // Columns beyond the last are any others: their sums are not written.
+    __device__ __forceinline__ const char *columns_of(int i) const {
+        const int column = column_of(ROW_COPIES <= WARP_SIZE ? 0 : i);
+        return reinterpret_cast<const char *>(
+            X + (Config::whole ? column : min(column, columns - Config::vector)));
+    }
+
+    // Begins to copy the columns of step `step` of a word, and to load its weights.
+    __device__ __forceinline__ void load(Feature *stage, Weights &weight, int step, int lane_column,
+                                         const unsigned (&bits)[GROUPS],
+                                         const unsigned (&start)[GROUPS]) const {
+#pragma unroll
+        for (int i = 0; i < 8 * ROW_COPIES / WARP_SIZE; ++i) {
+            const int row = (lane + i * WARP_SIZE) / ROW_COPIES;
+            const int column = __shfl_sync(ALL_LANES, lane_column, 8 * step + row);
+            const char *from = ROW_COPIES <= WARP_SIZE ? lane_columns : columns_of(i);
+            from += (unsigned long long)unsigned(column) * row_bytes;
+            copy_async(reinterpret_cast<Stored *>(&stage[row * STAGE_STRIDE + column_of(i)]),
+                       reinterpret_cast<const Stored *>(from));
+        }
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const int bit = 8 * step + lane % 4 + 4 * h;
+#pragma unroll
+            for (int i = 0; i < GROUPS; ++i) {
+                const unsigned before = bits[i] & ((1u << bit) - 1u);
+                weight[i][h] =
+                    load_if(bits[i] >> bit & 1u, &values[start[i] + unsigned(__popc(before))]);
+            }
+        }
+    }
+};
+
+// Writes four columns of a row to Y, or adds them where a cut window's parts meet.
+__device__ __forceinline__ void write_four(float *to, const float4 &four, int column, int n_cols,
+                                           bool cut) {
+    if (Config::vector >= 4 && !cut) {
+        if (column < n_cols) stream(reinterpret_cast<float4 *>(to), four);
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+        if (column + k < n_cols) emit(&to[k], part(four, k), cut);
+    }
+}
+
+__device__ __forceinline__ void write(const Sums &sums, const WindowBlock &block,
+                                      const CutSums &meeting, float *__restrict__ Y,
+                                      int lane_column, int t, int n_rows, int n_cols) {
+    const bool cut = block.parts > 1;
+#pragma unroll
+    for (int i = 0; i < 2 * GROUPS; ++i) {
+        const int odd = i % 2, row = 8 * (i / 2) + 2 * t + odd;
+        if (block.first_row + row >= n_rows) continue;
+#pragma unroll
+        for (int c = 0; c < QUADS * LANE_COLUMNS / 4; ++c) {
+            const int q = c / (LANE_COLUMNS / 4), four_of_lane = c % (LANE_COLUMNS / 4);
+            const int column = lane_column + 8 * LANE_COLUMNS * q + 4 * four_of_lane;
+            const float (&u)[4] = sums[i / 2][q][2 * four_of_lane];
+            const float (&v)[4] = sums[i / 2][q][2 * four_of_lane + 1];
+            float *to = cut ? &meeting.sums[element(row, column, n_cols)]
+                            : &Y[element(block.first_row + row, column, n_cols)];
+            write_four(to, make_float4(u[odd], u[2 + odd], v[odd], v[2 + odd]), column, n_cols,
+                       cut);
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::blocks_per_sm)
     window_tiles_spmm(const int *__restrict__ columns, const int4 *__restrict__ metadata,
                       const unsigned *__restrict__ starts, const unsigned *__restrict__ bits,
                       const float *__restrict__ values, const Feature *__restrict__ X,
                       float *__restrict__ Y, float *cut_sums, unsigned *arrivals, int n_blocks,
                       int n_rows, int n_cols) {
     RECORD_WARP;
-    const int number = int(blockIdx.x) * WARPS + int(threadIdx.x) / WARP_SIZE;
+    const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
+    const int number = int(blockIdx.x) * Config::warps + warp;
     if (number >= n_blocks) return;
     const WindowBlock block = decode(metadata[number]);
-    const int words = block.words(), steps = ceil_div(block.columns, 8);
-    const int lane = int(threadIdx.x) % WARP_SIZE;
-    const int g = lane / 4, t = lane % 4;
-    const int feature = int(blockIdx.y) * WARP_COLUMNS + LANE_COLUMNS * g;
-    columns += (long long)block.first_word * WORD_COLUMNS + lane;
-    bits += (long long)block.first_word * ROWS + g;
-
-    unsigned start[GROUPS], own[GROUPS], next[GROUPS];
-#pragma unroll
-    for (int i = 0; i < GROUPS; ++i) {
-        start[i] = starts[(long long)number * ROWS + 8 * i + g];
-        own[i] = words > 0 ? __ldg(&bits[8 * i]) : 0u;
-        next[i] = words > 1 ? __ldg(&bits[ROWS + 8 * i]) : 0u;
-    }
-    int own_column = words > 0 ? __ldg(columns) : 0;
-    int next_column = words > 1 ? __ldg(columns + WORD_COLUMNS) : own_column;
-
-    // The lane's first copy of a step: which of the eight rows, which columns of it.
-    DYNAMIC_SHARED(float4, memory);
-    Feature *stages =
-        reinterpret_cast<Feature *>(memory) + int(threadIdx.x) / WARP_SIZE * AHEAD * STAGE_SIZE;
-    const unsigned row_bytes = sizeof(Feature) * unsigned(n_cols);
+    const int steps = ceil_div(block.columns, 8), g = lane / 4, t = lane % 4;
     const int first_column = int(blockIdx.y) * WARP_COLUMNS;
-    // Where a copy is from in its row, and to in a row of the stage. Wide rows of narrow copies
-    // aside, the same for all copies of a lane: one multiplication and addition is then an address.
-    auto column_of = [&](int i) { return (lane + i * WARP_SIZE) % ROW_COPIES * VECTOR; };
-    auto source_of = [&](int i) {
-        // Columns beyond the last are any others: their sums are not written.
-        const int at = column_of(ROW_COPIES <= WARP_SIZE ? 0 : i);
-        const int from = WHOLE ? at : min(at, n_cols - VECTOR - first_column);
-        return reinterpret_cast<const char *>(X + first_column + from);
-    };
-    const char *lane_source = source_of(0);
-
-    // Begins to copy the columns of step j of a word, and to load its weights.
-    auto load = [&](Feature *stage, float (&weight)[GROUPS][2], int j, int column_of_lane,
-                    const unsigned (&row_bits)[GROUPS], const unsigned (&first)[GROUPS]) {
-#pragma unroll
-        for (int i = 0; i < 8 * ROW_COPIES / WARP_SIZE; ++i) {
-            const int row = (lane + i * WARP_SIZE) / ROW_COPIES;
-            const int column = __shfl_sync(EVERY_LANE, column_of_lane, 8 * j + row);
-            const char *source = ROW_COPIES <= WARP_SIZE ? lane_source : source_of(i);
-            source += (unsigned long long)unsigned(column) * row_bytes;
-            copy_async(reinterpret_cast<Stored *>(&stage[row * STAGE_STRIDE + column_of(i)]),
-                       reinterpret_cast<const Stored *>(source));
-        }
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            const int place = 8 * j + t + 4 * h;
-#pragma unroll
-            for (int i = 0; i < GROUPS; ++i) {
-                const unsigned before = row_bits[i] & ((1u << place) - 1u);
-                weight[i][h] = load_if(row_bits[i] >> place & 1u,
-                                       &values[first[i] + unsigned(__popc(before))]);
-            }
-        }
-    };
+    Words words(columns + (long long)block.first_word * WORD_COLUMNS + lane,
+                bits + (long long)block.first_word * ROWS + g,
+                starts + (long long)number * ROWS + g, block.words());
+    DYNAMIC_SHARED(float4, memory);
+    Feature *stages = reinterpret_cast<Feature *>(memory) + warp * AHEAD * STAGE_SIZE;
+    Source source = {X + first_column, values, lane, n_cols - first_column,
+                     unsigned(sizeof(Feature)) * unsigned(n_cols)};
+    source.lane_columns = source.columns_of(0);
 
     Sums sums = {};
-    float weights[AHEAD][GROUPS][2];
-    if (words > 0) {
+    Weights weights[AHEAD];
+    if (words.count > 0) {
 #pragma unroll
         for (int j = 0; j < AHEAD; ++j) {
-            load(stages + j * STAGE_SIZE, weights[j], j, own_column, own, start);
+            source.load(stages + j * STAGE_SIZE, weights[j], j, words.column, words.bits,
+                        words.start);
             if ((j + 1) % TOGETHER == 0) close_copies();
         }
     }
-    for (int word = 0; word < words; ++word) {
-        unsigned next_start[GROUPS];
-#pragma unroll
-        for (int i = 0; i < GROUPS; ++i) next_start[i] = start[i] + __popc(own[i]);
+    for (int word = 0; word < words.count; ++word) {
+        words.find_next_start();
 #pragma unroll
         for (int j = 0; j < 4; j += TOGETHER) {
             if (4 * word + j >= steps) break;
             await_copies<AHEAD / TOGETHER - 1>();
             __syncwarp();
-            const Feature *stage = stages + j % AHEAD * STAGE_SIZE + LANE_COLUMNS * g;
-#if TERMS == 0
-            unsigned both[GROUPS][2];
-#pragma unroll
-            for (int i = 0; i < GROUPS; ++i) {
-#pragma unroll
-                for (int s = 0; s < 2; ++s) {
-                    const float (&weight)[2] = weights[(j + s) % AHEAD][i];
-                    both[i][s] = to_f16(weight[0], weight[1]);
-                }
-            }
-            multiply(sums, stage, t, both);
-#else
-            multiply(sums, stage, t, weights[j % AHEAD]);
-#endif
+            multiply(sums, stages + j % AHEAD * STAGE_SIZE + LANE_COLUMNS * g, t, weights, j);
             // Beyond the last step it copies the last columns again.
             __syncwarp();
 #pragma unroll
             for (int s = j; s < j + TOGETHER; ++s) {
                 Feature *to = stages + s % AHEAD * STAGE_SIZE;
                 if (s + AHEAD < 4) {
-                    load(to, weights[s % AHEAD], s + AHEAD, own_column, own, start);
+                    source.load(to, weights[s % AHEAD], s + AHEAD, words.column, words.bits,
+                                words.start);
                 } else {
-                    load(to, weights[s % AHEAD], (s + AHEAD) % 4, next_column, next, next_start);
+                    source.load(to, weights[s % AHEAD], (s + AHEAD) % 4, words.next_column,
+                                words.next_bits, words.next_start);
                 }
             }
             close_copies();
         }
-        own_column = next_column;
-        const bool more = word + 2 < words;
-        if (more) next_column = __ldg(columns + (long long)(word + 2) * WORD_COLUMNS);
-#pragma unroll
-        for (int i = 0; i < GROUPS; ++i) {
-            start[i] = next_start[i];
-            own[i] = next[i];
-            next[i] = more ? __ldg(&bits[(long long)(word + 2) * ROWS + 8 * i]) : 0u;
-        }
+        words.advance(word);
     }
 
-    const bool cut = block.parts > 1;
     const CutSums meeting(cut_sums, arrivals, number, block.part, n_cols);
-#pragma unroll
-    for (int i = 0; i < GROUPS; ++i) {
-#pragma unroll
-        for (int odd = 0; odd < 2; ++odd) {
-            const int row = 8 * i + 2 * t + odd;
-            if (block.first_row + row >= n_rows) break;
-#pragma unroll
-            for (int c = 0; c < QUADS * LANE_COLUMNS / 4; ++c) {  // four columns at a time
-                const int q = c / (LANE_COLUMNS / 4), four_of_lane = c % (LANE_COLUMNS / 4);
-                const int column = feature + 8 * LANE_COLUMNS * q + 4 * four_of_lane;
-                const float (&u)[4] = sums[i][q][2 * four_of_lane];
-                const float (&v)[4] = sums[i][q][2 * four_of_lane + 1];
-                const float4 four = make_float4(u[odd], u[2 + odd], v[odd], v[2 + odd]);
-                float *to = cut ? &meeting.sums[element(row, column, n_cols)]
-                                : &Y[element(block.first_row + row, column, n_cols)];
-                if (VECTOR >= 4 && !cut) {
-                    if (column < n_cols) stream(reinterpret_cast<float4 *>(to), four);
-                    continue;
-                }
-#pragma unroll
-                for (int k = 0; k < 4; ++k) {
-                    if (column + k >= n_cols) continue;
-                    if (cut) {
-                        atomicAdd(&to[k], part(four, k));
-                    } else {
-                        to[k] = part(four, k);
-                    }
-                }
-            }
-        }
-    }
-    if (!cut) return;
+    write(sums, block, meeting, Y, first_column + LANE_COLUMNS * g, t, n_rows, n_cols);
+    if (block.parts == 1) return;
     __threadfence();
     __syncwarp();
     const bool last = lane == 0 && meeting.last_of(block.parts);
-    if (!__shfl_sync(EVERY_LANE, int(last), 0)) return;
-    const int first = feature - LANE_COLUMNS * g;
-    meeting.move(Y, block.first_row, n_rows, first, min(WARP_COLUMNS, n_cols - first), n_cols, lane,
-                 WARP_SIZE);
+    if (!__shfl_sync(ALL_LANES, int(last), 0)) return;
+    meeting.move(Y, block.first_row, n_rows, first_column, min(WARP_COLUMNS, n_cols - first_column),
+                 n_cols, lane, WARP_SIZE);
 }

@@ -2,54 +2,48 @@
 // distinct columns is copied into shared memory once, 32 at a time, while the block works on those
 // copied before.
 //
-// grid  = (blocks in the metadata, tiles of WARP_SIZE * VECTOR columns)
-// block = WARPS warps, each with ROWS / WARPS rows of the window
+// grid  = (blocks in the metadata, tiles of WARP_SIZE * vector columns)
+// block = warps warps, each with rows / warps rows of the window
 
 // The plan supplies, at compile time:
-//   ROWS            rows of a window
-//   WARPS           warps of a block, a divisor of ROWS
-//   VECTOR          neighboring columns of a lane: 1, 2 or 4
-//   COPIED          columns that one copy moves: 1, 2 or 4, a divisor of VECTOR and of n_cols
-//   STAGES          words whose columns are in shared memory at once, at least 2
-#if !defined(ROWS) || !defined(WARPS) || !defined(VECTOR) || !defined(COPIED) || !defined(STAGES)
-#error "windows_spmm.cu is compiled by accelviz, which supplies the constants listed above"
-#endif
+//   rows            rows of a window
+//   warps           warps of a block, a divisor of rows
+//   vector          neighboring columns of a lane: 1, 2 or 4
+//   copied          columns that one copy moves: 1, 2 or 4, a divisor of vector and of n_cols
+//   stages          words whose columns are in shared memory at once, at least 2
 
-#define BLOCK_THREADS (WARPS * WARP_SIZE)
 #include "async_copy.cuh"
 #include "common.cuh"
-#include "tensor_cores/shared_columns.cuh"
 #include "vectors.cuh"
 
-#define WARP_ROWS (ROWS / WARPS)
-#define WARP_COPIES ((WORD_COLUMNS + WARPS - 1) / WARPS)
+constexpr int ROWS = Config::rows;
+#include "tensor_cores/shared_columns.cuh"
 
-#if COPIED == 4
-using Copied = float4;
-#elif COPIED == 2
-using Copied = float2;
-#else
-using Copied = float;
-#endif
+constexpr int BLOCK_THREADS = Config::warps * WARP_SIZE;
+constexpr int WARP_ROWS = Config::rows / Config::warps;
+constexpr int WARP_COPIES = (WORD_COLUMNS + Config::warps - 1) / Config::warps;
 
-// What a warp copies of a word's columns: column c of the word is warp c % WARPS's.
+using Vector = Floats<Config::vector>;
+using Copied = Floats<Config::copied>;
+
+// What a warp copies of a word's columns: column c of the word is warp c % warps's.
 __device__ __forceinline__ void fetch(Vector (*stage)[WARP_SIZE], int own_column, int columns,
                                       const float *__restrict__ X, int first, int n_cols) {
     const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
 #pragma unroll
     for (int i = 0; i < WARP_COPIES; ++i) {
-        const int place = warp + i * WARPS;
-        const int column = __shfl_sync(EVERY_LANE, own_column, place % WORD_COLUMNS);
+        const int place = warp + i * Config::warps;
+        const int column = __shfl_sync(ALL_LANES, own_column, place % WORD_COLUMNS);
         if (place >= min(columns, WORD_COLUMNS)) continue;
         const float *from = &X[element(column, first, n_cols)];
         Copied *to = reinterpret_cast<Copied *>(stage[place]);
 #pragma unroll
-        for (int j = 0; j < VECTOR / COPIED; ++j) {
-            const int at = (lane + j * WARP_SIZE) * COPIED;
+        for (int j = 0; j < Config::vector / Config::copied; ++j) {
+            const int at = (lane + j * WARP_SIZE) * Config::copied;
             if (first + at < n_cols) {
-                copy_async(&to[at / COPIED], reinterpret_cast<const Copied *>(&from[at]));
+                copy_async(&to[at / Config::copied], reinterpret_cast<const Copied *>(&from[at]));
             } else {
-                to[at / COPIED] = Copied{};
+                to[at / Config::copied] = Copied{};
             }
         }
     }
@@ -69,18 +63,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const WindowBlock block = decode(metadata[blockIdx.x]);
     const int words = block.words();
     const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
-    const int tile = int(blockIdx.y) * WARP_SIZE * VECTOR;
+    const int tile = int(blockIdx.y) * WARP_SIZE * Config::vector;
     columns += (long long)block.first_word * WORD_COLUMNS + lane;
-    bits += (long long)block.first_word * ROWS + warp * WARP_ROWS + lane;
+    bits += (long long)block.first_word * Config::rows + warp * WARP_ROWS + lane;
     // Lane r of a warp keeps account of the warp's row r.
     const bool accounts = lane < WARP_ROWS;
-    unsigned start = accounts ? starts[(long long)blockIdx.x * ROWS + warp * WARP_ROWS + lane] : 0u;
+    unsigned start =
+        accounts ? starts[(long long)blockIdx.x * Config::rows + warp * WARP_ROWS + lane] : 0u;
 
-    // Columns are known one word ahead of their copies, copies are STAGES - 1 words ahead of their
+    // Columns are known one word ahead of their copies, copies are stages - 1 words ahead of their
     // use, bits two words and values one.
     int next_column = words > 0 ? __ldg(columns) : 0;
 #pragma unroll
-    for (int s = 0; s < STAGES - 1; ++s) {
+    for (int s = 0; s < Config::stages - 1; ++s) {
         const int column = next_column;
         if (s + 1 < words) next_column = __ldg(columns + (s + 1) * WORD_COLUMNS);
         if (s < words) {
@@ -89,12 +84,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         close_copies();
     }
     unsigned own = accounts && words > 0 ? __ldg(bits) : 0u;
-    unsigned next = accounts && words > 1 ? __ldg(bits + ROWS) : 0u;
+    unsigned next = accounts && words > 1 ? __ldg(bits + Config::rows) : 0u;
     float value[WARP_ROWS];
 #pragma unroll
     for (int r = 0; r < WARP_ROWS; ++r) {
-        const int count = __popc(__shfl_sync(EVERY_LANE, own, r));
-        const unsigned first = __shfl_sync(EVERY_LANE, start, r);
+        const int count = __popc(__shfl_sync(ALL_LANES, own, r));
+        const unsigned first = __shfl_sync(ALL_LANES, start, r);
         value[r] = load_if(lane < count, &values[first + lane]);
     }
     start += __popc(own);
@@ -102,10 +97,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     Vector sums[WARP_ROWS] = {};
     int slot = 0;
     for (int s = 0; s < words; ++s) {
-        await_copies<STAGES - 2>();
+        await_copies<Config::stages - 2>();
         __syncthreads();
-        const int coming = s + STAGES - 1;
-        const int coming_slot = slot == 0 ? STAGES - 1 : slot - 1;
+        const int coming = s + Config::stages - 1;
+        const int coming_slot = slot == 0 ? Config::stages - 1 : slot - 1;
         const int column = next_column;
         if (coming + 1 < words) {
             next_column = __ldg(columns + (long long)(coming + 1) * WORD_COLUMNS);
@@ -117,18 +112,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         close_copies();
         const unsigned now = own;
         own = next;
-        next = accounts && s + 2 < words ? __ldg(bits + (long long)(s + 2) * ROWS) : 0u;
+        next = accounts && s + 2 < words ? __ldg(bits + (long long)(s + 2) * Config::rows) : 0u;
         const Vector(*here)[WARP_SIZE] = stages[slot];
         float next_value[WARP_ROWS];
 #pragma unroll
         for (int r = 0; r < WARP_ROWS; ++r) {
-            const int count = __popc(__shfl_sync(EVERY_LANE, own, r));
-            const unsigned first = __shfl_sync(EVERY_LANE, start, r);
+            const int count = __popc(__shfl_sync(ALL_LANES, own, r));
+            const unsigned first = __shfl_sync(ALL_LANES, start, r);
             next_value[r] = load_if(lane < count, &values[first + lane]);
         }
 #pragma unroll
         for (int r = 0; r < WARP_ROWS; ++r) {
-            unsigned left = __shfl_sync(EVERY_LANE, now, r);
+            unsigned left = __shfl_sync(ALL_LANES, now, r);
             const float mine = value[r];
             value[r] = next_value[r];
             int k = 0;
@@ -138,17 +133,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
                 const int i = __ffs(int(left)) - 1;
                 left &= left - 1;
                 const Vector x = here[j][lane], z = here[i][lane];
-                add_product(sums[r], __shfl_sync(EVERY_LANE, mine, k), x);
-                add_product(sums[r], __shfl_sync(EVERY_LANE, mine, k + 1), z);
+                add_product(sums[r], __shfl_sync(ALL_LANES, mine, k), x);
+                add_product(sums[r], __shfl_sync(ALL_LANES, mine, k + 1), z);
                 k += 2;
             }
             if (left) {
-                add_product(sums[r], __shfl_sync(EVERY_LANE, mine, k),
+                add_product(sums[r], __shfl_sync(ALL_LANES, mine, k),
                             here[__ffs(int(left)) - 1][lane]);
             }
         }
         start += __popc(own);
-        slot = slot + 1 == STAGES ? 0 : slot + 1;
+        slot = slot + 1 == Config::stages ? 0 : slot + 1;
     }
 
     const bool cut = block.parts > 1;
@@ -160,20 +155,20 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         float *to = cut ? meeting.sums + element(row, tile, n_cols)
                         : Y + element(block.first_row + row, tile, n_cols);
 #pragma unroll
-        for (int j = 0; j < VECTOR; ++j) {
+        for (int j = 0; j < Config::vector; ++j) {
             // Copies of narrow pieces are dealt to lanes in turn, but the stage holds columns in
             // their order.
-            const int column = lane * VECTOR + j;
+            const int column = lane * Config::vector + j;
             if (tile + column >= n_cols) continue;
             if (cut) atomicAdd(&to[column], part(sums[r], j));
         }
-        if (!cut && COPIED == VECTOR) {
-            if (tile + lane * VECTOR < n_cols)
+        if (!cut && Config::copied == Config::vector) {
+            if (tile + lane * Config::vector < n_cols)
                 stream(reinterpret_cast<Vector *>(to) + lane, sums[r]);
         } else if (!cut) {
 #pragma unroll
-            for (int j = 0; j < VECTOR; ++j) {
-                const int column = lane * VECTOR + j;
+            for (int j = 0; j < Config::vector; ++j) {
+                const int column = lane * Config::vector + j;
                 if (tile + column < n_cols) to[column] = part(sums[r], j);
             }
         }
@@ -185,6 +180,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     if (threadIdx.x == 0) *is_last = meeting.last_of(block.parts);
     __syncthreads();
     if (!*is_last) return;
-    meeting.move(Y, block.first_row, n_rows, tile, min(WARP_SIZE * VECTOR, n_cols - tile), n_cols,
-                 int(threadIdx.x), BLOCK_THREADS);
+    meeting.move(Y, block.first_row, n_rows, tile, min(WARP_SIZE * Config::vector, n_cols - tile),
+                 n_cols, int(threadIdx.x), BLOCK_THREADS);
 }

@@ -59,7 +59,12 @@ class Runs(Strategy):
         constants = {"BLOCK_WARPS": BLOCK_WARPS}
         return Plan(
             graph.pattern,
-            (Call(launch, KernelSpec("yours.cu", ENTRY, constants, ARGUMENTS, self.code)),),
+            (
+                Call(
+                    launch,
+                    KernelSpec("yours.cu", ENTRY, {}, ARGUMENTS, self.code, defines=constants),
+                ),
+            ),
             partial(warp_workload, metadata, BLOCK_WARPS),
             metadata=metadata,
             arrays={

@@ -58,8 +58,10 @@ def compile_cubin(spec: KernelSpec, arch: str, *options: str) -> bytes:
         raise DeviceUnavailable(
             "NVRTC", one_line(error), "pip install 'accelviz[nvrtc]'"
         ) from error
-    program = nvrtc.createProgram(spec.source(), spec.file, [], [])
+    program = nvrtc.createProgram(spec.configured_source(), spec.file, [], [])
     try:
+        if "<" in spec.entry:
+            nvrtc.addNameExpression(program, spec.entry)
         nvrtc.compileProgram(program, [f"-arch={arch}", *compile_options(spec), *options])
         # CuPy takes off the last byte, as if it ended text; disassemblers want it.
         return bytes(nvrtc.getCUBIN(program)) + b"\0"
@@ -71,9 +73,12 @@ def compile_cubin(spec: KernelSpec, arch: str, *options: str) -> bytes:
 
 
 @functools.lru_cache(maxsize=64)
-def loaded_module(source: str, options: tuple[str, ...]) -> Any:
-    """Return CuPy's module of a source, compiled for the current device once."""
-    return import_cupy().RawModule(code=source, options=options)
+def loaded_module(source: str, options: tuple[str, ...], instances: tuple[str, ...] = ()) -> Any:
+    """Return CuPy's module of a source, compiled for the current device once.
+
+    `instances` are the kernels of the source that are instances of templates.
+    """
+    return import_cupy().RawModule(code=source, options=options, name_expressions=instances or None)
 
 
 def is_of(arch: str) -> bool:
@@ -90,7 +95,10 @@ def module_of(spec: KernelSpec, *options: str) -> Any:
         If the kernel is of another architecture.
     """
     if not spec.arch or (spec.portable and not is_of(spec.arch)):
-        return loaded_module(spec.source(), (*compile_options(spec), *options))
+        instances = (spec.entry,) if "<" in spec.entry else ()
+        return loaded_module(
+            spec.configured_source(), (*compile_options(spec), *options), instances
+        )
     cupy = import_cupy()
     if not is_of(spec.arch):
         own = cupy.cuda.Device().compute_capability
@@ -103,7 +111,7 @@ def module_of(spec: KernelSpec, *options: str) -> Any:
 def kept_cubin(spec: KernelSpec, *options: str) -> Path:
     """Return the file of a kernel's machine code for its `arch`, compiled unless it is kept."""
     version = import_cupy().cuda.nvrtc.getVersion()
-    about = spec.source(), spec.arch, compile_options(spec), options, version
+    about = spec.configured_source(), spec.arch, compile_options(spec), options, version
     name = f"{hashlib.sha256(repr(about).encode()).hexdigest()[:32]}.cubin"
     folder = cache_folder() / "cubins"
     try:

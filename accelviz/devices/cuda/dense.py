@@ -291,7 +291,7 @@ def dense_kernel(
     entry: str, activation: int = 0, dropout: bool = False, file: str = _FILE
 ) -> KernelSpec:
     """Return a kernel of kernels/layers."""
-    return KernelSpec(file, entry, {"ACTIVATION": activation, "DROPOUT": int(dropout)}, ())
+    return KernelSpec(file, entry, {"activation": activation, "dropout": int(dropout)}, ())
 
 
 @functools.cache

@@ -46,7 +46,9 @@ def run_kernel(call: KernelCall) -> dict[str, npt.NDArray[Any]]:
             raise ArgumentError(
                 name, problem, "a NumPy scalar of the parameter's type: np.int32(1)"
             )
-    spec = KernelSpec(kernel.file, kernel.entry, kernel.defines, kernel.names, code=kernel.source)
+    spec = KernelSpec(
+        kernel.file, kernel.entry, {}, kernel.names, kernel.source, defines=kernel.defines
+    )
     options = (*compile_options(spec), *((f"-I{kernel.folder}",) if kernel.folder else ()))
     try:
         # The name as in the source: `extern "C"` is not needed, and templates have instances.

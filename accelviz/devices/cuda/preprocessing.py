@@ -155,9 +155,10 @@ def _largest_ratio(groups: BlockSetting) -> int:
 
 def spec(entry: str, *, record_steps: bool = False) -> KernelSpec:
     """Return the kernel `partition` or `copy_nonzeros`."""
-    defines = {"BLOCK_THREADS": BLOCK_THREADS, "DIGIT_BITS": DIGIT_BITS}
-    defines |= {"INFO_FIELD_BITS": FIELD_BITS, **({"RECORD_STEPS": 1} if record_steps else {})}
-    return KernelSpec("spmm/preprocess.cu", entry, defines, PARAMETERS[entry])
+    config = {"block_threads": BLOCK_THREADS, "digit_bits": DIGIT_BITS}
+    config |= {"info_field_bits": FIELD_BITS}
+    switch = {"RECORD_STEPS": 1} if record_steps else {}
+    return KernelSpec("spmm/preprocess.cu", entry, config, PARAMETERS[entry], defines=switch)
 
 
 def recorded_steps() -> Any:
@@ -186,7 +187,7 @@ def _cooperative(record_steps: bool) -> Any:
     """Return the module whose launches need all of their blocks on the GPU at once."""
     made = spec("partition", record_steps=record_steps)
     options = {"options": compile_options(made), "enable_cooperative_groups": True}
-    return import_cupy().RawModule(code=made.source(), **options)
+    return import_cupy().RawModule(code=made.configured_source(), **options)
 
 
 @functools.cache

@@ -60,10 +60,10 @@ def kernel_of(
     activation : int
     dropout : bool
     """
-    defines = dict(zip(("INNER", "COLUMNS", "IN_PARTS", "OUT_PARTS"), shape, strict=True))
-    defines |= {"TRANSPOSED": int(transposed), "ACTIVATION": activation, "DROPOUT": int(dropout)}
+    config = dict(zip(("inner", "columns", "in_parts", "out_parts"), shape, strict=True))
+    config |= {"transposed": int(transposed), "activation": activation, "dropout": int(dropout)}
     file = "product" if entry == "product" else "weight_gradient"
-    return KernelSpec(f"layers/{file}.cu", entry, defines, ())
+    return KernelSpec(f"layers/{file}.cu", entry, config, ())
 
 
 @functools.cache

@@ -25,9 +25,9 @@ def queue(call: Call, arguments: Sequence[Any]) -> None:
     spec, launch = call.kernel, call.launch
     assert spec is not None
     if 0 not in launch.grid:
-        defines = tuple(sorted(spec.defines.items()))
+        config = tuple(sorted(spec.config.items()))
         device = import_cupy().cuda.Device().id
-        about = spec.file, spec.entry, defines, spec.arch, spec.portable
+        about = spec.file, spec.entry, config, spec.arch, spec.portable
         function = _function(*about, launch.dynamic_shared_bytes, device)
         function(
             launch.grid, launch.block, tuple(arguments), shared_mem=launch.dynamic_shared_bytes
@@ -38,14 +38,14 @@ def queue(call: Call, arguments: Sequence[Any]) -> None:
 def _function(
     file: str,
     entry: str,
-    defines: tuple[tuple[str, int], ...],
+    config: tuple[tuple[str, int], ...],
     arch: str,
     portable: bool,
     shared: int,
     device: int,
 ) -> Any:
     """Return a kernel for a device, which is current: its shared memory is set for that one."""
-    spec = KernelSpec(file, entry, dict(defines), (), arch=arch, portable=portable)
+    spec = KernelSpec(file, entry, dict(config), (), arch=arch, portable=portable)
     found = loaded_function(spec)
     if shared > STATIC_SHARED_BYTES:
         found.max_dynamic_shared_size_bytes = shared

@@ -113,8 +113,8 @@ def _median(run: Callable[[], object]) -> float:
 
 @functools.cache
 def _machine(entry: str) -> Any:
-    defines = {"LOADS_IN_FLIGHT": _LOADS_IN_FLIGHT}
-    return loaded_function(KernelSpec("machine/machine.cu", entry, defines, ()))
+    config = {"loads_in_flight": _LOADS_IN_FLIGHT}
+    return loaded_function(KernelSpec("machine/machine.cu", entry, config, ()))
 
 
 @functools.cache

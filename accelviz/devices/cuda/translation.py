@@ -67,8 +67,8 @@ def translate_windows(pattern: Pattern, rows: int) -> Windows:
 
 def spec(entry: str) -> KernelSpec:
     """Return the kernel `place_columns` or `condense_columns`."""
-    defines = {"BLOCK_THREADS": BLOCK_THREADS, "CHUNK": CHUNK}
-    return KernelSpec("tensor_cores/translation.cu", entry, defines, PARAMETERS[entry])
+    config = {"block_threads": BLOCK_THREADS, "chunk": CHUNK}
+    return KernelSpec("tensor_cores/translation.cu", entry, config, PARAMETERS[entry])
 
 
 @functools.cache

@@ -25,10 +25,10 @@ from accelviz.strategies.blocks import (
 KEPT, LONG_ROW = 4, 1024
 
 
-def _kernel(operation: Operation, file: str, defines: dict[str, int], *own: str) -> KernelSpec:
+def _kernel(operation: Operation, file: str, config: dict[str, int], *own: str) -> KernelSpec:
     """Return a kernel that takes the operands of an operation between arrays of its own."""
     arguments = ("row_pointers", *own[:1], *operation.operands, *own[1:], "n_rows", "n_cols")
-    return KernelSpec(f"attention/{file}", operation.name, defines, arguments)
+    return KernelSpec(f"attention/{file}", operation.name, config, arguments)
 
 
 def _arrays(graph: Graph, n_cols: int) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class RowWarp(RowSplit):
 
     def build(self, graph: Graph, n_cols: int, *, block_warps: int) -> Plan:
         """Deal out the rows."""
-        kernel = _kernel(self.operation, "edge_row_warp.cu", {"BLOCK_WARPS": block_warps})
+        kernel = _kernel(self.operation, "edge_row_warp.cu", {"block_warps": block_warps})
         launch = LaunchConfig((-(-graph.n_rows // block_warps), 1, 1), block_warps)
         return Plan(
             graph.pattern,
@@ -98,9 +98,9 @@ class LaneGroups(Strategy):
         lanes, groups, most = _setting(graph.n_rows, graph.nnz, **parameters)
         long = long_rows(graph.row_pointers, most)
         long.setflags(write=False)
-        defines = {"LANES": lanes, "GROUPS": groups, "KEPT": KEPT, "LONG_ROW": most}
+        config = {"lanes": lanes, "groups": groups, "kept": KEPT, "long_row": most}
         operation = self.operation
-        kernel = _kernel(operation, "edge_lane_groups.cu", defines, "long_rows", "n_long")
+        kernel = _kernel(operation, "edge_lane_groups.cu", config, "long_rows", "n_long")
         blocks = long.size + -(-graph.n_rows * n_cols // groups)
         return Plan(
             graph.pattern,

@@ -30,8 +30,8 @@ _DROPOUT = ("rate", "random", "n_edges")
 
 def _call(entry: str, arguments: tuple[str, ...], ends: int, heads: int) -> Call:
     """Return a call of a thread for each head of so many edges (or rows)."""
-    defines = {"BLOCK_THREADS": _THREADS, "HEADS": heads}
-    kernel = KernelSpec("attention/fusegnn.cu", entry, defines, arguments)
+    config = {"block_threads": _THREADS, "heads": heads}
+    kernel = KernelSpec("attention/fusegnn.cu", entry, config, arguments)
     return Call(LaunchConfig((-(-ends * heads // _THREADS), 1, 1), _THREADS // WARP_SIZE), kernel)
 
 

@@ -78,20 +78,19 @@ class Setting:
         names = ("at_once", "blocks_per_sm")
         return {"head_lanes": self.lanes.head_lanes, **{n: getattr(self, n) for n in names}}
 
-    def defines(self, problem: walks.Problem, heads: int, n_cols: int) -> dict[str, int]:
+    def config(self, heads: int, n_cols: int) -> dict[str, int]:
         """Return the constants of the kernel."""
         return {
-            "PROBLEM": problem.number,
-            **self.lanes.defines(n_cols),
-            "HEADS_TOGETHER": self.together,
-            "WHOLE_HEADS": int(heads % self.together == 0),
-            "GROUPS": self.groups.max_block_warps,
-            "BLOCK_THREADS": self.threads,
-            "DEG_BOUND": self.groups.deg_bound,
-            "STAGED": self.groups.max_block_warps * max(self.groups.max_warp_nzs, self.short_nzs),
-            "AT_ONCE": self.at_once,
-            "BLOCKS_PER_SM": self.blocks_per_sm,
-            "INFO_FIELD_BITS": FIELD_BITS,
+            **self.lanes.config(n_cols),
+            "heads_together": self.together,
+            "whole_heads": int(heads % self.together == 0),
+            "groups": self.groups.max_block_warps,
+            "block_threads": self.threads,
+            "deg_bound": self.groups.deg_bound,
+            "staged": self.groups.max_block_warps * max(self.groups.max_warp_nzs, self.short_nzs),
+            "at_once": self.at_once,
+            "blocks_per_sm": self.blocks_per_sm,
+            "info_field_bits": FIELD_BITS,
         }
 
 
@@ -256,8 +255,8 @@ def _walk(
     walked = ("metadata", "output_rows", "columns", "order")
     kernel = KernelSpec(
         "attention/lane_groups.cu",
-        problem.name,
-        setting.defines(problem, heads, n_cols),
+        f"{problem.name}<Config>",
+        setting.config(heads, n_cols),
         (*problem.arguments(walked, scratch), "heads", "n_cols"),
     )
     launch = LaunchConfig((len(metadata), setting.tiles, 1), setting.threads // WARP_SIZE)

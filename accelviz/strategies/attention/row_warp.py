@@ -40,10 +40,13 @@ class RowWarp(RowSplit):
         PartitionError
             If there are 2^32 nonzeros or more, or a head is too wide.
         """
-        defines = {
-            "BLOCK_WARPS": block_warps,
-            "LANE_VECTORS": -(-n_cols // WARP_SIZE),
-            "WHOLE_LANES": int(n_cols % WARP_SIZE == 0),
+        config = {
+            "block_warps": block_warps,
+            "vector": 1,
+            "head_lanes": WARP_SIZE,
+            "lane_vectors": -(-n_cols // WARP_SIZE),
+            "whole_lanes": int(n_cols % WARP_SIZE == 0),
+            "whole_heads": 1,
         }
 
         def walk(problem: walks.Problem, over: Graph, order: Any) -> Plan:
@@ -52,8 +55,9 @@ class RowWarp(RowSplit):
                 arrays["order"] = numbers_32(order)
             walked = ("row_pointers", "columns", *(() if order is None else ("order",)))
             arguments = (*problem.arguments(walked, ()), "n_rows", "heads", "n_cols")
-            own = {"PROBLEM": problem.number, **defines}
-            kernel = KernelSpec("attention/row_warp.cu", problem.name, own, arguments)
+            kernel = KernelSpec(
+                "attention/row_warp.cu", f"{problem.name}<Config>", config, arguments
+            )
             launch = LaunchConfig((-(-over.n_rows // block_warps), heads, 1), block_warps)
             plan = Plan(
                 over.pattern,

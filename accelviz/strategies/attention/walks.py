@@ -60,11 +60,6 @@ class Problem:
     totals: bool = False
     dropout: bool = True
 
-    @property
-    def number(self) -> int:
-        """The kernel's number in the sources."""
-        return PROBLEMS.index(self)
-
     def arguments(self, walk: tuple[str, ...], scratch: tuple[str, ...]) -> tuple[str, ...]:
         """Return the parameters of the kernel, but for sizes."""
         return (
@@ -121,13 +116,13 @@ class Lanes:
         """Return 1 if the columns fill every lane, else 0."""
         return int(n_cols == self.vector * self.head_lanes * self.lane_vectors)
 
-    def defines(self, n_cols: int) -> dict[str, int]:
+    def config(self, n_cols: int) -> dict[str, int]:
         """Return the constants of columns.cuh."""
         return {
-            "VECTOR": self.vector,
-            "HEAD_LANES": self.head_lanes,
-            "LANE_VECTORS": self.lane_vectors,
-            "WHOLE_LANES": self.whole(n_cols),
+            "vector": self.vector,
+            "head_lanes": self.head_lanes,
+            "lane_vectors": self.lane_vectors,
+            "whole_lanes": self.whole(n_cols),
         }
 
 
@@ -166,7 +161,7 @@ def statistics_calls(
     kernel = KernelSpec(
         "attention/statistics.cu",
         "statistics_of_gat" if of_gat else "statistics_of_any",
-        {"BLOCK_THREADS": threads, **lanes.defines(n_cols)},
+        {"block_threads": threads, "whole_heads": 1, **lanes.config(n_cols)},
         (*own, "n_receivers", "heads", "n_cols"),
     )
     blocks = -(-pattern.n_rows * heads // (threads // lanes.head_lanes))
@@ -229,8 +224,8 @@ def with_totals(plan: Plan, problem: Problem, n_totals: int, heads: int, n_cols:
     entries, threads = heads * n_cols, 128
 
     def call(entry: str, parts: int, *own: str) -> Call:
-        arguments, defines = (*own, "heads", "n_cols"), {"BLOCK_THREADS": threads}
-        kernel = KernelSpec("attention/add_parts.cu", entry, defines, arguments)
+        arguments, config = (*own, "heads", "n_cols"), {"block_threads": threads}
+        kernel = KernelSpec("attention/add_parts.cu", entry, config, arguments)
         return Call(LaunchConfig((-(-entries // threads), parts, 1), threads // WARP_SIZE), kernel)
 
     return replace(

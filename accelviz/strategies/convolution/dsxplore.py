@@ -42,7 +42,7 @@ def _by_row(graph: Graph) -> dict[str, Any]:
 
 def _call(entry: str, file: str, planes: int, pixels: int, block: int, *arguments: str) -> Call:
     """Return a launch with a block for so many pixels of each of some planes."""
-    spec = KernelSpec(f"convolution/{file}.cu", entry, {"BLOCK_THREADS": block}, arguments)
+    spec = KernelSpec(f"convolution/{file}.cu", entry, {"block_threads": block}, arguments)
     return Call(LaunchConfig((planes, -(-pixels // block), 1), block // WARP_SIZE), spec)
 
 

@@ -101,20 +101,20 @@ class StridedWindows(SharedColumnsStrategy):
         pack = KernelSpec(
             "convolution/pack_weights.cu",
             "pack_weights",
-            {"BLOCK_THREADS": PACK_THREADS, "PRODUCT_FLOATS": shape.piece * STEP, "TERMS": terms},
+            {"block_threads": PACK_THREADS, "product_floats": shape.piece * STEP, "terms": terms},
             ("origins", "values", "packed", "n_packed"),
         )
         kernel = KernelSpec(
             "convolution/strided_windows.cu",
             "strided_windows",
             {
-                **{name.upper(): value for name, value in asdict(shape).items()},
-                **{f"MASK_{i}": mask for i, mask in enumerate(found.masks)},
-                "TURNS": found.turns,
-                "VECTOR": 4 if graph.shape[1] % 4 == 0 else 1,
-                "WRITTEN": math.gcd(graph.n_rows, 4),
-                "AT_ONCE": cut.at_once,
-                "TERMS": terms,
+                **asdict(shape),
+                **{f"mask_{i}": mask for i, mask in enumerate(found.masks)},
+                "turns": found.turns,
+                "vector": 4 if graph.shape[1] % 4 == 0 else 1,
+                "written": math.gcd(graph.n_rows, 4),
+                "at_once": cut.at_once,
+                "terms": terms,
             },
             (*list(arrays)[:2], "packed", "X", "Y", *list(arrays)[2:]),
             capability=TF32_CAPABILITY,

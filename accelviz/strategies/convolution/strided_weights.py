@@ -280,17 +280,17 @@ class StridedWeights(SharedColumnsStrategy):
             "n_senders": np.int32(graph.shape[1]),
             "n_cols": np.int32(n_cols),
         }
-        defines = {
-            "CHANNELS": channels,
-            "FILTER_WARPS": filter_warps,
-            "CHANNEL_WARPS": channel_warps,
-            "PIXEL_WARPS": pixel_warps,
-            "PIXELS": pixels,
-            "STAGES": stages,
-            "X_VECTOR": 4 if graph.shape[1] % 4 == 0 else 1,
-            "Y_VECTOR": 4 if graph.n_rows % 4 == 0 else 1,
-            "AT_ONCE": at_once,
-            "TERMS": TERMS[arithmetic],
+        config = {
+            "channels": channels,
+            "filter_warps": filter_warps,
+            "channel_warps": channel_warps,
+            "pixel_warps": pixel_warps,
+            "pixels": pixels,
+            "stages": stages,
+            "x_vector": 4 if graph.shape[1] % 4 == 0 else 1,
+            "y_vector": 4 if graph.n_rows % 4 == 0 else 1,
+            "at_once": at_once,
+            "terms": TERMS[arithmetic],
         }
         file, sizes = (
             "convolution/strided_weights.cu",
@@ -299,7 +299,7 @@ class StridedWeights(SharedColumnsStrategy):
         multiply = "corners", "masks", "places", "X", "dY", "parts", *sizes
         add = "parts", "d_values", "n_parts", "n_values"
         calls = [
-            KernelSpec(file, entry, defines, arguments, capability=TF32_CAPABILITY)
+            KernelSpec(file, entry, config, arguments, capability=TF32_CAPABILITY)
             for entry, arguments in (("strided_weights", multiply), ("add_parts", add))
         ]
         adders = LaunchConfig((-(-graph.nnz // WARP_SIZE), 1, 1), PART_WARPS)

@@ -141,7 +141,7 @@ class LaneGroups(Strategy):
         kernel = KernelSpec(
             file="sddmm/lane_groups.cu",
             entry="lane_groups",
-            defines={name.upper(): int(value) for name, value in vars(setting).items()},
+            config=vars(setting),
             arguments=("rows", "columns", "U", "V", "scores", "nnz", "n_cols"),
         )
         blocks = -(-graph.nnz * heads // (run * groups))

@@ -32,7 +32,7 @@ class RowWarp(RowSplit):
         kernel = KernelSpec(
             file="sddmm/row_warp.cu",
             entry="row_warp",
-            defines={"BLOCK_WARPS": block_warps},
+            config={"block_warps": block_warps},
             arguments=(
                 *("row_pointers", "columns", "U", "V", "scores"),
                 *("n_rows", "heads", "n_cols"),

@@ -59,11 +59,11 @@ class TcGnn(TcGnnStrategy):
         kernel = KernelSpec(
             file="tensor_cores/tc_gnn_sddmm.cu",
             entry="tc_gnn_sddmm",
-            defines={
-                "WARPS": warps,
-                "STEP": step,
-                "TILE_ROWS": WINDOW_ROWS,
-                "TILE_COLUMNS": TILE_COLUMNS,
+            config={
+                "warps": warps,
+                "step": step,
+                "tile_rows": WINDOW_ROWS,
+                "tile_columns": TILE_COLUMNS,
             },
             arguments=(*found.arrays, "U", "V", "scores", "n_rows", "heads", "n_cols"),
             capability=TF32_CAPABILITY,

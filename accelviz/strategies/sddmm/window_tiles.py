@@ -77,14 +77,15 @@ class WindowTiles(SharedColumnsStrategy):
         kernel = KernelSpec(
             file="tensor_cores/window_tiles_sddmm.cu",
             entry="window_tiles_sddmm",
-            defines={
-                "GROUPS": window_rows // GROUP_ROWS,
-                "WARPS": block_warps,
-                "HEADS": heads,
-                "VECTOR": widest(n_cols, halves),
-                "AT_ONCE": at_once,
-                "WHOLE": int(n_cols % (step_columns(halves) * at_once) == 0),
-                "TERMS": TERMS[arithmetic],
+            config={
+                "groups": window_rows // GROUP_ROWS,
+                "warps": block_warps,
+                "heads": heads,
+                "vector": widest(n_cols, halves),
+                "at_once": at_once,
+                "whole": int(n_cols % (step_columns(halves) * at_once) == 0),
+                "terms": TERMS[arithmetic],
+                "features": int(TERMS[arithmetic] == 0),
             },
             arguments=(*found.arrays, "U", "V", "scores", "n_blocks", "n_rows", "n_cols"),
             capability=TF32_CAPABILITY,

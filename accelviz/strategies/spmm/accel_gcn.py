@@ -103,14 +103,14 @@ class AccelGCN(Strategy):
         """
         setting = BlockSetting(max_block_warps, max_warp_nzs)
         tiles, tile_columns = column_tiles(n_cols, widest_tile(max_block_warps))
-        defines = {
-            "MAX_BLOCK_WARPS": max_block_warps,
-            "TILE_COLUMNS": tile_columns,
-            "SHARED_ROWS": shared_rows(max_block_warps),
-            "COMBINED_WARP": int(combined_warp),
+        config = {
+            "max_block_warps": max_block_warps,
+            "tile_columns": tile_columns,
+            "shared_rows": shared_rows(max_block_warps),
+            "combined_warp": int(combined_warp),
         }
         made = block_level if partition == "block" else warp_level
-        return made(graph, setting, tiles, defines, {"n_cols": np.int32(n_cols)})
+        return made(graph, setting, tiles, config, {"n_cols": np.int32(n_cols)})
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
         """Return the settings that the recorded sweeps cover."""
@@ -153,7 +153,7 @@ def block_level(
     graph: Graph,
     setting: BlockSetting,
     tiles: int,
-    defines: dict[str, int],
+    config: dict[str, int],
     scalars: dict[str, np.generic],
 ) -> Plan:
     """Sort by degree and describe each block (section III-C)."""
@@ -165,7 +165,7 @@ def block_level(
     kernel = KernelSpec(
         file="spmm/accel_gcn.cu",
         entry="accel_gcn",
-        defines={**defines, "DEG_BOUND": setting.deg_bound, "INFO_FIELD_BITS": FIELD_BITS},
+        config={**config, "deg_bound": setting.deg_bound, "info_field_bits": FIELD_BITS},
         arguments=("metadata", "output_rows", "columns", "values", "X", "Y", "n_cols"),
     )
     # Rows without a nonzero have no block, and parts of a split row add up in the output.
@@ -195,7 +195,7 @@ def warp_level(
     graph: Graph,
     setting: BlockSetting,
     tiles: int,
-    defines: dict[str, int],
+    config: dict[str, int],
     scalars: dict[str, np.generic],
 ) -> Plan:
     """Describe each warp, the rows in the caller's order; a block is consecutive warps."""
@@ -206,7 +206,7 @@ def warp_level(
     kernel = KernelSpec(
         file="spmm/accel_gcn_warp.cu",
         entry="accel_gcn_warp",
-        defines=defines,
+        config=config,
         arguments=("metadata", "columns", "values", "X", "Y", "n_warps", "n_cols"),
     )
     warps = setting.max_block_warps

@@ -23,4 +23,4 @@ class GeSpMM(RowStrategy):
     def columns(self, n_cols: int) -> tuple[int, Mapping[str, int]]:
         """Give each warp a tile of 32 columns, or 64 where there are that many."""
         merged = MERGED_COLUMNS if n_cols > WARP_SIZE else 1
-        return -(-n_cols // (WARP_SIZE * merged)), {"LANE_COLUMNS": merged}
+        return -(-n_cols // (WARP_SIZE * merged)), {"lane_columns": merged}

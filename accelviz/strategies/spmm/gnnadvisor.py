@@ -197,16 +197,16 @@ class GNNAdvisor(Strategy):
         kernel = KernelSpec(
             file="spmm/gnnadvisor.cu",
             entry="gnnadvisor",
-            defines={
-                "BLOCK_WARPS": decision.block_warps,
-                "DIMENSION_WORKERS": decision.dw,
-                "VECTOR": vector,
-                "LANE_VECTORS": vectors,
-                "SLOT_MASK": bits.SLOT_MASK,
-                "LEADER": bits.LEADER,
-                "SHARED": bits.SHARED,
-                "CUT": bits.CUT,
-                "BLOCK_SHARES": bits.BLOCK_SHARES,
+            config={
+                "block_warps": decision.block_warps,
+                "dimension_workers": decision.dw,
+                "vector": vector,
+                "lane_vectors": vectors,
+                "slot_mask": bits.SLOT_MASK,
+                "leader": bits.LEADER,
+                "shared": bits.SHARED,
+                "cut": bits.CUT,
+                "block_shares": bits.BLOCK_SHARES,
             },
             arguments=(
                 *("group_pointers", "metadata", "columns", "values", "X", "Y"),

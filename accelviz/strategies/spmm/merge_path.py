@@ -71,10 +71,10 @@ class MergePath(Strategy):
         kernel = KernelSpec(
             file="spmm/merge_path.cu",
             entry="merge_path",
-            defines={
-                "BLOCK_WARPS": block_warps,
-                "WARP_ITEMS": warp_items,
-                "LANE_COLUMNS": tile_columns // WARP_SIZE,
+            config={
+                "block_warps": block_warps,
+                "warp_items": warp_items,
+                "lane_columns": tile_columns // WARP_SIZE,
             },
             arguments=(
                 *("first_rows", "row_pointers", "columns", "values", "X", "Y"),

@@ -28,12 +28,12 @@ class RowStrategy(RowSplit):
 
     def build(self, graph: Graph, n_cols: int, *, block_warps: int) -> Plan:
         """Deal out the rows."""
-        tiles, defines = self.columns(n_cols)
+        tiles, config = self.columns(n_cols)
         blocks = -(-graph.n_rows // (self.rows_per_warp * block_warps))
         kernel = KernelSpec(
             file=f"spmm/{self.name}.cu",
             entry=self.name,
-            defines={"BLOCK_WARPS": block_warps, **defines},
+            config={"block_warps": block_warps, **config},
             arguments=("row_pointers", "columns", "values", "X", "Y", "n_rows", "n_cols"),
         )
         return Plan(
@@ -48,5 +48,5 @@ class RowStrategy(RowSplit):
         """Spread a warp over a tile's columns, or give a lane all of them if it has a row."""
         if self.rows_per_warp == WARP_SIZE:
             return Reading(1, 1, n_cols)
-        _, defines = self.columns(n_cols)
-        return Reading(WARP_SIZE, 1, WARP_SIZE * defines.get("LANE_COLUMNS", 1))
+        _, config = self.columns(n_cols)
+        return Reading(WARP_SIZE, 1, WARP_SIZE * config.get("lane_columns", 1))

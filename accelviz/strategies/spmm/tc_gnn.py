@@ -66,13 +66,13 @@ class TcGnn(TcGnnStrategy):
         kernel = KernelSpec(
             file="tensor_cores/tc_gnn_spmm.cu",
             entry="tc_gnn_spmm",
-            defines={
-                "WARPS": warps,
-                "WARP_TILES": -(-slab_tiles // warps),
-                "SLAB_TILES": slab_tiles,
-                "TILES_AT_ONCE": tiles_at_once,
-                "TILE_ROWS": WINDOW_ROWS,
-                "TILE_COLUMNS": TILE_COLUMNS,
+            config={
+                "warps": warps,
+                "warp_tiles": -(-slab_tiles // warps),
+                "slab_tiles": slab_tiles,
+                "tiles_at_once": tiles_at_once,
+                "tile_rows": WINDOW_ROWS,
+                "tile_columns": TILE_COLUMNS,
             },
             arguments=(*found.arrays, "values", "X", "Y", "n_rows", "n_cols"),
             capability=TF32_CAPABILITY,

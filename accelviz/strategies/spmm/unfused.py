@@ -75,7 +75,7 @@ class UnfusedGas(Strategy):
                 KernelSpec(
                     file="spmm/unfused_gas.cu",
                     entry=entry,
-                    defines={"BLOCK_THREADS": block_size},
+                    config={"block_threads": block_size},
                     arguments=(*own, "n_edges", "n_cols"),
                 ),
             )

@@ -86,15 +86,16 @@ class WindowTiles(SharedColumnsStrategy):
         kernel = KernelSpec(
             file="tensor_cores/window_tiles_spmm.cu",
             entry="window_tiles_spmm",
-            defines={
-                "GROUPS": window_rows // GROUP_ROWS,
-                "WARPS": block_warps,
-                "QUADS": slab // load_columns(halves),
-                "VECTOR": widest(n_cols, halves),
-                "WHOLE": int(n_cols % slab == 0),
-                "AHEAD": ahead,
-                "TERMS": TERMS[arithmetic],
-                "BLOCKS_PER_SM": blocks_per_sm,
+            config={
+                "groups": window_rows // GROUP_ROWS,
+                "warps": block_warps,
+                "quads": slab // load_columns(halves),
+                "vector": widest(n_cols, halves),
+                "whole": int(n_cols % slab == 0),
+                "ahead": ahead,
+                "terms": TERMS[arithmetic],
+                "features": int(TERMS[arithmetic] == 0),
+                "blocks_per_sm": blocks_per_sm,
             },
             arguments=(
                 *(*found.arrays, "values", "X", "Y", "cut_sums", "arrivals"),

@@ -74,12 +74,12 @@ class Windows(SharedColumnsStrategy):
         kernel = KernelSpec(
             file="tensor_cores/windows_spmm.cu",
             entry="windows_spmm",
-            defines={
-                "ROWS": window_rows,
-                "WARPS": block_warps,
-                "VECTOR": vector,
-                "COPIED": next(v for v in (4, 2, 1) if v <= vector and n_cols % v == 0),
-                "STAGES": stages,
+            config={
+                "rows": window_rows,
+                "warps": block_warps,
+                "vector": vector,
+                "copied": next(v for v in (4, 2, 1) if v <= vector and n_cols % v == 0),
+                "stages": stages,
             },
             arguments=(
                 *(*found.arrays, "values", "X", "Y", "cut_sums", "arrivals"),
