@@ -1,8 +1,6 @@
 """docs/performance.md: its tables against numbers counted by hand, and against what is recorded."""
 
 import re
-import runpy
-import sys
 from pathlib import Path
 
 import matplotlib
@@ -12,13 +10,15 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+from accelviz.errors import ArgumentError
 from accelviz.measure import records
 from accelviz.measure.ladder import OFF, ladder, ladder_cases
+from benchmarks.pages import performance, targets
+from benchmarks.pages.__main__ import main
+from benchmarks.pages.performance_figures import limit_grid, speedup_grid
 
 matplotlib.use("agg")
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-PAGES = BENCHMARKS / "pages"
-DOCUMENT = BENCHMARKS.parent / "docs" / "performance.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "performance.md"
 COLUMNS = (16, 17, 32, 33, 48, 50, 64, 96, 100, 128)
 #: Name to rows, nonzeros and the time of our own strategy; in microseconds, at any column count.
 GRAPHS = {
@@ -95,15 +95,8 @@ def counted(graph, columns, active):
 
 
 @pytest.fixture
-def module(monkeypatch):
-    """Run a file of benchmarks/pages/ and return its names."""
-    monkeypatch.syspath_prepend(str(PAGES))
-    return lambda name: runpy.run_path(str(PAGES / f"{name}.py"), run_name=name)
-
-
-@pytest.fixture
 def renewed(monkeypatch, tmp_path):
-    """Renew a copy of the document from some tables, or from a folder, and return its text.
+    """Renew a copy of the document from some tables and return its text.
 
     To draw its figures takes most of the time, and is left out where only the text counts.
     """
@@ -111,17 +104,11 @@ def renewed(monkeypatch, tmp_path):
     def renew(tables, *, figures=False):
         if not figures:
             monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
-        folder = tables if isinstance(tables, Path) else tmp_path / "results"
-        if not isinstance(tables, Path):
-            folder.mkdir()
-            for name, table in tables.items():
-                table.to_csv(folder / f"{name}-h200.csv", index=False)
+        for name, table in tables.items():
+            table.to_csv(tmp_path / f"{name}-h200.csv", index=False)
         copy = tmp_path / "performance.md"
         copy.write_text(DOCUMENT.read_text("utf-8"), "utf-8")
-        monkeypatch.syspath_prepend(str(PAGES))
-        options = ("--document", copy, "--figures", tmp_path / "figures", "--results", folder)
-        monkeypatch.setattr(sys, "argv", ["performance.py", *map(str, options)])
-        runpy.run_path(str(PAGES / "performance.py"), run_name="__main__")
+        main(["performance", "--docs", str(tmp_path), "--results", str(tmp_path)])
         plt.close("all")
         return copy.read_text("utf-8")
 
@@ -130,16 +117,8 @@ def renewed(monkeypatch, tmp_path):
 
 def line(text, start):
     """Return the cells of the table line that begins so."""
-    [found] = [each for each in text.splitlines() if each.startswith(f"| {start}")]
-    return [cell.strip() for cell in found.strip("|").split("|")]
-
-
-def test_the_document_says_what_is_recorded(renewed):
-    committed = DOCUMENT.read_text("utf-8")
-    for picture in re.findall(r"]\((figures/[^)]+)\)", committed):
-        assert (DOCUMENT.parent / picture).exists()
-    text = renewed(BENCHMARKS / "results", figures=True)
-    assert text == committed, "run `python benchmarks/pages/performance.py`"
+    [match] = [row for row in text.splitlines() if row.startswith(f"| {start}")]
+    return [cell.strip() for cell in match.strip("|").split("|")]
 
 
 def test_every_target_is_held_against_the_times(renewed, tmp_path):
@@ -191,7 +170,7 @@ def test_what_is_said_turns_with_the_times(renewed):
     assert "our Accel-GCN" not in text
 
 
-def test_others_are_held_against_ours_case_by_case(module):
+def test_others_are_held_against_ours_case_by_case():
     rows = [
         row("tiny", "merge_path", "", 16, 12.0),
         row("tiny", "merge_path", "", 32, 48.0),
@@ -200,17 +179,17 @@ def test_others_are_held_against_ours_case_by_case(module):
         row("A-twin", "ge_spmm", "", 16, 60.0),
         row("A-twin", "accel_gcn", "", 16, 1.0),  # measured in the run of ours
     ]
-    said = module("targets")["other_peers"](ours(), [pd.DataFrame(rows)])
+    said = targets.other_peers(ours(), [pd.DataFrame(rows)])
     assert said.endswith("`ge_spmm` 0.75 (0.75), `merge_path` 4.00 (2.00).")
 
 
-def test_nothing_is_explained_where_all_is_met(module):
-    found = module("reasons")["reasons"](ours(2.5))
-    assert [each.split("**")[1] for each in found] == ["2.8 over `gnnadvisor`."]  # 2.7
-    assert module("reasons")["reasons"](ours(2.5, peers=False)) == []
+def test_nothing_is_explained_where_all_is_met():
+    reasons = targets.reasons(ours(2.5))
+    assert [reason.split("**")[1] for reason in reasons] == ["2.8 over `gnnadvisor`."]  # 2.7
+    assert targets.reasons(ours(2.5, peers=False)) == []
 
 
-def test_what_was_profiled_is_said(module):
+def test_what_was_profiled_is_said():
     table = ours(0.9)
     slow = table["graph"] == "tiny"
     table.loc[slow & (table["strategy"] == "lane_groups"), "median_us"] = 8.0  # twice the launch
@@ -221,7 +200,7 @@ def test_what_was_profiled_is_said(module):
             counted("tiny", 64, 750.0),
         ]
     )
-    said = "\n".join(module("reasons")["reasons"](table, counters))
+    said = "\n".join(targets.reasons(table, counters))
     assert "A shuffled at d = 16: 0.900 (not profiled)" in said
     assert (
         "A shuffled at d = 32: 0.900 (Nsight Compute, warm caches: 9 % hits in the L1, the L2 "
@@ -270,7 +249,7 @@ def test_sixteen_bits_and_found_orders_have_their_place(renewed):
     assert line(text, "cuSPARSE, preprocessed | 16")[3:] == ["**2.00**"] * 4  # without found orders
 
 
-def test_errors_of_sixteen_bits_are_listed(module):
+def test_errors_of_sixteen_bits_are_listed():
     errors = {"float32": (1e-8, 2e-8), "float16": (1e-4, 2e-4)}
     rows = [
         {
@@ -284,13 +263,13 @@ def test_errors_of_sixteen_bits_are_listed(module):
         for name, both in errors.items()
         for graph, e in zip(("tiny", "A-twin"), both, strict=True)
     ]
-    text = module("sixteen_bits")["accuracy"](pd.DataFrame(rows))
+    text = performance.accuracy(pd.DataFrame(rows))
     assert "d = 64, on tiny, A natural)" in text
-    found = line(text, "float16")
-    assert found[1:] == ["1.0e-04 to 2.0e-04", "5.0e-05 to 1.0e-04", "3.0e-04 to 6.0e-04"]
+    cells = line(text, "float16")
+    assert cells[1:] == ["1.0e-04 to 2.0e-04", "5.0e-05 to 1.0e-04", "3.0e-04 to 6.0e-04"]
 
 
-def test_a_search_is_held_against_the_rule(module):
+def test_a_search_is_held_against_the_rule():
     table = pd.DataFrame(
         {
             "graph": ["tiny", "A-twin-shuffled"],
@@ -301,31 +280,31 @@ def test_a_search_is_held_against_the_rule(module):
             "pays_after": [np.inf, 100_000.0],
         }
     )
-    text = module("performance")["tuning"]({"tuning": table}, Path())
+    text = performance.tuning({"tuning-h200": table})
     assert "On tiny, A shuffled at d = 32, 128" in text
     assert "is 1.00 to 1.20 times as fast as the rule's, in 1.0 to 2.0 s" in text
     assert text.endswith("at best 100,000 products get back.")
 
 
-def test_each_rung_is_divided_by_the_one_before(module):
-    performance = module("performance")
+def test_each_rung_is_divided_by_the_one_before():
     rungs, off = ladder(), OFF
     assert len(rungs) == len(ladder_cases()) == 11
     rows, us = [], 1024.0
     chosen = {"vector": 4, "stage": True, "at_once": 2, "group_nzs": 32, "short_nzs": 8}
     chosen |= {"block_order": "place", "slab": 64}
-    for name, own in rungs.values():
-        settings = {key: own.get(key, chosen[key]) for key in off} if name == "lane_groups" else {}
+    for name, changed in rungs.values():
+        lanes = name == "lane_groups"
+        settings = {key: changed.get(key, chosen[key]) for key in off} if lanes else {}
         parameters = " ".join(f"{key}={value}" for key, value in settings.items())
         rows.append(row("A-twin", name, parameters, 32, us))
         us /= 2
-    text = performance["ladder"]({"ladder": pd.DataFrame(rows)}, Path())
+    text = "\n\n".join(performance.ladder({"ladder-h200": pd.DataFrame(rows)}))
     for name, share in zip([*rungs][1:-1], 90 / 1024 * 2.0 ** np.arange(1, 10), strict=True):
         assert line(text, f"{name} |") == [name, "2.00", f"{share:.2f}"]
     assert line(text, "cuSPARSE")[1] == ""
 
 
-def test_settings_are_held_against_the_rule(module):
+def test_settings_are_held_against_the_rule():
     rule = {"slab": 16, "lanes": 4, "block_threads": 128, "group_nzs": 32, "short_nzs": 8}
     rule |= {"block_order": "place", "at_once": 4, "blocks_per_sm": 10}
     tried = [
@@ -336,10 +315,10 @@ def test_settings_are_held_against_the_rule(module):
         ({**rule, "lanes": 2, "at_once": 3}, 80.0),  # which follows from the lanes
     ]
     rows = [
-        row("tiny", "lane_groups", " ".join(f"{k}={v}" for k, v in each.items()), 16, us)
-        for each, us in tried
+        row("tiny", "lane_groups", " ".join(f"{k}={v}" for k, v in setting.items()), 16, us)
+        for setting, us in tried
     ]
-    text = module("performance")["rule"]({"lanes": pd.DataFrame(rows)}, Path())
+    text = "\n\n".join(performance.rule({"lanes-h200": pd.DataFrame(rows)}))
     assert line(text, "`group_nzs`")[1:] == ["8: 2.00", "2.00 to 2.00"]
     assert line(text, "`lanes`")[1:] == ["2: 0.80", "0.80 to 0.80"]
     assert "`slab`" not in text.split("\n\n")[1]
@@ -355,3 +334,74 @@ def test_the_readme_s_result_is_the_page_s():
     assert told is not None
     assert f"is {told[1]} times as fast as cuSPARSE**" in page
     assert "It is slower in none of 450 cases" in page
+
+
+#: Graph to the times of the baseline and of our own, by columns; limits are 10 us.
+TIMES = {
+    "even": {16: (20.0, 10.0), 64: (40.0, 20.0)},
+    "odd": {16: (9.0, 12.0), 64: (30.0, 10.0)},
+    "part": {64: (50.0, 40.0)},
+}
+
+
+def grid_rows():
+    """Return the times of both strategies as results."""
+    rows = [
+        {
+            **row("tiny", strategy, "", columns, us, gather_limit_us=10.0),
+            "graph": graph,
+        }
+        for graph, times in TIMES.items()
+        for columns, pair in times.items()
+        for strategy, us in zip(("cusparse", "lane_groups"), pair, strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+def numbers(ax):
+    """Return the written ratios by graph and columns, and which are bold."""
+    rows = [label.get_text() for label in ax.get_yticklabels()]
+    columns = [label.get_text() for label in ax.get_xticklabels()]
+    ratios, bold = {}, set()
+    for text in ax.texts:
+        x, y = text.get_position()
+        ratios[rows[round(y)], columns[round(x)]] = float(text.get_text())
+        if text.get_fontweight() == "bold":
+            bold.add((rows[round(y)], columns[round(x)]))
+    return ratios, bold
+
+
+def test_speedups_stand_at_their_graph_and_columns():
+    ax = speedup_grid(Figure().subplots(), grid_rows(), "cusparse", "lane_groups")
+    ratios, bold = numbers(ax)
+    assert ratios == {
+        ("even", "16"): 2.0,
+        ("even", "64"): 2.0,
+        ("odd", "16"): 0.75,
+        ("odd", "64"): 3.0,
+        ("part", "64"): 1.25,
+        ("geometric mean", "16"): 1.22,  # sqrt(2 * 0.75)
+        ("geometric mean", "64"): 1.96,  # cbrt(2 * 3 * 1.25)
+    }
+    assert bold == {("odd", "16"), ("geometric mean", "16"), ("geometric mean", "64")}
+    order = [label.get_text() for label in ax.get_yticklabels()]
+    assert order == ["even", "odd", "part", "geometric mean"]
+    assert "1 of 5 slower, lowest 0.75" in ax.get_xlabel()
+
+
+def test_shares_of_the_limit_are_no_losses():
+    ax = limit_grid(Figure().subplots(), grid_rows(), "lane_groups")
+    ratios, bold = numbers(ax)
+    assert ratios["even", "16"] == 1.0
+    assert ratios["odd", "16"] == 0.83
+    assert ratios["part", "64"] == 0.25
+    assert {graph for graph, _ in bold} == {"geometric mean"}
+    assert "3 of 5 below it, lowest 0.25" in ax.get_xlabel()
+
+
+def test_nothing_to_divide_is_said():
+    ax, rows = Figure().subplots(), grid_rows()
+    with pytest.raises(ArgumentError):
+        speedup_grid(ax, rows[rows["strategy"] == "lane_groups"], "cusparse", "lane_groups")
+    with pytest.raises(ArgumentError, match="no such ratio"):
+        limit_grid(ax, rows.assign(gather_limit_us=np.nan), "lane_groups")

@@ -22,7 +22,7 @@ from tests.graphs import graph_of_degrees
 # What makes twins takes Numba 15 s to compile: in one process.
 pytestmark = pytest.mark.xdist_group("twins")
 
-#: Those that take a fraction of a second; the others are made by benchmarks/table_one.py.
+#: Those that take a fraction of a second; the others are made by benchmarks/pages/graphs.py.
 QUICK = ["artist", "arxiv", "collab", "com-amazon", "ovcar-8h", "pubmed-twin", "twitter-partial"]
 FITTING = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks/pages/fitted_degrees.py"))
 heavy_tailed_degrees = FITTING["heavy_tailed_degrees"]
@@ -293,7 +293,7 @@ def test_real_graphs_lie_between_their_twins_orders(name):
 
 
 def test_the_documented_table_is_what_the_histograms_say():
-    """docs/graphs.md is written by benchmarks/graphs.py, which makes every graph."""
+    """docs/graphs.md is written by benchmarks/pages/graphs.py, which makes every graph."""
     text = (Path(__file__).parents[1] / "docs" / "graphs.md").read_text("utf-8")
     table = text.partition("<!-- table-one -->")[2].partition("<!-- end of table-one -->")[0]
     lines = [line.strip("|").split(" | ") for line in table.strip().splitlines()[2:]]

@@ -1,24 +1,15 @@
-"""Renew the marked sections of docs/emulator.md from what benchmarks/checkers/run.py recorded.
-
-python benchmarks/pages/checkers.py
-"""
+"""Tables of docs/emulator.md: mistakes that the emulator and compute-sanitizer find."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
-from graphs import renewed
-from paper import ROOT, markdown
 
-from accelviz.errors import ArgumentError
-from accelviz.measure.records import recorded
+from benchmarks.pages.document import Page, Results, markdown
 
-PAGE = ROOT / "docs" / "emulator.md"
 TABLES = ("checkers-h200", "checkers-emulator")
-#: How a case was looked at, in the columns' order; "four tools" are the middle ones together.
+#: Tools, in the columns' order; "four tools" are compute-sanitizer's together.
 SANITIZER = ("memcheck", "racecheck", "initcheck", "synccheck")
-WAYS = {
+TOOLS = {
     "GPU": "wrong result or error on the GPU",
     **dict.fromkeys(SANITIZER, ""),
     "four tools": "compute-sanitizer, all four",
@@ -33,15 +24,11 @@ GPU = (
 _RUN = ["kernel", "kind", "warps"]
 
 
-def runs() -> pd.DataFrame:
+def runs(results: Results) -> pd.DataFrame:
     """Return all recorded runs, one a line."""
-    tables = []
-    for name in TABLES:
-        try:
-            tables.append(recorded(name).fillna({"kind": "", "report": ""}))
-        except ArgumentError:  # a table that is still to be measured has no column
-            continue
-    return four_together(pd.concat(tables, ignore_index=True))
+    tables = [rows for name in TABLES if (rows := results.optional(name)) is not None]
+    rows = pd.concat(tables, ignore_index=True).fillna({"kind": "", "report": ""})
+    return four_together(rows)
 
 
 def four_together(table: pd.DataFrame) -> pd.DataFrame:
@@ -58,50 +45,44 @@ def four_together(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def shared(table: pd.DataFrame) -> pd.DataFrame:
-    """Keep the runs that every recorded way of looking has, so that columns can be compared."""
+    """Keep the runs that every recorded tool has, so that columns can be compared."""
     looks = table.groupby(_RUN)["tool"].transform("nunique")
     return table[looks == table["tool"].nunique()]
 
 
 def summary(table: pd.DataFrame) -> str:
-    """Write what each way of looking found, what it alarmed falsely, and the time that it took."""
+    """List what each tool found, its false alarms, and the time that it took."""
     lines = []
-    for way, title in WAYS.items():
-        rows = table[table["tool"] == way]
+    for tool, title in TOOLS.items():
+        rows = table[table["tool"] == tool]
         if rows.empty:
             continue
-        wrong, right = rows[rows["kind"] != ""], rows[rows["kind"] == ""]
+        wrong, correct = rows[rows["kind"] != ""], rows[rows["kind"] == ""]
         whole = wrong.groupby("kind")["found"].min()
-        lines.append(
-            (
-                title or f"compute-sanitizer, {way}",
-                share(wrong["found"]),
-                share(whole),
-                share(right["found"]),
-                f"{rows['seconds'].median():.2f}",
-            )
-        )
+        hits = (share(column) for column in (wrong["found"], whole, correct["found"]))
+        title = title or f"compute-sanitizer, {tool}"
+        lines.append((title, *hits, f"{rows['seconds'].median():.2f}"))
     head = ("", "mistakes found", "kinds always found", "false alarms", "median s")
     return markdown(head, lines)
 
 
-def share(found: pd.Series) -> str:
-    """Write how many of how many."""
-    return f"{int(found.sum()):,} of {found.size:,}"
+def share(hits: pd.Series) -> str:
+    """Write the share as two counts."""
+    return f"{int(hits.sum()):,} of {hits.size:,}"
 
 
 def by_kind(table: pd.DataFrame) -> str:
-    """Write for each kind of mistake how many of its runs each way of looking found."""
+    """List for each kind of mistake how many of its runs each tool found."""
     wrong = table[table["kind"] != ""]
-    ways = [way for way in WAYS if way in set(wrong["tool"])]
+    tools = [tool for tool in TOOLS if tool in set(wrong["tool"])]
     lines = []
     for kind, rows in wrong.groupby("kind"):
         cells = [kind, rows["kernel"].nunique()]
-        for way in ways:
-            found = rows.loc[rows["tool"] == way, "found"]
-            cells.append(f"{int(found.sum())}/{found.size}" if found.size else "–")
+        for tool in tools:
+            hits = rows.loc[rows["tool"] == tool, "found"]
+            cells.append(f"{int(hits.sum())}/{hits.size}" if hits.size else "–")
         lines.append(cells)
-    return markdown(("kind of mistake", "kernels", *ways), lines)
+    return markdown(("kind of mistake", "kernels", *tools), lines)
 
 
 def exceptions(table: pd.DataFrame) -> str:
@@ -110,8 +91,8 @@ def exceptions(table: pd.DataFrame) -> str:
     groups = (
         ("The emulator misses", mine[(mine["kind"] != "") & (mine["found"] == 0)]),
         *(
-            (f"False alarms of {way}", table[(table["tool"] == way) & (table["kind"] == "")])
-            for way in ("emulator", "GPU", *SANITIZER)
+            (f"False alarms of {tool}", table[(table["tool"] == tool) & (table["kind"] == "")])
+            for tool in ("emulator", "GPU", *SANITIZER)
         ),
     )
     lines = []
@@ -129,12 +110,12 @@ def exceptions(table: pd.DataFrame) -> str:
 
 
 def corpus(table: pd.DataFrame) -> str:
-    """Say how large the corpus is, and where it was run."""
+    """Count the corpus, and name the machines it ran on."""
     wrong = table[table["kind"] != ""]
     mistakes = wrong.drop_duplicates(["kernel", "kind"])
     about = table.dropna(subset=["hardware"]).drop_duplicates(["hardware", "software", "date"])
     places = "; ".join(f"{row.hardware}, {row.software}, {row.date}" for row in about.itertuples())
-    every, compared = (len(each.drop_duplicates(_RUN)) for each in (table, shared(table)))
+    every, compared = (len(rows.drop_duplicates(_RUN)) for rows in (table, shared(table)))
     first = table[table["tool"] == "emulator"].drop_duplicates(["kernel", "kind"])
     seconds = (
         "Seconds are those of a whole run; the emulator compiles each kernel once before, in "
@@ -149,18 +130,14 @@ def corpus(table: pd.DataFrame) -> str:
     )
 
 
-def main(page: Path = PAGE) -> None:
-    table = runs()
-    text = page.read_text("utf-8")
-    for name, section in (
-        ("corpus", corpus(table)),
-        ("checkers", summary(shared(table))),
-        ("kinds", by_kind(shared(table))),
-        ("exceptions", exceptions(table)),
-    ):
-        text = renewed(text, name, section)
-    page.write_text(text, "utf-8")
-
-
-if __name__ == "__main__":
-    main()
+PAGES = [
+    Page(
+        "emulator.md",
+        {
+            "corpus": lambda results: corpus(runs(results)),
+            "checkers": lambda results: summary(shared(runs(results))),
+            "kinds": lambda results: by_kind(shared(runs(results))),
+            "exceptions": lambda results: exceptions(runs(results)),
+        },
+    )
+]

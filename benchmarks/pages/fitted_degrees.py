@@ -74,23 +74,23 @@ def heavy_tailed_degrees(n_rows: int, nnz: int, max_degree: int) -> tuple[Longs,
         shape = high_shape
     else:
         shape = optimize.brentq(excess, low_shape, high_shape, xtol=1e-14)
-    each = np.rint(fitted(shape)).astype(np.int64)
-    each[-1] = max_degree
+    row_degrees = np.rint(fitted(shape)).astype(np.int64)
+    row_degrees[-1] = max_degree
     # What rounding left over goes to the rows that have room, one nonzero to each.
-    while (due := nnz - int(each.sum())) != 0:
-        rows = np.flatnonzero(each[:-1] < max_degree if due > 0 else each[:-1] > 1)
+    while (due := nnz - int(row_degrees.sum())) != 0:
+        rows = np.flatnonzero(row_degrees[:-1] < max_degree if due > 0 else row_degrees[:-1] > 1)
         chosen = rows[np.linspace(0, rows.size - 1, min(abs(due), rows.size)).astype(np.int64)]
-        each[chosen] += np.sign(due)
-    degrees, rows = np.unique(each, return_counts=True)
+        row_degrees[chosen] += np.sign(due)
+    degrees, rows = np.unique(row_degrees, return_counts=True)
     return degrees, rows
 
 
 def main() -> None:
-    found = {}
+    degrees = {}
     for name, largest in LARGEST.items():
         entry = TABLE_ONE[name.lower()]
-        found[name] = np.stack(heavy_tailed_degrees(entry.nodes, entry.edges, largest))
-    np.savez_compressed(FITTED, **found)
+        degrees[name] = np.stack(heavy_tailed_degrees(entry.nodes, entry.edges, largest))
+    np.savez_compressed(FITTED, **degrees)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,15 @@
-"""Renew fuseGNN's section of docs/reproduction.md from benchmarks/results/fusegnn-*-h200.csv.
-
-python benchmarks/pages/fusegnn.py
-"""
+"""fuseGNN's tables and figures in docs/reproduction.md beside what was measured here."""
 
 from __future__ import annotations
 
-import argparse
 import json
-from collections.abc import Iterable
-from pathlib import Path
+from itertools import chain
 
 import numpy as np
 import pandas as pd
-from graphs import renewed
-from paper import ROOT, markdown
 
-from accelviz.files import results_directory
+from benchmarks.pages.document import Page, Results, markdown, table
 
-PAGE = ROOT / "docs" / "reproduction.md"
 #: Table 3 of the paper, ms on a V100: (DGL, fuseGNN) at 16, 64 and 512 columns. For GAT on Reddit
 #: DGL had not enough memory.
 TABLE_3 = {
@@ -44,138 +36,128 @@ TABLE_4 = {"fusegnn_gar": (13.6, 63.13, 98.6, 327.1), "neugraph": (23.5, 30.28, 
 #: Of Table 4 alone.
 GCN_REDDIT_16 = "graph == 'reddit' and columns == 16"
 NAMES = {"cora": "Cora", "pubmed": "Pubmed", "reddit": r"Reddit\*", "gcn": "GCN", "gat": "GAT"}
+FORMS = ("pyg", "gas", "gar", "ours")
+
+
+def cell(value: float | None, form: str) -> str:
+    """Write a number; that there was not enough memory; nothing if it was not measured."""
+    if value is None:
+        return ""
+    return "no memory" if np.isnan(value) else format(value, form)
 
 
 def milliseconds(value: float | None) -> str:
-    """Write a time, that there was not enough memory, or nothing if it was not measured."""
-    if value is None:
-        return ""
-    if np.isnan(value):
-        return "no memory"
-    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+    """Write a time, with decimals below 100 ms."""
+    return cell(value, ".2f" if value is not None and value < 100 else ",.0f")
 
 
-def table_3(latency: pd.DataFrame) -> str:
-    """Write Table 3 beside what was measured here, of what was measured."""
+def table_3(results: Results) -> str:
+    """Set Table 3 beside the cases that were measured here."""
     lines = []
+    latency = results["fusegnn-latency-h200"]
     for (graph, model), cases in latency.groupby(["graph", "model"], sort=False):
         times = cases.set_index(["form", "hidden"])["ms"].to_dict()
-        for (dgl, theirs), hidden in zip(TABLE_3[graph, model], TABLE_3_COLUMNS, strict=True):
-            forms = ("gas", "gar", "pyg", "ours")
-            gas, gar, pyg, own = found = [times.get((form, hidden)) for form in forms]
-            if not any(found):
+        for (dgl, published), hidden in zip(TABLE_3[graph, model], TABLE_3_COLUMNS, strict=True):
+            pyg, gas, gar, ours = forms = [times.get((form, hidden)) for form in FORMS]
+            if not any(forms):
                 continue  # measured with other columns only
             ratio = "" if pyg is None or np.isnan(pyg) else f"{pyg / min(gas, gar):.1f}"
-            paper = "" if np.isnan(dgl) else f"{dgl / theirs:.1f}"
-            cells = map(milliseconds, (dgl, theirs, pyg, gas, gar, own))
+            paper = "" if np.isnan(dgl) else f"{dgl / published:.1f}"
+            cells = map(milliseconds, (dgl, published, pyg, gas, gar, ours))
             lines.append((NAMES[graph], NAMES[model], hidden, *cells, paper, ratio))
     head = ("graph", "model", "columns", "paper: DGL", "paper: fuseGNN", "PyG", "GAS", "GAR")
     return markdown((*head, "ours", "DGL / fuseGNN", "PyG / faster of GAS, GAR"), lines)
 
 
-def figure_11(latency: pd.DataFrame) -> str:
-    """Write what aggregation and conversion take of GCN's pass."""
-    lines = []
-    gcn = latency[latency["model"] == "gcn"]
+def figure_11(results: Results) -> str:
+    """List what aggregation and conversion take of GCN's pass."""
+    rows = []
+    gcn = results["fusegnn-latency-h200"].query("model == 'gcn'")
     for (graph, hidden), cases in gcn.groupby(["graph", "hidden"], sort=False):
         parts = {row.form: json.loads(row.parts_ms) for row in cases.itertuples()}
-        if not parts.get("gas") or not parts.get("gar"):
-            continue
-        gas, gar = (parts[form].get("spmm", np.nan) for form in ("gas", "gar"))
-        convert = parts["gar"].get("conversion", np.nan)
-        winner = "GAS" if gas < gar + convert else "GAR"
-        lines.append((NAMES[graph], hidden, f"{gas:.3f}", f"{gar:.3f}", f"{convert:.3f}", winner))
-    lines.sort(key=lambda line: (list(NAMES.values()).index(line[0]), line[1]))
-    head = ("graph", "columns", "GAS", "GAR", "conversion", "with conversion")
-    return markdown(head, lines)
+        if parts.get("gas") and parts.get("gar"):
+            gas, gar = (parts[form].get("spmm", np.nan) for form in ("gas", "gar"))
+            convert = parts["gar"].get("conversion", np.nan)
+            winner = "GAS" if gas < gar + convert else "GAR"
+            rows.append({"graph": NAMES[graph], "columns": hidden, "gas": gas, "gar": gar})
+            rows[-1] |= {"convert": convert, "winner": winner}
+    rows.sort(key=lambda row: (list(NAMES.values()).index(row["graph"]), row["columns"]))
+    columns = [
+        ("graph", "{graph}"),
+        ("columns", "{columns}"),
+        ("GAS", "{gas:.3f}"),
+        ("GAR", "{gar:.3f}"),
+        ("conversion", "{convert:.3f}"),
+        ("with conversion", "{winner}"),
+    ]
+    return table(columns, rows)
 
 
-def in_turns(theirs: Iterable[float | None], ours: Iterable[float], digits: int = 0) -> list[str]:
-    """Write the paper's number and ours by turns, nothing where the paper has none."""
-    pairs = zip(theirs, ours, strict=True)
-    return ["" if each is None else f"{each:,.{digits}f}" for pair in pairs for each in pair]
+def _beside(paper: tuple[float, ...] | None, measured: list[float], digits: int) -> list[str]:
+    """Write the paper's numbers, if it has them, and ours by turns."""
+    pairs = zip(paper or [None] * len(measured), measured, strict=True)
+    return ["" if x is None else f"{x:,.{digits}f}" for x in chain.from_iterable(pairs)]
 
 
-def table_4(counters: pd.DataFrame) -> str:
-    """Write fuseGNN's kernel beside NeuGraph's fused gather and ours."""
+def table_4(results: Results) -> str:
+    """Set fuseGNN's kernel beside NeuGraph's fused gather and ours."""
     lines = []
-    for row in counters.query(GCN_REDDIT_16).itertuples():
-        here = row.microseconds / 1e3, row.active_warps, row.occupancy_pct, row.dram_gb_per_s
-        paper = TABLE_4.get(row.strategy, (None,) * 4)
-        lines.append((f"`{row.strategy}`", *in_turns(paper, here, 1)))
+    for row in results["fusegnn-counters-h200"].query(GCN_REDDIT_16).itertuples():
+        measured = [row.microseconds / 1e3, row.active_warps, row.occupancy_pct, row.dram_gb_per_s]
+        lines.append((f"`{row.strategy}`", *_beside(TABLE_4.get(row.strategy), measured, 1)))
     head = ("strategy", "ms, paper", "here", "warps of an SM, paper", "here")
     return markdown((*head, "occupancy, %, paper", "here", "DRAM, GB/s, paper", "here"), lines)
 
 
-def moved(counters: pd.DataFrame) -> str:
-    """Write Tables 2 and 5."""
+def tables_2_5(results: Results) -> str:
+    """List the bytes that each kernel moves."""
     lines = []
-    for row in counters.query(f"not ({GCN_REDDIT_16})").itertuples():
-        here = (
-            row.l2_read_mib,
-            row.l2_write_mib + row.l2_atomic_mib,
-            row.dram_read_mib,
-            row.dram_write_mib,
-        )
-        paper = MOVED.get((row.graph, row.kernel), (None,) * 4)
-        lines.append(
-            (f"{NAMES[row.graph]}, {row.columns}", f"`{row.kernel}`", *in_turns(paper, here))
-        )
+    for row in results["fusegnn-counters-h200"].query(f"not ({GCN_REDDIT_16})").itertuples():
+        measured = [row.l2_read_mib, row.l2_write_mib + row.l2_atomic_mib]
+        measured += [row.dram_read_mib, row.dram_write_mib]
+        cells = _beside(MOVED.get((row.graph, row.kernel)), measured, 0)
+        lines.append((f"{NAMES[row.graph]}, {row.columns}", f"`{row.kernel}`", *cells))
     head = ("case", "kernel", "L2 read, paper", "here", "L2 written, paper", "here")
     return markdown((*head, "DRAM read, paper", "here", "DRAM written, paper", "here"), lines)
 
 
-def figure_12(latency: pd.DataFrame) -> str:
-    """Write the peaks of memory."""
-    rows = latency[latency["hidden"] == 128]
+def figure_12(results: Results) -> str:
+    """List the peaks of memory."""
+    rows = results["fusegnn-latency-h200"].query("hidden == 128")
     lines = []
     for (graph, model), cases in rows.groupby(["graph", "model"], sort=False):
         peaks = cases.set_index("form")["peak_mib"]
-        found = (peaks.get(form) for form in ("pyg", "gas", "gar", "ours"))
-        cells = [
-            "" if each is None else "no memory" if np.isnan(each) else f"{each:,.0f}"
-            for each in found
-        ]
+        cells = (cell(peaks.get(form), ",.0f") for form in FORMS)
         lines.append((NAMES[graph], NAMES[model], *cells))
     return markdown(("graph", "model", "PyG", "GAS", "GAR", "ours"), lines)
 
 
-def crossover(table: pd.DataFrame) -> str:
-    """Write where GAR overtakes GAS, by average degree."""
+def crossover(results: Results) -> str:
+    """List where GAR overtakes GAS, by average degree."""
+    rows: pd.DataFrame = results["fusegnn-crossover-h200"]
+    rows = rows.assign(
+        alone=rows["gas_us"] / rows["gar_us"],
+        converted=rows["gas_us"] / (rows["gar_us"] + rows["conversion_us"]),
+    )
     lines = []
-    for degree, rows in table.groupby("degree", sort=False):
-        cells = []
-        for row in rows.itertuples():
-            cells += [f"{row.gas_us / row.gar_us:.2f}"]
-            cells += [f"{row.gas_us / (row.gar_us + row.conversion_us):.2f}"]
-        lines.append((f"{degree:.1f}", f"{rows['conversion_us'].iloc[0]:.0f}", *cells))
-    columns = [f"{d} columns" for d in table["columns"].unique()]
-    head = ("average degree", "conversion, µs")
-    return markdown((*head, *(f"{c}{w}" for c in columns for w in ("", ", converted"))), lines)
+    for degree, cases in rows.groupby("degree", sort=False):
+        cells = (f"{ratio:.2f}" for ratio in cases[["alone", "converted"]].to_numpy().ravel())
+        lines.append((f"{degree:.1f}", f"{cases['conversion_us'].iloc[0]:.0f}", *cells))
+    columns = [f"{d} columns" for d in rows["columns"].unique()]
+    head = [f"{name}{ending}" for name in columns for ending in ("", ", converted")]
+    return markdown(("average degree", "conversion, µs", *head), lines)
 
 
-SECTIONS = {
-    "fusegnn-table-3": (table_3, "latency"),
-    "fusegnn-figure-11": (figure_11, "latency"),
-    "fusegnn-figure-12": (figure_12, "latency"),
-    "fusegnn-table-4": (table_4, "counters"),
-    "fusegnn-tables-2-5": (moved, "counters"),
-    "fusegnn-crossover": (crossover, "crossover"),
-}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--document", type=Path, default=PAGE)
-    parser.add_argument("--results", type=Path, default=results_directory(), help="folder of CSVs")
-    options = parser.parse_args()
-    text = options.document.read_text("utf-8")
-    for name, (section, what) in SECTIONS.items():
-        text = renewed(
-            text, name, section(pd.read_csv(options.results / f"fusegnn-{what}-h200.csv"))
-        )
-    options.document.write_text(text, "utf-8")
-
-
-if __name__ == "__main__":
-    main()
+PAGES = [
+    Page(
+        "reproduction.md",
+        {
+            "fusegnn-table-3": table_3,
+            "fusegnn-figure-11": figure_11,
+            "fusegnn-figure-12": figure_12,
+            "fusegnn-table-4": table_4,
+            "fusegnn-tables-2-5": tables_2_5,
+            "fusegnn-crossover": crossover,
+        },
+    )
+]

@@ -1,63 +1,118 @@
-"""The pictures of docs/performance.md: every single ratio, its means, and the roofline."""
+"""Pictures of docs/performance.md: every single ratio, its means, and the roofline."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pandas as pd
-from grids import limit_grid, speedup_grid
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from paper import plain
-from targets import GROUPS, MILLION, OWN, PREPROCESSED, ROUND, SHARES, at, group_of, own
+from matplotlib.colors import LinearSegmentedColormap, Normalize, TwoSlopeNorm
 
 from accelviz import plots
-from accelviz.measure.comparison import geometric_mean, speedups
+from accelviz.errors import ArgumentError
+from accelviz.measure.comparison import geometric_mean, labelled, latest, speedups
 from accelviz.plots import style
+from accelviz.plots.drawing import cells
+from accelviz.plots.style import ink
+from benchmarks.pages.document import Picture, mean_of, plain
+from benchmarks.pages.targets import (
+    GROUPS,
+    MILLION,
+    OURS,
+    PREPROCESSED,
+    ROUND,
+    SHARES,
+    at,
+    group_of,
+    shares,
+)
 
-COLOURS = {"shuffled": style.BLUE, "natural": style.GREEN, "bundled": style.PURPLE}
-_BOUND, _COLUMNS = "launch + limit, shuffled order", "columns of the features"
-Drawn = tuple[Figure, str]
+#: From losses through "the same" to gains; the numbers tell it too.
+_COLOURS = LinearSegmentedColormap.from_list("ratios", [style.VERMILLION, "#FFFFFF", style.BLUE])
+#: Binary logarithms of the ratios that have the full colour.
+_WORST, _BEST = -1.0, 2.0
+LINES = {"shuffled": style.BLUE, "natural": style.GREEN, "bundled": style.PURPLE}
 
 
-def speedup_figure(table: pd.DataFrame) -> Drawn:
+def speedup_grid(ax: Axes, rows: pd.DataFrame, baseline: str, case: str) -> Axes:
+    """Draw how many times as fast as a baseline a case is; losses are red and bold."""
+    ratios = speedups(rows, baseline, case)
+    ratios = ratios.pivot_table(index="graph", columns="columns", values="speedup")
+    return _grid(ax, ratios, "slower", _COLOURS, TwoSlopeNorm(0, _WORST, _BEST))
+
+
+def limit_grid(ax: Axes, rows: pd.DataFrame, case: str) -> Axes:
+    """Draw which share of the random-gather limit a case reaches; above 1 is past it."""
+    rows = latest(labelled(rows, case))
+    rows = rows.assign(share=rows["gather_limit_us"] / rows["median_us"]).dropna(subset=["share"])
+    ratios = rows.pivot_table(index="graph", columns="columns", values="share")
+    return _grid(ax, ratios, "below it", "Blues", Normalize(-2.5, _BEST))
+
+
+def _grid(ax: Axes, ratios: pd.DataFrame, below: str, colours: Any, norm: Normalize) -> Axes:
+    """Draw ratios by graph and columns, the largest mean on top, their means at the bottom."""
+    if ratios.empty:
+        raise ArgumentError("table", "there is no such ratio in it", "both times of a run")
+    means = pd.DataFrame([ratios.apply(mean_of)], index=["geometric mean"])
+    order = ratios.apply(mean_of, axis=1).sort_values(ascending=False).index
+    drawn = pd.concat([ratios.loc[order], means])
+    image = cells(ax, np.log2(drawn.to_numpy(dtype=float)), colours, norm)
+    for (y, x), value in np.ndenumerate(drawn.to_numpy(dtype=float)):
+        if np.isnan(value):
+            continue
+        loss = below == "slower" and value < 1
+        colour = "#8A2B00" if loss else ink(image.to_rgba(np.log2(value)))
+        weight = "bold" if loss or y == len(ratios) else "normal"
+        look = {"fontsize": 8, "fontweight": weight, "color": colour}
+        ax.text(x, y, f"{value:.2f}", ha="center", va="center", **look)
+    ax.axhline(len(ratios) - 0.5, color=style.BLACK, lw=1)
+    ax.set_xticks(range(drawn.shape[1]), [str(d) for d in drawn.columns])
+    ax.set_yticks(range(len(drawn)), list(drawn.index), fontsize=8)
+    ax.tick_params(length=0)
+    values = ratios.melt()["value"].dropna()
+    smaller = f"{(values < 1).sum()} of {len(values)} {below}"
+    ax.set_xlabel(f"columns   ({smaller}, lowest {values.min():.2f})", fontsize=9)
+    return style.tidy(ax)
+
+
+def speedup_picture(rows: pd.DataFrame) -> Picture:
     """Draw every speedup over cuSPARSE, and the means beside what the limit allows."""
     figure = style.new_figure(figsize=(10, 8.6))
     panels = figure.subplots(2, 2, height_ratios=[15, 18])
-    found = speedups(table, PREPROCESSED, OWN)
-    found = found.assign(group=[group_of(graph) for graph in found["graph"]])
-    allowed = own(table, PREPROCESSED)
-    lines = {group: _means(found, group, "speedup") for group in GROUPS}
-    bound = _means(allowed, "shuffled", "launches")
+    ratios = speedups(rows, PREPROCESSED, OURS)
+    ratios = ratios.assign(group=ratios["graph"].map(group_of))
+    lines = {group: _means(ratios, group, "speedup") for group in GROUPS}
+    bound = _means(shares(rows, PREPROCESSED), "shuffled", "launches")
     ax = panels[0, 0]
     _lines(ax, lines)
-    ax.plot(range(len(bound)), bound, "--", color=style.ORANGE, lw=1.8, label=_BOUND)
+    dashed = {"color": style.ORANGE, "lw": 1.8, "label": "launch + limit, shuffled order"}
+    ax.plot(range(len(bound)), bound, "--", **dashed)
     ax.axhline(1, color=style.VERMILLION, lw=1)
     ax.annotate("cuSPARSE", (0, 1), (0, 3), textcoords="offset points", color=style.VERMILLION)
     ax.set_ylim(0, 1.1 * max(bound.max(), *(line.max() for line in lines.values())))
     ax.set_ylabel("times as fast, mean over the graphs")
     ax.legend(frameon=False, fontsize=9, loc="upper right")
-    mean = geometric_mean(found.loc[found["group"].isin(list(GROUPS)), "speedup"])
-    _title(ax, f"{OWN} over cuSPARSE: {mean:.2f} times as fast")
+    mean = geometric_mean(ratios.loc[ratios["group"].isin(list(GROUPS)), "speedup"])
+    _title(ax, f"{OURS} over cuSPARSE: {mean:.2f} times as fast")
     for group, ax in _panels(panels):
-        rows = _named(table, lambda graph, group=group: group_of(graph) == group)
-        speedup_grid(rows, PREPROCESSED, OWN, ax=ax)
-        values = at(found, found["columns"], group)["speedup"]
-        _finish(ax, f"{_capital(GROUPS[group])}: {geometric_mean(values):.2f} times as fast")
-    return figure, _alt(f"{OWN} over cuSPARSE", panels, lines)
+        speedup_grid(ax, _named(rows[rows["graph"].map(group_of) == group]), PREPROCESSED, OURS)
+        mean = geometric_mean(ratios.loc[ratios["group"] == group, "speedup"])
+        _title(ax, f"{_capital(GROUPS[group])}: {mean:.2f} times as fast")
+    return Picture(figure, "performance-speedup", _alt(f"{OURS} over cuSPARSE", panels, lines))
 
 
-def limit_figure(table: pd.DataFrame) -> Drawn:
+def limit_picture(rows: pd.DataFrame) -> Picture:
     """Draw every share of the limit; of small graphs, of launch and limit together."""
     figure = style.new_figure(figsize=(10, 8.4))
     panels = figure.subplots(2, 2)
-    rows = own(table)
-    large = rows[rows["nonzeros"] > MILLION]
+    ratios = shares(rows)
+    large = ratios[ratios["nonzeros"] > MILLION]
     lines = {group: _means(large, group, "share") for group in ("shuffled", "natural")}
     ax = panels[0, 0]
     _lines(ax, lines)
-    places = list(lines["shuffled"].index)
-    wanted = [(places.index(d), share) for d, share in SHARES.items() if d in places]
+    counts = list(lines["shuffled"].index)
+    wanted = [(counts.index(d), share) for d, share in SHARES.items() if d in counts]
     ax.plot(*zip(*wanted, strict=True), "_", color=style.BLACK, ms=18, mew=2)
     below = {"xy": wanted[-1], "xytext": (8, -14), "ha": "right", "fontsize": 9}
     ax.annotate("wanted in shuffled order", textcoords="offset points", **below)
@@ -65,36 +120,34 @@ def limit_figure(table: pd.DataFrame) -> Drawn:
     ax.set_ylim(bottom=0)
     ax.set_ylabel("share of the limit, mean over the graphs")
     ax.legend(frameon=False, fontsize=9, loc="lower left")
-    every = [geometric_mean(large.loc[large["group"] == group, "share"]) for group in lines]
-    _title(ax, f"Of the limit: {every[0]:.2f} shuffled, {every[1]:.2f} in natural order")
+    means = [geometric_mean(large.loc[large["group"] == group, "share"]) for group in lines]
+    _title(ax, f"Of the limit: {means[0]:.2f} shuffled, {means[1]:.2f} in natural order")
     for group, ax in _panels(panels):
         small = group == "bundled"
-        kept = set(rows.loc[(rows["nonzeros"] <= MILLION) == small, "graph"])
-        if not small:
-            kept &= set(rows.loc[rows["group"] == group, "graph"])
-        part = _named(table[table["graph"].isin(kept)], lambda graph: True, small)
+        chosen = (ratios["nonzeros"] <= MILLION) if small else (large["group"] == group)
+        part = ratios[chosen] if small else large[chosen]
+        grid = _named(rows[rows["graph"].isin(part["graph"])], marked=small)
+        title = f"{_capital(GROUPS[group])}: {geometric_mean(part['share']):.2f} of the limit"
         if small:
-            part = part.assign(gather_limit_us=part["gather_limit_us"] + table["floor_us"].min())
-        limit_grid(part, OWN, ax=ax)
-        values = rows[rows["graph"].isin(kept)]
-        title = f"{_capital(GROUPS[group])}: {geometric_mean(values['share']):.2f} of the limit"
-        if small:
-            title = f"Small graphs: {geometric_mean(1 / values['launches']):.2f} of launch + limit"
-        _finish(ax, title)
-    return figure, _alt(f"Share of the random-gather limit that {OWN} reaches", panels, lines)
+            grid = grid.assign(gather_limit_us=grid["gather_limit_us"] + rows["floor_us"].min())
+            title = f"Small graphs: {geometric_mean(1 / part['launches']):.2f} of launch + limit"
+        limit_grid(ax, grid, OURS)
+        _title(ax, title)
+    name = f"Share of the random-gather limit that {OURS} reaches"
+    return Picture(figure, "performance-limit", _alt(name, panels, lines))
 
 
-def roofline_figure(table: pd.DataFrame) -> Drawn:
+def roofline_picture(rows: pd.DataFrame) -> Picture:
     """Draw the large graphs below the copy bandwidth, cuSPARSE beside ours."""
-    kept = table["graph"].map(group_of).isin(list(GROUPS)) & (table["nonzeros"] > MILLION)
-    rows = table[kept]
-    cases = {OWN: OWN, "cuSPARSE": PREPROCESSED}
-    ax = plots.roofline(rows, None, (16, 32, 64, 128), cases)
-    return ax.figure, ax.figure.alt
+    grouped = rows["graph"].map(group_of).isin(list(GROUPS))
+    large = rows[grouped & (rows["nonzeros"] > MILLION)]
+    cases = {OURS: OURS, "cuSPARSE": PREPROCESSED}
+    figure = plots.roofline(large, None, (16, 32, 64, 128), cases).figure
+    return Picture(figure, "performance-roofline", figure.alt)
 
 
-def _alt(what: str, panels: object, lines: dict[str, pd.Series]) -> str:
-    """Tell the means against the columns, and each grid's title and extremes."""
+def _alt(title: str, panels: Any, lines: dict[str, pd.Series]) -> str:
+    """Describe the means against the columns, and each grid's title and extremes."""
     means = ", ".join(
         f"{GROUPS[group]} from {line.iloc[0]:.2f} at {line.index[0]} columns to "
         f"{line.iloc[-1]:.2f} at {line.index[-1]}"
@@ -103,33 +156,29 @@ def _alt(what: str, panels: object, lines: dict[str, pd.Series]) -> str:
     grids = "; ".join(
         f"{ax.get_title(loc='left')} {ax.get_xlabel().split('   ')[1]}" for _, ax in _panels(panels)
     )
-    return f"{what}, means: {means}. Every case in grids: {grids}."
+    return f"{title}, means: {means}. Every case in grids: {grids}."
 
 
-def _panels(panels: object) -> list[tuple[str, Axes]]:
+def _panels(panels: Any) -> list[tuple[str, Axes]]:
     return [("bundled", panels[0, 1]), ("shuffled", panels[1, 0]), ("natural", panels[1, 1])]
 
 
 def _means(rows: pd.DataFrame, group: str, value: str) -> pd.Series:
-    part = at(rows, ROUND, group)
-    return part.groupby("columns")[value].agg(geometric_mean)
+    return at(rows, ROUND, group).groupby("columns")[value].agg(geometric_mean)
 
 
 def _lines(ax: Axes, lines: dict[str, pd.Series]) -> None:
     """Draw means against the column counts, evenly spaced as in the grids."""
     for group, line in lines.items():
-        ax.plot(range(len(line)), line, "o-", color=COLOURS[group], ms=5, label=GROUPS[group])
+        ax.plot(range(len(line)), line, "o-", color=LINES[group], ms=5, label=GROUPS[group])
     counts = next(iter(lines.values())).index
     ax.set_xticks(range(len(counts)), [str(d) for d in counts])
-    ax.set_xlabel(_COLUMNS)
+    ax.set_xlabel("columns of the features")
     style.tidy(ax)
 
 
-def _named(
-    table: pd.DataFrame, wanted: Callable[[str], bool], marked: bool = False
-) -> pd.DataFrame:
-    """Keep some graphs, with the names that the paper has; mark the order where both are there."""
-    rows = table[[wanted(graph) for graph in table["graph"]]]
+def _named(rows: pd.DataFrame, marked: bool = False) -> pd.DataFrame:
+    """Name graphs as the paper does; mark the order where both are drawn."""
     names = {
         graph: plain(graph).replace("\\*", "*")
         + (f", {group_of(graph)}" if marked and "-twin" in graph else "")
@@ -140,12 +189,6 @@ def _named(
 
 def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
-
-
-def _finish(ax: Axes, title: str) -> None:
-    """Give a grid its title, and a shorter line below."""
-    _title(ax, title)
-    ax.set_xlabel(ax.get_xlabel().replace(_COLUMNS, "columns"), fontsize=9)
 
 
 def _title(ax: Axes, text: str) -> None:

@@ -1,4 +1,4 @@
-"""What was asked of `lane_groups`, beside what was measured: the tables of docs/performance.md.
+"""What was asked of `lane_groups` beside what was measured, and why some targets were missed.
 
 Every ratio is one of medians inside one run, but for those between two vertex orders, each of which
 has a run of its own. Means are geometric, over every case: a graph and a column count.
@@ -7,14 +7,13 @@ has a run of its own. Means are geometric, over every case: a graph and a column
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import pandas as pd
-from paper import markdown, plain
 
 from accelviz.measure.comparison import geometric_mean, labelled, latest, speedups
+from benchmarks.pages.document import markdown, plain
 
-OWN = "lane_groups"
+OURS = "lane_groups"
 PREPROCESSED = "cusparse algorithm=fastest preprocess=True"
 NOT_PREPROCESSED = "cusparse algorithm=fastest preprocess=False"
 #: Column counts that the targets name.
@@ -34,100 +33,86 @@ GROUPS = {
 }
 
 
-@dataclass(frozen=True)
-class Target:
-    """One line of the table; `reached` is None where nothing was recorded."""
-
-    what: str
-    wanted: str
-    measured: str
-    reached: bool | None
-
-    def line(self) -> list[str]:
-        """Return the cells of the line."""
-        said = {True: "met", False: "**not met**", None: "not recorded"}[self.reached]
-        return [self.what, self.wanted, self.measured, said]
-
-
 def group_of(graph: str) -> str:
-    """Return which of `GROUPS` a graph is in; "found" where the project found its order."""
-    for ending, name in (("-rabbit", "found"), ("-shuffled", "shuffled"), ("-twin", "natural")):
-        if graph.endswith(ending):
-            return name
-    return "bundled"
+    """Return which of `GROUPS` a graph is in; "rabbit" where the project chose its order."""
+    endings = {"-rabbit": "rabbit", "-shuffled": "shuffled", "-twin": "natural"}
+    return next((name for end, name in endings.items() if graph.endswith(end)), "bundled")
 
 
 def grouped(rows: pd.DataFrame) -> pd.DataFrame:
     """Add the column `group`, and leave out graphs that are in none."""
-    rows = rows.assign(group=[group_of(graph) for graph in rows["graph"]])
+    rows = rows.assign(group=rows["graph"].map(group_of))
     return rows[rows["group"].isin(list(GROUPS))].reset_index(drop=True)
 
 
-def own(table: pd.DataFrame, case: str = OWN) -> pd.DataFrame:
+def shares(rows: pd.DataFrame, case: str = OURS) -> pd.DataFrame:
     """Return a case's times with `share` of the limit, and `launches`: time over launch and limit.
 
     The launch is the smallest floor of the table: no limit is below an empty launch.
     """
-    rows = grouped(latest(labelled(table, case)))
-    launch = table["floor_us"].min()
-    limit = rows["gather_limit_us"]
-    return rows.assign(
-        share=limit / rows["median_us"], launches=rows["median_us"] / (launch + limit)
-    )
+    launch = rows["floor_us"].min()
+    rows = grouped(latest(labelled(rows, case)))
+    limit, us = rows["gather_limit_us"], rows["median_us"]
+    return rows.assign(share=limit / us, launches=us / (launch + limit))
 
 
-def over(table: pd.DataFrame, case: str) -> pd.DataFrame | None:
+def over(rows: pd.DataFrame, case: str) -> pd.DataFrame | None:
     """Return our speedups over a case, None if it was not measured."""
-    if case.split()[0] not in set(table["strategy"]):
+    if case.split()[0] not in set(rows["strategy"]):
         return None
-    found = speedups(grouped(table), case, OWN)
-    kept = grouped(found)
-    kept.attrs["dropped"] = found.attrs["dropped"]
-    return kept
+    ratios = speedups(grouped(rows), case, OURS)
+    dropped = ratios.attrs["dropped"]
+    ratios = grouped(ratios)
+    ratios.attrs["dropped"] = dropped
+    return ratios
 
 
 def at(rows: pd.DataFrame, columns: Iterable[int], group: str | None = None) -> pd.DataFrame:
     """Keep some column counts, and one group."""
-    kept = rows["columns"].isin(list(columns))
-    return rows[kept if group is None else kept & (rows["group"] == group)]
+    chosen = rows["columns"].isin(list(columns))
+    return rows[chosen if group is None else chosen & (rows["group"] == group)]
 
 
-def graph_name(graph: str) -> str:
-    """Name a graph in prose; a twin with its order."""
-    group = group_of(graph)
-    return plain(graph) + (f" {group}" if group in ("shuffled", "natural") else "")
+def mean_at(
+    rows: pd.DataFrame, value: str, columns: Iterable[int], group: str | None = None
+) -> float:
+    """Return the geometric mean of a column at some column counts, in one group."""
+    return geometric_mean(at(rows, columns, group)[value])
 
 
 def graph_names(graphs: Iterable[str]) -> str:
-    """List graphs in prose, each once."""
-    return ", ".join(graph_name(graph) for graph in dict.fromkeys(graphs))
+    """List graphs in prose, each once; a twin with its order."""
+    return ", ".join(
+        plain(graph)
+        + (f" {group}" if (group := group_of(graph)) in ("shuffled", "natural") else "")
+        for graph in dict.fromkeys(graphs)
+    )
 
 
 def case_name(graph: str, columns: int) -> str:
     """Name a case in prose."""
-    return f"{graph_name(graph)} at d = {columns}"
+    return f"{graph_names([graph])} at d = {columns}"
 
 
-def orders(table: pd.DataFrame, case: str = OWN) -> pd.DataFrame:
+def counts_of(columns: Iterable[int]) -> str:
+    """List column counts."""
+    return ", ".join(map(str, columns))
+
+
+def orders(rows: pd.DataFrame, case: str = OURS) -> pd.DataFrame:
     """Divide the times of shuffled twins by those of the same twins in natural order.
 
     Returns the column `gain`, and `beyond`: whether the features are larger than the L2.
     """
-    rows = own(table, case)
-    both = []
-    for group in ("shuffled", "natural"):
-        part = rows[rows["group"] == group]
-        part = part.assign(twin=part["graph"].str.removesuffix("-shuffled"))
-        both.append(part.set_index(["twin", "columns"]))
-    shuffled, natural = both
-    found = shuffled[["rows", "nonzeros"]].assign(gain=shuffled["median_us"] / natural["median_us"])
-    found = found.dropna(subset=["gain"]).reset_index()
-    return found.assign(beyond=4 * found["columns"] * found["rows"] > L2_BYTES)
-
-
-def wide(found: pd.DataFrame) -> pd.DataFrame:
-    """Keep of `halves` the column counts that the target speaks of."""
-    return found[found["columns"] >= 64]
+    rows = shares(rows, case)
+    rows = rows.assign(twin=rows["graph"].str.removesuffix("-shuffled"))
+    shuffled, natural = (
+        rows[rows["group"] == group].set_index(["twin", "columns"])
+        for group in ("shuffled", "natural")
+    )
+    gains = shuffled[["rows", "nonzeros"]].assign(gain=shuffled["median_us"] / natural["median_us"])
+    gains = gains.dropna(subset=["gain"]).reset_index()
+    return gains.assign(beyond=4 * gains["columns"] * gains["rows"] > L2_BYTES)
 
 
 def halves(half: pd.DataFrame) -> pd.DataFrame:
@@ -136,47 +121,59 @@ def halves(half: pd.DataFrame) -> pd.DataFrame:
     Returns a row for each graph, column count and storage with the column `speedup`, and `limit`:
     what the random-gather limits would allow.
     """
-    rows = half[(half["strategy"] == OWN) & half["median_us"].notna()]
+    rows = half[(half["strategy"] == OURS) & half["median_us"].notna()]
     cell = ["run", "graph", "fingerprint", "columns"]
     rows = rows.drop_duplicates([*cell, "dtype"])
     whole = rows[rows["dtype"] == "float32"][[*cell, "median_us", "gather_limit_us"]]
-    found = rows[rows["dtype"] != "float32"].merge(whole, on=cell, suffixes=("", "_float32"))
-    found = found.assign(
-        speedup=found["median_us_float32"] / found["median_us"],
-        limit=found["gather_limit_us_float32"] / found["gather_limit_us"],
+    pairs = rows[rows["dtype"] != "float32"].merge(whole, on=cell, suffixes=("", "_float32"))
+    pairs = pairs.assign(
+        speedup=pairs["median_us_float32"] / pairs["median_us"],
+        limit=pairs["gather_limit_us_float32"] / pairs["gather_limit_us"],
     )
     same = ["graph", "fingerprint", "columns", "dtype"]
-    return found.sort_values("run", kind="stable").drop_duplicates(same, keep="last")
+    return pairs.sort_values("run", kind="stable").drop_duplicates(same, keep="last")
 
 
-def targets(
-    table: pd.DataFrame, preprocessing: pd.DataFrame | None, half: pd.DataFrame | None
-) -> list[Target]:
+def wide(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Keep of `halves` the column counts that the target names."""
+    return pairs[pairs["columns"] >= 64]
+
+
+#: A target, the wanted number, what was measured, and whether it is met: None if not recorded.
+Target = tuple[str, str, str, bool | None]
+
+
+def targets_table(
+    rows: pd.DataFrame, preprocessing: pd.DataFrame | None, half: pd.DataFrame | None
+) -> str:
     """Hold every target against what was measured."""
-    return [
-        *_limits(own(table)),
-        *_cusparse(table),
-        _order(orders(table)),
-        _peer(table, "gnnadvisor", OVER_GNNADVISOR),
-        _peer(table, "accel_gcn", OVER_ACCEL_GCN),
+    targets: list[Target] = [
+        *_limits(shares(rows)),
+        *_cusparse(rows),
+        _order(orders(rows)),
+        _peer(rows, "gnnadvisor", OVER_GNNADVISOR),
+        _peer(rows, "accel_gcn", OVER_ACCEL_GCN),
         _preprocessing(preprocessing),
         _half(half),
     ]
+    verdicts = {True: "met", False: "**not met**", None: "not recorded"}
+    lines = [(*cells, verdicts[met]) for *cells, met in targets]
+    return markdown(["target", "wanted", "measured", ""], lines, "---")
 
 
 def _limits(rows: pd.DataFrame) -> list[Target]:
     large = at(rows[rows["nonzeros"] > MILLION], SHARES, "shuffled")
-    shares = large.groupby("columns")["share"].agg(geometric_mean)
+    means = large.groupby("columns")["share"].agg(geometric_mean)
     small = rows[rows["nonzeros"] <= MILLION]
     above = int((small["launches"] > MOST_LAUNCHES).sum())
     return [
-        Target(
+        (
             "share of the random-gather limit, more than a million nonzeros, shuffled, mean",
             "0.85 at d = 16, 32; 0.92 at 64, 96, 128",
-            ", ".join(f"{share:.2f}" for share in shares),
-            all(share >= SHARES[d] for d, share in shares.items()),
+            ", ".join(f"{share:.2f}" for share in means),
+            all(share >= SHARES[d] for d, share in means.items()),
         ),
-        Target(
+        (
             "time over an empty launch and the limit, fewer nonzeros, every case",
             f"at most {MOST_LAUNCHES}",
             f"{geometric_mean(small['launches']):.2f} in the mean, {above} of {len(small)} above, "
@@ -186,135 +183,249 @@ def _limits(rows: pd.DataFrame) -> list[Target]:
     ]
 
 
-def _cusparse(table: pd.DataFrame) -> list[Target]:
-    both = [over(table, case) for case in (PREPROCESSED, NOT_PREPROCESSED)]
-    found = []
+def _cusparse(rows: pd.DataFrame) -> list[Target]:
+    both = [over(rows, case) for case in (PREPROCESSED, NOT_PREPROCESSED)]
+    targets = []
     for columns, wanted in ((ROUND, OVER_ROUND), (ODD, OVER_ODD)):
-        means = [geometric_mean(at(each, columns)["speedup"]) for each in both]
-        found.append(
-            Target(
-                f"over cuSPARSE, d = {counts_of(columns)}, mean",
-                f"{wanted}",
-                f"{means[0]:.2f} preprocessed, {means[1]:.2f} not",
-                means[0] >= wanted,
-            )
-        )
-    lowest = [each["speedup"].min() for each in both]
-    below = [int((each["speedup"] < EVERY).sum()) for each in both]
-    every = Target(
-        "over cuSPARSE in every case",
-        f"{EVERY}",
+        means = [mean_at(ratios, "speedup", columns) for ratios in both]
+        measured = f"{means[0]:.2f} preprocessed, {means[1]:.2f} not"
+        name = f"over cuSPARSE, d = {counts_of(columns)}, mean"
+        targets.append((name, f"{wanted}", measured, means[0] >= wanted))
+    lowest = [ratios["speedup"].min() for ratios in both]
+    below = [int((ratios["speedup"] < EVERY).sum()) for ratios in both]
+    measured = (
         f"lowest {lowest[0]:.3f}, {below[0]} of {len(both[0])} below; "
-        f"not preprocessed {lowest[1]:.3f}, {below[1]}",
-        below[0] == 0,
+        f"not preprocessed {lowest[1]:.3f}, {below[1]}"
     )
-    return [*found, every]
+    return [*targets, ("over cuSPARSE in every case", f"{EVERY}", measured, below[0] == 0)]
 
 
-def _order(found: pd.DataFrame) -> Target:
-    beyond = found[found["beyond"]]
-    faster = int((beyond["gain"] > 1).sum())
-    return Target(
+def _order(gains: pd.DataFrame) -> Target:
+    beyond = gains.loc[gains["beyond"], "gain"]
+    faster = int((beyond > 1).sum())
+    return (
         "natural order faster than shuffled where X is larger than the L2 (50 MiB), every case",
         "1",
-        f"{geometric_mean(beyond['gain']):.2f} in the mean, lowest {beyond['gain'].min():.2f}, "
+        f"{geometric_mean(beyond):.2f} in the mean, lowest {beyond.min():.2f}, "
         f"faster in {faster} of {len(beyond)}",
         faster == len(beyond),
     )
 
 
-def _peer(table: pd.DataFrame, name: str, wanted: float) -> Target:
-    found = over(table, name)
-    what = f"over our `{name}`, mean"
-    if found is None:
-        return Target(what, f"{wanted}", "–", None)
-    mean = geometric_mean(found["speedup"])
-    return Target(
-        what,
-        f"{wanted}",
-        f"{mean:.2f} ({found['speedup'].min():.2f} to {found['speedup'].max():.2f})",
-        mean >= wanted,
-    )
+def _peer(rows: pd.DataFrame, name: str, wanted: float) -> Target:
+    title, ratios = f"over our `{name}`, mean", over(rows, name)
+    if ratios is None:
+        return title, f"{wanted}", "–", None
+    mean, lowest, highest = _spread(ratios)
+    return title, f"{wanted}", f"{mean:.2f} ({lowest:.2f} to {highest:.2f})", mean >= wanted
 
 
-def _preprocessing(table: pd.DataFrame | None) -> Target:
-    what = "preprocessing on the GPU over one product with 128 columns, mean"
-    if table is None:
-        return Target(what, "at most 1", "–", None)
-    mean = geometric_mean(table["gpu_ratio"])
-    wall = geometric_mean(table["wall_ratio"])
-    return Target(
-        what,
-        "at most 1",
-        f"{mean:.2f}, with the host's launches and waits {wall:.2f}",
-        mean <= MOST_PREPROCESSING,
-    )
+def _spread(ratios: pd.DataFrame) -> tuple[float, float, float]:
+    speedup = ratios["speedup"]
+    return geometric_mean(speedup), speedup.min(), speedup.max()
+
+
+def _preprocessing(rows: pd.DataFrame | None) -> Target:
+    title = "preprocessing on the GPU over one product with 128 columns, mean"
+    if rows is None:
+        return title, "at most 1", "–", None
+    mean, wall = (geometric_mean(rows[name]) for name in ("gpu_ratio", "wall_ratio"))
+    measured = f"{mean:.2f}, with the host's launches and waits {wall:.2f}"
+    return title, "at most 1", measured, mean <= MOST_PREPROCESSING
 
 
 def _half(half: pd.DataFrame | None) -> Target:
-    what = "16-bit features over our float32, d ≥ 64, every case (another problem)"
+    title = "16-bit features over our float32, d ≥ 64, every case (another problem)"
     if half is None:
-        return Target(what, f"{OVER_FLOAT32}", "–", None)
-    found = wide(halves(half))
-    reached = int((found["speedup"] >= OVER_FLOAT32).sum())
-    return Target(
-        what,
-        f"{OVER_FLOAT32}",
-        f"{geometric_mean(found['speedup']):.2f} in the mean, {found['speedup'].min():.2f} to "
-        f"{found['speedup'].max():.2f}, reached in {reached} of {len(found)}",
-        reached == len(found),
+        return title, f"{OVER_FLOAT32}", "–", None
+    ratios = wide(halves(half))
+    mean, lowest, highest = _spread(ratios)
+    reached = int((ratios["speedup"] >= OVER_FLOAT32).sum())
+    measured = (
+        f"{mean:.2f} in the mean, {lowest:.2f} to {highest:.2f}, reached in {reached} of "
+        f"{len(ratios)}"
     )
+    return title, f"{OVER_FLOAT32}", measured, reached == len(ratios)
 
 
-def means_table(table: pd.DataFrame) -> str:
+def means_table(rows: pd.DataFrame) -> str:
     """List the means over the others by group; what is below the target is bold."""
-    cases = [
+    lines = []
+    for name, case, columns, wanted in (
         ("cuSPARSE, preprocessed", PREPROCESSED, ROUND, OVER_ROUND),
         ("cuSPARSE, preprocessed", PREPROCESSED, ODD, OVER_ODD),
         ("cuSPARSE, not preprocessed", NOT_PREPROCESSED, ROUND, OVER_ROUND),
         ("cuSPARSE, not preprocessed", NOT_PREPROCESSED, ODD, OVER_ODD),
         ("our `gnnadvisor`", "gnnadvisor", LIMIT, OVER_GNNADVISOR),
         ("our `accel_gcn`", "accel_gcn", LIMIT, OVER_ACCEL_GCN),
-    ]
-    lines = []
-    for name, case, columns, wanted in cases:
-        found = over(table, case)
-        if found is None:
+    ):
+        ratios = over(rows, case)
+        if ratios is None:
             continue
-        means = by_group(at(found, columns), "speedup")
-        shown = [f"{mean:.2f}" if mean >= wanted else f"**{mean:.2f}**" for mean in means]
-        lines.append([name, counts_of(columns), f"{wanted}", *shown])
+        groups = (*GROUPS, None)
+        means = [mean_at(ratios, "speedup", columns, group) for group in groups]
+        cells = [f"{mean:.2f}" if mean >= wanted else f"**{mean:.2f}**" for mean in means]
+        lines.append([name, counts_of(columns), f"{wanted}", *cells])
         if case == PREPROCESSED:
-            limits = by_group(at(own(table, case), columns), "launches")
-            what = "*launch + limit over the same*"
-            lines.append([what, counts_of(columns), "", *(f"*{mean:.2f}*" for mean in limits)])
+            limit = shares(rows, case)
+            cells = [f"*{mean_at(limit, 'launches', columns, group):.2f}*" for group in groups]
+            lines.append(["*launch + limit over the same*", counts_of(columns), "", *cells])
     return markdown(["mean over", "d", "wanted", *GROUPS.values(), "all"], lines)
 
 
-def other_peers(table: pd.DataFrame, recorded: Iterable[pd.DataFrame]) -> str:
+def other_peers(rows: pd.DataFrame, recorded: Iterable[pd.DataFrame]) -> str:
     """Hold the strategies that were recorded in other runs against ours, graph by graph."""
     key = ["graph", "fingerprint", "columns"]
-    mine = latest(labelled(table, OWN)).set_index(key)["median_us"]
+    ours = latest(labelled(rows, OURS)).set_index(key)["median_us"]
     times = pd.concat(list(recorded))
-    known = set(table["strategy"])
-    times = times[
-        (times["state"] == "warm") & times["median_us"].notna() & ~times["strategy"].isin(known)
-    ]
+    times = times[(times["state"] == "warm") & times["median_us"].notna()]
+    times = times[~times["strategy"].isin(set(rows["strategy"]))]
     times = times.drop_duplicates([*key, "strategy", "parameters"], keep="last")
-    times = times.join(mine.rename("mine"), on=key, how="inner")
-    ratios = (times["median_us"] / times["mine"]).groupby(times["strategy"])
-    means = ratios.agg(geometric_mean).sort_values()
-    lowest = ratios.min()
-    said = ", ".join(f"`{name}` {mean:.2f} ({lowest[name]:.2f})" for name, mean in means.items())
-    return f"Over the other strategies, in other runs on such a GPU, mean and lowest: {said}."
+    times = times.join(ours.rename("ours"), on=key, how="inner")
+    ratios = (times["median_us"] / times["ours"]).groupby(times["strategy"])
+    means, lowest = ratios.agg(geometric_mean).sort_values(), ratios.min()
+    peers = ", ".join(f"`{name}` {mean:.2f} ({lowest[name]:.2f})" for name, mean in means.items())
+    return f"Over the other strategies, in other runs on such a GPU, mean and lowest: {peers}."
 
 
-def by_group(rows: pd.DataFrame, value: str) -> list[float]:
-    """Return the geometric mean of each of `GROUPS`, then that of all."""
-    parts = [rows[rows["group"] == group] for group in GROUPS]
-    return [geometric_mean(part[value]) for part in (*parts, rows)]
+def reasons(
+    rows: pd.DataFrame, counters: pd.DataFrame | None = None, half: pd.DataFrame | None = None
+) -> list[str]:
+    """List why targets were missed, as far as times and hardware counters show it."""
+    texts = [
+        _why_mean(rows),
+        _why_low(rows, counters),
+        _why_small(rows, counters),
+        _why_peer(rows, "gnnadvisor", OVER_GNNADVISOR),
+        _why_peer(rows, "accel_gcn", OVER_ACCEL_GCN),
+        _why_half(half),
+    ]
+    return [text for text in texts if text]
 
 
-def counts_of(columns: Iterable[int]) -> str:
-    """List column counts."""
-    return ", ".join(map(str, columns))
+def _why_mean(rows: pd.DataFrame) -> str:
+    ratios, limit = over(rows, PREPROCESSED), shares(rows, PREPROCESSED)
+    if mean_at(ratios, "speedup", ROUND) >= OVER_ROUND:
+        return ""
+    gain = speedups(grouped(rows), NOT_PREPROCESSED, {"call": PREPROCESSED})
+    gains = [mean_at(gain, "speedup", [d]) for d in (16, 128)]
+    best = {
+        case: int(shares(rows, case)["variant"].str.startswith("csr_alg3").sum())
+        for case in (NOT_PREPROCESSED, PREPROCESSED)
+    }
+    (ours, allowed), (small, small_allowed) = (
+        (mean_at(ratios, "speedup", ROUND, group), mean_at(limit, "launches", ROUND, group))
+        for group in ("shuffled", "bundled")
+    )
+    end = ": if each nonzero fetches a row of X anew, there is no such mean"
+    return (
+        f"- **{OVER_ROUND} over cuSPARSE.** The target seems to stem from times without "
+        f"`cusparseSpMM_preprocess`. That call makes cuSPARSE {gains[0]:.2f} times as fast at "
+        f"d = 16, {gains[1]:.2f} at d = 128 (at most {gain['speedup'].max():.2f}), and CSR_ALG3 "
+        f"the fastest in {best[PREPROCESSED]} cases in place of {best[NOT_PREPROCESSED]}. On "
+        f"shuffled twins an empty launch plus the random-gather limit would be {allowed:.2f} times "
+        f"as fast as it, `{OURS}` is {ours:.2f} times{end if allowed < OVER_ROUND else ''}. On "
+        f"bundled graphs, all small, launch plus limit would be {small_allowed:.2f} times as fast, "
+        f"`{OURS}` is {small:.2f} times."
+    )
+
+
+def _counted(counters: pd.DataFrame | None, graph: str, columns: int) -> pd.Series | None:
+    """Return the hardware counters of our kernel in a case, None if it was not profiled."""
+    if counters is None:
+        return None
+    case = (counters["graph"] == graph) & (counters["columns"] == columns)
+    rows = counters[case & (counters["strategy"] == OURS)]
+    return None if rows.empty else rows.iloc[-1]
+
+
+def _why_low(rows: pd.DataFrame, counters: pd.DataFrame | None) -> str:
+    ratios = over(rows, PREPROCESSED)
+    low = ratios[ratios["speedup"] < EVERY].sort_values("speedup")
+    parts = []
+    for graph, columns, speedup in zip(low["graph"], low["columns"], low["speedup"], strict=True):
+        counted = _counted(counters, graph, columns)
+        profile = "not profiled"
+        if counted is not None:
+            busy = counted["active_cycles"] / counted["elapsed_cycles"]
+            profile = (
+                f"Nsight Compute, warm caches: {counted['l1_hit_pct']:.0f} % hits in the L1, the "
+                f"L2 works at {counted['l2_pct']:.0f} % of its throughput, the L1 at "
+                f"{counted['l1_pct']:.0f} %, DRAM at {counted['dram_pct']:.0f} %; an SM is busy "
+                f"for {100 * busy:.0f} % of the launch's cycles"
+            )
+        parts.append(f"{case_name(graph, columns)}: {speedup:.3f} ({profile})")
+    return f"- **Below {EVERY}.** {'; '.join(parts)}." if parts else ""
+
+
+def _why_small(rows: pd.DataFrame, counters: pd.DataFrame | None) -> str:
+    rows = shares(rows)
+    above = rows[(rows["nonzeros"] <= MILLION) & (rows["launches"] > MOST_LAUNCHES)]
+    if above.empty:
+        return ""
+    aligned = at(above, ROUND)
+    names = [
+        f"{plain(graph)} at {counts_of(sorted(part['columns']))}"
+        for graph, part in aligned.groupby("graph", sort=False)
+    ]
+    rest = f"The other {len(aligned)}: {'; '.join(names)}. " if names else ""
+    cases = zip(aligned["graph"], aligned["columns"], strict=True)
+    counted = [counts for case in cases if (counts := _counted(counters, *case)) is not None]
+    return (
+        f"- **Small graphs.** In {len(above) - len(aligned)} of the {len(above)} cases above "
+        f"{MOST_LAUNCHES}, d is 17, 33, 50 or 100: rows of X begin inside a sector of 32 bytes and "
+        f"touch more sectors than the limit counts, and loads are narrower than 16 bytes but for "
+        f"100. {rest}{_profile(counted)}"
+    )
+
+
+def _profile(counted: list[pd.Series]) -> str:
+    if not counted:
+        return "None was profiled."
+    rows = pd.DataFrame(counted)
+    rows["busy"] = 100 * rows["active_cycles"] / rows["elapsed_cycles"]
+    busy, l1, l2 = (
+        f"{rows[name].min():.0f} to {rows[name].max():.0f} %"
+        for name in ("busy", "l1_pct", "l2_pct")
+    )
+    return (
+        f"Nsight Compute, warm caches, {len(rows)} of them: an SM is busy for {busy} of the "
+        f"launch's cycles, the L1 works at {l1} of its throughput, the L2 at {l2}. No unit is "
+        "full; what is left is waiting: metadata, nonzeros and X are loads that depend on each "
+        "other, and a launch begins and ends with idle SMs."
+    )
+
+
+def _why_peer(rows: pd.DataFrame, name: str, wanted: float) -> str:
+    ratios = over(rows, name)
+    if ratios is None or geometric_mean(ratios["speedup"]) >= wanted:
+        return ""
+    is_bundled = ratios["group"] == "bundled"
+    parts = [ratios.loc[part, "speedup"] for part in (~is_bundled, is_bundled) if part.any()]
+    means = [geometric_mean(part) for part in parts]
+    limit = shares(rows, name)
+    most = geometric_mean(limit.loc[limit["group"] == "bundled", "launches"])
+    return (
+        f"- **{wanted} over `{name}`.** {means[0]:.2f} on the twins, {means[-1]:.2f} on the "
+        f"bundled graphs, all small: there an empty launch plus the limit would be {most:.2f} "
+        "times as fast as it. Ours is no plain port: see [reproduction.md](reproduction.md)."
+    )
+
+
+def _why_half(half: pd.DataFrame | None) -> str:
+    if half is None:
+        return ""
+    ratios = wide(halves(half))
+    missed = ratios[ratios["speedup"] < OVER_FLOAT32]
+    if missed.empty:
+        return ""
+    graphs = dict.fromkeys(ratios["graph"])
+    lists: dict[bool, list[str]] = {True: [], False: []}
+    for graph in graphs:
+        lists[graph in set(missed["graph"])].append(plain(graph))
+    reached, lost = (", ".join(lists[part]) or "none" for part in (False, True))
+    return (
+        f"- **16-bit features.** Reached at every d ≥ 64 on {reached}; not on {lost}. In the cases "
+        f"below {OVER_FLOAT32} the random-gather limits themselves allow "
+        f"{geometric_mean(missed['limit']):.2f} in the mean: Y and the nonzeros stay as wide."
+    )

@@ -1,0 +1,394 @@
+"""Figures 2, 5, 6, 7 and 8, Table II and Equation 1 of Accel-GCN beside what was measured here.
+
+Figure 2 and Equation 1 follow from the degrees alone. In the others every number is a ratio of
+medians inside one run; a graph's is the geometric mean over its column counts, that of all graphs
+the geometric mean over the graphs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from accelviz import plots
+from accelviz.datasets import TABLE_ONE, TableEntry
+from accelviz.measure.comparison import (
+    by_columns,
+    by_graph,
+    labelled,
+    latest,
+    overall,
+    speedups,
+    table_two,
+)
+from accelviz.ordering import DegreeHistogram
+from accelviz.partition.block_level import BlockSetting, block_partition, unpack
+from accelviz.partition.warp_level import storage_ratio, warp_partition
+from accelviz.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION, tidy
+from benchmarks.pages.document import (
+    Page,
+    Parts,
+    Picture,
+    Results,
+    markdown,
+    mean_of,
+    measured_on,
+    plain,
+    table,
+    times,
+)
+
+#: Xie et al., Accel-GCN, ICCAD 2023, arXiv 2308.11825; times of kernels by Nsight Compute.
+SETTING = "RTX 3090, CUDA 12.0"
+#: Section IV-B and abstract: mean speedup over all graphs, and the largest.
+SPEEDUPS = {"cuSPARSE": (1.17, 1.45), "GNNAdvisor": (1.86, 3.41), "GraphBLAST": (2.94, 5.02)}
+#: Table II, in percent: average, maximum, minimum for each range of column counts.
+BLOCK_LEVEL = {
+    "[16, 32]": (105.2, 129.2, 92.4),
+    "(32, 64]": (107.2, 130.7, 94.1),
+    "(64, 96]": (106.5, 127.7, 92.4),
+    "(96, 128]": (106.8, 126.0, 92.9),
+}
+COMBINED_WARP = {
+    "[16, 32]": (133.4, 194.5, 104.8),
+    "(32, 64]": (127.8, 174.0, 87.3),
+    "(64, 96]": (105.5, 126.5, 81.3),
+    "(96, 128]": (122.9, 156.0, 86.7),
+}
+#: Section III-C, below Equation 1: metadata of the block-level partition over the warp-level one's.
+METADATA_SHARE = 0.08
+#: Section III-A: Collab's largest degree is this many times greater than its average.
+LARGEST_DEGREE = 66
+#: What the systems are called in pictures, and which case of `measure.comparison` each is.
+SYSTEMS = {
+    "Accel-GCN": "accel_gcn",
+    "GNNAdvisor": "gnnadvisor ngs=32",
+    "GraphBLAST": "graphblast",
+    "cuSPARSE": "cusparse algorithm=fastest preprocess=True",
+}
+#: Each line of Figure 5's table: the paper's name of the system, what is measured here, its case.
+OPPONENTS = (
+    ("cuSPARSE", ", fastest algorithm, preprocessed", SYSTEMS["cuSPARSE"]),
+    ("cuSPARSE", ", fastest, not preprocessed", "cusparse algorithm=fastest preprocess=False"),
+    ("cuSPARSE", ", default algorithm", "cusparse algorithm=default"),
+    ("GNNAdvisor", ", groups of 32", SYSTEMS["GNNAdvisor"]),
+    ("GNNAdvisor", ", groups of its Decider", "gnnadvisor ngs!=32"),
+    ("GraphBLAST", "", SYSTEMS["GraphBLAST"]),
+)
+#: The last column count that fills its warps, after which a step in time would show.
+FULL = (32, 64, 96)
+PUBLISHED = "accel_gcn partition=block combined_warp=True"
+#: Without both ideas, which the paper does not show.
+NEITHER = "accel_gcn partition=warp combined_warp=False"
+#: Picture, idea, what it replaces, the case without it, and Table II.
+IDEAS = (
+    (
+        *("figure7", "Block-level partition", "the warp-level partition"),
+        *("accel_gcn partition=warp combined_warp=True", BLOCK_LEVEL),
+    ),
+    (
+        *("figure8", "Combined warp", "separate warps"),
+        *("accel_gcn partition=block combined_warp=False", COMBINED_WARP),
+    ),
+)
+#: Many short rows, a tail of longer ones, and rows longer than a block (approximate degrees).
+EXAMPLES = {"ovcar-8h": (BLUE, "o"), "collab": (ORANGE, "s"), "reddit": (GREEN, "^")}
+BLOCK_WARPS = range(4, 33)
+
+
+def figure_2(_: Results) -> Parts:
+    """Draw Collab's degrees and put its longest row beside its average one."""
+    entry = TABLE_ONE["collab"]
+    histogram = DegreeHistogram(*entry.histogram())
+    average = histogram.nnz / histogram.n_rows
+    ratio = histogram.largest / average
+    ax = plots.degree_histogram(histogram.degrees, histogram.rows)
+    title = f"{entry.name}: the longest row is {ratio:.0f} times the average one"
+    ax.set_title(title, loc="left", fontsize=12, fontweight="bold")
+    for degree, text, height in (
+        (average, f"average {average:.1f}", 0.93),
+        (histogram.largest, f"longest {histogram.largest}", 0.55),
+    ):
+        ax.axvline(degree, color=VERMILLION, lw=1.4, zorder=4)
+        _note(ax, text, degree, height, -5, ha="right", color=VERMILLION)
+    alt = (
+        f"Degree histogram of {entry.name}, both axes logarithmic: most rows have few nonzeros, "
+        f"{average:.1f} on average; the longest has {histogram.largest}."
+    )
+    head = ["graph", "rows", "nonzeros", "average degree", "largest", "largest / average", "paper"]
+    cells = [
+        *(entry.name, f"{histogram.n_rows:,}", f"{histogram.nnz:,}", f"{average:.2f}"),
+        *(histogram.largest, f"{ratio:.1f}", LARGEST_DEGREE),
+    ]
+    return [Picture(ax.figure, "figure2", alt), markdown(head, [cells])]
+
+
+def _note(ax, text: str, x: float, height: float, shift: int, **look: str) -> None:
+    """Write beside a position of the x-axis, at a share of the height."""
+    axes = ("data", "axes fraction")
+    ax.annotate(text, (x, height), (shift, 0), axes, "offset points", **look)
+
+
+def equation_1(_: Results) -> Parts:
+    """Draw the share of metadata against warps a block; list all graphs as published."""
+    rows = []
+    for entry in sorted(TABLE_ONE.values(), key=lambda entry: entry.name.lower()):
+        share, blocks, warps, busy = metadata(entry, BlockSetting())
+        name = entry.name if entry.exact else f"{entry.name}\\*"
+        rows.append({"graph": name, "warps": warps, "blocks": blocks, "busy": busy})
+        rows[-1] |= {"inverse": 1 / busy, "share": share, "paper": METADATA_SHARE}
+    columns = [
+        ("graph", "{graph}"),
+        ("warps, warp-level", "{warps:,}"),
+        ("blocks, block-level", "{blocks:,}"),
+        ("warps with work in a block", "{busy:.2f}"),
+        ("1 / that", "{inverse:.1%}"),
+        ("metadata", "{share:.1%}"),
+        ("paper", "{paper:.0%}"),
+    ]
+    return [_metadata_picture(), table(columns, rows)]
+
+
+def metadata(entry: TableEntry, setting: BlockSetting) -> tuple[float, int, int, float]:
+    """Return the share of Equation 1, blocks, warps of the other partition, busy warps a block."""
+    histogram = DegreeHistogram(*entry.histogram())
+    records = block_partition(histogram, setting)
+    # The rows' order does not change how many warps they are cut into.
+    pointers = np.concatenate([[0], np.cumsum(np.repeat(histogram.degrees, histogram.rows))])
+    warps = warp_partition(pointers, setting.max_warp_nzs)
+    fields = unpack(records, setting)
+    busy = float((fields.rows * fields.warps_per_row).mean())
+    return storage_ratio(records, warps), len(records), len(warps), busy
+
+
+def _metadata_picture() -> Picture:
+    figure = Figure(figsize=(8.2, 4.6), layout="constrained")
+    ax = figure.subplots()
+    published = BlockSetting().max_block_warps
+    as_published = {}
+    for name, (colour, mark) in EXAMPLES.items():
+        entry = TABLE_ONE[name]
+        shares = [metadata(entry, BlockSetting(warps))[0] for warps in BLOCK_WARPS]
+        as_published[entry.name] = shares[published - BLOCK_WARPS.start]
+        label = entry.name if entry.exact else f"{entry.name} (approximate degrees)"
+        ax.plot(BLOCK_WARPS, shares, marker=mark, ms=5, lw=1.4, color=colour, label=label)
+    inverse = [1 / warps for warps in BLOCK_WARPS]
+    ax.plot(BLOCK_WARPS, inverse, "--", color=BLACK, lw=1.2, label="1 / warps in a block")
+    ax.axvline(published, color=GREY, lw=0.8, zorder=0)
+    _note(ax, "published setting", published, 0.93, 5, color=GREY)
+    primes = "peaks: prime numbers of warps,\nof which a row takes one or all"
+    _note(ax, primes, 17, 0.46, 5, color=GREY)
+    ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    ax.set_ylim(bottom=0)
+    ax.set_xticks(range(4, 33, 4))
+    ax.set_xlabel("warps in a block (max_block_warps)")
+    ax.set_ylabel("metadata, block-level over warp-level")
+    ax.legend(frameon=False)
+    lowest, highest = min(as_published.values()), max(as_published.values())
+    title = (
+        f"Describing blocks of {published} warps, not each warp, takes {lowest:.0%} to "
+        f"{highest:.0%} of the metadata"
+    )
+    ax.set_title(title, loc="left", fontsize=11, fontweight="bold")
+    tidy(ax)
+    examples = ", ".join(f"{name} {share:.1%}" for name, share in as_published.items())
+    alt = (
+        "Metadata of the block-level over that of the warp-level partition, for 4 to 32 warps a "
+        f"block: it falls like 1 / warps, with peaks at primes; at {published} warps {examples}."
+    )
+    return Picture(figure, "equation1", alt)
+
+
+def in_order(rows: pd.DataFrame, order: str) -> pd.DataFrame:
+    """Keep the graphs in one vertex order; those that are real have only the natural one."""
+    shuffled = rows["graph"].str.endswith("-shuffled")
+    return rows[shuffled == (order == "shuffled")]
+
+
+def warm_and_over(rows: pd.DataFrame, others: list[str]) -> tuple[pd.DataFrame, dict, str]:
+    """Return the warm rows, Accel-GCN's speedups over other systems, and their machine."""
+    warm = rows[rows["state"] == "warm"]
+    case = {"Accel-GCN": SYSTEMS["Accel-GCN"]}
+    over = {name: speedups(warm, SYSTEMS[name], case) for name in others}
+    machine = measured_on(warm, sum(ratios.attrs["dropped"] for ratios in over.values()))
+    return warm, over, machine
+
+
+def extremes(mean: pd.Series) -> str:
+    """Name the slowest and the fastest graph of a mean over graphs."""
+    lowest, highest = (f"{mean[end]:.2f} on {plain(mean[f'{end}_graph'])}" for end in _ENDS)
+    return f"from {lowest} to {highest}".replace("\\*", "")
+
+
+_ENDS = ("lowest", "highest")
+
+
+def figure_5(results: Results) -> Parts:
+    """Draw the bars; list every opponent's mean, then every graph and every column count."""
+    rows = in_order(results["strategies-h200"], "natural")
+    others = {name: case for name, case in SYSTEMS.items() if name != "cuSPARSE"}
+    ax = plots.speedup_bars(rows, SYSTEMS["cuSPARSE"], others, called="cuSPARSE")
+    _, over, machine = warm_and_over(rows, ["cuSPARSE", "GNNAdvisor", "GraphBLAST"])
+    mean = overall(over["cuSPARSE"]).iloc[0]
+    alt = (
+        f"Bars for {mean['graphs']} graphs: Accel-GCN is {mean['speedup']:.2f} times as fast as "
+        f"cuSPARSE in the geometric mean, {extremes(mean)}, and slower on {mean['losses']}. The "
+        "table has the values."
+    )
+    return [
+        Picture(ax.figure, "figure5", alt),
+        f"{machine} Warm cache unless said otherwise.",
+        _opponents(results["strategies-h200"]),
+        "Accel-GCN's speedup on each graph, geometric mean over the column counts; losses in bold:",
+        _graphs(over),
+        "Accel-GCN's speedup at each column count, geometric mean over the graphs (lowest to "
+        "highest graph):",
+        _columns(over),
+    ]
+
+
+def _opponents(rows: pd.DataFrame) -> str:
+    lines = []
+    for name, variant, case in OPPONENTS:
+        means = {
+            (order, state): overall(speedups(part, case, {"Accel-GCN": "accel_gcn"})).iloc[0]
+            for order in ("natural", "shuffled")
+            for state, part in in_order(rows, order).groupby("state")
+        }
+        main = means["natural", "warm"]
+        further = (means.get(key) for key in (("shuffled", "warm"), ("natural", "cold")))
+        lines.append(
+            [
+                f"{name}{variant}",
+                "{:.2f}, {:.2f}".format(*SPEEDUPS[name]),
+                times(main["speedup"]),
+                f"{times(main['highest'])} ({plain(main['highest_graph'])})",
+                f"{times(main['lowest'])} ({plain(main['lowest_graph'])})",
+                f"{main['losses']} of {main['graphs']}",
+                *("–" if mean is None else times(mean["speedup"]) for mean in further),
+            ]
+        )
+    head = ["Accel-GCN over", f"paper ({SETTING}): mean, max", "here: mean", "best graph"]
+    head += ["worst graph", "slower on", "shuffled order: mean", "cold cache: mean"]
+    return markdown(head, lines)
+
+
+def _graphs(over: dict[str, pd.DataFrame]) -> str:
+    means = by_graph(over["cuSPARSE"]).set_index("graph")
+    for name in ("GNNAdvisor", "GraphBLAST"):
+        means[name] = by_graph(over[name]).set_index("graph")["speedup"]
+    means.index = means.index.map(plain)
+    columns = [
+        ("graph", "{graph}"),
+        ("over cuSPARSE", "{speedup:ratio}"),
+        ("(column counts)", "{lowest:ratio} to {highest:ratio}"),
+        ("over GNNAdvisor", "{GNNAdvisor:ratio}"),
+        ("over GraphBLAST", "{GraphBLAST:ratio}"),
+    ]
+    return table(columns, means)
+
+
+def _columns(over: dict[str, pd.DataFrame]) -> str:
+    means = pd.concat({name: by_columns(rows).set_index("columns") for name, rows in over.items()})
+    cells = {
+        key: f"{times(row['speedup'])} ({row['lowest']:.2f} to {row['highest']:.2f})"
+        for key, row in means.iterrows()
+    }
+    counts = by_columns(over["cuSPARSE"])["columns"]
+    lines = [[count, *(cells[name, count] for name in over)] for count in counts]
+    return markdown(["columns", *(f"over {name}" for name in over)], lines)
+
+
+def figure_6(results: Results) -> Parts:
+    """Draw time against columns; count who is ahead where, and what one column more costs."""
+    rows = in_order(results["columns-h200"], "natural")
+    figure = plots.time_against_columns(rows, strategies=SYSTEMS, log=True)
+    others = [name for name in SYSTEMS if name != "Accel-GCN"]
+    warm, over, machine = warm_and_over(rows, others)
+    lines = []
+    for graph in dict.fromkeys(warm["graph"]):
+        cells = []
+        for ratios in over.values():
+            of_graph = ratios.loc[ratios["graph"] == graph].sort_values("columns")
+            ahead = (of_graph["speedup"] > 1).sum()
+            cells.append(f"{ahead} of {len(of_graph)}{_up_to(of_graph)}")
+        lines.append([plain(graph), *cells])
+    head = ["graph", *(f"column counts where ahead of {name}" for name in over)]
+    return [
+        Picture(figure, "figure6", figure.alt),
+        f"{machine} Warm cache.",
+        markdown(head, lines),
+        "What the first column of a further warp costs, geometric mean over the graphs:",
+        _steps(latest(labelled(warm, SYSTEMS))),
+    ]
+
+
+def _up_to(ratios: pd.DataFrame) -> str:
+    """Write up to where Accel-GCN leads without a gap, where it does at all and not everywhere."""
+    behind = ratios.loc[ratios["speedup"] <= 1, "columns"]
+    ahead = ratios.loc[ratios["columns"] < behind.min(), "columns"]
+    return f" (all up to {ahead.max()})" if len(behind) and len(ahead) else ""
+
+
+def _steps(rows: pd.DataFrame) -> str:
+    lines = []
+    for name, of_system in rows.groupby("strategy", sort=False):
+        medians = of_system.pivot_table(index="graph", columns="columns", values="median_us")
+        ratios = [medians[d + 1] / medians[d] for d in FULL if {d, d + 1} <= set(medians)]
+        lines.append([name, *(f"{mean_of(ratio):.2f}" for ratio in ratios)])
+    return markdown(["time with", *(f"{d + 1} over {d} columns" for d in FULL)], lines)
+
+
+def figures_7_8(results: Results) -> Parts:
+    """Draw both ablations and put Table II beside the paper's.
+
+    The same kernel with the block-level partition against one with metadata for each warp and rows
+    in the caller's order, and with the combined warp against warps that walk the columns alone.
+    """
+    rows = in_order(results["ablations-h200"], "natural")
+    warm = rows[rows["state"] == "warm"]
+    pictures, lines, dropped = [], [], 0
+    for name, idea, replaced, case, published in IDEAS:
+        ratios = speedups(warm, case, {idea: PUBLISHED})
+        dropped += ratios.attrs["dropped"]
+        ax = plots.speedup_ranges(rows, case, PUBLISHED, called=(replaced, idea))
+        mean = overall(ratios).iloc[0]
+        alt = (
+            f"{idea} on {mean['graphs']} graphs, a dot for each column count: "
+            f"{mean['speedup']:.2f} times as fast as {replaced} in the geometric mean, "
+            f"{extremes(mean)}; slower on {mean['losses']}."
+        )
+        pictures.append(Picture(ax.figure, name, alt))
+        for columns, line in table_two(ratios).iterrows():
+            measured = (line[column] for column in ("average", "max", "min"))
+            pairs = zip(published[str(columns)], measured, strict=True)
+            cells = (f"{paper:.1f} / {share:.1f}" for paper, share in pairs)
+            lines.append([f"{idea}, {columns}", *cells, int(line["cases"])])
+    both = overall(speedups(warm, NEITHER, {"both": PUBLISHED})).iloc[0]
+    lowest, highest = (f"{times(both[end])} ({plain(both[f'{end}_graph'])})" for end in _ENDS)
+    return [
+        *pictures,
+        f"{measured_on(warm, dropped)} Warm cache.",
+        f"Table II: paper ({SETTING}) / here. A case is a graph and a column count; the average "
+        "here is the geometric mean.",
+        markdown(["speed ratio in %", "average", "max", "min", "cases here"], lines),
+        "Both ideas together, against warp-level metadata and separate warps: "
+        f"{times(both['speedup'])} times as fast in the geometric mean, from {lowest} to "
+        f"{highest}.",
+    ]
+
+
+PAGES = [
+    Page(
+        "reproduction.md",
+        {
+            "figure-2": figure_2,
+            "equation-1": equation_1,
+            "figure-5": figure_5,
+            "figure-6": figure_6,
+            "figures-7-8": figures_7_8,
+        },
+    )
+]
