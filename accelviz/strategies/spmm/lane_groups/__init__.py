@@ -239,7 +239,7 @@ def accumulating(plan: Plan, rows: Ints) -> Plan:
     (call,) = plan.calls
     assert isinstance(call, Call)
     assert call.kernel is not None
-    kernel = replace(call.kernel, defines={**call.kernel.defines, "ACCUMULATE": 1})
+    kernel = replace(call.kernel, config={**call.kernel.config, "accumulate": 1})
     output_rows = taken_over(rows[np.asarray(plan.arrays["output_rows"])])
     arrays = {**plan.arrays, "output_rows": output_rows}
     return replace(plan, calls=(replace(call, kernel=kernel),), arrays=arrays)
