@@ -58,18 +58,6 @@ def _parser() -> argparse.ArgumentParser:
     helps = "say what works here, and how to mend what does not"
     commands.add_parser("doctor", help=helps).set_defaults(run=_doctor)
 
-    helps = "run a program in one process for each GPU, on one host or several"
-    many = commands.add_parser("launch", help=helps, description=helps)
-    devices = "GPUs of this host, or their numbers: 2, or 0,3; as many on each host"
-    many.add_argument("-n", "--devices", required=True, help=devices)
-    many.add_argument("--hosts", type=int, default=1, help="each runs this command (1)")
-    many.add_argument("--host", type=int, default=0, help="which of them this is (0)")
-    many.add_argument("--meet", metavar="NAME:PORT", help="host 0, and a free port of it")
-    many.add_argument("--patience", type=float, default=60, help="seconds to wait for others (60)")
-    many.add_argument("-m", dest="module", help="the program is a module")
-    many.add_argument("program", nargs=argparse.REMAINDER, help="its file, if not; its arguments")
-    many.set_defaults(run=_launch)
-
     course_commands.add_to(commands)
     return parser
 
@@ -102,20 +90,6 @@ def _lab(options: argparse.Namespace) -> tuple[str, int]:
     print(text, flush=True)
     command = [sys.executable, "-m", "jupyterlab", f"--notebook-dir={folder}"]
     return "", subprocess.call(command)
-
-
-def _launch(options: argparse.Namespace) -> str:
-    from accelviz.many_gpus.launch import launch
-
-    numbers = options.devices.split(",")
-    if not all(each.isdigit() for each in numbers if each) or not any(numbers):
-        raise ArgumentError("devices", f"got {options.devices!r}", "a number, or as in 0,3")
-    gpus = [int(each) for each in numbers if each]
-    gpus = gpus if len(numbers) > 1 else list(range(gpus[0]))
-    where = {name: getattr(options, name) for name in ("hosts", "host", "meet", "patience")}
-    module = ["-m", options.module] if options.module else []
-    launch([*module, *options.program], gpus, **where)
-    return f"{options.hosts * len(gpus)} processes have ended well"
 
 
 def _doctor(_: argparse.Namespace) -> str:

@@ -1,6 +1,6 @@
 """Pretends CuPy and NVSHMEM, with NumPy and memory that processes share: no GPU is needed.
 
-A program of `accelviz launch` calls `pretend()` first. Kernels are the steps' replays, and what is
+A process calls `pretend()` first. Kernels are the steps' replays, and what is
 queued is done at once, so that this tries who allocates, meets, copies and reads what.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from accelviz.errors import ArgumentError
-from accelviz.many_gpus import all_reduce, launch, peers, symmetric
+from accelviz.many_gpus import all_reduce, peers, process, symmetric
 
 #: Bytes of each process's symmetric memory. Its scratch is made small, to have several chunks.
 HEAP, CHUNK = 1 << 24, 1 << 12
@@ -75,7 +75,7 @@ class Event:
 
 class Device(contextlib.nullcontext):
     def __init__(self, number):
-        assert number == launch.this_process().gpu, "another process's GPU"
+        assert number == process.this_process().gpu, "another process's GPU"
         super().__init__()
 
     def use(self):
@@ -206,25 +206,28 @@ def pretend(folder):
         module.usable_gpus = lambda: [0, 1, 2]
     symmetric.CHUNK = CHUNK
     peers.PeersProgram._prepared = launched
-    library = Library(launch.this_process(), folder)
+    library = Library(process.this_process(), folder)
     symmetric._library = lambda here: library
     symmetric._staging.cache_clear()
     nccl = Nccl(library)
     all_reduce.import_nccl = lambda: nccl
 
 
-def products(folder, a_host):
-    """Run each scheme, with so many devices a host; everything has to be right.
+def products(folder, *hosts):
+    """Run each scheme with each number of devices a host, on GPUs if the folder is ""."""
+    if folder:
+        pretend(folder)
+    for a_host in hosts:
+        products_of_hosts(int(a_host))
+    print(f"process {process.this_process().rank} is right", flush=True)
 
-    On GPUs as they are if the folder is "", else on pretended ones.
-    """
+
+def products_of_hosts(a_host):
     from accelviz import many_gpus
     from accelviz.measure.accuracy import Oracle
     from tests.graphs import graph_of_degrees
 
-    if folder:
-        pretend(folder)
-    here, a_host = many_gpus.this_process(), int(a_host)
+    here = many_gpus.this_process()
     graph = graph_of_degrees([0, 1, 2, 3, 40, 8, 0, 0, 33, *[3] * 50], name="mixed")
     made = many_gpus.split(graph, here.size, order="random")
     rng = np.random.default_rng(0)
@@ -247,13 +250,12 @@ def products(folder, a_host):
     assert np.array_equal(total, np.full(1000, sum(10.0**rank for rank in range(here.size))))
     with pytest.raises(ArgumentError, match=f"there are {here.size} processes"):
         many_gpus.spmm(graph, X, here.size + 1)
-    print(f"process {here.rank} is right", flush=True)
 
 
 def summed(folder, missing):
     """Add up arrays of all processes, of which one may be without NCCL."""
     pretend(folder)
-    here = launch.this_process()
+    here = process.this_process()
     if str(here.rank) == missing:
         all_reduce.import_nccl = lambda: Nccl(available=False)
     for _ in range(2):  # NCCL's id is good once
@@ -284,6 +286,8 @@ def killed(folder):
     from accelviz import many_gpus
 
     pretend(folder)
+    with open(f"{folder}/{process.this_process().rank}.pid", "w") as file:
+        file.write(str(os.getpid()))
     gpus, runs = many_gpus.Symmetric(), 0
     while True:
         gpus.all_reduce(np.ones(2000))

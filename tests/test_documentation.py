@@ -8,7 +8,7 @@ import numpy as np
 from accelviz import load_graph
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-#: What a block of a page needs that is not here: PyTorch (`test_torch.py`), `accelviz launch`.
+#: What a block of a page needs that is not here: PyTorch (`test_torch.py`), several processes.
 ELSEWHERE = ("import torch", "many_gpus.this_process()")
 
 

@@ -36,7 +36,7 @@ ONLY_IN = {
     "ipywidgets": ("widgets/",),
     "anywidget": ("widgets/",),
     "nbgrader": ("course/",),
-    "torch": ("torch/",),
+    "torch": ("torch/", "many_gpus/process.py"),
     "nvshmem": ("many_gpus/",),
 }
 

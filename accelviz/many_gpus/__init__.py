@@ -5,9 +5,9 @@ devices, `run` runs it on GPUs, on the emulator or on the CPU, and `predict` ret
 which follows whether one GPU is enough (docs/many-gpus.md).
 """
 
-from accelviz.many_gpus.launch import Process, this_process
 from accelviz.many_gpus.model import Prediction, Rates, Work, advise, gains, predict
 from accelviz.many_gpus.peers import Peers
+from accelviz.many_gpus.process import Process, this_process
 from accelviz.many_gpus.program import SplitProgram
 from accelviz.many_gpus.published import Setting, search
 from accelviz.many_gpus.rates import measured_rates, rates_of

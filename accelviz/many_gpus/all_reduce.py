@@ -12,8 +12,8 @@ import numpy as np
 from accelviz.devices.cuda.state import import_cupy, import_nccl, one_line
 from accelviz.errors import DeviceUnavailable
 from accelviz.layers.train import on_host
-from accelviz.many_gpus.launch import Process
 from accelviz.many_gpus.peers import Peers
+from accelviz.many_gpus.process import Process
 from accelviz.many_gpus.symmetric import Symmetric
 
 #: Seconds between two queries whether NCCL is done.

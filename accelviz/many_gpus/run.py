@@ -14,8 +14,8 @@ from accelviz.devices.base import on_host
 from accelviz.devices.programs import emulate_program
 from accelviz.errors import ArgumentError, checked_choice, checked_integer, checked_type
 from accelviz.many_gpus.halo import halo
-from accelviz.many_gpus.launch import this_process
 from accelviz.many_gpus.peers import Peers, usable_gpus
+from accelviz.many_gpus.process import this_process
 from accelviz.many_gpus.program import SplitProgram
 from accelviz.many_gpus.published import mgg
 from accelviz.many_gpus.split import Split, split
@@ -87,7 +87,7 @@ def run(
     X : array of float32, shape (n_vertices, n_cols)
         In the caller's order of vertices.
     device : {"auto", "cuda", "nvshmem", "emulator", "cpu"}
-        GPUs of this process; one GPU in each process of `accelviz launch`, all of which get the
+        GPUs of this process; one GPU in each process of `torchrun`, all of which get the
         result; the emulator, which checks each access; or the partition replayed on the CPU.
         "auto" takes GPUs if there is one for each device, or a process for each, else the CPU.
         `Peers` and `Symmetric` keep features on the GPUs from call to call.

@@ -1,4 +1,4 @@
-"""One process a GPU, which reads the others' memory through NVSHMEM (`accelviz launch`).
+"""One process a GPU, which reads the others' memory through NVSHMEM.
 
 Processes of one host read each other's memory by pointers, with the kernels of `Peers`. Buffers of
 other hosts are copied here by NVSHMEM before a kernel reads them, each as a whole, because single
@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from accelviz.devices.cuda.state import import_cupy, one_line
 from accelviz.errors import ArgumentError, DeviceUnavailable, checked_integer
-from accelviz.many_gpus.launch import Process, this_process
 from accelviz.many_gpus.peers import MORE_MEMORY, Peers, PeersProgram, usable_gpus
+from accelviz.many_gpus.process import Process, this_process
 from accelviz.many_gpus.program import SplitProgram
 from accelviz.plans.program import Buffer, Step, buffer_family, buffer_name
 
@@ -81,7 +81,7 @@ class Symmetric(Peers):
     Raises
     ------
     DeviceUnavailable
-        If `accelviz launch` has not started this process, its GPU is not there, or NVSHMEM is not
+        If there is one process alone, its GPU does not exist, or NVSHMEM is not
         installed.
 
     Notes
@@ -93,11 +93,11 @@ class Symmetric(Peers):
     def __init__(self, devices_a_host: int | None = None) -> None:
         process = this_process()
         if process is None:
-            fix = "accelviz launch -n 2 program.py"
+            fix = "torchrun --nproc-per-node 2 program.py"
             raise DeviceUnavailable("NVSHMEM", "there is one process alone", fix)
         if process.gpu not in usable_gpus():
             problem = f"process {process.rank} is to have GPU {process.gpu}, of "
-            fix = "fewer devices; -n 0,0 lets a GPU play two"
+            fix = "fewer devices; ACCELVIZ_GPUS=0,0 lets a GPU play two"
             raise DeviceUnavailable("devices", f"{problem}{len(usable_gpus())}", fix)
         a_host = process.devices_a_host if devices_a_host is None else devices_a_host
         self.process, self.devices_a_host = process, checked_integer("devices_a_host", a_host)

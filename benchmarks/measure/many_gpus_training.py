@@ -1,7 +1,7 @@
 """A step of training over several GPUs beside one, and whether both learn the same.
 
     python benchmarks/measure/many_gpus_training.py --gpus 2 --output steps.csv
-    accelviz launch -n 2 benchmarks/measure/many_gpus_training.py --output steps.csv
+    torchrun --nproc-per-node 2 benchmarks/measure/many_gpus_training.py --output steps.csv
 
 The first is one process with peer pointers, the second a process a GPU with NVSHMEM. Features and
 labels of the twin are random; a step is the difference of a long and a short training.

@@ -1,0 +1,108 @@
+"""Several processes of one program, a GPU each: which one this is, and a store that all share.
+
+`torchrun`, `mpirun` or `srun` starts the processes and ends them if one fails.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from accelviz.errors import ArgumentError, DeviceUnavailable
+
+#: Environment variables of rank, number of processes, rank on the host, and processes on the host.
+LAUNCHERS = {
+    "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+    "mpirun (Open MPI)": tuple(
+        f"OMPI_COMM_WORLD_{name}" for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")
+    ),
+    "mpirun (MPICH)": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    "srun": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"),
+}
+#: The GPU of each process of a host, such as "0,0", which lets a GPU play two devices.
+GPUS_VARIABLE = "ACCELVIZ_GPUS"
+
+
+@dataclass(frozen=True)
+class Process:
+    """One of several processes.
+
+    Attributes
+    ----------
+    rank, size : int
+        Its number, which is that of its device in splits, and the number of processes.
+    gpu : int
+        The number of its GPU on its host: its rank there, unless ACCELVIZ_GPUS names another.
+    devices_a_host : int
+    """
+
+    rank: int
+    size: int
+    gpu: int
+    devices_a_host: int
+
+    def share(self, name: str, value: str | None) -> str:
+        """Store a value for all processes, or with None wait until another has stored it.
+
+        Raises
+        ------
+        DeviceUnavailable
+            If PyTorch is missing, the store cannot be reached, or the value does not come.
+        """
+        store = _store(self.rank, self.size)
+        if value is not None:
+            store.set(name, value)
+            return value
+        try:
+            return str(store.get(name).decode())
+        except RuntimeError as error:
+            what = f"no process has stored {name!r}: {error}"
+            raise DeviceUnavailable("processes", what, "start all of them again") from error
+
+
+@functools.cache
+def _store(rank: int, size: int) -> Any:
+    """Join the store of PyTorch's rendezvous, at MASTER_ADDR and MASTER_PORT."""
+    fix = "torchrun, or MASTER_ADDR and MASTER_PORT of the first host, the same for all processes"
+    try:
+        from torch import distributed
+    except ImportError as error:
+        fix = "pip install 'accelviz[nvshmem]'"
+        raise DeviceUnavailable("processes", "PyTorch is not installed", fix) from error
+    try:
+        store, *_ = next(distributed.rendezvous("env://", rank, size))
+    except (ValueError, RuntimeError) as error:
+        raise DeviceUnavailable("processes", str(error).partition("\n")[0], fix) from error
+    return store
+
+
+def this_process() -> Process | None:
+    """Return which of several processes this is, or None if there is only one.
+
+    Raises
+    ------
+    ArgumentError
+        If a variable of the launcher, or ACCELVIZ_GPUS, is no number or names no GPU.
+    """
+    for names in LAUNCHERS.values():
+        if names[0] in os.environ and names[1] in os.environ:
+            rank, size, local_rank = map(_integer, names[:3])
+            a_host = _integer(names[3]) if names[3] in os.environ else size
+            gpus = os.environ.get(GPUS_VARIABLE, "")
+            try:
+                gpu = int(gpus.split(",")[local_rank]) if gpus else local_rank
+            except (ValueError, IndexError) as error:
+                expected = f"the GPU of each of {a_host} processes, such as 0,1"
+                raise ArgumentError(GPUS_VARIABLE, f"got {gpus!r}", expected) from error
+            return Process(rank, size, gpu, a_host) if size > 1 else None
+    return None
+
+
+def _integer(name: str) -> int:
+    text = os.environ.get(name, "")
+    try:
+        return int(text)
+    except ValueError as error:
+        raise ArgumentError(name, f"got {text!r}", "an integer, as a launcher sets it") from error

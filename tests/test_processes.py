@@ -1,0 +1,159 @@
+"""One process a GPU: which one it is, what they share, and that all end. No GPU is needed."""
+
+import os
+import socket
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from accelviz.devices.cuda.state import import_nccl
+from accelviz.errors import ArgumentError, DeviceUnavailable
+from accelviz.many_gpus import Process, Symmetric, this_process
+from accelviz.many_gpus.peers import usable_gpus
+from accelviz.many_gpus.process import GPUS_VARIABLE, LAUNCHERS
+
+#: Seconds in which processes that do not multiply on a GPU have ended, on a busy machine too.
+SECONDS = 240
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def started(names, size, *command, gpus=""):
+    """Start processes of this host as a launcher does; return what each prints."""
+    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), GPUS_VARIABLE: gpus}
+    processes = []
+    for rank in range(size):
+        numbers = map(str, (rank, size, rank, size))
+        environment = {**os.environ, **where, **dict(zip(names, numbers, strict=True))}
+        full = [sys.executable, "-m", "tests.symmetric_on_host", *command]
+        processes.append(subprocess.Popen(full, env=environment, stdout=subprocess.PIPE, text=True))
+    outputs = [process.communicate(timeout=SECONDS)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * size
+    return outputs
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """No launcher has started this process."""
+    for name in {*sum(LAUNCHERS.values(), ()), GPUS_VARIABLE}:
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_process_knows_its_rank(alone, launcher):
+    assert this_process() is None
+    for name, value in zip(LAUNCHERS[launcher], ("5", "8", "1", "4"), strict=True):
+        alone.setenv(name, value)
+    assert this_process() == Process(rank=5, size=8, gpu=1, devices_a_host=4)
+    alone.setenv(GPUS_VARIABLE, "3,2,1,0")
+    assert this_process().gpu == 2
+    alone.delenv(LAUNCHERS[launcher][3])
+    assert this_process().devices_a_host == 8
+    alone.setenv(LAUNCHERS[launcher][1], "1")
+    assert this_process() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("RANK", "first", "RANK: got 'first'.*integer"),
+        ("LOCAL_RANK", "", "LOCAL_RANK: got ''"),
+        (GPUS_VARIABLE, "0", "ACCELVIZ_GPUS: got '0'.*each of 2 processes"),
+        (GPUS_VARIABLE, "0,x", "ACCELVIZ_GPUS: got '0,x'"),
+    ],
+)
+def test_numbers_that_are_none_are_refused(alone, name, value, says):
+    for known, number in zip(LAUNCHERS["torchrun"], "1212", strict=True):
+        alone.setenv(known, number)
+    alone.setenv(name, value)
+    with pytest.raises(ArgumentError, match=says):
+        this_process()
+
+
+def test_one_process_has_no_symmetric_memory(alone):
+    with pytest.raises(DeviceUnavailable, match="one process alone.*torchrun"):
+        Symmetric()
+    for name, value in zip(LAUNCHERS["torchrun"], "0202", strict=True):
+        alone.setenv(name, value)
+    alone.setenv(GPUS_VARIABLE, "99,0")
+    with pytest.raises(DeviceUnavailable, match="process 0 is to have GPU 99"):
+        Symmetric()
+
+
+def test_a_store_that_is_missing_is_named(alone):
+    alone.delenv("MASTER_ADDR", raising=False)
+    with pytest.raises(DeviceUnavailable, match="MASTER_ADDR expected.*first host"):
+        Process(0, 2, 0, 2).share("word", "a")
+    alone.setitem(sys.modules, "torch", None)
+    with pytest.raises(DeviceUnavailable, match=r"PyTorch is not installed.*accelviz\[nvshmem\]"):
+        Process(1, 2, 0, 2).share("word", "a")
+
+
+@pytest.mark.parametrize(
+    ("launcher", "size"), [("torchrun", 2), ("mpirun (Open MPI)", 3)], ids=["two", "three"]
+)
+def test_processes_multiply_in_memory_that_they_share(launcher, size, tmp_path):
+    """On one host, on several and on one each, simulated; see tests/symmetric_on_host.py."""
+    hosts = map(str, range(size, 0, -1))
+    outputs = started(LAUNCHERS[launcher], size, "products", str(tmp_path), *hosts)
+    assert all(f"process {rank} is right" in text for rank, text in enumerate(outputs))
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize(
+    ("gpus", "missing", "how"),
+    [
+        ("0,1,2", "", "by NCCL 2.28.9"),
+        ("0,1,0", "", "on the host, as a GPU plays several devices, which NCCL refuses"),
+        ("0,1", "1", "on the host, as NCCL is not installed"),
+    ],
+)
+def test_processes_add_up_by_nccl_or_on_the_host(gpus, missing, how, tmp_path):
+    """All of them in one way, with a simulated NCCL; see tests/symmetric_on_host.py."""
+    size = len(gpus.split(","))
+    names = LAUNCHERS["torchrun"]
+    outputs = started(names, size, "summed", str(tmp_path), missing, gpus=gpus)
+    assert all(f"process {rank}: {how}" in text for rank, text in enumerate(outputs))
+
+
+def test_torchrun_ends_all_processes_if_one_is_killed(tmp_path):
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
+    command = [sys.executable, *torchrun, "tests.symmetric_on_host", "killed", str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    assert ended.returncode != 0
+    assert "Signal 9 (SIGKILL)" in ended.stderr
+    numbers = [int(file.read_text()) for file in tmp_path.glob("*.pid")]
+    assert len(numbers) == 2
+    for number in numbers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(number, 0)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(find_spec("nvshmem") is None, reason="accelviz[nvshmem] is not installed")
+@pytest.mark.parametrize("shared", [True, False])
+def test_processes_train_on_gpus(shared):
+    """On two, which add up by NCCL; and on one that plays two, which cannot."""
+    usable = usable_gpus()
+    if not shared and (len(usable) < 2 or not import_nccl().available):
+        pytest.skip("fewer than two GPUs, or no NCCL")
+    gpus = f"{usable[0]},{usable[0 if shared else 1]}"
+    how = "on the host" if shared else "by NCCL"
+    outputs = started(LAUNCHERS["torchrun"], 2, "trained", gpus=gpus)
+    assert all(f"process {rank}: {how}" in text for rank, text in enumerate(outputs))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(find_spec("nvshmem") is None, reason="accelviz[nvshmem] is not installed")
+def test_processes_multiply_on_gpus():
+    """On two; a single one plays both."""
+    usable = usable_gpus()
+    gpus = f"{usable[0]},{usable[1 % len(usable)]}"
+    outputs = started(LAUNCHERS["torchrun"], 2, "products", "", "2", "1", gpus=gpus)
+    assert all(f"process {rank} is right" in text for rank, text in enumerate(outputs))
