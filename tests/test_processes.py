@@ -14,6 +14,7 @@ from accelviz.many_gpus import Process, Symmetric, this_process
 from accelviz.many_gpus.peers import usable_gpus
 from accelviz.many_gpus.process import GPUS_VARIABLE, LAUNCHERS
 
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
 #: Seconds in which processes that do not multiply on a GPU have ended, on a busy machine too.
 SECONDS = 240
 
@@ -86,6 +87,7 @@ def test_one_process_has_no_symmetric_memory(alone):
         Symmetric()
 
 
+@needs_torch
 def test_a_store_that_is_missing_is_named(alone):
     alone.delenv("MASTER_ADDR", raising=False)
     with pytest.raises(DeviceUnavailable, match="MASTER_ADDR expected.*first host"):
@@ -95,6 +97,7 @@ def test_a_store_that_is_missing_is_named(alone):
         Process(1, 2, 0, 2).share("word", "a")
 
 
+@needs_torch
 @pytest.mark.parametrize(
     ("launcher", "size"), [("torchrun", 2), ("mpirun (Open MPI)", 3)], ids=["two", "three"]
 )
@@ -105,6 +108,7 @@ def test_processes_multiply_in_memory_that_they_share(launcher, size, tmp_path):
     assert all(f"process {rank} is right" in text for rank, text in enumerate(outputs))
 
 
+@needs_torch
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("gpus", "missing", "how"),
@@ -122,6 +126,7 @@ def test_processes_add_up_by_nccl_or_on_the_host(gpus, missing, how, tmp_path):
     assert all(f"process {rank}: {how}" in text for rank, text in enumerate(outputs))
 
 
+@needs_torch
 def test_torchrun_ends_all_processes_if_one_is_killed(tmp_path):
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
     command = [sys.executable, *torchrun, "tests.symmetric_on_host", "killed", str(tmp_path)]
