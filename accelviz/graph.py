@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -90,6 +89,17 @@ class Pattern:
         used = np.zeros(self.shape[1], dtype=np.bool_)
         used[self.column_indices] = True
         return int(used.sum())
+
+    def numbered(self) -> sparse.csr_array:
+        """Return the pattern as a SciPy matrix whose values are the positions of its nonzeros.
+
+        They are int32, or int64 from 2^31 nonzeros on, as SciPy's index arrays are.
+        """
+        index = np.int32 if self.nnz <= MAX_SIDE else np.int64
+        positions = np.arange(self.nnz, dtype=index)
+        pointers = self.row_pointers.astype(index)
+        arrays = (positions, self.column_indices, pointers)
+        return sparse.csr_array(arrays, shape=self.shape, copy=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,20 +245,17 @@ class Graph:
 
     @cached_property
     def _transpose(self) -> Transpose:
-        index = np.int32 if self.nnz <= MAX_SIDE else np.int64
-        order = np.empty(self.nnz, index)
-        pointers = np.zeros(self.shape[1] + 1, np.int64)
-        rows = np.empty(self.nnz, np.int32)
-        _transpose(self.row_pointers, self.column_indices, pointers, rows, order)
-        order.setflags(write=False)
+        by_column = self.pattern.numbered().tocsc()
         graph = replace(
             self,
-            row_pointers=taken_over(pointers),
-            column_indices=taken_over(rows),
-            values=taken_over(self.values[order]),
+            row_pointers=taken_over(by_column.indptr.astype(np.int64)),
+            column_indices=taken_over(by_column.indices),
+            values=taken_over(self.values[by_column.data]),
             shape=self.shape[::-1],
             name=f"{self.name} transposed",
         )
+        order = by_column.data
+        order.setflags(write=False)
         return Transpose(graph, order)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -276,30 +283,12 @@ def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def taken_over(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return an array that nobody else holds as one that nobody can write to, not copied."""
+    owner = array.base if isinstance(array.base, np.ndarray) else array
+    owner.setflags(write=False)
     array.setflags(write=False)
     view = array.view()  # whose flag cannot be turned back, as its owner's is off
     _FROZEN[id(view)] = view
     return view
-
-
-@numba.njit(cache=True, nogil=True)
-def _transpose(
-    row_pointers: npt.NDArray[np.int64],
-    column_indices: npt.NDArray[np.int32],
-    pointers: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int32],
-    order: npt.NDArray[Any],
-) -> None:
-    for column in column_indices:
-        pointers[column + 1] += 1
-    for column in range(pointers.size - 1):
-        pointers[column + 1] += pointers[column]
-    ends = pointers[:-1].copy()
-    for row in range(row_pointers.size - 1):
-        for k in range(row_pointers[row], row_pointers[row + 1]):
-            position = ends[column_indices[k]]
-            rows[position], order[position] = row, k
-            ends[column_indices[k]] += 1
 
 
 def check_csr(

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+from scipy import sparse
 
 from accelviz.arrays import Longs
 from accelviz.card import average_edge_span
@@ -101,7 +103,14 @@ def locality(graph: Graph, *, window: int = WINDOW) -> Locality:
 
 def neighbor_overlap(graph: Graph) -> float:
     """Return the mean Jaccard similarity of adjacent rows; 0 where no pair has nonzeros."""
-    return float(_overlap(graph.row_pointers, graph.column_indices))
+    ones = np.ones(graph.nnz, dtype=np.int64)
+    arrays = (ones, graph.column_indices, graph.row_pointers)
+    pattern = sparse.csr_array(arrays, shape=graph.shape)
+    shared = pattern[:-1].multiply(pattern[1:]).sum(axis=1)
+    one, other = graph.degrees[:-1], graph.degrees[1:]
+    both = (one > 0) & (other > 0)
+    jaccard = shared[both] / (one + other - shared)[both]
+    return float(jaccard.mean()) if jaccard.size else 0.0
 
 
 def distinct_share(graph: Graph, *, window: int = WINDOW) -> float:
@@ -113,8 +122,11 @@ def distinct_share(graph: Graph, *, window: int = WINDOW) -> float:
         If `window` is below 1.
     """
     checked_integer("window", window, error=ArgumentError)
-    distinct = _distinct(graph.row_pointers, graph.column_indices, graph.shape[1], window)
-    return int(distinct) / graph.nnz if graph.nnz else 0.0
+    windows = np.repeat(np.arange(graph.n_rows) // window, graph.degrees)
+    ones = np.ones(graph.nnz, dtype=np.int64)
+    shape = graph.n_rows // window + 1, graph.shape[1]
+    distinct = sparse.coo_array((ones, (windows, graph.column_indices)), shape).tocsr().nnz
+    return distinct / graph.nnz if graph.nnz else 0.0
 
 
 def reuse_distances(graph: Graph) -> npt.NDArray[np.int64]:
@@ -150,39 +162,6 @@ def served_share(graph: Graph, cache_rows: int = 1024) -> float:
 
 
 @numba.njit(cache=True, nogil=True)
-def _overlap(row_pointers: npt.NDArray[np.int64], column_indices: npt.NDArray[np.int32]) -> float:
-    total, pairs = 0.0, 0
-    for row in range(row_pointers.size - 2):
-        a, middle, end = row_pointers[row], row_pointers[row + 1], row_pointers[row + 2]
-        b = middle
-        if a == middle or middle == end:
-            continue
-        shared = 0
-        while a < middle and b < end:
-            difference = column_indices[a] - column_indices[b]
-            shared += difference == 0
-            a += difference <= 0
-            b += difference >= 0
-        total += shared / (end - row_pointers[row] - shared)
-        pairs += 1
-    return total / pairs if pairs else 0.0
-
-
-@numba.njit(cache=True, nogil=True)
-def _distinct(
-    row_pointers: Longs, column_indices: npt.NDArray[np.int32], n_cols: int, window: int
-) -> int:
-    seen_in = np.full(n_cols, -1, dtype=np.int64)
-    distinct = 0
-    for row in range(row_pointers.size - 1):
-        for k in range(row_pointers[row], row_pointers[row + 1]):
-            if seen_in[column_indices[k]] != row // window:
-                seen_in[column_indices[k]] = row // window
-                distinct += 1
-    return distinct
-
-
-@numba.njit(cache=True, nogil=True)
 def _stack_distances(column_indices: npt.NDArray[np.int32], n_cols: int) -> npt.NDArray[np.int64]:
     distances = np.empty(column_indices.size, dtype=np.int64)
     marks = np.zeros(column_indices.size + 1, dtype=np.int64)  # the Fenwick tree, from 1
@@ -214,11 +193,10 @@ def _stack_distances(column_indices: npt.NDArray[np.int32], n_cols: int) -> npt.
 def in_block_order(plan: Plan) -> Pattern:
     """Return the matrix that a plan's kernel walks, its rows in the order of the blocks.
 
-    A row that several blocks share has the place of the first of them; rows without a block
+    A row that several blocks share stands where the first of them does; rows without a block
     come last.
     """
     rows = np.concatenate([part.row for part in plan.workload_slices()] or [np.empty(0, int)])
-    found, first = np.unique(rows, return_index=True)
-    order = found[np.argsort(first, kind="stable")]
-    rest = np.setdiff1d(np.arange(plan.walked.n_rows), found, assume_unique=True)
+    order = pd.unique(rows)
+    rest = np.setdiff1d(np.arange(plan.walked.n_rows), order, assume_unique=True)
     return Permutation(np.concatenate([order, rest])).apply_to_pattern(plan.walked)[0]

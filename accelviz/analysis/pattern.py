@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
-import numpy.typing as npt
 
 from accelviz.arrays import Longs
 from accelviz.errors import ArgumentError, checked_integer
@@ -38,17 +36,9 @@ def pattern_map(graph: Graph, *, cells: int = 200) -> PatternMap:
         If `cells` is below 1.
     """
     checked_integer("cells", cells, error=ArgumentError)
-    counts = np.zeros((min(cells, graph.shape[0]), min(cells, graph.shape[1])), dtype=np.int64)
-    _count_cells(graph.row_pointers, graph.column_indices, graph.shape[1], counts)
+    across, down = (min(cells, side) for side in graph.shape[::-1])
+    rows = np.arange(graph.n_rows, dtype=np.int64) * down // max(graph.n_rows, 1)
+    columns = graph.column_indices.astype(np.int64) * across // max(graph.shape[1], 1)
+    flat = np.repeat(rows, graph.degrees) * across + columns
+    counts = np.bincount(flat, minlength=down * across).reshape(down, across)
     return PatternMap(counts, graph.shape)
-
-
-@numba.njit(cache=True, nogil=True)
-def _count_cells(
-    row_pointers: Longs, column_indices: npt.NDArray[np.int32], n_cols: int, counts: Longs
-) -> None:
-    n_rows = row_pointers.size - 1
-    for row in range(n_rows):
-        line = counts[row * counts.shape[0] // n_rows]
-        for k in range(row_pointers[row], row_pointers[row + 1]):
-            line[int(column_indices[k]) * counts.shape[1] // n_cols] += 1

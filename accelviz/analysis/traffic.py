@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -22,7 +21,7 @@ BANKS, BANK_BYTES = 32, 4
 #: Blocks traced at a time where a whole launch is counted.
 _BLOCKS = 64
 
-_PLACE = ["file", "line", "kind", "space", "array"]
+_SITE = ["file", "line", "kind", "space", "array"]
 
 
 def requests(traced: pd.DataFrame) -> pd.DataFrame:
@@ -42,21 +41,34 @@ def requests(traced: pd.DataFrame) -> pd.DataFrame:
         - `collisions`: lanes of an atomic whose address another lane of the request has too.
     """
     ordered = traced.sort_values(["block", "step", "lane"], kind="stable")
-    begins = changes(*(ordered[name] for name in ("block", "step")))
-    bounds = np.append(np.flatnonzero(begins), len(ordered)).astype(np.int64)
-    first = ordered.iloc[bounds[:-1]].reset_index(drop=True)
-    counted = _count(
-        bounds,
-        ordered["offset"].to_numpy(np.int64),
-        ordered["bytes"].to_numpy(np.int64),
-        (ordered["space"] == "shared").to_numpy(),
-        (ordered["kind"] == "atomic").to_numpy(),
-    )
-    found = first[["block", "warp", "step", *_PLACE]].copy()
-    found["lanes"] = np.diff(bounds)
-    for i, name in enumerate(("bytes", "sectors", "lines", "wavefronts", "collisions")):
-        found[name] = counted[:, i]
-    return found
+    begins = changes(ordered["block"], ordered["step"])
+    request = np.cumsum(begins) - 1
+    table = ordered[begins][["block", "warp", "step", *_SITE]].reset_index(drop=True)
+    offset, size = (ordered[name].to_numpy(np.int64) for name in ("offset", "bytes"))
+    shared = (ordered["space"] == "shared").to_numpy()
+    count = len(table)
+    table["lanes"] = np.bincount(request, minlength=count)
+    table["bytes"] = np.bincount(request, size, minlength=count).astype(np.int64)
+    for name, unit in (("sectors", SECTOR_BYTES), ("lines", LINE_BYTES)):
+        table[name] = _distinct(request[~shared], offset[~shared] // unit, count)
+    # Each word that a lane wants, and how many words a bank then has to give.
+    words = np.maximum(1, size[shared] // BANK_BYTES)
+    word = np.repeat(offset[shared] // BANK_BYTES - np.cumsum(words) + words, words)
+    word += np.arange(word.size)
+    wanted = pd.DataFrame({"request": np.repeat(request[shared], words), "word": word})
+    wanted = wanted.drop_duplicates()
+    per_bank = wanted.groupby([wanted["request"], wanted["word"] % BANKS]).size()
+    most = per_bank.groupby("request").max()
+    table["wavefronts"] = most.reindex(range(count), fill_value=0).to_numpy(np.int64)
+    distinct = _distinct(request, offset, count)
+    table["collisions"] = (table["lanes"] - distinct).where(table["kind"] == "atomic", 0)
+    return table
+
+
+def _distinct(request: Longs, value: Longs, count: int) -> Longs:
+    """Count the distinct values of each of `count` requests."""
+    pairs = pd.DataFrame({"request": request, "value": value}).drop_duplicates()
+    return np.bincount(pairs["request"], minlength=count)
 
 
 def traffic(traced: pd.DataFrame) -> pd.DataFrame:
@@ -98,11 +110,11 @@ def launch_traffic(plan: Plan, *dense: npt.ArrayLike) -> pd.DataFrame:
 
 def _summed(table: pd.DataFrame) -> pd.DataFrame:
     sums = ["requests", "lanes", "bytes", "sectors", "lines", "wavefronts", "collisions"]
-    found = table.groupby(_PLACE, observed=True, as_index=False)[sums].sum()
-    found = found.sort_values(["file", "line"], kind="stable", ignore_index=True)
-    found["lanes_per_request"] = found["lanes"] / found["requests"]
-    found["sectors_per_request"] = found["sectors"] / found["requests"]
-    return found
+    table = table.groupby(_SITE, observed=True, as_index=False)[sums].sum()
+    table = table.sort_values(["file", "line"], kind="stable", ignore_index=True)
+    table["lanes_per_request"] = table["lanes"] / table["requests"]
+    table["sectors_per_request"] = table["sectors"] / table["requests"]
+    return table
 
 
 def changes(*columns: npt.ArrayLike) -> npt.NDArray[np.bool_]:
@@ -111,51 +123,3 @@ def changes(*columns: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     changed = np.ones(table.shape[1], dtype=bool)
     changed[1:] = (table[:, 1:] != table[:, :-1]).any(axis=0)
     return changed
-
-
-@numba.njit(cache=True, nogil=True)
-def _count(bounds: Longs, offset: Longs, size: Longs, shared: Flags, atomic: Flags) -> Longs:
-    """Bytes, sectors, lines, wavefronts and collisions of each request."""
-    counted = np.zeros((bounds.size - 1, 5), dtype=np.int64)
-    seen = np.empty(offset.size, dtype=np.int64)
-    for request in range(bounds.size - 1):
-        start, stop = bounds[request], bounds[request + 1]
-        row = counted[request]
-        row[0] = size[start:stop].sum()
-        if shared[start]:
-            row[3] = _wavefronts(offset[start:stop], size[start], seen)
-        else:
-            row[1] = _distinct(offset[start:stop], SECTOR_BYTES, seen)
-            row[2] = _distinct(offset[start:stop], LINE_BYTES, seen)
-        if atomic[start]:
-            row[4] = stop - start - _distinct(offset[start:stop], 1, seen)
-    return counted
-
-
-@numba.njit(cache=True, nogil=True)
-def _distinct(offset: Longs, unit: int, seen: Longs) -> int:
-    """Count the units that a warp's offsets lie in, and write which into `seen`.
-
-    They are few, and mostly the last one found; numpy.unique takes seconds to compile.
-    """
-    count = 0
-    for each in offset:
-        place = each // unit
-        k = count - 1
-        while k >= 0 and seen[k] != place:
-            k -= 1
-        if k < 0:
-            seen[count] = place
-            count += 1
-    return count
-
-
-@numba.njit(cache=True, nogil=True)
-def _wavefronts(offset: Longs, size: int, seen: Longs) -> int:
-    """Count passes through the banks: the most distinct words that one bank has to give."""
-    words = max(1, size // BANK_BYTES)
-    in_bank = np.zeros(BANKS, dtype=np.int64)
-    for k in range(_distinct(offset, BANK_BYTES, seen)):
-        for word in range(seen[k], seen[k] + words):
-            in_bank[word % BANKS] += 1
-    return in_bank.max()

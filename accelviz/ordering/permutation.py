@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from accelviz.arrays import Ints, Longs
+from accelviz.arrays import Ints
 from accelviz.errors import GraphError
-from accelviz.graph import MAX_SIDE, Graph, Pattern, taken_over
+from accelviz.graph import Graph, Pattern, taken_over
 
 
 @dataclass(frozen=True, eq=False)
 class Permutation:
-    """A new order of rows: place `i` of the new order holds row `order[i]` of the old one.
+    """A new order of rows: position `i` of the new order holds row `order[i]` of the old one.
 
     Parameters
     ----------
@@ -118,17 +118,18 @@ class Permutation:
             problem = f"{pattern.shape[0]} x {pattern.shape[1]} is not square"
             expected = "a square matrix when columns are relabelled with the rows"
             raise GraphError("graph", problem, expected)
-        degrees = pattern.degrees[self.order]
-        row_pointers = np.concatenate([[0], np.cumsum(degrees, dtype=np.int64)])
-        order: Any = np.empty(pattern.nnz, np.int32 if pattern.nnz <= MAX_SIDE else np.int64)
-        old = (pattern.row_pointers, pattern.column_indices)
-        column_indices = _gather_rows(*old, self.order, row_pointers, order)
+        moved = pattern.numbered()[self.order]
         if columns:
-            column_indices = self.inverse[column_indices]
-            _sort_each_row(row_pointers, column_indices, order)
-        order.setflags(write=False)
-        arrays = taken_over(row_pointers), taken_over(column_indices)
-        return Pattern(*arrays, pattern.shape, pattern.name), order
+            arrays = moved.data, self.inverse[moved.indices], moved.indptr
+            moved = sparse.csr_array(arrays, shape=pattern.shape)
+            moved.sort_indices()
+        moved.data.setflags(write=False)
+        pointers, indices = (
+            moved.indptr.astype(np.int64),
+            moved.indices.astype(np.int32, copy=False),
+        )
+        arrays = taken_over(pointers), taken_over(indices)
+        return Pattern(*arrays, pattern.shape, pattern.name), moved.data
 
     def _matching(self, array: npt.ArrayLike, axis: int) -> npt.NDArray[Any]:
         array = np.asarray(array)
@@ -136,28 +137,3 @@ class Permutation:
             problem = f"shape {array.shape} along axis {axis} for a permutation of {len(self)}"
             raise GraphError("array", problem, f"length {len(self)} along that axis")
         return array
-
-
-@numba.njit(cache=True, nogil=True)
-def _gather_rows(
-    row_pointers: Longs, column_indices: Ints, order: Ints, new_pointers: Longs, nonzeros: Longs
-) -> Ints:
-    new_columns = np.empty_like(column_indices)
-    for place in range(order.size):
-        source = row_pointers[order[place]]
-        target = new_pointers[place]
-        for k in range(new_pointers[place + 1] - target):
-            new_columns[target + k] = column_indices[source + k]
-            nonzeros[target + k] = source + k
-    return new_columns
-
-
-@numba.njit(cache=True, nogil=True)
-def _sort_each_row(row_pointers: Longs, column_indices: Ints, nonzero_order: Longs) -> None:
-    for row in range(row_pointers.size - 1):
-        start, stop = row_pointers[row], row_pointers[row + 1]
-        columns, nonzeros = column_indices[start:stop].copy(), nonzero_order[start:stop].copy()
-        places = np.argsort(columns)
-        for k in range(places.size):
-            column_indices[start + k] = columns[places[k]]
-            nonzero_order[start + k] = nonzeros[places[k]]
