@@ -18,6 +18,7 @@ from accelviz.devices import Device, find_device
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
+from accelviz.partition.scheme import Library
 from accelviz.plans import Operand, Operation, Plan, Strategy
 from accelviz.strategies import REGISTRY, SDDMM, SPMM, find_strategy
 from tests.graphs import COLUMNS, MADE, is_large
@@ -28,8 +29,8 @@ OTHER_WIDTHS = (None, 3, 2)
 
 def has_kernel(strategy: Strategy) -> bool:
     """Whether it is not a library's."""
-    cut = strategy.scheme(strategy.degrees(MADE["one_node"]()), 1)  # no plan: modules ask for this
-    return cut is None or cut.kind != "library"
+    description = strategy.described(MADE["one_node"](), 1)  # no plan: modules ask for this
+    return description is None or not isinstance(description.scheme, Library)
 
 
 def case_name(value: Any) -> str | None:

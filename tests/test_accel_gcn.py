@@ -103,7 +103,7 @@ def test_the_warp_level_plan_keeps_the_caller_s_order():
     graph = GRAPHS["isolated_ends"]()
     plan = accelviz.plan(graph, partition="warp", max_block_warps=2, max_warp_nzs=2)
     assert plan.walked is plan.pattern is graph.pattern
-    assert plan.nonzero_order is None
+    assert plan.layout.nonzero_order is None
     assert plan.permutation is None
     # Degrees 0 2 1 3 0 1 0: row 3 has two warps, in two blocks.
     assert plan.metadata.tolist() == [
@@ -125,7 +125,7 @@ def test_the_warp_level_plan_keeps_the_caller_s_order():
 def test_the_warp_level_output_is_cleared_only_where_it_must_be(degrees, cleared):
     graph = graph_of_degrees(degrees)
     plan = accelviz.plan(graph, partition="warp", max_block_warps=2, max_warp_nzs=2)
-    assert plan.cleared == (("Y",) if cleared else ())
+    assert plan.zero_outputs == (("Y",) if cleared else ())
 
 
 @given(st.lists(st.integers(0, 50), max_size=30), st.integers(1, 9), st.integers(1, 8))
@@ -156,7 +156,7 @@ def test_column_counts_share_the_sorted_graph():
     first = accelviz.plan(graph, n_cols=16)
     second = accelviz.plan(graph, n_cols=100, max_warp_nzs=8, combined_warp=False)
     assert first.walked is second.walked
-    assert first.nonzero_order is second.nonzero_order
+    assert first.layout.nonzero_order is second.layout.nonzero_order
     assert first.permutation is second.permutation
     assert list(first.setup_seconds) == ["degree sort", "permute rows", "block partition"]
     assert first.setup_seconds["degree sort"] == second.setup_seconds["degree sort"]

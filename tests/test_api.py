@@ -5,7 +5,6 @@ import importlib
 import multiprocessing
 import pickle
 import sys
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,18 @@ import accelviz
 from accelviz.emulator.build import unavailable_reason
 from accelviz.errors import ArgumentError, DeviceUnavailable, GraphError, PartitionError
 from accelviz.measure.comparison import by_graph, speedups
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import (
+    Buffers,
+    Call,
+    KernelSpec,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Strategy,
+    setting,
+)
 from accelviz.strategies import SDDMM, SPMM, find_strategy
 from tests.graphs import graph_of_degrees
 
@@ -134,7 +144,7 @@ extern "C" __global__ void mine(const long long *row_pointers, const int *column
 }
 """
 
-    def build(self, graph, n_cols):
+    def build(self, graph, widths, settings):
         names = ("row_pointers", "columns", "values", "X", "Y", "n_cols")
         call = Call(
             LaunchConfig((graph.n_rows, 1, 1), 1), KernelSpec("", "mine", {}, names, self.code)
@@ -143,9 +153,14 @@ extern "C" __global__ void mine(const long long *row_pointers, const int *column
         arrays = {
             "row_pointers": self.pointers,
             "columns": graph.column_indices,
-            "n_cols": np.int32(n_cols),
+            "n_cols": np.int32(widths["n_cols"]),
         }
-        return Plan(graph.pattern, (call,), arrays=arrays, clears=())
+        return Plan(
+            Layout(graph.pattern),
+            (call,),
+            Buffers(arrays, zero_outputs=()),
+            Provenance(self, graph.values, widths, settings),
+        )
 
 
 def test_a_kernel_without_a_workload_runs_where_it_can():
@@ -161,9 +176,11 @@ def test_a_kernel_without_a_workload_runs_where_it_can():
 def test_a_plan_cannot_be_changed():
     strategy = KernelOnly()
     for plan in (accelviz.plan(A, strategy, 8), accelviz.plan(A, "accel_gcn", 8)):
-        for name in ("arrays", "scratch", "parameters", "widths", "setup_seconds"):
+        mappings = [plan.buffers.zeroed_workspace, plan.buffers.workspace]
+        mappings += [plan.arrays, plan.parameters, plan.widths, plan.setup_seconds]
+        for mapping in mappings:
             with pytest.raises(TypeError):
-                getattr(plan, name)["mine"] = 1
+                mapping["mine"] = 1
         for name, array in plan.arrays.items():
             if isinstance(array, np.ndarray):
                 with pytest.raises(ValueError, match="read-only"):
@@ -200,16 +217,21 @@ def test_an_empty_launch_and_a_full_block_are_fine():
     assert LaunchConfig((np.int64(3), 1, 1), np.int32(1)).n_blocks == 3
 
 
+class Warps(Settings):
+    warps: int = setting(1, "", 4)
+
+
 class Scores(Strategy):
     """SDDMM as `row_warp` has it, under another name."""
 
     operation = SDDMM
     name = "scores"
     summary = ""
-    parameters: ClassVar = {"warps": Parameter(1, "", 4)}
+    Settings = Warps
 
-    def build(self, graph, n_cols, *, heads, warps):
-        return find_strategy("row_warp", SDDMM).build(graph, n_cols, heads=heads, block_warps=warps)
+    def build(self, graph, widths, settings):
+        strategy = find_strategy("row_warp", SDDMM)
+        return strategy.plan(graph, **widths, block_warps=settings.warps)
 
 
 def timed(strategies, graphs=A, **options):

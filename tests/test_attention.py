@@ -11,7 +11,7 @@ from accelviz.measure.accuracy import Oracle
 from accelviz.random import edge_uniform
 from accelviz.strategies import OPERATIONS, find_strategy
 from accelviz.strategies.attention.scores import INPUTS, dropout_factors
-from accelviz.strategies.attention.walks import cover
+from accelviz.strategies.attention.walks import cover_head
 from tests.compilers import HOST, needs_compiler
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import check_results
@@ -134,11 +134,11 @@ def test_scores_of_any_size(score, strategy, size, device):
 
 def test_lanes_cover_a_head():
     for n_cols in range(1, 2049):
-        lanes = cover(n_cols)
+        lanes = cover_head(n_cols)
         assert n_cols % lanes.vector == 0
-        assert lanes.head_lanes in (1, 2, 4, 8, 16, 32)
-        covered = lanes.vector * lanes.head_lanes * lanes.lane_vectors
-        assert n_cols <= covered < n_cols + lanes.vector * lanes.head_lanes
+        assert lanes.lanes in (1, 2, 4, 8, 16, 32)
+        covered = lanes.vector * lanes.lanes * lanes.lane_vectors
+        assert n_cols <= covered < n_cols + lanes.vector * lanes.lanes
 
 
 def test_a_gradient_s_dropout_is_that_of_its_forward_pass():
@@ -166,7 +166,7 @@ def test_plans_of_a_gradient_walk_both_ways():
     assert [call.kernel.entry for call in plan.then[0].calls] == ["cosine_receivers"]
     plan.check()
     other = accelviz.plan(graph, "row_warp", 4, operation="gatv2_gradient")
-    np.testing.assert_array_equal(other.nonzero_order, graph.transposed().nonzeros)
+    np.testing.assert_array_equal(other.layout.nonzero_order, graph.transposed().nonzeros)
     entries = [call.kernel.entry for call in other.then[0].calls]
     assert entries == ["gatv2_receivers", "add_totals", "add_parts"]
 

@@ -22,7 +22,7 @@ from accelviz.errors import (
 from accelviz.measure import harness, records
 from accelviz.measure.accuracy import Oracle
 from accelviz.measure.limits import limits
-from accelviz.plans import Call, LaunchConfig, Plan, Strategy
+from accelviz.plans import Buffers, Call, LaunchConfig, Layout, Plan, Provenance, Strategy
 from accelviz.plans.operation import EPS32
 from accelviz.strategies import SPMM, find_strategy
 from accelviz.strategies.spmm import operation
@@ -120,13 +120,15 @@ class Forgetful(Strategy):
     operation = SPMM
     name = "forgetful"
 
-    def build(self, graph, n_cols):
+    def build(self, graph, widths, settings):
         row = np.repeat(np.arange(graph.n_rows), graph.degrees)[:-1]
         work = Workload(row * 0, row * 0, row, np.arange(row.size), np.ones_like(row))
+        empty = Workload.concatenate([])
         return Plan(
-            graph.pattern,
+            Layout(graph.pattern, lambda start, stop: work if stop > start else empty),
             (Call(LaunchConfig((1, 1, 1), 1)),),
-            lambda start, stop: work if stop > start else Workload.concatenate([]),
+            Buffers(),
+            Provenance(self, graph.values, widths, settings),
         )
 
 

@@ -45,7 +45,9 @@ def test_scratch_is_zero_before_each_launch_and_has_to_be_left_so():
     code = source.replace(kept, ";")
     call = dataclasses.replace(plan.calls[0], kernel=dataclasses.replace(plan.kernel, code=code))
     dirty = dataclasses.replace(plan, calls=(call,))
-    with pytest.raises(KernelError, match="leaves scratch 'arrivals' other than zero"):
+    with pytest.raises(
+        KernelError, match="leaves 'arrivals' of the zeroed workspace other than zero"
+    ):
         find_device("emulator").prepare(dirty).run({"X": X})
 
 

@@ -35,7 +35,7 @@ def test_gas_gives_every_edge_to_a_group_in_order(n_cols):
     assert plan.workers_per_block == groups
     assert plan.launch.warps_per_block == 4
     assert plan.launch.n_blocks == -(-graph.nnz // groups)
-    assert plan.cleared == ("Y",)
+    assert plan.zero_outputs == ("Y",)
     plan.check()
     work = plan.workload()
     assert work.nz_start.tolist() == list(range(graph.nnz))
@@ -59,7 +59,7 @@ def test_gar_gives_every_row_a_block_whose_groups_take_turns(n_cols):
     groups = max(1, 128 // n_cols)
     assert plan.workers_per_block == groups
     assert plan.launch.grid == (6, 1, 1)
-    assert plan.cleared == ()
+    assert plan.zero_outputs == ()
     plan.check()
     work = plan.workload()
     np.testing.assert_array_equal(work.block, work.row)
@@ -121,8 +121,8 @@ def test_weights_of_attention_are_two_kernels_before_the_aggregation(strategy):
         "logarithms",
     ]
     assert plan.kernel.entry == f"{strategy}_heads"
-    assert plan.workspace["weights"][0] == 2 * graph.nnz
+    assert plan.buffers.workspace["weights"][0] == 2 * graph.nnz
     back = accelviz.plan(graph, strategy, 8, operation="gat_gradient", heads=2)
     entries = ["statistics_of_gat", "weights_again", f"{strategy}_gradient_heads", "edge_gradient"]
     assert [call.kernel.entry for call in back.calls] == entries
-    np.testing.assert_array_equal(back.nonzero_order, graph.transposed().nonzeros)
+    np.testing.assert_array_equal(back.layout.nonzero_order, graph.transposed().nonzeros)

@@ -184,7 +184,7 @@ def test_an_isolated_last_row_breaks_nothing():
 def test_clearing_and_shared_memory_are_asked_for_where_needed(degrees, cleared, slots):
     graph = graph_of_degrees(degrees)
     plan = accelviz.plan(graph, "gnnadvisor", 8, ngs=2, block_warps=3)
-    assert plan.cleared == (("Y",) if cleared else ())
+    assert plan.zero_outputs == (("Y",) if cleared else ())
     assert plan.launch.dynamic_shared_bytes == (3 * 8 * 4 if slots else 0)
 
 

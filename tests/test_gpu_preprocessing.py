@@ -142,7 +142,7 @@ def check_plan(graph: Graph, parameters, columns=(33, 64)) -> None:
         ours = device_plan(uploaded(graph), n_cols, **parameters)
         assert ours.kernel == host.kernel
         assert ours.launch == host.launch
-        assert ours.scratch == host.scratch
+        assert ours.buffers.zeroed_workspace == host.buffers.zeroed_workspace
         assert ours.parameters == host.parameters
         assert len(ours.workload()) == len(host.workload())
         X = measure.features(graph.shape[1], n_cols)
@@ -228,7 +228,7 @@ def test_more_nonzeros_than_31_bits_count():
     assert int(target.max()) > 1 << 31
     assert int(source.max()) > 1 << 31
     assert (made["columns"][target] == graph.column_indices[source]).all()
-    assert (plan.nonzero_order[target] == source).all()
+    assert (plan.layout.nonzero_order[target] == source).all()
     X = cupy.random.uniform(-1, 1, (n_columns, n_cols), np.float32)
     out = cupy.full((degrees.size, n_cols), cupy.nan, np.float32)
     accelviz.spmm(plan, X, values, out=out)

@@ -132,7 +132,7 @@ def test_takes_the_arguments_that_the_plan_names(strategy, parameters):
     plan = accelviz.plan(GRAPH, strategy, **parameters)
     used, there = set(), set()
     for part in plan.parts:
-        there |= {*part.arrays, *part.scratch, *part.workspace}
+        there |= {*part.arrays, *part.buffers.zeroed_workspace, *part.buffers.workspace}
     for spec in kernels_of(strategy, **parameters):
         signature = re.search(rf"\b{spec.entry.partition('<')[0]}\(([^)]*)\)", spec.source()).group(
             1

@@ -18,12 +18,11 @@ from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import in_place_order, lane_group_partition
 from accelviz.plans.storage import restored, stored
 from accelviz.strategies import find_strategy
-from accelviz.strategies.spmm.lane_groups.settings import Lanes, chosen_slab, cover, lane_setting
+from accelviz.strategies.lanes import Lanes, cover
+from accelviz.strategies.spmm.lane_groups.settings import Blocks, LaneGroupSettings, chosen_slab
 from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
 from tests.inherited import weighted
-
-DEFAULTS = find_strategy("lane_groups").defaults()
 
 #: Short rows, rows that groups share, rows that several blocks share, and empty ones.
 DEGREES = [0, 1, 2, 3, 5, 8, 9, 30, 33, 64, 200, 700, 0, 1, 2, 300]
@@ -50,7 +49,7 @@ DEGREES = [0, 1, 2, 3, 5, 8, 9, 30, 33, 64, 200, 700, 0, 1, 2, 300]
     ],
 )
 def test_lanes_cover_the_columns(n_cols, slab, wanted):
-    assert cover(n_cols, None, slab) == Lanes(*wanted)
+    assert cover(n_cols, tile=slab) == Lanes(*wanted)
 
 
 @given(
@@ -60,7 +59,7 @@ def test_lanes_cover_the_columns(n_cols, slab, wanted):
     storage=st.sampled_from(["float32", "float16"]),
 )
 def test_every_column_has_one_lane(n_cols, lanes, slab, storage):
-    found = cover(n_cols, lanes, slab, None, storage)
+    found = cover(n_cols, lanes, tile=slab, storage=storage)
     assert n_cols % found.vector == 0
     tile = found.lanes * found.lane_vectors * found.vector
     assert (found.tiles - 1) * tile < n_cols <= found.tiles * tile
@@ -92,9 +91,9 @@ def test_the_rule_for_tiles(n_cols, rows, nnz, local, wanted):
     [(10_000, 8, 4), (200_000, 16, 4), (500_000, 32, 4), (2_000_000, 32, 8), (9_000_000, 64, 8)],
 )
 def test_the_rule_for_groups(nnz, group_nzs, short_nzs):
-    setting = lane_setting(32, (100_000, 100_000), nnz, local=False, **DEFAULTS)
-    assert setting.groups.max_warp_nzs == group_nzs
-    assert setting.short_nzs == short_nzs
+    settings = LaneGroupSettings().resolved(32, (100_000, 100_000), nnz, lambda: False)
+    assert settings.group_nzs == group_nzs
+    assert settings.short_nzs == short_nzs
 
 
 @pytest.mark.parametrize(
@@ -113,12 +112,23 @@ def test_the_rule_for_groups(nnz, group_nzs, short_nzs):
     ],
 )
 def test_the_rule_for_loads_in_flight(n_cols, nnz, storage, at_once, blocks_per_sm):
-    setting = lane_setting(
-        n_cols, (100_000, 100_000), nnz, local=False, **{**DEFAULTS, "storage": storage}
-    )
-    threads = setting.threads
-    assert setting.at_once == at_once
-    assert setting.blocks_per_sm == blocks_per_sm * 128 // threads
+    settings = LaneGroupSettings(storage=storage)
+    settings = settings.resolved(n_cols, (100_000, 100_000), nnz, lambda: False)
+    threads = Blocks.of(settings, n_cols).threads
+    assert settings.at_once == at_once
+    assert settings.blocks_per_sm == blocks_per_sm * 128 // threads
+
+
+def test_an_unknown_order_leaves_the_tile_open_only_where_it_matters():
+    def resolved(n_cols, local):
+        return LaneGroupSettings().resolved(n_cols, (600_000, 600_000), 40_000_000, local).slab
+
+    assert [resolved(64, lambda local=local: local) for local in (True, False, None)] == [
+        64,
+        32,
+        None,
+    ]
+    assert resolved(16, lambda: pytest.fail("the order is looked at")) == 16
 
 
 def test_locality_is_seen():

@@ -9,8 +9,17 @@ import accelviz
 from accelviz.analysis.lookup import find_row
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.graph import Graph
-from accelviz.plans import Call, LaunchConfig, Plan, Strategy
-from accelviz.strategies import SDDMM, SPMM
+from accelviz.plans import (
+    Buffers,
+    Call,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Strategy,
+)
+from accelviz.strategies import SDDMM, SPMM, find_strategy
 from accelviz.workload import Workload
 from tests.graphs import MADE
 from tests.inherited import KERNELS, case_name, each_strategy
@@ -31,6 +40,11 @@ def columns_for(strategy):
     return COLUMNS.get(getattr(strategy, "name", strategy), 64)
 
 
+class DealtSettings(Settings):
+    blocks: int = 5
+    empty: bool = True
+
+
 class Dealt(Strategy):
     """Deals the rows out to the blocks like cards, each row in two parts, for blocks out of order.
 
@@ -39,9 +53,11 @@ class Dealt(Strategy):
 
     operation = SPMM
     name = "dealt"
+    Settings = DealtSettings
     summary = "rows dealt out like cards"
 
-    def build(self, graph, n_cols, *, blocks=5, empty=True):
+    def build(self, graph, widths, settings):
+        blocks, empty = settings.blocks, settings.empty
         rows = np.arange(graph.n_rows)
         first = (graph.degrees + 1) // 2
         parts = [  # block, row, nz_start, nz_count
@@ -60,7 +76,12 @@ class Dealt(Strategy):
             return Workload(block[of], row[of] % 4, row[of], start[of], count[of])
 
         call = Call(LaunchConfig((blocks if graph.n_rows else 0, 1, 1), 4))
-        return Plan(graph.pattern, (call,), between, clears=() if empty else None)
+        return Plan(
+            Layout(graph.pattern, between),
+            (call,),
+            Buffers(zero_outputs=() if empty else None),
+            Provenance(self, graph.values, widths, settings),
+        )
 
 
 def brute_force(plan, rows=None):
@@ -84,7 +105,7 @@ def check_rows(plan, rows=None, at_most=None):
     pattern, nonzeros = plan.pattern, np.arange(plan.pattern.nnz)
     if plan.operation.by_sender:
         turned = Graph(
-            *(pattern.row_pointers, pattern.column_indices, plan.own_values, pattern.shape)
+            *(pattern.row_pointers, pattern.column_indices, plan.provenance.values, pattern.shape)
         ).transposed()
         pattern, nonzeros = turned.graph.pattern, turned.nonzeros
     for row in looked:
@@ -95,8 +116,8 @@ def check_rows(plan, rows=None, at_most=None):
         own = slice(found.first_nz, found.first_nz + found.degree)
         mine = slice(*pattern.row_pointers[row : row + 2])
         assert np.array_equal(plan.walked.column_indices[own], pattern.column_indices[mine])
-        if plan.nonzero_order is not None:
-            assert np.array_equal(plan.nonzero_order[own], nonzeros[mine])
+        if plan.layout.nonzero_order is not None:
+            assert np.array_equal(plan.layout.nonzero_order[own], nonzeros[mine])
     return expected
 
 
@@ -110,7 +131,7 @@ def test_every_row_of_every_made_graph_is_found(strategy, parameters):
         plan = accelviz.plan(make(), strategy, columns_for(strategy), **parameters)
         blocks = [blocks for _, blocks in check_rows(plan, at_most=60).values()]
         if plan.operation is SPMM:
-            assert plan.cleared or all(blocks)
+            assert plan.zero_outputs or all(blocks)
         many = max([many, *map(len, blocks)])
         none += sum(not each for each in blocks)
     # Of what is claimed to be covered, something has to have happened.
@@ -160,9 +181,11 @@ def test_blocks_without_a_record_do_not_hide_a_row(monkeypatch):
         own = slice(first, first + block.size)
         return Workload(block, np.zeros_like(block), rows[own], starts[own], counts[own])
 
+    provenance = Provenance(find_strategy("graphblast"), None, {"n_cols": 1}, Settings())
     for step in (1, 2, 1000):
         call = Call(LaunchConfig((rows.size * step + 4, 1, 1), 1))
-        plan = Plan(graph.pattern, (call,), partial(between, step=step), operation=SPMM)
+        layout = Layout(graph.pattern, partial(between, step=step))
+        plan = Plan(layout, (call,), Buffers(), provenance)
         plan.check()
         expected = brute_force(plan)
         with monkeypatch.context() as patch:
@@ -179,13 +202,13 @@ def test_blocks_without_a_record_do_not_hide_a_row(monkeypatch):
 def counted(plan):
     """The list of how many blocks are read each time, from now on."""
     read = []
-    whole = plan.slice_workload
+    whole = plan.layout.slice_workload
 
     def counting(start, stop):
         read.append(stop - start)
         return whole(start, stop)
 
-    object.__setattr__(plan, "slice_workload", counting)
+    object.__setattr__(plan.layout, "slice_workload", counting)
     return read
 
 

@@ -88,7 +88,7 @@ def test_the_output_is_cleared_only_where_a_row_is_cut(degrees, items_per_thread
     plan.check()
     assert plan.parameters == setting
     pieces = plan.workload().to_frame().groupby("row").size()
-    assert plan.cleared == (("Y",) if (pieces > 1).any() else ())
+    assert plan.zero_outputs == (("Y",) if (pieces > 1).any() else ())
     check_results(graph, "merge_path", "cpu", columns=(3,), **setting)
 
 
@@ -116,7 +116,7 @@ def test_rows_at_the_boundary_of_shares(degrees, busy, cut, device):
     plan = accelviz.plan(graph, "merge_path", items_per_thread=1)
     plan.check()
     assert plan.statistics.busy_warps == busy
-    assert plan.cleared == (("Y",) if cut else ())
+    assert plan.zero_outputs == (("Y",) if cut else ())
     for block_warps in (1, 3):
         setting = {"items_per_thread": 1, "block_warps": block_warps}
         check_results(graph, "merge_path", device, columns=(5, 33), **setting)

@@ -4,8 +4,8 @@ Nothing but this file knows them: a class each, with its CUDA source as text. A 
 told of a new strategy fails here.
 """
 
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
 
 import matplotlib
 import numpy as np
@@ -22,8 +22,21 @@ from accelviz.analysis.traffic import launch_traffic, requests, traffic
 from accelviz.devices.cuda import compile_cubin
 from accelviz.emulator.build import unavailable_reason
 from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
-from accelviz.partition.row_split import row_summary, row_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.partition.row_split import RowSplit, row_workload
+from accelviz.partition.scheme import Scheme
+from accelviz.plans import (
+    Buffers,
+    Call,
+    Description,
+    KernelSpec,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Strategy,
+    setting,
+)
 from accelviz.strategies import SDDMM, SPMM
 from accelviz.widgets.explorer import Explorer
 from tests.compilers import needs_compiler
@@ -33,12 +46,33 @@ from tests.inherited import check_results, each_graph
 matplotlib.use("agg")
 
 
+class BlockRows(Settings):
+    """A setting that says nothing of itself but its default."""
+
+    block_rows: int = 2
+
+
+class BlockRowsOfRange(Settings):
+    block_rows: int = setting(2, "rows of a block", 32, tries=(1, 2, 8))
+
+
+@dataclass(frozen=True)
+class OneRowAWarp(Scheme):
+    """A scheme that the page does not know."""
+
+    warps: int
+
+    def summary(self, rows, n_cols):
+        return RowSplit(1, self.warps).summary(rows, n_cols)
+
+
 class OneWarpARow(Strategy):
     """A warp walks a row and its lanes the columns; says nothing of itself but its parameter."""
 
     operation = SPMM
     name = "one_warp_a_row"
     summary = "from a notebook cell"
+    Settings = BlockRows
     code = """
 #include "common.cuh"
 extern "C" __global__ void mine(const long long *row_pointers, const int *columns,
@@ -57,22 +91,23 @@ extern "C" __global__ void mine(const long long *row_pointers, const int *column
 """
     arguments = ("row_pointers", "columns", "values", "X", "Y", "n_rows", "n_cols")
 
-    def build(self, graph, n_cols, *, block_rows=2):
+    def build(self, graph, widths, settings):
+        block_rows = settings.block_rows
         if not 1 <= block_rows <= 32:
             raise PartitionError("block_rows", f"got {block_rows}", "1 to 32")
         kernel = KernelSpec("mine.cu", "mine", {"warps": block_rows}, self.arguments, self.code)
         launch = LaunchConfig((-(-graph.n_rows // block_rows), 1, 1), block_rows)
+        arrays = {
+            "row_pointers": graph.row_pointers,
+            "columns": graph.column_indices,
+            "n_rows": np.int32(graph.n_rows),
+            "n_cols": np.int32(widths["n_cols"]),
+        }
         return Plan(
-            graph.pattern,
+            Layout(graph.pattern, partial(row_workload, graph.row_pointers, 1, block_rows)),
             (Call(launch, kernel),),
-            partial(row_workload, graph.row_pointers, 1, block_rows),
-            arrays={
-                "row_pointers": graph.row_pointers,
-                "columns": graph.column_indices,
-                "n_rows": np.int32(graph.n_rows),
-                "n_cols": np.int32(n_cols),
-            },
-            clears=(),
+            Buffers(arrays, zero_outputs=()),
+            Provenance(self, graph.values, widths, settings),
         )
 
 
@@ -84,7 +119,7 @@ class OneWarpARowsScores(OneWarpARow):
     worker = "squad"
     metadata_words = ("row", "nothing")
     metadata_owner = "warp"
-    parameters: ClassVar = {"block_rows": Parameter(2, "rows of a block", 32, tries=(1, 2, 8))}
+    Settings = BlockRowsOfRange
     code = """
 #include "common.cuh"
 extern "C" __global__ void mine(const int2 *metadata, const long long *row_pointers,
@@ -108,21 +143,18 @@ extern "C" __global__ void mine(const int2 *metadata, const long long *row_point
         *("n_rows", "heads", "n_cols"),
     )
 
-    def build(self, graph, n_cols, *, heads, block_rows):
-        made = super().build(graph, n_cols, block_rows=block_rows)
+    def build(self, graph, widths, settings):
+        made = super().build(graph, widths, settings)
         metadata = np.stack([np.arange(graph.n_rows), np.zeros(graph.n_rows)], 1).astype(np.int32)
-        arrays = {**made.arrays, "metadata": metadata, "heads": np.int32(heads)}
-        return Plan(
-            made.pattern,
-            made.calls,
-            made.slice_workload,
-            metadata=metadata,
-            arrays=arrays,
-            clears=(),
+        arrays = {**made.arrays, "metadata": metadata, "heads": np.int32(widths["heads"])}
+        return replace(
+            made,
+            layout=replace(made.layout, metadata=metadata),
+            buffers=replace(made.buffers, arrays=arrays),
         )
 
-    def summarize(self, rows, n_cols, *, heads, block_rows):
-        return row_summary(rows, n_cols, each=1, warps=block_rows)
+    def describe(self, settings, rows, widths):
+        return Description(OneRowAWarp(settings.block_rows))
 
 
 class NoKernel(OneWarpARow):
@@ -130,9 +162,9 @@ class NoKernel(OneWarpARow):
 
     name = "no_kernel"
 
-    def build(self, graph, n_cols, *, block_rows=2):
-        made = super().build(graph, n_cols, block_rows=block_rows)
-        return Plan(made.pattern, (Call(made.launch),), made.slice_workload, clears=())
+    def build(self, graph, widths, settings):
+        made = super().build(graph, widths, settings)
+        return replace(made, calls=(Call(made.launch),))
 
 
 OURS = {each.name: each for each in (OneWarpARow(), OneWarpARowsScores(), NoKernel())}
@@ -307,8 +339,8 @@ def test_a_mistake_in_it_is_found():
     class Keeps(OneWarpARow):
         """Weights of the graph in place of the run's."""
 
-        def build(self, graph, n_cols, *, block_rows=2):
-            made = super().build(graph, n_cols, block_rows=block_rows)
+        def build(self, graph, widths, settings):
+            made = super().build(graph, widths, settings)
             kernel = made.kernel
             spec = KernelSpec(
                 kernel.file,
@@ -318,13 +350,8 @@ def test_a_mistake_in_it_is_found():
                 kernel.code,
             )
             arrays = {**made.arrays, "kept": graph.values}
-            return Plan(
-                made.pattern,
-                (Call(made.launch, spec),),
-                made.slice_workload,
-                arrays=arrays,
-                clears=(),
-            )
+            buffers = replace(made.buffers, arrays=arrays)
+            return replace(made, calls=(Call(made.launch, spec),), buffers=buffers)
 
     class Leaves(OneWarpARow):
         """Rows without a nonzero are not written, and nobody clears them."""

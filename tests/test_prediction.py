@@ -19,7 +19,6 @@ from accelviz.measure.prediction import (
     recorded_times,
     timing,
 )
-from accelviz.ordering import RowDegrees
 from accelviz.strategies import OPERATIONS, REGISTRY, find_operation, find_strategy
 from tests.graphs import MADE
 
@@ -221,7 +220,6 @@ def test_parameters_are_read_as_they_are_written(times):
 def test_the_prediction_of_shipped_times_is_the_ratio_of_warp_times():
     graph = accelviz.load_graph("cora")
     times = recorded_times(graph)
-    rows = RowDegrees.of(graph)
     shipped = times[(times["strategy"] == "accel_gcn") & (times["columns"] == 64)]
     wanted = {
         (int(each["max_block_warps"]), int(each["max_warp_nzs"])): median
@@ -231,7 +229,7 @@ def test_the_prediction_of_shipped_times_is_the_ratio_of_warp_times():
     assert len(wanted) > 10
 
     def warp_time(parameters):
-        return ACCEL.closed_form(rows, 64, **parameters).slots
+        return ACCEL.closed_form(graph, 64, **parameters).slots
 
     for block_warps, warp_nzs in itertools.product((1, 7, 12, 32), (8, 32)):
         asked = {"max_block_warps": block_warps, "max_warp_nzs": warp_nzs}

@@ -165,7 +165,10 @@ class _OnTheGpu:
 @pytest.mark.parametrize("device", ["cpu", "emulator"])
 def test_a_plan_on_the_gpu_is_refused_on_the_host(device):
     plan = accelviz.plan("cora", "lane_groups", 4)
-    moved = dataclasses.replace(plan, arrays={**plan.arrays, "nonzeros": _OnTheGpu()})
+    moved = dataclasses.replace(
+        plan,
+        buffers=dataclasses.replace(plan.buffers, arrays={**plan.arrays, "nonzeros": _OnTheGpu()}),
+    )
     executor = find_device(device)
     if executor.unavailable_reason() is not None:
         pytest.skip(executor.unavailable_reason())

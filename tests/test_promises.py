@@ -20,7 +20,16 @@ from accelviz.errors import AccelvizError, ArgumentError, KernelError, Partition
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.ordering.degree import SortedRows
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
+from accelviz.plans import (
+    Buffers,
+    Call,
+    KernelSpec,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Strategy,
+)
 from accelviz.store import MOST_KEPT, Store
 from accelviz.strategies import SDDMM, SPMM
 from accelviz.strategies.blocks import csr_arrays
@@ -49,9 +58,9 @@ class Counted(Strategy):
     def __init__(self):
         self.built = []
 
-    def build(self, graph, n_cols):
-        self.built.append(n_cols)
-        return KERNELS[0].plan(graph, n_cols)
+    def build(self, graph, widths, settings):
+        self.built.append(widths["n_cols"])
+        return KERNELS[0].plan(graph, **widths)
 
 
 @HOST
@@ -408,7 +417,7 @@ def test_strategies_and_column_counts_share_what_was_sorted():
     for plan in plans:
         assert plan.walked is rows.pattern
         assert plan.permutation is rows.permutation
-        assert plan.nonzero_order is rows.nonzero_order
+        assert plan.layout.nonzero_order is rows.nonzero_order
         assert {name: plan.setup_seconds[name] for name in seconds} == seconds
     spelled_out = [
         accelviz.plan(graph, "fusegnn_gas", 3),
@@ -577,7 +586,8 @@ class TwoCalls(Strategy):
     name = "two_calls"
     clear = CLEAR
 
-    def build(self, graph, n_cols):
+    def build(self, graph, widths, settings):
+        n_cols = widths["n_cols"]
         size = graph.shape[1] * n_cols
         code = TWO_KERNELS.replace("CLEAR", self.clear)
         warps = max(1, -(-graph.n_rows // 32))
@@ -601,16 +611,16 @@ class TwoCalls(Strategy):
                 ),
             ),
         )
+        arrays = {
+            **csr_arrays(graph, n_cols),
+            "n_rows": np.int32(graph.n_rows),
+            "n_senders": np.int32(graph.shape[1]),
+        }
         return Plan(
-            graph.pattern,
+            Layout(graph.pattern),
             calls,
-            arrays={
-                **csr_arrays(graph, n_cols),
-                "n_rows": np.int32(graph.n_rows),
-                "n_senders": np.int32(graph.shape[1]),
-            },
-            scratch={"scaled": (size, np.float32)},
-            clears=(),
+            Buffers(arrays, {"scaled": (size, np.float32)}, zero_outputs=()),
+            Provenance(self, graph.values, widths, settings),
         )
 
 
@@ -642,7 +652,9 @@ def test_a_buffer_between_two_calls_has_to_be_left_zero():
         clear = ""
 
     graph = MADE["isolated_ends"]()
-    with pytest.raises(KernelError, match="sum: it leaves scratch 'scaled' other than zero"):
+    with pytest.raises(
+        KernelError, match="sum: it leaves 'scaled' of the zeroed workspace other than zero"
+    ):
         check_results(graph, Forgets(), "emulator", columns=(5,))
 
 
@@ -657,12 +669,13 @@ extern "C" __global__ void add(float *Y) { Y[threadIdx.x] += 1; }
         operation = SPMM
         name = "adds"
 
-        def build(self, graph, n_cols):
+        def build(self, graph, widths, settings):
             launch = LaunchConfig((1, 1, 1), 1)
             calls = [
                 Call(launch, KernelSpec("k.cu", e, {}, ("Y",), code)) for e in ("add", "nothing")
             ]
-            return Plan(graph.pattern, tuple(calls), clears=())
+            provenance = Provenance(self, graph.values, widths, settings)
+            return Plan(Layout(graph.pattern), tuple(calls), Buffers(zero_outputs=()), provenance)
 
     with pytest.raises(KernelError, match="nothing has written before"):
         accelviz.spmm(

@@ -53,7 +53,7 @@ def lanes_and_columns(plan, reading, row_columns, array):
 @pytest.mark.parametrize(("name", "n_cols", "given"), CASES)
 def test_a_lane_reads_the_columns_that_the_strategy_says(name, n_cols, given):
     strategy, graph = find_strategy(name), opened()
-    reading = strategy.reading(graph, n_cols, **{**strategy.defaults(), **given})
+    reading = strategy.described(graph, n_cols, **given).lanes
     plan = accelviz.plan(graph, name, n_cols=n_cols, **given)
     if plan.kernel is None:
         assert reading is None
@@ -69,7 +69,7 @@ def test_a_lane_reads_the_columns_that_the_strategy_says(name, n_cols, given):
 def test_so_it_is_for_the_senders_of_an_sddmm(name, n_cols, given):
     strategy, graph = find_strategy(name, find_operation("sddmm")), opened()
     given = {"heads": 1, **given}
-    reading = strategy.reading(graph, n_cols, **{**strategy.defaults(), **given})
+    reading = strategy.described(graph, n_cols, **given).lanes
     plan = strategy.plan(graph, n_cols, **given)
     lane, expected, columns = lanes_and_columns(plan, reading, n_cols, "V")
     assert (lane == expected).all()
@@ -94,7 +94,7 @@ def test_so_it_is_for_the_senders_of_an_sddmm(name, n_cols, given):
 )
 def test_so_it_is_for_attention(operation, array, name, n_cols, given):
     strategy, graph = find_strategy(name, operation), opened()
-    reading = strategy.reading(graph, n_cols, **{**strategy.defaults(), **given})
+    reading = strategy.described(graph, n_cols, **given).lanes
     plan = strategy.plan(graph, n_cols, **given)
     lane, expected, columns = lanes_and_columns(plan, reading, n_cols, array)
     assert (lane == expected).all()

@@ -77,7 +77,7 @@ def test_what_is_not_fused_has_edges_times_columns_between_its_kernels():
     graph = MADE["isolated_ends"]()
     plan = accelviz.plan(graph, "unfused_gas", 5)
     assert [call.kernel.entry for call in plan.calls] == ["gather", "apply_edge", "scatter"]
-    assert plan.workspace["messages"][0] == 5 * graph.nnz
+    assert plan.buffers.workspace["messages"][0] == 5 * graph.nnz
     fused = accelviz.plan(graph, "neugraph", 5)
     assert fused.arrays["groups"] == 1
     assert accelviz.plan(graph, "fusegnn_gar", 5).arrays["groups"] == 128 // 5

@@ -17,7 +17,16 @@ from accelviz.errors import (
     PartitionError,
 )
 from accelviz.measure.accuracy import Oracle
-from accelviz.plans import Call, LaunchConfig, Plan, Strategy
+from accelviz.plans import (
+    Buffers,
+    Call,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Strategy,
+)
 from accelviz.store import MOST_KEPT
 from accelviz.strategies import SPMM
 from accelviz.workload import Workload
@@ -33,11 +42,13 @@ def test_workload_covers_each_nonzero_exactly_once(strategy, name):
     for widths in some[turn : turn + 1] if is_large(name) else some:
         plan = strategy.plan(graph, **widths)
         plan.check()
-        settled = strategy.settled(graph, **widths)
-        known = {name: value for name, value in settled.items() if value is not None}
+        every_width, settings = strategy.checked(widths["n_cols"], widths)
+        resolved = strategy.resolve(settings, graph, every_width)
+        known = {name: value for name, value in resolved.values().items() if value is not None}
         assert known.items() <= plan.parameters.items()
-        if type(strategy).cut is not Strategy.cut:  # of others a plan alone may know
-            assert None not in settled.values()
+        description = strategy.described(graph, **widths)
+        if description is not None and description.scheme is not None:  # else a plan may know
+            assert None not in resolved.values().values()
         counted = plan.statistics
         assert counted.nonzeros == graph.nnz
         assert counted.loads.busy + counted.loads.idle == counted.warps
@@ -80,14 +91,20 @@ def test_the_workload_reads_the_same_in_slices(strategy):
         plan.workload(0, 10**6)
 
 
+class Pieces(Settings):
+    pieces: int = 2
+
+
 class EveryOtherRow(Strategy):
     """A scheme from a notebook cell: no kernel, rows in no order, one row in two blocks."""
 
     operation = SPMM
     name = "every_other_row"
+    Settings = Pieces
     forget = 0
 
-    def build(self, graph, n_cols, *, pieces=2):
+    def build(self, graph, widths, settings):
+        pieces = settings.pieces
         rows = np.concatenate([np.arange(0, graph.n_rows, 2), np.arange(1, graph.n_rows, 2)])
         starts = np.repeat(graph.row_pointers[:-1][rows], pieces)
         part = np.tile(np.arange(pieces), rows.size)
@@ -107,7 +124,12 @@ class EveryOtherRow(Strategy):
             inside = (table.block >= start) & (table.block < stop)
             return Workload(*(table.to_frame()[inside][c].to_numpy() for c in table.to_frame()))
 
-        return Plan(graph.pattern, (Call(LaunchConfig((starts.size, 1, 1), 1)),), slice_workload)
+        return Plan(
+            Layout(graph.pattern, slice_workload),
+            (Call(LaunchConfig((starts.size, 1, 1), 1)),),
+            Buffers(),
+            Provenance(self, graph.values, widths, settings),
+        )
 
 
 def test_a_scheme_from_a_notebook_cell_gets_the_same_treatment():
@@ -177,9 +199,9 @@ def test_spmm_keeps_the_last_few_plans_with_the_graph():
     class Counted(EveryOtherRow):
         built: ClassVar = []
 
-        def build(self, graph, n_cols, *, pieces=2):
-            self.built.append(n_cols)
-            return super().build(graph, n_cols, pieces=pieces)
+        def build(self, graph, widths, settings):
+            self.built.append(widths["n_cols"])
+            return super().build(graph, widths, settings)
 
     graph, strategy = graph_of_degrees([2, 0, 1]), Counted()
 

@@ -1,7 +1,5 @@
 """The closed forms say what counting the real workload says, and `sweep` lays them out."""
 
-from typing import ClassVar
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +12,17 @@ from accelviz.analysis.sweep import STATISTICS, sweep
 from accelviz.analysis.traffic import launch_traffic
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.ordering import DegreeHistogram, RowDegrees
-from accelviz.plans import Call, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.plans import (
+    Buffers,
+    Call,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Strategy,
+    setting,
+)
 from accelviz.strategies import OPERATIONS, REGISTRY, SDDMM, SPMM, find_strategy
 from accelviz.workload import Workload
 from tests.compilers import needs_compiler
@@ -64,7 +72,7 @@ def settings_of(strategy):
 
 
 def closed_form(graph, strategy, n_cols, **parameters):
-    return strategy.closed_form(strategy.degrees(graph), n_cols, **parameters)
+    return strategy.closed_form(graph, n_cols, **parameters)
 
 
 def counted_rows(plan):
@@ -253,16 +261,20 @@ def test_sweeps_of_nothing(graph, operation):
     assert (table["idle_share"].fillna(0) == 0).all()
 
 
+class Part(Settings):
+    part: int = setting(2, "where to cut", 9, tries=(2, 3, 4))
+
+
 class Halves(Strategy):
     """Two warps: the first part of the rows and the rest; as a student would write it."""
 
     operation = SPMM
     name = "halves"
-    parameters: ClassVar = {"part": Parameter(2, "where to cut", 9, tries=(2, 3, 4))}
+    Settings = Part
 
-    def build(self, graph, n_cols, *, part):
+    def build(self, graph, widths, settings):
         """Plan it."""
-        middle = graph.n_rows // part
+        middle = graph.n_rows // settings.part
 
         def workload(start, stop):
             rows = np.arange(graph.n_rows)
@@ -274,7 +286,12 @@ class Halves(Strategy):
                 graph.degrees,
             )
 
-        return Plan(graph.pattern, (Call(LaunchConfig((1, 1, 1), 2)),), workload)
+        return Plan(
+            Layout(graph.pattern, workload),
+            (Call(LaunchConfig((1, 1, 1), 2)),),
+            Buffers(),
+            Provenance(self, graph.values, widths, settings),
+        )
 
 
 def test_a_strategy_without_a_closed_form_is_counted():
@@ -284,7 +301,7 @@ def test_a_strategy_without_a_closed_form_is_counted():
     swept = sweep("cora", Halves(), part=[2, 3])
     assert swept.columns.tolist() == ["strategy", "n_cols", "part", *STATISTICS]
     assert swept["part"].tolist() == [2, 3]
-    with pytest.raises(ArgumentError, match="'halves' has no `summarize`.*the graph itself"):
+    with pytest.raises(ArgumentError, match="'halves' has no `describe`.*the graph itself"):
         sweep({3: 4}, strategies=Halves())
 
 

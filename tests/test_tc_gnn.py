@@ -46,7 +46,7 @@ def test_tiles_that_lose_or_move_a_nonzero_are_refused(moved):
     wrong[0] = wrong[1] if moved == "nonzeros" else wrong[0] + 8
     tiles = replace(plan.tiles, **{moved: wrong})
     with pytest.raises(PartitionError, match="nonzero"):
-        replace(plan, make_tiles=lambda: tiles).check()
+        replace(plan, layout=replace(plan.layout, make_tiles=lambda: tiles)).check()
 
 
 @OPERATIONS

@@ -26,8 +26,8 @@ from accelviz.analysis.schedule import (
 )
 from accelviz.devices import gpu_state
 from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
-from accelviz.plans import Call, LaunchConfig, Plan
-from accelviz.strategies import SPMM
+from accelviz.plans import Buffers, Call, LaunchConfig, Layout, Plan, Provenance, Settings
+from accelviz.strategies import find_strategy
 from accelviz.workload import Workload, nonzeros_per_warp
 from tests.graphs import GRAPHS
 
@@ -63,8 +63,8 @@ def plan_of(loads, tiles=(1, 1)):
         return Workload(*(column[kept] for column in columns))
 
     launch = LaunchConfig((len(loads), *tiles), loads.shape[1])
-    call, widths = Call(launch), {"n_cols": 1}
-    return Plan(graph.pattern, (call,), slice_workload, operation=SPMM, widths=widths)
+    provenance = Provenance(find_strategy("graphblast"), graph.values, {"n_cols": 1}, Settings())
+    return Plan(Layout(graph.pattern, slice_workload), (Call(launch),), Buffers(), provenance)
 
 
 def plain_schedule(durations, sms, blocks_per_sm):

@@ -77,8 +77,8 @@ def test_a_strategy_without_choices_says_so():
         operation = SPMM
         name = "fixed"
 
-        def build(self, graph, n_cols):
-            return RowThread().build(graph, n_cols, block_warps=2)
+        def build(self, graph, widths, settings):
+            return RowThread().plan(graph, **widths, block_warps=2)
 
     with pytest.raises(AccelvizError, match="'fixed' offers none"):
         accelviz.tune(accelviz.plan("cora", Fixed(), 8), device="cpu")

@@ -71,7 +71,7 @@ def find_row(plan: Plan, row: int) -> RowPlace:
     # In order, those between have some of the row or nothing at all.
     near = 0 < after - first <= max(degree, SLICE_BLOCKS)
     blocks, covered = _having(place, [plan.workload(first, after)] if near else [])
-    cleared = len(plan.cleared) == len(plan.operation.outputs)
+    cleared = len(plan.zero_outputs) == len(plan.operation.outputs)
     if covered < degree or not (blocks or cleared):
         blocks, _ = _having(place, plan.workload_slices())
     return RowPlace(row, place, degree, begin, blocks)

@@ -55,7 +55,7 @@ def sweep(
     -------
     DataFrame
         A row for each strategy and combination of its own parameters, with the columns `strategy`,
-        `n_cols`, the parameters that are worth trying (those with `Parameter.tries`), the others
+        `n_cols`, the parameters that are worth trying (those with `Setting.tries`), the others
         that were given (<NA> where a strategy has none of that name or chooses by a rule), and
 
         - `blocks`, `warps`, `busy_warps`: launched for one tile of columns, and warps with work;
@@ -71,7 +71,7 @@ def sweep(
 
         NaN where the degrees do not determine it: where a partition walks the rows in their order,
         a histogram does not say which of them share a block; a library says nothing at all; and of
-        a strategy of your own without `summarize`, which is counted from its workload, it is not
+        a strategy of your own without `describe`, which is counted from its workload, it is not
         known how sums meet. `attrs["graph"]` is the graph's name.
 
     Raises
@@ -164,12 +164,13 @@ def summary(
     ArgumentError
         If the strategy has no closed form and there are only degrees to go by.
     """
-    rows = graph if isinstance(graph, RowDegrees) else strategy.degrees(graph)
-    found = strategy.closed_form(rows, n_cols, **parameters)
+    found = strategy.closed_form(graph, n_cols, **parameters)
     if found is not None:
         return found
     if isinstance(graph, RowDegrees):
-        unknown = f"{strategy.name!r} has no `summarize`, so degrees alone do not say what it does"
+        if strategy.described(graph, n_cols, **parameters) is not None:
+            return PartitionSummary()
+        unknown = f"{strategy.name!r} has no `describe`, so degrees alone do not say what it does"
         raise ArgumentError(
             "strategies", unknown, "the graph itself, whose workload can be counted"
         )

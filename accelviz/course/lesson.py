@@ -56,7 +56,8 @@ def changed(plan: Plan, *changes: tuple[str, str], **fields: Any) -> Plan:
     *changes : tuple of two str
         What stands there, exactly once in `whole_source(plan)`, and what takes its place.
     **fields
-        Other fields of the `KernelSpec` or the plan, such as `config` or `clears`.
+        Other fields of the `KernelSpec` or of the plan's `Buffers`, such as `config` or
+        `zero_outputs`.
 
     Raises
     ------
@@ -72,8 +73,9 @@ def changed(plan: Plan, *changes: tuple[str, str], **fields: Any) -> Plan:
     own = {each.name for each in dataclasses.fields(KernelSpec)}
     spec = {name: value for name, value in fields.items() if name in own}
     rest = {name: value for name, value in fields.items() if name not in own}
+    buffers = dataclasses.replace(plan.buffers, **rest)
     kernel = dataclasses.replace(_kernel(plan), file="mine.cu", code=code, **spec)
-    return dataclasses.replace(plan, calls=(Call(plan.launch, kernel),), **rest)
+    return dataclasses.replace(plan, calls=(Call(plan.launch, kernel),), buffers=buffers)
 
 
 def verdict(plan: Plan, graph: Graph, X: Any, values: Any = None) -> str:

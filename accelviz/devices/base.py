@@ -192,10 +192,10 @@ class Operands:
         take: Callable[[Any, Any], Any] = taken_rows,
     ) -> None:
         self.operation, self.sizes = plan.operation, plan.sizes
-        self.storage, self.cleared = plan.storage, plan.cleared
+        self.storage, self.zero_outputs = plan.storage, plan.zero_outputs
         self.arithmetic = plan.arithmetic
         self._xp, self._place, self._take = xp, place, take
-        self._values, self._order = plan.own_values, plan.nonzero_order
+        self._values, self._order = plan.provenance.values, plan.layout.nonzero_order
         self._own: Any = None
         self._own_walked: Any = None
         self._defaults: dict[str, Any] = {}

@@ -89,7 +89,8 @@ class EmulatorPlan(HostPlan):
         )
         self.libraries = tuple(compiled(on_host(spec), checked=checked) for spec in self.specs)
         self._options = {"seed": seed, "checked": checked, "timeout": timeout}
-        self._scratch, self._workspace = plan.buffers("scratch"), plan.buffers("workspace")
+        self._zeroed = plan.workspaces("zeroed_workspace")
+        self._workspace = plan.workspaces("workspace")
         self._arguments = {
             _name(part, name, plan): array
             for part, each in enumerate(plan.parts)
@@ -107,9 +108,9 @@ class EmulatorPlan(HostPlan):
         for number, names in enumerate(self.names):
             self.launch(number, memory)
             memory.written(names)  # a later call may read what this one has written
-        for name in self._scratch:
+        for name in self._zeroed:
             if np.any(memory.known[name].data):
-                what = f"it leaves scratch {name!r} other than zero, as it found it"
+                what = f"it leaves {name!r} of the zeroed workspace other than zero"
                 fix = "clear what was used before the kernel ends"
                 raise KernelError(self.specs[-1].entry, what, fix)
         for name, array in outputs.items():
@@ -128,14 +129,14 @@ class EmulatorPlan(HostPlan):
                 most = f"at most {MAX_ELEMENTS:,}, as the emulator keeps a record of each"
                 right = f"{most}; a smaller graph, or device='cpu'"
                 raise ArgumentError("graph", f"a result of {array.size:,} elements", right)
-            cleared = name in self._operands.cleared
+            cleared = name in self._operands.zero_outputs
             found[name] = np.zeros_like(array) if cleared else array
-        for name, (size, dtype) in self._scratch.items():
+        for name, (size, dtype) in self._zeroed.items():
             found[name] = np.zeros(size, dtype)
         for name, (size, dtype) in self._workspace.items():
             found[name] = np.zeros(size, dtype)
-        unwritten = [name for name in outputs if name not in self._operands.cleared]
-        writable = [*outputs, *self._scratch, *self._workspace]
+        unwritten = [name for name in outputs if name not in self._operands.zero_outputs]
+        writable = [*outputs, *self._zeroed, *self._workspace]
         return Memory.of(found, writable, [*unwritten, *self._workspace])
 
     def launch(self, number: int, memory: Memory, **options: Any) -> tuple[list[Known], Any]:
@@ -223,13 +224,13 @@ def trace(
     ready = EmulatorDevice().prepare(plan)
     operands = plan.operation.named(*dense, values=values)
     memory = ready.memory(ready.placed(operands), ready.outputs())
-    for number in range(plan.main):
+    for number in range(plan.layout.main):
         ready.launch(number, memory)
         memory.written(ready.names[number])
-    library, parts = ready.libraries[plan.main], []
+    library, parts = ready.libraries[plan.layout.main], []
     for first, count in _runs(blocks):
         options = {"first_block": first, "n_blocks": count, "traced": True}
-        known, answer = ready.launch(plan.main, memory, **options)
+        known, answer = ready.launch(plan.layout.main, memory, **options)
         records = library.trace(memory, answer)
         parts.append(tracing.table(records, library.path, known))
         if waits is not None:

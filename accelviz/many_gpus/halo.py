@@ -298,7 +298,10 @@ class _Builder:
         replay = partial(_replay_product, plan, values, source, target, rows)
         plan = plan if rows is None else accumulating(plan, rows)
         buffers = {"X": source, "Y": target}
-        for kind, sizes in (("zero", plan.scratch), ("workspace", plan.workspace)):
+        for kind, sizes in (
+            ("zero", plan.buffers.zeroed_workspace),
+            ("workspace", plan.buffers.workspace),
+        ):
             for argument, (size, dtype) in sizes.items():
                 buffers[argument] = buffer_name(f"{argument} {number}", device)
                 self.buffers[buffers[argument]] = Buffer(device, size, np.dtype(dtype).name, kind)
@@ -330,7 +333,7 @@ def as_graph(matrix: sparse.csr_array, name: str) -> Graph:
 def _planned(graph: Graph, n_cols: int, storage: str) -> tuple[Plan, npt.NDArray[np.float32]]:
     """Plan a product by `lane_groups`; return also the values in the order of its kernel."""
     plan = find_strategy("lane_groups").plan(graph, n_cols, storage=storage)
-    order = plan.nonzero_order
+    order = plan.layout.nonzero_order
     return plan, graph.values if order is None else taken_over(graph.values[order])
 
 

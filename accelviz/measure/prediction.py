@@ -14,7 +14,6 @@ from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.measure import records
 from accelviz.measure.harness import fingerprint
-from accelviz.ordering.degree import RowDegrees
 from accelviz.plans import Operation, Strategy
 from accelviz.strategies import SPMM, find_strategy
 
@@ -166,11 +165,11 @@ def waiting_and_timing(
     dict of str to (float or None, Timing)
         The idle share, None where it is not known as of a library, and the time.
     """
-    rows, times = RowDegrees.of(graph), recorded_times(graph)
+    times = recorded_times(graph)
     found: dict[str, tuple[float | None, Timing]] = {}
     for name, (strategy, own) in cases.items():
         known = find_strategy(strategy)
-        counted = known.closed_form(rows, n_cols, **own)
+        counted = known.closed_form(graph, n_cols, **own)
         share = None if counted is None or np.isnan(counted.idle_share) else counted.idle_share
         found[name] = share, timing(times, known, n_cols, own, lambda _: None)
     return found

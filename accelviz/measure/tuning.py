@@ -142,7 +142,7 @@ def tune(
 
 def _graph_of(plan: Plan) -> Graph:
     """Return the graph that a plan was made of."""
-    pattern, values = plan.pattern, plan.own_values
+    pattern, values = plan.pattern, plan.provenance.values  # noqa: PD011
     if values is None:
         raise ArgumentError("plan", "its matrix lies on the GPU", "one of a graph on the host")
     return Graph(pattern.row_pointers, pattern.column_indices, values, pattern.shape, pattern.name)

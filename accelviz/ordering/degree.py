@@ -99,6 +99,21 @@ class RowDegrees:
         pointers = graph.row_pointers
         return cls(graph.store.get("histogram", lambda: DegreeHistogram.of(pointers)), pointers)
 
+    @property
+    def n_rows(self) -> int:
+        """Rows of the graph."""
+        return self.histogram.n_rows
+
+    @property
+    def nnz(self) -> int:
+        """Nonzeros of the graph."""
+        return self.histogram.nnz
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, and as many columns: degrees do not tell how many there are."""
+        return self.n_rows, self.n_rows
+
 
 @dataclass(frozen=True, eq=False)
 class SortedRows:

@@ -25,6 +25,7 @@ from accelviz.partition.block4 import BlockFields as BlockFields
 from accelviz.partition.block4 import pack as pack
 from accelviz.partition.block4 import unpack as unpack
 from accelviz.partition.metadata import WORD_BITS, Field, MetadataLine, numbered, word_lines
+from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.workload import Workload
 
@@ -350,9 +351,24 @@ def _counted(nonzeros: int) -> str:
     return f"{nonzeros:,} nonzero{'' if nonzeros == 1 else 's'}"
 
 
-def block_summary(rows: RowDegrees, n_cols: int, *, warps: int, most: int) -> PartitionSummary:
-    """Count what Algorithms 1 and 2 make; the rows are sorted, so the histogram says everything."""
-    setting = BlockSetting(warps, most)
+@dataclass(frozen=True)
+class BlockLevel(Scheme):
+    """Blocks of up to `warps` warps, with at most `most` nonzeros a warp (Algorithms 1 and 2).
+
+    Rows are sorted by degree, so that the histogram alone gives the closed form.
+    """
+
+    kind = "block_level"
+    warps: int
+    most: int
+
+    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+        """Count what the algorithms make; see `Scheme`."""
+        return _summary(rows, n_cols, BlockSetting(self.warps, self.most))
+
+
+def _summary(rows: RowDegrees, n_cols: int, setting: BlockSetting) -> PartitionSummary:
+    warps = setting.max_block_warps
     blocks, kind = _patterns(rows.histogram, setting).kinds()
     n_blocks = int(blocks.sum())
     n_rows, per_row, part = blocks * kind.rows, kind.warps_per_row, kind.degree > setting.deg_bound

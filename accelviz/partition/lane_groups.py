@@ -14,10 +14,13 @@ import numpy as np
 
 from accelviz.arrays import Ints
 from accelviz.ordering import DegreeHistogram, RowDegrees
+from accelviz.ordering.degree import SortedRows
 from accelviz.partition.block4 import FIELD_LIMIT, INT4_BYTES, ceil_div, decoded
 from accelviz.partition.block_level import BlockSetting, RowPatterns
 from accelviz.partition.nonzero_runs import check_numbers
+from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary
+from accelviz.store import Stopwatch
 from accelviz.workload import Workload
 
 #: What the words of a block's int4 are called; halves of a word are parted by a bar.
@@ -47,6 +50,12 @@ class LanePartition:
     output_rows: Any
     columns: Any
     nonzero_order: Any
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """What the kernel takes, by name."""
+        names = ("metadata", "output_rows", "columns")
+        return {name: getattr(self, name) for name in names}
 
 
 def lane_group_partition(
@@ -103,6 +112,40 @@ def in_place_order(metadata: Ints, cut_blocks: int, output_rows: Ints) -> Ints:
     return np.concatenate([metadata[:cut_blocks], metadata[cut_blocks:][order]])
 
 
+def subwarp_partition(
+    rows: SortedRows, setting: BlockSetting, short_nzs: int, in_place: bool = True
+) -> tuple[LanePartition, dict[str, float]]:
+    """Partition sorted rows into blocks of subwarps, and say what that took.
+
+    Parameters
+    ----------
+    rows : SortedRows
+    setting, short_nzs
+        As of `lane_group_partition`.
+    in_place : bool
+        Whether blocks come in the order in which their rows stand in the graph.
+
+    Returns
+    -------
+    LanePartition
+    seconds : dict of str to float
+
+    Raises
+    ------
+    PartitionError
+        If there are 2^32 nonzeros or more.
+    """
+    clock, output_rows = Stopwatch(), rows.permutation.order
+    with clock.step("block partition"):
+        metadata, cut_blocks = lane_group_partition(rows.histogram, setting, short_nzs)
+        if in_place:
+            metadata = in_place_order(metadata, cut_blocks, output_rows)
+        metadata.setflags(write=False)
+    columns = rows.pattern.column_indices
+    made = LanePartition(metadata, cut_blocks, output_rows, columns, rows.nonzero_order)
+    return made, clock.seconds
+
+
 def lane_group_workload(metadata: Ints, setting: BlockSetting, start: int, stop: int) -> Workload:
     """Spell out which group does what in blocks `start` to `stop` - 1.
 
@@ -116,16 +159,38 @@ def lane_group_workload(metadata: Ints, setting: BlockSetting, start: int, stop:
     return fields.workload(start, setting.max_block_warps)
 
 
-def lane_group_summary(
-    rows: RowDegrees, n_cols: int, *, warps: int, most: int, short: int, tiles: int | None,
-    in_place: int,
-) -> PartitionSummary:  # fmt: skip
-    """Count what `lane_group_partition` makes; the order of the blocks, `in_place`, is the page's.
+@dataclass(frozen=True)
+class Subwarps(Scheme):
+    """Blocks of `warps` subwarps, as `lane_group_partition` makes them.
 
-    `tiles` are those of the columns, in each of which a part of a cut row reports that it is done;
-    None if not known.
+    Attributes
+    ----------
+    most : int
+        Most nonzeros of a subwarp.
+    short : int
+        Most nonzeros of a subwarp that takes several rows.
+    tiles : int, optional
+        Tiles of columns, in each of which a part of a split row reports that it is done.
+    in_place : int
+        1 if blocks come in the order in which their rows stand in the graph.
     """
-    histogram, setting, groups = rows.histogram, BlockSetting(warps, most), warps
+
+    kind = "lane_groups"
+    warps: int
+    most: int
+    short: int
+    tiles: int | None
+    in_place: int
+
+    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+        """Count what `lane_group_partition` makes; see `Scheme`."""
+        return _summary(rows, BlockSetting(self.warps, self.most), self.short, self.tiles)
+
+
+def _summary(
+    rows: RowDegrees, setting: BlockSetting, short: int, tiles: int | None
+) -> PartitionSummary:
+    histogram, groups = rows.histogram, setting.max_block_warps
     blocks, kind = _patterns(histogram, setting, short).kinds()
     n_rows, row_nzs, group_nzs, per_row = kind.rows, kind.row_nzs, kind.warp_nzs, kind.warps_per_row
     several, part = per_row > 1, kind.degree > setting.deg_bound

@@ -11,13 +11,14 @@ In all functions, `warp_items` is the items of a warp, of which the last warp ha
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
 
 from accelviz.arrays import Ints, Longs
 from accelviz.ordering import RowDegrees
+from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary, slots_of
 from accelviz.workload import Workload, spread
 
@@ -116,10 +117,20 @@ def merge_path_workload(
     return Workload(block, warp, row[work], nz_start[work], nz_count[work])
 
 
-def merge_path_summary(
-    rows: RowDegrees, n_cols: int, *, items: int, warps: int
-) -> PartitionSummary:
-    """Count shares of rows plus nonzeros; pieces of rows cut between warps are added by atomics."""
+@dataclass(frozen=True)
+class MergePath(Scheme):
+    """Shares of `items` rows plus nonzeros, one a warp; atomics add the pieces of split rows."""
+
+    kind = "merge_path"
+    items: int
+    warps: int
+
+    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+        """Count the shares; see `Scheme`."""
+        return _summary(rows, n_cols, self.items, self.warps)
+
+
+def _summary(rows: RowDegrees, n_cols: int, items: int, warps: int) -> PartitionSummary:
     shares = -(-(rows.histogram.n_rows + rows.histogram.nnz) // items)
     blocks = -(-shares // warps)
     size = PartitionSummary(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
+from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.store import Stopwatch
 from accelviz.workload import Workload
@@ -101,20 +103,32 @@ def run_workload(
     return Workload(block, own, row[begins], nonzeros[begins], count)
 
 
-def run_summary(
-    rows: RowDegrees, n_cols: int, *, run: int, heads: int, warps: int, atomics: int
-) -> PartitionSummary:
-    """Say what `run_workload` deals out, in closed form.
+@dataclass(frozen=True)
+class Products(Scheme):
+    """Runs of products, as `run_workload` deals them out.
 
-    Parameters
+    Attributes
     ----------
-    rows : RowDegrees
-    n_cols : int
     run, heads, warps : int
         As of `run_workload`, whose `workers` are the `warps` of a block.
     atomics : int
         Floats of each column that the kernel adds to global memory by atomics for a nonzero.
     """
+
+    kind = "products"
+    run: int
+    heads: int
+    warps: int
+    atomics: int
+
+    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+        """Count the runs; see `Scheme`."""
+        return _summary(rows, n_cols, self.run, self.heads, self.warps, self.atomics)
+
+
+def _summary(
+    rows: RowDegrees, n_cols: int, run: int, heads: int, warps: int, atomics: int
+) -> PartitionSummary:
     nnz = rows.histogram.nnz
     blocks = -(-nnz * heads // (run * warps))
     # The pattern of loads repeats after so many workers, whole blocks of them.

@@ -6,10 +6,13 @@ that has its first head.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from accelviz.arrays import Ints, Longs
 from accelviz.ordering import RowDegrees
+from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary, slots_of
 from accelviz.workload import Workload, spread
 
@@ -54,10 +57,21 @@ def row_group_workload(
     return Workload.concatenate([parts, whole])
 
 
-def row_group_summary(
-    rows: RowDegrees, n_cols: int, *, most: int, heads: int, warps: int
-) -> PartitionSummary:
-    """Say what `row_group_workload` deals out, in closed form."""
+@dataclass(frozen=True)
+class RowGroups(Scheme):
+    """A subwarp for each head of a row; a row of more than `most` nonzeros has a block."""
+
+    kind = "row_groups"
+    most: int
+    heads: int
+    warps: int
+
+    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+        """Count what `row_group_workload` deals out; see `Scheme`."""
+        return _summary(rows, self.most, self.heads, self.warps)
+
+
+def _summary(rows: RowDegrees, most: int, heads: int, warps: int) -> PartitionSummary:
     degrees, counts = rows.histogram.degrees, rows.histogram.rows
     is_long = degrees > most
     n_long = int(counts[is_long].sum())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from accelviz.arrays import Longs
 from accelviz.ordering import RowDegrees
+from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary, slots_of
 from accelviz.workload import Workload
 
@@ -35,30 +38,36 @@ def row_workload(
     return Workload(block, place // rows_per_warp, rows, row_pointers[rows], degrees)
 
 
-def row_summary(
-    rows: RowDegrees, n_cols: int, *, each: int, warps: int, atomics: int = 0
-) -> PartitionSummary:
-    """Give each warp `each` consecutive rows; nothing is shared or cut.
+@dataclass(frozen=True)
+class RowSplit(Scheme):
+    """`each` consecutive rows for each of `warps` warps of a block; no row is shared or split.
 
     `atomics` is how many each nonzero costs.
     """
-    histogram = rows.histogram
-    blocks = -(-histogram.n_rows // (each * warps))
-    slots = loads = None
-    if rows.row_pointers is not None:
-        starts = np.append(rows.row_pointers[:-1:each], rows.row_pointers[-1])
-        per_warp = np.diff(starts)
-        loads, slots = Loads.of_warps(per_warp), slots_of(per_warp, warps)
-    elif each == 1:
-        loads = Loads.gathered(histogram.degrees, histogram.rows)
-    return PartitionSummary(
-        blocks=blocks,
-        warps=blocks * warps,
-        slots=slots,
-        loads=loads,
-        metadata_bytes=0,
-        rows_shared=0,
-        rows_cut=0,
-        shared_atomics=0,
-        global_atomics=atomics * histogram.nnz,
-    )
+
+    kind = "rows"
+    each: int
+    warps: int
+    atomics: int = 0
+
+    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+        """Count rows; see `Scheme`."""
+        histogram = rows.histogram
+        blocks = -(-histogram.n_rows // (self.each * self.warps))
+        slots = loads = None
+        if rows.row_pointers is not None:
+            per_warp = np.diff(np.append(rows.row_pointers[: -1 : self.each], histogram.nnz))
+            loads, slots = Loads.of_warps(per_warp), slots_of(per_warp, self.warps)
+        elif self.each == 1:
+            loads = Loads.gathered(histogram.degrees, histogram.rows)
+        return PartitionSummary(
+            blocks=blocks,
+            warps=blocks * self.warps,
+            slots=slots,
+            loads=loads,
+            metadata_bytes=0,
+            rows_shared=0,
+            rows_cut=0,
+            shared_atomics=0,
+            global_atomics=self.atomics * histogram.nnz,
+        )

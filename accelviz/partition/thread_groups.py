@@ -7,11 +7,14 @@ block is one group. `groups` are those of a block, and what counts as its warps.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from accelviz.arrays import Longs
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import row_workload
+from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.workload import Workload, spread
 
@@ -39,21 +42,28 @@ def vertex_workload(row_pointers: Longs, groups: int, start: int, stop: int) -> 
     return Workload(row, place % groups, row, row_pointers[row] + place, counts)
 
 
-def vertex_summary(rows: RowDegrees, n_cols: int, *, warps: int) -> PartitionSummary:
-    """Give each block a row, whose nonzeros its groups, `warps` of them, take in turn."""
-    histogram, groups = rows.histogram, warps
-    each, more = np.divmod(histogram.degrees, groups)
-    # Of a row's groups, `more` have one nonzero above `each`.
-    nonzeros = np.concatenate([each, each + 1])
-    owners = np.concatenate([histogram.rows * (groups - more), histogram.rows * more])
-    return PartitionSummary(
-        blocks=histogram.n_rows,
-        warps=histogram.n_rows * groups,
-        slots=int(histogram.rows @ (each + (more > 0))) * groups,
-        loads=Loads.gathered(nonzeros, owners),
-        metadata_bytes=0,
-        rows_shared=int(histogram.rows[histogram.degrees > 1].sum()) if groups > 1 else 0,
-        rows_cut=0,
-        shared_atomics=0,
-        global_atomics=0,
-    )
+@dataclass(frozen=True)
+class Vertex(Scheme):
+    """A block a row, whose nonzeros its `warps` thread groups take in turn."""
+
+    kind = "vertex"
+    warps: int
+
+    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+        """Count what `vertex_workload` deals out; see `Scheme`."""
+        histogram, groups = rows.histogram, self.warps
+        turns, more = np.divmod(histogram.degrees, groups)
+        # Of a row's groups, `more` have one nonzero above `turns`.
+        nonzeros = np.concatenate([turns, turns + 1])
+        owners = np.concatenate([histogram.rows * (groups - more), histogram.rows * more])
+        return PartitionSummary(
+            blocks=histogram.n_rows,
+            warps=histogram.n_rows * groups,
+            slots=int(histogram.rows @ (turns + (more > 0))) * groups,
+            loads=Loads.gathered(nonzeros, owners),
+            metadata_bytes=0,
+            rows_shared=int(histogram.rows[histogram.degrees > 1].sum()) if groups > 1 else 0,
+            rows_cut=0,
+            shared_atomics=0,
+            global_atomics=0,
+        )

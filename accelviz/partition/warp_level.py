@@ -6,6 +6,7 @@ The scheme that Accel-GCN's block-level partition is measured against, and Equat
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numba
 import numpy as np
@@ -16,6 +17,7 @@ from accelviz.ordering import RowDegrees
 from accelviz.partition.block4 import WORD_LIMIT, ceil_div
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.metadata import MetadataLine, word_lines
+from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.workload import Workload
 
@@ -102,22 +104,28 @@ def storage_ratio(block_metadata: Ints, warp_metadata: Ints) -> float:
     return block_metadata.nbytes / warp_metadata.nbytes if warp_metadata.size else 1.0
 
 
-def runs_summary(
-    rows: RowDegrees, n_cols: int, *, most: int, warps: int, line_bytes: int
-) -> PartitionSummary:
-    """Cut each row into runs of `most` nonzeros, one a warp; consecutive runs make a block.
+@dataclass(frozen=True)
+class Runs(Scheme):
+    """Runs of at most `most` nonzeros of a row, one a warp; consecutive runs make a block.
 
     The warp-level partition and GNNAdvisor's neighbor groups. Runs of a row in one block add up in
-    shared memory; parts of a row in several blocks meet in the output, once a block.
-
-    Parameters
-    ----------
-    rows : RowDegrees
-    n_cols, warps : int
-        Columns of X, and warps of a block.
-    most, line_bytes : int
-        Most nonzeros of a run, and the bytes of metadata for each run.
+    shared memory; parts of a row in several blocks meet in the output, once a block. A run has
+    `line_bytes` bytes of metadata.
     """
+
+    kind = "runs"
+    warps: int
+    most: int
+    line_bytes: int
+
+    def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
+        """Count the runs; see `Scheme`."""
+        return _summary(rows, n_cols, self.most, self.warps, self.line_bytes)
+
+
+def _summary(
+    rows: RowDegrees, n_cols: int, most: int, warps: int, line_bytes: int
+) -> PartitionSummary:
     histogram = rows.histogram
     degrees, n_rows = histogram.degrees, histogram.rows
     lines = int(n_rows @ ceil_div(degrees, most))

@@ -1,20 +1,27 @@
 """The contracts: what an operation, a strategy and a plan are."""
 
+from accelviz.plans.description import Description, LaneColumns
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
 from accelviz.plans.operation import Operand, Operation
-from accelviz.plans.plan import Plan
-from accelviz.plans.reading import Reading
-from accelviz.plans.strategy import Parameter, Strategy
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
+from accelviz.plans.settings import Setting, Settings, setting
 
 __all__ = [
+    "Buffers",
     "Call",
+    "Description",
     "KernelSpec",
+    "LaneColumns",
     "LaunchConfig",
+    "Layout",
     "LibraryCall",
     "Operand",
     "Operation",
-    "Parameter",
     "Plan",
-    "Reading",
+    "Provenance",
+    "Setting",
+    "Settings",
     "Strategy",
+    "Widths",
+    "setting",
 ]

@@ -85,7 +85,7 @@ class KernelSpec:
         CUDA itself has. The compiler names one that is missing.
     arguments : tuple of str
         The function's parameters in order: names of the operation's operands, such as `X` and `Y`,
-        of `Plan.arrays` and of `Plan.scratch`.
+        and of the arrays and workspaces of the plan's `Buffers`.
     code : str
         The CUDA source itself, in place of a file: for a kernel written in a notebook.
     capability : int

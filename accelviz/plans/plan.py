@@ -1,47 +1,79 @@
-"""A plan: how one operation runs on a pattern, for everything else to read."""
+"""The contracts of a plan and of a strategy, which turns a pattern and widths into a plan.
+
+A plan says how one operation runs on a pattern. Everything else (devices, plots, benchmarks, tests)
+reads plans, and what strategies say of themselves. A strategy is one `.cu` file, one Python file
+and one line in the registry; a class in a notebook cell will do as well.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import PartitionError
-from accelviz.graph import Pattern, taken_over
-from accelviz.ordering import Permutation
+from accelviz.errors import ArgumentError, PartitionError
+from accelviz.graph import Graph, Pattern, taken_over
+from accelviz.ordering import Permutation, RowDegrees
+from accelviz.partition.metadata import MetadataLine, word_lines
 from accelviz.partition.summary import PartitionSummary, statistics
+from accelviz.plans.description import Description
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
+from accelviz.plans.operation import Operation
+from accelviz.plans.settings import Setting, Settings
 from accelviz.store import Store
 from accelviz.tiles import Tiles
 from accelviz.workload import Workload, check_cover
 
-if TYPE_CHECKING:
-    from accelviz.plans.operation import Operation
-    from accelviz.plans.strategy import Strategy
-
-_MAPPINGS = ("arrays", "scratch", "workspace", "setup_seconds", "parameters", "widths")
 #: Blocks to a slice where a workload is read in slices.
 SLICE_BLOCKS = 1 << 15
 
+#: Sizes of an operation that the pattern does not give, such as `n_cols`.
+Widths = Mapping[str, int]
+#: Buffers by name, of so many elements of a dtype.
+Sizes = Mapping[str, tuple[int, npt.DTypeLike]]
+
+
+class _Part:
+    """A part of a plan: its mappings are read-only, arrays that others could write are copied."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, Mapping):
+                held = {key: _unwritable(entry) for key, entry in value.items()}
+                object.__setattr__(self, name, MappingProxyType(held))
+            else:
+                object.__setattr__(self, name, _unwritable(value))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            name: dict(value) if isinstance(value, MappingProxyType) else value
+            for name, value in vars(self).items()
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.__post_init__()
+
+
+def _unwritable(value: Any) -> Any:
+    writable = isinstance(value, np.ndarray) and value.flags.writeable
+    return taken_over(value.copy()) if writable else value
+
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """What a strategy makes of a pattern; nothing in it is device-specific.
-
-    A plan knows no weights: the values of the nonzeros are an operand of each run. It never
-    changes: its mappings are read-only, and of arrays that others could write to it has copies.
+class Layout(_Part):
+    """Which matrix the kernels walk, and who does what.
 
     Parameters
     ----------
     pattern : Pattern
         The caller's.
-    calls : tuple of Call or LibraryCall
-        What a GPU does, in order. The workload describes one of them, `main`.
     slice_workload : callable, optional
         `slice_workload(start, stop)` gives the Workload of those blocks. None where it is not known
         which warp does what.
@@ -56,87 +88,175 @@ class Plan:
         entry for each nonzero are brought into this order before the first call; outputs that have
         one are written in the caller's order by the kernel itself.
     metadata : array, optional
-        The strategy's metadata, where it has any: one line for each block or warp.
-    arrays : mapping of str to array or NumPy scalar
-        Arguments of the kernels, operands aside: arrays are passed as pointers, scalars by value.
-    scratch : mapping of str to (int, dtype)
-        Further arguments: buffers of so many elements, zero before the first launch, that the
-        kernels may write and have to leave as they found them.
-    workspace : mapping of str to (int, dtype)
-        Further arguments: buffers of so many elements that one call leaves for a later one. They
-        hold anything before.
-    main : int
-        Which of the calls the workload describes, and `launch` and `kernel` are those of.
-    then : tuple of Plan
-        Further plans that are run on the same operands afterwards, each with a pattern that it
-        walks and a workload of its own. They share scratch and workspace by name.
-    clears : tuple of str, optional
-        Outputs that are cleared before the first call; all outputs if not given. Clearing is
-        timed with the kernels.
+        The strategy's metadata, where it has any: one record for each block or warp.
     workers_per_block : int
-        Workers of a block as the workload counts them, where they are not the hardware's warps.
+        Workers of a block as the workload counts them, if they are not the hardware's warps.
+    make_tiles : callable, optional
+        Returns the Tiles that the main call multiplies, where it multiplies such.
+    main : int
+        Which of the plan's calls the workload describes.
+    """
+
+    pattern: Pattern
+    slice_workload: Callable[[int, int], Workload] | None = None
+    walked: Pattern | None = None
+    permutation: Permutation | None = None
+    nonzero_order: npt.NDArray[Any] | None = None
+    metadata: npt.NDArray[np.int32] | None = None
+    workers_per_block: int = 0
+    make_tiles: Callable[[], Tiles] | None = None
+    main: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Buffers(_Part):
+    """What the kernels read and write, operands aside.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array or NumPy scalar
+        Arguments of the kernels: arrays are passed as pointers, scalars by value.
+    zeroed_workspace : mapping of str to (int, dtype)
+        Buffers of so many elements, zero before the first launch, that the kernels may write and
+        have to leave as they found them.
+    workspace : mapping of str to (int, dtype)
+        Buffers of so many elements that one call leaves for a later one. They hold anything before.
+    zero_outputs : tuple of str, optional
+        Outputs that are set to zero before the first call; all outputs if not given. That is timed
+        with the kernels.
     storage : {"float32", "float16", "bfloat16"}
         What kernels read gathered inputs in. Anything but float32 is another problem, whose inputs
         are rounded beforehand; sums and results are float32 in any case.
     arithmetic : str
-        What products are worked out in, a name of `plans.arithmetic.ROUNDING`. Anything but float32
+        What products are computed in, a name of `plans.arithmetic.ROUNDING`. Anything but float32
         rounds inputs inside the kernel: results may be off by that much more.
-    make_tiles : callable, optional
-        Returns the Tiles that the main call multiplies, where it multiplies such.
-    setup_seconds : mapping of str to float
-        What preprocessing took on the host, step by step.
-    parameters : mapping
-        The strategy's own parameters, with the values that took effect.
-    operation, strategy, widths, own_values
-        Filled in by `Strategy.plan`: the Operation, the Strategy, the operation's widths such as
-        `n_cols`, and the graph's weights, float32 (nnz,), for runs that bring none.
     """
 
-    pattern: Pattern
-    calls: tuple[Call | LibraryCall, ...]
-    slice_workload: Callable[[int, int], Workload] | None = None
-    walked: Pattern = None  # type: ignore[assignment]
-    permutation: Permutation | None = None
-    nonzero_order: npt.NDArray[Any] | None = None
-    metadata: npt.NDArray[np.int32] | None = None
-    arrays: Mapping[str, npt.NDArray[Any] | np.generic] = field(default_factory=dict)
-    scratch: Mapping[str, tuple[int, npt.DTypeLike]] = field(default_factory=dict)
-    workspace: Mapping[str, tuple[int, npt.DTypeLike]] = field(default_factory=dict)
-    main: int = 0
-    then: tuple[Plan, ...] = ()
-    clears: tuple[str, ...] | None = None
-    workers_per_block: int = 0
+    arrays: Mapping[str, Any] = field(default_factory=dict)
+    zeroed_workspace: Sizes = field(default_factory=dict)
+    workspace: Sizes = field(default_factory=dict)
+    zero_outputs: tuple[str, ...] | None = None
     storage: str = "float32"
     arithmetic: str = "float32"
-    make_tiles: Callable[[], Tiles] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Provenance(_Part):
+    """Where a plan comes from.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        Its operation is the plan's.
+    values : array of float32, shape (nnz,), optional
+        The graph's weights, for runs that bring none. None for a matrix on the GPU.
+    widths : mapping of str to int
+        The operation's widths, such as `n_cols`.
+    settings : Settings
+        The strategy's, with the values that took effect.
+    setup_seconds : mapping of str to float
+        What preprocessing took on the host, step by step.
+    """
+
+    strategy: Strategy
+    values: npt.NDArray[np.float32] | None
+    widths: Widths
+    settings: Settings
     setup_seconds: Mapping[str, float] = field(default_factory=dict)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    operation: Operation = None  # type: ignore[assignment]
-    strategy: Strategy = None  # type: ignore[assignment]
-    widths: Mapping[str, int] = field(default_factory=dict)
-    own_values: npt.NDArray[np.float32] | None = None
 
-    def __post_init__(self) -> None:
-        if self.walked is None:
-            object.__setattr__(self, "walked", self.pattern)
-        for name in _MAPPINGS:
-            given = getattr(self, name).items()
-            kept = {key: _kept(value) for key, value in given}
-            object.__setattr__(self, name, MappingProxyType(kept))
-        for name in ("metadata", "nonzero_order"):
-            object.__setattr__(self, name, _kept(getattr(self, name)))
-        if not self.workers_per_block:
-            object.__setattr__(self, "workers_per_block", self.launch.warps_per_block)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {
-            name: dict(value) if isinstance(value, MappingProxyType) else value
-            for name, value in self.__dict__.items()
-        }
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a strategy makes of a pattern; nothing in it is device-specific.
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.__post_init__()
+    A plan knows no weights: the values of the nonzeros are an operand of each run. It never
+    changes: its mappings are read-only, and of arrays that others could write to it has copies.
+
+    Parameters
+    ----------
+    layout : Layout
+        The matrix that is walked, and the workload or tiles.
+    calls : tuple of Call or LibraryCall
+        What a GPU does, in order. The workload describes one of them, `layout.main`.
+    buffers : Buffers
+        Arrays, workspaces, outputs to zero.
+    provenance : Provenance
+        Strategy, settings, widths, set-up times.
+    then : tuple of Plan
+        Further plans that are run on the same operands afterwards, each with a pattern that it
+        walks and a workload of its own. They share workspaces by name.
+    """
+
+    layout: Layout
+    calls: tuple[Call | LibraryCall, ...]
+    buffers: Buffers
+    provenance: Provenance
+    then: tuple[Plan, ...] = ()
+
+    @property
+    def pattern(self) -> Pattern:
+        """The caller's pattern."""
+        return self.layout.pattern
+
+    @property
+    def walked(self) -> Pattern:
+        """The matrix that the kernels walk."""
+        return self.layout.walked or self.layout.pattern
+
+    @property
+    def permutation(self) -> Permutation | None:
+        """Row `i` of `walked` is the caller's row `permutation.order[i]`."""
+        return self.layout.permutation
+
+    @property
+    def metadata(self) -> npt.NDArray[np.int32] | None:
+        """The strategy's metadata, one record for each block or warp."""
+        return self.layout.metadata
+
+    @property
+    def workers_per_block(self) -> int:
+        """Workers of a block as the workload counts them."""
+        return self.layout.workers_per_block or self.launch.warps_per_block
+
+    @property
+    def arrays(self) -> Mapping[str, Any]:
+        """Arguments of the kernels, operands and workspaces aside."""
+        return self.buffers.arrays
+
+    @property
+    def storage(self) -> str:
+        """What kernels read gathered inputs in: "float32", "float16" or "bfloat16"."""
+        return self.buffers.storage
+
+    @property
+    def arithmetic(self) -> str:
+        """What products are computed in, a name of `plans.arithmetic.ROUNDING`."""
+        return self.buffers.arithmetic
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy that made the plan."""
+        return self.provenance.strategy
+
+    @property
+    def operation(self) -> Operation:
+        """What the plan computes."""
+        return self.strategy.operation
+
+    @property
+    def widths(self) -> Widths:
+        """The operation's widths, such as `n_cols`."""
+        return self.provenance.widths
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The strategy's settings by name, with the values that took effect."""
+        return MappingProxyType(self.provenance.settings.values())
+
+    @property
+    def setup_seconds(self) -> Mapping[str, float]:
+        """What preprocessing took on the host, step by step."""
+        return self.provenance.setup_seconds
 
     @property
     def name(self) -> str:
@@ -151,30 +271,30 @@ class Plan:
     @property
     def launch(self) -> LaunchConfig:
         """Grid and block of the main call."""
-        return self.calls[self.main].launch
+        return self.calls[self.layout.main].launch
 
     @property
     def kernel(self) -> KernelSpec | None:
         """The kernel of the main call, if it has one."""
-        return self.calls[self.main].kernel
+        return self.calls[self.layout.main].kernel
 
     @cached_property
     def tiles(self) -> Tiles | None:
         """The tiles that the main call multiplies; None where it multiplies none."""
-        return None if self.make_tiles is None else self.make_tiles()
+        return None if self.layout.make_tiles is None else self.layout.make_tiles()
 
     @property
     def parts(self) -> tuple[Plan, ...]:
         """The plan itself and those that follow it."""
         return (self, *self.then)
 
-    def buffers(self, kind: str) -> dict[str, tuple[int, npt.DTypeLike]]:
-        """Return the "scratch" or the "workspace" of all parts, each as large as any wants it."""
-        found: dict[str, tuple[int, npt.DTypeLike]] = {}
+    def workspaces(self, kind: str) -> dict[str, tuple[int, npt.DTypeLike]]:
+        """Return the "zeroed_workspace" or "workspace" of all parts, each the largest wanted."""
+        largest: dict[str, tuple[int, npt.DTypeLike]] = {}
         for part in self.parts:
-            for name, (size, dtype) in getattr(part, kind).items():
-                found[name] = max(size, found.get(name, (0, dtype))[0]), dtype
-        return found
+            for name, (size, dtype) in getattr(part.buffers, kind).items():
+                largest[name] = max(size, largest.get(name, (0, dtype))[0]), dtype
+        return largest
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -182,25 +302,25 @@ class Plan:
         return self.operation.sizes(self.pattern, self.widths)
 
     @property
-    def cleared(self) -> tuple[str, ...]:
-        """Names of the outputs that are cleared before the first call."""
-        if self.clears is not None:
-            return self.clears
-        return tuple(each.name for each in self.operation.outputs)
+    def zero_outputs(self) -> tuple[str, ...]:
+        """Names of the outputs that are set to zero before the first call."""
+        if self.buffers.zero_outputs is not None:
+            return self.buffers.zero_outputs
+        return tuple(output.name for output in self.operation.outputs)
 
     @property
     def has_workload(self) -> bool:
         """Whether it is known which warp does what; a library does not say."""
-        return self.slice_workload is not None
+        return self.layout.slice_workload is not None
 
     def _slices(self) -> Callable[[int, int], Workload]:
-        if self.slice_workload is None:
+        if self.layout.slice_workload is None:
             raise PartitionError(
                 "workload",
                 f"{self.name!r} does not say which warp does what",
                 "a strategy with a workload",
             )
-        return self.slice_workload
+        return self.layout.slice_workload
 
     def workload(self, start: int = 0, stop: int | None = None) -> Workload:
         """Return the workload of blocks `start` to `stop` (all of them if not given).
@@ -229,7 +349,7 @@ class Plan:
 
     @cached_property
     def ready(self) -> Store:
-        """What executors made of this plan, by device, kept so that it is made once.
+        """What devices made of this plan, by device, kept so that it is made once.
 
         None of it may refer to the plan, so that a plan's memory is freed with the plan.
         """
@@ -281,7 +401,172 @@ class Plan:
         return f"Plan({self.name!r}, {self.pattern.name!r}{settings}: {work})"
 
 
-def _kept(value: Any) -> Any:
-    """Return an array that others could write to as a copy, anything else as it is."""
-    writable = isinstance(value, np.ndarray) and value.flags.writeable
-    return taken_over(value.copy()) if writable else value
+class Strategy(ABC):
+    """A way to map an operation onto a GPU.
+
+    Attributes
+    ----------
+    operation : Operation
+        What its plans compute.
+    name : str
+        The name people call it by; no other strategy of the operation has it.
+    summary : str
+        What it does, in one line.
+    Settings : type
+        Its settings, a subclass of `Settings`; without one it has none.
+    worker : str
+        What the workload's column `warp` counts: a "warp", or a part of one.
+    metadata_words : tuple of str
+        Names of the words of a record of metadata; without them they are shown unnamed.
+    metadata_owner : str
+        What reads a record: a "block" or a "warp".
+    """
+
+    operation: Operation
+    name: ClassVar[str]
+    summary: ClassVar[str] = ""
+    Settings: ClassVar[type[Settings]] = Settings
+    worker: ClassVar[str] = "warp"
+    metadata_words: ClassVar[tuple[str, ...]] = ()
+    metadata_owner: ClassVar[str] = "line"
+
+    @abstractmethod
+    def build(self, graph: Graph, widths: Widths, settings: Any) -> Plan:
+        """Make the plan.
+
+        Parameters
+        ----------
+        graph : Graph
+            Any valid graph, empty ones included. The plan is of its pattern and refers to that, not
+            to the graph; `graph.store.prepared` shares preprocessing between plans.
+        widths : mapping of str to int
+            All widths of the operation, `n_cols` among them.
+        settings : Settings
+            Of the strategy's own class, as `resolve` returns them.
+        """
+
+    def resolve(self, settings: Any, graph: Graph | RowDegrees, widths: Widths) -> Any:
+        """Fill what a rule chooses where a setting is None; here nothing.
+
+        Parameters
+        ----------
+        settings : Settings
+        graph : Graph or RowDegrees
+            With RowDegrees, what depends on more than sizes stays None.
+        widths : mapping of str to int
+        """
+        return settings
+
+    def describe(self, settings: Any, rows: RowDegrees, widths: Widths) -> Description | None:
+        """Describe what `build` makes of rows of such degrees.
+
+        Parameters
+        ----------
+        settings : Settings
+            As `resolve` returns them.
+        rows : RowDegrees
+        widths : mapping of str to int
+
+        Returns
+        -------
+        Description or None
+            None, as here, if only a plan tells.
+        """
+        return None
+
+    @property
+    def parameters(self) -> Mapping[str, Setting]:
+        """What its settings may be, by name."""
+        return self.Settings.declared
+
+    def metadata_lines(self, plan: Plan, lines: int | Iterable[int]) -> list[MetadataLine]:
+        """Take some records of a plan's metadata apart: what each bit of them means.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such record, or the plan has no metadata.
+        """
+        if plan.metadata is None:
+            raise ArgumentError("plan", f"{self.name!r} has no metadata", "another strategy")
+        names, owner = self.metadata_words, self.metadata_owner
+        return word_lines(plan.metadata, lines, names=names, called=owner)
+
+    def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
+        """Return the values that `accelviz.tune` tries, by setting, in the order it varies them.
+
+        Returns
+        -------
+        dict of str to tuple
+            The settings' `tries`, unless a strategy knows better for this graph.
+        """
+        return {
+            name: declared.tries for name, declared in self.parameters.items() if declared.tries
+        }
+
+    def defaults(self) -> dict[str, Any]:
+        """Return its settings' defaults, by name."""
+        return {name: declared.default for name, declared in self.parameters.items()}
+
+    def checked(self, n_cols: int, given: Mapping[str, Any]) -> tuple[dict[str, int], Any]:
+        """Sort keywords into all widths and the settings, none of them resolved.
+
+        Raises
+        ------
+        ArgumentError
+            If a width is no positive integer, or a keyword is neither width nor setting.
+        PartitionError
+            If a setting is out of range.
+        """
+        widths, values = {"n_cols": n_cols}, {}
+        for name, value in given.items():
+            if name in self.operation.widths:
+                widths[name] = value
+            elif name in self.parameters:
+                values[name] = value
+            else:
+                known = ", ".join(f"{key}={value}" for key, value in self.defaults().items())
+                what = f"strategy {self.name!r} has no such parameter"
+                raise ArgumentError(name, what, known or "no more")
+        settings = self.Settings(**values)
+        for name, value in {**self.operation.widths, **widths}.items():
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise ArgumentError(name, f"got {value!r}", "a column count of at least 1")
+            widths[name] = int(value)
+        return widths, settings
+
+    def plan(self, graph: Graph, n_cols: int, **given: Any) -> Plan:
+        """Check widths and settings, resolve the settings, build.
+
+        Raises
+        ------
+        ArgumentError, PartitionError
+            As `checked` does, and `build`.
+        """
+        widths, settings = self.checked(n_cols, given)
+        made = self.build(graph, widths, self.resolve(settings, graph, widths))
+        if made.strategy is self:
+            return made
+        # A class may pass on another strategy's plan; it is called by the class's name then.
+        return replace(made, provenance=Provenance(self, graph.values, widths, settings))
+
+    def described(self, graph: Graph | RowDegrees, n_cols: int, **given: Any) -> Description | None:
+        """Check widths and settings as `plan` does, resolve the settings, describe."""
+        widths, settings = self.checked(n_cols, given)
+        settings = self.resolve(settings, graph, widths)
+        return self.describe(settings, self.degrees(graph), widths)
+
+    def closed_form(
+        self, graph: Graph | RowDegrees, n_cols: int, **given: Any
+    ) -> PartitionSummary | None:
+        """Count in closed form what `plan` would make; None where no closed form is known."""
+        description = self.described(graph, n_cols, **given)
+        if description is None or description.scheme is None:
+            return None
+        return description.scheme.summary(self.degrees(graph), n_cols)
+
+    def degrees(self, graph: Graph | RowDegrees) -> RowDegrees:
+        """Return the degrees that its closed forms are of: of rows, or of columns."""
+        if isinstance(graph, RowDegrees):
+            return graph
+        return RowDegrees.of(graph.transposed().graph if self.operation.by_sender else graph)

@@ -9,10 +9,20 @@ from typing import Any
 import numpy as np
 
 from accelviz.graph import Graph
-from accelviz.partition.cut import Cut
-from accelviz.partition.nonzero_runs import run_workload
-from accelviz.partition.thread_groups import thread_groups, vertex_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan
+from accelviz.partition.nonzero_runs import Products, run_workload
+from accelviz.partition.thread_groups import Vertex, thread_groups, vertex_workload
+from accelviz.plans import (
+    Buffers,
+    Call,
+    KernelSpec,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Strategy,
+    Widths,
+)
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.blocks import block_threads_of
 
@@ -42,49 +52,62 @@ def faster_aggregation(graph: Graph, n_cols: int) -> str:
     return "fusegnn_gar" if products >= ENOUGH_PRODUCTS else "fusegnn_gas"
 
 
-def block_size_of(default: int) -> dict[str, Parameter]:
-    """Return the one parameter of all these: threads of a block, the paper's T."""
-    return {"block_size": block_threads_of(default, 64, 128, 256, 512, 1024)}
+class BlockSize(Settings):
+    """`block_size` (threads of a block, a multiple of 32 up to 1,024), the paper's T."""
+
+    block_size: int = block_threads_of(256, 64, 128, 256, 512, 1024)
+
+
+class Block128(BlockSize):
+    """The same, 128 by default."""
+
+    block_size: int = block_threads_of(128, 64, 128, 256, 512, 1024)
 
 
 def aggregation(
+    strategy: Strategy,
     graph: Graph,
     over: Graph,
     entry: str,
     ends: Mapping[str, Any],
     operands: tuple[str, ...],
-    n_cols: int,
+    widths: Widths,
+    settings: BlockSize,
     *,
-    block_size: int,
-    heads: int,
     edges: bool,
     groups: int | None = None,
     shared_bytes: int = 0,
-    **options: Any,
+    nonzero_order: Any = None,
+    zero_outputs: tuple[str, ...] | None = (),
+    setup_seconds: Mapping[str, float] | None = None,
 ) -> Plan:
     """Return a plan in which a thread group has an edge at a time, or a block has a row.
 
     Parameters
     ----------
+    strategy : Strategy
+        Whose plan it is.
     graph, over : Graph
-        Whose plan it is, and what its kernel walks: the same, or the transpose.
+        What the plan is of, and what its kernel walks: the same, or the transpose.
     entry : str
         The kernel's name, and its file's.
     ends : mapping of str to array
         The kernel's first arguments, which say where edges begin and end.
     operands : tuple of str
         Its next ones; `n_edges`, if thread groups have edges, `n_cols` and `groups` are the last.
-    n_cols, block_size, heads : int
-        Each edge, or row, is `heads` of them.
+    widths : mapping of str to int
+        Each edge, or row, is `heads` of them, if that is a width.
+    settings : BlockSize
     edges : bool
         Whether thread groups have edges; else blocks have rows.
     groups : int, optional
         Thread groups of a block, if not as many as fit.
     shared_bytes : int
         Shared memory that a launch asks for.
-    **options
-        Further arguments of `Plan`.
+    nonzero_order, zero_outputs, setup_seconds
+        As of `Layout`, `Buffers` and `Provenance`.
     """
+    n_cols, heads, block_size = widths["n_cols"], widths.get("heads", 1), settings.block_size
     groups = thread_groups(block_size, n_cols) if groups is None else groups
     sizes: dict[str, Any] = {"n_cols": np.int32(n_cols), "groups": np.int32(groups)}
     grid, workload = (over.n_rows, heads, 1), partial(vertex_workload, over.row_pointers, groups)
@@ -99,22 +122,25 @@ def aggregation(
         arguments=(*ends, *operands, *sizes),
     )
     return Plan(
-        graph.pattern,
+        Layout(
+            graph.pattern,
+            workload,
+            over.pattern,
+            nonzero_order=nonzero_order,
+            workers_per_block=groups,
+        ),
         (Call(LaunchConfig(grid, block_size // WARP_SIZE, shared_bytes), kernel),),
-        workload,
-        walked=over.pattern,
-        arrays={**ends, **sizes},
-        workers_per_block=groups,
-        **options,
+        Buffers({**ends, **sizes}, zero_outputs=zero_outputs),
+        Provenance(strategy, graph.values, widths, settings, setup_seconds or {}),
     )
 
 
-def edge_cut(block_size: int, n_cols: int, heads: int = 1, atomics: int = 1) -> Cut:
+def edge_scheme(settings: BlockSize, widths: Widths, atomics: int = 1) -> Products:
     """Name runs of one edge, or one of its heads, for each thread group: `atomics` a column."""
-    groups = thread_groups(block_size, n_cols)
-    return Cut("products", {"run": 1, "heads": heads, "warps": groups, "atomics": atomics})
+    groups = thread_groups(settings.block_size, widths["n_cols"])
+    return Products(run=1, heads=widths.get("heads", 1), warps=groups, atomics=atomics)
 
 
-def vertex_cut(block_size: int, n_cols: int) -> Cut:
-    """Name the thread groups of a block that has a row, or a sender."""
-    return Cut("vertex", {"warps": thread_groups(block_size, n_cols)})
+def vertex_scheme(settings: BlockSize, widths: Widths) -> Vertex:
+    """Name the thread groups of a block that has a row, or a column."""
+    return Vertex(thread_groups(settings.block_size, widths["n_cols"]))

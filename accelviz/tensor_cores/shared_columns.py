@@ -18,8 +18,7 @@ from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph, Pattern
 from accelviz.ordering import RowDegrees
-from accelviz.partition.summary import PartitionSummary
-from accelviz.plans import Parameter, Strategy
+from accelviz.plans import Description, Strategy, Widths, setting
 from accelviz.store import Stopwatch
 from accelviz.tensor_cores.windows import Windows, row_windows, window_tiles
 from accelviz.tiles import Tiles
@@ -27,10 +26,6 @@ from accelviz.workload import Workload, spread
 
 #: Columns whose bits a word holds.
 WORD_COLUMNS = 32
-#: The parameter of SpMM's strategies: more columns than these are cut. None leaves it to a rule.
-PART_COLUMNS = Parameter(
-    None, "most distinct columns of a part", 1 << 20, step=WORD_COLUMNS, tries=(64, 256, 2048)
-)
 #: The rule, within bounds: columns enough for 1,024 parts, which keep a GPU busy, but no less than
 #: the mean of a window and no more than eight times it. Parts meet by atomics, one for each row and
 #: column of X: on an H200 windows cut in two where there was no need took 2.1 to 3.6 times as long.
@@ -181,11 +176,16 @@ class SharedColumnsStrategy(Strategy):
 
     metadata_words = ("window", "first word", "columns", "parts | part")
 
-    def summarize(
-        self, rows: RowDegrees, n_cols: int, **parameters: object
-    ) -> PartitionSummary | None:
-        """Leave it to the workload, where there is a graph: blocks depend on shared columns."""
-        return PartitionSummary() if rows.row_pointers is None else None
+    def describe(self, settings: Any, rows: RowDegrees, widths: Widths) -> Description:
+        """Leave the blocks to the workload: they depend on shared columns."""
+        return Description()
+
+
+def part_columns_of() -> Any:
+    """Declare the setting of SpMM's strategies: more columns are cut; None leaves it to a rule."""
+    return setting(
+        None, "most distinct columns of a part", 1 << 20, step=WORD_COLUMNS, tries=(64, 256, 2048)
+    )
 
 
 def widest(n_cols: int, halves: bool) -> int:
@@ -201,10 +201,10 @@ def chosen_part(windows: Windows) -> int:
     return min(max(-(-wanted // WORD_COLUMNS) * WORD_COLUMNS, LEAST_PART), MOST_PART)
 
 
-def cut_scratch(
+def cut_workspace(
     found: SharedColumns, n_cols: int, tiles: int
 ) -> dict[str, tuple[int, npt.DTypeLike]]:
-    """Return the scratch in which the parts of cut windows meet; each has two parts or more."""
+    """Return the zeroed workspace in which the parts of a cut window meet, two or more of each."""
     places = max(found.cut_blocks // 2, 1)
     return {
         "cut_sums": (places * found.windows.rows * n_cols, np.float32),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.cut import Cut
-from accelviz.plans import Strategy
+from accelviz.partition.row_split import RowSplit, row_workload
+from accelviz.plans import Description, Layout, Strategy, Widths
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.store import Stopwatch
 from accelviz.tensor_cores.windows import row_windows, window_tiles
@@ -19,6 +20,8 @@ from accelviz.tiles import Tiles
 
 #: Rows of a window, which tensor cores fix.
 WINDOW_ROWS = 16
+#: A window a block, whose warps count as one worker.
+WINDOWS = RowSplit(WINDOW_ROWS, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +45,9 @@ class TcGnnStrategy(Strategy):
     name = "tc_gnn"
     worker = "window"
 
-    def cut(self, rows: RowDegrees, n_cols: int, **parameters: object) -> Cut:
+    def describe(self, settings: Any, rows: RowDegrees, widths: Widths) -> Description:
         """Name the windows: 16 rows a block, whose warps count as one worker."""
-        return Cut("rows", {"each": WINDOW_ROWS, "warps": 1})
+        return Description(WINDOWS)
 
 
 def translated(graph: Graph, width: int) -> tuple[Translated, dict[str, float]]:
@@ -87,12 +90,22 @@ def translated(graph: Graph, width: int) -> tuple[Translated, dict[str, float]]:
     return graph.store.prepared(f"tc_gnn tiles of {width}", make)
 
 
-def window_warps(graph: Graph, most: int) -> int:
+def window_layout(graph: Graph, translation: Translated) -> Layout:
+    """Give each block a window; which warp has a nonzero, its tile says."""
+    return Layout(
+        graph.pattern,
+        partial(row_workload, graph.row_pointers, WINDOW_ROWS, 1),
+        workers_per_block=1,
+        make_tiles=partial(getattr, translation, "tiles"),
+    )
+
+
+def window_warps(graph: Graph | RowDegrees, most: int) -> int:
     """Choose the warps of a block by the paper's rule: a window's mean nonzeros over 32.
 
     Parameters
     ----------
-    graph : Graph
+    graph : Graph or RowDegrees
     most : int
         No more than these; at least one in any case.
 

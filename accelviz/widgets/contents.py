@@ -183,7 +183,7 @@ def listed_content(strategy: Strategy, graph: Graph, n_cols: int, given: Mapping
         "given": dict(given),
         "settled": {name: plan.parameters[name] for name in strategy.parameters},
     }
-    found = strategy.closed_form(strategy.degrees(graph), n_cols, **given)
+    found = strategy.closed_form(graph, n_cols, **given)
     if plan.has_workload:
         work = plan.workload()
         counted = found or plan.statistics

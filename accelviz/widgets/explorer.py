@@ -229,7 +229,9 @@ class Explorer:
         return graph.transposed().graph if self.operation.by_sender else graph
 
     def _unknown(self, strategy: Strategy) -> bool:
-        return type(strategy).cut is Strategy.cut
+        """Whether the page does not know the scheme of a strategy."""
+        description = strategy.described(self.graph(self.settings["graph"]), 1)
+        return description is None or description.scheme is None or not description.scheme.kind
 
     def listed(self, name: str, given: Mapping[str, Any], n_cols: int | None = None) -> Any:
         """Return the workload of a strategy that names no cut."""

@@ -9,7 +9,7 @@ from typing import Any
 from accelviz.errors import AccelvizError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.plans import Parameter, Strategy
+from accelviz.plans import Setting, Strategy
 
 #: What the control of the columns offers.
 COLUMNS = (1, 4, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256, 512)
@@ -29,13 +29,13 @@ Values = Mapping[str, Sequence[Any]]
 Places = tuple[int, ...]
 
 
-def offered(parameter: Parameter, now: Any) -> tuple[Any, ...]:
+def offered(parameter: Setting, now: Any) -> tuple[Any, ...]:
     """Return what the control of a parameter offers, the present value included.
 
     Of a parameter without choices and without values worth trying, that is `now` alone.
     """
     most, step, tries = parameter.most, parameter.step, parameter.tries
-    rule = (None,) if parameter.default is None or parameter.rule else ()
+    rule = (None,) if parameter.rule else ()
     if parameter.choices or not tries or not all(type(each) is int for each in tries):
         return _once((*rule, *(parameter.choices or tries), now))
     if most is not None and most <= _EVERY * step:
@@ -176,18 +176,18 @@ def _looked(
     strategy: Strategy, graph: Graph, rows: RowDegrees, n_cols: int, **given: Any
 ) -> dict[str, Any]:
     try:
-        widths, parameters = strategy.checked(n_cols, given)
-        cut = strategy.cut(rows, **widths, **parameters)
-        if cut is None:
-            return {}
-        reading = strategy.reading(graph, **widths, **parameters)
-        settled = strategy.settle(graph, **widths, **parameters)
+        widths, settings = strategy.checked(n_cols, given)
+        resolved = strategy.resolve(settings, graph, widths)
+        description = strategy.describe(resolved, rows, widths)
     except AccelvizError:
         return {"kind": REFUSED}
-    read = {} if reading is None else {f"reading {n}": v for n, v in vars(reading).items()}
-    rules = [n for n, each in strategy.parameters.items() if each.default is None or each.rule]
-    chosen = {f"{_SETTLED}{name}": settled.get(name, parameters[name]) for name in rules}
-    return {"kind": cut.kind, **cut.arguments, **read, **chosen}
+    if description is None or description.scheme is None or not description.scheme.kind:
+        return {}
+    scheme, lanes = description.scheme, description.lanes
+    read = {} if lanes is None else {f"reading {n}": v for n, v in vars(lanes).items()}
+    rules = [name for name, declared in strategy.parameters.items() if declared.rule]
+    chosen = {f"{_SETTLED}{name}": getattr(resolved, name) for name in rules}
+    return {"kind": scheme.kind, **vars(scheme), **read, **chosen}
 
 
 def _place(values: Sequence[Any], wanted: Any) -> int:

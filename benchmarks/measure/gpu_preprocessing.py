@@ -141,7 +141,7 @@ def planned_on_host(graph: Graph, n_cols: int) -> tuple[Plan, list[float]]:
 
 
 def check(made: LanePartition, host: Plan) -> None:
-    wanted = {**host.arrays, "nonzero_order": host.nonzero_order}
+    wanted = {**host.arrays, "nonzero_order": host.layout.nonzero_order}
     for name in ("metadata", "output_rows", "columns", "nonzero_order"):
         if not np.array_equal(getattr(made, name).get(), wanted[name]):
             raise AssertionError(f"{host!r}: {name} is not the host's")

@@ -12,7 +12,6 @@ from accelviz.analysis.lookup import find_row
 from accelviz.analysis.sweep import summary
 from accelviz.datasets import bundled_graphs
 from accelviz.errors import AccelvizError
-from accelviz.ordering import RowDegrees
 from accelviz.strategies import REGISTRY, find_strategy
 from accelviz.widgets import assets
 from accelviz.widgets.contents import strategies_content
@@ -86,22 +85,23 @@ def chosen(count, most, rng):
 def cases_of(graph, rng, many, turn, by_sender):
     """Cases of every third strategy; graphs take turns."""
     walked = graph.transposed().graph if by_sender else graph
-    rows, cases, expected = RowDegrees.of(walked), [], []
+    cases, expected = [], []
     for strategy in REGISTRY[turn % 3 :: 3]:
         if strategy.operation.by_sender != by_sender:
             continue
         for n_cols, own in settings_of(strategy, graph, rng, many):
             try:
-                cut = strategy.scheme(rows, n_cols, **own)
+                description = strategy.described(graph, n_cols, **own)
             except AccelvizError:  # values that cannot be had together
                 continue
-            if cut is None:  # a scheme that the page does not know
+            scheme = description and description.scheme
+            if scheme is None:  # a scheme that the page does not know
                 continue
             plan = strategy.plan(graph, n_cols, **own)
             known = plan.has_workload
             cases.append(
                 {
-                    "cut": {"kind": cut.kind, **cut.arguments},
+                    "cut": {"kind": scheme.kind, **vars(scheme)},
                     "nCols": n_cols,
                     "blocks": chosen(plan.launch.n_blocks, SOME, rng) if known else [],
                     "rows": chosen(walked.n_rows, SOME, rng) if known else [],
@@ -232,7 +232,8 @@ def test_what_arguments_depend_on_is_found():
         offers = {each["name"]: each["values"] for each in told["parameters"]}
         offers["n_cols"] = list(COLUMNS)
         if told["cut"] is None:
-            assert strategy.scheme(strategy.degrees(graph), 64) is None
+            description = strategy.described(graph, 64)
+            assert description is None or description.scheme is None
             continue
         for _ in range(400):
             own = {name: rng.choice(values) for name, values in offers.items()}
@@ -248,14 +249,15 @@ def check_trees(strategy, graph, trees, setting, offers):
         return tree
 
     try:
-        cut = strategy.scheme(strategy.degrees(graph), **setting)
+        description = strategy.described(graph, **setting)
     except AccelvizError:
         assert looked(trees["kind"]) == "refused", (strategy.name, setting)
         return
-    wanted = {"kind": cut.kind, **cut.arguments}
-    if reading := strategy.reader(graph, **setting):
-        wanted |= {f"reading {name}": value for name, value in vars(reading).items()}
-    own = strategy.settled(graph, **setting)
+    wanted = {"kind": description.scheme.kind, **vars(description.scheme)}
+    if description.lanes:
+        wanted |= {f"reading {name}": value for name, value in vars(description.lanes).items()}
+    widths, settings = strategy.checked(setting.pop("n_cols"), setting)
+    own = strategy.resolve(settings, graph, widths).values()
     wanted |= {tree: own[tree.split()[1]] for tree in trees if tree.startswith("settled ")}
     for name, value in wanted.items():
         assert looked(trees[name]) == value, (strategy.name, name, setting)

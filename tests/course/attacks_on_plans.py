@@ -32,9 +32,9 @@ class Sly(Plan):
 
 class MyScheme(RowSplit):
     name = "mine"
-    def build(self, graph, n_cols):
+    def build(self, graph, widths, settings):
         import dataclasses
-        made = super().build(graph, n_cols)
+        made = super().build(graph, widths, settings)
         return Sly(**{each.name: getattr(made, each.name) for each in dataclasses.fields(made)})
 """
         },

@@ -20,7 +20,7 @@ from accelviz.emulator import compiler
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, PartitionError
 from accelviz.measure import features
 from accelviz.ordering import Permutation
-from accelviz.plans import Call, LaunchConfig, Plan, Strategy
+from accelviz.plans import Buffers, Call, LaunchConfig, Layout, Plan, Provenance, Strategy
 from accelviz.strategies import SPMM
 from accelviz.workload import Workload
 from tests.compilers import needs_compiler
@@ -325,7 +325,7 @@ class Holding(Strategy):
     operation = SPMM
     name = "holding"
 
-    def build(self, graph, n_cols):
+    def build(self, graph, widths, settings):
         raise NotImplementedError
 
 
@@ -344,7 +344,7 @@ TABLE = np.zeros(1000)
         (PLAN.pattern.row_pointers[5:], 0),
         (PLAN.pattern.row_pointers[::2], 0),
         (PLAN.pattern, 0),
-        (PLAN.own_values, 0),
+        (PLAN.provenance.values, 0),  # noqa: PD011
         (np.searchsorted, 0),
         (b"x" * 1000, 1000),
         (collections.deque([1, 2]), 0),
@@ -356,7 +356,7 @@ TABLE = np.zeros(1000)
 def test_what_a_workload_holds_is_metadata_and_comes_out_as_it_was(held, size):
     graph = accelviz.load_graph("cora")
     known = shipping.matrix(graph, None, None, PLAN.pattern)
-    known["values"] = PLAN.own_values
+    known["values"] = PLAN.provenance.values  # noqa: PD011
 
     def slice_workload(a, b):
         return held, later(a, b)
@@ -385,8 +385,8 @@ def test_a_scheme_has_to_be_one_of_your_own():
     with pytest.raises(NotImplementedError):
         checks.schemes.form(Holding(), graph)
 
-    def build(self, graph, n_cols):
-        return accelviz.plan(graph, "graphblast", n_cols)
+    def build(self, graph, widths, settings):
+        return accelviz.plan(graph, "graphblast", **widths)
 
     named = type("Named", (Holding,), {"name": "accel_gcn", "build": build})
     with pytest.raises(AssertionError, match="there is a scheme of the name 'accel_gcn' already"):
@@ -494,7 +494,7 @@ class Uncleared(Strategy):
     operation = SPMM
     name = "uncleared"
 
-    def build(self, graph, n_cols):
+    def build(self, graph, widths, settings):
         def work(start, stop):
             lines = [line for line in table if start <= line[0] < stop]
             return Workload(*np.array(lines, dtype=np.int64).reshape(-1, 5).T)
@@ -508,18 +508,20 @@ class Uncleared(Strategy):
             if count or not LINELESS:
                 table.append((len(table), 0, row, first + cut, count - cut))
         launch = LaunchConfig((len(table), 1, 1), 4)
-        return Plan(graph.pattern, (Call(launch),), work, clears=())
+        provenance = Provenance(self, graph.values, widths, settings)
+        layout = Layout(graph.pattern, work)
+        return Plan(layout, (Call(launch),), Buffers(zero_outputs=()), provenance)
 """
 
 
 @pytest.mark.parametrize(
     ("split", "lineless", "message"),
     [
-        (False, True, "^toy, 1 columns: row 1 of the walked pattern has no line; clear"),
+        (False, True, "^toy, 1 columns: row 1 of the walked pattern has no line; zero_outputs"),
         (
             True,
             False,
-            "^toy, 1 columns: row 0 of the walked pattern lies in several blocks; clear",
+            "^toy, 1 columns: row 0 of the walked pattern lies in several blocks; zero_outputs",
         ),
         (False, False, None),
     ],
@@ -527,7 +529,7 @@ class Uncleared(Strategy):
 def test_an_output_that_had_to_be_cleared_is_named(split, lineless, message):
     names = {"np": np, "SPLIT": split, "LINELESS": lineless, "Workload": Workload}
     names |= {"Strategy": Strategy, "Plan": Plan, "LaunchConfig": LaunchConfig, "SPMM": SPMM}
-    names["Call"] = Call
+    names |= {"Call": Call, "Layout": Layout, "Buffers": Buffers, "Provenance": Provenance}
     exec(UNCLEARED, names)
     graph = hidden.graph_of([4, 0, 2], 5, np.random.default_rng(0), "toy")
     if message is None:
@@ -546,7 +548,7 @@ class Sorted(Strategy):
     def __init__(self, **wrong):
         self.wrong = wrong
 
-    def build(self, graph, n_cols):
+    def build(self, graph, widths, settings):
         permutation = accelviz.degree_sort(graph)
         walked, order = permutation.apply_to_pattern(graph.pattern)
 
@@ -557,8 +559,13 @@ class Sorted(Strategy):
             )
 
         launch = LaunchConfig((-(-graph.n_rows // 4), 1, 1), 4)
-        made = Plan(graph.pattern, (Call(launch),), work, walked, permutation, order, clears=())
-        return dataclasses.replace(made, **self.wrong)
+        layout = Layout(graph.pattern, work, walked, permutation, order)
+        return Plan(
+            dataclasses.replace(layout, **self.wrong),
+            (Call(launch),),
+            Buffers(zero_outputs=()),
+            Provenance(self, graph.values, widths, settings),
+        )
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.xdist_group("grader")
 ROW_PER_WARP = """
     import os
     import numpy as np
-    from accelviz.plans import Call, LaunchConfig, Plan, Strategy
+    from accelviz.plans import Buffers, Call, LaunchConfig, Layout, Plan, Provenance, Strategy
     from accelviz.strategies import SPMM
     from accelviz.workload import Workload
 
@@ -38,7 +38,7 @@ ROW_PER_WARP = """
         operation = SPMM
         name = "row_per_warp"
 
-        def build(self, graph, n_cols):
+        def build(self, graph, widths, settings):
             n = graph.shape[0]
 
             def slice_workload(start, stop):
@@ -47,7 +47,8 @@ ROW_PER_WARP = """
                 return Workload(rows // 4, rows % 4, rows, graph.row_pointers[rows], counts)
 
             launch = LaunchConfig((max(1, -(-n // 4)), 1, 1), 4)
-            return Plan(graph.pattern, (Call(launch),), slice_workload)
+            made_by = Provenance(self, graph.values, widths, settings)
+            return Plan(Layout(graph.pattern, slice_workload), (Call(launch),), Buffers(), made_by)
 """
 SUBMISSIONS = {
     "ada": ROW_PER_WARP,

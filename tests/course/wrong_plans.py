@@ -15,7 +15,7 @@ class MyScheme(Strategy):
     name = "sorted rows"
     summary = "a warp a row, rows by degree"
 
-    def build(self, graph, n_cols):
+    def build(self, graph, widths, settings):
         permutation = accelviz.degree_sort(graph)
         walked, nonzero_order = permutation.apply_to_pattern(graph.pattern)
 
@@ -25,13 +25,10 @@ class MyScheme(Strategy):
             return Workload(rows // 4, rows % 4, rows, walked.row_pointers[rows], counts)
 
         return Plan(
-            pattern=graph.pattern,
-            calls=(Call(LaunchConfig((-(-graph.n_rows // 4), 1, 1), 4)),),
-            slice_workload=slice_workload,
-            permutation=permutation,
-            walked=walked,
-            nonzero_order=nonzero_order,
-            clears=(),
+            Layout(graph.pattern, slice_workload, walked, permutation, nonzero_order),
+            (Call(LaunchConfig((-(-graph.n_rows // 4), 1, 1), 4)),),
+            Buffers(zero_outputs=()),
+            Provenance(self, graph.values, widths, settings),
         )
 """
 _EQUAL_SHARES = """
@@ -40,7 +37,7 @@ class MyScheme(Strategy):
     name = "equal shares"
     summary = "32 nonzeros a warp, wherever rows end"
 
-    def build(self, graph, n_cols):
+    def build(self, graph, widths, settings):
         pointers, warps = graph.row_pointers, -(-graph.nnz // 32)
 
         def slice_workload(start, stop):
@@ -56,10 +53,10 @@ class MyScheme(Strategy):
             return Workload(*np.array(lines, dtype=np.int64).reshape(-1, 5).T)
 
         return Plan(
-            pattern=graph.pattern,
-            calls=(Call(LaunchConfig((-(-warps // 8), 1, 1), 8)),),
-            slice_workload=slice_workload,
-            clears=("Y",),
+            Layout(graph.pattern, slice_workload),
+            (Call(LaunchConfig((-(-warps // 8), 1, 1), 8)),),
+            Buffers(zero_outputs=("Y",)),
+            Provenance(self, graph.values, widths, settings),
         )
 """
 
@@ -88,7 +85,7 @@ SCHEMES = [
     Wrong(
         "rows without nonzeros are never written",
         A3,
-        changed(A3, "scheme", ('clears=("Y",)', "clears=()")),
+        changed(A3, "scheme", ('zero_outputs=("Y",)', "zero_outputs=()")),
         35,
         every(0, "product", "product-corners"),
     ),
@@ -148,8 +145,8 @@ SCHEMES = [
             "scheme": "class MyScheme(Strategy):\n"
             "    operation = SPMM\n"
             "    name = 'mine'\n\n"
-            "    def build(self, graph, n_cols):\n"
-            "        return accelviz.plan(graph, 'accel_gcn', n_cols)"
+            "    def build(self, graph, widths, settings):\n"
+            "        return accelviz.plan(graph, 'accel_gcn', **widths)"
         },
         0,
         every(0, *_SCHEME, *_METRICS),
@@ -170,7 +167,7 @@ SCHEMES = [
                 "            return Workload(*(whole[name][first:last] for name in names))\n\n"
                 "        return Plan(",
             ),
-            ("            metadata=metadata,\n", ""),
+            ("                metadata=metadata,\n", ""),
         ),
         35,
         every(0, "metadata"),

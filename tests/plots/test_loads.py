@@ -14,7 +14,6 @@ from accelviz.analysis.balance import (
     plan_load_map,
 )
 from accelviz.errors import ArgumentError
-from accelviz.ordering import RowDegrees
 from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.plots.loads import warp_loads
 from accelviz.workload import nonzeros_per_warp
@@ -82,8 +81,7 @@ def test_strategies_share_their_axes_and_say_how_much_time_they_lose(plans):
 
 def test_a_closed_form_draws_what_counting_draws(plans):
     made = plans["accel_gcn"]
-    rows = RowDegrees.of(accelviz.load_graph("cora"))
-    closed = made.strategy.closed_form(rows, 64)
+    closed = made.strategy.closed_form(accelviz.load_graph("cora"), 64)
     first, second = warp_loads({"counted": made.statistics, "closed": closed})
     assert bars(first) == bars(second)
     assert first.get_title(loc="right") == second.get_title(loc="right")

@@ -26,8 +26,8 @@ def exported(
     Returns
     -------
     dict
-        `name`, `blocks`, `warps`, `clears`, `order` of the rows (or None), `metadata` (or None),
-        what `slice_workload` holds (`packed`), and the `plan` itself.
+        `name`, `blocks`, `warps`, `zero_outputs`, `order` of the rows (or None), `metadata` (or
+        None), what `slice_workload` holds (`packed`), and the `plan` itself.
 
     Raises
     ------
@@ -46,8 +46,8 @@ def exported(
     require(named, "the scheme has no name")
     plan = make_plan(graph, strategy, n_cols, operation=SPMM)
     require(isinstance(plan, Plan), f"build returns a {type(plan).__name__}, and should a Plan")
-    require(callable(plan.slice_workload), "the plan has no slice_workload")
-    assert plan.slice_workload is not None
+    require(callable(plan.layout.slice_workload), "the plan has no slice_workload")
+    assert plan.layout.slice_workload is not None
     given = plan.pattern is graph.pattern
     require(given, "the plan's pattern is not that of the graph that build was given")
     require(plan.n_cols == n_cols, f"the plan is for {plan.n_cols} columns instead of {n_cols}")
@@ -61,10 +61,10 @@ def exported(
         "name": strategy.name,
         "blocks": int(plan.launch.n_blocks),
         "warps": int(warps),
-        "clears": list(plan.cleared),
+        "zero_outputs": list(plan.zero_outputs),
         "order": None if plan.permutation is None else plan.permutation.order,
         "metadata": plan.metadata,
-        "held": packed(plan.slice_workload, _known(graph, plan.permutation, plan)),
+        "held": packed(plan.layout.slice_workload, _known(graph, plan.permutation, plan)),
         "plan": plan,
     }
 
@@ -93,7 +93,7 @@ def slices(held: bytes, given: Any, order: Any, ranges: list[tuple[int, int]]) -
 def _known(graph: Graph, permutation: Permutation | None, plan: Plan | None = None) -> Any:
     walked, order = graph.pattern, None
     if plan is not None:
-        walked, order = plan.walked, plan.nonzero_order
+        walked, order = plan.walked, plan.layout.nonzero_order
     elif permutation is not None:
         walked, order = permutation.apply_to_pattern(graph.pattern)
     return matrix(graph, permutation, order, walked)
@@ -107,7 +107,7 @@ def table(work: Any) -> Any:
 def _check_matrix(plan: Plan) -> None:
     """Require that the walked pattern be the graph's, its rows in the permutation's order."""
     if plan.permutation is None:
-        same = plan.walked is plan.pattern and plan.nonzero_order is None
+        same = plan.walked is plan.pattern and plan.layout.nonzero_order is None
         require(same, "without a permutation, walked and nonzero_order are not to be given")
         return
     right, order = plan.permutation.apply_to_pattern(plan.pattern)
@@ -116,7 +116,7 @@ def _check_matrix(plan: Plan) -> None:
             np.array_equal(getattr(right, name), getattr(plan.walked, name)),
             f"the {name} of walked are not those of the pattern with its rows permuted",
         )
-    found = plan.nonzero_order
+    found = plan.layout.nonzero_order
     require(
         found is not None and np.array_equal(found, order),
         "nonzero_order is not the one that apply_to_pattern gives beside the walked pattern",

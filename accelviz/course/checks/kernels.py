@@ -21,7 +21,18 @@ from accelviz.graph import Graph
 from accelviz.measure import features, measure, random_weights
 from accelviz.measure.accuracy import Oracle
 from accelviz.partition.warp_level import warp_partition, warp_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Strategy
+from accelviz.plans import (
+    Buffers,
+    Call,
+    KernelSpec,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Strategy,
+    Widths,
+)
 from accelviz.strategies import SPMM
 from accelviz.strategies import plan as make_plan
 from accelviz.workload import Workload
@@ -51,28 +62,25 @@ class Runs(Strategy):
         only_cuda(code)
         self.code = code
 
-    def build(self, graph: Graph, n_cols: int) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: Settings) -> Plan:
         """Describe each warp, the rows in the caller's order."""
         metadata = warp_partition(graph.row_pointers, RUN_NONZEROS)
         metadata.setflags(write=False)
         launch = LaunchConfig((-(-len(metadata) // BLOCK_WARPS), 1, 1), BLOCK_WARPS)
         constants = {"BLOCK_WARPS": BLOCK_WARPS}
+        arrays = {
+            "metadata": metadata,
+            "columns": graph.column_indices,
+            "n_runs": np.int32(len(metadata)),
+            "n_cols": np.int32(widths["n_cols"]),
+        }
+        workload = partial(warp_workload, metadata, BLOCK_WARPS)
+        kernel = KernelSpec("yours.cu", ENTRY, {}, ARGUMENTS, self.code, defines=constants)
         return Plan(
-            graph.pattern,
-            (
-                Call(
-                    launch,
-                    KernelSpec("yours.cu", ENTRY, {}, ARGUMENTS, self.code, defines=constants),
-                ),
-            ),
-            partial(warp_workload, metadata, BLOCK_WARPS),
-            metadata=metadata,
-            arrays={
-                "metadata": metadata,
-                "columns": graph.column_indices,
-                "n_runs": np.int32(len(metadata)),
-                "n_cols": np.int32(n_cols),
-            },
+            Layout(graph.pattern, workload, metadata=metadata),
+            (Call(launch, kernel),),
+            Buffers(arrays),
+            Provenance(self, graph.values, widths, settings),
         )
 
 

@@ -22,7 +22,17 @@ from accelviz.graph import Graph
 from accelviz.measure import features
 from accelviz.measure.accuracy import Oracle
 from accelviz.ordering import Permutation
-from accelviz.plans import Call, LaunchConfig, Plan, Strategy
+from accelviz.plans import (
+    Buffers,
+    Call,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Strategy,
+    Widths,
+)
 from accelviz.strategies import REGISTRY, SPMM
 from accelviz.workload import Workload
 
@@ -199,7 +209,8 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
     require(isinstance(told, dict), "the scheme gave no plan")
     name, taken = str(told.get("name"))[:60], [each.name for each in REGISTRY]
     require(name not in taken, f"there is a scheme of the name {name!r} already")
-    blocks, warps, clears = told.get("blocks"), told.get("warps"), told.get("clears")
+    blocks, warps = told.get("blocks"), told.get("warps")
+    zero_outputs = told.get("zero_outputs")
     require(
         isinstance(warps, int) and FEWEST_WARPS <= warps <= MOST_WARPS,
         f"blocks have {warps} warps, and should have {FEWEST_WARPS} to {MOST_WARPS}",
@@ -210,8 +221,8 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
         f"the grid has {blocks} blocks, and should have 0 to {most:,}",
     )
     require(
-        isinstance(clears, list | tuple) and set(clears) <= {"Y"},
-        f'clears is {clears!r}, and should be ("Y",) or ()',
+        isinstance(zero_outputs, list | tuple) and set(zero_outputs) <= {"Y"},
+        f'zero_outputs is {zero_outputs!r}, and should be ("Y",) or ()',
     )
     order, metadata = told.get("order"), told.get("metadata")
     permutation = None
@@ -226,15 +237,14 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
     (whole,) = theirs.parts([(0, int(blocks))])
     inside = len(whole) == 0 or (whole.block[0] >= 0 and whole.block[-1] < blocks)
     require(inside and not np.any(np.diff(whole.block) < 0), "blocks are out of order, or too many")
-    theirs.made = Plan(
+    theirs.launched = LaunchConfig((int(blocks), 1, 1), int(warps)), tuple(zero_outputs)
+    theirs.layout = Layout(
         graph.pattern,
-        (Call(LaunchConfig((int(blocks), 1, 1), int(warps))),),
         partial(_part, whole),
-        walked=walked,
-        permutation=permutation,
-        nonzero_order=nonzero_order,
-        clears=tuple(clears),
-        metadata=None if metadata is None else np.asarray(metadata),
+        walked,
+        permutation,
+        nonzero_order,
+        None if metadata is None else np.asarray(metadata),
     )
     return theirs.plan(graph, n_cols)
 
@@ -253,14 +263,17 @@ class Theirs(Strategy):
 
     Attributes
     ----------
-    made : Plan
+    layout : Layout
+    launched : tuple of LaunchConfig and tuple of str
+        The launch, and the outputs to zero before it.
     held : int
         Bytes that its `slice_workload` has, beyond names and a few numbers.
     """
 
     operation = SPMM
     name = "theirs"
-    made: Plan
+    layout: Layout
+    launched: tuple[LaunchConfig, tuple[str, ...]]
 
     def __init__(self, strategy: Any, told: dict[str, Any], given: Any, order: Any) -> None:
         self.name = str(told.get("name"))[:60]  # type: ignore[misc]
@@ -284,9 +297,15 @@ class Theirs(Strategy):
         require(isinstance(told, list), "the workload is no table")
         return [_workload(each) for each in told]
 
-    def build(self, graph: Graph, n_cols: int) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: Settings) -> Plan:
         """Return the plan."""
-        return self.made
+        launch, zero_outputs = self.launched
+        return Plan(
+            self.layout,
+            (Call(launch),),
+            Buffers(zero_outputs=zero_outputs),
+            Provenance(self, graph.values, widths, settings),
+        )
 
 
 def _held(plan: Plan) -> int:
@@ -311,7 +330,7 @@ def _require_writing(plan: Plan) -> None:
 
     The replay on the CPU adds up whole rows, and would not notice several blocks.
     """
-    if plan.cleared:
+    if plan.zero_outputs:
         return
     work = plan.workload()
     blocks = np.bincount(
@@ -320,7 +339,9 @@ def _require_writing(plan: Plan) -> None:
     for wrong, what in ((blocks == 0, "has no line"), (blocks > 1, "lies in several blocks")):
         if wrong.any():
             row = int(wrong.argmax())
-            raise AssertionError(f'row {row} of the walked pattern {what}; clears=("Y",) is needed')
+            raise AssertionError(
+                f'row {row} of the walked pattern {what}; zero_outputs=("Y",) is needed'
+            )
 
 
 def _same_records(

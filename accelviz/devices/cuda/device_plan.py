@@ -15,9 +15,9 @@ from accelviz.devices.cuda.state import import_cupy
 from accelviz.graph import Graph, Pattern, checked_shape
 from accelviz.ordering.local import is_local
 from accelviz.partition.lane_groups import lane_group_workload
-from accelviz.plans import Plan
+from accelviz.plans import Layout, Plan, Provenance
 from accelviz.strategies.spmm.lane_groups import LaneGroups, lane_groups_plan
-from accelviz.strategies.spmm.lane_groups.settings import lane_setting
+from accelviz.strategies.spmm.lane_groups.settings import Blocks
 from accelviz.workload import Workload
 
 
@@ -61,29 +61,30 @@ def device_plan(pattern: Pattern, n_cols: int, **parameters: Any) -> Plan:
     ArgumentError, PartitionError
         As `plan` does.
     """
-    return DevicePlanner().plan(pattern, n_cols, **parameters)  # type: ignore[arg-type]
+    strategy = LaneGroups()
+    widths, settings = strategy.checked(n_cols, parameters)
+    settings = settings.resolved(
+        widths["n_cols"], pattern.shape, pattern.nnz, lambda: is_local(pattern, import_cupy())
+    )
+    blocks = Blocks.of(settings, widths["n_cols"])
+    made = preprocess(pattern, blocks.groups, blocks.short_nzs, settings.block_order)
 
+    @cache
+    def metadata() -> npt.NDArray[np.int32]:
+        on_host: npt.NDArray[np.int32] = made.metadata.get()
+        return on_host
 
-class DevicePlanner(LaneGroups):
-    """`lane_groups` for a pattern on the GPU."""
+    def slice_workload(start: int, stop: int) -> Workload:
+        return lane_group_workload(metadata(), blocks.groups, start, stop)
 
-    def build(self, graph: Any, n_cols: int, **parameters: Any) -> Plan:
-        """Look at the order and partition, on the GPU."""
-        setting = lane_setting(n_cols, graph.shape, graph.nnz, False, **parameters)
-        if_local = lane_setting(n_cols, graph.shape, graph.nnz, True, **parameters)
-        if setting != if_local and is_local(graph, import_cupy()):
-            setting = if_local
-        made = preprocess(graph, setting.groups, setting.short_nzs, setting.block_order)
-
-        @cache
-        def metadata() -> npt.NDArray[np.int32]:
-            on_host: npt.NDArray[np.int32] = made.metadata.get()
-            return on_host
-
-        def slice_workload(start: int, stop: int) -> Workload:
-            return lane_group_workload(metadata(), setting.groups, start, stop)
-
-        return lane_groups_plan(graph, n_cols, setting, made, slice_workload=slice_workload)
+    layout = Layout(
+        pattern,
+        slice_workload,
+        nonzero_order=made.nonzero_order,
+        metadata=made.metadata,
+        workers_per_block=blocks.groups.max_block_warps,
+    )
+    return lane_groups_plan(layout, blocks, made, Provenance(strategy, None, widths, settings))
 
 
 def transposed(pattern: Pattern) -> tuple[Pattern, Any]:

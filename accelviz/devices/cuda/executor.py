@@ -124,8 +124,9 @@ class CudaPlan:
         self._gathered = [each.name for each in dense if each.gathered]
         # Kernels move vectors of whatever has rows.
         self._rows = [each.name for each in dense if each.axes[1:] and not each.gathered]
-        self._scratch_sizes, self._scratch = plan.buffers("scratch"), dict[int, Arrays]()
-        self._workspace_sizes = plan.buffers("workspace")
+        self._zeroed_sizes = plan.workspaces("zeroed_workspace")
+        self._of_streams: dict[int, Arrays] = {}
+        self._workspace_sizes = plan.workspaces("workspace")
         self.calls: tuple[Callable[[Arrays], None], ...]
         with self._errors:
             if isinstance(plan.calls[0], LibraryCall):
@@ -137,7 +138,7 @@ class CudaPlan:
             else:
                 calls = kernels_of(plan, "cuda")
                 self.calls = tuple(
-                    KernelLaunch(part, call, *(options if i == plan.main else ()))
+                    KernelLaunch(part, call, *(options if i == plan.layout.main else ()))
                     for i, (part, call) in enumerate(calls)
                 )
 
@@ -162,24 +163,24 @@ class CudaPlan:
 
     def queue(self, inputs: Arrays, outputs: Arrays) -> None:
         """Queue clearing, where the plan needs it, and the calls, on the current stream."""
-        for name in self._operands.cleared:
+        for name in self._operands.zero_outputs:
             if outputs[name].nbytes:
                 outputs[name].data.memset_async(0, outputs[name].nbytes)
         operands = {**inputs, **outputs}
-        if self._scratch_sizes or self._workspace_sizes:
-            operands.update(self._scratch_of_stream())
+        if self._zeroed_sizes or self._workspace_sizes:
+            operands.update(self._workspaces_of_stream())
         for call in self.calls:
             call(operands)
 
-    def _scratch_of_stream(self) -> Arrays:
-        """Return scratch and workspace that no launch on another stream uses."""
+    def _workspaces_of_stream(self) -> Arrays:
+        """Return workspaces that no launch on another stream uses."""
         stream = self._cupy.cuda.get_current_stream().ptr
-        if stream not in self._scratch:
-            sizes = self._scratch_sizes.items()
-            self._scratch[stream] = {name: self._cupy.zeros(*size) for name, size in sizes}
+        if stream not in self._of_streams:
+            sizes = self._zeroed_sizes.items()
+            self._of_streams[stream] = {name: self._cupy.zeros(*size) for name, size in sizes}
             for name, size in self._workspace_sizes.items():
-                self._scratch[stream][name] = self._cupy.empty(*size)
-        return self._scratch[stream]
+                self._of_streams[stream][name] = self._cupy.empty(*size)
+        return self._of_streams[stream]
 
     def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
         """Run the plan; the results are on the GPU if a dense input is; see `ReadyPlan`."""

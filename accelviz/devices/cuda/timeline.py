@@ -59,7 +59,7 @@ def trace_gpu(plan: Plan, *dense: Any, values: Any = None) -> pd.DataFrame:
     few instructions more at the start and the end of each warp; `benchmark` times plans, not this.
     """
     gpu_state().require("trace_gpu")
-    spec = kernels_of(plan, "cuda")[plan.main][1].kernel
+    spec = kernels_of(plan, "cuda")[plan.layout.main][1].kernel
     assert spec is not None
     if MARK not in spec.source():
         raise KernelError(
@@ -67,7 +67,7 @@ def trace_gpu(plan: Plan, *dense: Any, values: Any = None) -> pd.DataFrame:
         )
     cupy = import_cupy()
     recording = CudaPlan(plan, f"-D{SWITCH}")
-    launch = recording.calls[plan.main]
+    launch = recording.calls[plan.layout.main]
     assert isinstance(launch, KernelLaunch)
     inputs = recording.inputs(recording.placed(plan.operation.named(*dense, values=values)))
     outputs = recording.outputs()

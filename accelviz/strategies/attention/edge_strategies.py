@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.cut import Cut
-from accelviz.partition.row_groups import long_rows, row_group_workload
+from accelviz.partition.row_groups import RowGroups, long_rows, row_group_workload
 from accelviz.partition.row_split import row_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Parameter, Plan, Strategy
+from accelviz.plans import (
+    Buffers,
+    Call,
+    Description,
+    KernelSpec,
+    LaunchConfig,
+    Layout,
+    Operation,
+    Plan,
+    Provenance,
+    Settings,
+    Strategy,
+    Widths,
+    setting,
+)
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.blocks import (
     POWERS,
-    RowSplit,
+    BlockWarps,
+    RowStrategy,
     block_threads_of,
-    block_warps_of,
 )
 
 #: Nonzeros of a lane that stay in registers, and those of a row that one group has at most.
@@ -37,7 +50,7 @@ def _arrays(graph: Graph, n_cols: int) -> dict[str, Any]:
     return {"row_pointers": graph.row_pointers, **sizes}
 
 
-class RowWarp(RowSplit):
+class RowWarp(RowStrategy):
     """A warp has a row: one pass over its values finds the row's sum, a second one writes.
 
     It takes `block_warps` (warps of a block, 1 to 32).
@@ -45,22 +58,45 @@ class RowWarp(RowSplit):
 
     name = "row_warp"
     summary = "a warp a row, one head after the other, two passes"
-    parameters: ClassVar = {"block_warps": block_warps_of(4, 16)}
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
 
-    def build(self, graph: Graph, n_cols: int, *, block_warps: int) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: BlockWarps) -> Plan:
         """Deal out the rows."""
+        block_warps = settings.block_warps
         kernel = _kernel(self.operation, "edge_row_warp.cu", {"block_warps": block_warps})
         launch = LaunchConfig((-(-graph.n_rows // block_warps), 1, 1), block_warps)
         return Plan(
-            graph.pattern,
+            Layout(graph.pattern, partial(row_workload, graph.row_pointers, 1, block_warps)),
             (Call(launch, kernel),),
-            partial(row_workload, graph.row_pointers, 1, block_warps),
-            arrays=_arrays(graph, n_cols),
-            clears=(),
+            Buffers(_arrays(graph, widths["n_cols"]), zero_outputs=()),
+            Provenance(self, graph.values, widths, settings),
         )
+
+
+class LaneGroupSettings(Settings):
+    """Lanes of a group, and the rows that have a block."""
+
+    lanes: int | None = setting(
+        None,
+        "lanes of a group, which has a row; more: fewer turns for it, fewer rows in a warp",
+        choices=POWERS,
+        tries=(4, 8, 16),
+    )
+    long_row: int = setting(
+        LONG_ROW,
+        "longest row that one group has; a longer one has a block for itself",
+        1 << 20,
+        tries=(256, 1024),
+    )
+    block_threads: int = block_threads_of(128, 64, 128, 256)
+
+    @property
+    def groups(self) -> int:
+        """Groups of a block, if the lanes are chosen."""
+        assert self.lanes is not None
+        return self.block_threads // self.lanes
 
 
 class LaneGroups(Strategy):
@@ -74,64 +110,44 @@ class LaneGroups(Strategy):
     name = "lane_groups"
     summary = "our own: a lane group a head of a row, values in registers, long rows a block each"
     worker = "lane group"
-    parameters: ClassVar = {
-        "lanes": Parameter(
-            None,
-            "lanes of a group, which has a row; more: fewer turns for it, fewer rows in a warp",
-            choices=POWERS,
-            tries=(4, 8, 16),
-        ),
-        "long_row": Parameter(
-            LONG_ROW,
-            "longest row that one group has; a longer one has a block for itself",
-            1 << 20,
-            tries=(256, 1024),
-        ),
-        "block_threads": block_threads_of(128, 64, 128, 256),
-    }
+    Settings = LaneGroupSettings
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
 
-    def build(self, graph: Graph, n_cols: int, **parameters: Any) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: LaneGroupSettings) -> Plan:
         """Find the long rows; deal out the others."""
-        lanes, groups, most = _setting(graph.n_rows, graph.nnz, **parameters)
-        long = long_rows(graph.row_pointers, most)
+        n_cols, groups = widths["n_cols"], settings.groups
+        assert settings.lanes is not None
+        long = long_rows(graph.row_pointers, settings.long_row)
         long.setflags(write=False)
-        config = {"lanes": lanes, "groups": groups, "kept": KEPT, "long_row": most}
-        operation = self.operation
-        kernel = _kernel(operation, "edge_lane_groups.cu", config, "long_rows", "n_long")
+        config = {
+            "lanes": settings.lanes,
+            "groups": groups,
+            "kept": KEPT,
+            "long_row": settings.long_row,
+        }
+        kernel = _kernel(self.operation, "edge_lane_groups.cu", config, "long_rows", "n_long")
         blocks = long.size + -(-graph.n_rows * n_cols // groups)
+        launch = LaunchConfig((blocks, 1, 1), groups * settings.lanes // WARP_SIZE)
+        arrays = {**_arrays(graph, n_cols), "long_rows": long, "n_long": np.int32(long.size)}
+        workload = partial(row_group_workload, graph.row_pointers, long, n_cols, groups)
         return Plan(
-            graph.pattern,
-            (Call(LaunchConfig((blocks, 1, 1), groups * lanes // WARP_SIZE), kernel),),
-            partial(row_group_workload, graph.row_pointers, long, n_cols, groups),
-            arrays={
-                **_arrays(graph, n_cols),
-                "long_rows": long,
-                "n_long": np.int32(long.size),
-            },
-            clears=(),
-            workers_per_block=groups,
-            parameters=self.settle(graph, n_cols, **parameters),
+            Layout(graph.pattern, workload, workers_per_block=groups),
+            (Call(launch, kernel),),
+            Buffers(arrays, zero_outputs=()),
+            Provenance(self, graph.values, widths, settings),
         )
 
-    def settle(self, graph: Graph, n_cols: int, **parameters: Any) -> dict[str, int]:
+    def resolve(
+        self, settings: LaneGroupSettings, graph: Graph | RowDegrees, widths: Widths
+    ) -> LaneGroupSettings:
         """Ask the rule, which looks at the average degree."""
-        return {"lanes": _setting(graph.n_rows, graph.nnz, **parameters)[0]}
+        enough = graph.nnz // (KEPT * max(graph.n_rows, 1))
+        return settings.filled(lanes=min(1 << max(enough - 1, 0).bit_length(), WARP_SIZE))
 
-    def cut(self, rows: RowDegrees, n_cols: int, **parameters: Any) -> Cut:
+    def describe(
+        self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
+    ) -> Description:
         """Name the row groups: a group a head of a row, a block a long row."""
-        histogram = rows.histogram
-        _, groups, most = _setting(histogram.n_rows, histogram.nnz, **parameters)
-        return Cut("row_groups", {"most": most, "heads": n_cols, "warps": groups})
-
-
-def _setting(
-    n_rows: int, nnz: int, *, lanes: int | None, long_row: int, block_threads: int
-) -> tuple[int, int, int]:
-    """Return the lanes of a group, the groups of a block and the longest row of a group."""
-    if lanes is None:
-        enough = nnz // (KEPT * max(n_rows, 1))
-        lanes = min(1 << max(enough - 1, 0).bit_length(), WARP_SIZE)
-    return lanes, block_threads // lanes, long_row
+        return Description(RowGroups(settings.long_row, widths["n_cols"], settings.groups))

@@ -95,7 +95,7 @@ def _exact_rows(
 
 def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Find each row's softmax on the way through its records; see `Operation.replay`."""
-    records, order, nnz = Records.by_row(plan), plan.nonzero_order, plan.pattern.nnz
+    records, order, nnz = Records.by_row(plan), plan.layout.nonzero_order, plan.pattern.nnz
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
         scored = ingredients(score, inputs)

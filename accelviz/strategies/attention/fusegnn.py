@@ -9,18 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.cut import Cut
 from accelviz.partition.nonzero_runs import rows_of_nonzeros
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Plan, Strategy
+from accelviz.plans import (
+    Buffers,
+    Call,
+    Description,
+    KernelSpec,
+    LaunchConfig,
+    Operation,
+    Plan,
+    Provenance,
+    Strategy,
+    Widths,
+)
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.attention import walks
-from accelviz.strategies.fusegnn import block_size_of, edge_cut, vertex_cut
+from accelviz.strategies.fusegnn import (
+    Block128,
+    BlockSize,
+    edge_scheme,
+    vertex_scheme,
+)
 
 _THREADS = 256
 _FORWARD = {"values": "weights", "X": "V"}
@@ -55,13 +70,13 @@ class FuseGnnGas(Strategy):
     name = "fusegnn_gas"
     summary = "weights of edges in two kernels, kept in memory; products added by atomics"
     worker = "thread group"
-    parameters: ClassVar = block_size_of(256)
+    Settings = BlockSize
 
     def __init__(self, operation: Operation, aggregation: Any) -> None:
         """Take the strategy of an SpMM, or of its gradient, that aggregates with the weights."""
         self.operation, self.aggregation = operation, aggregation
 
-    def build(self, graph: Graph, n_cols: int, *, heads: int, block_size: int) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
         """Spell out the rows of the nonzeros; aggregate with the weights of each head.
 
         Raises
@@ -69,9 +84,10 @@ class FuseGnnGas(Strategy):
         PartitionError
             If there are 2^32 nonzeros or more, or blocks or columns are too many.
         """
+        n_cols, heads = widths["n_cols"], widths["heads"]
         walks.check(graph, n_cols)
         back = self.operation.by_sender
-        plan = self.aggregation.build(graph, n_cols, block_size=block_size, heads=heads)
+        plan = self.aggregation.build(graph, widths, settings)
         rows, seconds = rows_of_nonzeros(graph)
         arrays: dict[str, Any] = {
             **plan.arrays,
@@ -82,7 +98,7 @@ class FuseGnnGas(Strategy):
         calls: tuple[Call, ...]
         setup = {**seconds, **plan.setup_seconds}
         weights = {"weights": (graph.nnz * heads, np.float32)}
-        added = () if plan.clears == () else ("dV" if back else "Y",)
+        added = () if plan.zero_outputs == () else ("dV" if back else "Y",)
         aggregate = _renamed(plan, _BACKWARD if back else _FORWARD)
         if not back:
             powers = ("rows", "columns", "receiver", "sender", "weights", "logsumexp")
@@ -95,7 +111,7 @@ class FuseGnnGas(Strategy):
                 _call("logarithms", ("logsumexp", "n_rows"), graph.n_rows, heads),
             )
             arrays["n_rows"] = np.int32(graph.n_rows)
-            clears, workspace, main = ("logsumexp", *added), weights, 2
+            zero_outputs, workspace, main = ("logsumexp", *added), weights, 2
         else:
             turned = graph.transposed().graph
             arrays["sources"], more = rows_of_nonzeros(turned)
@@ -110,25 +126,22 @@ class FuseGnnGas(Strategy):
                 aggregate,
                 _call("edge_gradient", (*ends, "d_sender", "slope", *_DROPOUT), graph.nnz, heads),
             )
-            clears, main = ("d_receiver", "d_sender", *added), 2
+            zero_outputs, main = ("d_receiver", "d_sender", *added), 2
             workspace = {
                 **weights,
                 "d_weights": weights["weights"],
                 "statistics": (4 * graph.n_rows * heads, np.float32),
             }
-        return replace(
-            plan,
-            calls=calls,
-            arrays=arrays,
-            workspace=workspace,
-            clears=clears,
-            main=main,
-            setup_seconds=setup,
+        return Plan(
+            replace(plan.layout, main=main),
+            calls,
+            Buffers(arrays, workspace=workspace, zero_outputs=zero_outputs),
+            Provenance(self, graph.values, widths, settings, setup),
         )
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, block_size: int) -> Cut:
+    def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Name the heads of edges, a thread group's each: an atomic a column."""
-        return edge_cut(block_size, n_cols, heads, heads)
+        return Description(edge_scheme(settings, widths, widths["heads"]))
 
 
 class FuseGnnGar(FuseGnnGas):
@@ -139,8 +152,8 @@ class FuseGnnGar(FuseGnnGas):
 
     name = "fusegnn_gar"
     summary = "weights of edges in two kernels, kept in memory; a block a row reduces on chip"
-    parameters: ClassVar = block_size_of(128)
+    Settings = Block128
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, block_size: int) -> Cut:
+    def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Name the thread groups of a row, or of a sender."""
-        return vertex_cut(block_size, n_cols)
+        return Description(vertex_scheme(settings, widths))

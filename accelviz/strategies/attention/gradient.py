@@ -160,10 +160,10 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
     Where the plan has no records of rows, as for a kernel that adds their sums by atomics, each row
     is one.
     """
-    senders, pattern, order = Records.by_row(plan), plan.pattern, plan.nonzero_order
+    senders, pattern, order = Records.by_row(plan), plan.pattern, plan.layout.nonzero_order
     if plan.then:
         (back,) = plan.then
-        rows, row_order = Records.by_row(back), back.nonzero_order
+        rows, row_order = Records.by_row(back), back.layout.nonzero_order
     else:
         first = np.arange(pattern.n_rows + 1)
         runs = pattern.row_pointers[:-1], pattern.degrees

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.cut import Cut
 from accelviz.partition.nonzero_runs import numbers_32
-from accelviz.partition.row_split import row_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Plan, Reading
+from accelviz.partition.row_split import RowSplit, row_workload
+from accelviz.plans import (
+    Buffers,
+    Call,
+    Description,
+    KernelSpec,
+    LaneColumns,
+    LaunchConfig,
+    Layout,
+    Operation,
+    Plan,
+    Provenance,
+    Widths,
+)
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.attention import walks
-from accelviz.strategies.blocks import RowSplit, block_warps_of, csr_arrays
+from accelviz.strategies.blocks import BlockWarps, RowStrategy, csr_arrays
 
 
-class RowWarp(RowSplit):
+class RowWarp(RowStrategy):
     """A warp has a head of a row: its lanes walk the columns of one nonzero after the other.
 
     Correct and simple, and slow: a hub is one warp's, and only one row is on its way. It takes
@@ -27,12 +38,11 @@ class RowWarp(RowSplit):
 
     name = "row_warp"
     summary = "a warp a head of a row, one nonzero after the other"
-    parameters: ClassVar = {"block_warps": block_warps_of(4, 16)}
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
 
-    def build(self, graph: Graph, n_cols: int, *, heads: int = 1, block_warps: int) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: BlockWarps) -> Plan:
         """Deal out the rows, of a gradient those of the transposed matrix first.
 
         Raises
@@ -40,6 +50,8 @@ class RowWarp(RowSplit):
         PartitionError
             If there are 2^32 nonzeros or more, or a head is too wide.
         """
+        n_cols, heads = widths["n_cols"], widths.get("heads", 1)
+        block_warps = settings.block_warps
         config = {
             "block_warps": block_warps,
             "vector": 1,
@@ -55,27 +67,22 @@ class RowWarp(RowSplit):
                 arrays["order"] = numbers_32(order)
             walked = ("row_pointers", "columns", *(() if order is None else ("order",)))
             arguments = (*problem.arguments(walked, ()), "n_rows", "heads", "n_cols")
-            kernel = KernelSpec(
-                "attention/row_warp.cu", f"{problem.name}<Config>", config, arguments
-            )
+            entry = f"{problem.name}<Config>"
+            kernel = KernelSpec("attention/row_warp.cu", entry, config, arguments)
             launch = LaunchConfig((-(-over.n_rows // block_warps), heads, 1), block_warps)
+            workload = partial(row_workload, over.row_pointers, 1, block_warps)
             plan = Plan(
-                over.pattern,
+                Layout(over.pattern, workload, nonzero_order=order),
                 (Call(launch, kernel),),
-                partial(row_workload, over.row_pointers, 1, block_warps),
-                nonzero_order=order,
-                arrays={**arrays, "heads": np.int32(heads)},
+                Buffers({**arrays, "heads": np.int32(heads)}),
+                Provenance(self, graph.values, widths, settings),
             )
             return walks.with_totals(plan, problem, over.n_rows, heads, n_cols)
 
         return walks.plan_of(self.operation, graph, heads, n_cols, walk)
 
-    def reading(
-        self, graph: Graph, n_cols: int, *, heads: int = 1, block_warps: int
-    ) -> Reading | None:
+    def describe(self, settings: BlockWarps, rows: RowDegrees, widths: Widths) -> Description:
         """Spread a warp over the columns of one head."""
-        return Reading(WARP_SIZE, 1, n_cols) if heads == 1 else None
-
-    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int = 1, block_warps: int) -> Cut:
-        """Name the row split; every row is one warp's."""
-        return Cut("rows", {"each": 1, "warps": block_warps})
+        one_head = widths.get("heads", 1) == 1
+        lanes = LaneColumns(WARP_SIZE, 1, widths["n_cols"]) if one_head else None
+        return Description(RowSplit(1, settings.block_warps), lanes)

@@ -13,10 +13,8 @@ from accelviz.graph import Graph, Pattern
 from accelviz.partition.nonzero_runs import check_numbers
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Plan
 from accelviz.plans.launch import WARP_SIZE
+from accelviz.strategies.lanes import Lanes, cover
 
-#: Columns that one load moves, the widest first; lanes of a head that are enough as long as
-#: `MOST_LANE_VECTORS` to each reach.
-VECTORS, ENOUGH_LANES, MOST_LANE_VECTORS = (4, 2, 1), 8, 4
 #: Parts in which the totals of blocks are added up: gradients of what belongs to no row.
 TOTAL_PARTS = 256
 #: The widest head: each lane keeps its columns of every row that it works on in registers.
@@ -104,36 +102,19 @@ def problems_of(operation: Operation) -> tuple[Problem, ...]:
     return tuple(each for each in PROBLEMS if each.name.startswith(f"{name}_"))
 
 
-@dataclass(frozen=True)
-class Lanes:
-    """How lanes cover the columns of a head."""
-
-    vector: int
-    head_lanes: int
-    lane_vectors: int
-
-    def whole(self, n_cols: int) -> int:
-        """Return 1 if the columns fill every lane, else 0."""
-        return int(n_cols == self.vector * self.head_lanes * self.lane_vectors)
-
-    def config(self, n_cols: int) -> dict[str, int]:
-        """Return the constants of columns.cuh."""
-        return {
-            "vector": self.vector,
-            "head_lanes": self.head_lanes,
-            "lane_vectors": self.lane_vectors,
-            "whole_lanes": self.whole(n_cols),
-        }
-
-
-def cover(n_cols: int, head_lanes: int | None = None) -> Lanes:
+def cover_head(n_cols: int, head_lanes: int | None = None) -> Lanes:
     """Choose vectors and lanes for the columns of a head."""
-    vector = next(v for v in VECTORS if n_cols % v == 0)
-    vectors = n_cols // vector
-    if head_lanes is None:
-        enough = max(min(vectors, ENOUGH_LANES), -(-vectors // MOST_LANE_VECTORS))
-        head_lanes = min(1 << (enough - 1).bit_length(), WARP_SIZE)
-    return Lanes(vector, head_lanes, -(-vectors // head_lanes))
+    return cover(n_cols, head_lanes, powers=True, one_tile=True)
+
+
+def lane_config(lanes: Lanes, n_cols: int) -> dict[str, int]:
+    """Return the constants of columns.cuh."""
+    return {
+        "vector": lanes.vector,
+        "head_lanes": lanes.lanes,
+        "lane_vectors": lanes.lane_vectors,
+        "whole_lanes": int(lanes.whole(n_cols)),
+    }
 
 
 def check(graph: Graph, n_cols: int) -> None:
@@ -155,16 +136,16 @@ def statistics_calls(
     """Return the call that comes before the walk of attention's gradient, of a product's none."""
     if "logsumexp" not in operation.operands:
         return ()
-    lanes = cover(n_cols)
+    lanes = cover_head(n_cols)
     threads, of_gat = _STATISTICS_THREADS, operation.name == "gat_gradient"
     own = (*(("receiver",) if of_gat else ()), "Y", "logsumexp", "dY", "statistics")
     kernel = KernelSpec(
         "attention/statistics.cu",
         "statistics_of_gat" if of_gat else "statistics_of_any",
-        {"block_threads": threads, "whole_heads": 1, **lanes.config(n_cols)},
+        {"block_threads": threads, "whole_heads": 1, **lane_config(lanes, n_cols)},
         (*own, "n_receivers", "heads", "n_cols"),
     )
-    blocks = -(-pattern.n_rows * heads // (threads // lanes.head_lanes))
+    blocks = -(-pattern.n_rows * heads // (threads // lanes.lanes))
     return (Call(LaunchConfig((blocks, 1, 1), threads // WARP_SIZE), kernel),)
 
 
@@ -199,7 +180,9 @@ def plan_of(
         made = walk(problem, over, order)
         shared = {"statistics": (statistics, np.float32)}
         known = shared if "statistics" in problem.operands else {}
-        return replace(made, workspace={**known, **made.workspace}, clears=())
+        workspace = {**known, **made.buffers.workspace}
+        buffers = replace(made.buffers, workspace=workspace, zero_outputs=())
+        return replace(made, buffers=buffers)
 
     if not operation.by_sender:
         return walked(problems[0], graph)
@@ -209,10 +192,9 @@ def plan_of(
     receivers = {"n_receivers": np.int32(graph.n_rows)} if before else {}
     return replace(
         made,
-        pattern=graph.pattern,
+        layout=replace(made.layout, pattern=graph.pattern, walked=made.walked, main=len(before)),
         calls=(*before, *made.calls),
-        arrays={**made.arrays, **receivers},
-        main=len(before),
+        buffers=replace(made.buffers, arrays={**made.arrays, **receivers}),
         then=tuple(walked(each, graph) for each in problems[1:]),
     )
 
@@ -235,9 +217,16 @@ def with_totals(plan: Plan, problem: Problem, n_totals: int, heads: int, n_cols:
             call("add_totals", TOTAL_PARTS, "block_totals", "part_totals", "n_totals"),
             call("add_parts", 1, "part_totals", "da", "n_parts"),
         ),
-        arrays={**plan.arrays, "n_totals": np.int32(n_totals), "n_parts": np.int32(TOTAL_PARTS)},
-        workspace={
-            "block_totals": (max(n_totals, 1) * entries, np.float32),
-            "part_totals": (TOTAL_PARTS * entries, np.float32),
-        },
+        buffers=replace(
+            plan.buffers,
+            arrays={
+                **plan.arrays,
+                "n_totals": np.int32(n_totals),
+                "n_parts": np.int32(TOTAL_PARTS),
+            },
+            workspace={
+                "block_totals": (max(n_totals, 1) * entries, np.float32),
+                "part_totals": (TOTAL_PARTS * entries, np.float32),
+            },
+        ),
     )

@@ -3,26 +3,53 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.cut import Cut
-from accelviz.partition.row_split import row_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Strategy
+from accelviz.partition.row_split import RowSplit, row_workload
+from accelviz.plans import (
+    Buffers,
+    Call,
+    Description,
+    KernelSpec,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Strategy,
+    Widths,
+    setting,
+)
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.blocks import block_threads_of
 from accelviz.strategies.convolution.operation import SCC, SCC_GRADIENT
 from accelviz.strategies.convolution.windows import prepared_windows
 
-_THREADS = {"block_size": block_threads_of(256, 64, 128, 256, 512)}
 _SIZES = ("n_rows", "n_senders", "images", "n_cols")
 
 
-def _sizes(graph: Graph, images: int, n_cols: int) -> dict[str, Any]:
+class BlockSize(Settings):
+    """`block_size` (threads of a block, a multiple of 32 up to 1,024)."""
+
+    block_size: int = block_threads_of(256, 64, 128, 256, 512)
+
+
+class StackSettings(BlockSize):
+    """Whether windows that repeat are copied once; and `block_size`."""
+
+    cyclic: int = setting(0, "copy repeated windows once", choices=(0, 1), tries=(0, 1))
+
+
+def _pixels(widths: Widths) -> int:
+    return widths["images"] * widths["n_cols"]
+
+
+def _sizes(graph: Graph, widths: Widths) -> dict[str, Any]:
     """Return the sizes that every kernel takes.
 
     Raises
@@ -32,7 +59,8 @@ def _sizes(graph: Graph, images: int, n_cols: int) -> dict[str, Any]:
     """
     if graph.nnz > MAX_SIDE:
         raise PartitionError("graph", f"{graph.nnz:,} weights", f"at most {MAX_SIDE:,}")
-    return dict(zip(_SIZES, map(np.int32, (*graph.shape, images, n_cols)), strict=True))
+    sizes = *graph.shape, widths["images"], widths["n_cols"]
+    return dict(zip(_SIZES, map(np.int32, sizes), strict=True))
 
 
 def _by_row(graph: Graph) -> dict[str, Any]:
@@ -46,10 +74,10 @@ def _call(entry: str, file: str, planes: int, pixels: int, block: int, *argument
     return Call(LaunchConfig((planes, -(-pixels // block), 1), block // WARP_SIZE), spec)
 
 
-def _planned(graph: Graph, walked: Graph, *calls: Call, **more: Any) -> Plan:
-    """Return a plan whose blocks have a filter, or a channel of the transpose, each."""
-    each = partial(row_workload, walked.row_pointers, 1, 1)
-    return Plan(graph.pattern, calls, each, walked.pattern, workers_per_block=1, **more)
+def _layout(graph: Graph, walked: Graph, main: int = 0) -> Layout:
+    """Give each filter, or each channel of the transpose, a block."""
+    workload = partial(row_workload, walked.row_pointers, 1, 1)
+    return Layout(graph.pattern, workload, walked.pattern, workers_per_block=1, main=main)
 
 
 class _PlaneByPlane(Strategy):
@@ -57,9 +85,9 @@ class _PlaneByPlane(Strategy):
 
     worker = "block"
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, images: int = 1, **parameters: Any) -> Cut:
+    def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Name the filters: one a block."""
-        return Cut("rows", {"each": 1, "warps": 1})
+        return Description(RowSplit(1, 1))
 
 
 class Dsxplore(_PlaneByPlane):
@@ -71,9 +99,9 @@ class Dsxplore(_PlaneByPlane):
     operation = SCC
     name = "dsxplore"
     summary = "output-centric: a thread has a pixel of an output channel and walks its window"
-    parameters: ClassVar = _THREADS
+    Settings = BlockSize
 
-    def build(self, graph: Graph, n_cols: int, *, images: int, block_size: int) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
         """Find the distinct windows; give each filter a block for so many pixels.
 
         Raises
@@ -81,7 +109,7 @@ class Dsxplore(_PlaneByPlane):
         PartitionError
             If there are 2^31 weights or more, or too many pixels for a grid.
         """
-        sizes = _sizes(graph, images, n_cols)
+        sizes, pixels = _sizes(graph, widths), (_pixels(widths), settings.block_size)
         windows, seconds = prepared_windows(graph)
         arrays: dict[str, Any] = {
             "window_of": windows.of_filter,
@@ -89,10 +117,14 @@ class Dsxplore(_PlaneByPlane):
             "runs": windows.runs,
             "row_pointers": graph.row_pointers,
         }
-        pixels = images * n_cols, block_size
         operands = *arrays, "values", "X", "Y", *_SIZES
         call = _call("dsxplore", "dsxplore", graph.n_rows, *pixels, *operands)
-        return _planned(graph, graph, call, arrays=arrays | sizes, clears=(), setup_seconds=seconds)
+        return Plan(
+            _layout(graph, graph),
+            (call,),
+            Buffers(arrays | sizes, zero_outputs=()),
+            Provenance(self, graph.values, widths, settings, seconds),
+        )
 
 
 class ChannelStack(_PlaneByPlane):
@@ -105,14 +137,9 @@ class ChannelStack(_PlaneByPlane):
     operation = SCC
     name = "channel_stack"
     summary = "copies the channels of each window behind each other, then convolves in groups"
-    parameters: ClassVar = {
-        "cyclic": Parameter(0, "copy repeated windows once", choices=(0, 1), tries=(0, 1)),
-        **_THREADS,
-    }
+    Settings = StackSettings
 
-    def build(
-        self, graph: Graph, n_cols: int, *, images: int, cyclic: int, block_size: int
-    ) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: StackSettings) -> Plan:
         """Lay out the copies.
 
         Raises
@@ -120,29 +147,28 @@ class ChannelStack(_PlaneByPlane):
         PartitionError
             As `Dsxplore.build` does.
         """
-        sizes = _sizes(graph, images, n_cols)
+        sizes, pixels = _sizes(graph, widths), (_pixels(widths), settings.block_size)
         windows, seconds = prepared_windows(graph)
-        first = windows.starts[windows.of_filter] if cyclic else graph.row_pointers[:-1]
-        channels = windows.channels if cyclic else graph.column_indices
-        pixels = images * n_cols, block_size
+        first = windows.starts[windows.of_filter] if settings.cyclic else graph.row_pointers[:-1]
+        channels = windows.channels if settings.cyclic else graph.column_indices
         copied = "channels", "X", "stack", "n_planes", *_SIZES[1:]
         read = "first_plane", "row_pointers", "values", "stack", "Y", "n_rows", "n_planes"
-        return _planned(
-            graph,
-            graph,
-            _call("stack_channels", "channel_stack", channels.size, *pixels, *copied),
-            _call("convolve_stack", "channel_stack", graph.n_rows, *pixels, *read, *_SIZES[2:]),
-            arrays={
-                "channels": channels,
-                "first_plane": first.astype(np.int32),
-                "row_pointers": graph.row_pointers,
-                "n_planes": np.int32(channels.size),
-                **sizes,
-            },
-            workspace={"stack": (images * channels.size * n_cols, np.float32)},
-            main=1,
-            clears=(),
-            setup_seconds=seconds,
+        arrays = {
+            "channels": channels,
+            "first_plane": first.astype(np.int32),
+            "row_pointers": graph.row_pointers,
+            "n_planes": np.int32(channels.size),
+            **sizes,
+        }
+        stack = {"stack": (_pixels(widths) * channels.size, np.float32)}
+        return Plan(
+            _layout(graph, graph, main=1),
+            (
+                _call("stack_channels", "channel_stack", channels.size, *pixels, *copied),
+                _call("convolve_stack", "channel_stack", graph.n_rows, *pixels, *read, *_SIZES[2:]),
+            ),
+            Buffers(arrays, workspace=stack, zero_outputs=()),
+            Provenance(self, graph.values, widths, settings, seconds),
         )
 
 
@@ -156,9 +182,9 @@ class ConvolutionStack(_PlaneByPlane):
     operation = SCC
     name = "convolution_stack"
     summary = "copies each window once, convolves each filter into a map of its own, concatenates"
-    parameters: ClassVar = _THREADS
+    Settings = BlockSize
 
-    def build(self, graph: Graph, n_cols: int, *, images: int, block_size: int) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
         """Lay out the copies, and a map for each filter.
 
         Raises
@@ -166,32 +192,33 @@ class ConvolutionStack(_PlaneByPlane):
         PartitionError
             As `Dsxplore.build` does.
         """
-        sizes = _sizes(graph, images, n_cols)
+        sizes, pixels = _sizes(graph, widths), (_pixels(widths), settings.block_size)
         windows, seconds = prepared_windows(graph)
-        pixels, file = (images * n_cols, block_size), "convolution_stack"
+        file = "convolution_stack"
         copied = "channels", "X", "stack", "n_planes", *_SIZES[1:]
         read = "first_plane", "row_pointers", "values", "stack", "maps", "n_planes", *_SIZES[2:]
         planes = windows.channels.size
-        return _planned(
-            graph,
-            graph,
-            _call("stack_channels", "channel_stack", planes, *pixels, *copied),
-            _call("convolve_apart", file, graph.n_rows, *pixels, *read),
-            _call("concatenate", file, graph.n_rows, *pixels, "maps", "Y", "n_rows", *_SIZES[2:]),
-            arrays={
-                "channels": windows.channels,
-                "first_plane": windows.starts[windows.of_filter],
-                "row_pointers": graph.row_pointers,
-                "n_planes": np.int32(planes),
-                **sizes,
-            },
-            workspace={
-                "stack": (images * planes * n_cols, np.float32),
-                "maps": (images * graph.n_rows * n_cols, np.float32),
-            },
-            main=1,
-            clears=(),
-            setup_seconds=seconds,
+        arrays = {
+            "channels": windows.channels,
+            "first_plane": windows.starts[windows.of_filter],
+            "row_pointers": graph.row_pointers,
+            "n_planes": np.int32(planes),
+            **sizes,
+        }
+        copies = {
+            "stack": (_pixels(widths) * planes, np.float32),
+            "maps": (_pixels(widths) * graph.n_rows, np.float32),
+        }
+        written = "maps", "Y", "n_rows", *_SIZES[2:]
+        return Plan(
+            _layout(graph, graph, main=1),
+            (
+                _call("stack_channels", "channel_stack", planes, *pixels, *copied),
+                _call("convolve_apart", file, graph.n_rows, *pixels, *read),
+                _call("concatenate", file, graph.n_rows, *pixels, *written),
+            ),
+            Buffers(arrays, workspace=copies, zero_outputs=()),
+            Provenance(self, graph.values, widths, settings, seconds),
         )
 
 
@@ -204,9 +231,9 @@ class DsxploreGradient(_PlaneByPlane):
     operation = SCC_GRADIENT
     name = "dsxplore"
     summary = "input-centric: a thread has a pixel of an input channel and pulls, without atomics"
-    parameters: ClassVar = _THREADS
+    Settings = BlockSize
 
-    def build(self, graph: Graph, n_cols: int, *, images: int, block_size: int) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
         """Give each filter, and then each input channel, a block for so many pixels.
 
         Raises
@@ -214,9 +241,9 @@ class DsxploreGradient(_PlaneByPlane):
         PartitionError
             As `Dsxplore.build` does.
         """
-        sizes = _sizes(graph, images, n_cols)
+        sizes, pixels = _sizes(graph, widths), (_pixels(widths), settings.block_size)
         turned, nonzeros = graph.transposed().graph, graph.transposed().nonzeros
-        pixels, file = (images * n_cols, block_size), "dsxplore_gradient"
+        file = "dsxplore_gradient"
         by_filter = _by_row(graph)
         by_channel: dict[str, Any] = {
             "filter_pointers": turned.row_pointers,
@@ -225,15 +252,24 @@ class DsxploreGradient(_PlaneByPlane):
         }
         weights = *by_filter, "X", "dY", "d_values", *_SIZES
         pull = *by_channel, "values", "dY", "dX", *_SIZES
-        call = _call("input_centric", file, turned.n_rows, *pixels, *pull)
-        back = _planned(graph, turned, call, arrays=by_channel | sizes, clears=())
-        call = _call("weight_gradient", file, graph.n_rows, *pixels, *weights)
-        arrays = by_filter | sizes
-        return _planned(graph, graph, call, arrays=arrays, clears=("d_values",), then=(back,))
+        provenance = Provenance(self, graph.values, widths, settings)
+        back = Plan(
+            _layout(graph, turned),
+            (_call("input_centric", file, turned.n_rows, *pixels, *pull),),
+            Buffers(by_channel | sizes, zero_outputs=()),
+            provenance,
+        )
+        return Plan(
+            _layout(graph, graph),
+            (_call("weight_gradient", file, graph.n_rows, *pixels, *weights),),
+            Buffers(by_filter | sizes, zero_outputs=("d_values",)),
+            provenance,
+            then=(back,),
+        )
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, images: int = 1, **parameters: Any) -> Cut:
+    def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Name the filters; a warp adds to a weight's gradient once."""
-        return _by_filter(images * n_cols, 0)
+        return Description(RowSplit(1, 1, -(-_pixels(widths) // WARP_SIZE)))
 
 
 class DsxploreVariant(_PlaneByPlane):
@@ -245,9 +281,9 @@ class DsxploreVariant(_PlaneByPlane):
     operation = SCC_GRADIENT
     name = "dsxplore_var"
     summary = "output-centric: a thread has a pixel of an output channel and pushes, by atomics"
-    parameters: ClassVar = _THREADS
+    Settings = BlockSize
 
-    def build(self, graph: Graph, n_cols: int, *, images: int, block_size: int) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
         """Give each filter a block for so many pixels.
 
         Raises
@@ -255,18 +291,17 @@ class DsxploreVariant(_PlaneByPlane):
         PartitionError
             As `Dsxplore.build` does.
         """
-        sizes = _sizes(graph, images, n_cols)
+        sizes, pixels = _sizes(graph, widths), (_pixels(widths), settings.block_size)
         arrays = _by_row(graph)
         operands = *arrays, *(each.name for each in SCC_GRADIENT.inputs), "d_values", "dX", *_SIZES
-        pixels = images * n_cols, block_size
         call = _call("output_centric", "dsxplore_gradient", graph.n_rows, *pixels, *operands)
-        return _planned(graph, graph, call, arrays=arrays | sizes)
+        return Plan(
+            _layout(graph, graph),
+            (call,),
+            Buffers(arrays | sizes),
+            Provenance(self, graph.values, widths, settings),
+        )
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, images: int = 1, **parameters: Any) -> Cut:
+    def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Name the filters; each weight is an atomic a pixel, and one a warp for its gradient."""
-        return _by_filter(images * n_cols, images * n_cols)
-
-
-def _by_filter(pixels: int, pushed: int) -> Cut:
-    """Return one filter a block, with the atomics that each weight takes."""
-    return Cut("rows", {"each": 1, "warps": 1, "atomics": -(-pixels // WARP_SIZE) + pushed})
+        return Description(RowSplit(1, 1, -(-_pixels(widths) // WARP_SIZE) + _pixels(widths)))

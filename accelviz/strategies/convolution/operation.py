@@ -157,7 +157,7 @@ class _Nonzeros:
 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Sum every record of the workload into its filter's plane; see `Operation.replay`."""
-    nonzeros, clears = _Nonzeros(plan), "Y" in plan.cleared
+    nonzeros, clears = _Nonzeros(plan), "Y" in plan.zero_outputs
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
         found = _products(nonzeros.matrix(inputs["values"]), planes(inputs["X"]))

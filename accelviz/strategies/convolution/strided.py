@@ -5,25 +5,33 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.partition.row_split import row_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan
+from accelviz.plans import (
+    Buffers,
+    Call,
+    KernelSpec,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Widths,
+)
 from accelviz.plans.arithmetic import TERMS
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.convolution.operation import SCC_LAST
 from accelviz.strategies.convolution.strided_tiles import (
-    ARITHMETIC,
     GROUP_ARCH,
     GROUP_WARPS,
-    MOST_SHARED,
     SMS,
     STEP,
     SUMMARY,
+    StridedSettings,
     chosen,
 )
 from accelviz.tensor_cores.fragments import TF32_CAPABILITY
@@ -48,29 +56,9 @@ class StridedWindows(SharedColumnsStrategy):
     name = "strided_windows"
     summary = SUMMARY
     worker = "block"
-    parameters: ClassVar = {
-        "arithmetic": ARITHMETIC,
-        "pieces": Parameter(None, "pieces that filters are dealt into", choices=(1, 2, 4)),
-        "piece": Parameter(None, "filters of a piece", choices=(16, 32, 64, 128)),
-        "warpgroups": Parameter(None, "warps by four, of 64 pixels", choices=(1, 2)),
-        "stages": Parameter(None, "chunks on chip", choices=(3, 4, 5, 6)),
-        "shared": Parameter(
-            MOST_SHARED, "KiB of shared memory of a block", choices=(99, 163, MOST_SHARED)
-        ),
-    }
+    Settings = StridedSettings
 
-    def build(
-        self,
-        graph: Graph,
-        n_cols: int,
-        *,
-        arithmetic: str,
-        pieces: int | None,
-        piece: int | None,
-        warpgroups: int | None,
-        stages: int | None,
-        shared: int,
-    ) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: StridedSettings) -> Plan:
         """Order the filters by window; give each block some, of a tile of pixels.
 
         Raises
@@ -79,12 +67,12 @@ class StridedWindows(SharedColumnsStrategy):
             If there are 2^31 weights with their zeros or more, or 2^22 channels or more, or what is
             given needs more shared memory than a block has.
         """
+        n_cols = widths["n_cols"]
         if graph.shape[1] >= MOST_CHANNELS:
             what = f"{graph.shape[1]:,} channels"
             raise PartitionError("graph", what, f"fewer than {MOST_CHANNELS:,}")
-        terms = TERMS[arithmetic]
-        given = {"pieces": pieces, "piece": piece, "warpgroups": warpgroups, "stages": stages}
-        cut = chosen(graph, n_cols, terms, {**given, "shared": shared})
+        terms = TERMS[settings.arithmetic]
+        cut = chosen(graph, n_cols, settings)
         shape, found = cut.shape, cut.found
         slabs, tiles = -(-graph.n_rows // shape.filters), -(-n_cols // shape.pixels)
         shares = min(tiles, max(1, SMS * cut.at_once // max(1, slabs)))
@@ -125,18 +113,21 @@ class StridedWindows(SharedColumnsStrategy):
         launch = LaunchConfig((slabs, shares, 1), shape.warpgroups * GROUP_WARPS, on_chip)
         packers = LaunchConfig((-(-n_packed // PACK_THREADS), 1, 1), PACK_THREADS // WARP_SIZE)
         return Plan(
-            graph.pattern,
+            Layout(
+                graph.pattern,
+                partial(row_workload, found.walked.row_pointers, shape.filters, 1),
+                found.walked,
+                found.permutation,
+                workers_per_block=1,
+                make_tiles=lambda: found.tiles,
+                main=1,
+            ),
             (Call(packers, pack), Call(launch, kernel)),
-            partial(row_workload, found.walked.row_pointers, shape.filters, 1),
-            walked=found.walked,
-            permutation=found.permutation,
-            arrays=packing | arrays,
-            workspace={"packed": ((2 if terms == 3 else 1) * n_packed, np.float32)},
-            main=1,
-            clears=(),
-            workers_per_block=1,
-            arithmetic=arithmetic,
-            make_tiles=lambda: found.tiles,
-            setup_seconds=cut.seconds,
-            parameters=asdict(shape),
+            Buffers(
+                packing | arrays,
+                workspace={"packed": ((2 if terms == 3 else 1) * n_packed, np.float32)},
+                zero_outputs=(),
+                arithmetic=settings.arithmetic,
+            ),
+            Provenance(self, graph.values, widths, settings.filled(**asdict(shape)), cut.seconds),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,14 +10,16 @@ from accelviz.arrays import Ints
 from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph, Pattern, taken_over
 from accelviz.ordering import Permutation
-from accelviz.plans import Parameter
+from accelviz.plans import Settings, setting
+from accelviz.plans.arithmetic import TERMS
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.store import Stopwatch
 from accelviz.tiles import Tiles
 
 #: What both strategies of ours say of themselves, and what they work products out in.
 SUMMARY = "our own on tensor cores: a dense product that leaves out what no filter reads"
-ARITHMETIC = Parameter("3xtf32", "what products are worked out in", choices=("3xtf32", "tf32"))
+ARITHMETIC = "3xtf32", "what products are worked out in"
+ARITHMETICS = ("3xtf32", "tf32")
 #: Channels of a product; of a chunk, and its steps, each of every fourth channel.
 STEP, CHUNK, STEPS = 8, 32, 4
 #: Pixels and warps of a warpgroup, and the architecture that has an instruction for its products.
@@ -163,6 +164,19 @@ def _dealt(pattern: Pattern, pieces: int, piece: int, turns: int) -> Chunks:
     return Chunks(permutation, walked, pointers, chunks, origins, tiles, turns)
 
 
+class StridedSettings(Settings):
+    """How a block is cut: pieces of filters, warpgroups by pixels, and chunks on chip."""
+
+    arithmetic: str = setting(*ARITHMETIC, choices=ARITHMETICS)
+    pieces: int | None = setting(None, "pieces that filters are dealt into", choices=(1, 2, 4))
+    piece: int | None = setting(None, "filters of a piece", choices=(16, 32, 64, 128))
+    warpgroups: int | None = setting(None, "warps by four, of 64 pixels", choices=(1, 2))
+    stages: int | None = setting(None, "chunks on chip", choices=(3, 4, 5, 6))
+    shared: int = setting(
+        MOST_SHARED, "KiB of shared memory of a block", choices=(99, 163, MOST_SHARED)
+    )
+
+
 @dataclass(frozen=True)
 class Shape:
     """How a block is cut: pieces of filters, warpgroups by pixels, and chunks on chip."""
@@ -206,7 +220,7 @@ class Cut:
     at_once: int
 
 
-def chosen(graph: Graph, n_cols: int, terms: int, given: Mapping[str, int | None]) -> Cut:
+def chosen(graph: Graph, n_cols: int, settings: StridedSettings) -> Cut:
     """Choose how blocks are cut, where it is not given, from what was recorded on one H200.
 
     A block has as many filters as it can hold, so that it reads pixels once, or few times. Where
@@ -219,22 +233,20 @@ def chosen(graph: Graph, n_cols: int, terms: int, given: Mapping[str, int | None
     graph : Graph
     n_cols : int
         Pixels.
-    terms : int
-        Products of TF32 that one product takes, 1 or 3.
-    given : mapping of str to int or None
-        Attributes of a Shape, None where the rule chooses; and "shared", the KiB of shared memory
-        that a block may have.
+    settings : StridedSettings
+        None where the rule chooses.
 
     Raises
     ------
     PartitionError
         As `chunked`, or if what is given needs more shared memory.
     """
+    terms = TERMS[settings.arithmetic]
     parts = 2 if terms == 3 else 1
-    granted = (given["shared"] or MOST_SHARED) << 10
+    granted = settings.shared << 10
 
     def cut(filters: int, warpgroups: int) -> Cut:
-        own, piece = given["pieces"], given["piece"]
+        own, piece = settings.pieces, settings.piece
         rule = (-(-filters // MOST_PIECE), *([4] if filters > 64 else []))
         tries = (own,) if own else (max(1, min(4, filters // piece)),) if piece else rule
         deals = []
@@ -242,8 +254,8 @@ def chosen(graph: Graph, n_cols: int, terms: int, given: Mapping[str, int | None
             size = piece or max(16, min(MOST_PIECE, filters // pieces))
             deals.append((pieces, size, *chunked(graph, pieces, size)))
         pieces, piece, found, seconds = min(deals, key=lambda each: each[2].origins.size)
-        warpgroups = given["warpgroups"] or warpgroups
-        shape = Shape(pieces, piece, warpgroups, given["stages"] or 4)
+        warpgroups = settings.warpgroups or warpgroups
+        shape = Shape(pieces, piece, warpgroups, settings.stages or 4)
         stage = 4 * CHUNK * shape.pixels + 4 * STEP * parts * piece * found.most
         threads = WARP_SIZE * GROUP_WARPS * warpgroups
         each = REGISTERS[terms] + shape.filters // 2
@@ -252,7 +264,7 @@ def chosen(graph: Graph, n_cols: int, terms: int, given: Mapping[str, int | None
         at_once = max(1, min(room, -(-tiles // SMS)))
         if at_once == 1:
             most = max(3, min(6, granted // stage))
-            shape = replace(shape, stages=given["stages"] or most)
+            shape = replace(shape, stages=settings.stages or most)
         return Cut(shape, found, seconds, stage, at_once)
 
     widest = next((n for n in (256, 128) if 2 * graph.n_rows > n), 64)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +12,25 @@ from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph, Pattern, taken_over
 from accelviz.ordering import Permutation
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan
+from accelviz.plans import (
+    Buffers,
+    Call,
+    KernelSpec,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Widths,
+    setting,
+)
 from accelviz.plans.arithmetic import TERMS
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.store import Stopwatch
 from accelviz.strategies.convolution.operation import SCC_LAST_WEIGHTS
 from accelviz.strategies.convolution.strided_tiles import (
     ARITHMETIC,
+    ARITHMETICS,
     BLOCK_SHARED,
     SM_REGISTERS,
     SM_SHARED,
@@ -168,7 +179,22 @@ def _records(walked: Pattern, worker: Longs, warps: int) -> Workload:
     return Workload(own // warps, own % warps, row[begins], begins, counts)
 
 
-def chosen(shape: tuple[int, int], n_cols: int, given: Mapping[str, int | None]) -> dict[str, int]:
+class WeightSettings(Settings):
+    """How warps are placed, and what is on chip; None where a rule chooses."""
+
+    arithmetic: str = setting(*ARITHMETIC, choices=ARITHMETICS)
+    channels: int | None = setting(None, "groups of 32 channels of a warp", choices=(1, 2))
+    filter_warps: int | None = setting(None, "warps side by side", 4, tries=(1, 2, 4))
+    channel_warps: int | None = setting(None, "warps on other channels", 4, tries=(1, 2, 4))
+    pixel_warps: int | None = setting(None, "warps on other pixels", choices=(1, 2, 4))
+    pixels: int | None = setting(None, "pixels of a chunk", choices=(8, 16, 32, 64))
+    stages: int | None = setting(None, "chunks on chip", choices=(2, 3, 4))
+    shares: int | None = setting(
+        None, "blocks that share the pixels", 1 << 15, tries=(33, 132, 264)
+    )
+
+
+def chosen(shape: tuple[int, int], n_cols: int, settings: WeightSettings) -> dict[str, int]:
     """Choose how blocks are cut, where it is not given, from what was recorded on one H200.
 
     Blocks of 128 filters by 128 channels read least. Where each has few chunks of pixels, they have
@@ -180,8 +206,8 @@ def chosen(shape: tuple[int, int], n_cols: int, given: Mapping[str, int | None])
         Filters, channels.
     n_cols : int
         Pixels.
-    given : mapping of str to int or None
-        Parameters of `StridedWeights`, None where the rule chooses.
+    settings : WeightSettings
+        None where the rule chooses.
 
     Raises
     ------
@@ -196,17 +222,17 @@ def chosen(shape: tuple[int, int], n_cols: int, given: Mapping[str, int | None])
         "filter_warps": 1 + tall,
         "channel_warps": 1 + (wide and not few),
     }
-    cut = {name: given[name] or value for name, value in rule.items()}
+    cut = {name: getattr(settings, name) or value for name, value in rule.items()}
     turns = max(1, 4 // (cut["filter_warps"] * cut["channel_warps"]))
-    pixels = given["pixels"]
+    pixels = settings.pixels
     if pixels:
         turns = min(turns, pixels // STEP)
-    cut["pixel_warps"] = given["pixel_warps"] or turns
+    cut["pixel_warps"] = settings.pixel_warps or turns
     each = STEP * cut["pixel_warps"]
     if pixels and pixels % each:
         raise PartitionError("pixels", str(pixels), f"a multiple of {each} with this pixel_warps")
     cut["pixels"] = pixels or -(-min(CHUNK_PIXELS, n_cols) // each) * each
-    cut["stages"] = given["stages"] or 3
+    cut["stages"] = settings.stages or 3
     return cut
 
 
@@ -223,31 +249,9 @@ class StridedWeights(SharedColumnsStrategy):
     name = "strided_windows"
     summary = SUMMARY
     worker = "warp"
-    parameters: ClassVar = {
-        "arithmetic": ARITHMETIC,
-        "channels": Parameter(None, "groups of 32 channels of a warp", choices=(1, 2)),
-        "filter_warps": Parameter(None, "warps side by side", 4, tries=(1, 2, 4)),
-        "channel_warps": Parameter(None, "warps on other channels", 4, tries=(1, 2, 4)),
-        "pixel_warps": Parameter(None, "warps on other pixels", choices=(1, 2, 4)),
-        "pixels": Parameter(None, "pixels of a chunk", choices=(8, 16, 32, 64)),
-        "stages": Parameter(None, "chunks on chip", choices=(2, 3, 4)),
-        "shares": Parameter(None, "blocks that share the pixels", 1 << 15, tries=(33, 132, 264)),
-    }
+    Settings = WeightSettings
 
-    def build(
-        self,
-        graph: Graph,
-        n_cols: int,
-        *,
-        arithmetic: str,
-        channels: int | None,
-        filter_warps: int | None,
-        channel_warps: int | None,
-        pixel_warps: int | None,
-        pixels: int | None,
-        stages: int | None,
-        shares: int | None,
-    ) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: WeightSettings) -> Plan:
         """Give each warp a tile, and each block some of the pixels.
 
         Raises
@@ -255,21 +259,20 @@ class StridedWeights(SharedColumnsStrategy):
         PartitionError
             If there are 2^31 weights with their zeros or more, or as `chosen` does.
         """
-        names = "channels", "filter_warps", "channel_warps", "pixel_warps", "pixels", "stages"
-        given = channels, filter_warps, channel_warps, pixel_warps, pixels, stages
-        cut = chosen(graph.shape, n_cols, dict(zip(names, given, strict=True)))
+        n_cols = widths["n_cols"]
+        cut = chosen(graph.shape, n_cols, settings)
         channels, filter_warps, channel_warps, pixel_warps, pixels, stages = cut.values()
         warps = filter_warps * channel_warps
         found, seconds = products(graph, channels, filter_warps, channel_warps)
-        widths = PRODUCT_CHANNELS * channels * channel_warps, WARP_FILTERS * filter_warps
-        shared = 4 * stages * pixels * (sum(widths) + 2 * PAD)
+        sides = PRODUCT_CHANNELS * channels * channel_warps, WARP_FILTERS * filter_warps
+        shared = 4 * stages * pixels * (sum(sides) + 2 * PAD)
         met = pixel_warps // 2 * warps * FRAGMENTS * channels * SUMS * WARP_SIZE
         shared = max(shared, 4 * met)
         threads = WARP_SIZE * warps * pixel_warps
         each = REGISTERS[channels]
         at_once = min(SM_SHARED // (shared + BLOCK_SHARED), SM_REGISTERS // (threads * each))
         at_once, blocks = max(1, at_once), max(1, len(found.corners))
-        shares = shares or max(1, min(SMS * at_once // blocks, -(-n_cols // pixels)))
+        shares = settings.shares or max(1, min(SMS * at_once // blocks, -(-n_cols // pixels)))
         arrays: dict[str, Any] = {
             "corners": found.corners,
             "masks": found.masks,
@@ -290,7 +293,7 @@ class StridedWeights(SharedColumnsStrategy):
             "x_vector": 4 if graph.shape[1] % 4 == 0 else 1,
             "y_vector": 4 if graph.n_rows % 4 == 0 else 1,
             "at_once": at_once,
-            "terms": TERMS[arithmetic],
+            "terms": TERMS[settings.arithmetic],
         }
         file, sizes = (
             "convolution/strided_weights.cu",
@@ -312,17 +315,20 @@ class StridedWeights(SharedColumnsStrategy):
             return Workload(*(found.workload[name][own] for name in names))
 
         return Plan(
-            graph.pattern,
+            Layout(
+                graph.pattern,
+                slice_workload,
+                found.walked,
+                found.permutation,
+                workers_per_block=warps,
+                make_tiles=lambda: found.tiles,
+            ),
             (Call(launch, calls[0]), Call(adders, calls[1])),
-            slice_workload,
-            walked=found.walked,
-            permutation=found.permutation,
-            arrays=arrays,
-            workspace={"parts": (shares * graph.nnz, np.float32)},
-            clears=(),
-            workers_per_block=warps,
-            arithmetic=arithmetic,
-            make_tiles=lambda: found.tiles,
-            setup_seconds=seconds,
-            parameters={**cut, "shares": shares},
+            Buffers(
+                arrays,
+                workspace={"parts": (shares * graph.nnz, np.float32)},
+                zero_outputs=(),
+                arithmetic=settings.arithmetic,
+            ),
+            Provenance(self, graph.values, widths, settings.filled(**cut, shares=shares), seconds),
         )

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.cut import Cut
-from accelviz.plans import LibraryCall, Parameter, Plan, Strategy
+from accelviz.partition.scheme import Library
+from accelviz.plans import (
+    Buffers,
+    Description,
+    Layout,
+    LibraryCall,
+    Plan,
+    Provenance,
+    Settings,
+    Strategy,
+    Widths,
+    setting,
+)
 from accelviz.strategies.sddmm.operation import SDDMM
 
 #: How cuSPARSE is told of V: as the transpose of V in rows, or as V^T in columns.
 ALGORITHMS = ("transposed", "column_major")
+
+
+class Algorithm(Settings):
+    """Which of the library's kernels, and whether it looks at the matrix first."""
+
+    algorithm: str = setting(
+        "fastest",
+        "how V is described to the library: transposed, or by columns",
+        choices=("fastest", *ALGORITHMS),
+    )
+    preprocess: bool = setting(
+        True, "let the library look at the matrix before the first product", choices=(True, False)
+    )
 
 
 class CuSPARSE(Strategy):
@@ -26,22 +48,9 @@ class CuSPARSE(Strategy):
     operation = SDDMM
     name = "cusparse"
     summary = "NVIDIA's library, the faster of its descriptions of V"
-    parameters: ClassVar = {
-        "algorithm": Parameter(
-            "fastest",
-            "how V is described to the library: transposed, or by columns",
-            choices=("fastest", *ALGORITHMS),
-        ),
-        "preprocess": Parameter(
-            True,
-            "let the library look at the matrix before the first product",
-            choices=(True, False),
-        ),
-    }
+    Settings = Algorithm
 
-    def build(
-        self, graph: Graph, n_cols: int, *, heads: int, algorithm: str, preprocess: bool
-    ) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: Algorithm) -> Plan:
         """Leave everything to the library.
 
         Raises
@@ -49,10 +58,15 @@ class CuSPARSE(Strategy):
         ArgumentError
             If there are several heads.
         """
-        if heads != 1:
-            raise ArgumentError("heads", f"got {heads}", "1: cuSPARSE has no heads")
-        return Plan(graph.pattern, (LibraryCall("cusparse", algorithm, preprocess),), clears=())
+        if widths["heads"] != 1:
+            raise ArgumentError("heads", f"got {widths['heads']}", "1: cuSPARSE has no heads")
+        return Plan(
+            Layout(graph.pattern),
+            (LibraryCall("cusparse", settings.algorithm, settings.preprocess),),
+            Buffers(zero_outputs=()),
+            Provenance(self, graph.values, widths, settings),
+        )
 
-    def cut(self, rows: RowDegrees, n_cols: int, **parameters: object) -> Cut:
+    def describe(self, settings: Algorithm, rows: RowDegrees, widths: Widths) -> Description:
         """Know nothing: the library does not say what its warps do."""
-        return Cut("library", {})
+        return Description(Library())

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.cut import Cut
-from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
+from accelviz.partition.nonzero_runs import Products, rows_of_nonzeros, run_workload
+from accelviz.plans import (
+    Buffers,
+    Call,
+    Description,
+    KernelSpec,
+    LaneColumns,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Strategy,
+    Widths,
+    setting,
+)
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.blocks import POWERS, block_threads_of
+from accelviz.strategies.lanes import ENOUGH_LANES, Lanes, cover
 from accelviz.strategies.sddmm.operation import SDDMM, check_heads
 
 #: Threads of a block: 256 and more are slower on all but the smallest graphs, as are 64 at few
 #: columns.
 BLOCK_THREADS = 128
-#: Columns that one load moves, the widest first.
-VECTORS = (4, 2, 1)
-#: Lanes that are enough as long as `MOST_LANE_VECTORS` to each reach.
-ENOUGH_LANES, MOST_LANE_VECTORS = 8, 4
 #: Columns of V that a lane has on their way at once, and most products, by the columns of a vector.
 COLUMNS_AT_ONCE, MOST_AT_ONCE = 32, {4: 4, 2: 4, 1: 8}
 #: Large matrices of long rows, whose neighboring products share rows of V in the L1: so many
@@ -34,61 +43,61 @@ LONG_DEGREE, LONG_PRODUCTS = 12, 1 << 20
 LONG_GROUP, LONG_AT_ONCE = 8, 2
 
 
-@dataclass(frozen=True)
-class Setting:
-    """All that the kernel is compiled with; see kernels/sddmm/lane_groups.cu."""
+class LaneGroupSettings(Settings):
+    """Lanes, and the products that they compute; None for the choice of a rule."""
 
-    vector: int
-    lanes: int
-    lane_vectors: int
-    tiles: int
-    whole_tiles: bool
-    group_products: int
-    at_once: int
-    groups: int
-    heads: int
-
-
-def chosen(
-    n_cols: int,
-    heads: int,
-    nnz: int,
-    n_rows: int,
-    *,
-    lanes: int | None,
-    at_once: int | None,
-    group_products: int | None,
-    block_threads: int,
-) -> Setting:
-    """Choose what is None by a rule, which is made from sweeps on an H200.
-
-    Raises
-    ------
-    PartitionError
-        If a group would compute more products at once than it has, or have more than lanes.
-    """
-    vector = next(v for v in VECTORS if n_cols % v == 0)
-    vectors = n_cols // vector
-    if lanes is None:
-        enough = max(min(vectors, ENOUGH_LANES), -(-vectors // MOST_LANE_VECTORS))
-        lanes = min(1 << (enough - 1).bit_length(), WARP_SIZE)
-    tiles = -(-vectors // (lanes * MOST_LANE_VECTORS))
-    lane_vectors = -(-vectors // (lanes * tiles))
-    long_rows = nnz * heads >= max(LONG_PRODUCTS, LONG_DEGREE * n_rows)
-    if at_once is None:
-        fit = max(COLUMNS_AT_ONCE // (lane_vectors * vector), 1)
-        at_once = min(1 << (fit.bit_length() - 1), MOST_AT_ONCE[vector], group_products or lanes)
-        at_once = min(at_once, LONG_AT_ONCE) if long_rows and lanes == ENOUGH_LANES else at_once
-    if group_products is None:
-        group_products = min(max(LONG_GROUP if long_rows else 1, at_once), lanes)
-    if not at_once <= group_products <= lanes:
-        what = f"at_once={at_once}, group_products={group_products}, lanes={lanes}"
-        raise PartitionError("at_once", what, "at_once <= group_products <= lanes")
-    whole = vectors == lanes * lane_vectors * tiles
-    groups = block_threads // lanes
-    return Setting(
-        vector, lanes, lane_vectors, tiles, whole, group_products, at_once, groups, heads
+    lanes: int | None = setting(
+        None,
+        "lanes of a group; more: a row of X in fewer turns, and fewer groups in a warp",
+        choices=POWERS,
+        tries=(4, 8, 16),
     )
+    at_once: int | None = setting(
+        None,
+        "products that a group computes at once; more: fewer sums over lanes, more registers",
+        choices=POWERS,
+        tries=(1, 2, 4, 8),
+    )
+    group_products: int | None = setting(
+        None,
+        "products of a group, a batch after the other; more: fewer, longer groups",
+        choices=POWERS,
+        tries=(1, 2, 4, 8),
+    )
+    block_threads: int = block_threads_of(BLOCK_THREADS, 64, 128, 256)
+
+    def resolved(self, graph: Graph | RowDegrees, widths: Widths) -> LaneGroupSettings:
+        """Choose what is None by a rule, which is made from sweeps on an H200.
+
+        Raises
+        ------
+        PartitionError
+            If a group would compute more products at once than it has, or have more than lanes.
+        """
+        cover = self.cover(widths)
+        lanes, at_once, products = cover.lanes, self.at_once, self.group_products
+        most_products = max(LONG_PRODUCTS, LONG_DEGREE * graph.n_rows)
+        long_rows = graph.nnz * widths["heads"] >= most_products
+        if at_once is None:
+            fit = max(COLUMNS_AT_ONCE // (cover.lane_vectors * cover.vector), 1)
+            most = MOST_AT_ONCE[cover.vector]
+            at_once = min(1 << (fit.bit_length() - 1), most, products or lanes)
+            if long_rows and lanes == ENOUGH_LANES:
+                at_once = min(at_once, LONG_AT_ONCE)
+        if products is None:
+            products = min(max(LONG_GROUP if long_rows else 1, at_once), lanes)
+        if not at_once <= products <= lanes:
+            what = f"at_once={at_once}, group_products={products}, lanes={lanes}"
+            raise PartitionError("at_once", what, "at_once <= group_products <= lanes")
+        return self.filled(lanes=lanes, at_once=at_once, group_products=products)
+
+    def cover(self, widths: Widths) -> Lanes:
+        """Choose how the lanes cover the columns."""
+        return cover(widths["n_cols"], self.lanes, powers=True)
+
+    def groups(self, widths: Widths) -> int:
+        """Return the groups of a block."""
+        return self.block_threads // self.cover(widths).lanes
 
 
 class LaneGroups(Strategy):
@@ -104,29 +113,9 @@ class LaneGroups(Strategy):
     name = "lane_groups"
     summary = "our own: lane groups, runs of nonzeros, several sums reduced together"
     worker = "lane group"
-    parameters: ClassVar = {
-        "lanes": Parameter(
-            None,
-            "lanes of a group; more: a row of X in fewer turns, and fewer groups in a warp",
-            choices=POWERS,
-            tries=(4, 8, 16),
-        ),
-        "at_once": Parameter(
-            None,
-            "products that a group computes at once; more: fewer sums over lanes, more registers",
-            choices=POWERS,
-            tries=(1, 2, 4, 8),
-        ),
-        "group_products": Parameter(
-            None,
-            "products of a group, a batch after the other; more: fewer, longer groups",
-            choices=POWERS,
-            tries=(1, 2, 4, 8),
-        ),
-        "block_threads": block_threads_of(BLOCK_THREADS, 64, 128, 256),
-    }
+    Settings = LaneGroupSettings
 
-    def build(self, graph: Graph, n_cols: int, *, heads: int, **parameters: Any) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: LaneGroupSettings) -> Plan:
         """Spell out the rows of the nonzeros; give each group a run of products.
 
         Raises
@@ -134,55 +123,69 @@ class LaneGroups(Strategy):
         PartitionError
             If rows times heads do not fit in 31 bits.
         """
+        n_cols, heads = widths["n_cols"], widths["heads"]
         check_heads(graph, heads)
-        setting = chosen(n_cols, heads, graph.nnz, graph.n_rows, **parameters)
         rows, seconds = rows_of_nonzeros(graph)
-        run, groups = setting.group_products, setting.groups
+        lanes, run, groups = (
+            settings.cover(widths),
+            settings.group_products,
+            settings.groups(widths),
+        )
+        assert run is not None
+        assert settings.at_once is not None
         kernel = KernelSpec(
             file="sddmm/lane_groups.cu",
             entry="lane_groups",
-            config=vars(setting),
+            config={
+                "vector": lanes.vector,
+                "lanes": lanes.lanes,
+                "lane_vectors": lanes.lane_vectors,
+                "tiles": lanes.tiles,
+                "whole_tiles": int(lanes.whole(n_cols)),
+                "group_products": run,
+                "at_once": settings.at_once,
+                "groups": groups,
+                "heads": heads,
+            },
             arguments=("rows", "columns", "U", "V", "scores", "nnz", "n_cols"),
         )
         blocks = -(-graph.nnz * heads // (run * groups))
-        launch = LaunchConfig((blocks, 1, 1), groups * setting.lanes // WARP_SIZE)
+        launch = LaunchConfig((blocks, 1, 1), groups * lanes.lanes // WARP_SIZE)
+        arrays = {
+            "rows": rows,
+            "columns": graph.column_indices,
+            "nnz": np.int64(graph.nnz),
+            "n_cols": np.int32(n_cols),
+        }
+        workload = partial(run_workload, graph.row_pointers, run, heads, groups)
         return Plan(
-            graph.pattern,
+            Layout(graph.pattern, workload, workers_per_block=groups),
             (Call(launch, kernel),),
-            partial(run_workload, graph.row_pointers, run, heads, groups),
-            arrays={
-                "rows": rows,
-                "columns": graph.column_indices,
-                "nnz": np.int64(graph.nnz),
-                "n_cols": np.int32(n_cols),
-            },
-            clears=(),
-            workers_per_block=groups,
-            setup_seconds=seconds,
-            parameters=self.settle(graph, n_cols, heads=heads, **parameters),
+            Buffers(arrays, zero_outputs=()),
+            Provenance(self, graph.values, widths, settings, seconds),
         )
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
         """Leave out what a group of the rule's lanes has no room for."""
         offered = super().choices(graph, n_cols)
-        lanes = chosen(n_cols, 1, graph.nnz, graph.n_rows, **self.defaults()).lanes
+        lanes = LaneGroupSettings().cover({"n_cols": n_cols}).lanes
         for name in ("at_once", "group_products"):
-            offered[name] = tuple(each for each in offered[name] if each <= lanes)
+            offered[name] = tuple(value for value in offered[name] if value <= lanes)
         return offered
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, heads: int, **parameters: Any) -> Cut:
-        """Name the runs: nothing is added by atomics."""
-        n_rows, nnz = rows.histogram.n_rows, rows.histogram.nnz
-        setting = chosen(n_cols, heads, nnz, n_rows, **parameters)
-        run, groups = setting.group_products, setting.groups
-        return Cut("products", {"run": run, "heads": heads, "warps": groups, "atomics": 0})
-
-    def settle(self, graph: Graph, n_cols: int, *, heads: int, **parameters: Any) -> dict[str, int]:
+    def resolve(
+        self, settings: LaneGroupSettings, graph: Graph | RowDegrees, widths: Widths
+    ) -> LaneGroupSettings:
         """Ask the rule, which looks at the graph's size."""
-        setting = chosen(n_cols, heads, graph.nnz, graph.n_rows, **parameters)
-        return {name: getattr(setting, name) for name in ("lanes", "at_once", "group_products")}
+        return settings.resolved(graph, widths)
 
-    def reading(self, graph: Graph, n_cols: int, *, heads: int, **parameters: Any) -> Reading:
-        """Spread a group over the columns of a head, a vector a lane."""
-        setting = chosen(n_cols, heads, graph.nnz, graph.n_rows, **parameters)
-        return Reading(setting.lanes, setting.vector, n_cols)
+    def describe(
+        self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
+    ) -> Description:
+        """Name the runs, without atomics; a group has the columns of a head, a vector a lane."""
+        lanes = settings.cover(widths)
+        assert settings.group_products is not None
+        return Description(
+            Products(settings.group_products, widths["heads"], settings.groups(widths), atomics=0),
+            LaneColumns(lanes.lanes, lanes.vector, widths["n_cols"]),
+        )

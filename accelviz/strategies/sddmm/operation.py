@@ -81,8 +81,12 @@ def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Multiply for every record of the workload; see `Operation.replay`."""
     records = Records.by_row(plan)
-    order = np.arange(plan.pattern.nnz) if plan.nonzero_order is None else plan.nonzero_order
-    clears = "scores" in plan.cleared
+    order = (
+        np.arange(plan.pattern.nnz)
+        if plan.layout.nonzero_order is None
+        else plan.layout.nonzero_order
+    )
+    clears = "scores" in plan.zero_outputs
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
         U, V, scores = inputs["U"], inputs["V"], outputs["scores"]

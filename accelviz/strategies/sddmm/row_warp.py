@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 
 from accelviz.graph import Graph
-from accelviz.partition.row_split import row_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Reading
+from accelviz.ordering import RowDegrees
+from accelviz.partition.row_split import RowSplit, row_workload
+from accelviz.plans import (
+    Buffers,
+    Call,
+    Description,
+    KernelSpec,
+    LaneColumns,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Widths,
+)
 from accelviz.plans.launch import WARP_SIZE
-from accelviz.strategies.blocks import RowSplit, block_warps_of, csr_arrays
+from accelviz.strategies.blocks import BlockWarps, RowStrategy, csr_arrays
 from accelviz.strategies.sddmm.operation import SDDMM
 
 
-class RowWarp(RowSplit):
+class RowWarp(RowStrategy):
     """A warp has a row: its lanes walk the columns of one nonzero after the other.
 
     Correct and simple, and slow: a hub is one warp's, and only one row of V is on its way. It takes
@@ -25,10 +36,10 @@ class RowWarp(RowSplit):
     operation = SDDMM
     name = "row_warp"
     summary = "a warp a row, one nonzero after the other, sums by shuffles"
-    parameters: ClassVar = {"block_warps": block_warps_of(4, 16)}
 
-    def build(self, graph: Graph, n_cols: int, *, heads: int, block_warps: int) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: BlockWarps) -> Plan:
         """Deal out the rows."""
+        block_warps = settings.block_warps
         kernel = KernelSpec(
             file="sddmm/row_warp.cu",
             entry="row_warp",
@@ -39,18 +50,15 @@ class RowWarp(RowSplit):
             ),
         )
         launch = LaunchConfig((-(-graph.n_rows // block_warps), 1, 1), block_warps)
+        sizes = {"n_rows": np.int32(graph.n_rows), "heads": np.int32(widths["heads"])}
         return Plan(
-            graph.pattern,
+            Layout(graph.pattern, partial(row_workload, graph.row_pointers, 1, block_warps)),
             (Call(launch, kernel),),
-            partial(row_workload, graph.row_pointers, 1, block_warps),
-            arrays={
-                **csr_arrays(graph, n_cols),
-                "n_rows": np.int32(graph.n_rows),
-                "heads": np.int32(heads),
-            },
-            clears=(),
+            Buffers({**csr_arrays(graph, widths["n_cols"]), **sizes}, zero_outputs=()),
+            Provenance(self, graph.values, widths, settings),
         )
 
-    def reading(self, graph: Graph, n_cols: int, *, heads: int, block_warps: int) -> Reading:
+    def describe(self, settings: BlockWarps, rows: RowDegrees, widths: Widths) -> Description:
         """Spread the lanes over the columns of a head."""
-        return Reading(WARP_SIZE, 1, n_cols)
+        lanes = LaneColumns(WARP_SIZE, 1, widths["n_cols"])
+        return Description(RowSplit(1, settings.block_warps), lanes)

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import ClassVar
-
 import numpy as np
 
 from accelviz.graph import Graph
-from accelviz.partition.row_split import row_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan
+from accelviz.ordering import RowDegrees
+from accelviz.plans import (
+    Buffers,
+    Call,
+    KernelSpec,
+    LaunchConfig,
+    Plan,
+    Provenance,
+    Settings,
+    Widths,
+    setting,
+)
 from accelviz.strategies.sddmm.operation import SDDMM
 from accelviz.tensor_cores.fragments import TF32_CAPABILITY
-from accelviz.tensor_cores.tc_gnn import WINDOW_ROWS, TcGnnStrategy, translated, window_warps
+from accelviz.tensor_cores.tc_gnn import (
+    WINDOW_ROWS,
+    TcGnnStrategy,
+    translated,
+    window_layout,
+    window_warps,
+)
 
 #: Columns of a tile of scores.
 TILE_COLUMNS = 16
@@ -20,6 +33,18 @@ TILE_COLUMNS = 16
 MOST_WARPS = 8
 #: Most columns of U and V that a warp fetches at a time. The published kernel fetches 8.
 MOST_STEP = 32
+
+
+class TcGnnSettings(Settings):
+    """Warps of a block, and the columns that one multiplies at a time."""
+
+    block_warps: int | None = setting(None, "warps of a block", MOST_WARPS, tries=(1, 2, 4, 8))
+    step: int | None = setting(
+        None,
+        "columns that a warp multiplies at a time; more: fewer turns, more registers",
+        choices=(8, 16, 32),
+        tries=(8, 16, 32),
+    )
 
 
 class TcGnn(TcGnnStrategy):
@@ -33,19 +58,9 @@ class TcGnn(TcGnnStrategy):
 
     operation = SDDMM
     summary = "tensor cores (TF32): tiles of 16 x 16 scores, of which the nonzeros are kept"
-    parameters: ClassVar = {
-        "block_warps": Parameter(None, "warps of a block", MOST_WARPS, tries=(1, 2, 4, 8)),
-        "step": Parameter(
-            None,
-            "columns that a warp multiplies at a time; more: fewer turns, more registers",
-            choices=(8, 16, 32),
-            tries=(8, 16, 32),
-        ),
-    }
+    Settings = TcGnnSettings
 
-    def build(
-        self, graph: Graph, n_cols: int, *, heads: int, block_warps: int | None, step: int | None
-    ) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: TcGnnSettings) -> Plan:
         """Translate the graph; give each window a block.
 
         Raises
@@ -53,46 +68,40 @@ class TcGnn(TcGnnStrategy):
         PartitionError
             If a window has 2^31 nonzeros or more.
         """
-        settled = self.settle(graph, n_cols, block_warps=block_warps, step=step)
-        warps, step = settled["block_warps"], settled["step"]
-        found, seconds = translated(graph, TILE_COLUMNS)
+        n_cols, heads, warps = widths["n_cols"], widths["heads"], settings.block_warps
+        assert warps is not None
+        assert settings.step is not None
+        translation, seconds = translated(graph, TILE_COLUMNS)
         kernel = KernelSpec(
             file="tensor_cores/tc_gnn_sddmm.cu",
             entry="tc_gnn_sddmm",
             config={
                 "warps": warps,
-                "step": step,
+                "step": settings.step,
                 "tile_rows": WINDOW_ROWS,
                 "tile_columns": TILE_COLUMNS,
             },
-            arguments=(*found.arrays, "U", "V", "scores", "n_rows", "heads", "n_cols"),
+            arguments=(*translation.arrays, "U", "V", "scores", "n_rows", "heads", "n_cols"),
             capability=TF32_CAPABILITY,
         )
         windows = -(-graph.n_rows // WINDOW_ROWS)
+        arrays = {
+            **translation.arrays,
+            "n_rows": np.int32(graph.n_rows),
+            "heads": np.int32(heads),
+            "n_cols": np.int32(n_cols),
+        }
         return Plan(
-            graph.pattern,
+            window_layout(graph, translation),
             (Call(LaunchConfig((windows, heads, 1), warps), kernel),),
-            partial(row_workload, graph.row_pointers, WINDOW_ROWS, 1),
-            arrays={
-                **found.arrays,
-                "n_rows": np.int32(graph.n_rows),
-                "heads": np.int32(heads),
-                "n_cols": np.int32(n_cols),
-            },
-            clears=(),
-            workers_per_block=1,  # which warp has a nonzero, its tile says
-            arithmetic="tf32",
-            make_tiles=partial(getattr, found, "tiles"),
-            setup_seconds=seconds,
-            parameters=settled,
+            Buffers(arrays, zero_outputs=(), arithmetic="tf32"),
+            Provenance(self, graph.values, widths, settings, seconds),
         )
 
-    def settle(
-        self, graph: Graph, n_cols: int, *, block_warps: int | None, step: int | None, **_: object
-    ) -> dict[str, int]:
+    def resolve(
+        self, settings: TcGnnSettings, graph: Graph | RowDegrees, widths: Widths
+    ) -> TcGnnSettings:
         """Ask the paper's rule for the warps; take as many columns at a time as there are."""
-        fitting = next(n for n in (8, 16, MOST_STEP) if n >= min(n_cols, MOST_STEP))
-        return {
-            "block_warps": block_warps or window_warps(graph, MOST_WARPS),
-            "step": step or fitting,
-        }
+        columns = min(widths["n_cols"], MOST_STEP)
+        fitting = next(step for step in (8, 16, MOST_STEP) if step >= columns)
+        return settings.filled(block_warps=window_warps(graph, MOST_WARPS), step=fitting)

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 
 from accelviz.graph import Graph
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading
+from accelviz.ordering import RowDegrees
+from accelviz.plans import (
+    Buffers,
+    Call,
+    Description,
+    KernelSpec,
+    LaneColumns,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Widths,
+    setting,
+)
 from accelviz.plans.arithmetic import TERMS
 from accelviz.plans.launch import MOST_BLOCK_WARPS
 from accelviz.strategies.sddmm.operation import SDDMM, check_heads
@@ -26,6 +39,24 @@ from accelviz.tensor_cores.shared_columns import (
 GROUP_ROWS, TILE_COLUMNS = 8, 16
 
 
+class WindowTilesSettings(Settings):
+    """What the kernel is compiled with, and how many columns a part has."""
+
+    arithmetic: str = setting("3xtf32", "what products are worked out in", choices=tuple(TERMS))
+    window_rows: int = setting(8, "rows of a window", choices=(8, 16, 32), tries=(8, 16, 32))
+    block_warps: int = setting(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 4, 8))
+    at_once: int = setting(2, "steps on their way together", choices=(1, 2, 4), tries=(1, 2, 4))
+    # Parts of a window need not meet: small ones keep a block's warps busy to its end.
+    part_columns: int = setting(
+        512, "most distinct columns of a warp", 1 << 20, step=WORD_COLUMNS, tries=(64, 512)
+    )
+
+    @property
+    def halves(self) -> bool:
+        """Whether U and V are kept in 16 bits."""
+        return self.arithmetic == "float16"
+
+
 class WindowTiles(SharedColumnsStrategy):
     """A warp has a window; 32 of its distinct columns by 8 of its rows are two products.
 
@@ -41,29 +72,9 @@ class WindowTiles(SharedColumnsStrategy):
     name = "window_tiles"
     summary = "our own on tensor cores: windows of rows share rows of V, exact by three products"
     metadata_owner = "warp"
-    parameters: ClassVar = {
-        "arithmetic": Parameter("3xtf32", "what products are worked out in", choices=tuple(TERMS)),
-        "window_rows": Parameter(8, "rows of a window", choices=(8, 16, 32), tries=(8, 16, 32)),
-        "block_warps": Parameter(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 4, 8)),
-        "at_once": Parameter(2, "steps on their way together", choices=(1, 2, 4), tries=(1, 2, 4)),
-        # Parts of a window need not meet: small ones keep a block's warps busy to its end.
-        "part_columns": Parameter(
-            512, "most distinct columns of a warp", 1 << 20, step=WORD_COLUMNS, tries=(64, 512)
-        ),
-    }
+    Settings = WindowTilesSettings
 
-    def build(
-        self,
-        graph: Graph,
-        n_cols: int,
-        *,
-        heads: int,
-        arithmetic: str,
-        window_rows: int,
-        block_warps: int,
-        at_once: int,
-        part_columns: int,
-    ) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: WindowTilesSettings) -> Plan:
         """Translate the graph; give each window, or part of one, a warp.
 
         Raises
@@ -71,9 +82,10 @@ class WindowTiles(SharedColumnsStrategy):
         PartitionError
             If there are 2^32 nonzeros or more, or rows times heads do not fit in 31 bits.
         """
+        n_cols, heads, halves = widths["n_cols"], widths["heads"], settings.halves
+        window_rows, block_warps = settings.window_rows, settings.block_warps
         check_heads(graph, heads)
-        halves = arithmetic == "float16"
-        found, seconds = shared_columns(graph, window_rows, part_columns)
+        shared, seconds = shared_columns(graph, window_rows, settings.part_columns)
         kernel = KernelSpec(
             file="tensor_cores/window_tiles_sddmm.cu",
             entry="window_tiles_sddmm",
@@ -82,40 +94,45 @@ class WindowTiles(SharedColumnsStrategy):
                 "warps": block_warps,
                 "heads": heads,
                 "vector": widest(n_cols, halves),
-                "at_once": at_once,
-                "whole": int(n_cols % (step_columns(halves) * at_once) == 0),
-                "terms": TERMS[arithmetic],
-                "features": int(TERMS[arithmetic] == 0),
+                "at_once": settings.at_once,
+                "whole": int(n_cols % (step_columns(halves) * settings.at_once) == 0),
+                "terms": TERMS[settings.arithmetic],
+                "features": int(halves),
             },
-            arguments=(*found.arrays, "U", "V", "scores", "n_blocks", "n_rows", "n_cols"),
+            arguments=(*shared.arrays, "U", "V", "scores", "n_blocks", "n_rows", "n_cols"),
             capability=TF32_CAPABILITY,
         )
-        blocks = len(found.metadata)
+        blocks = len(shared.metadata)
         launch = LaunchConfig((-(-blocks // block_warps), heads, 1), block_warps)
+        arrays = {
+            **shared.arrays,
+            "n_blocks": np.int32(blocks),
+            "n_rows": np.int32(graph.n_rows),
+            "n_cols": np.int32(n_cols),
+        }
         return Plan(
-            graph.pattern,
+            Layout(
+                graph.pattern,
+                partial(window_workload, graph.row_pointers, shared, window_rows, block_warps),
+                metadata=shared.metadata,
+                make_tiles=partial(shared_tiles, graph.pattern, shared, TILE_COLUMNS, block_warps),
+            ),
             (Call(launch, kernel),),
-            partial(window_workload, graph.row_pointers, found, window_rows, block_warps),
-            metadata=found.metadata,
-            arrays={
-                **found.arrays,
-                "n_blocks": np.int32(blocks),
-                "n_rows": np.int32(graph.n_rows),
-                "n_cols": np.int32(n_cols),
-            },
-            clears=(),
-            storage="float16" if halves else "float32",
-            arithmetic=arithmetic,
-            make_tiles=partial(shared_tiles, graph.pattern, found, TILE_COLUMNS, block_warps),
-            setup_seconds=seconds,
+            Buffers(
+                arrays,
+                zero_outputs=(),
+                storage="float16" if halves else "float32",
+                arithmetic=settings.arithmetic,
+            ),
+            Provenance(self, graph.values, widths, settings, seconds),
         )
 
-    def reading(
-        self, graph: Graph, n_cols: int, *, heads: int, arithmetic: str, **parameters: object
-    ) -> Reading:
+    def describe(
+        self, settings: WindowTilesSettings, rows: RowDegrees, widths: Widths
+    ) -> Description:
         """Fetch a step's columns of a row by 4 lanes, 16 bytes each."""
-        halves = arithmetic == "float16"
-        return Reading(4, widest(n_cols, halves), step_columns(halves))
+        vector = widest(widths["n_cols"], settings.halves)
+        return Description(None, LaneColumns(4, vector, step_columns(settings.halves)))
 
 
 def step_columns(halves: bool) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,29 +17,78 @@ from accelviz.partition.block_level import (
     MAX_BLOCK_WARPS,
     MAX_WARP_NZS,
     SETTING_LIMITS,
+    BlockLevel,
     BlockSetting,
     block_level_lines,
     block_partition,
     block_workload,
 )
-from accelviz.partition.cut import Cut
 from accelviz.partition.metadata import MetadataLine
 from accelviz.partition.warp_level import (
+    Runs,
     cuts_rows,
     warp_level_lines,
     warp_partition,
     warp_workload,
 )
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
+from accelviz.plans import (
+    Buffers,
+    Call,
+    Description,
+    KernelSpec,
+    LaneColumns,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Strategy,
+    Widths,
+    setting,
+)
 from accelviz.plans.launch import STATIC_SHARED_BYTES, WARP_SIZE
 from accelviz.plans.operation import FLOAT_BYTES
-from accelviz.plans.strategy import column_tiles
 from accelviz.store import Stopwatch
+from accelviz.strategies.blocks import column_tiles
 from accelviz.strategies.spmm.operation import SPMM
 
 #: Widest combined warp, in columns. Wider features are cut into tiles along the grid's y.
 MAX_TILE_COLUMNS = 1024
 _WARPS, _NZS = SETTING_LIMITS["max_block_warps"], SETTING_LIMITS["max_warp_nzs"]
+
+
+class AccelGcnSettings(Settings):
+    """The two parameters of the paper, and its two ablations."""
+
+    max_block_warps: int = setting(
+        MAX_BLOCK_WARPS,
+        "warps of a block at most; more: fewer, larger blocks, and a long row stays in one",
+        _WARPS[0],
+        tries=(1, 2, 4, 6, 8, 12, 16, 24, 32),
+        why=_WARPS[1],
+    )
+    max_warp_nzs: int = setting(
+        MAX_WARP_NZS,
+        "most nonzeros of a warp; more: fewer warps share a row, and each lasts longer",
+        _NZS[0],
+        tries=(8, 16, 32, 64, 128),
+        why=_NZS[1],
+    )
+    partition: str = setting(
+        "block",
+        "what a line of metadata describes: a whole block, or each warp",
+        choices=("block", "warp"),
+    )
+    combined_warp: bool = setting(
+        True,
+        "several warps side by side read a row of X, 32 columns each",
+        choices=(True, False),
+    )
+
+    @property
+    def blocks(self) -> BlockSetting:
+        """The parameters of the partition."""
+        return BlockSetting(self.max_block_warps, self.max_warp_nzs)
 
 
 class AccelGCN(Strategy):
@@ -56,44 +105,10 @@ class AccelGCN(Strategy):
     operation = SPMM
     name = "accel_gcn"
     summary = "degree sorting, block-level partition, combined warp"
-    parameters: ClassVar = {
-        "max_block_warps": Parameter(
-            MAX_BLOCK_WARPS,
-            "warps of a block at most; more: fewer, larger blocks, and a long row stays in one",
-            _WARPS[0],
-            tries=(1, 2, 4, 6, 8, 12, 16, 24, 32),
-            why=_WARPS[1],
-        ),
-        "max_warp_nzs": Parameter(
-            MAX_WARP_NZS,
-            "most nonzeros of a warp; more: fewer warps share a row, and each lasts longer",
-            _NZS[0],
-            tries=(8, 16, 32, 64, 128),
-            why=_NZS[1],
-        ),
-        "partition": Parameter(
-            "block",
-            "what a line of metadata describes: a whole block, or each warp",
-            choices=("block", "warp"),
-        ),
-        "combined_warp": Parameter(
-            True,
-            "several warps side by side read a row of X, 32 columns each",
-            choices=(True, False),
-        ),
-    }
+    Settings = AccelGcnSettings
     metadata_owner = "block"
 
-    def build(
-        self,
-        graph: Graph,
-        n_cols: int,
-        *,
-        max_block_warps: int,
-        max_warp_nzs: int,
-        partition: str,
-        combined_warp: bool,
-    ) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: AccelGcnSettings) -> Plan:
         """Sort by degree, partition into blocks, permute the rows; or only partition into warps.
 
         Raises
@@ -101,61 +116,59 @@ class AccelGCN(Strategy):
         PartitionError
             If the graph has 2^31 nonzeros or more.
         """
-        setting = BlockSetting(max_block_warps, max_warp_nzs)
-        tiles, tile_columns = column_tiles(n_cols, widest_tile(max_block_warps))
+        max_block_warps = settings.max_block_warps
+        tiles, tile_columns = column_tiles(widths["n_cols"], widest_tile(max_block_warps))
         config = {
             "max_block_warps": max_block_warps,
             "tile_columns": tile_columns,
             "shared_rows": shared_rows(max_block_warps),
-            "combined_warp": int(combined_warp),
+            "combined_warp": int(settings.combined_warp),
         }
-        made = block_level if partition == "block" else warp_level
-        return made(graph, setting, tiles, config, {"n_cols": np.int32(n_cols)})
+        partition = _block_level if settings.partition == "block" else _warp_level
+        layout, kernel, arrays, zero, seconds = partition(graph, settings.blocks, config)
+        assert layout.metadata is not None
+        per_block = 1 if settings.partition == "block" else max_block_warps
+        launch = LaunchConfig((-(-len(layout.metadata) // per_block), tiles, 1), max_block_warps)
+        return Plan(
+            layout,
+            (Call(launch, kernel),),
+            Buffers(
+                {"metadata": layout.metadata, **arrays, "n_cols": np.int32(widths["n_cols"])},
+                zero_outputs=("Y",) if zero else (),
+            ),
+            Provenance(self, graph.values, widths, settings, seconds),
+        )
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
         """Return the settings that the recorded sweeps cover."""
         return {name: self.parameters[name].tries for name in ("max_warp_nzs", "max_block_warps")}
 
-    def cut(
-        self,
-        rows: RowDegrees,
-        n_cols: int,
-        *,
-        max_block_warps: int,
-        max_warp_nzs: int,
-        partition: str,
-        **others: Any,
-    ) -> Cut:
-        """Name the partition; the combined warp changes nothing of it."""
-        setting = {"warps": max_block_warps, "most": max_warp_nzs}
-        if partition == "block":
-            return Cut("block_level", setting)
-        return Cut("runs", {**setting, "line_bytes": INT4_BYTES})
-
-    def reading(
-        self, graph: Graph, n_cols: int, *, max_block_warps: int, combined_warp: bool, **others: Any
-    ) -> Reading:
+    def describe(self, settings: AccelGcnSettings, rows: RowDegrees, widths: Widths) -> Description:
         """Cover the tile with a combined warp at once, or by turns of 32 columns without it."""
-        _, columns = column_tiles(n_cols, widest_tile(max_block_warps))
-        return Reading(columns if combined_warp else WARP_SIZE, 1, columns)
+        warps, most = settings.max_block_warps, settings.max_warp_nzs
+        _, tile = column_tiles(widths["n_cols"], widest_tile(warps))
+        in_blocks = settings.partition == "block"
+        return Description(
+            BlockLevel(warps, most) if in_blocks else Runs(warps, most, INT4_BYTES),
+            LaneColumns(tile if settings.combined_warp else WARP_SIZE, 1, tile),
+        )
 
     def metadata_lines(self, plan: Plan, lines: int | Iterable[int]) -> list[MetadataLine]:
         """Take int4 words apart: a block's, or a warp's (Figure 3b); see `Strategy`."""
-        metadata, given = plan.metadata, plan.parameters
+        metadata, settings = plan.metadata, plan.provenance.settings
         assert metadata is not None
-        if given["partition"] == "block":
-            setting = BlockSetting(given["max_block_warps"], given["max_warp_nzs"])
-            return block_level_lines(metadata, setting, lines)
+        assert isinstance(settings, AccelGcnSettings)
+        if settings.partition == "block":
+            return block_level_lines(metadata, settings.blocks, lines)
         return warp_level_lines(metadata, lines)
 
 
-def block_level(
-    graph: Graph,
-    setting: BlockSetting,
-    tiles: int,
-    config: dict[str, int],
-    scalars: dict[str, np.generic],
-) -> Plan:
+#: What a partition gives: the layout, the kernel, its arrays besides metadata and columns of X,
+#: whether Y has to be zero, and the seconds that it took.
+_Partitioned = tuple[Layout, KernelSpec, dict[str, Any], bool, dict[str, float]]
+
+
+def _block_level(graph: Graph, setting: BlockSetting, config: dict[str, int]) -> _Partitioned:
     """Sort by degree and describe each block (section III-C)."""
     rows, sort_seconds = SortedRows.of(graph)
     clock = Stopwatch()
@@ -168,36 +181,22 @@ def block_level(
         config={**config, "deg_bound": setting.deg_bound, "info_field_bits": FIELD_BITS},
         arguments=("metadata", "output_rows", "columns", "values", "X", "Y", "n_cols"),
     )
+    layout = Layout(
+        graph.pattern,
+        partial(block_workload, metadata, setting),
+        rows.pattern,
+        rows.permutation,
+        rows.nonzero_order,
+        metadata,
+    )
+    arrays = {"output_rows": rows.permutation.order, "columns": rows.pattern.column_indices}
     # Rows without a nonzero have no block, and parts of a split row add up in the output.
     degrees = rows.histogram.degrees
-    clear = degrees.size and (degrees[0] == 0 or degrees[-1] > setting.deg_bound)
-    launch = LaunchConfig((len(metadata), tiles, 1), setting.max_block_warps)
-    return Plan(
-        graph.pattern,
-        (Call(launch, kernel),),
-        partial(block_workload, metadata, setting),
-        walked=rows.pattern,
-        permutation=rows.permutation,
-        nonzero_order=rows.nonzero_order,
-        metadata=metadata,
-        arrays={
-            "metadata": metadata,
-            "output_rows": rows.permutation.order,
-            "columns": rows.pattern.column_indices,
-            **scalars,
-        },
-        clears=("Y",) if clear else (),
-        setup_seconds={**sort_seconds, **clock.seconds},
-    )
+    zero = bool(degrees.size and (degrees[0] == 0 or degrees[-1] > setting.deg_bound))
+    return layout, kernel, arrays, zero, {**sort_seconds, **clock.seconds}
 
 
-def warp_level(
-    graph: Graph,
-    setting: BlockSetting,
-    tiles: int,
-    config: dict[str, int],
-    scalars: dict[str, np.generic],
-) -> Plan:
+def _warp_level(graph: Graph, setting: BlockSetting, config: dict[str, int]) -> _Partitioned:
     """Describe each warp, the rows in the caller's order; a block is consecutive warps."""
     clock = Stopwatch()
     with clock.step("warp partition"):
@@ -210,21 +209,11 @@ def warp_level(
         arguments=("metadata", "columns", "values", "X", "Y", "n_warps", "n_cols"),
     )
     warps = setting.max_block_warps
-    clear = (graph.degrees == 0).any() or cuts_rows(metadata, warps)
-    return Plan(
-        graph.pattern,
-        (Call(LaunchConfig((-(-len(metadata) // warps), tiles, 1), warps), kernel),),
-        partial(warp_workload, metadata, warps),
-        metadata=metadata,
-        arrays={
-            "metadata": metadata,
-            "columns": graph.column_indices,
-            "n_warps": np.int32(len(metadata)),
-            **scalars,
-        },
-        clears=("Y",) if clear else (),
-        setup_seconds=clock.seconds,
-    )
+    workload = partial(warp_workload, metadata, warps)
+    arrays = {"columns": graph.column_indices, "n_warps": np.int32(len(metadata))}
+    zero = bool((graph.degrees == 0).any()) or cuts_rows(metadata, warps)
+    layout = Layout(graph.pattern, workload, metadata=metadata)
+    return layout, kernel, arrays, zero, clock.seconds
 
 
 def shared_rows(max_block_warps: int) -> int:

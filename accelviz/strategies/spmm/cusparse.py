@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.cut import Cut
-from accelviz.plans import LibraryCall, Parameter, Plan, Strategy
+from accelviz.partition.scheme import Library
+from accelviz.plans import (
+    Buffers,
+    Description,
+    Layout,
+    LibraryCall,
+    Plan,
+    Provenance,
+    Settings,
+    Strategy,
+    Widths,
+    setting,
+)
 from accelviz.strategies.spmm.operation import SPMM
 
 #: All that take a general matrix, so none of the blocked formats; CUSPARSE_SPMM_CSR_ALG1 and so on.
@@ -16,6 +25,17 @@ ALGORITHMS = (
     *("coo_alg1", "coo_alg2", "coo_alg3", "coo_alg4"),
 )
 FASTEST = "fastest"
+
+
+class Algorithm(Settings):
+    """Which of the library's kernels, and whether it looks at the matrix first."""
+
+    algorithm: str = setting(
+        FASTEST, "which of the library's kernels", choices=(FASTEST, *ALGORITHMS)
+    )
+    preprocess: bool = setting(
+        True, "let the library look at the matrix before the first product", choices=(True, False)
+    )
 
 
 class CuSPARSE(Strategy):
@@ -30,22 +50,17 @@ class CuSPARSE(Strategy):
     operation = SPMM
     name = "cusparse"
     summary = "NVIDIA's library, the fastest of its algorithms"
-    parameters: ClassVar = {
-        "algorithm": Parameter(
-            FASTEST, "which of the library's kernels", choices=(FASTEST, *ALGORITHMS)
-        ),
-        "preprocess": Parameter(
-            True,
-            "let the library look at the matrix before the first product",
-            choices=(True, False),
-        ),
-    }
+    Settings = Algorithm
 
-    def build(self, graph: Graph, n_cols: int, *, algorithm: str, preprocess: bool) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: Algorithm) -> Plan:
         """Leave everything to the library."""
-        call = LibraryCall("cusparse", algorithm, preprocess)
-        return Plan(graph.pattern, (call,), clears=())
+        return Plan(
+            Layout(graph.pattern),
+            (LibraryCall("cusparse", settings.algorithm, settings.preprocess),),
+            Buffers(zero_outputs=()),
+            Provenance(self, graph.values, widths, settings),
+        )
 
-    def cut(self, rows: RowDegrees, n_cols: int, **parameters: object) -> Cut:
+    def describe(self, settings: Algorithm, rows: RowDegrees, widths: Widths) -> Description:
         """Know nothing: the library does not say what its warps do."""
-        return Cut("library", {})
+        return Description(Library())

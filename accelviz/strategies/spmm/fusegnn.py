@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.cut import Cut
 from accelviz.partition.nonzero_runs import rows_of_nonzeros
-from accelviz.plans import Plan, Reading, Strategy
-from accelviz.strategies.fusegnn import aggregation, block_size_of, edge_cut, vertex_cut
+from accelviz.plans import Description, LaneColumns, Plan, Strategy, Widths
+from accelviz.strategies.fusegnn import (
+    Block128,
+    BlockSize,
+    aggregation,
+    edge_scheme,
+    vertex_scheme,
+)
 from accelviz.strategies.spmm.operation import SPMM
 
 OPERANDS = ("values", "X", "Y")
 
 
-class ThreadGroups(Strategy):
-    """What these share: threads side by side take the columns."""
-
-    operation = SPMM
-    worker = "thread group"
-
-    def reading(self, graph: Graph, n_cols: int, *, block_size: int) -> Reading:
-        """Give each thread of a group a column, or several where the block is one group."""
-        return Reading(min(n_cols, block_size), 1, n_cols)
+def side_by_side(settings: BlockSize, widths: Widths) -> LaneColumns:
+    """Give each thread of a group a column, or several where the block is one group."""
+    n_cols = widths["n_cols"]
+    return LaneColumns(min(n_cols, settings.block_size), 1, n_cols)
 
 
-class FuseGnnGas(ThreadGroups):
+class FuseGnnGas(Strategy):
     """A thread group has an edge: it gathers a row of X and scatters it to Y with atomics.
 
     Gather-ApplyEdge-Scatter, Algorithm 1 of the paper. Its COO may be in any order; here it is the
@@ -34,12 +34,14 @@ class FuseGnnGas(ThreadGroups):
     multiple of 32 up to 1,024; the paper's T).
     """
 
+    operation = SPMM
     name = "fusegnn_gas"
     summary = "edges in parallel over COO; every product is added by an atomic"
+    worker = "thread group"
     # 256 threads, with which the paper keeps the occupancy high (section 5.3).
-    parameters: ClassVar = block_size_of(256)
+    Settings = BlockSize
 
-    def build(self, graph: Graph, n_cols: int, *, block_size: int, heads: int = 1) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
         """Spell out the rows of the nonzeros; give each thread group one, or one of its heads.
 
         Raises
@@ -49,17 +51,15 @@ class FuseGnnGas(ThreadGroups):
         """
         rows, seconds = rows_of_nonzeros(graph)
         ends = {"rows": rows, "columns": graph.column_indices}
-        own: dict[str, Any] = {"block_size": block_size, "heads": heads, "edges": True}
-        return aggregation(
-            graph, graph, self.name, ends, OPERANDS, n_cols, **own, setup_seconds=seconds
-        )
+        walk = (self, graph, graph, self.name, ends, OPERANDS, widths, settings)
+        return aggregation(*walk, edges=True, zero_outputs=None, setup_seconds=seconds)
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
+    def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Name runs of one edge: each is an atomic a column."""
-        return edge_cut(block_size, n_cols)
+        return Description(edge_scheme(settings, widths), side_by_side(settings, widths))
 
 
-class FuseGnnGar(ThreadGroups):
+class FuseGnnGar(Strategy):
     """A block has a vertex: its thread groups share the edges and add up in shared memory.
 
     Gather-ApplyEdge-Reduce, Algorithm 3 of the paper, without its weights of self-loops, which are
@@ -67,21 +67,19 @@ class FuseGnnGar(ThreadGroups):
     1,024; the paper's T).
     """
 
+    operation = SPMM
     name = "fusegnn_gar"
     summary = "a block a row; thread groups take turns at its nonzeros and reduce on chip"
-    parameters: ClassVar = block_size_of(128)
+    worker = "thread group"
+    Settings = Block128
+    groups: ClassVar[int | None] = None
 
-    def build(self, graph: Graph, n_cols: int, *, block_size: int, heads: int = 1) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
         """Give each block a row, or one of its heads."""
-        return gar_plan(graph, n_cols, block_size=block_size, heads=heads)
+        ends = {"row_pointers": graph.row_pointers, "columns": graph.column_indices}
+        walk = (self, graph, graph, "fusegnn_gar", ends, OPERANDS, widths, settings)
+        return aggregation(*walk, edges=False, groups=self.groups)
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
+    def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Name the thread groups of a row."""
-        return vertex_cut(block_size, n_cols)
-
-
-def gar_plan(graph: Graph, n_cols: int, *, heads: int = 1, **settings: Any) -> Plan:
-    """Return a plan in which a block has a row; see `aggregation` for its settings."""
-    ends = {"row_pointers": graph.row_pointers, "columns": graph.column_indices}
-    own = {"heads": heads, "edges": False, "clears": (), **settings}
-    return aggregation(graph, graph, "fusegnn_gar", ends, OPERANDS, n_cols, **own)
+        return Description(vertex_scheme(settings, widths), side_by_side(settings, widths))

@@ -5,16 +5,23 @@ Without that gradient its forward kernels serve, on the transposed matrix.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.cut import Cut
 from accelviz.partition.nonzero_runs import check_numbers, numbers_32, rows_of_nonzeros
 from accelviz.partition.thread_groups import thread_groups
-from accelviz.plans import Plan, Strategy
-from accelviz.strategies.fusegnn import aggregation, block_size_of, edge_cut, vertex_cut
+from accelviz.plans import Description, Plan, Strategy, Widths
+from accelviz.strategies.fusegnn import (
+    Block128,
+    BlockSize,
+    aggregation,
+    edge_scheme,
+    vertex_scheme,
+)
 from accelviz.strategies.spmm.gradient import SPMM_GRADIENT
 
 #: Most columns whose sums fit in shared memory beside a row of X.
@@ -33,9 +40,9 @@ class FuseGnnGasGradient(Strategy):
     name = "fusegnn_gas"
     summary = "edges in parallel over COO; dX by atomics, weights' gradients reduced on chip"
     worker = "thread group"
-    parameters: ClassVar = block_size_of(256)
+    Settings = BlockSize
 
-    def build(self, graph: Graph, n_cols: int, *, block_size: int, heads: int = 1) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
         """Spell out the senders of the nonzeros; give each thread group one, or one of its heads.
 
         Raises
@@ -45,13 +52,12 @@ class FuseGnnGasGradient(Strategy):
         """
         check_numbers(graph.nnz)
         sources, seconds = rows_of_nonzeros(graph.transposed().graph)
-        own: dict[str, Any] = {"block_size": block_size, "heads": heads, "edges": True}
-        own |= {"clears": ("dX",), "setup_seconds": seconds}
-        return _plan(graph, "fusegnn_gas_gradient", {"sources": sources}, n_cols, **own)
+        walk = _walk(self, graph, "fusegnn_gas_gradient", {"sources": sources}, widths, settings)
+        return walk(edges=True, zero_outputs=("dX",), setup_seconds=seconds)
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
+    def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Name runs of one edge: each is an atomic a column."""
-        return edge_cut(block_size, n_cols)
+        return Description(edge_scheme(settings, widths))
 
 
 class FuseGnnGarGradient(Strategy):
@@ -65,9 +71,9 @@ class FuseGnnGarGradient(Strategy):
     name = "fusegnn_gar"
     summary = "a block a sender; thread groups take turns at its nonzeros and reduce on chip"
     worker = "thread group"
-    parameters: ClassVar = block_size_of(128)
+    Settings = Block128
 
-    def build(self, graph: Graph, n_cols: int, *, block_size: int, heads: int = 1) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
         """Give each block a sender, or one of its heads.
 
         Raises
@@ -75,22 +81,30 @@ class FuseGnnGarGradient(Strategy):
         PartitionError
             If there are 2^32 nonzeros or more, or the columns do not fit in shared memory.
         """
+        n_cols = widths["n_cols"]
         if n_cols > _MOST_COLUMNS:
             raise PartitionError("n_cols", f"got {n_cols}", f"at most {_MOST_COLUMNS:,}")
         check_numbers(graph.nnz)
         ends = {"source_pointers": graph.transposed().graph.row_pointers}
-        own: dict[str, Any] = {"block_size": block_size, "heads": heads, "edges": False}
-        shared = 8 * n_cols if thread_groups(block_size, n_cols) == 1 else 0
-        own |= {"clears": (), "shared_bytes": shared}
-        return _plan(graph, "fusegnn_gar_gradient", ends, n_cols, **own)
+        shared = 8 * n_cols if thread_groups(settings.block_size, n_cols) == 1 else 0
+        walk = _walk(self, graph, "fusegnn_gar_gradient", ends, widths, settings)
+        return walk(edges=False, shared_bytes=shared)
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
+    def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Name the thread groups of a sender."""
-        return vertex_cut(block_size, n_cols)
+        return Description(vertex_scheme(settings, widths))
 
 
-def _plan(graph: Graph, entry: str, ends: dict[str, Any], n_cols: int, **settings: Any) -> Plan:
+def _walk(
+    strategy: Strategy,
+    graph: Graph,
+    entry: str,
+    ends: dict[str, Any],
+    widths: Widths,
+    settings: BlockSize,
+) -> Callable[..., Plan]:
+    """Return `aggregation` over the transpose, but for its keywords."""
     turned = graph.transposed()
     ends |= {"targets": turned.graph.column_indices, "order": numbers_32(turned.nonzeros)}
-    settings["nonzero_order"] = turned.nonzeros
-    return aggregation(graph, turned.graph, entry, ends, _OPERANDS, n_cols, **settings)
+    walk = (strategy, graph, turned.graph, entry, ends, _OPERANDS, widths, settings)
+    return partial(aggregation, *walk, nonzero_order=turned.nonzeros)

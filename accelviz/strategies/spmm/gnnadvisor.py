@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 
@@ -13,14 +12,27 @@ from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition import neighbor_groups as bits
 from accelviz.partition.block_level import WORD_LIMIT
-from accelviz.partition.cut import Cut
 from accelviz.partition.neighbor_groups import group_workload, neighbor_groups, warp_memory
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
+from accelviz.partition.warp_level import Runs
+from accelviz.plans import (
+    Buffers,
+    Call,
+    Description,
+    KernelSpec,
+    LaneColumns,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Strategy,
+    Widths,
+    setting,
+)
 from accelviz.plans.launch import MOST_BLOCK_WARPS, STATIC_SHARED_BYTES, WARP_SIZE
 from accelviz.plans.operation import FLOAT_BYTES
-from accelviz.plans.strategy import column_tiles
 from accelviz.store import Stopwatch
-from accelviz.strategies.blocks import block_warps_of
+from accelviz.strategies.blocks import block_warps_of, column_tiles
 from accelviz.strategies.spmm.operation import SPMM
 
 #: Neighbors times columns that one thread handles best, by the paper's measurements.
@@ -145,6 +157,29 @@ def lane_vectors(n_cols: int, tile_columns: int, dw: int) -> tuple[int, int]:
     return vector, -(-steps // walks)
 
 
+class GnnAdvisorSettings(Settings):
+    """What the Decider may choose."""
+
+    ngs: int | None = setting(
+        NGS,
+        "neighbor group size: most neighbors a warp sums; more: fewer atomics, longer waits",
+        WORD_LIMIT,
+        tries=(8, 16, 32, 64, 128),
+        rule=True,
+    )
+    dw: int | None = setting(
+        None,
+        "dimension workers: lanes of a warp that walk the columns; the others do nothing",
+        WARP_SIZE,
+        tries=(8, 16, 32),
+    )
+    block_warps: int | None = block_warps_of(None)
+
+    def decision(self, widths: Widths) -> Decision:
+        """Ask the Decider for what is None."""
+        return decide(widths["n_cols"], self.block_warps, dw=self.dw, ngs=self.ngs)
+
+
 class GNNAdvisor(Strategy):
     """A warp handles a group of neighbors; groups of a row in one block add up in shared memory.
 
@@ -157,28 +192,13 @@ class GNNAdvisor(Strategy):
     operation = SPMM
     name = "gnnadvisor"
     summary = "neighbor groups, dimension workers, one leader warp a row and block"
-    parameters: ClassVar = {
-        "ngs": Parameter(
-            NGS,
-            "neighbor group size: most neighbors a warp sums; more: fewer atomics, longer waits",
-            WORD_LIMIT,
-            tries=(8, 16, 32, 64, 128),
-            rule=True,
-        ),
-        "dw": Parameter(
-            None,
-            "dimension workers: lanes of a warp that walk the columns; the others do nothing",
-            WARP_SIZE,
-            tries=(8, 16, 32),
-        ),
-        "block_warps": block_warps_of(None),
-    }
+    Settings = GnnAdvisorSettings
     metadata_words = ("row", "slot and flags")
     metadata_owner = "warp"
 
-    def build(self, graph: Graph, n_cols: int, **parameters: int | None) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: GnnAdvisorSettings) -> Plan:
         """Break the rows into neighbor groups and find the warps that meet in shared memory."""
-        decision = decide(n_cols, **parameters)
+        n_cols, decision = widths["n_cols"], settings.decision(widths)
         clock = Stopwatch()
         with clock.step("neighbor groups"):
             groups = neighbor_groups(graph.row_pointers, decision.ngs)
@@ -215,37 +235,36 @@ class GNNAdvisor(Strategy):
         )
         # Rows without a nonzero have no group, and parts of a cut row add up in the output.
         clear = (graph.degrees == 0).any() or memory.cut.any()
+        arrays = {
+            "group_pointers": groups.pointers,
+            "metadata": metadata,
+            "columns": graph.column_indices,
+            "n_groups": np.int64(len(groups)),
+            "n_cols": np.int32(n_cols),
+            "tile_columns": np.int32(decision.tile_columns),
+        }
+        workload = partial(group_workload, groups, decision.block_warps)
         return Plan(
-            graph.pattern,
+            Layout(graph.pattern, workload, metadata=metadata),
             (Call(launch, kernel),),
-            partial(group_workload, groups, decision.block_warps),
-            metadata=metadata,
-            arrays={
-                "group_pointers": groups.pointers,
-                "metadata": metadata,
-                "columns": graph.column_indices,
-                "n_groups": np.int64(len(groups)),
-                "n_cols": np.int32(n_cols),
-                "tile_columns": np.int32(decision.tile_columns),
-            },
-            clears=("Y",) if clear else (),
-            setup_seconds=clock.seconds,
-            parameters=self.settle(graph, n_cols, **parameters),
+            Buffers(arrays, zero_outputs=("Y",) if clear else ()),
+            Provenance(self, graph.values, widths, settings, clock.seconds),
         )
 
-    def settle(self, graph: Graph, n_cols: int, **parameters: int | None) -> dict[str, int]:
+    def resolve(
+        self, settings: GnnAdvisorSettings, graph: Graph | RowDegrees, widths: Widths
+    ) -> GnnAdvisorSettings:
         """Ask the Decider."""
-        decision = decide(n_cols, **parameters)
-        return {name: getattr(decision, name) for name in self.parameters}
+        decision = settings.decision(widths)
+        return settings.filled(**{name: getattr(decision, name) for name in self.parameters})
 
-    def cut(self, rows: RowDegrees, n_cols: int, **parameters: int | None) -> Cut:
-        """Name the groups that the Decider and the parameters give."""
-        decision = decide(n_cols, **parameters)
-        setting = {"most": decision.ngs, "warps": decision.block_warps}
-        return Cut("runs", {**setting, "line_bytes": METADATA_BYTES})
-
-    def reading(self, graph: Graph, n_cols: int, **parameters: int | None) -> Reading:
-        """Let the dimension workers walk the columns, a vector each."""
-        decision = decide(n_cols, **parameters)
-        vector, _ = lane_vectors(n_cols, decision.tile_columns, decision.dw)
-        return Reading(decision.dw, vector, decision.tile_columns)
+    def describe(
+        self, settings: GnnAdvisorSettings, rows: RowDegrees, widths: Widths
+    ) -> Description:
+        """Name the groups; the dimension workers walk the columns, a vector each."""
+        decision = settings.decision(widths)
+        vector, _ = lane_vectors(widths["n_cols"], decision.tile_columns, decision.dw)
+        return Description(
+            Runs(decision.block_warps, decision.ngs, METADATA_BYTES),
+            LaneColumns(decision.dw, vector, decision.tile_columns),
+        )

@@ -44,7 +44,7 @@ def _exact_terms(row_pointers: Longs, columns: Ints, operands: Any, sums: Any) -
 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Follow the records of senders; see `Operation.replay`."""
-    records, order = Records.by_row(plan), plan.nonzero_order
+    records, order = Records.by_row(plan), plan.layout.nonzero_order
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
         outputs["dX"][...] = 0

@@ -3,28 +3,54 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.cut import Cut
+from accelviz.partition import merge_path as scheme_of
 from accelviz.partition.merge_path import (
     cuts_rows,
     merge_path_partition,
     merge_path_workload,
 )
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading, Strategy
+from accelviz.plans import (
+    Buffers,
+    Call,
+    Description,
+    KernelSpec,
+    LaneColumns,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Strategy,
+    Widths,
+    setting,
+)
 from accelviz.plans.launch import WARP_SIZE
-from accelviz.plans.strategy import column_tiles
 from accelviz.store import Stopwatch
-from accelviz.strategies.blocks import block_warps_of, csr_arrays
+from accelviz.strategies.blocks import block_warps_of, column_tiles, csr_arrays
 from accelviz.strategies.spmm.operation import SPMM
 
 #: Most columns of a lane, 32 apart: each nonzero is read once for up to 128 columns.
 MOST_LANE_COLUMNS = 4
+
+
+class MergePathSettings(Settings):
+    """Items of a thread and warps of a block."""
+
+    # Two items a thread: half the cut rows, and so atomics, of one; shares beyond 64 leave even
+    # large graphs with too few warps to fill a GPU.
+    items_per_thread: int = setting(
+        2,
+        "rows plus nonzeros of a lane; more: fewer warps, each with more to do",
+        64,
+        tries=(1, 2, 4, 8, 16),
+    )
+    block_warps: int = block_warps_of(8, 16, 32)
 
 
 class MergePath(Strategy):
@@ -39,23 +65,14 @@ class MergePath(Strategy):
     operation = SPMM
     name = "merge_path"
     summary = "equal shares of rows plus nonzeros, found by binary search; cut rows by atomics"
-    parameters: ClassVar = {
-        # Two items a thread: half the cut rows, and so atomics, of one; shares beyond 64 leave even
-        # large graphs with too few warps to fill a GPU.
-        "items_per_thread": Parameter(
-            2,
-            "rows plus nonzeros of a lane; more: fewer warps, each with more to do",
-            64,
-            tries=(1, 2, 4, 8, 16),
-        ),
-        "block_warps": block_warps_of(8, 16, 32),
-    }
+    Settings = MergePathSettings
     metadata_words = ("first row",)
     metadata_owner = "warp"
 
-    def build(self, graph: Graph, n_cols: int, *, items_per_thread: int, block_warps: int) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: MergePathSettings) -> Plan:
         """Find where each warp's share begins; give each warp a tile of up to 128 columns."""
-        warp_items = items_per_thread * WARP_SIZE
+        n_cols, block_warps = widths["n_cols"], settings.block_warps
+        warp_items = settings.items_per_thread * WARP_SIZE
         pointers = graph.row_pointers
 
         def search(clock: Stopwatch) -> tuple[npt.NDArray[np.int32], bool]:
@@ -81,27 +98,24 @@ class MergePath(Strategy):
                 *("n_items", "n_rows", "n_cols"),
             ),
         )
+        arrays = {
+            "first_rows": first_rows,
+            **csr_arrays(graph, n_cols),
+            "n_rows": np.int32(graph.n_rows),
+            "n_items": np.int64(graph.n_rows + graph.nnz),
+        }
+        workload = partial(merge_path_workload, pointers, first_rows, warp_items, block_warps)
         return Plan(
-            graph.pattern,
+            Layout(graph.pattern, workload, metadata=first_rows),
             (Call(LaunchConfig((blocks, tiles, 1), block_warps), kernel),),
-            partial(merge_path_workload, pointers, first_rows, warp_items, block_warps),
-            metadata=first_rows,
-            arrays={
-                "first_rows": first_rows,
-                **csr_arrays(graph, n_cols),
-                "n_rows": np.int32(graph.n_rows),
-                "n_items": np.int64(graph.n_rows + graph.nnz),
-            },
-            clears=("Y",) if cut else (),
-            setup_seconds=seconds,
+            Buffers(arrays, zero_outputs=("Y",) if cut else ()),
+            Provenance(self, graph.values, widths, settings, seconds),
         )
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, items_per_thread: int, block_warps: int) -> Cut:
-        """Name the shares."""
-        return Cut("merge_path", {"items": items_per_thread * WARP_SIZE, "warps": block_warps})
-
-    def reading(
-        self, graph: Graph, n_cols: int, *, items_per_thread: int, block_warps: int
-    ) -> Reading:
-        """Give each lane up to four columns of the tile, 32 apart."""
-        return Reading(WARP_SIZE, 1, column_tiles(n_cols, MOST_LANE_COLUMNS * WARP_SIZE)[1])
+    def describe(
+        self, settings: MergePathSettings, rows: RowDegrees, widths: Widths
+    ) -> Description:
+        """Name the shares; each lane has up to four columns of the tile, 32 apart."""
+        tile = column_tiles(widths["n_cols"], MOST_LANE_COLUMNS * WARP_SIZE)[1]
+        scheme = scheme_of.MergePath(settings.items_per_thread * WARP_SIZE, settings.block_warps)
+        return Description(scheme, LaneColumns(WARP_SIZE, 1, tile))

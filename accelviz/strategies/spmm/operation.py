@@ -69,7 +69,7 @@ def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> 
 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Sum every record of the workload into its row; see `Operation.replay`."""
-    records, clears = Records.by_row(plan), "Y" in plan.cleared
+    records, clears = Records.by_row(plan), "Y" in plan.zero_outputs
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
         X, Y = inputs["X"], outputs["Y"]

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, ClassVar
-
 import numpy as np
 
 from accelviz.graph import Graph
-from accelviz.partition.row_split import row_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading
+from accelviz.ordering import RowDegrees
+from accelviz.plans import (
+    Buffers,
+    Call,
+    Description,
+    KernelSpec,
+    LaneColumns,
+    LaunchConfig,
+    Plan,
+    Provenance,
+    Settings,
+    Widths,
+    setting,
+)
 from accelviz.plans.launch import MOST_BLOCK_WARPS
 from accelviz.strategies.spmm.operation import SPMM
 from accelviz.tensor_cores.fragments import TF32_CAPABILITY
-from accelviz.tensor_cores.tc_gnn import WINDOW_ROWS, TcGnnStrategy, translated, window_warps
+from accelviz.tensor_cores.tc_gnn import (
+    WINDOW_ROWS,
+    WINDOWS,
+    TcGnnStrategy,
+    translated,
+    window_layout,
+    window_warps,
+)
 
 #: Columns of a tile of A, which TF32 fixes; those of a tile of X.
 TILE_COLUMNS, X_COLUMNS = 8, 16
@@ -21,6 +37,23 @@ TILE_COLUMNS, X_COLUMNS = 8, 16
 MOST_WARP_TILES, MOST_SLAB_TILES = 4, 8
 #: Tiles of A that are fetched together. The published kernel fetches one.
 TILES_AT_ONCE = 4
+
+
+class TcGnnSettings(Settings):
+    """Warps of a block, and the tiles that it fetches together."""
+
+    block_warps: int | None = setting(
+        None,
+        "warps that share the columns of a window; more: fewer tiles for each",
+        MOST_BLOCK_WARPS,
+        tries=(1, 2, 4, 8, 16),
+    )
+    tiles_at_once: int = setting(
+        TILES_AT_ONCE,
+        "tiles that a block fetches together; more: less waiting, more registers",
+        8,
+        tries=(1, 2, 4, 8),
+    )
 
 
 class TcGnn(TcGnnStrategy):
@@ -34,24 +67,9 @@ class TcGnn(TcGnnStrategy):
 
     operation = SPMM
     summary = "tensor cores (TF32): windows of 16 rows with their columns condensed into tiles"
-    parameters: ClassVar = {
-        "block_warps": Parameter(
-            None,
-            "warps that share the columns of a window; more: fewer tiles for each",
-            MOST_BLOCK_WARPS,
-            tries=(1, 2, 4, 8, 16),
-        ),
-        "tiles_at_once": Parameter(
-            TILES_AT_ONCE,
-            "tiles that a block fetches together; more: less waiting, more registers",
-            8,
-            tries=(1, 2, 4, 8),
-        ),
-    }
+    Settings = TcGnnSettings
 
-    def build(
-        self, graph: Graph, n_cols: int, *, block_warps: int | None, tiles_at_once: int
-    ) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: TcGnnSettings) -> Plan:
         """Translate the graph; give each window a block.
 
         Raises
@@ -59,9 +77,9 @@ class TcGnn(TcGnnStrategy):
         PartitionError
             If a window has 2^31 nonzeros or more.
         """
-        settled = self.settle(graph, n_cols, block_warps=block_warps)
-        warps = settled["block_warps"]
-        found, seconds = translated(graph, TILE_COLUMNS)
+        n_cols, warps = widths["n_cols"], settings.block_warps
+        assert warps is not None
+        translation, seconds = translated(graph, TILE_COLUMNS)
         slabs, slab_tiles = column_slabs(n_cols, warps)
         kernel = KernelSpec(
             file="tensor_cores/tc_gnn_spmm.cu",
@@ -70,41 +88,33 @@ class TcGnn(TcGnnStrategy):
                 "warps": warps,
                 "warp_tiles": -(-slab_tiles // warps),
                 "slab_tiles": slab_tiles,
-                "tiles_at_once": tiles_at_once,
+                "tiles_at_once": settings.tiles_at_once,
                 "tile_rows": WINDOW_ROWS,
                 "tile_columns": TILE_COLUMNS,
             },
-            arguments=(*found.arrays, "values", "X", "Y", "n_rows", "n_cols"),
+            arguments=(*translation.arrays, "values", "X", "Y", "n_rows", "n_cols"),
             capability=TF32_CAPABILITY,
         )
         windows = -(-graph.n_rows // WINDOW_ROWS)
+        sizes = {"n_rows": np.int32(graph.n_rows), "n_cols": np.int32(n_cols)}
         return Plan(
-            graph.pattern,
+            window_layout(graph, translation),
             (Call(LaunchConfig((windows, slabs, 1), warps), kernel),),
-            partial(row_workload, graph.row_pointers, WINDOW_ROWS, 1),
-            arrays={
-                **found.arrays,
-                "n_rows": np.int32(graph.n_rows),
-                "n_cols": np.int32(n_cols),
-            },
-            clears=(),
-            workers_per_block=1,  # all warps of a block share each nonzero, a column tile each
-            arithmetic="tf32",
-            make_tiles=partial(getattr, found, "tiles"),
-            setup_seconds=seconds,
-            parameters=settled,
+            Buffers({**translation.arrays, **sizes}, zero_outputs=(), arithmetic="tf32"),
+            Provenance(self, graph.values, widths, settings, seconds),
         )
 
-    def settle(
-        self, graph: Graph, n_cols: int, *, block_warps: int | None, **parameters: object
-    ) -> dict[str, int]:
-        """Ask the paper's rule."""
-        return {"block_warps": block_warps or window_warps(graph, MOST_BLOCK_WARPS)}
+    def resolve(
+        self, settings: TcGnnSettings, graph: Graph | RowDegrees, widths: Widths
+    ) -> TcGnnSettings:
+        """Ask the paper's rule for the warps."""
+        return settings.filled(block_warps=window_warps(graph, MOST_BLOCK_WARPS))
 
-    def reading(self, graph: Graph, n_cols: int, **parameters: Any) -> Reading:
+    def describe(self, settings: TcGnnSettings, rows: RowDegrees, widths: Widths) -> Description:
         """Fetch 16 neighboring columns of a row of X by 16 lanes, the next ones by others."""
-        warps = self.settle(graph, n_cols, **parameters)["block_warps"]
-        return Reading(X_COLUMNS, 1, column_slabs(n_cols, warps)[1] * X_COLUMNS)
+        assert settings.block_warps is not None
+        _, tiles = column_slabs(widths["n_cols"], settings.block_warps)
+        return Description(WINDOWS, LaneColumns(X_COLUMNS, 1, tiles * X_COLUMNS))
 
 
 def column_slabs(n_cols: int, warps: int) -> tuple[int, int]:

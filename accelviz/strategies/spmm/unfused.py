@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.cut import Cut
-from accelviz.partition.nonzero_runs import rows_of_nonzeros, run_workload
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Reading, Strategy
+from accelviz.partition.nonzero_runs import Products, rows_of_nonzeros, run_workload
+from accelviz.partition.row_split import RowSplit
+from accelviz.plans import (
+    Buffers,
+    Call,
+    Description,
+    KernelSpec,
+    LaneColumns,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Strategy,
+    Widths,
+)
 from accelviz.plans.launch import WARP_SIZE
-from accelviz.strategies.fusegnn import block_size_of
-from accelviz.strategies.spmm.fusegnn import ThreadGroups, gar_plan
+from accelviz.strategies.fusegnn import BlockSize
+from accelviz.strategies.spmm.fusegnn import FuseGnnGar, side_by_side
 from accelviz.strategies.spmm.operation import SPMM
 
 
-class NeuGraph(ThreadGroups):
+class NeuGraph(FuseGnnGar):
     """A block has a vertex and takes its edges one after the other, a thread a column.
 
     NeuGraph's fused gather as fuseGNN describes it (section 6.1): its GAR without thread groups, so
@@ -29,15 +40,11 @@ class NeuGraph(ThreadGroups):
     name = "neugraph"
     summary = "fused gather: a block a row, one nonzero after the other"
     worker = "block"
-    parameters: ClassVar = block_size_of(128)
+    groups = 1
 
-    def build(self, graph: Graph, n_cols: int, *, block_size: int) -> Plan:
-        """Give each block a row."""
-        return gar_plan(graph, n_cols, block_size=block_size, groups=1)
-
-    def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
+    def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Name the row split: each is one block's."""
-        return Cut("rows", {"each": 1, "warps": 1})
+        return Description(RowSplit(1, 1), side_by_side(settings, widths))
 
 
 class UnfusedGas(Strategy):
@@ -51,9 +58,9 @@ class UnfusedGas(Strategy):
     name = "unfused_gas"
     summary = "gather, apply edge, scatter, a kernel each; edges x columns in memory"
     worker = "thread"
-    parameters: ClassVar = block_size_of(256)
+    Settings = BlockSize
 
-    def build(self, graph: Graph, n_cols: int, *, block_size: int) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
         """Spell out the rows of the nonzeros; the workload describes what is gathered.
 
         Raises
@@ -61,6 +68,7 @@ class UnfusedGas(Strategy):
         PartitionError
             If the blocks are too many for a grid.
         """
+        n_cols, block_size = widths["n_cols"], settings.block_size
         rows, seconds = rows_of_nonzeros(graph)
         blocks = -(-graph.nnz * n_cols // block_size)
         launch = LaunchConfig((blocks, 1, 1), block_size // WARP_SIZE)
@@ -81,25 +89,25 @@ class UnfusedGas(Strategy):
             )
             for entry, own in takes.items()
         )
+        arrays = {
+            "rows": rows,
+            "columns": graph.column_indices,
+            "n_edges": np.int64(graph.nnz),
+            "n_cols": np.int32(n_cols),
+        }
+        workload = partial(run_workload, graph.row_pointers, 1, n_cols, block_size)
         return Plan(
-            graph.pattern,
+            Layout(graph.pattern, workload, workers_per_block=block_size),
             calls,
-            partial(run_workload, graph.row_pointers, 1, n_cols, block_size),
-            arrays={
-                "rows": rows,
-                "columns": graph.column_indices,
-                "n_edges": np.int64(graph.nnz),
-                "n_cols": np.int32(n_cols),
-            },
-            workspace={"messages": (graph.nnz * n_cols, np.float32)},
-            workers_per_block=block_size,
-            setup_seconds=seconds,
+            Buffers(arrays, workspace={"messages": (graph.nnz * n_cols, np.float32)}),
+            Provenance(self, graph.values, widths, settings, seconds),
         )
 
-    def cut(self, rows: RowDegrees, n_cols: int, *, block_size: int) -> Cut:
-        """Name the products, a thread's each; an edge counts for the thread of its first one."""
-        return Cut("products", {"run": 1, "heads": n_cols, "warps": block_size, "atomics": 0})
+    def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
+        """Name the products, a thread's each; an edge counts for the thread of its first one.
 
-    def reading(self, graph: Graph, n_cols: int, *, block_size: int) -> Reading | None:
-        """Give each thread a column, where whole rows fill a block; else they begin anywhere."""
-        return None if block_size % n_cols else Reading(n_cols, 1, n_cols)
+        A thread has a column where whole rows fill a block; else they begin anywhere.
+        """
+        n_cols, block_size = widths["n_cols"], settings.block_size
+        scheme = Products(run=1, heads=n_cols, warps=block_size, atomics=0)
+        return Description(scheme, None if block_size % n_cols else LaneColumns(n_cols, 1, n_cols))

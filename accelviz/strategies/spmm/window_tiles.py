@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading
+from accelviz.ordering import RowDegrees
+from accelviz.plans import (
+    Buffers,
+    Call,
+    Description,
+    KernelSpec,
+    LaneColumns,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Widths,
+    setting,
+)
 from accelviz.plans.arithmetic import TERMS
 from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
 from accelviz.strategies.spmm.operation import SPMM
 from accelviz.tensor_cores.fragments import TF32_CAPABILITY
 from accelviz.tensor_cores.shared_columns import (
-    PART_COLUMNS,
     SharedColumnsStrategy,
-    cut_scratch,
+    cut_workspace,
+    part_columns_of,
     shared_columns,
     shared_tiles,
     widest,
@@ -28,6 +41,28 @@ from accelviz.tensor_cores.shared_columns import (
 GROUP_ROWS, STEP_COLUMNS = 8, 8
 #: Bytes between the rows of a stage, so that lanes read from different banks.
 STAGE_PAD = 32
+
+
+class WindowTilesSettings(Settings):
+    """What the kernel is compiled with, and how many columns a part has."""
+
+    arithmetic: str = setting("3xtf32", "what products are worked out in", choices=tuple(TERMS))
+    window_rows: int = setting(8, "rows of a window", choices=(8, 16, 32), tries=(8, 16))
+    slab: int = setting(64, "columns of X of a warp", choices=(32, 64, 128), tries=(32, 64))
+    block_warps: int = setting(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 4, 8))
+    ahead: int = setting(2, "steps on their way", choices=(1, 2, 4), tries=(1, 2, 4))
+    blocks_per_sm: int = setting(1, "blocks that an SM has room for", 32, tries=(1, 4, 5))
+    part_columns: int | None = part_columns_of()
+
+    @property
+    def halves(self) -> bool:
+        """Whether X is kept in 16 bits."""
+        return self.arithmetic == "float16"
+
+    def tile(self, n_cols: int) -> int:
+        """Return the columns of a warp where there are no more than `n_cols`."""
+        least = load_columns(self.halves)
+        return min(max(self.slab, least), -(-n_cols // least) * least)
 
 
 class WindowTiles(SharedColumnsStrategy):
@@ -47,29 +82,9 @@ class WindowTiles(SharedColumnsStrategy):
     name = "window_tiles"
     summary = "our own on tensor cores: windows of 8 rows share rows of X, exact by three products"
     metadata_owner = "warp"
-    parameters: ClassVar = {
-        "arithmetic": Parameter("3xtf32", "what products are worked out in", choices=tuple(TERMS)),
-        "window_rows": Parameter(8, "rows of a window", choices=(8, 16, 32), tries=(8, 16)),
-        "slab": Parameter(64, "columns of X of a warp", choices=(32, 64, 128), tries=(32, 64)),
-        "block_warps": Parameter(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 4, 8)),
-        "ahead": Parameter(2, "steps on their way", choices=(1, 2, 4), tries=(1, 2, 4)),
-        "blocks_per_sm": Parameter(1, "blocks that an SM has room for", 32, tries=(1, 4, 5)),
-        "part_columns": PART_COLUMNS,
-    }
+    Settings = WindowTilesSettings
 
-    def build(
-        self,
-        graph: Graph,
-        n_cols: int,
-        *,
-        arithmetic: str,
-        window_rows: int,
-        slab: int,
-        block_warps: int,
-        ahead: int,
-        blocks_per_sm: int,
-        part_columns: int | None,
-    ) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: WindowTilesSettings) -> Plan:
         """Translate the graph; give each window, or part of one, a warp.
 
         Raises
@@ -77,71 +92,75 @@ class WindowTiles(SharedColumnsStrategy):
         PartitionError
             If there are 2^32 nonzeros or more, or `ahead` is 1 with "float16".
         """
-        halves = arithmetic == "float16"
+        n_cols, halves, ahead = widths["n_cols"], settings.halves, settings.ahead
+        window_rows, block_warps = settings.window_rows, settings.block_warps
         if halves and ahead == 1:
             what = "1 step with 'float16', whose instruction has two"
             raise PartitionError("ahead", what, "2 or 4")
-        found, seconds = shared_columns(graph, window_rows, part_columns)
-        slab = clipped(slab, n_cols, halves)
+        shared, seconds = shared_columns(graph, window_rows, settings.part_columns)
+        tile = settings.tile(n_cols)
         kernel = KernelSpec(
             file="tensor_cores/window_tiles_spmm.cu",
             entry="window_tiles_spmm",
             config={
                 "groups": window_rows // GROUP_ROWS,
                 "warps": block_warps,
-                "quads": slab // load_columns(halves),
+                "quads": tile // load_columns(halves),
                 "vector": widest(n_cols, halves),
-                "whole": int(n_cols % slab == 0),
+                "whole": int(n_cols % tile == 0),
                 "ahead": ahead,
-                "terms": TERMS[arithmetic],
-                "features": int(TERMS[arithmetic] == 0),
-                "blocks_per_sm": blocks_per_sm,
+                "terms": TERMS[settings.arithmetic],
+                "features": int(halves),
+                "blocks_per_sm": settings.blocks_per_sm,
             },
             arguments=(
-                *(*found.arrays, "values", "X", "Y", "cut_sums", "arrivals"),
+                *(*shared.arrays, "values", "X", "Y", "cut_sums", "arrivals"),
                 *("n_blocks", "n_rows", "n_cols"),
             ),
             capability=TF32_CAPABILITY,
         )
-        blocks, tiles = len(found.metadata), -(-n_cols // slab)
-        row_bytes = slab * (2 if halves else 4) + STAGE_PAD
-        shared = block_warps * ahead * GROUP_ROWS * row_bytes
-        launch = LaunchConfig((-(-blocks // block_warps), tiles, 1), block_warps, shared)
+        blocks, tiles = len(shared.metadata), -(-n_cols // tile)
+        row_bytes = tile * (2 if halves else 4) + STAGE_PAD
+        staged = block_warps * ahead * GROUP_ROWS * row_bytes
+        launch = LaunchConfig((-(-blocks // block_warps), tiles, 1), block_warps, staged)
+        arrays = {
+            **shared.arrays,
+            "n_blocks": np.int32(blocks),
+            "n_rows": np.int32(graph.n_rows),
+            "n_cols": np.int32(n_cols),
+        }
         return Plan(
-            graph.pattern,
+            Layout(
+                graph.pattern,
+                partial(window_workload, graph.row_pointers, shared, window_rows, block_warps),
+                metadata=shared.metadata,
+                make_tiles=partial(shared_tiles, graph.pattern, shared, STEP_COLUMNS, block_warps),
+            ),
             (Call(launch, kernel),),
-            partial(window_workload, graph.row_pointers, found, window_rows, block_warps),
-            metadata=found.metadata,
-            arrays={
-                **found.arrays,
-                "n_blocks": np.int32(blocks),
-                "n_rows": np.int32(graph.n_rows),
-                "n_cols": np.int32(n_cols),
-            },
-            scratch=cut_scratch(found, n_cols, tiles),
-            clears=(),
-            storage="float16" if halves else "float32",
-            arithmetic=arithmetic,
-            make_tiles=partial(shared_tiles, graph.pattern, found, STEP_COLUMNS, block_warps),
-            setup_seconds=seconds,
-            parameters={"part_columns": found.part_columns},
+            Buffers(
+                arrays,
+                cut_workspace(shared, n_cols, tiles),
+                zero_outputs=(),
+                storage="float16" if halves else "float32",
+                arithmetic=settings.arithmetic,
+            ),
+            Provenance(
+                self,
+                graph.values,
+                widths,
+                settings.filled(part_columns=shared.part_columns),
+                seconds,
+            ),
         )
 
-    def reading(
-        self, graph: Graph, n_cols: int, *, arithmetic: str, slab: int, **parameters: object
-    ) -> Reading:
+    def describe(
+        self, settings: WindowTilesSettings, rows: RowDegrees, widths: Widths
+    ) -> Description:
         """Fetch 16 bytes of a row by each of the lanes that have this row."""
-        halves = arithmetic == "float16"
-        slab, vector = clipped(slab, n_cols, halves), widest(n_cols, halves)
-        return Reading(min(slab // vector, WARP_SIZE), vector, slab)
+        tile, vector = settings.tile(widths["n_cols"]), widest(widths["n_cols"], settings.halves)
+        return Description(None, LaneColumns(min(tile // vector, WARP_SIZE), vector, tile))
 
 
 def load_columns(halves: bool) -> int:
     """Return the columns that eight lanes have side by side, 16 bytes each."""
     return 64 if halves else 32
-
-
-def clipped(slab: int, n_cols: int, halves: bool) -> int:
-    """Return the columns of a warp where there are no more than `n_cols`."""
-    least = load_columns(halves)
-    return min(max(slab, least), -(-n_cols // least) * least)

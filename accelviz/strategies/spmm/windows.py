@@ -3,26 +3,54 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Parameter, Plan, Reading
+from accelviz.ordering import RowDegrees
+from accelviz.plans import (
+    Buffers,
+    Call,
+    Description,
+    KernelSpec,
+    LaneColumns,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Settings,
+    Widths,
+    setting,
+)
 from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
 from accelviz.strategies.spmm.operation import SPMM
 from accelviz.tensor_cores.shared_columns import (
-    PART_COLUMNS,
     WORD_COLUMNS,
     SharedColumnsStrategy,
-    cut_scratch,
+    cut_workspace,
+    part_columns_of,
     shared_columns,
     window_workload,
 )
 
 #: Rows of a warp, whose sums are in registers.
 MOST_WARP_ROWS = 16
+
+
+class WindowsSettings(Settings):
+    """How a window is dealt out, and how much of it is on chip."""
+
+    window_rows: int = setting(32, "rows of a window", 128, step=8, tries=(16, 32, 64))
+    block_warps: int = setting(8, "warps of a block", MOST_BLOCK_WARPS, tries=(4, 8, 16))
+    stages: int = setting(3, "words of columns in shared memory", choices=(2, 3, 4, 5, 6))
+    slab: int | None = setting(None, "columns of X of a block", choices=(32, 64, 128))
+    part_columns: int | None = part_columns_of()
+
+    def vector(self, n_cols: int) -> int:
+        """Return the neighboring columns of a lane: 1, 2 or 4, as many as the columns fill."""
+        columns = min(self.slab or n_cols, n_cols)
+        return next(v for v in (1, 2, 4) if v == 4 or WARP_SIZE * v >= columns)
 
 
 class Windows(SharedColumnsStrategy):
@@ -39,25 +67,9 @@ class Windows(SharedColumnsStrategy):
     name = "windows"
     summary = "windows of rows whose distinct columns are copied once into shared memory, float32"
     metadata_owner = "block"
-    parameters: ClassVar = {
-        "window_rows": Parameter(32, "rows of a window", 128, step=8, tries=(16, 32, 64)),
-        "block_warps": Parameter(8, "warps of a block", MOST_BLOCK_WARPS, tries=(4, 8, 16)),
-        "stages": Parameter(3, "words of columns in shared memory", choices=(2, 3, 4, 5, 6)),
-        "slab": Parameter(None, "columns of X of a block", choices=(32, 64, 128)),
-        "part_columns": PART_COLUMNS,
-    }
+    Settings = WindowsSettings
 
-    def build(
-        self,
-        graph: Graph,
-        n_cols: int,
-        *,
-        window_rows: int,
-        block_warps: int,
-        stages: int,
-        slab: int | None,
-        part_columns: int | None,
-    ) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: WindowsSettings) -> Plan:
         """Translate the graph; give each window, or part of one, a block.
 
         Raises
@@ -65,11 +77,13 @@ class Windows(SharedColumnsStrategy):
         PartitionError
             If the rows are not dealt out evenly, or there are 2^32 nonzeros or more.
         """
+        n_cols, stages = widths["n_cols"], settings.stages
+        window_rows, block_warps = settings.window_rows, settings.block_warps
         if window_rows % block_warps or window_rows // block_warps > MOST_WARP_ROWS:
             what = f"{block_warps} warps for {window_rows} rows"
             raise PartitionError("block_warps", what, f"a divisor, at most {MOST_WARP_ROWS} a warp")
-        found, seconds = shared_columns(graph, window_rows, part_columns)
-        vector = lane_columns(n_cols, slab)
+        shared, seconds = shared_columns(graph, window_rows, settings.part_columns)
+        vector = settings.vector(n_cols)
         tiles = -(-n_cols // (WARP_SIZE * vector))
         kernel = KernelSpec(
             file="tensor_cores/windows_spmm.cu",
@@ -82,39 +96,29 @@ class Windows(SharedColumnsStrategy):
                 "stages": stages,
             },
             arguments=(
-                *(*found.arrays, "values", "X", "Y", "cut_sums", "arrivals"),
+                *(*shared.arrays, "values", "X", "Y", "cut_sums", "arrivals"),
                 *("n_rows", "n_cols"),
             ),
         )
-        shared = stages * WORD_COLUMNS * WARP_SIZE * vector * 4
-        launch = LaunchConfig((len(found.metadata), tiles, 1), block_warps, shared)
+        staged = stages * WORD_COLUMNS * WARP_SIZE * vector * 4
+        launch = LaunchConfig((len(shared.metadata), tiles, 1), block_warps, staged)
+        warp_rows = window_rows // block_warps
+        sizes = {"n_rows": np.int32(graph.n_rows), "n_cols": np.int32(n_cols)}
+        effective = settings.filled(slab=WARP_SIZE * vector, part_columns=shared.part_columns)
         return Plan(
-            graph.pattern,
+            Layout(
+                graph.pattern,
+                partial(window_workload, graph.row_pointers, shared, warp_rows, 1),
+                metadata=shared.metadata,
+            ),
             (Call(launch, kernel),),
-            partial(window_workload, graph.row_pointers, found, window_rows // block_warps, 1),
-            metadata=found.metadata,
-            arrays={
-                **found.arrays,
-                "n_rows": np.int32(graph.n_rows),
-                "n_cols": np.int32(n_cols),
-            },
-            scratch=cut_scratch(found, n_cols, tiles),
-            clears=(),
-            setup_seconds=seconds,
-            parameters={
-                "slab": slab or WARP_SIZE * vector,
-                "part_columns": found.part_columns,
-            },
+            Buffers(
+                {**shared.arrays, **sizes}, cut_workspace(shared, n_cols, tiles), zero_outputs=()
+            ),
+            Provenance(self, graph.values, widths, effective, seconds),
         )
 
-    def reading(
-        self, graph: Graph, n_cols: int, *, slab: int | None, **parameters: object
-    ) -> Reading:
+    def describe(self, settings: WindowsSettings, rows: RowDegrees, widths: Widths) -> Description:
         """Spread a warp over the columns of a slab."""
-        vector = lane_columns(n_cols, slab)
-        return Reading(WARP_SIZE, vector, WARP_SIZE * vector)
-
-
-def lane_columns(n_cols: int, slab: int | None) -> int:
-    """Return the neighboring columns of a lane: 1, 2 or 4, as many as the columns fill."""
-    return next(v for v in (1, 2, 4) if v == 4 or WARP_SIZE * v >= min(slab or n_cols, n_cols))
+        vector = settings.vector(widths["n_cols"])
+        return Description(None, LaneColumns(WARP_SIZE, vector, WARP_SIZE * vector))

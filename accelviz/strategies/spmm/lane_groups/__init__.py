@@ -4,36 +4,40 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from accelviz.arrays import Ints
-from accelviz.graph import Graph, Pattern, taken_over
+from accelviz.graph import Graph, taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.ordering.degree import SortedRows
 from accelviz.ordering.local import is_local
 from accelviz.partition.block4 import FIELD_BITS
-from accelviz.partition.cut import Cut
 from accelviz.partition.lane_groups import (
     WORDS,
     LanePartition,
-    in_place_order,
-    lane_group_partition,
+    Subwarps,
     lane_group_workload,
+    subwarp_partition,
 )
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan, Reading, Strategy
+from accelviz.plans import (
+    Buffers,
+    Call,
+    Description,
+    KernelSpec,
+    LaneColumns,
+    LaunchConfig,
+    Layout,
+    Plan,
+    Provenance,
+    Strategy,
+    Widths,
+)
 from accelviz.plans.launch import WARP_SIZE
-from accelviz.plans.storage import STORAGE_BYTES
 from accelviz.store import Stopwatch
-from accelviz.strategies.spmm.lane_groups.settings import (
-    NARROW_BYTES,
-    NARROW_DEGREE,
-    PARAMETERS,
-    VECTORS,
-    LaneSetting,
-    lane_setting,
-)
+from accelviz.strategies.lanes import VECTORS
+from accelviz.strategies.spmm.lane_groups.settings import Blocks, LaneGroupSettings
 from accelviz.strategies.spmm.operation import SPMM
 
 #: Shared memory that CUDA takes for itself in each block, and what an SM has at most (H100, H200).
@@ -62,12 +66,12 @@ class LaneGroups(Strategy):
     operation = SPMM
     name = "lane_groups"
     summary = "our own: lane groups, staged nonzeros, blocks in the order of the graph, no clearing"
-    parameters: ClassVar = PARAMETERS
+    Settings = LaneGroupSettings
     worker = "lane group"
     metadata_words = WORDS
     metadata_owner = "block"
 
-    def build(self, graph: Graph, n_cols: int, **parameters: Any) -> Plan:
+    def build(self, graph: Graph, widths: Widths, settings: LaneGroupSettings) -> Plan:
         """Sort the rows, and partition them into blocks of lane groups.
 
         Raises
@@ -75,28 +79,27 @@ class LaneGroups(Strategy):
         PartitionError
             If the graph has 2^32 nonzeros or more.
         """
-        pattern = graph.pattern
-        local, look_seconds = _local(graph)
-        setting = lane_setting(n_cols, graph.shape, graph.nnz, local, **parameters)
+        _, look_seconds = _local(graph)
         rows, sort_seconds = SortedRows.of(graph)
-        clock = Stopwatch()
-        with clock.step("block partition"):
-            metadata, cut_blocks = lane_group_partition(
-                rows.histogram, setting.groups, setting.short_nzs
-            )
-            if setting.block_order == "place":
-                metadata = in_place_order(metadata, cut_blocks, rows.permutation.order)
-            metadata.setflags(write=False)
-        columns, order = rows.pattern.column_indices, rows.nonzero_order
+        blocks = Blocks.of(settings, widths["n_cols"])
+        made, seconds = subwarp_partition(
+            rows, blocks.groups, blocks.short_nzs, settings.block_order == "place"
+        )
         return lane_groups_plan(
-            pattern,
-            n_cols,
-            setting,
-            LanePartition(metadata, cut_blocks, rows.permutation.order, columns, order),
-            walked=rows.pattern,
-            permutation=rows.permutation,
-            slice_workload=partial(lane_group_workload, metadata, setting.groups),
-            setup_seconds={**look_seconds, **sort_seconds, **clock.seconds},
+            Layout(
+                graph.pattern,
+                partial(lane_group_workload, made.metadata, blocks.groups),
+                rows.pattern,
+                rows.permutation,
+                made.nonzero_order,
+                made.metadata,
+                workers_per_block=blocks.groups.max_block_warps,
+            ),
+            blocks,
+            made,
+            Provenance(
+                self, graph.values, widths, settings, {**look_seconds, **sort_seconds, **seconds}
+            ),
         )
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
@@ -105,42 +108,38 @@ class LaneGroups(Strategy):
         order = ("blocks_per_sm", "at_once", "group_nzs", "short_nzs")
         return {
             "slab": tiles if n_cols > 32 else (),
-            **{name: PARAMETERS[name].tries for name in order},
+            **{name: self.parameters[name].tries for name in order},
             "block_order": ("place", "degree"),
         }
 
-    def settle(self, graph: Graph, n_cols: int, **parameters: Any) -> dict[str, Any]:
-        """Ask the rule, which looks at the graph's size and order."""
-        return _setting(graph, n_cols, parameters).parameters
+    def resolve(
+        self, settings: LaneGroupSettings, graph: Graph | RowDegrees, widths: Widths
+    ) -> LaneGroupSettings:
+        """Ask the rule, which looks at the graph's size and order.
 
-    def reading(self, graph: Graph, n_cols: int, **parameters: Any) -> Reading:
-        """Spread a group over the columns of a tile, a vector a lane."""
-        cover = _setting(graph, n_cols, parameters).cover
-        vectors = cover.lanes * cover.lane_vectors
-        return Reading(cover.lanes, cover.vector, cover.vector * vectors)
-
-    def cut(self, rows: RowDegrees, n_cols: int, **parameters: Any) -> Cut:
-        """Name the blocks of lane groups that the rule and the parameters give.
-
-        Notes
-        -----
-        Degrees do not say whether the vertex order is local, on which the rule for `slab` depends
-        where there are many nonzeros to a row; then the atomics are not known.
+        Degrees do not say whether the vertex order is local; where that matters, `slab` stays None.
         """
-        n_rows, nnz = rows.histogram.n_rows, rows.histogram.nnz
-        setting = lane_setting(n_cols, (n_rows, n_rows), nnz, None, **parameters)
-        row_bytes = STORAGE_BYTES[setting.storage] * n_cols
-        narrow = row_bytes < 2 * NARROW_BYTES or nnz < NARROW_DEGREE * n_rows
-        known = parameters["slab"] is not None or narrow
-        tiles = setting.cover.tiles if known else None
-        groups = {"warps": setting.groups.max_block_warps, "most": setting.groups.max_warp_nzs}
-        in_place = int(setting.block_order == "place")
-        rest = {"short": setting.short_nzs, "tiles": tiles, "in_place": in_place}
-        return Cut("lane_groups", {**groups, **rest})
 
+        def is_local() -> bool | None:
+            return None if isinstance(graph, RowDegrees) else _local(graph)[0]
 
-def _setting(graph: Graph, n_cols: int, parameters: dict[str, Any]) -> LaneSetting:
-    return lane_setting(n_cols, graph.shape, graph.nnz, _local(graph)[0], **parameters)
+        return settings.resolved(widths["n_cols"], graph.shape, graph.nnz, is_local)
+
+    def describe(
+        self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
+    ) -> Description:
+        """Name the blocks; a group has the columns of a tile, a vector a lane."""
+        blocks = Blocks.of(settings, widths["n_cols"])
+        lanes = blocks.lanes
+        scheme = Subwarps(
+            blocks.groups.max_block_warps,
+            blocks.groups.max_warp_nzs,
+            blocks.short_nzs,
+            None if settings.slab is None else lanes.tiles,
+            int(settings.block_order == "place"),
+        )
+        tile = lanes.vector * lanes.lanes * lanes.lane_vectors
+        return Description(scheme, LaneColumns(lanes.lanes, lanes.vector, tile))
 
 
 def _local(graph: Graph) -> tuple[bool, dict[str, float]]:
@@ -154,43 +153,44 @@ def _local(graph: Graph) -> tuple[bool, dict[str, float]]:
 
 
 def lane_groups_plan(
-    pattern: Pattern, n_cols: int, setting: LaneSetting, made: LanePartition, **known: Any
+    layout: Layout, blocks: Blocks, made: LanePartition, provenance: Provenance
 ) -> Plan:
-    """Return the plan of a setting and of what the host or the GPU has made of the pattern.
+    """Return the plan of blocks that the host or the GPU has made of a pattern.
 
     Parameters
     ----------
-    pattern : Pattern
-    n_cols : int
-    setting : LaneSetting
+    layout : Layout
+    blocks : Blocks
     made : LanePartition
-        With the setting's groups and order of blocks.
-    **known
-        Further arguments of `Plan`.
+        With the blocks' groups.
+    provenance : Provenance
     """
-    cover, groups = setting.cover, setting.groups
+    n_cols, settings = provenance.widths["n_cols"], blocks.settings
+    lanes, groups = blocks.lanes, blocks.groups
+    assert settings.at_once is not None
+    assert settings.blocks_per_sm is not None
     cut_blocks = max(made.cut_blocks, 1)
     launch = LaunchConfig(
-        (len(made.metadata), cover.tiles, 1),
-        setting.threads // WARP_SIZE,
-        shared_percent=_shared_percent(setting),
+        (len(made.metadata), lanes.tiles, 1),
+        blocks.threads // WARP_SIZE,
+        shared_percent=_shared_percent(settings.blocks_per_sm, blocks.shared_bytes),
     )
     kernel = KernelSpec(
         file="spmm/lane_groups.cu",
         entry="lane_groups",
         config={
-            "vector": cover.vector,
-            "features": list(VECTORS).index(setting.storage),
-            "lanes": cover.lanes,
-            "lane_vectors": cover.lane_vectors,
-            "whole_tiles": int(cover.whole(n_cols)),
+            "vector": lanes.vector,
+            "features": list(VECTORS).index(settings.storage),
+            "lanes": lanes.lanes,
+            "lane_vectors": lanes.lane_vectors,
+            "whole_tiles": int(lanes.whole(n_cols)),
             "groups": groups.max_block_warps,
-            "block_threads": setting.threads,
+            "block_threads": blocks.threads,
             "deg_bound": groups.deg_bound,
-            "stage": int(setting.stage),
-            "staged": setting.staged,
-            "at_once": setting.at_once,
-            "blocks_per_sm": setting.blocks_per_sm,
+            "stage": int(settings.stage),
+            "staged": blocks.staged,
+            "at_once": settings.at_once,
+            "blocks_per_sm": settings.blocks_per_sm,
             "info_field_bits": FIELD_BITS,
             "accumulate": 0,
         },
@@ -199,30 +199,19 @@ def lane_groups_plan(
             *("part_sums", "arrivals", "n_cols"),
         ),
     )
-    return Plan(
-        pattern,
-        (Call(launch, kernel),),
-        nonzero_order=made.nonzero_order,
-        metadata=made.metadata,
-        arrays={
-            "metadata": made.metadata,
-            "output_rows": made.output_rows,
-            "columns": made.columns,
-            "n_cols": np.int32(n_cols),
-        },
-        scratch={"arrivals": (cut_blocks * cover.tiles, np.uint32)},
-        workspace={"part_sums": (cut_blocks * n_cols, np.float32)},
-        clears=(),
-        workers_per_block=groups.max_block_warps,
-        storage=setting.storage,
-        parameters=setting.parameters,
-        **known,
+    buffers = Buffers(
+        {**made.arrays, "n_cols": np.int32(n_cols)},
+        {"arrivals": (cut_blocks * lanes.tiles, np.uint32)},
+        {"part_sums": (cut_blocks * n_cols, np.float32)},
+        zero_outputs=(),
+        storage=settings.storage,
     )
+    return Plan(layout, (Call(launch, kernel),), buffers, provenance)
 
 
-def _shared_percent(setting: LaneSetting) -> int:
+def _shared_percent(blocks_per_sm: int, shared_bytes: int) -> int:
     """Just enough shared memory for the blocks that an SM should hold; the rest is L1."""
-    wanted = setting.blocks_per_sm * (setting.shared_bytes + _RESERVED_BYTES)
+    wanted = blocks_per_sm * (shared_bytes + _RESERVED_BYTES)
     return min(-(-100 * wanted // _SM_SHARED_BYTES), 100)
 
 
@@ -241,5 +230,5 @@ def accumulating(plan: Plan, rows: Ints) -> Plan:
     assert call.kernel is not None
     kernel = replace(call.kernel, config={**call.kernel.config, "accumulate": 1})
     output_rows = taken_over(rows[np.asarray(plan.arrays["output_rows"])])
-    arrays = {**plan.arrays, "output_rows": output_rows}
-    return replace(plan, calls=(replace(call, kernel=kernel),), arrays=arrays)
+    buffers = replace(plan.buffers, arrays={**plan.arrays, "output_rows": output_rows})
+    return replace(plan, calls=(replace(call, kernel=kernel),), buffers=buffers)
