@@ -182,136 +182,97 @@ __device__ __forceinline__ void leave_totals(const Functor &functor, float *memo
     }
 }
 
+// Rows that have a group each.
 template <class Functor>
-__device__ __forceinline__ void walk(Functor functor, const int4 *__restrict__ metadata,
-                                     const int *__restrict__ output_rows,
-                                     const int *__restrict__ columns,
-                                     const unsigned *__restrict__ order, const Scratch &scratch,
-                                     float *totals, int heads, int n_cols) {
+__device__ __forceinline__ void rows_alone(Functor &functor, const Nonzeros &nonzeros,
+                                           const int *__restrict__ output_rows, const Block &block,
+                                           int group, const Place &place) {
+    if (block.row_nzs <= 1) {
+        short_rows<Config::at_once, 1>(functor, nonzeros, output_rows, block, group, place);
+    } else if (block.row_nzs == 2) {
+        short_rows<(Config::at_once + 1) / 2, 2>(functor, nonzeros, output_rows, block, group,
+                                                 place);
+    } else {
+        for (int row = group; row < block.rows; row += Config::groups) {
+            const int first = row * block.row_nzs, out = output_rows[row];
+            write(functor, place, out,
+                  run(functor, nonzeros, first, first + block.row_nzs, out, place));
+        }
+    }
+}
+
+// Leaves a group's state in shared memory, where those of a row meet.
+template <int OUTPUTS>
+__device__ __forceinline__ void leave_state(const State<OUTPUTS> &state, float *sums,
+                                            float2 *group_heads, int group, const Place &place) {
+    const int lane = int(threadIdx.x) % GROUP_LANES;
+#pragma unroll
+    for (int o = 0; o < OUTPUTS; ++o) {
+#pragma unroll
+        for (int c = 0; c < WIDTH; ++c) {
+            sums[(group * OUTPUTS + o) * TILE + c * GROUP_LANES + lane] = state.sums[o].x[c];
+        }
+    }
+    if (place.lane == 0) {
+        group_heads[group * Config::heads_together + lane / Config::head_lanes] = state.head;
+    }
+}
+
+// A lane's part of the state of a row, of which groups `first` on have `count` parts.
+template <class Functor>
+__device__ __forceinline__ State<Functor::OUTPUTS> merged_groups(const float *sums,
+                                                                 const float2 *group_heads,
+                                                                 int first, int count, int lane) {
     constexpr int OUTPUTS = Functor::OUTPUTS;
-    __shared__ int stage[Config::staged];
-    __shared__ float sums[Config::groups * (OUTPUTS > 0 ? OUTPUTS : 1) * TILE];
-    __shared__ float2 parts[Config::groups * Config::heads_together];
-    __shared__ bool is_last;
-
-    const Block block = decode(metadata[blockIdx.x]);
-    const int group = int(threadIdx.x) / GROUP_LANES, group_lane = int(threadIdx.x) % GROUP_LANES;
-    const bool busy = group < Config::groups;  // threads beyond the last group only help
-    const Place place = {int(blockIdx.y) * Config::heads_together + group_lane / Config::head_lanes,
-                         group_lane % Config::head_lanes, heads, n_cols};
-    output_rows += block.first_row;
-
-    const int staged = block.rows * block.row_nzs;
-    for (int i = threadIdx.x; i < staged; i += Config::block_threads) {
-        stage[i] = __ldcs(&columns[block.first_nz + i]);
-    }
-    __syncthreads();
-    const Nonzeros nonzeros = {stage, {order + block.first_nz, block.first_nz}};
-
-    if (!block.cut && block.row_nzs <= block.group_nzs) {
-        if (busy) {
-            if (block.row_nzs <= 1) {
-                short_rows<Config::at_once, 1>(functor, nonzeros, output_rows, block, group, place);
-            } else if (block.row_nzs == 2) {
-                short_rows<(Config::at_once + 1) / 2, 2>(functor, nonzeros, output_rows, block,
-                                                         group, place);
-            } else {
-                for (int row = group; row < block.rows; row += Config::groups) {
-                    const int first = row * block.row_nzs, out = output_rows[row];
-                    write(functor, place, out,
-                          run(functor, nonzeros, first, first + block.row_nzs, out, place));
-                }
-            }
-        }
-        leave_totals(functor, sums, totals, busy, group, place);
-        return;
-    }
-
-    // Several groups share each row. Their states meet in shared memory.
-    const int groups_per_row = ceil_div(block.row_nzs, block.group_nzs);
-    const int row = group / groups_per_row;
-    if (busy && row < block.rows) {
-        const int begin = group % groups_per_row * block.group_nzs;
-        const int end = min(begin + block.group_nzs, block.row_nzs), first = row * block.row_nzs;
-        const State<OUTPUTS> state =
-            run(functor, nonzeros, first + begin, first + end, output_rows[row], place);
-#pragma unroll
-        for (int o = 0; o < OUTPUTS; ++o) {
-#pragma unroll
-            for (int c = 0; c < WIDTH; ++c) {
-                sums[(group * OUTPUTS + o) * TILE + c * GROUP_LANES + group_lane] =
-                    state.sums[o].x[c];
-            }
-        }
-        if (place.lane == 0) {
-            parts[group * Config::heads_together + group_lane / Config::head_lanes] = state.head;
-        }
-    }
-    __syncthreads();
-
-    // A lane of each row for each float of a group's state. A cut row's go to its part of scratch.
-    const int first_part = int(blockIdx.x) - block.part;
-    const int own_part = int(blockIdx.x * gridDim.y + blockIdx.y);
-    const int work = block.rows * GROUP_LANES;
-    for (int i = threadIdx.x; i < work; i += Config::block_threads) {
-        const int own = i / GROUP_LANES, lane = i % GROUP_LANES,
-                  in_tile = lane / Config::head_lanes;
-        const Place there = {int(blockIdx.y) * Config::heads_together + in_tile,
-                             lane % Config::head_lanes, heads, n_cols};
-        const int first = own * groups_per_row;
-        State<OUTPUTS> state = nothing<Functor>();
-        for (int g = first; g < first + groups_per_row; ++g) {
-            state.head = Functor::together(state.head, parts[g * Config::heads_together + in_tile]);
-        }
-        for (int g = first; g < first + groups_per_row; ++g) {
-            const float share =
-                Functor::share(parts[g * Config::heads_together + in_tile], state.head);
-#pragma unroll
-            for (int o = 0; o < OUTPUTS; ++o) {
-#pragma unroll
-                for (int c = 0; c < WIDTH; ++c) {
-                    state.sums[o].x[c] +=
-                        share * sums[(g * OUTPUTS + o) * TILE + c * GROUP_LANES + lane];
-                }
-            }
-        }
-        if (!block.cut) {
-            write(functor, there, output_rows[own], state);
-            continue;
-        }
-#pragma unroll
-        for (int o = 0; o < OUTPUTS; ++o) {
-#pragma unroll
-            for (int c = 0; c < WIDTH; ++c) {
-                const int at = o * TILE + c * GROUP_LANES + lane;
-                scratch.sums[(long long)own_part * OUTPUTS * TILE + at] = state.sums[o].x[c];
-            }
-        }
-        if (there.lane == 0)
-            scratch.heads[own_part * Config::heads_together + in_tile] = state.head;
-    }
-    leave_totals(functor, sums, totals, busy, group, place);
-    if (!block.cut) return;
-
-    // The last part to arrive merges all of them, and leaves the scratch as it was: zero.
-    __threadfence();
-    __syncthreads();
-    unsigned *arrived = &scratch.arrivals[first_part * gridDim.y + blockIdx.y];
-    if (threadIdx.x == 0) {
-        is_last = atomicAdd(arrived, 1u) == unsigned(block.parts) - 1;
-        __threadfence();
-    }
-    __syncthreads();
-    if (!is_last) return;
-    if (threadIdx.x == 0) *arrived = 0u;
+    group_heads += lane / Config::head_lanes;
     State<OUTPUTS> state = nothing<Functor>();
-    const int lane = threadIdx.x;
+    for (int g = first; g < first + count; ++g) {
+        state.head = Functor::together(state.head, group_heads[g * Config::heads_together]);
+    }
+    for (int g = first; g < first + count; ++g) {
+        const float share = Functor::share(group_heads[g * Config::heads_together], state.head);
+#pragma unroll
+        for (int o = 0; o < OUTPUTS; ++o) {
+#pragma unroll
+            for (int c = 0; c < WIDTH; ++c) {
+                state.sums[o].x[c] +=
+                    share * sums[(g * OUTPUTS + o) * TILE + c * GROUP_LANES + lane];
+            }
+        }
+    }
+    return state;
+}
+
+// Leaves a lane's state of a cut row's part number `number` for the last part.
+template <int OUTPUTS>
+__device__ __forceinline__ void leave_part(const State<OUTPUTS> &state, const Scratch &scratch,
+                                           int number, int lane) {
+#pragma unroll
+    for (int o = 0; o < OUTPUTS; ++o) {
+#pragma unroll
+        for (int c = 0; c < WIDTH; ++c) {
+            const int at = o * TILE + c * GROUP_LANES + lane;
+            scratch.sums[(long long)number * OUTPUTS * TILE + at] = state.sums[o].x[c];
+        }
+    }
+    if (lane % Config::head_lanes == 0) {
+        scratch.heads[number * Config::heads_together + lane / Config::head_lanes] = state.head;
+    }
+}
+
+// Merges all parts of a cut row, and leaves the scratch as it was: zero.
+template <class Functor>
+__device__ __forceinline__ void merge_parts(const Functor &functor, const Scratch &scratch,
+                                            int first_part, int parts, int row,
+                                            const Place &place) {
+    constexpr int OUTPUTS = Functor::OUTPUTS;
+    State<OUTPUTS> state = nothing<Functor>();
+    const int lane = threadIdx.x, head = lane / Config::head_lanes;
     const bool merges = lane < GROUP_LANES;
     for (int pass = 0; pass < 2; ++pass) {
-        for (int p = 0; merges && p < block.parts; ++p) {
+        for (int p = 0; merges && p < parts; ++p) {
             const long long from = (long long)(first_part + p) * gridDim.y + blockIdx.y;
-            const float2 part =
-                __ldcg(&scratch.heads[from * Config::heads_together + lane / Config::head_lanes]);
+            const float2 part = __ldcg(&scratch.heads[from * Config::heads_together + head]);
             if (pass == 0) {
                 state.head = Functor::together(state.head, part);
                 continue;
@@ -329,11 +290,74 @@ __device__ __forceinline__ void walk(Functor functor, const int4 *__restrict__ m
             }
         }
     }
-    if (merges) write(functor, place, output_rows[0], state);
+    if (merges) write(functor, place, row, state);
     __syncthreads();  // all lanes of a head have read it
-    for (int p = 0; merges && place.lane == 0 && p < block.parts; ++p) {
+    for (int p = 0; merges && place.lane == 0 && p < parts; ++p) {
         const long long from = (long long)(first_part + p) * gridDim.y + blockIdx.y;
-        scratch.heads[from * Config::heads_together + lane / Config::head_lanes] =
-            make_float2(0.0f, 0.0f);
+        scratch.heads[from * Config::heads_together + head] = make_float2(0.0f, 0.0f);
     }
+}
+
+template <class Functor>
+__device__ __forceinline__ void walk(Functor functor, const int4 *__restrict__ metadata,
+                                     const int *__restrict__ output_rows,
+                                     const int *__restrict__ columns,
+                                     const unsigned *__restrict__ order, const Scratch &scratch,
+                                     float *totals, int heads, int n_cols) {
+    constexpr int OUTPUTS = Functor::OUTPUTS;
+    __shared__ int stage[Config::staged];
+    __shared__ float sums[Config::groups * (OUTPUTS > 0 ? OUTPUTS : 1) * TILE];
+    __shared__ float2 group_heads[Config::groups * Config::heads_together];
+    __shared__ bool is_last;
+
+    const Block block = decode(metadata[blockIdx.x]);
+    const int group = int(threadIdx.x) / GROUP_LANES;
+    const bool busy = group < Config::groups;  // threads beyond the last group only help
+    const auto place_of = [&](int lane) -> Place {
+        return {int(blockIdx.y) * Config::heads_together + lane / Config::head_lanes,
+                lane % Config::head_lanes, heads, n_cols};
+    };
+    const Place place = place_of(int(threadIdx.x) % GROUP_LANES);
+    output_rows += block.first_row;
+    for (int i = threadIdx.x; i < block.rows * block.row_nzs; i += Config::block_threads) {
+        stage[i] = __ldcs(&columns[block.first_nz + i]);
+    }
+    __syncthreads();
+    const Nonzeros nonzeros = {stage, {order + block.first_nz, block.first_nz}};
+
+    if (!block.cut && block.row_nzs <= block.group_nzs) {
+        if (busy) rows_alone(functor, nonzeros, output_rows, block, group, place);
+        leave_totals(functor, sums, totals, busy, group, place);
+        return;
+    }
+
+    // Several groups share each row. Their states meet in shared memory.
+    const int groups_per_row = ceil_div(block.row_nzs, block.group_nzs);
+    const int row = group / groups_per_row;
+    if (busy && row < block.rows) {
+        const int begin = group % groups_per_row * block.group_nzs;
+        const int end = min(begin + block.group_nzs, block.row_nzs), first = row * block.row_nzs;
+        leave_state(run(functor, nonzeros, first + begin, first + end, output_rows[row], place),
+                    sums, group_heads, group, place);
+    }
+    __syncthreads();
+
+    // A lane of each row for each float of a group's state. A cut row's go to its part of scratch.
+    const int number = int(blockIdx.x * gridDim.y + blockIdx.y);
+    for (int i = threadIdx.x; i < block.rows * GROUP_LANES; i += Config::block_threads) {
+        const int own_row = i / GROUP_LANES, lane = i % GROUP_LANES;
+        const State<OUTPUTS> state = merged_groups<Functor>(
+            sums, group_heads, own_row * groups_per_row, groups_per_row, lane);
+        if (block.cut) {
+            leave_part(state, scratch, number, lane);
+        } else {
+            write(functor, place_of(lane), output_rows[own_row], state);
+        }
+    }
+    leave_totals(functor, sums, totals, busy, group, place);
+    if (!block.cut) return;
+    const int first_part = int(blockIdx.x) - block.part;
+    unsigned *arrived = &scratch.arrivals[first_part * gridDim.y + blockIdx.y];
+    if (!is_last_block(is_last, arrived, block.parts)) return;
+    merge_parts(functor, scratch, first_part, block.parts, output_rows[0], place);
 }

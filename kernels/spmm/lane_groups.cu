@@ -190,6 +190,65 @@ __device__ __forceinline__ void run(const Nonzeros &nonzeros, const Stored *__re
     }
 }
 
+// Rows that have a group each.
+__device__ __forceinline__ void rows_alone(const Nonzeros &nonzeros, const Stored *__restrict__ X,
+                                           Vector *__restrict__ Y,
+                                           const int *__restrict__ output_rows, const Block &block,
+                                           const Place &place) {
+    if (block.row_nzs <= 1) {
+        whole_rows<Config::at_once, 1>(nonzeros, X, Y, output_rows, block, place);
+    } else if (block.row_nzs == 2) {
+        whole_rows<(Config::at_once + 1) / 2, 2>(nonzeros, X, Y, output_rows, block, place);
+    } else {
+        whole_rows<1, Config::at_once>(nonzeros, X, Y, output_rows, block, place);
+    }
+}
+
+// Leaves the sums of groups that share a row in shared memory, where the nonzeros were.
+__device__ __forceinline__ void leave_sums(const Nonzeros &nonzeros, const Stored *__restrict__ X,
+                                           const Block &block, const Place &place,
+                                           int groups_per_row, Vector *partial) {
+    const int row = place.group / groups_per_row;
+    const bool working = place.busy && row < block.rows;
+    Vector sums[Config::lane_vectors] = {};
+    if (working) {
+        const int begin = place.group % groups_per_row * block.group_nzs;
+        const int end = min(begin + block.group_nzs, block.row_nzs);
+        run(nonzeros, X, place, row * block.row_nzs + begin, row * block.row_nzs + end, sums);
+    }
+    __syncthreads();
+    if (working) {
+#pragma unroll
+        for (int i = 0; i < Config::lane_vectors; ++i) {
+            const int own = place.group * TILE_VECTORS + place.lane + i * Config::lanes;
+            if (place.has(i)) partial[own] = sums[i];
+        }
+    }
+    __syncthreads();
+}
+
+// Adds up the groups of each row, to Y or, of a cut row, to the part's row of `part_sums`.
+__device__ __forceinline__ void add_groups(const Vector *partial, Vector *__restrict__ Y,
+                                           const int *__restrict__ output_rows, float *part_sums,
+                                           const Block &block, const Place &place,
+                                           int groups_per_row, int n_cols) {
+    for (int i = threadIdx.x; i < block.rows * place.vectors; i += Config::block_threads) {
+        const int row = i / place.vectors, vector = i % place.vectors;
+        Vector sum = {};
+        for (int g = 0; g < groups_per_row; ++g) {
+            add(sum, partial[(row * groups_per_row + g) * TILE_VECTORS + vector]);
+        }
+        if (!block.cut) {
+            emit(&Y[(long long)output_rows[row] * place.stride + vector], sum);
+        } else {
+#pragma unroll
+            for (int j = 0; j < Config::vector; ++j) {
+                part_sums[element(block.part, vector * Config::vector + j, n_cols)] = part(sum, j);
+            }
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     lane_groups(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                 const int *__restrict__ columns, const float *__restrict__ values,
@@ -198,8 +257,6 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads, Config::bloc
     RECORD_WARP;
     // First the nonzeros, then, once all are read, the sums of the groups that share a row.
     __shared__ int4 memory[SHARED_VECTORS];
-    int2 *stage = reinterpret_cast<int2 *>(memory);
-    Vector *partial = reinterpret_cast<Vector *>(memory);
     __shared__ bool is_last;
 
     const Block block = decode(metadata[blockIdx.x]);
@@ -211,80 +268,32 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads, Config::bloc
     const Stored *__restrict__ features = reinterpret_cast<const Stored *>(X) + tile;
     Vector *__restrict__ result = reinterpret_cast<Vector *>(Y) + tile;
     output_rows += block.first_row;
-
-    const Nonzeros nonzeros = Nonzeros::load(stage, columns + block.first_nz,
-                                             values + block.first_nz, block.rows * block.row_nzs);
+    const Nonzeros nonzeros =
+        Nonzeros::load(reinterpret_cast<int2 *>(memory), columns + block.first_nz,
+                       values + block.first_nz, block.rows * block.row_nzs);
 
     if (!block.cut && block.row_nzs <= block.group_nzs) {
-        if (!place.busy) return;
-        if (block.row_nzs <= 1) {
-            whole_rows<Config::at_once, 1>(nonzeros, features, result, output_rows, block, place);
-        } else if (block.row_nzs == 2) {
-            whole_rows<(Config::at_once + 1) / 2, 2>(nonzeros, features, result, output_rows, block,
-                                                     place);
-        } else {
-            whole_rows<1, Config::at_once>(nonzeros, features, result, output_rows, block, place);
-        }
+        if (place.busy) rows_alone(nonzeros, features, result, output_rows, block, place);
         return;
     }
-
-    // Several groups share each row. Their sums meet in shared memory.
     const int groups_per_row = ceil_div(block.row_nzs, block.group_nzs);
-    const int row = place.group / groups_per_row;
-    const bool working = place.busy && row < block.rows;
-    Vector sums[Config::lane_vectors] = {};
-    if (working) {
-        const int begin = place.group % groups_per_row * block.group_nzs;
-        const int end = min(begin + block.group_nzs, block.row_nzs);
-        run(nonzeros, features, place, row * block.row_nzs + begin, row * block.row_nzs + end,
-            sums);
-    }
-    __syncthreads();
-    if (working) {
-#pragma unroll
-        for (int i = 0; i < Config::lane_vectors; ++i) {
-            if (place.has(i))
-                partial[place.group * TILE_VECTORS + place.lane + i * Config::lanes] = sums[i];
-        }
-    }
-    __syncthreads();
-
-    // A row of `part_sums` for each part of a cut row.
-    const int first_part = int(blockIdx.x) - block.part;
-    float *sums_of_parts = &part_sums[element(first_part, tile * Config::vector, n_cols)];
-    for (int i = threadIdx.x; i < block.rows * place.vectors; i += Config::block_threads) {
-        const int own = i / place.vectors, vector = i % place.vectors;
-        Vector sum = {};
-        for (int g = 0; g < groups_per_row; ++g) {
-            add(sum, partial[(own * groups_per_row + g) * TILE_VECTORS + vector]);
-        }
-        if (!block.cut) {
-            emit(&result[(long long)output_rows[own] * place.stride + vector], sum);
-        } else {
-#pragma unroll
-            for (int j = 0; j < Config::vector; ++j) {
-                sums_of_parts[element(block.part, vector * Config::vector + j, n_cols)] =
-                    part(sum, j);
-            }
-        }
-    }
+    Vector *partial = reinterpret_cast<Vector *>(memory);
+    leave_sums(nonzeros, features, block, place, groups_per_row, partial);
+    const int first_part = int(blockIdx.x) - block.part;  // a row of `part_sums` for each part
+    part_sums += element(first_part, tile * Config::vector, n_cols);
+    add_groups(partial, result, output_rows, part_sums, block, place, groups_per_row, n_cols);
     if (!block.cut) return;
 
     // Each part comes here; the last one adds all up in their order, the same bits each time.
-    __threadfence();
-    __syncthreads();
     unsigned *arrived = &arrivals[first_part * gridDim.y + blockIdx.y];
-    if (threadIdx.x == 0) is_last = atomicAdd(arrived, 1u) == unsigned(block.parts) - 1;
-    __syncthreads();
-    if (!is_last) return;
-    if (threadIdx.x == 0) *arrived = 0u;  // as it was
+    if (!is_last_block(is_last, arrived, block.parts)) return;
     float *out = reinterpret_cast<float *>(&result[(long long)output_rows[0] * place.stride]);
     for (int column = threadIdx.x; column < place.vectors * Config::vector;
          column += Config::block_threads) {
         float sum = 0.0f;
 #pragma unroll 4
         for (int p = 0; p < block.parts; ++p) {
-            sum += __ldcg(&sums_of_parts[element(p, column, n_cols)]);
+            sum += __ldcg(&part_sums[element(p, column, n_cols)]);
         }
         out[column] = Config::accumulate ? out[column] + sum : sum;
     }
