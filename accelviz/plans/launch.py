@@ -131,8 +131,8 @@ class KernelSpec:
 
     def configured_source(self) -> str:
         """Return what is compiled: the source behind its `Config`, with the file's own lines."""
-        if not self.config:
-            return self.source()
+        if self.code and not self.config:
+            return self.code
         return f'{self._config()}#line 1 "{self.file}"\n{self.source()}'
 
     def _config(self) -> str:
