@@ -15,7 +15,8 @@ __device__ __forceinline__ long long element(int row, int column, int n_cols) {
 }
 
 // Writes a sum, or adds it where others add theirs.
-__device__ __forceinline__ void emit(float *to, float sum, bool shared) {
+template <class T>
+__device__ __forceinline__ void emit(T *to, T sum, bool shared) {
     if (shared) {
         atomicAdd(to, sum);
     } else {

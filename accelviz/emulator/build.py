@@ -156,7 +156,8 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     with tempfile.TemporaryDirectory() as scratch:
         text, compiled = Path(scratch) / "kernel.cpp", Path(scratch) / "kernel.o"
         text.write_text(source, "utf-8")
-        about = kernel.file, kernel.source
+        # Messages count lines from the file's first, behind the constants.
+        about = kernel.file, kernel.source.rpartition(f'#line 1 "{kernel.file}"\n')[2]
 
         def compile_to(target: Path, options: Sequence[str]) -> str:
             words = _words(compiler, [*options, *_HEADERS])

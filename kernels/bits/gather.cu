@@ -60,6 +60,37 @@ __device__ __forceinline__ void add(unsigned (&sums)[PER_VECTOR], const uint4 (&
     }
 }
 
+// Adds the vectors of at_once nonzeros from `first` on, as far as they lie below `end`.
+__device__ __forceinline__ void add_nonzeros(unsigned (&sums)[PER_VECTOR],
+                                             const uint4 *__restrict__ X, const int *stage,
+                                             int first, int end, int row_vectors) {
+    uint4 x[Config::at_once];
+#pragma unroll
+    for (int j = 0; j < Config::at_once; ++j) {
+        x[j] = first + j < end ? __ldg(&X[(long long)stage[first + j] * row_vectors])
+                               : make_uint4(0, 0, 0, 0);
+    }
+    add(sums, x);
+}
+
+// Writes the sums of a vector of columns, from column `first` on.
+__device__ __forceinline__ void write(int *__restrict__ Y, const unsigned (&sums)[PER_VECTOR],
+                                      int row, int first, int n_cols) {
+    int *to = &Y[element(row, first, n_cols)];
+#pragma unroll
+    for (int i = 0; i < PER_VECTOR; i += 4) {
+        if (n_cols % 4 == 0 && first + i < n_cols) {
+            __stcs(reinterpret_cast<int4 *>(to + i),
+                   make_int4(sums[i], sums[i + 1], sums[i + 2], sums[i + 3]));
+            continue;
+        }
+#pragma unroll
+        for (int c = i; c < i + 4; ++c) {
+            if (first + c < n_cols) to[c] = int(sums[c]);
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
     gather(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
            const int *__restrict__ columns, const uint4 *__restrict__ X, int *__restrict__ Y,
@@ -96,29 +127,10 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
             if (vector >= row_vectors) continue;
             unsigned sums[PER_VECTOR] = {};
             for (int k = begin; k < end; k += Config::at_once) {
-                uint4 x[Config::at_once];
-#pragma unroll
-                for (int j = 0; j < Config::at_once; ++j) {
-                    x[j] = k + j < end ? __ldg(&X[(long long)stage[k + j] * row_vectors + vector])
-                                       : make_uint4(0, 0, 0, 0);
-                }
-                add(sums, x);
+                add_nonzeros(sums, X + vector, stage, k, end, row_vectors);
             }
             if (alone) {
-                const int first = vector * PER_VECTOR;
-                int *to = &Y[element(output_rows[block.first_row + row], first, n_cols)];
-#pragma unroll
-                for (int i = 0; i < PER_VECTOR; i += 4) {
-                    if (n_cols % 4 == 0 && first + i < n_cols) {
-                        __stcs(reinterpret_cast<int4 *>(to + i),
-                               make_int4(sums[i], sums[i + 1], sums[i + 2], sums[i + 3]));
-                    } else {
-#pragma unroll
-                        for (int c = i; c < i + 4; ++c) {
-                            if (first + c < n_cols) to[c] = int(sums[c]);
-                        }
-                    }
-                }
+                write(Y, sums, output_rows[block.first_row + row], vector * PER_VECTOR, n_cols);
             } else {
 #pragma unroll
                 for (int i = 0; i < PER_VECTOR; ++i) {
@@ -134,12 +146,8 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
     for (int i = threadIdx.x; i < block.rows * wide; i += Config::block_threads) {
         const int row = i / wide, column = i % wide;
         const int sum = int(shared_sums[row][column % PER_VECTOR][column / PER_VECTOR]);
-        int *to = &Y[element(output_rows[block.first_row + row], first + column, n_cols)];
-        if (block.cut) {
-            atomicAdd(to, sum);
-        } else {
-            *to = sum;
-        }
+        emit(&Y[element(output_rows[block.first_row + row], first + column, n_cols)], sum,
+             block.cut);
     }
 }
 

@@ -62,10 +62,6 @@ __device__ __forceinline__ void fetch_map(float *to, const float *__restrict__ m
     }
 }
 
-__device__ __forceinline__ float component(const float4 &all, int i) {
-    return i == 0 ? all.x : i == 1 ? all.y : i == 2 ? all.z : all.w;
-}
-
 // Adds the product of 16 filters by 32 channels at 8 pixels.
 __device__ __forceinline__ void multiply(float (&sums)[4][4], const unsigned (&left)[4],
                                          const unsigned (&right)[4][2]) {
@@ -90,6 +86,49 @@ __device__ __forceinline__ void multiply(float (&sums)[4][4], const unsigned (&l
         mma_tf32_k8(part, a, b);
 #pragma unroll
         for (int r = 0; r < 4; ++r) sums[i][r] += part[r];
+    }
+}
+
+// A lane's elements of a product of 8 pixels: filters from `y` on, and channels from `x` on, both
+// at its first pixel.
+__device__ __forceinline__ void load_left(unsigned (&left)[4][4], const float *y) {
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        const float *from = &y[4 * (r / 2) * Y_STRIDE + 32 * (r % 2)];
+        const float4 four = *reinterpret_cast<const float4 *>(from);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) left[e][r] = prepared(part(four, e));
+    }
+}
+__device__ __forceinline__ void load_right(unsigned (&right)[Config::channels][4][2],
+                                           const float *x) {
+#pragma unroll
+    for (int i = 0; i < 2 * Config::channels; ++i) {
+        const float *from = &x[4 * (i % 2) * X_STRIDE + 32 * (i / 2)];
+        const float4 four = *reinterpret_cast<const float4 *>(from);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) right[i / 2][k][i % 2] = prepared(part(four, k));
+    }
+}
+
+// Adds up the sums of warps that took turns, those of half of them to those of the other half.
+// `shared` is the lane's in the block's memory.
+__device__ __forceinline__ void add_turns(float (&sums)[4][Config::channels][4][4], float *shared,
+                                          int pixel_warp) {
+    float *flat = &sums[0][0][0][0];
+#pragma unroll
+    for (int half = Config::pixel_warps / 2; half > 0; half /= 2) {
+        __syncthreads();
+        float *across = shared + (pixel_warp % half) * TILE_WARPS * SUMS * WARP_SIZE;
+        if (pixel_warp >= half && pixel_warp < 2 * half) {
+#pragma unroll
+            for (int i = 0; i < SUMS; ++i) across[i * WARP_SIZE] = flat[i];
+        }
+        __syncthreads();
+        if (pixel_warp < half) {
+#pragma unroll
+            for (int i = 0; i < SUMS; ++i) flat[i] += across[i * WARP_SIZE];
+        }
     }
 }
 
@@ -138,54 +177,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
         stage = stage + 1 < Config::stages ? stage + 1 : 0;
         for (int step = 8 * pixel_warp; step < Config::pixels; step += 8 * Config::pixel_warps) {
             unsigned left[4][4], right[Config::channels][4][2];
-#pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                const int pixel = step + t + 4 * (r / 2);
-                const float4 four = *reinterpret_cast<const float4 *>(
-                    &y[pixel * Y_STRIDE + own_filter + 4 * g + 32 * (r % 2)]);
-#pragma unroll
-                for (int e = 0; e < 4; ++e) left[e][r] = prepared(component(four, e));
-            }
-#pragma unroll
-            for (int c = 0; c < Config::channels; ++c) {
-#pragma unroll
-                for (int h = 0; h < 2; ++h) {
-                    const int pixel = step + t + 4 * h;
-                    const float4 four = *reinterpret_cast<const float4 *>(
-                        &x[pixel * X_STRIDE + own_channel + 32 * c + 4 * g]);
-#pragma unroll
-                    for (int i = 0; i < 4; ++i) right[c][i][h] = prepared(component(four, i));
-                }
-            }
+            load_left(left, &y[(step + t) * Y_STRIDE + own_filter + 4 * g]);
+            load_right(right, &x[(step + t) * X_STRIDE + own_channel + 4 * g]);
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
 #pragma unroll
                 for (int c = 0; c < Config::channels; ++c) {
-                    if (!(own.x >> (e * Config::channels + c) & 1u))
-                        continue;  // the same for all lanes
-                    multiply(sums[e][c], left[e], right[c]);
+                    // The same for all lanes.
+                    const bool reads = own.x >> (e * Config::channels + c) & 1u;
+                    if (reads) multiply(sums[e][c], left[e], right[c]);
                 }
             }
         }
     }
 
-    // Warps that took turns add up their sums, half of them those of the other half.
-    float *flat = &sums[0][0][0][0];
-#pragma unroll
-    for (int half = Config::pixel_warps / 2; half > 0; half /= 2) {
-        __syncthreads();
-        float *across =
-            shared + ((pixel_warp % half) * TILE_WARPS + tile_warp) * SUMS * WARP_SIZE + lane;
-        if (pixel_warp >= half && pixel_warp < 2 * half) {
-#pragma unroll
-            for (int i = 0; i < SUMS; ++i) across[i * WARP_SIZE] = flat[i];
-        }
-        __syncthreads();
-        if (pixel_warp < half) {
-#pragma unroll
-            for (int i = 0; i < SUMS; ++i) flat[i] += across[i * WARP_SIZE];
-        }
-    }
+    add_turns(sums, shared + tile_warp * SUMS * WARP_SIZE + lane, pixel_warp);
     if (pixel_warp > 0) return;
     float *own_part = parts + (long long)blockIdx.y * n_values;
     const int4 *place = places + (long long)own.y * 4 * WARP_SIZE + lane;

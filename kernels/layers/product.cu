@@ -1,6 +1,7 @@
 // Y = A W, with what follows it. A warp has 16 or 32 rows of A, which go from memory straight into
 // fragments, and blocks stay: each reads W once, into shared memory.
 #include "layers/products.cuh"
+#include "vectors.cuh"
 
 constexpr int THREADS = 256, QUAD = 4;
 // Tiles of A that a warp has at a time, as far as there are registers for what comes of them.
@@ -19,10 +20,6 @@ __device__ __forceinline__ float weight(const float *W0, const float *W1, int k,
     return Config::transposed ? W[n * Config::inner + k] : W[k * Config::columns + n];
 }
 
-__device__ __forceinline__ float at(float4 four, int i) {
-    return i == 0 ? four.x : i == 1 ? four.y : i == 2 ? four.z : four.w;
-}
-
 // Rows of a tile that a lane has: `lane / 4` and 8 more; columns of each 16: four from
 // `4 * (lane % 4)` on. The MMA's own order of the columns differs; W's rows are in the same order.
 __device__ __forceinline__ void load_chunk(const float *A0, const float *A1, int n_rows, int tile,
@@ -39,6 +36,86 @@ __device__ __forceinline__ void load_chunk(const float *A0, const float *A1, int
         for (int i = 0; i < CHUNK / 16; ++i) {
             found[i][half] =
                 row < n_rows ? __ldg(&from[i * 16 / QUAD]) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        }
+    }
+}
+
+using Total = float[HEIGHT][2 * PAIRS][4];
+
+// Multiplies a chunk of A's columns, which the warp has in registers; W's rows of it from `weights`
+// on.
+__device__ __forceinline__ void multiply_chunk(Total &total,
+                                               const float4 (&here)[CHUNK / 16][2 * HEIGHT],
+                                               const float4 *weights) {
+    const int lane = threadIdx.x % WARP_SIZE;
+#pragma unroll
+    for (int first = 0; first < 2 * PAIRS; first += TILES) {
+        float sums[HEIGHT][TILES][4] = {};
+#pragma unroll
+        for (int i = 0; i < CHUNK / 16; ++i) {
+            float4 four[TILES];
+#pragma unroll
+            for (int j = 0; j < TILES; ++j) {
+                four[j] = weights[(i * 2 * PAIRS + first + j) * WARP_SIZE + lane];
+            }
+#pragma unroll
+            for (int step = 0; step < 2; ++step) {
+                unsigned b_high[TILES][2], b_low[TILES][2];
+#pragma unroll
+                for (int j = 0; j < TILES; ++j) {
+                    const float b[2] = {part(four[j], 2 * step), part(four[j], 2 * step + 1)};
+                    split(b, b_high[j], b_low[j]);
+                }
+#pragma unroll
+                for (int high = 0; high < HEIGHT; ++high) {
+                    const float4 upper = here[i][2 * high], lower = here[i][2 * high + 1];
+                    const float a[4] = {part(upper, 2 * step), part(lower, 2 * step),
+                                        part(upper, 2 * step + 1), part(lower, 2 * step + 1)};
+                    unsigned a_high[4], a_low[4];
+                    split(a, a_high, a_low);
+                    mma_float(sums[high], a_high, a_low, b_high, b_low);
+                }
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < HEIGHT * TILES * 4; ++i) {
+            const int high = i / (TILES * 4), j = i / 4 % TILES;
+            total[high][first + j][i % 4] += sums[high][j][i % 4];
+        }
+    }
+}
+
+// Writes a warp's tile after what follows the product.
+__device__ __forceinline__ void write(const Total &total, int tile, int n_rows, const float *bias,
+                                      const float *positive, float *Y0, float *Y1, float scale,
+                                      float rate, const unsigned *random) {
+    const int lane = threadIdx.x % WARP_SIZE;
+#pragma unroll
+    for (int half = 0; half < 2 * HEIGHT; ++half) {
+        const int row = ROWS * tile + lane / 4 + 8 * half;
+        if (row >= n_rows) continue;
+#pragma unroll
+        for (int pair = 0; pair < PAIRS; ++pair) {
+            const int column = 16 * pair % Config::columns + 4 * (lane % 4);
+            const float (&own)[2 * PAIRS][4] = total[half / 2];
+            const int i = half % 2 * 2;
+            float z[AT_ONCE] = {own[2 * pair][i], own[2 * pair][i + 1], own[2 * pair + 1][i],
+                                own[2 * pair + 1][i + 1]};
+            const long long four = element(row, column, Config::columns) / AT_ONCE;
+            if (positive != nullptr) {
+                const float4 x = reinterpret_cast<const float4 *>(positive)[four];
+#pragma unroll
+                for (int c = 0; c < AT_ONCE; ++c) z[c] = part(x, c) > 0.0f ? z[c] * scale : 0.0f;
+            } else {
+                const Kept keep = kept(four, rate, random);
+#pragma unroll
+                for (int c = 0; c < AT_ONCE; ++c) {
+                    const float added = bias == nullptr ? 0.0f : __ldg(&bias[column + c]);
+                    z[c] = activated(z[c] + added) * keep.factor[c];
+                }
+            }
+            float *Y = 16 * pair < Config::columns ? Y0 : Y1;
+            reinterpret_cast<float4 *>(Y)[four] = make_float4(z[0], z[1], z[2], z[3]);
         }
     }
 }
@@ -79,70 +156,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             }
             const bool last = chunk + 1 == LEFT / CHUNK;
             load_chunk(A0, A1, n_rows, last ? tile + stride : tile, last ? 0 : chunk + 1, next);
-#pragma unroll
-            for (int first = 0; first < 2 * PAIRS; first += TILES) {
-                float sums[HEIGHT][TILES][4] = {};
-#pragma unroll
-                for (int i = 0; i < CHUNK / 16; ++i) {
-                    const int sixteen = chunk * (CHUNK / 16) + i;
-                    float4 four[TILES];
-#pragma unroll
-                    for (int j = 0; j < TILES; ++j) {
-                        four[j] = weights[(sixteen * 2 * PAIRS + first + j) * WARP_SIZE + lane];
-                    }
-#pragma unroll
-                    for (int step = 0; step < 2; ++step) {
-                        unsigned b_high[TILES][2], b_low[TILES][2];
-#pragma unroll
-                        for (int j = 0; j < TILES; ++j) {
-                            const float b[2] = {at(four[j], 2 * step), at(four[j], 2 * step + 1)};
-                            split(b, b_high[j], b_low[j]);
-                        }
-#pragma unroll
-                        for (int high = 0; high < HEIGHT; ++high) {
-                            const float4 upper = here[i][2 * high], lower = here[i][2 * high + 1];
-                            const float a[4] = {at(upper, 2 * step), at(lower, 2 * step),
-                                                at(upper, 2 * step + 1), at(lower, 2 * step + 1)};
-                            unsigned a_high[4], a_low[4];
-                            split(a, a_high, a_low);
-                            mma_float(sums[high], a_high, a_low, b_high, b_low);
-                        }
-                    }
-                }
-#pragma unroll
-                for (int i = 0; i < HEIGHT * TILES * 4; ++i) {
-                    const int high = i / (TILES * 4), j = i / 4 % TILES;
-                    total[high][first + j][i % 4] += sums[high][j][i % 4];
-                }
-            }
+            multiply_chunk(total, here, &weights[chunk * (CHUNK / 16) * 2 * PAIRS * WARP_SIZE]);
         }
-#pragma unroll
-        for (int half = 0; half < 2 * HEIGHT; ++half) {
-            const int row = ROWS * tile + lane / 4 + 8 * half;
-            if (row >= n_rows) continue;
-#pragma unroll
-            for (int pair = 0; pair < PAIRS; ++pair) {
-                const int column = 16 * pair % Config::columns + 4 * (lane % 4);
-                const float (&own)[2 * PAIRS][4] = total[half / 2];
-                const int i = half % 2 * 2;
-                float z[AT_ONCE] = {own[2 * pair][i], own[2 * pair][i + 1], own[2 * pair + 1][i],
-                                    own[2 * pair + 1][i + 1]};
-                const long long four = element(row, column, Config::columns) / AT_ONCE;
-                if (positive != nullptr) {
-                    const float4 x = reinterpret_cast<const float4 *>(positive)[four];
-#pragma unroll
-                    for (int c = 0; c < AT_ONCE; ++c) z[c] = at(x, c) > 0.0f ? z[c] * scale : 0.0f;
-                } else {
-                    const Kept keep = kept(four, rate, random);
-#pragma unroll
-                    for (int c = 0; c < AT_ONCE; ++c) {
-                        const float added = bias == nullptr ? 0.0f : __ldg(&bias[column + c]);
-                        z[c] = activated(z[c] + added) * keep.factor[c];
-                    }
-                }
-                float *Y = 16 * pair < Config::columns ? Y0 : Y1;
-                reinterpret_cast<float4 *>(Y)[four] = make_float4(z[0], z[1], z[2], z[3]);
-            }
-        }
+        write(total, tile, n_rows, bias, positive, Y0, Y1, scale, rate, random);
     }
 }

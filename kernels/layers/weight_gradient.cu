@@ -36,6 +36,62 @@ struct Factors {
     }
 };
 
+using Total = float[HIGH][WIDE][4];
+
+// Adds the products of a warp's tiles of dW over the rows of its group in shared memory.
+__device__ __forceinline__ void multiply(Total &total, const float *staged, const float *right,
+                                         int group, int k0, int n0) {
+    const int lane = threadIdx.x % WARP_SIZE;
+    float sums[HIGH][WIDE][4] = {};
+#pragma unroll
+    for (int step = 0; step < STEPS; step += GROUPS) {
+        const int row = 8 * (step + group) + lane % 4;
+        const float *left_row = staged + row * LEFT_STRIDE + k0 + lane / 4;
+        const float *right_row = right + row * RIGHT_STRIDE + n0 + lane / 4;
+        unsigned a_high[HIGH][4], a_low[HIGH][4];
+#pragma unroll
+        for (int i = 0; i < HIGH; ++i) {
+            const float a[4] = {left_row[16 * i], left_row[16 * i + 8],
+                                left_row[4 * LEFT_STRIDE + 16 * i],
+                                left_row[4 * LEFT_STRIDE + 16 * i + 8]};
+            split(a, a_high[i], a_low[i]);
+        }
+        unsigned b_high[WIDE][2], b_low[WIDE][2];
+#pragma unroll
+        for (int j = 0; j < WIDE; ++j) {
+            const float b[2] = {right_row[8 * j], right_row[4 * RIGHT_STRIDE + 8 * j]};
+            split(b, b_high[j], b_low[j]);
+        }
+#pragma unroll
+        for (int i = 0; i < HIGH; ++i) {
+            mma_float(sums[i], a_high[i], a_low[i], b_high, b_low);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < HIGH * WIDE * 4; ++i) {
+        total[i / (WIDE * 4)][i / 4 % WIDE][i % 4] += sums[i / (WIDE * 4)][i / 4 % WIDE][i % 4];
+    }
+}
+
+// Adds up the groups' sums, one after the other in shared memory, and writes them to `part`.
+__device__ __forceinline__ void add_groups(const Total &total, float *staged, float *part,
+                                           int group, int k0, int n0) {
+    const int lane = threadIdx.x % WARP_SIZE;
+#pragma unroll
+    for (int turn = GROUPS - 1; turn >= 0; --turn) {
+        __syncthreads();
+        if (group != turn) continue;
+#pragma unroll
+        for (int i = 0; i < HIGH * WIDE * 4; ++i) {
+            const int k = k0 + 16 * (i / (WIDE * 4)) + lane / 4 + 8 * (i / 2 % 2);
+            const int place = k * RIGHT + n0 + 8 * (i / 4 % WIDE) + 2 * (lane % 4) + i % 2;
+            float sum = total[i / (WIDE * 4)][i / 4 % WIDE][i % 4];
+            if (turn + 1 < GROUPS) sum += staged[place];
+            (turn == 0 ? part : staged)[place] = sum;
+        }
+    }
+}
+
 // parts[block]: dW, LEFT x RIGHT, then the sums of D.
 extern "C" __global__ void __launch_bounds__(THREADS)
     weight_gradient(const float *A0, const float *A1, const float *D0, const float *D1,
@@ -44,10 +100,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     float *staged = reinterpret_cast<float *>(memory);
     float *right = staged + ROWS * LEFT_STRIDE;
     const Factors factors = {A0, A1, D0, D1, n_rows};
-    const int warp = threadIdx.x / WARP_SIZE, lane = threadIdx.x % WARP_SIZE;
+    const int warp = threadIdx.x / WARP_SIZE;
     const int group = warp / WARPS_OF_DW, own = warp % WARPS_OF_DW;
     const int k0 = own / ACROSS * 16 * HIGH, n0 = own % ACROSS * 8 * WIDE;
-    float total[HIGH][WIDE][4] = {}, column_sum = 0.0f;
+    Total total = {};
+    float column_sum = 0.0f;
     float4 next[QUADS_OF_THREAD];
     const int n_tiles = ceil_div(n_rows, ROWS);
 #pragma unroll
@@ -76,51 +133,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 column_sum += right[row * RIGHT_STRIDE + threadIdx.x];
             }
         }
-        float sums[HIGH][WIDE][4] = {};
-#pragma unroll
-        for (int step = 0; step < STEPS; step += GROUPS) {
-            const int row = 8 * (step + group) + lane % 4;
-            const float *left_row = staged + row * LEFT_STRIDE + k0 + lane / 4;
-            const float *right_row = right + row * RIGHT_STRIDE + n0 + lane / 4;
-            unsigned a_high[HIGH][4], a_low[HIGH][4];
-#pragma unroll
-            for (int i = 0; i < HIGH; ++i) {
-                const float a[4] = {left_row[16 * i], left_row[16 * i + 8],
-                                    left_row[4 * LEFT_STRIDE + 16 * i],
-                                    left_row[4 * LEFT_STRIDE + 16 * i + 8]};
-                split(a, a_high[i], a_low[i]);
-            }
-            unsigned b_high[WIDE][2], b_low[WIDE][2];
-#pragma unroll
-            for (int j = 0; j < WIDE; ++j) {
-                const float b[2] = {right_row[8 * j], right_row[4 * RIGHT_STRIDE + 8 * j]};
-                split(b, b_high[j], b_low[j]);
-            }
-#pragma unroll
-            for (int i = 0; i < HIGH; ++i) {
-                mma_float(sums[i], a_high[i], a_low[i], b_high, b_low);
-            }
-        }
-#pragma unroll
-        for (int i = 0; i < HIGH * WIDE * 4; ++i) {
-            total[i / (WIDE * 4)][i / 4 % WIDE][i % 4] += sums[i / (WIDE * 4)][i / 4 % WIDE][i % 4];
-        }
+        multiply(total, staged, right, group, k0, n0);
     }
-    // The groups' sums, one after the other, into shared memory.
     float *part = parts + (long long)blockIdx.x * (LEFT + 1) * RIGHT;
-#pragma unroll
-    for (int turn = GROUPS - 1; turn >= 0; --turn) {
-        __syncthreads();
-        if (group != turn) continue;
-#pragma unroll
-        for (int i = 0; i < HIGH * WIDE * 4; ++i) {
-            const int k = k0 + 16 * (i / (WIDE * 4)) + lane / 4 + 8 * (i / 2 % 2);
-            const int place = k * RIGHT + n0 + 8 * (i / 4 % WIDE) + 2 * (lane % 4) + i % 2;
-            float sum = total[i / (WIDE * 4)][i / 4 % WIDE][i % 4];
-            if (turn + 1 < GROUPS) sum += staged[place];
-            (turn == 0 ? part : staged)[place] = sum;
-        }
-    }
+    add_groups(total, staged, part, group, k0, n0);
     if (threadIdx.x < RIGHT) part[LEFT * RIGHT + threadIdx.x] = column_sum;
 }
 

@@ -89,6 +89,21 @@ __device__ __forceinline__ void add_group(const int *__restrict__ columns,
     if (count == 1) add<1>(columns, values, X, width, n_cols, sums);
 }
 
+// Adds a lane's sums from column `first` on to the slot, or writes them to Y.
+__device__ __forceinline__ void write(float *__restrict__ Y, float *slot, int first,
+                                      const Vector &sums, bool shared, bool cut) {
+    if (shared) {
+#pragma unroll
+        for (int j = 0; j < Config::vector; ++j) atomicAdd_block(&slot[first + j], part(sums, j));
+    } else if (cut) {
+#pragma unroll
+        for (int j = 0; j < Config::vector; ++j) atomicAdd(&Y[first + j], part(sums, j));
+    } else {
+        // An index of vectors: a float's address would make NVRTC store each apart.
+        reinterpret_cast<Vector *>(Y)[first / Config::vector] = sums;
+    }
+}
+
 // metadata: the row and the packed word of each group, the paper's target node and warpPtr.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     gnnadvisor(const long long *__restrict__ group_pointers, const int2 *__restrict__ metadata,
@@ -131,21 +146,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #pragma unroll
             for (int i = 0; i < Config::lane_vectors; ++i) {
                 const int first = c + i * WORKER_COLUMNS;
-                if (first < width) {
-                    if (shared) {
-#pragma unroll
-                        for (int j = 0; j < Config::vector; ++j) {
-                            atomicAdd_block(&slot[first + j], part(sums[i], j));
-                        }
-                    } else if (cut) {
-#pragma unroll
-                        for (int j = 0; j < Config::vector; ++j)
-                            atomicAdd(&Y[first + j], part(sums[i], j));
-                    } else {
-                        // An index of vectors: a float's address would make NVRTC store each apart.
-                        reinterpret_cast<Vector *>(Y)[first / Config::vector] = sums[i];
-                    }
-                }
+                if (first < width) write(Y, slot, first, sums[i], shared, cut);
             }
         }
     }
