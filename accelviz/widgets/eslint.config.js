@@ -18,10 +18,13 @@ export default defineConfig(
   {
     linterOptions: { reportUnusedDisableDirectives: "error" },
     rules: {
+      "@stylistic/list-style": "off",
       "@stylistic/max-len": ["error", { code: 100 }],
       "@stylistic/max-statements-per-line": "off",
       "@stylistic/multiline-ternary": "off",
+      "@stylistic/no-mixed-operators": "off",
       "@stylistic/operator-linebreak": "off",
+      "@stylistic/quotes": ["error", "double", { avoidEscape: true }],
       "@typescript-eslint/no-non-null-assertion": "off",
       "prefer-const": ["error", { destructuring: "all" }],
     },

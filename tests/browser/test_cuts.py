@@ -34,7 +34,7 @@ async ({ text, cases, statistics }) => {
   const content = await unpackText(text);
   const graph = openGraph(content.graph);
   return JSON.stringify(cases.map(({ cut, nCols, blocks, rows }) => {
-    const made = SCHEMES[cut.kind](graph, cut);
+    const { kind, ...settings } = cut, made = SCHEMES[kind](graph, settings);
     if (!made) return { kind: cut.kind };
     const summary = made.summary(nCols);
     const out = new Float64Array(made.warps);
@@ -45,13 +45,13 @@ async ({ text, cases, statistics }) => {
       loads: [[...summary.loads.nonzeros], [...summary.loads.warps]],
       idle: summary.loads.idle,
       runs: blocks.map((block) =>
-        made.runs(block).map((run) => [run.warp, run.place, run.start, run.count])),
+        made.runs(block).map((run) => [run.warp, run.position, run.start, run.count])),
       sums: blocks.map((block) => [...made.loadsOf(block, out)]),
       lines: blocks.map((block) => made.metadata(block)?.map(({ title, words, fields, meaning }) =>
         [title, words, fields.map((own) => own.map((f) => [f.name, f.bits, f.value])), meaning])
         ?? null),
-      places: rows.map((row) => made.placeOf(row)),
-      found: rows.map((row) => made.blocksOf(made.placeOf(row))),
+      places: rows.map((row) => made.positionOf(row)),
+      found: rows.map((row) => made.blocksOf(made.positionOf(row))),
     };
   }));
 }

@@ -5,24 +5,27 @@ import "./asking.css";
 
 import { element } from "./controls";
 import { unpackText } from "./pack";
-import { judged, prediction, typed } from "./prediction";
-import { question } from "./question";
-import { stages } from "./stages";
+import { judged, prediction, type PredictionData, typed } from "./prediction";
+import { question, type QuestionData } from "./question";
+import { stages, type StagesData } from "./stages";
 
 export { judged, typed };
 
-const KINDS = { prediction, question, stages };
+type Data = { key: string } & ({ kind: "prediction" } & PredictionData |
+  { kind: "question" } & QuestionData | { kind: "stages" } & StagesData);
 
-/** Answers, kept while the browser's tab is open, so that a cell may run again. */
-const answersUnder = (key: string) => ({
-  read() {
+export type Answers<Answer> = ReturnType<typeof answersUnder<Answer>>;
+
+/** An answer, kept while the browser's tab is open, so that a cell may run again. */
+const answersUnder = <Answer>(key: string) => ({
+  read(): Answer | null {
     try {
       return JSON.parse(sessionStorage.getItem(key) ?? "null");
     } catch { // some pages have no storage
       return null;
     }
   },
-  write(answer: unknown) {
+  write(answer: Answer) {
     try {
       sessionStorage.setItem(key, JSON.stringify(answer));
     } catch {
@@ -31,12 +34,13 @@ const answersUnder = (key: string) => ({
   },
 });
 
-export type Answers = ReturnType<typeof answersUnder>;
-
 /** Fill the page of this id with what it asks. */
 export async function open(id: string) {
-  const data = await unpackText(document.getElementById(`${id}-data`)!.textContent!);
+  const data = await unpackText<Data>(document.getElementById(`${id}-data`)!.textContent!);
   const panel = element("div", { className: "av-panel av-asked", tabIndex: -1 });
   document.getElementById(id)!.replaceChildren(panel);
-  KINDS[data.kind as keyof typeof KINDS](panel, data, answersUnder(`accelviz ${data.key}`));
+  const key = `accelviz ${data.key}`;
+  if (data.kind === "prediction") prediction(panel, data, answersUnder(key));
+  else if (data.kind === "question") question(panel, data, answersUnder(key));
+  else stages(panel, data, answersUnder(key));
 }

@@ -1,16 +1,28 @@
 // Bars that a learner draws, and afterwards the right ones behind them.
 
 import { quiet } from "./controls";
-import { path, picture, rect, words } from "./marks";
-import { axis, frame, widthOf } from "./plot";
+import { keysOf, path, picture, quietWords, rect } from "./marks";
+import { clamp } from "./numbers";
+import { type Axis, axis, frame, widthOf } from "./plot";
 
 const HEIGHT = 220;
 
-/** Draw the bars of `values`; `take(place, value)` is called for a change, and is null once the
+/** Bars to draw: the right values, what a bar stands for, and the highest that may be drawn. */
+export interface BarsData {
+  answer: number[];
+  bar: string;
+  unit: string;
+  most: number;
+}
+
+/** Draw the bars of `values`; `take(index, value)` is called for a change, and is null once the
  *  answer may be seen. */
-export function bars(host, { answer, bar, unit, most }, values, take) {
+export function bars(
+  host: HTMLElement, { answer, bar, unit, most }: BarsData, values: number[],
+  take: ((index: number, value: number) => void) | null,
+) {
   const end = take ? most : Math.max(most, ...answer, ...values);
-  let at = 0, x = null, y = null;
+  let at = 0, x: Axis, y: Axis;
   host.className = "av-draw av-bars";
   if (take) begin();
   new ResizeObserver(draw).observe(host); // which draws it for the first time, too
@@ -22,23 +34,25 @@ export function bars(host, { answer, bar, unit, most }, values, take) {
     y = axis(0, end, HEIGHT - 44, 10);
     let drawn = frame(x, y, bar, unit, false);
     const every = Math.ceil(28 / slot);
-    answer.forEach((right, i) => {
-      const left = x(i) + 0.08 * slot, wide = 0.84 * slot;
-      if (!take) drawn += rect(left, y(right), wide, y.start - y(right), { class: "av-side-A" });
-      drawn += rect(left, y(values[i]), wide, y.start - y(values[i]),
-        { class: take ? "av-side-A" : "av-mine" });
-      if (i % every === 0) drawn += words(x(i + 0.5), y.start + 16, i, "middle", { class: "av-q" });
+    const column = (i: number, value: number, look: string) =>
+      rect(x(i) + 0.08 * slot, y(value), 0.84 * slot, y.start - y(value), { class: look });
+    answer.forEach((value, i) => {
+      if (!take) drawn += column(i, value, "av-side-A");
+      drawn += column(i, values[i], take ? "av-side-A" : "av-mine");
+      if (i % every === 0) drawn += quietWords(x(i + 0.5), y.start + 16, i, "middle");
     });
     if (take) drawn += path(`M${x(at)} ${y.start + 3}H${x(at + 1)}`, { class: "av-at" });
-    const said = (all) => all.join(", ");
-    host.innerHTML = picture(width, HEIGHT, drawn, take ? `Your bars: ${said(values)}`
-      : `Your bars: ${said(values)}; the right ones: ${said(answer)}`) +
-      (take ? "" : '<p class="av-note"><span class="av-key av-side-A"></span> so it is &nbsp; ' +
-        '<span class="av-key av-mine"></span> as you drew it</p>');
+    const label = `Your bars: ${values.join(", ")}` +
+      (take ? "" : `; the right ones: ${answer.join(", ")}`);
+    host.innerHTML = picture(width, HEIGHT, drawn, label) +
+      (take ? "" : keysOf([["av-side-A", "so it is"], ["av-mine", "as you drew it"]]));
     if (!take) return;
-    const limits = { valuemin: 0, valuemax: most, valuenow: values[at],
-      valuetext: `${bar} ${at}: ${values[at]} ${unit}` };
-    for (const name in limits) host.setAttribute(`aria-${name}`, limits[name]);
+    const limits = {
+      valuemin: 0, valuemax: most, valuenow: values[at],
+      valuetext: `${bar} ${at}: ${values[at]} ${unit}`,
+    };
+    for (const [name, value] of Object.entries(limits))
+      host.setAttribute(`aria-${name}`, String(value));
   }
 
   function begin() {
@@ -52,13 +66,14 @@ export function bars(host, { answer, bar, unit, most }, values, take) {
       if (!across && !up || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       event.stopPropagation();
-      at = Math.max(0, Math.min(at + (across ?? 0), answer.length - 1));
+      at = clamp(at + (across ?? 0), 0, answer.length - 1);
       if (up) put(values[at] + up);
       draw();
     };
-    const hold = (event) => {
-      const area = host.getBoundingClientRect(), part = (event.clientX - area.left - x.start) / (x.stop - x.start);
-      at = Math.max(0, Math.min(Math.floor(part * answer.length), answer.length - 1));
+    const hold = (event: PointerEvent) => {
+      const area = host.getBoundingClientRect();
+      const share = (event.clientX - area.left - x.start) / (x.stop - x.start);
+      at = clamp(Math.floor(share * answer.length), 0, answer.length - 1);
       put(((y.start - (event.clientY - area.top)) / (y.start - y.stop)) * most);
       draw();
     };
@@ -69,7 +84,7 @@ export function bars(host, { answer, bar, unit, most }, values, take) {
     host.onpointermove = (event) => host.hasPointerCapture(event.pointerId) && hold(event);
   }
 
-  function put(value) {
-    take(at, Math.max(0, Math.min(Math.round(value), most)));
+  function put(value: number) {
+    take!(at, clamp(Math.round(value), 0, most));
   }
 }

@@ -8,6 +8,6 @@ export { openGraph } from "./graph";
 export { render } from "./kernel";
 export { unpackText } from "./pack";
 export { open } from "./panel";
-export { CUTS as SCHEMES } from "./cuts";
+export { SCHEMES } from "./schemes";
 export { makeStore } from "./store";
 export { followed, hardware } from "./views/followed";

@@ -1,46 +1,46 @@
 // The graph as the page has it: degrees, pointers, the order by degree. Columns may be left out.
 
-export function openGraph(raw) {
+import type { Graph, Numbers, RawGraph } from "./types";
+
+export function openGraph(raw: RawGraph): Graph {
   const { name, rows, cols } = raw;
-  const degrees = Int32Array.from(raw.degrees);
-  const pointers = new Float64Array(rows + 1);
+  const degrees = Int32Array.from(raw.degrees), pointers = new Float64Array(rows + 1);
   let largest = 0;
   for (let row = 0; row < rows; row++) {
-    const degree = degrees[row];
-    pointers[row + 1] = pointers[row] + degree;
-    if (degree > largest) largest = degree;
+    pointers[row + 1] = pointers[row] + degrees[row];
+    if (degrees[row] > largest) largest = degrees[row];
   }
-  const graph = { name, rows, cols, nnz: pointers[rows], largest, degrees, pointers };
-  graph.kind = raw.kind ?? "";
   const counts = new Float64Array(largest + 1);
-  for (let row = 0; row < rows; row++) counts[degrees[row]] += 1;
-  graph.histogram = { degrees: [], rows: [] };
-  counts.forEach((many, degree) => {
-    if (many) graph.histogram.degrees.push(degree), graph.histogram.rows.push(many);
-  });
-  let sorted = null;
-  graph.sorted = () => (sorted ??= sortByDegree(degrees, counts));
-  const parts = new Map(); // row to its columns, where only some were sent
-  for (const part of raw.some ?? []) parts.set(part.row, Int32Array.from(part.columns));
-  graph.columns = (row) => {
-    if (raw.columns) return Int32Array.from(raw.columns.subarray(pointers[row], pointers[row + 1]));
-    return parts.get(row) ?? (degrees[row] ? null : new Int32Array(0));
+  for (const degree of degrees) counts[degree] += 1;
+  const distinct = Array.from(counts.keys()).filter((degree) => counts[degree]);
+  let sorted: ReturnType<typeof sortByDegree> | null = null;
+  const sent = new Map<number, Int32Array>(); // columns of rows, where only some were sent
+  const learn = (row: number, columns: Numbers) => void sent.set(row, Int32Array.from(columns));
+  for (const part of raw.some ?? []) learn(part.row, part.columns);
+  return {
+    name, rows, cols, nnz: pointers[rows], largest, degrees, pointers, learn,
+    histogram: { degrees: distinct, rows: distinct.map((degree) => counts[degree]) },
+    sorted: () => (sorted ??= sortByDegree(degrees, counts)),
+    columns(row) {
+      if (raw.columns)
+        return Int32Array.from(raw.columns.subarray(pointers[row], pointers[row + 1]));
+      return sent.get(row) ?? (degrees[row] ? null : new Int32Array(0));
+    },
   };
-  graph.learn = (row, columns) => parts.set(row, Int32Array.from(columns));
-  return graph;
 }
 
-// The stable counting sort of `accelviz.degree_sort`: order[place] is a row, place[row] its place.
-function sortByDegree(degrees, counts) {
+/** Sort stably, by counting, as `accelviz.degree_sort`. */
+function sortByDegree(degrees: Int32Array, counts: Float64Array) {
   const next = new Float64Array(counts.length);
   for (let degree = 1; degree < counts.length; degree++)
     next[degree] = next[degree - 1] + counts[degree - 1];
-  const order = new Int32Array(degrees.length);
-  const place = new Int32Array(degrees.length);
-  for (let row = 0; row < degrees.length; row++) {
-    const at = next[degrees[row]]++;
-    order[at] = row;
-    place[row] = at;
-  }
-  return { order, place };
+  const order = new Int32Array(degrees.length), position = new Int32Array(degrees.length);
+  degrees.forEach((degree, row) => {
+    position[row] = next[degree]++;
+    order[position[row]] = row;
+  });
+  return { order, position };
 }
+
+/** The row with the most nonzeros, which shows most about a partition. */
+export const longest = (graph: Graph) => graph.degrees.indexOf(graph.largest);

@@ -1,41 +1,73 @@
-// The widget: it connects the page with its id to the kernel, and shows nothing of its own unless
-// the page is not in the same document.
+// The widget: it connects the page with its id to the kernel, and draws nothing unless the page is
+// not in the same document.
 
-import { mount } from "./panel";
 import { unpack } from "./pack";
+import { mount, pages } from "./panel";
+import type { Answer, Bridge, Content, Request, Settings } from "./types";
 
-// A kernel that has not answered for this long, in milliseconds, is said to be silent.
-const PATIENCE = 8000;
+/** What a page uses of anywidget's model. */
+interface Model {
+  comm_live?: boolean;
+  widget_manager?: { context?: { sessionContext?: { kernelChanged?: Signal } } };
+  get(name: "page"): string;
+  get(name: "wanted"): { settings: Settings };
+  set(name: string, value: unknown): void;
+  save_changes(): void;
+  send(message: unknown): void;
+  on(name: string, act: (...values: never[]) => void): void;
+  off(name: string, act: (...values: never[]) => void): void;
+}
 
-export function bridgeOf(model) {
-  const waiting = new Map();
+type Slot = (sender: unknown, kernels: { newValue: unknown }) => void;
+interface Signal {
+  connect(slot: Slot): void;
+  disconnect(slot: Slot): void;
+}
+
+interface Waiting {
+  resolve(answer: Answer): void;
+  reject(error: Error): void;
+  progress?: (text: string) => void;
+}
+
+interface Message {
+  number: string;
+  progress?: string;
+  error?: string;
+}
+
+const bytesOf = (view: DataView) =>
+  new Uint8Array(view.buffer ?? view, view.byteOffset ?? 0, view.byteLength);
+
+function bridgeOf(model: Model): Bridge & { close(): void } {
+  const waiting = new Map<string, Waiting>();
   let sent = 0, gone = false;
-  const onMessage = (message, buffers) => {
-    const own = waiting.get(message.number);
-    if (!own) return;
-    own.heard = performance.now();
-    if (message.progress) return own.progress?.(message.progress);
+  const onMessage = (message: Message, buffers: DataView[]) => {
+    const request = waiting.get(message.number);
+    if (!request) return;
+    if (message.progress) return request.progress?.(message.progress);
     waiting.delete(message.number);
-    if (message.error) own.fail(new Error(message.error));
-    else own.done(buffers.length ? { ...unpack(bytesOf(buffers[0])), packed: bytesOf(buffers[0]) } : {});
+    const packed = buffers.length ? bytesOf(buffers[0]) : null;
+    if (message.error) request.reject(new Error(message.error));
+    else request.resolve(packed ? { ...unpack<Answer>(packed), packed } : {});
   };
   model.on("msg:custom", onMessage);
   const lose = () => {
     gone = true;
-    for (const each of waiting.values())
-      each.fail(new Error("The kernel is gone. Restart it and run this cell again."));
+    for (const { reject } of waiting.values())
+      reject(new Error("The kernel is gone. Restart it and run this cell again."));
     waiting.clear();
   };
   model.on("comm_live_update", () => model.comm_live === false && lose());
   // JupyterLab says of a kernel that is shut down only here.
-  const changed = model.widget_manager?.context?.sessionContext?.kernelChanged;
-  const lost = (_, kernels) => kernels.newValue || lose();
-  changed?.connect(lost);
+  const kernelChanged = model.widget_manager?.context?.sessionContext?.kernelChanged;
+  const onKernel: Slot = (_, kernels) => kernels.newValue || lose();
+  kernelChanged?.connect(onKernel);
   return {
     alive: () => !gone && model.comm_live !== false,
-    ask: (question, progress) => new Promise((done, fail) => {
+    ask: (question: Request, progress) => new Promise((resolve, reject) => {
       const number = `${Math.random().toString(36).slice(2)}:${++sent}`;
-      waiting.set(number, { done, fail, progress, heard: performance.now() });
+      waiting.set(number, { resolve, reject, progress });
       try {
         model.send({ number, question });
       } catch {
@@ -43,35 +75,32 @@ export function bridgeOf(model) {
       }
     }),
     tell: (question) => model.send({ number: "", question }),
-    settled: (settings) => {
+    settingsChanged(settings) {
       if (gone) return;
       model.set("settings", { ...settings });
       model.save_changes();
     },
-    close: () => {
+    close() {
       model.off("msg:custom", onMessage);
-      changed?.disconnect(lost);
+      kernelChanged?.disconnect(onKernel);
     },
   };
 }
 
-const bytesOf = (view) => new Uint8Array(view.buffer ?? view, view.byteOffset ?? 0, view.byteLength);
-
-export function render({ model, el }) {
-  const bridge = bridgeOf(model);
-  const id = model.get("page");
+export function render({ model, el }: { model: Model; el: HTMLElement }) {
+  const bridge = bridgeOf(model), id = model.get("page");
   let stopped = false;
-  const find = (tries) => {
+  const find = (tries: number) => {
+    const page = pages.get(id);
     if (stopped) return;
-    const page = globalThis.accelvizPages?.get(id);
     if (page) {
       page.bridge = bridge;
       page.repaint();
     } else if (tries) setTimeout(() => find(tries - 1), 50);
-    else bridge.ask({ page: true }).then((data) => mount(el, data, bridge));
+    else bridge.ask({ page: true }).then((data) => mount(el, data as unknown as Content, bridge));
   };
   find(60);
-  const onSettings = () => globalThis.accelvizPages?.get(id)?.store.set(model.get("wanted").settings);
+  const onSettings = () => pages.get(id)?.store.set(model.get("wanted").settings);
   model.on("change:wanted", onSettings);
   return () => {
     stopped = true;

@@ -2,51 +2,71 @@
 
 // The same as in views.css.
 const FONT = 'system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif';
-const SIGNS = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+const SIGNS: Record<string, string> = {
+  "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;",
+};
 
 /** Text that may stand in an element or an attribute. */
-export const safe = (text) => String(text).replace(/[&<>"']/g, (sign) => SIGNS[sign]);
+export const safe = (text: unknown) => String(text).replace(/[&<>"']/g, (sign) => SIGNS[sign]);
 
 const english = new Intl.NumberFormat("en-US");
 
 /** A number as people write it: 1,358. */
-export const number = (value) => english.format(value);
+export const number = (value: number) => english.format(value);
 
 /** "1 nonzero", "1,358 nonzeros". */
-export const count = (value, thing, plural = `${thing}s`) =>
+export const count = (value: number, thing: string, plural = `${thing}s`) =>
   `${number(value)} ${value === 1 ? thing : plural}`;
 
 /** "warp 3", "warps 0 to 5". */
-export const span = (thing, first, last) =>
-  first === last ? `${thing} ${number(first)}` : `${thing}s ${number(first)} to ${number(last)}`;
+export const span = (thing: string, first: number, last: number) => first === last
+  ? `${thing} ${number(first)}` : `${thing}s ${number(first)} to ${number(last)}`;
 
-const short = (value) => (typeof value === "number" ? Math.round(value * 100) / 100 : value);
+export const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
+const twoDigits = (value: unknown) =>
+  typeof value === "number" ? Math.round(value * 100) / 100 : value;
+
+type Attributes = Record<string, string | number | boolean | null | undefined>;
 
 /** One element; attributes that are undefined, null or false are left out. */
-export function mark(tag, attributes = {}, inner = "") {
+export function mark(tag: string, attributes: Attributes = {}, inner = "") {
   let text = `<${tag}`;
-  for (const name in attributes) {
-    const value = attributes[name];
+  for (const [name, value] of Object.entries(attributes))
     if (value !== undefined && value !== null && value !== false)
-      text += ` ${name}="${safe(short(value))}"`;
-  }
+      text += ` ${name}="${safe(twoDigits(value))}"`;
   return inner === "" ? `${text}/>` : `${text}>${inner}</${tag}>`;
 }
 
-export const rect = (x, y, width, height, attributes) =>
-  mark("rect", { x, y, width: Math.max(width, 0), height: Math.max(height, 0), ...attributes });
+export const rect = (
+  x: number, y: number, width: number, height: number, attributes: Attributes,
+) => mark("rect", { x, y, width: Math.max(width, 0), height: Math.max(height, 0), ...attributes });
 
-export const path = (d, attributes) => mark("path", { d, fill: "none", ...attributes });
+export const path = (d: string, attributes: Attributes) =>
+  mark("path", { d, fill: "none", ...attributes });
 
-/** Words at a point; `at` is start, middle or end. */
-export const words = (x, y, text, at = "start", attributes = {}) =>
-  mark("text", { x, y, "text-anchor": at === "start" ? null : at, ...attributes }, safe(text));
+export type Anchor = "start" | "middle" | "end";
 
-const pen = document.createElement("canvas").getContext("2d");
-const widths = new Map(); // of words that were measured, by their size
+/** Words at a point. */
+export const words = (
+  x: number, y: number, text: unknown, anchor: Anchor = "start", attributes: Attributes = {},
+) => mark("text", { x, y, "text-anchor": anchor === "start" ? null : anchor, ...attributes },
+  safe(text));
+
+/** Words in the colour, and by default the size, of what is said beside marks. */
+export const quietWords = (
+  x: number, y: number, text: unknown, anchor: Anchor = "start", size: number | null = null,
+) => words(x, y, text, anchor, { "class": "av-q", "font-size": size });
+
+/** The anchor that keeps words at `x` inside of a picture. */
+export const anchorIn = (x: number, low: number, high: number): Anchor =>
+  x > high ? "end" : x < low ? "start" : "middle";
+
+const pen = document.createElement("canvas").getContext("2d")!;
+const widths = new Map<string, number>(); // of words that were measured, by their size
 
 /** How wide words are, as bold as any in a picture. */
-export function room(text, size = 12) {
+export function room(text: string, size = 12) {
   const key = `${size} ${text}`;
   let width = widths.get(key);
   if (width === undefined) {
@@ -58,7 +78,7 @@ export function room(text, size = 12) {
 }
 
 /** Words, shortened so that they fit; nothing where not even a few letters do. */
-export function fitting(text, width, size = 12) {
+export function fitting(text: string, width: number, size = 12) {
   if (room(text, size) <= width) return text;
   let end = Math.floor((text.length * width) / room(text, size));
   while (end > 3 && room(`${text.slice(0, end)}…`, size) > width) end -= 1;
@@ -66,22 +86,28 @@ export function fitting(text, width, size = 12) {
 }
 
 /** The longest of some texts that fits, given longest first; the last one is shortened. */
-export const firstFit = (texts, width, size = 12) =>
-  texts.find((text) => room(text, size) <= width) ?? fitting(texts.at(-1), width, size);
+export const firstFit = (texts: string[], width: number, size = 12) =>
+  texts.find((text) => room(text, size) <= width) ?? fitting(texts.at(-1)!, width, size);
 
-let made = 0;
+let patterns = 0;
 
 /** A pattern of slanted lines, and the paint that uses it: time in which nobody works. */
 export function hatching() {
-  const id = `av-hatch-${++made}`;
+  const id = `av-hatch-${++patterns}`;
   const line = mark("path", { d: "M-1 7L7 -1M-1 1L1 -1M5 7L7 5", class: "av-hatch" });
   const size = { width: 6, height: 6, patternUnits: "userSpaceOnUse" };
   return { defs: mark("defs", {}, mark("pattern", { id, ...size }, line)), paint: `url(#${id})` };
 }
 
-/** A whole picture at the size of the screen; `label` is what it says to those who cannot see it. */
-export function picture(width, height, inner, label) {
-  const size = { width, height, viewBox: `0 0 ${short(width)} ${short(height)}` };
-  const over = mark("g", { class: "av-over", "aria-hidden": "true" }, " ");
-  return mark("svg", { ...size, role: "img", "aria-label": label }, inner + over);
+/** A whole picture at the size of the screen; `label` describes it to those who cannot see it. */
+export function picture(width: number, height: number, inner: string, label: string) {
+  const viewBox = `0 0 ${twoDigits(width)} ${twoDigits(height)}`;
+  const over = mark("g", { "class": "av-over", "aria-hidden": "true" }, " ");
+  return mark("svg", { width, height, viewBox, "role": "img", "aria-label": label }, inner + over);
 }
+
+/** The key of a chart: a swatch and what it means, for each. */
+export const keysOf = (entries: [string, string][]) => `<p class="av-note">${entries
+  .map(([name, text]) =>
+    `<span class="av-entry"><span class="av-key ${name}"></span> ${safe(text)}</span>`)
+  .join(" &nbsp; ")}</p>`;

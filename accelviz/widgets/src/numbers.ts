@@ -1,9 +1,16 @@
-// Small arithmetic that several modules need.
+// Arithmetic and written numbers that several modules need.
 
-export const ceilDiv = (dividend, divisor) => Math.ceil(dividend / divisor);
+import type { Field, MetadataRecord, Side, Value } from "./types";
 
-// The last place whose entry is at most `value` in an ascending array.
-export function binarySearch(ascending, value, length = ascending.length) {
+export const ceilDiv = (dividend: number, divisor: number) => Math.ceil(dividend / divisor);
+
+export const clamp = (value: number, low: number, high: number) =>
+  Math.max(low, Math.min(value, high));
+
+/** The last index whose entry is at most `value` in an ascending array. */
+export function binarySearch(
+  ascending: ArrayLike<number>, value: number, length = ascending.length,
+) {
   let low = 0, high = length;
   while (low < high) {
     const middle = (low + high) >>> 1;
@@ -13,45 +20,55 @@ export function binarySearch(ascending, value, length = ascending.length) {
   return low - 1;
 }
 
-// Fields of a word of metadata; two names in one, "parts | part", are of its upper and lower 16 bits.
-export function fieldsNamed(name, word) {
+// Two names in one, "parts | part", are of the upper and lower 16 bits of a word.
+function fieldsOf(name: string | undefined, word: number): Field[] {
+  if (!name) return [];
   const [upper, lower] = name.split(" | ");
   if (lower === undefined) return [{ name, bits: 32, value: word | 0 }];
-  return [{ name: upper, bits: 16, value: word >>> 16 }, { name: lower, bits: 16, value: word & 0xffff }];
+  return [{ name: upper, bits: 16, value: word >>> 16 },
+    { name: lower, bits: 16, value: word & 0xffff }];
 }
 
-// A number as it is written with so many digits after the point, and how far two of them are apart:
-// what stands beside them has to be the difference of what is read.
-export const rounded = (value, digits) => Number(value.toFixed(digits));
-export const apart = (a, b, digits) => rounded(rounded(a, digits) - rounded(b, digits), digits);
+/** A record of metadata whose words have these names. */
+export const recordOf = (title: string, names: string[], words: number[]): MetadataRecord => ({
+  title, words: words.map((word) => word >>> 0), meaning: "",
+  fields: words.map((word, i) => fieldsOf(names[i], word)),
+});
 
-export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
+/** A number as it is written with so many digits after the point. */
+export const rounded = (value: number, digits: number) => Number(value.toFixed(digits));
 
-// What is to be said where a share of waiting is, if the workload has the first head alone.
-export const headsAside = ({ heads }) =>
+/** The difference of two numbers as they are written. */
+export const difference = (a: number, b: number, digits: number) =>
+  rounded(rounded(a, digits) - rounded(b, digits), digits);
+
+export const percent = (share: number, digits = 1) => `${(100 * share).toFixed(digits)} %`;
+
+/** Say beside a share of waiting that the workload has the first head alone. */
+export const headsAside = ({ heads }: Side) =>
   heads > 1 ? ` (${heads - 1} of its ${heads} heads counted as waiting)` : "";
 
-// A count in few characters: 950, 12.3k, 2.9M.
-export function short(number) {
-  if (!Number.isFinite(number)) return "not known";
-  for (const [least, unit, divisor] of [[1e9, "G", 1e9], [1e6, "M", 1e6], [1e4, "k", 1e3]]) {
-    if (Math.abs(number) < least) continue;
-    const value = number / divisor;
-    return `${value < 999.5 ? Number(value.toPrecision(3)) : Math.round(value)}${unit}`;
+/** A count in few characters: 950, 12.3k, 2.9M. */
+export function short(value: number) {
+  if (!Number.isFinite(value)) return "not known";
+  for (const [least, unit, divisor] of [[1e9, "G", 1e9], [1e6, "M", 1e6],
+    [1e4, "k", 1e3]] as const) {
+    if (Math.abs(value) < least) continue;
+    const scaled = value / divisor;
+    return `${scaled < 999.5 ? Number(scaled.toPrecision(3)) : Math.round(scaled)}${unit}`;
   }
-  if (Number.isInteger(number) || number >= 100) return Math.round(number).toLocaleString("en");
-  return String(Number(number.toPrecision(2)));
+  if (Number.isInteger(value) || value >= 100) return Math.round(value).toLocaleString("en");
+  return String(Number(value.toPrecision(2)));
 }
 
-// A time, in microseconds.
-export const micros = (time) => `${rounded(time, 1).toLocaleString("en", { maximumFractionDigits: 1 })} µs`;
+/** A time, in microseconds. */
+export const micros = (time: number) =>
+  `${rounded(time, 1).toLocaleString("en", { maximumFractionDigits: 1 })} µs`;
 
-export const whole = (number) => number.toLocaleString("en", { maximumFractionDigits: 0 });
-
-// A parameter's value; null is what a rule chooses, which may be known.
-export const ruled = (value, chosen) => value !== null ? String(value)
+/** A parameter's value; null is what a rule chooses, which may be known. */
+export const ruled = (value: Value, chosen?: Value) => value !== null ? String(value)
   : (chosen ?? null) === null ? "by rule" : `by rule: ${chosen}`;
 
-// It with its name, as in a call where it is one's own choice.
-export const named = (name, value, chosen) =>
+/** A parameter with its value, as in a call where it is one's own choice. */
+export const named = (name: string, value: Value, chosen?: Value) =>
   `${name}${value === null ? " " : "="}${ruled(value, chosen)}`;

@@ -1,7 +1,7 @@
 // What the charts share: scales, axes, the frame around them.
 
-import { mark, path, words } from "./marks";
-import { short } from "./numbers";
+import { mark, path, quietWords } from "./marks";
+import { clamp, short } from "./numbers";
 
 // From few nonzeros to many, each step further from the ground and from idle: viridis, to dark on a
 // light ground, and to light on a dark one.
@@ -12,59 +12,62 @@ export const LOADS = {
     "#81d34d", "#aadc32", "#d5e21a", "#fde725"],
 };
 
-// The colours of loads in the theme that an element has.
-export function loadColours(host) {
+/** The colours of loads in the theme that an element has. */
+export function loadColours(host: Element) {
   const { colorScheme } = getComputedStyle(host);
-  if (colorScheme in LOADS) return LOADS[colorScheme];
+  if (colorScheme === "light" || colorScheme === "dark") return LOADS[colorScheme];
   return matchMedia("(prefers-color-scheme: dark)").matches ? LOADS.dark : LOADS.light;
 }
 
-// A scale from numbers to places; with `log`, equal ratios are equally long.
-export function axis(low, high, start, stop, log = false) {
-  const shape = log ? Math.log : (value) => value;
+export type Axis = ReturnType<typeof axis>;
+
+/** A scale from numbers to pixels; with `log`, equal ratios are equally long. */
+export function axis(low: number, high: number, start: number, stop: number, log = false) {
+  const shape = log ? Math.log : (value: number) => value;
   const from = shape(low), reach = shape(high) - from;
-  const at = (value) => {
+  const at = (value: number) => {
     const share = reach > 0 ? (shape(Math.max(value, low)) - from) / reach : 0;
-    return start + Math.min(Math.max(share, 0), 1) * (stop - start);
+    return start + clamp(share, 0, 1) * (stop - start);
   };
   return Object.assign(at, { low, high, start, stop, log });
 }
 
-// Round numbers between the ends of a scale, three to seven.
-export function ticksOf({ low, high, log }) {
+/** The round step, 1, 2 or 5 times a power of ten, of which at most `most` make up a length. */
+export function roundStep(length: number, most: number) {
+  const decade = 10 ** Math.floor(Math.log10(length / most));
+  return decade * [1, 2, 5, 10].find((factor) => length / (decade * factor) <= most + 1e-9)!;
+}
+
+/** Round numbers between the ends of a scale, three to seven. */
+export function ticksOf({ low, high, log }: Pick<Axis, "low" | "high" | "log">) {
+  const ticks: number[] = [];
   if (log) {
     const first = Math.ceil(Math.log10(low)), last = Math.floor(Math.log10(high) + 1e-9);
-    if (last > first) {
-      const every = Math.max(1, Math.round((last - first) / 4)), found = [];
-      for (let power = first; power <= last; power += every) found.push(10 ** power);
-      return found;
-    }
-    return [1, 2, 4, 8, 16, 32, 64, 128].filter((each) => low <= each && each <= high);
+    const every = Math.max(1, Math.round((last - first) / 4));
+    for (let power = first; power <= last; power += every) ticks.push(10 ** power);
+    return last > first ? ticks
+      : [1, 2, 4, 8, 16, 32, 64, 128].filter((value) => low <= value && value <= high);
   }
-  const reach = high - low || 1, decade = 10 ** Math.floor(Math.log10(reach));
-  const step = decade * [0.2, 0.5, 1, 2].find((factor) => reach / (decade * factor) <= 6);
-  const found = [];
+  const step = roundStep(high - low || 1, 6);
   for (let value = Math.ceil(low / step) * step; value <= high + 1e-9; value += step)
-    found.push(Number(value.toPrecision(12)));
-  return found;
+    ticks.push(Number(value.toPrecision(12)));
+  return ticks;
 }
 
-// Two axes with their names; `xTicks` is false where the marks below are the chart's own.
-export function frame(x, y, xName, yName, xTicks = true) {
-  const quiet = { class: "av-q" };
+/** Two axes with their names; `xTicks` is false where the marks below are the chart's own. */
+export function frame(x: Axis, y: Axis, xName: string, yName: string, xTicks = true) {
   let drawn = path(`M${x.start} ${y.stop}V${y.start}H${x.stop}`, { class: "av-frame" });
-  if (xTicks) {
-    for (const value of ticksOf(x))
-      drawn += words(x(value), y.start + 16, short(value), "middle", quiet);
-  }
+  if (xTicks)
+    for (const value of ticksOf(x)) drawn += quietWords(x(value), y.start + 16, short(value),
+      "middle");
   for (const value of ticksOf(y)) {
     drawn += path(`M${x.start - 3} ${y(value)}H${x.start}`, { class: "av-frame" });
-    drawn += words(x.start - 6, y(value) + 4, short(value), "end", quiet);
+    drawn += quietWords(x.start - 6, y(value) + 4, short(value), "end");
   }
-  drawn += words((x.start + x.stop) / 2, y.start + 33, xName, "middle", quiet);
-  return drawn + mark("text", { x: 0, y: 0, class: "av-q", "text-anchor": "middle",
-    transform: `translate(12 ${(y.start + y.stop) / 2}) rotate(-90)` }, yName);
+  drawn += quietWords((x.start + x.stop) / 2, y.start + 33, xName, "middle");
+  const transform = `translate(12 ${(y.start + y.stop) / 2}) rotate(-90)`;
+  return drawn + mark("g", { transform }, quietWords(0, 0, yName, "middle"));
 }
 
-// The width that a view may draw in.
-export const widthOf = (host) => Math.max(Math.floor(host.clientWidth), 280);
+/** The width that a view may draw in. */
+export const widthOf = (host: Element) => Math.max(Math.floor(host.clientWidth), 280);

@@ -1,12 +1,15 @@
-// Keeps a line in sight while the controls that change it are used: where the screen has no room for
-// both, a copy of it stands at the bottom, or where a control is there, at the top.
+// Keeps a line in sight while the controls that change it are used: where the screen has no room
+// for both, a copy of it stands at the bottom, or where a control is there, at the top.
 
 import { element } from "./controls";
 
-/** Make that copy, in `panel`, of the line that `find` gives. Returns what is to be called when the
- *  line may have changed, and what ends it. */
-export function inSight(panel, controls, bottom, find) {
-  const copy = element("div", { className: "av-copied", hidden: true, attributes: { "aria-hidden": true } });
+/** Make that copy, in `panel`, of the line that `find` returns. Returns what is to be called when
+ *  the line may have changed, and what ends it. */
+export function inSight(
+  panel: Element, controls: Element, bottom: Element, find: () => HTMLElement | null,
+) {
+  const copy = element("div",
+    { className: "av-copied", hidden: true, attributes: { "aria-hidden": true } });
   const top = element("div", { className: "av-above" });
   panel.prepend(top);
   bottom.append(copy);
@@ -15,28 +18,27 @@ export function inSight(panel, controls, bottom, find) {
     const used = [...controls.querySelectorAll(":scope .av-control:is(:focus-within, :hover)")];
     const line = used.length ? find() : null;
     copy.hidden = !line?.clientHeight || isSeen(line);
-    if (copy.hidden) return;
+    if (!line || copy.hidden) return;
     if (copy.textContent !== line.textContent) copy.textContent = line.textContent;
     bottom.append(copy);
-    if (used.some((each) => isOver(copy, each))) top.append(copy);
+    if (used.some((control) => overlap(copy, control))) top.append(copy);
   }
 
   const soon = () => requestAnimationFrame(update);
-  for (const kind of ["focusin", "focusout", "pointerover", "pointerleave"]) controls.addEventListener(kind, soon);
+  for (const kind of ["focusin", "focusout", "pointerover", "pointerleave"])
+    controls.addEventListener(kind, soon);
   document.addEventListener("scroll", update, { capture: true, passive: true });
-  return { update, close: () => document.removeEventListener("scroll", update, { capture: true }) };
+  return { update };
 }
 
-// Whether the first and last line of some words are on the screen, with nothing over them.
-function isSeen(words) {
+/** Whether the first and last line of some words are on the screen, with nothing over them. */
+function isSeen(words: Element) {
   const { left, top, bottom } = words.getBoundingClientRect();
-  return [top + 9, bottom - 9].every((y) => {
-    const found = document.elementFromPoint(left + 9, y);
-    return found !== null && words.contains(found);
-  });
+  return [top + 9, bottom - 9].every((y) =>
+    words.contains(document.elementFromPoint(left + 9, y) ?? document));
 }
 
-function isOver(one, other) {
-  const [a, b] = [one, other].map((each) => each.getBoundingClientRect());
+function overlap(one: Element, other: Element) {
+  const [a, b] = [one, other].map((box) => box.getBoundingClientRect());
   return a.top < b.bottom && b.top < a.bottom;
 }

@@ -1,10 +1,15 @@
 // Settings in, a scene out. What was computed for a setting is kept for a while; undo goes back.
 
-import { CUTS, cutOf, listed } from "./cuts";
-import { openGraph } from "./graph";
-import { named, ruled } from "./numbers";
+import { longest, openGraph } from "./graph";
+import { clamp, named, ruled } from "./numbers";
+import { SCHEMES } from "./schemes";
+import { listed } from "./schemes/listed";
 import { summaryOf } from "./summary";
 import { timesOf } from "./times";
+import type {
+  Answer, Arguments, Bridge, Content, Graph, Reading, Request, Scene, Settings, Side, Strategy,
+  Tree, Value, Values,
+} from "./types";
 
 // Sides of earlier settings that are kept, and steps that undo goes back.
 const KEPT = 8, STEPS = 200;
@@ -13,156 +18,158 @@ const ONE_STEP = 700;
 // Milliseconds that a word of confirmation stands.
 const GENTLE = 4000;
 
-export function makeStore(data, bridge = null) {
+export type Store = ReturnType<typeof makeStore>;
+/** Undefined for a parameter of `given` that is to be forgotten. */
+export type Change = Partial<Omit<Settings,
+  "given">> & { given?: Record<string, Value | undefined> };
+
+export function makeStore(data: Content, bridge: Bridge | null = null) {
   const graphs = new Map([[data.graph.name, openGraph(data.graph)]]);
   const recorded = new Map([[data.graph.name, data.graph.times]]);
   const strategies = new Map([[data.graph.name, data.strategies]]);
-  const lists = new Map((data.listed ?? []).map((each) => [listKey(each), listed(each)]));
-  const sides = new Map(), slots = new Map(); // of settings: sides; of partitions: warp time
-  const past = [], future = [];
+  const lists = new Map((data.listed ?? []).map((raw) => [keyOf(raw), listed(raw)]));
+  const sides = new Map<string, Side>(), slots = new Map<string, number | null>();
+  const past: Settings[] = [], future: Settings[] = [];
   const plain = { pinned: {}, given: {}, row: 0, block: 0 };
-  const begin = { ...plain, ...data.settings };
-  let traced = data.trace ? { ...plain, ...(data.traced ?? data.settings) } : null;
+  const begin: Settings = { ...plain, ...data.settings };
   // A notebook may have been saved between the choice of another graph and its arrival.
   if (!graphs.has(begin.graph)) begin.graph = data.graph.name;
-  let settings = begin, lastChange = { keys: "", time: 0 }, refused = "";
-  const watchers = new Set();
+  let settings = begin, lastChange = { keys: "", time: 0 }, refused = "", fading = 0;
+  let traced = data.trace ? { ...plain, ...(data.traced ?? data.settings) } : null;
+  const watchers = new Set<() => void>();
+  const state = {
+    busy: 0, progress: "", packed: null as Uint8Array | null, said: "", gentle: false,
+    trace: traced && { key: traceKey(traced), content: data.trace! },
+  };
 
-  const graphNow = () => graphs.get(settings.graph);
-  const known = () => strategies.get(settings.graph) ?? data.strategies;
-  const strategyOf = (name) => known().find((each) => each.name === name);
-
-  // A strategy's own parameters: what was set, where it offers that, else its defaults.
-  function parametersOf(strategy, given) {
-    const own = strategy.parameters.map((each) => {
-      const set = each.name in given && each.values.includes(given[each.name]);
-      return [each.name, set ? given[each.name] : each.default];
-    });
-    return Object.fromEntries(own);
+  function graphNow() {
+    return graphs.get(settings.graph)!;
+  }
+  function known() {
+    return strategies.get(settings.graph) ?? data.strategies;
+  }
+  function strategyOf(name: string) {
+    return known().find((strategy) => strategy.name === name)!;
   }
 
-  function sideOf(name, given, graph = graphNow(), nCols = settings.nCols) {
+  /** A strategy's parameters: what was set, where it offers that, else its defaults. */
+  function parametersOf(strategy: Strategy, given: Values): Values {
+    return Object.fromEntries(strategy.parameters.map(({ name, values, default: usual }) =>
+      [name, name in given && values.includes(given[name]) ? given[name] : usual]));
+  }
+
+  function sideOf(name: string, given: Values, { graph, nCols } = settings) {
     const strategy = strategyOf(name), parameters = parametersOf(strategy, given);
-    const key = listKey({ graph: graph.name, strategy: name, nCols, given: parameters });
-    let side = sides.get(key);
-    if (!side) side = makeSide(strategy, parameters, graph, nCols, key);
+    const key = keyOf({ graph, strategy: name, nCols, given: parameters });
+    const side = sides.get(key) ?? makeSide(strategy, parameters, graphs.get(graph)!, nCols, key);
     sides.delete(key);
-    if (side && !side.waiting) sides.set(key, side); // the one used last is the last to go
-    while (sides.size > KEPT) sides.delete(sides.keys().next().value);
+    if (side && !side.unlisted) sides.set(key, side); // the one used last is the last to go
+    while (sides.size > KEPT) sides.delete(sides.keys().next().value!);
     return side;
   }
 
-  function makeSide(strategy, parameters, graph, nCols, key) {
-    let partition = null, summary = null, waiting = false, reading = null, cut = null;
-    let dealtKey = key;
-    if (strategy.cut) {
-      cut = cutOf(strategy, data.columns, nCols, parameters);
-      if (!cut) return null;
-      dealtKey = dealtKeyOf(graph, cut);
-      const alike = [...sides.values()].find((each) => each.dealtKey === dealtKey);
-      partition = alike ? alike.partition : CUTS[cut.kind](graph, cut);
-      if (cut["reading lanes"]) {
-        reading = { lanes: cut["reading lanes"], vector: cut["reading vector"],
-          tile: cut["reading tile"] };
-      }
-      summary = partition ? partition.summary(nCols) : summaryOf({});
-    } else if (lists.has(key)) {
-      ({ partition, summary } = lists.get(key));
-    } else {
-      waiting = true;
-      summary = summaryOf({});
+  function partitionsOf(graph: Graph, nCols: number, strategy: Strategy, values: Values) {
+    const chosen = lookUp(strategy, data.columns, nCols, values);
+    return chosen && { ...chosen,
+      key: JSON.stringify([graph.name, chosen.scheme, chosen.settings]) };
+  }
+
+  function makeSide(
+    strategy: Strategy, parameters: Values, graph: Graph, nCols: number, key: string,
+  ): Side | null {
+    const list = strategy.cut ? undefined : lists.get(key);
+    const chosen = partitionsOf(graph, nCols, strategy, parameters);
+    if (strategy.cut && !chosen) return null;
+    let partition = list?.partition ?? null, summary = list?.summary ?? summaryOf({});
+    const partitionKey = chosen?.key ?? key;
+    if (chosen) {
+      const alike = [...sides.values()].find((side) => side.partitionKey === partitionKey);
+      partition = alike ? alike.partition : SCHEMES[chosen.scheme](graph, chosen.settings);
+      if (partition) summary = partition.summary(nCols);
     }
-    // What rules chose, where that is known without a plan or one was made.
-    const { settled = {} } = lists.get(key) ?? {};
-    for (const name of Object.keys(parameters)) settled[name] ??= cut?.[`settled ${name}`] ?? undefined;
-    const side = {
-      dealtKey, settled,
-      silent: cut?.kind === "library" ? "A library does not say which warp does what."
-        : waiting ? "Python lists which of its warps does what; that takes a running kernel."
-        : "Its warps work on tiles of the matrix together: none has nonzeros of its own.",
-      strategy: strategy.name, worker: strategy.worker, colour: strategy.colour, parameters,
-      label: labelOf(strategy, parameters, settled), said: saidOf(strategy, parameters, settled), partition, summary, waiting, nCols,
-      order: null, placeOf: partition?.placeOf ?? ((row) => row), key, cut,
-      bytes: parameters.storage && parameters.storage !== "float32" ? 2 : 4, reading,
-      heads: cut?.kind === "row_groups" ? cut.heads : 1, // of which the workload has the first
-      apart: strategy.worker === "warp" && reading?.lanes === 1, // each lane of a warp has a row
-    };
-    if (partition) Object.defineProperty(side, "order", { get: () => partition.order });
-    let times = null;
-    const slotsOf = (other) => {
-      if (!cut) {
-        const own = listKey({ graph: graph.name, strategy: strategy.name, nCols, given: other });
-        return own === key ? summary.slots : null;
+    const unlisted = !strategy.cut && !list, { worker, owner, colour } = strategy;
+    const resolved: Side["resolved"] = { ...list?.resolved };
+    for (const name of Object.keys(parameters)) resolved[name] ??= chosen?.resolved[name];
+    const reading = chosen?.reading ?? null;
+    const slotsOf = (values: Values) => {
+      if (!strategy.cut) {
+        const other = keyOf({ graph: graph.name, strategy: strategy.name, nCols, given: values });
+        return other === key ? summary.slots : null;
       }
-      const scheme = cutOf(strategy, data.columns, nCols, other);
-      const own = scheme && dealtKeyOf(graph, scheme);
-      if (own === dealtKey) return summary.slots;
-      if (!slots.has(own)) {
-        const made = scheme && CUTS[scheme.kind](graph, scheme);
-        slots.set(own, made?.summary(nCols).slots ?? null);
+      const other = partitionsOf(graph, nCols, strategy, values);
+      if (!other || other.key === partitionKey) return other && summary.slots;
+      if (!slots.has(other.key)) {
+        const counted = SCHEMES[other.scheme](graph, other.settings)?.summary(nCols);
+        slots.set(other.key, counted?.slots ?? null);
       }
-      return slots.get(own);
+      return slots.get(other.key)!;
     };
-    Object.defineProperty(side, "times", {
-      get: () => (times ??= timesOf(recorded.get(graph.name), strategy, nCols, parameters,
-        slotsOf)),
-    });
-    side.metadataOf = (block) => {
-      const lines = partition?.blocks ? partition.metadata?.(block) : null;
-      return lines ? { owner: strategy.owner, lines } : null;
+    let times: Side["times"] | null = null;
+    return {
+      strategy: strategy.name, worker, owner, colour, parameters, resolved, partition, summary,
+      unlisted, nCols, key, partitionKey, reading,
+      silence: chosen?.scheme === "library" ? "A library does not say which warp does what."
+        : unlisted ? "Python lists which of its warps does what; that takes a running kernel."
+          : "Its warps work on tiles of the matrix together: none has nonzeros of its own.",
+      label: labelOf(strategy, parameters, resolved),
+      description: descriptionOf(strategy, parameters, resolved),
+      order: partition?.order ?? null,
+      positionOf: partition?.positionOf ?? ((row) => row),
+      scheme: chosen?.scheme ?? null,
+      arguments: chosen?.settings ?? null,
+      bytes: parameters.storage && parameters.storage !== "float32" ? 2 : 4,
+      heads: chosen?.scheme === "row_groups" ? chosen.settings.heads! : 1,
+      rowPerLane: worker === "warp" && reading?.lanes === 1,
+      get times() {
+        return times ??= timesOf(recorded.get(graph.name), strategy, nCols, parameters, slotsOf);
+      },
     };
-    return side;
   }
 
-  // Where the row is now, or which row the block begins with.
-  function followed(wanted, byBlock) {
-    const graph = graphs.get(wanted.graph);
-    const side = sideOf(wanted.first, wanted.given, graph, wanted.nCols);
-    const { partition } = side ?? {};
+  /** Settings with the block where the row is, or the row that the block begins with. */
+  function followed(wanted: Settings, byBlock: boolean): Settings {
+    const graph = graphs.get(wanted.graph)!;
+    const partition = sideOf(wanted.first, wanted.given, wanted)?.partition;
     const row = Math.max(0, Math.min(wanted.row, graph.rows - 1));
     if (!partition?.blocks) return { ...wanted, row, block: 0 };
-    const block = Math.max(0, Math.min(wanted.block, partition.blocks - 1));
+    const block = clamp(wanted.block, 0, partition.blocks - 1);
     if (byBlock) {
-      const first = partition.runs(block)[0];
-      const order = partition.order;
-      return { ...wanted, block, row: first ? (order ? order[first.place] : first.place) : row };
+      const position = partition.runs(block)[0]?.position;
+      return { ...wanted, block, row: partition.order?.[position] ?? position ?? row };
     }
-    const [low, high] = graph.rows ? partition.blocksOf(partition.placeOf(row)) : [];
-    if (low === undefined) return { ...wanted, row, block };
-    return { ...wanted, row, block: Math.max(low, Math.min(block, high)) };
+    const [low, high] = graph.rows ? partition.blocksOf(partition.positionOf(row)) : [];
+    return { ...wanted, row, block: low === undefined ? block : clamp(block, low, high) };
   }
 
-  function set(change, { remember = true } = {}) {
-    let wanted = { ...settings, ...change };
-    if (change.given) wanted.given = { ...settings.given, ...change.given };
-    if (change.graph && !graphs.has(change.graph)) return ask({ graph: change.graph }, change);
+  function set(change: Change) {
+    const wanted = { ...settings, ...change,
+      given: { ...settings.given, ...change.given } as Values };
+    if (change.graph && !graphs.has(change.graph))
+      return void ask({ graph: change.graph }, change);
     if (change.graph && change.graph !== settings.graph && !("row" in change))
-      wanted.row = longest(graphs.get(change.graph));
+      wanted.row = longest(graphs.get(change.graph)!);
     const before = settings;
     settings = wanted; // `sideOf` looks at the graph that is wanted
-    const able = [[wanted.first, wanted.given], [wanted.second, wanted.pinned]]
-      .every(([name, given]) => name === null || sideOf(name, given) !== null);
+    const able = sideOf(wanted.first, wanted.given) &&
+      (wanted.second === null || sideOf(wanted.second, wanted.pinned));
     refused = able ? "" : "The strategy cannot have these values together.";
     if (!state.gentle) state.said = ""; // it was of what is left now
-    if (!able) {
+    if (able) settings = followed(settings, "block" in change && !("row" in change));
+    if (!able || JSON.stringify(settings) === JSON.stringify(before)) { // nothing to undo
       settings = before;
       return changed();
     }
-    settings = followed(wanted, "block" in change && !("row" in change));
-    if (JSON.stringify(settings) === JSON.stringify(before)) { // nothing for undo to take back
-      settings = before;
-      return changed();
-    }
-    if (remember) keep(before, Object.keys(change.given ?? change).join());
+    remember(before, Object.keys(change.given ?? change).join());
     changed();
-    for (const side of [scene().a, scene().b]) if (side?.waiting) ask({ listed: request(side) });
-    bridge?.settled?.(settings);
+    for (const side of [scene().a, scene().b])
+      if (side?.unlisted) {
+        const { strategy, nCols, parameters } = side;
+        ask({ listed: { strategy, nCols, given: parameters } });
+      }
+    bridge?.settingsChanged?.(settings);
   }
 
-  const request = (side) =>
-    ({ strategy: side.strategy, nCols: side.nCols, given: side.parameters });
-
-  function keep(before, keys) {
+  function remember(before: Settings, keys: string) {
     const now = performance.now();
     if (keys !== lastChange.keys || now - lastChange.time > ONE_STEP || !past.length)
       past.push(before);
@@ -171,40 +178,35 @@ export function makeStore(data, bridge = null) {
     future.length = 0;
   }
 
-  function go(from, to) {
-    if (!from.length) return;
+  function go(from: Settings[], to: Settings[]) {
+    const other = from.pop();
+    if (!other) return;
     to.push(settings);
-    settings = from.pop();
+    settings = other;
     lastChange = { keys: "", time: 0 };
     changed();
-    bridge?.settled?.(settings);
+    bridge?.settingsChanged?.(settings);
   }
 
-  // What only Python can answer; `then` is set when the answer has come.
-  async function ask(question, then = null) {
-    if (!bridge?.alive()) {
-      say("No kernel answers here: run the cell again to ask for that.");
-      return null;
-    }
-    if (question.trace) {
-      const given = sideOf(settings.first, settings.given).parameters;
-      question = { trace: { ...settings, given } };
-    }
-    const of = question.trace ? traceKey() : null;
+  /** Ask Python; `then` is set when the answer has come. */
+  async function ask(request: Request, then: Change | null = null) {
+    if (!bridge?.alive()) return say("No kernel answers here: run the cell again to ask for that.");
+    const asked = settings;
     state.busy += 1;
     changed();
     try {
-      const answer = await bridge.ask({ graphNow: settings.graph, ...question }, (text) => {
+      const answer = await bridge.ask({ graphNow: settings.graph, ...request }, (text) => {
         state.progress = text;
         changed();
       });
-      if (answer.trace) [traced, state.packed] = [question.trace, answer.packed];
-      learn(answer, of);
+      if (answer.trace) {
+        [traced, state.packed] = [asked, answer.packed ?? null];
+        state.trace = { key: traceKey(asked), content: answer.trace };
+      }
+      learn(answer);
       if (then) set(then);
-      return answer;
     } catch (error) {
-      say(String(error.message ?? error));
-      return null;
+      say(error instanceof Error ? error.message : String(error));
     } finally {
       state.busy -= 1;
       state.progress = "";
@@ -212,102 +214,134 @@ export function makeStore(data, bridge = null) {
     }
   }
 
-  function learn(answer, of = null) {
+  function learn(answer: Answer) {
     if (answer.graph) {
       graphs.set(answer.graph.name, openGraph(answer.graph));
       recorded.set(answer.graph.name, answer.graph.times);
-      strategies.set(answer.graph.name, answer.strategies);
+      strategies.set(answer.graph.name, answer.strategies!);
     }
-    if (answer.listed) lists.set(listKey(answer.listed), listed(answer.listed));
+    if (answer.listed) lists.set(keyOf(answer.listed), listed(answer.listed));
     if (answer.some) graphs.get(answer.some.graph)?.learn(answer.some.row, answer.some.columns);
-    if (answer.trace) state.trace = { key: of ?? traceKey(), ...answer.trace };
   }
 
-  const traceKey = ({ first, given, graph, nCols, block } = settings) =>
-    JSON.stringify([sideOf(first, given, graphs.get(graph), nCols)?.key, block]);
-  const state = { busy: 0, progress: "", trace: null, packed: null, said: "", gentle: false };
-  if (traced) state.trace = { key: traceKey(traced), ...data.trace };
-  let fading = 0;
-  // What only confirms something is `gentle`, and goes away by itself.
-  function say(text, gentle = false) {
+  function traceKey(wanted: Settings) {
+    return JSON.stringify([sideOf(wanted.first, wanted.given, wanted)?.key, wanted.block]);
+  }
+
+  /** Say something; what only confirms is `gentle`, and goes away by itself. */
+  function say(text: string, gentle = false) {
     clearTimeout(fading);
     Object.assign(state, { said: text, gentle });
-    if (gentle) fading = setTimeout(() => say(""), GENTLE);
+    if (gentle) fading = window.setTimeout(() => say(""), GENTLE);
     changed();
   }
-  const changed = () => watchers.forEach((each) => each());
 
-  function scene() {
-    const a = sideOf(settings.first, settings.given);
+  function changed() {
+    for (const watcher of watchers) watcher();
+  }
+
+  function scene(): Scene {
+    const alive = Boolean(bridge?.alive());
+    const a = sideOf(settings.first, settings.given)!;
     const b = settings.second === null ? null : sideOf(settings.second, settings.pinned);
-    for (const side of [a, b])
-      if (side) side.metadata = side === a ? side.metadataOf(settings.block) : null;
     const last = past.at(-1); // before the parameters were changed, of the same otherwise
-    const alike = last && ["graph", "first", "nCols"].every((name) => last[name] === settings[name]) &&
+    const sameBut = last && last.graph === settings.graph && last.first === settings.first &&
+      last.nCols === settings.nCols &&
       JSON.stringify(last.given) !== JSON.stringify(settings.given);
-    const before = alike ? sideOf(last.first, last.given) : null;
-    const trace = state.trace?.key === traceKey() ? state.trace : null;
+    const records = a.partition?.blocks ? a.partition.metadata(settings.block) : null;
     return {
-      graph: graphNow(), settings, a, b, before, trace, alive: Boolean(bridge?.alive()),
-      traced, tracePacked: state.packed, untraced: data.untraced, packed: data.graph.name,
-      busy: state.busy, progress: state.progress, message: refused || state.said,
+      graph: graphNow(), settings, a, b, alive, traced, tracePacked: state.packed,
+      before: sameBut ? sideOf(last.first, last.given) : null,
+      metadata: records && { owner: a.owner, records },
+      trace: state.trace?.key === traceKey(settings) ? state.trace.content : null,
+      untraced: data.untraced, savedGraph: data.graph.name, busy: state.busy,
+      progress: state.progress, message: refused || state.said,
       warns: Boolean(refused) || !state.gentle, strategies: known(),
-      graphs: bridge?.alive() ? data.graphs : [...graphs.keys()], columns: data.columns,
+      graphs: alive ? data.graphs : [...graphs.keys()], columns: data.columns,
       glossary: data.glossary ?? {}, canUndo: past.length > 0, canRedo: future.length > 0,
       first: strategyOf(settings.first), operation: data.operation,
     };
   }
 
+  const firstParameters = () => ({ ...sideOf(settings.first, settings.given)!.parameters });
+
+  /** `given` is merged, so what is to be forgotten is named. */
+  function onlyGiven(given: Values) {
+    const forgotten = Object.keys(settings.given).map((name) => [name, undefined]);
+    return { ...Object.fromEntries(forgotten), ...given } as Change["given"];
+  }
+
   return {
-    scene, set, ask, learn, say,
-    trace: () => ask({ trace: true }),
-    cancel: () => bridge?.alive() && bridge.tell({ cancel: true }),
+    scene, set, ask, say,
+    trace: () => ask({ trace: { ...settings, given: firstParameters() } }),
+    cancel: () => void (bridge?.alive() && bridge.tell({ cancel: true })),
     undo: () => go(past, future),
     redo: () => go(future, past),
-    reset: () => set({ ...begin, given: resetGiven(begin.given) }),
-    pin: () => set({ second: settings.first,
-      pinned: { ...sideOf(settings.first, settings.given).parameters } }),
-    replay: () => {
-      const { second, pinned, view, given, ...rest } = traced; // what it is compared with stays
-      set({ ...rest, given: resetGiven(given) });
+    reset: () => set({ ...begin, given: onlyGiven(begin.given) }),
+    pin: () => set({ second: settings.first, pinned: firstParameters() }),
+    /** Show the block that was traced; what it is compared with stays. */
+    replay() {
+      const { graph, first, nCols, row, block, given } = traced!;
+      set({ graph, first, nCols, row, block, given: onlyGiven(given) });
     },
     swap: () => settings.second !== null && set({
       first: settings.second, given: { ...settings.pinned },
-      second: settings.first, pinned: { ...sideOf(settings.first, settings.given).parameters } }),
-    watch: (then) => (watchers.add(then), () => watchers.delete(then)),
-    start: () => ((settings = followed(settings, false)), changed()),
+      second: settings.first, pinned: firstParameters(),
+    }),
+    watch: (watcher: () => void) => void watchers.add(watcher),
+    start() {
+      settings = followed(settings, false);
+      changed();
+    },
   };
-
-  // `given` is merged, so what is to be forgotten has to be named.
-  function resetGiven(given) {
-    const forgotten = Object.keys(settings.given).map((name) => [name, undefined]);
-    return { ...Object.fromEntries(forgotten), ...given };
-  }
 }
 
-export const longest = (graph) => graph.degrees.indexOf(graph.largest);
-
-// What the columns of X do not change: who has which nonzeros.
-const dealtKeyOf = (graph, cut) =>
-  JSON.stringify([graph.name, Object.entries(cut).filter(([name]) => !/^(reading|settled) /.test(name))]);
-
-const listKey = ({ graph, strategy, nCols, given }) =>
+const keyOf = ({ graph, strategy, nCols, given }:
+  { graph: string; strategy: string; nCols: number; given: Values }) =>
   JSON.stringify([graph, strategy, nCols, Object.entries(given).sort()]);
 
-// What a strategy does, and how all of it is set.
-function saidOf({ name, summary }, parameters, settled) {
-  const own = Object.entries(parameters).map(([each, value]) => `${each} ${ruled(value, settled[each])}`);
-  return `${name}: ${summary}.${own.length ? ` Set to ${own.join(", ")}.` : ""}`;
+/** What a strategy's partition is with these values; null where it cannot have them together. */
+function lookUp(strategy: Strategy, columns: number[], nCols: number, parameters: Values) {
+  const offered: Record<string, Value[]> = { n_cols: columns };
+  for (const { name, values } of strategy.parameters) offered[name] = values;
+  const values: Values = { ...parameters, n_cols: nCols };
+  const valueOf = (tree: Tree | undefined): Value => {
+    if (typeof tree !== "object" || tree === null) return tree ?? null;
+    return valueOf(tree.each[offered[tree.over].indexOf(values[tree.over])]);
+  };
+  const read: Record<string, Value> = {}, resolved: Side["resolved"] = {};
+  const settings: Record<string, Value> = {};
+  for (const [name, tree] of Object.entries(strategy.cut ?? {})) {
+    const [kind, rest] = name.split(" ");
+    const into = kind === "reading" ? read : kind === "settled" ? resolved : settings;
+    into[rest ?? name] = valueOf(tree);
+  }
+  const { kind, ...rest } = settings;
+  if (!kind || kind === "refused") return null;
+  return {
+    scheme: kind as string, settings: rest as Arguments, resolved,
+    reading: read.lanes ? read as unknown as Reading : null,
+  };
 }
 
-// What a side is called: the strategy, and the numbers that were set.
-function labelOf(strategy, parameters, settled) {
-  const own = strategy.parameters.filter((each) => each.values.length > 1);
-  const told = own.filter((each) => parameters[each.name] !== each.default);
-  const words = told.map((each) => named(each.name, parameters[each.name], settled[each.name]));
-  const numbers = own.slice(0, 2).map((each) => parameters[each.name]);
-  if (own.length >= 2 && numbers.every((each) => typeof each === "number") &&
-      told.every((each) => own.indexOf(each) < 2))
+/** What a strategy does, and how all of it is set. */
+function descriptionOf(
+  { name, summary }: Strategy, parameters: Values, resolved: Side["resolved"],
+) {
+  const values = Object.entries(parameters)
+    .map(([parameter, value]) => `${parameter} ${ruled(value, resolved[parameter])}`);
+  return `${name}: ${summary}.${values.length ? ` Set to ${values.join(", ")}.` : ""}`;
+}
+
+/** What a side is called: the strategy, and the numbers that were set. */
+function labelOf(strategy: Strategy, parameters: Values, resolved: Side["resolved"]) {
+  const offered = strategy.parameters.filter(({ values }) => values.length > 1);
+  const changed = offered.filter((one) => parameters[one.name] !== one.default);
+  const numbers = offered.slice(0, 2).map(({ name }) => parameters[name]);
+  if (numbers.length === 2 && numbers.every((value) => typeof value === "number") &&
+    changed.every((one) => offered.indexOf(one) < 2))
     return `${strategy.name} ${numbers.join(" x ")}`;
-  return [strategy.name, ...words].join(" ");
+  return [strategy.name,
+    ...changed.map(({ name }) => named(name, parameters[name], resolved[name]))]
+    .join(" ");
 }

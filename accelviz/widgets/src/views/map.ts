@@ -1,227 +1,267 @@
 // The nonzeros of every warp of every block, both sides in step. A cell shows the most of what it
 // covers, so that no outlier is hidden; the wheel or the buttons look closer.
 
-import { element, quiet } from "../controls";
-import { count, number, path, picture, room, span, words } from "../marks";
-import { headsAside, percent, short } from "../numbers";
-import { axis, loadColours, ticksOf } from "../plot";
-import { MEANT, SIDES } from "./statistics";
+import { element, pressButton } from "../controls";
+import { anchorIn, count, number, path, picture, quietWords, room, span } from "../marks";
+import { clamp, headsAside, percent, short } from "../numbers";
+import type { Act, View } from "../panel";
+import { axis, loadColours, ticksOf, widthOf } from "../plot";
+import type { Partition, Scene, Side } from "../types";
+import { markOf } from "./statistics";
 
 const LINE_MOST = 32, TALL = 150, LEFT = 64;
 // Blocks whose cells are summed in one frame; the rest follows in the next ones.
 const A_FRAME = 12000;
 
-const seen = new WeakMap(); // host to the part of the grid that is looked at, as shares of it
+/** The most nonzeros of what each cell covers, filled in a few blocks at a time. */
+class Grid {
+  readonly cells: Float64Array;
+  readonly lines: number;
+  readonly warps: number;
+  readonly first: number;
+  readonly last: number;
+  private readonly loads: Float64Array;
+  at: number; // the next block
 
-// The most nonzeros of what each cell covers, filled in a few blocks at a time.
-function makeGrid(partition, columns, from, to) {
-  const lines = Math.min(partition.warps, LINE_MOST), cells = new Float64Array(columns * lines);
-  const out = new Float64Array(partition.warps);
-  const first = Math.floor(from * partition.blocks);
-  const last = Math.min(partition.blocks, Math.max(first + 1, Math.ceil(to * partition.blocks)));
-  const grid = { cells, lines, columns, first, last, at: first, largest: 0 };
-  grid.fill = (many) => {
-    const stop = Math.min(last, grid.at + many);
-    for (let block = grid.at; block < stop; block++) {
-      partition.loadsOf(block, out);
-      const column = Math.floor(((block - first) * columns) / (last - first));
-      const wide = Math.max(1, Math.ceil(columns / (last - first)));
-      for (let warp = 0; warp < out.length; warp++) {
-        const line = Math.floor((warp * lines) / out.length), load = out[warp];
-        for (let i = 0; i < wide && column + i < columns; i++) {
-          const cell = (column + i) * lines + line;
-          if (load > cells[cell]) cells[cell] = load;
+  constructor(
+    private readonly partition: Partition, readonly columns: number, from: number, to: number,
+  ) {
+    const { blocks, warps } = partition;
+    this.warps = warps;
+    this.lines = Math.min(warps, LINE_MOST);
+    this.cells = new Float64Array(columns * this.lines);
+    this.loads = new Float64Array(warps);
+    this.at = this.first = Math.floor(from * blocks);
+    this.last = Math.min(blocks, Math.max(this.first + 1, Math.ceil(to * blocks)));
+  }
+
+  /** Go on with some blocks; whether all are filled in. */
+  fill(many: number) {
+    const { partition, loads, cells, lines, columns, first, last } = this;
+    const stop = Math.min(last, this.at + many),
+      wide = Math.max(1, Math.ceil(columns / (last - first)));
+    for (; this.at < stop; this.at++) {
+      partition.loadsOf(this.at, loads);
+      const column = Math.floor(((this.at - first) * columns) / (last - first));
+      for (let warp = 0; warp < loads.length; warp++) {
+        const line = Math.floor((warp * lines) / loads.length);
+        for (let i = column; i < Math.min(column + wide, columns); i++) {
+          const cell = i * lines + line;
+          if (loads[warp] > cells[cell]) cells[cell] = loads[warp];
         }
       }
     }
-    grid.at = stop;
-    return grid.at >= last;
-  };
-  return grid;
+    return this.at >= last;
+  }
+
+  paint(canvas: HTMLCanvasElement, most: number, colours: string[]) {
+    const { cells, lines, columns } = this, pen = canvas.getContext("2d")!;
+    const image = new ImageData(columns, lines), pixels = new Uint32Array(image.data.buffer);
+    const paints = colours.map((colour) => {
+      const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+      return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+    });
+    const scale = colours.length / Math.log(most);
+    cells.forEach((load, cell) => {
+      if (!load) return;
+      const level = Math.min(colours.length - 1, Math.floor(Math.log(load) * scale + 1e-9));
+      pixels[(cell % lines) * columns + Math.floor(cell / lines)] = paints[level];
+    });
+    pen.putImageData(image, 0, 0); // a pixel a cell, which the style makes larger
+  }
 }
 
-export function map(host, scene, act) {
-  if (!seen.has(host)) {
-    const zoom = element("div", { className: "av-zoom" });
-    const own = { from: 0, to: 1, zoom, body: element("div"), note: element("p", {
-      className: "av-note" }), grids: new Map(), frame: 0 };
-    host.replaceChildren(zoom, own.body, own.note);
-    seen.set(host, own);
-  }
-  const own = seen.get(host), width = Math.max(host.clientWidth, 280);
-  const sides = [scene.a, scene.b].filter(Boolean), across = width - LEFT - 6;
-  const most = Math.max(2, ...sides.map((side) => side.summary.largest || 0));
-  const look = (from, to) => {
-    const reach = Math.min(1, Math.max(to - from, 1e-6));
-    own.from = Math.min(Math.max(from, 0), 1 - reach);
-    own.to = own.from + reach;
-    map(host, scene, act);
-  };
-  const scaled = (factor, middle = (own.from + own.to) / 2) =>
-    look(middle - (middle - own.from) * factor, middle + (own.to - middle) * factor);
-  if (!own.zoom.children.length) {
-    for (const [label, title] of [["Closer", "Look at fewer blocks"], ["Wider", "Look at more"],
-      ["◀", "To earlier blocks"], ["▶", "To later blocks"], ["All", "All blocks"]])
-      own.zoom.append(quiet(element("button", { type: "button", textContent: label, title,
-        attributes: { "aria-label": title } })));
-  }
-  const step = (own.to - own.from) / 2;
-  [() => scaled(0.5), () => scaled(2), () => look(own.from - step, own.to - step),
-    () => look(own.from + step, own.to + step), () => look(0, 1)]
-    .forEach((then, i) => (own.zoom.children[i].onclick = then));
-  const colours = loadColours(host);
-  const shown = sides.map((side, i) => pictureOf(side, i));
-  own.body.replaceChildren(...shown.map((each) => each.box));
-  cancelAnimationFrame(own.frame);
-  work();
+interface SideMap {
+  box: HTMLElement;
+  grid?: Grid;
+  canvas?: HTMLCanvasElement;
+}
 
-  function pictureOf(side, i) {
-    const { partition } = side, title = element("div", { className: "av-map-title" }, [
-      element("span", { className: `av-mark av-${"AB"[i]}`, textContent: SIDES[i],
-        title: MEANT[SIDES[i]] }), " ", element("span", { textContent: side.label, title: side.said })]);
+const maps = new WeakMap<HTMLElement, LoadMap>();
+
+export const map: View = (host, scene, act) => {
+  if (!maps.has(host)) maps.set(host, new LoadMap(host, act));
+  maps.get(host)!.draw(scene);
+};
+
+class LoadMap {
+  private scene!: Scene;
+  private from = 0; // the part of the blocks that is looked at, as shares
+  private to = 1;
+  private frame = 0;
+  private readonly grids = new Map<string, Grid>();
+  private readonly zoom = element("div", { className: "av-zoom" });
+  private readonly body = element("div");
+  private readonly note = element("p", { className: "av-note" });
+
+  constructor(private readonly host: HTMLElement, private readonly act: Act) {
+    const move = (halves: number) => {
+      const step = ((this.to - this.from) / 2) * halves;
+      this.look(this.from + step, this.to + step);
+    };
+    const buttons: [string, string, () => void][] = [
+      ["Closer", "Look at fewer blocks", () => this.scale(0.5)],
+      ["Wider", "Look at more", () => this.scale(2)],
+      ["◀", "To earlier blocks", () => move(-1)], ["▶", "To later blocks", () => move(1)],
+      ["All", "All blocks", () => this.look(0, 1)],
+    ];
+    for (const [label, title, press] of buttons) {
+      const button = pressButton(`map ${label}`, label, title, press);
+      button.setAttribute("aria-label", title);
+      this.zoom.append(button);
+    }
+    host.replaceChildren(this.zoom, this.body, this.note);
+  }
+
+  private look(from: number, to: number) {
+    const reach = clamp(to - from, 1e-6, 1);
+    this.from = clamp(from, 0, 1 - reach);
+    this.to = this.from + reach;
+    this.draw(this.scene);
+  }
+
+  private scale(factor: number, middle = (this.from + this.to) / 2) {
+    this.look(middle - (middle - this.from) * factor, middle + (this.to - middle) * factor);
+  }
+
+  draw(scene: Scene) {
+    this.scene = scene;
+    const sides = [scene.a, scene.b].filter((side): side is Side => side !== null);
+    const across = widthOf(this.host) - LEFT - 6, colours = loadColours(this.host);
+    const most = Math.max(2, ...sides.map((side) => side.summary.largest || 0));
+    const drawn = sides.map((side, i) => this.sideMap(side, i, across));
+    this.body.replaceChildren(...drawn.map(({ box }) => box));
+    cancelAnimationFrame(this.frame);
+    this.zoom.hidden = this.note.hidden = !drawn.some(({ grid }) => grid);
+    this.work(drawn, most, colours);
+  }
+
+  /** Fill in and paint for a few milliseconds, and go on in the next frame. */
+  private work(drawn: SideMap[], most: number, colours: string[]) {
+    const end = performance.now() + 8;
+    let least = 1;
+    for (const { grid, canvas } of drawn) {
+      if (!grid) continue;
+      const many = Math.max(1, Math.floor(A_FRAME / grid.warps));
+      while (grid.at < grid.last && performance.now() < end) grid.fill(many);
+      grid.paint(canvas!, most, colours);
+      least = Math.min(least, (grid.at - grid.first) / Math.max(1, grid.last - grid.first));
+    }
+    this.note.innerHTML = least < 1 ? `Summing up the blocks: ${percent(least, 0)} …`
+      : legend(most, colours);
+    this.host.dataset.filled = String(least === 1);
+    if (least < 1) this.frame = requestAnimationFrame(() => this.work(drawn, most, colours));
+  }
+
+  private gridOf({ partition, partitionKey }: Side, columns: number) {
+    const key = `${partitionKey} ${columns} ${this.from} ${this.to}`;
+    if (!this.grids.has(key))
+      this.grids.set(key, new Grid(partition!, columns, this.from, this.to));
+    if (this.grids.size > 6) this.grids.delete(this.grids.keys().next().value!);
+    return this.grids.get(key)!;
+  }
+
+  private sideMap(side: Side, i: number, across: number): SideMap {
+    const { partition, worker, label, summary } = side;
+    const title = element("div", { className: "av-map-title" }, [
+      markOf(i), " ", element("span", { textContent: label, title: side.description })]);
     const box = element("div", { className: "av-map" }, [title]);
     if (!partition) {
-      box.append(element("p", { className: "av-note",
-        textContent: side.silent }));
-      return { box, done: true };
+      box.append(element("p", { className: "av-note", textContent: side.silence }));
+      return { box };
     }
-    const lines = Math.min(partition.warps, LINE_MOST);
-    const tall = Math.max(24, Math.min(TALL, lines * 12));
-    const columns = Math.max(1, Math.min(Math.floor(across), partition.blocks));
-    const canvas = element("canvas", { width: columns, height: lines });
+    const { blocks, warps } = partition,
+      columns = clamp(Math.floor(across), 1, Math.max(blocks, 1));
+    const grid = this.gridOf(side, columns), { lines, first, last } = grid;
+    const share = Number.isNaN(summary.idle_share) ? ""
+      : `; ${percent(summary.idle_share)} of the time is waiting${headsAside(side)}`;
+    const canvas = element("canvas", { width: columns, height: lines, attributes: {
+      "role": "img",
+      "aria-label": `${label}: nonzeros of every ${worker} of ${number(blocks)} blocks${share}`,
+    } });
+    const tall = clamp(lines * 12, 24, TALL), perCell = (last - first) / columns;
     Object.assign(canvas.style, { width: `${across}px`, height: `${tall}px` });
-    canvas.setAttribute("role", "img");
-    const share = Number.isNaN(side.summary.idle_share) ? "" :
-      `; ${percent(side.summary.idle_share)} of the time is waiting${headsAside(side)}`;
-    canvas.setAttribute("aria-label",
-      `${side.label}: nonzeros of every ${side.worker} of ${number(partition.blocks)} blocks${share}`);
-    const key = `${side.dealtKey} ${columns} ${own.from} ${own.to}`;
-    if (!own.grids.has(key)) {
-      own.grids.set(key, makeGrid(partition, columns, own.from, own.to));
-      if (own.grids.size > 6) own.grids.delete(own.grids.keys().next().value);
-    }
-    const grid = own.grids.get(key);
-    const each = (grid.last - grid.first) / grid.columns;
-    const workers = partition.warps / lines;
-    title.append(`: blocks ${number(grid.first)} to ${number(grid.last - 1)} across, ` +
-      `${span(side.worker, 0, partition.warps - 1)} down. ` +
-      (each > 1 || workers > 1 ? `A cell shows its busiest ${side.worker}, the most of ${each > 1 ? "up to " : ""}` +
-        `${count(Math.ceil(each), "block")}` +
-        `${workers > 1 ? ` and up to ${count(Math.ceil(workers), side.worker)}` : ""}.`
+    const several = perCell > 1 || warps > lines;
+    title.append(`: blocks ${number(first)} to ${number(last - 1)} across, ` +
+      `${span(worker, 0, warps - 1)} down. ` +
+      (several ? `A cell shows its busiest ${worker}, the most of ${perCell > 1 ? "up to " : ""}` +
+      count(Math.ceil(perCell), "block") +
+      `${warps > lines ? ` and up to ${count(Math.ceil(warps / lines), worker)}` : ""}.`
         : "A cell is one of them.") +
-      (side.apart ? ` The 32 rows of a ${side.worker} are counted together, though its lanes walk them side by side.` : ""));
+        (side.rowPerLane ? ` The 32 rows of a ${worker} are counted together, though its lanes ` +
+        "walk them side by side." : ""));
     const frame = element("div", { className: "av-map-frame" }, [canvas]);
     Object.assign(frame.style, { marginLeft: `${LEFT}px`, width: `${across}px` });
-    const named = (worker) => {
-      const text = `${side.worker} ${number(worker)}`;
-      return room(text) <= LEFT - 6 ? text : number(worker);
+    const named = (warp: number) => {
+      const text = `${worker} ${number(warp)}`;
+      return room(text) <= LEFT - 6 ? text : number(warp);
     };
     frame.dataset.first = named(0);
-    frame.dataset.last = partition.warps > 1 ? named(partition.warps - 1) : "";
-    const marked = i === 0 ? scene.settings.block : blockOf(side, scene.settings.row);
-    if (grid.first <= marked && marked < grid.last) {
-      const at = (marked + 0.5 - grid.first) / (grid.last - grid.first);
+    frame.dataset.last = warps > 1 ? named(warps - 1) : "";
+    const { row, block } = this.scene.settings;
+    const marked = i ? blocks && partition.blocksOf(partition.positionOf(row))[0] : block;
+    if (first <= marked && marked < last) {
       const cursor = element("div", { className: "av-map-cursor" });
-      cursor.style.left = `${at * 100}%`;
+      cursor.style.left = `${((marked + 0.5 - first) / (last - first)) * 100}%`;
       frame.append(cursor);
     }
-    const ruler = element("div", { className: "av-draw av-map-axis", innerHTML: axisOf(grid, across) });
+    const ruler = element("div",
+      { className: "av-draw av-map-axis", innerHTML: axisOf(grid, across) });
     ruler.style.marginLeft = `${LEFT}px`;
-    const blockAt = (event) => {
+    box.append(frame, ruler);
+    this.listen(canvas, side, i, grid);
+    return { box, grid, canvas };
+  }
+
+  private listen(canvas: HTMLCanvasElement, { partition, worker }: Side, i: number, grid: Grid) {
+    const { first, last, columns, lines, cells } = grid, { warps } = partition!;
+    const at = (event: MouseEvent) => {
       const area = canvas.getBoundingClientRect();
-      const part = Math.min(Math.max((event.clientX - area.left) / area.width, 0), 0.999999);
-      const line = Math.floor(((event.clientY - area.top) / area.height) * grid.lines);
-      return { column: Math.floor(part * grid.columns), line, share: part,
-        block: grid.first + Math.floor(part * (grid.last - grid.first)) };
+      const share = clamp((event.clientX - area.left) / area.width, 0, 0.999999);
+      const line = Math.floor(((event.clientY - area.top) / area.height) * lines);
+      const block = first + Math.floor(share * (last - first));
+      return { column: Math.floor(share * columns), line: clamp(line, 0, lines - 1), share, block };
     };
-    canvas.onclick = (event) => i === 0 && act.showBlock(blockAt(event).block);
+    canvas.onclick = (event) => i === 0 && this.act.set({ block: at(event).block });
     canvas.onpointermove = (event) => {
-      const { column, line, block } = blockAt(event);
-      const load = grid.cells[column * grid.lines + Math.max(0, Math.min(line, grid.lines - 1))];
-      const begin = grid.first + Math.ceil((column * (grid.last - grid.first)) / grid.columns);
-      const end = Math.max(begin, grid.first +
-        Math.ceil(((column + 1) * (grid.last - grid.first)) / grid.columns) - 1);
-      const top = Math.ceil((line * partition.warps) / grid.lines);
-      const bottom = Math.max(top, Math.ceil(((line + 1) * partition.warps) / grid.lines) - 1);
-      const which = each > 1 ? span("Block", begin, end) : `Block ${number(block)}`;
-      const most = end > begin && each > 1 || bottom > top ? "at most " : "";
-      const sentence = `${which}, ${span(side.worker, top, bottom)}: ${most}${count(load, "nonzero")}` +
-        `${most ? ` a ${side.worker}` : ""}.`;
-      const keys = each > 1 ? [] : [`block:${block}`];
-      act.link.show({ sentence, keys }, { x: event.clientX, y: event.clientY });
+      const { column, line, block } = at(event), coarse = last - first > columns;
+      const begin = first + Math.ceil((column * (last - first)) / columns);
+      const end = Math.max(begin,
+        first + Math.ceil(((column + 1) * (last - first)) / columns) - 1);
+      const top = Math.ceil((line * warps) / lines);
+      const bottom = Math.max(top, Math.ceil(((line + 1) * warps) / lines) - 1);
+      const several = (coarse && end > begin) || bottom > top;
+      const sentence = `${coarse ? span("Block", begin, end) : `Block ${number(block)}`}, ` +
+        `${span(worker, top, bottom)}: ${several ? "at most " : ""}` +
+        `${count(cells[column * lines + line], "nonzero")}${several ? ` a ${worker}` : ""}.`;
+      this.act.link.show({ sentence, keys: coarse ? [] : [`block:${block}`] },
+        { x: event.clientX, y: event.clientY });
     };
-    canvas.onpointerleave = () => act.link.show(null);
+    canvas.onpointerleave = () => this.act.link.show(null);
     canvas.onwheel = (event) => {
       if (!event.ctrlKey && !event.altKey) return; // the page scrolls
       event.preventDefault();
-      const { share: part } = blockAt(event);
-      scaled(event.deltaY < 0 ? 0.7 : 1.4, own.from + part * (own.to - own.from));
+      this.scale(event.deltaY < 0 ? 0.7 : 1.4, this.from + at(event).share * (this.to - this.from));
     };
-    box.append(frame, ruler);
-    return { box, grid, canvas, done: false, budget: Math.max(1, Math.floor(A_FRAME / partition.warps)) };
-  }
-
-  function work() {
-    let left = false;
-    const end = performance.now() + 8;
-    for (const each of shown) {
-      if (each.done) continue;
-      let finished = each.grid.at >= each.grid.last;
-      while (!finished && performance.now() < end) finished = each.grid.fill(each.budget);
-      paint(each.canvas, each.grid, most, colours);
-      each.done = finished;
-      left ||= !finished;
-    }
-    const from = Math.min(...shown.filter((each) => each.grid).map(({ grid }) =>
-      (grid.at - grid.first) / Math.max(1, grid.last - grid.first)));
-    own.zoom.hidden = own.note.hidden = !shown.some((each) => each.grid);
-    own.note.innerHTML = left ? `Summing up the blocks: ${percent(from, 0)} …` : legend(most, colours);
-    host.dataset.filled = !left;
-    if (left) own.frame = requestAnimationFrame(work);
   }
 }
 
-// The first block that has some of the followed row, -1 where none has.
-const blockOf = ({ partition, placeOf }, row) =>
-  (partition.blocks ? partition.blocksOf(placeOf(row))[0] : undefined) ?? -1;
-
-// The numbers of blocks below the map.
-function axisOf({ first, last }, across) {
-  const x = axis(first, last, 0, across), edge = 24;
+/** The numbers of blocks below the map. */
+function axisOf({ first, last }: Grid, across: number) {
+  const x = axis(first, last, 0, across);
   const ticks = ticksOf(x).filter((value) => Number.isInteger(value) && value < last);
-  const drawn = ticks.map((value) => {
-    const at = x(value) < edge ? "start" : x(value) > across - edge ? "end" : "middle";
-    return path(`M${x(value) + 0.5} 0v4`, { class: "av-frame" }) +
-      words(x(value), 16, number(value), at, { class: "av-q" });
-  });
-  return picture(across, 32, drawn.join("") +
-    words(across / 2, 30, "block", "middle", { class: "av-q" }), "numbers of the blocks");
+  const drawn = ticks.map((value) => path(`M${x(value) + 0.5} 0v4`, { class: "av-frame" }) +
+    quietWords(x(value), 16, number(value), anchorIn(x(value), 24, across - 24)));
+  return picture(across, 32, drawn.join("") + quietWords(across / 2, 30, "block", "middle"),
+    "numbers of the blocks");
 }
 
-function legend(most, colours) {
+function legend(most: number, colours: string[]) {
   const levels = colours.map((_, i) => Math.ceil(most ** (i / colours.length) - 1e-9));
-  const parts = levels.map((least, i, all) => all[i + 1] === least ? "" :
-    `<span class="av-pair"><span class="av-swatch" style="background:${colours[i]}"></span>${short(least)}</span>`);
-  return `<span class="av-swatch av-idle"></span>idle ${parts.join(" ")} nonzeros and more. A block ` +
-    "lasts as long as its cell with the most; what has fewer waits. The line is the block of the followed row. Click to choose a block; Ctrl and the " +
-    "wheel look closer.";
-}
-
-function paint(canvas, grid, most, colours) {
-  const { cells, lines, columns } = grid, pen = canvas.getContext("2d");
-  const image = new ImageData(columns, lines), words = new Uint32Array(image.data.buffer);
-  const paints = colours.map((colour) => {
-    const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-    return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
-  });
-  const scale = colours.length / Math.log(most);
-  for (let column = 0; column < columns; column++) {
-    for (let line = 0; line < lines; line++) {
-      const load = cells[column * lines + line];
-      if (!load) continue;
-      const level = Math.min(colours.length - 1, Math.floor(Math.log(load) * scale + 1e-9));
-      words[line * columns + column] = paints[level];
-    }
-  }
-  pen.putImageData(image, 0, 0); // a pixel a cell, which the style makes larger
+  const parts = levels.map((least, i) => levels[i + 1] === least ? ""
+    : '<span class="av-pair"><span class="av-swatch" ' +
+      `style="background:${colours[i]}"></span>${short(least)}</span>`);
+  return `<span class="av-swatch av-idle"></span>idle ${parts.join(" ")} nonzeros and more. A ` +
+    "block lasts as long as its cell with the most; what has fewer waits. The line is the " +
+    "block of the followed row. Click to choose a block; Ctrl and the wheel look closer.";
 }

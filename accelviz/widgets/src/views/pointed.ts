@@ -1,161 +1,198 @@
 // What the marks of the product mean when they are pointed at: a focus with its sentence.
-import { count, number, span } from "../marks";
-import { LANES, PLACE, alsoSaid, capital, columnsOf, combinedSaid, owners, pieceOf, range, readOf, rowAt, sectorsOf, several, waiting, written } from "./followed";
+
+import { capital, count, number, span } from "../marks";
+import type { Focus, MetadataRecord } from "../types";
+import {
+  alsoSaid, columnsOf, combinedSaid, type FollowedRow, isCombined, LANES, owners, pieceOf, PLACE,
+  range, readOf, rowAt, rowOfField, SECTOR, sectorsOf, several, sources, waiting, written,
+} from "./followed";
+import type { Line } from "./gathered";
 
 const MOST = 400; // columns that are lit at once
 
-const call = (row) => `row ${number(row.row)}`;
+const nameOf = ({ row }: FollowedRow) => `row ${number(row)}`;
+const keysOf = (block: number, warp: number) => [`block:${block}`, `warp:${block}:${warp}`];
 
-// Columns of some nonzeros, and the worker that has the first of them.
-function partOf(row, first, last) {
-  const columns = row.columns ? [...row.columns.slice(first, Math.min(last + 1, first + MOST))] : [];
-  const piece = row.pieces.length ? pieceOf(row, first) : null;
-  const keys = [`row:${row.row}`];
-  if (piece) keys.push(`block:${piece.block}`, `warp:${piece.block}:${piece.warp}`);
-  return { nonzeros: [first, last], columns, piece, keys, warp: piece ? [piece.block, piece.warp] : null };
+/** Columns of some nonzeros, and the worker that has the first of them. */
+function partOf(row: FollowedRow, first: number, last: number): Omit<Focus, "sentence"> {
+  const columns = row.columns
+    ? [...row.columns.slice(first, Math.min(last + 1, first + MOST))] : [];
+  const piece = pieceOf(row, first);
+  return {
+    nonzeros: [first, last], columns, warp: piece ? [piece.block, piece.warp] : null,
+    keys: [`row:${row.row}`, ...(piece ? keysOf(piece.block, piece.warp) : [])],
+  };
 }
 
 /** One nonzero of the followed row, or some that are drawn as one. */
-export function nonzeroFocus(row, first, last = first) {
-  const found = partOf(row, first, last);
-  const { piece, columns } = found;
-  if (last > first) {
-    found.sentence = `${capital(span("nonzero", first, last))} of ${call(row)}, drawn as one.`;
-    return found;
-  }
-  const column = columns[0];
-  const who = piece ? `${capital(row.worker)} ${number(piece.warp)} of block ${number(piece.block)} reads` : "It reads";
-  const source = column === undefined ? 0 : row.sources(row.row)[first];
-  const [low, high] = column === undefined ? [0, 0] : sectorsOf(row, source);
-  const where = column === undefined ? "" : `: column ${number(column)}`;
-  found.sentence = `Nonzero ${number(first)} of ${call(row)}${where}.`;
-  if (column === undefined) return found;
-  found.keys.push(`row:${column}`);
-  found.sentence +=
-    ` ${who} ${row.unit} ${number(source)} of ${row.reads}: ` +
-    `${count(row.nCols * row.bytes, "byte")}, ${count(high - low + 1, "sector")}${alsoSaid(row) && `; ${alsoSaid(row)}`}.`;
-  return found;
+export function nonzeroFocus(row: FollowedRow, first: number, last = first): Focus {
+  const part = partOf(row, first, last), name = nameOf(row);
+  if (last > first)
+    return {
+      ...part, sentence: `${capital(span("nonzero", first, last))} of ${name}, drawn as one.`,
+    };
+  const column = part.columns![0], piece = pieceOf(row, first);
+  if (column === undefined)
+    return { ...part, sentence: `Nonzero ${number(first)} of ${name}.` };
+  const who = piece ? `${capital(row.worker)} ${number(piece.warp)} of block ` +
+    `${number(piece.block)} reads` : "It reads";
+  const source = sources(row, row.row)![first], [low, high] = sectorsOf(row, source);
+  const sentence = `Nonzero ${number(first)} of ${name}: column ${number(column)}. ` +
+    `${who} ${row.unit} ${number(source)} of ${row.reads}: ` +
+    `${count(row.nCols * row.bytes, "byte")}, ${count(high - low + 1, "sector")}` +
+    `${alsoSaid(row) && `; ${alsoSaid(row)}`}.`;
+  return { ...part, keys: [...part.keys, `row:${column}`], sentence };
 }
 
-function rowFocus(row) {
-  const found = partOf(row, 0, row.degree - 1);
-  const read = readOf(row), { beside, operation: { per_nonzero } } = row;
-  const does = per_nonzero || beside ? `reads ${read}${per_nonzero ? " and" : ","} writes` : `sums ${read} into`;
-  const sentence = `${capital(call(row))} of ${row.matrix} has ${count(row.degree, "nonzero")}: it ${does} ${written(row)}.`;
-  return { ...found, warp: null, keys: [`row:${row.row}`], y: true, sentence };
+function rowFocus(row: FollowedRow): Focus {
+  const part = partOf(row, 0, row.degree - 1), read = readOf(row);
+  const { beside, operation: { per_nonzero } } = row;
+  const does = per_nonzero || beside ? `reads ${read}${per_nonzero ? " and" : ","} writes`
+    : `sums ${read} into`;
+  const sentence = `${capital(nameOf(row))} of ${row.matrix} has ` +
+    `${count(row.degree, "nonzero")}: it ${does} ${written(row)}.`;
+  return { ...part, warp: null, keys: [`row:${row.row}`], y: true, sentence };
 }
 
-function placeFocus(row) {
-  return { ...rowFocus(row), sentence: `Row ${number(row.row)} is in place ${number(row.place)}. ${PLACE}` };
+function placeFocus(row: FollowedRow): Focus {
+  const sentence = `${capital(nameOf(row))} is in place ${number(row.position!)}. ${PLACE}`;
+  return { ...rowFocus(row), sentence };
 }
 
-function yFocus(row) {
-  const numbers = row.pieces.length;
-  const blocks = new Set(row.pieces.map((piece) => piece.block)).size;
-  const { per_nonzero, wide } = row.operation;
-  const added = (where) => (per_nonzero ? "" : `; their sums are added up${where}`);
-  let how = per_nonzero ? "Nothing is written." : "No worker has it: it is cleared beforehand.";
-  if (numbers === 1) how = `${capital(row.worker)} ${number(row.pieces[0].warp)} of block ${number(row.pieces[0].block)} has all of it.`;
-  else if (blocks > 1) how = `${count(numbers, "run")} of nonzeros in ${count(blocks, "block")} have parts of it${added("")}.`;
-  else if (numbers > 1) how = `${capital(several(row.worker, owners(row)))} have parts of it${added(" within the block")}.`;
-  if (!row.partition) how = "";
-  return { y: true, keys: [`row:${row.row}`], sentence: `${capital(written(row))}${wide ? `, ${count(row.nCols, "column")}` : ""}. ${how}`.trim() };
+function outputFocus(row: FollowedRow): Focus {
+  const { pieces, worker, operation: { per_nonzero, wide } } = row;
+  const blocks = new Set(pieces.map((piece) => piece.block)).size;
+  const added = (where: string) => (per_nonzero ? "" : `; their sums are added up${where}`);
+  const how = !row.partition ? ""
+    : !pieces.length ? per_nonzero ? "Nothing is written."
+        : "No worker has it: it is cleared beforehand."
+        : pieces.length === 1 ? `${capital(worker)} ${number(pieces[0].warp)} of block ` +
+        `${number(pieces[0].block)} has all of it.`
+          : blocks > 1 ? `${count(pieces.length, "run")} of nonzeros in ` +
+          `${count(blocks, "block")} have parts of it${added("")}.`
+            : `${capital(several(worker, owners(row)))} have parts of ` +
+              `it${added(" within the block")}.`;
+  const columns = wide ? `, ${count(row.nCols, "column")}` : "";
+  const sentence = `${capital(written(row))}${columns}. ${how}`.trim();
+  return { y: true, keys: [`row:${row.row}`], sentence };
 }
 
-function runFocus(row, block, warp, start) {
-  const piece = row.pieces.find((each) => each.block === block && each.warp === warp && each.start === start);
-  const place = piece ? row.place : row.work?.runs.find(
-    (run) => run.warp === warp && run.start === start,
-  )?.place;
-  if (place === undefined) return warpFocus(row, block, warp);
-  const lane = row.side.apart ? `lane ${place % LANES} of ` : "";
+function runFocus(row: FollowedRow, block: number, warp: number, start: number): Focus {
+  const { work } = row;
+  const piece = row.pieces.find((one) =>
+    one.block === block && one.warp === warp && one.start === start);
+  const run = piece ?? work?.runs.find((one) => one.warp === warp && one.start === start);
+  if (!run) return warpFocus(row, block, warp);
+  const lane = row.side.rowPerLane ? `lane ${run.position % LANES} of ` : "";
   const name = `${capital(`${lane}${row.worker}`)} ${number(warp)} of block ${number(block)}`;
-  const wait = block === row.work?.block ? ` ${waiting(row, warp)}` : "";
+  const wait = block === work?.block ? ` ${waiting(row, warp)}` : "";
   if (piece) {
-    const found = partOf(row, piece.at, piece.at + piece.count - 1);
-    const what = piece.count ? range(piece) : "nothing to sum";
-    return { ...found, sentence: `${name} has ${what} of ${call(row)}.${wait}` };
+    const share = piece.count ? range(piece) : "nothing to sum";
+    const sentence = `${name} has ${share} of ${nameOf(row)}.${wait}`;
+    return { ...partOf(row, piece.at, piece.at + piece.count - 1), sentence };
   }
-  const other = row.side.order ? row.side.order[place] : place;
-  const sentence = `${name} has nonzeros of row ${number(other)}. Click to follow that row.${wait}`;
-  return { warp: [block, warp], keys: [`row:${other}`, `block:${block}`, `warp:${block}:${warp}`], sentence };
+  const other = rowAt(row, run.position);
+  return {
+    warp: [block, warp], keys: [`row:${other}`, ...keysOf(block, warp)],
+    sentence: `${name} has nonzeros of row ${number(other)}. Click to follow that row.${wait}`,
+  };
 }
 
-function warpFocus(row, block, warp) {
+function warpFocus(row: FollowedRow, block: number, warp: number): Focus {
   const name = `${capital(row.worker)} ${number(warp)} of block ${number(block)}.`;
-  const keys = [`block:${block}`, `warp:${block}:${warp}`];
-  return { warp: [block, warp], keys, sentence: `${name} ${waiting(row, warp)} ${combinedSaid(row)}`.trim() };
+  const sentence = `${name} ${waiting(row, warp)} ${combinedSaid(row)}`.trim();
+  return { warp: [block, warp], keys: keysOf(block, warp), sentence };
 }
 
-function blockFocus(row) {
+function blockFocus(row: FollowedRow): Focus {
   const [first, last] = row.blocks;
-  const where = `${capital(call(row))} is in ${span("block", first, last)} of ${number(row.partition.blocks)}.`;
-  const found = partOf(row, 0, row.degree - 1);
-  return { ...found, warp: null, keys: [`block:${first}`], sentence: `${where} A block runs on one SM of the GPU, with all its warps.` };
+  return {
+    ...partOf(row, 0, row.degree - 1), warp: null, keys: [`block:${first}`],
+    sentence: `${capital(nameOf(row))} is in ${span("block", first, last)} of ` +
+      `${number(row.partition!.blocks)}. A block runs on one SM of the GPU, with all its warps.`,
+  };
 }
 
 // What the words of metadata mean, by how their names begin.
-const WORDS = [
+const MEANINGS = [
   ["degree", "How many nonzeros each of its rows has."],
   ["first nonzero", "Where its columns and values begin in the arrays of the graph in that order."],
   ["info: nonzeros of a warp", "How many nonzeros a warp takes of a row at most."],
   ["info: rows", "How many rows the block has."],
-  ["info: nonzeros of this part", "The row is too long for one block; this is what the block takes of it."],
+  ["info: nonzeros of this part",
+    "The row is too long for one block; this is what the block takes of it."],
   ["slot and flags", "Where in shared memory its sum is kept, and who adds it up."],
   ["length", "How many nonzeros it takes."],
   ["padding", "Not used: it makes a line 16 bytes long."],
 ];
 
-function fieldFocus(row, line, word, index) {
-  const value = line.words[word];
-  const fields = line.fields[word] ?? [];
-  if (!fields.length) return { sentence: `Word ${word}: ${number(value)}.` };
-  const above = fields.slice(0, index).reduce((sum, field) => sum + field.bits, 0);
-  const field = fields[index];
-  const bits = field.bits === 32 ? "all 32 bits" : `bits ${32 - above - field.bits} to ${31 - above}`;
-  const place = /place/.test(`${field.name} ${line.meaning}`) ? ` ${PLACE}` : "";
-  const what = WORDS.find(([name]) => field.name.startsWith(name))?.[1] ?? "";
-  const sentence = `${capital(field.name)}: ${number(field.value)}${rowAt(row, field)}. ${what}${what && " "}It is in ${bits} of word ${word}. ${line.meaning ? `${capital(line.meaning)}.` : ""}${place}`;
-  return { sentence, keys: [], field: [word, index] };
+function fieldFocus(row: FollowedRow, record: MetadataRecord, word: number, index: number): Focus {
+  const { words, fields: { [word]: fields = [] }, meaning } = record, field = fields[index];
+  if (!field) return { keys: [], sentence: `Word ${word}: ${number(words[word])}.` };
+  const above = fields.slice(0, index).reduce((sum, { bits }) => sum + bits, 0);
+  const bits = field.bits === 32 ? "all 32 bits"
+    : `bits ${32 - above - field.bits} to ${31 - above}`;
+  const told = MEANINGS.find(([name]) => field.name.startsWith(name));
+  const sentence = `${capital(field.name)}: ${number(field.value)}${rowOfField(row, field)}. ` +
+    `${told ? `${told[1]} ` : ""}It is in ${bits} of word ${word}. ` +
+    `${meaning ? `${capital(meaning)}.` : ""}` +
+    (/place/.test(`${field.name} ${meaning}`) ? ` ${PLACE}` : "");
+  return { sentence, keys: [] };
 }
 
-function laneFocus(row, lane, from, to) {
-  const { reading } = row;
-  const each = reading.vector > 1 ? `${reading.vector} neighboring columns in one load` : "one column";
-  const last = Math.floor((to - from) / reading.vector);
-  const combined = reading.lanes > 32; // then a lane of the worker is no lane of a warp
-  const who = last ? `${combined ? "Threads" : "Lanes"} ${lane} to ${lane + last}` : `${combined ? "Thread" : "Lane"} ${lane}`;
-  const whose = combined ? `combined ${row.worker} (${Math.ceil(reading.lanes / 32)} warps of 32)` : row.worker;
-  const has = `${last ? "have" : "has"} ${span("column", from, to)} of ${row.operation.per_nonzero ? "" : `${row.writes} and of `}each row of ${row.reads}`;
-  const warp = reading.lanes > 32 ? ` Threads ${Math.floor(lane / 32) * 32} to ${Math.floor(lane / 32) * 32 + 31} are one warp of the hardware.` : "";
-  return { lane: [from, to], keys: [], sentence: `${who} of the ${whose} ${has}: ${each}.${warp}` };
+function laneFocus(row: FollowedRow, lane: number, from: number, to: number): Focus {
+  const { lanes, vector } = row.reading!, combined = lanes > LANES; // then no lane of a warp
+  const columns = vector > 1 ? `${vector} neighboring columns in one load` : "one column";
+  const many = Math.floor((to - from) / vector) + 1;
+  const who = (combined ? "Thread" : "Lane") +
+    (many > 1 ? `s ${lane} to ${lane + many - 1}` : ` ${lane}`);
+  const whose = isCombined(row) || combined
+    ? `combined ${row.worker} (${Math.ceil(lanes / LANES)} warps of 32)` : row.worker;
+  const first = Math.floor(lane / LANES) * LANES;
+  const warp = combined
+    ? ` Threads ${first} to ${first + LANES - 1} are one warp of the hardware.` : "";
+  const sentence = `${who} of the ${whose} ${many > 1 ? "have" : "has"} ` +
+    `${span("column", from, to)} of ` +
+    `${row.operation.per_nonzero ? "" : `${row.writes} and of `}each row of ${row.reads}: ` +
+    `${columns}.${warp}`;
+  return { lane: [from, to], keys: [], sentence };
 }
 
-function sectorFocus(row, rows, index, sector) {
-  const each = rows[index];
-  const [from, to] = columnsOf(row, each.column, sector);
-  const first = nonzeroFocus(row, each.nonzero);
-  const found = each.lane === undefined ? first : { keys: [`row:${each.column}`] };
-  const bytes = `bytes ${number(sector * 32)} to ${number(sector * 32 + 31)} of ${row.reads}`;
-  const whole = (to - from + 1) * row.bytes < 32 ? ` The rest of it is another ${row.unit}'s.` : "";
-  const read = from <= each.last ? "" : " Another tile's blocks read it, or a later turn.";
-  const sentence = `Sector ${number(sector)}, ${bytes}: ${span("column", Math.ceil(from), Math.floor(to))} of ${row.unit} ${number(each.column)}.${whole}${read}`;
-  return { ...found, lane: [from, to], read: [{ column: each.column, from, to }], sentence };
+function sectorFocus(row: FollowedRow, line: Line, sector: number): Focus {
+  const column = line.column!, [from, to] = columnsOf(row, column, sector);
+  const focus = line.lane === undefined ? nonzeroFocus(row, line.nonzero)
+    : { keys: [`row:${column}`] };
+  const first = sector * SECTOR;
+  const shared = (to - from + 1) * row.bytes < SECTOR
+    ? ` The rest of it is another ${row.unit}'s.` : "";
+  const unread = from <= line.last ? "" : " Another tile's blocks read it, or a later turn.";
+  const sentence = `Sector ${number(sector)}, bytes ${number(first)} to ` +
+    `${number(first + SECTOR - 1)} of ${row.reads}: ` +
+    `${span("column", Math.ceil(from), Math.floor(to))} of ${row.unit} ${number(column)}.` +
+    `${shared}${unread}`;
+  return { ...focus, lane: [from, to], read: [{ column, from, to }], sentence };
 }
 
-/** The focus of a mark, from its token. `drawn` has what depends on the drawing. */
-export function resolve(row, token, drawn) {
-  const [kind, ...rest] = token.split(":");
-  const [a, b, c] = rest.map(Number);
-  if (kind === "row") return rowFocus(row);
-  if (kind === "place") return placeFocus(row);
-  if (kind === "y") return yFocus(row);
-  if (kind === "nz") return nonzeroFocus(row, a, b);
-  if (kind === "run") return runFocus(row, a, b, c);
-  if (kind === "warp") return warpFocus(row, a, b);
-  if (kind === "block") return blockFocus(row);
-  if (kind === "field") return fieldFocus(row, drawn.line, a, b);
-  if (kind === "lane") return laneFocus(row, a, b, c);
-  if (kind === "sector") return sectorFocus(row, drawn.rows, a, b);
-  return null;
+/** What depends on the drawing. */
+export interface Drawn {
+  record: MetadataRecord | null;
+  rows: Line[];
+}
+
+/** The focus of a mark, from its token: a kind and numbers. */
+export function resolve(row: FollowedRow, token: string, { record, rows }: Drawn): Focus | null {
+  const [kind, ...rest] = token.split(":"), [a, b, c] = rest.map(Number);
+  const kinds: Record<string, () => Focus> = {
+    row: () => rowFocus(row),
+    place: () => placeFocus(row),
+    y: () => outputFocus(row),
+    nz: () => nonzeroFocus(row, a, b),
+    run: () => runFocus(row, a, b, c),
+    warp: () => warpFocus(row, a, b),
+    block: () => blockFocus(row),
+    field: () => fieldFocus(row, record!, a, b),
+    lane: () => laneFocus(row, a, b, c),
+    sector: () => sectorFocus(row, rows[a], b),
+  };
+  return kinds[kind]?.() ?? null;
 }
