@@ -59,6 +59,8 @@ class Store:
     def __init__(self, most: int = MOST_KEPT) -> None:
         self._most = most
         self._made: OrderedDict[Hashable, Any] = OrderedDict()
+        #: What callers look up without a lock. It is emptied when anything is dropped.
+        self.latest: dict[Hashable, Any] = {}
         self._lock = threading.RLock()
         _STORES.add(self)
 
@@ -75,6 +77,7 @@ class Store:
                 self._made[key] = make()
                 while len(self._made) > self._most:
                     self._made.popitem(last=False)
+                    self.latest.clear()
             elif next(reversed(self._made)) != key:
                 self._made.move_to_end(key)
             made: Made = self._made[key]

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from accelviz.devices.cuda import compile_cubin, compiler, products, queued
+from accelviz.devices import find_device
+from accelviz.devices.cuda import compile_cubin, compiler, products
 from accelviz.devices.cuda.products import fits, kernel_of, threads_of_gradient
 from accelviz.emulator import emulate
 from accelviz.errors import DeviceUnavailable
@@ -133,16 +134,14 @@ def test_large_shared_memory_is_asked_for_on_each_device(monkeypatch):
     of_device = {0: Function(), 1: Function()}
     module = SimpleNamespace(get_function=lambda _: of_device[devices[-1]])
     device = SimpleNamespace(Device=lambda: SimpleNamespace(id=devices[-1]))
-    monkeypatch.setattr(compiler, "loaded_module", lambda *_: module)
-    for room in (products, queued):
-        monkeypatch.setattr(room, "import_cupy", lambda: SimpleNamespace(cuda=device))
+    monkeypatch.setattr(compiler, "_module", lambda *_: module)
+    monkeypatch.setattr(compiler, "_compiled", {})
+    monkeypatch.setattr(compiler, "import_cupy", lambda: SimpleNamespace(cuda=device))
     shape = (64, 64, 1, 1)
     call = Call(LaunchConfig((1, 1, 1), 1, 50_000), kernel_of("product", shape))
-    for each in (0, 1):
-        devices.append(each)
-        queued.queue(call, ())
-        kernel = products._kernel(("product", shape), each, 60_000)
+    for number in (0, 1):
+        devices.append(number)
+        find_device("cuda").launch(call, {})
+        kernel = products._kernel(("product", shape), 60_000)
         assert kernel.max_dynamic_shared_size_bytes == 60_000
     assert launched == [(0, 50_000, 50_000), (1, 50_000, 50_000)]
-    queued._function.cache_clear()
-    products._kernel.cache_clear()

@@ -11,7 +11,8 @@ import accelviz
 from accelviz import convolution, measure
 from accelviz.convolution import ChannelMap, algorithm_7
 from accelviz.devices import find_device
-from accelviz.devices.cuda import compiler, executor
+from accelviz.devices.cuda import compiler
+from accelviz.devices.cuda.device import KernelLaunch
 from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
 from accelviz.strategies import REGISTRY
 from accelviz.strategies.convolution import strided
@@ -264,11 +265,12 @@ def test_what_a_gpu_does_not_grant_is_told(monkeypatch):
             raise RuntimeError("CUDA_ERROR_INVALID_VALUE")
 
     module = SimpleNamespace(get_function=lambda name: Function())
-    monkeypatch.setattr(executor, "module_of", lambda spec: module)
-    monkeypatch.setattr(executor, "on_device", lambda array: array)
+    monkeypatch.setattr(compiler, "_module", lambda *_: module)
+    fake = SimpleNamespace(cuda=SimpleNamespace(Device=lambda: SimpleNamespace(id=0)))
+    monkeypatch.setattr(compiler, "import_cupy", lambda: fake)
     plan = accelviz.plan(ChannelMap(64, 64).graph, operation="scc_last", n_cols=64)
     with pytest.raises(DeviceUnavailable, match=r"KiB of shared memory a block.*take less"):
-        executor.KernelLaunch(plan, plan.calls[1])
+        KernelLaunch(plan, plan.calls[1])
 
 
 def test_products_by_warpgroup_are_of_hopper_and_others_have_their_own(monkeypatch):
@@ -282,10 +284,9 @@ def test_products_by_warpgroup_are_of_hopper_and_others_have_their_own(monkeypat
             RawModule=lambda **given: given,
         )
         monkeypatch.setattr(compiler, "import_cupy", lambda own=cupy: own)
-        monkeypatch.setattr(compiler, "kept_cubin", lambda spec: "cubin")
-        monkeypatch.setattr(compiler, "loaded_module", lambda source, options: "compiled there")
-        seen[capability] = compiler.module_of(spec)
-    assert seen == {"80": "compiled there", "90": {"path": "cubin"}, "120": "compiled there"}
+        monkeypatch.setattr(compiler, "cached_cubin", lambda spec: "cubin")
+        seen[capability] = compiler._module(spec, (), cooperative=False).get("path")
+    assert seen == {"80": None, "90": "cubin", "120": None}
     monkeypatch.undo()
     codes = {arch: compiler.compile_cubin(spec, arch) for arch in ("sm_80", "sm_90", "sm_90a")}
     assert codes["sm_90"] != codes["sm_90a"]

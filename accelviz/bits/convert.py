@@ -9,8 +9,8 @@ import numpy as np
 
 from accelviz.bits import devices
 from accelviz.bits.tensor import BitTensor, Scale, checked_tensor, layout, pack
-from accelviz.devices.base import is_device_array, where_it_lies
-from accelviz.devices.cuda.state import import_cupy
+from accelviz.devices import Device, find_device
+from accelviz.devices.choice import as_operand, owner
 from accelviz.errors import ArgumentError
 from accelviz.plans import Call, KernelSpec, LaunchConfig
 
@@ -25,13 +25,13 @@ def _checked(X: Any) -> Any:
     ArgumentError
         If it is no matrix of real numbers, or some are NaN.
     """
-    xp = import_cupy() if is_device_array(X) else np
-    found = xp.asarray(where_it_lies("X", X))
+    device = owner(X) or find_device("cpu")
+    found = device.adopt(as_operand("X", X))
     if found.ndim != 2 or found.dtype.kind not in "biuf":
         raise ArgumentError("X", f"{found.ndim}-D of {found.dtype}", "a matrix of real numbers")
     with np.errstate(over="ignore"):  # what is infinite in float32 is out of any range
-        found = xp.ascontiguousarray(found.astype(np.float32, copy=False))
-    if bool(xp.isnan(found).any()):
+        found = device.contiguous(found)
+    if bool((found != found).any()):
         raise ArgumentError("X", "some are NaN, which has no level", "numbers")
     return found
 
@@ -45,7 +45,8 @@ def _range(X: Any, per_column: bool) -> tuple[Any, Any]:
         return np.float32(0), np.float32(0)
     axis = 0 if per_column else None
     least, most = X.min(axis=axis), X.max(axis=axis)
-    return (least.get(), most.get()) if is_device_array(X) else (least, most)
+    device = owner(X) or find_device("cpu")
+    return device.to_host(least), device.to_host(most)
 
 
 def quantize(
@@ -108,13 +109,14 @@ def quantize(
     if scale.per_column and scale.low.size != found.shape[1]:
         right = f"one number, or {found.shape[1]}"
         raise ArgumentError("range", f"of {scale.low.size} columns", right)
-    there = "cuda" if is_device_array(found) else "cpu"
-    device = devices.chosen(there if device == "auto" else device, found)
-    if device == "cpu":
+    holder = owner(found)
+    there = "cpu" if holder is None else holder.name
+    chosen = devices.chosen(there if device == "auto" else device, found)
+    if chosen.name == "cpu":
         levels, clipped = scale.levels(found, bits)
         made = pack(levels, bits, side, scale=scale)
     else:
-        made, clipped = _quantized(found, bits, side, scale, device)
+        made, clipped = _quantized(found, bits, side, scale, chosen)
     if clipped and not clip:
         what = f"{clipped:,} values are out of the range"
         raise ArgumentError("X", what, "a wider range, or clip=True")
@@ -129,16 +131,15 @@ def _call(entry: str, shape: tuple[int, int], side: str, per_column: bool, names
     )
 
 
-def _quantized(X: Any, bits: int, side: str, scale: Scale, device: str) -> tuple[BitTensor, int]:
+def _quantized(X: Any, bits: int, side: str, scale: Scale, device: Device) -> tuple[BitTensor, int]:
     """Quantize and pack by the kernel."""
     planes, lines, words = layout(X.shape, bits, side)
-    xp = import_cupy() if device == "cuda" else np
-    out, clipped = xp.zeros((planes, lines, words), np.uint32), xp.zeros(1, np.int32)
+    out, clipped = device.zeros((planes, lines, words), np.uint32), device.zeros(1, np.int32)
     arguments = {"X": X, "low": scale.low, "step": scale.step, "out": out, "clipped": clipped}
     arguments |= {"rows": X.shape[0], "columns": X.shape[1]}
     arguments |= {"bits": bits, "lines": lines, "words": words}
     call = _call("quantize", X.shape, side, scale.per_column, " ".join(arguments))
-    out, clipped = devices.run(call, arguments, ["out", "clipped"], device)
+    device.launch(call, arguments)
     return BitTensor(out, X.shape, side, scale), int(clipped[0])
 
 
@@ -152,12 +153,13 @@ def levels(tensor: BitTensor, device: str = "auto") -> Any:
     """
     checked_tensor("tensor", tensor)
     there = "cuda" if tensor.on_gpu else "cpu"
-    device = devices.chosen(there if device == "auto" else device, tensor.words)
-    if device == "cpu":
+    chosen = devices.chosen(there if device == "auto" else device, tensor.words)
+    if chosen.name == "cpu":
         return tensor.levels()
-    out = (import_cupy() if device == "cuda" else np).empty(tensor.shape, np.int32)
+    out = chosen.empty(tensor.shape, np.int32)
     arguments = {"in": tensor.words, "out": out, "rows": tensor.shape[0]}
     arguments |= {"columns": tensor.shape[1], "bits": tensor.bits}
     arguments |= {"lines": tensor.words.shape[1], "words": tensor.words.shape[2]}
     call = _call("levels", tensor.shape, tensor.side, False, " ".join(arguments))
-    return devices.run(call, arguments, ["out"], device)[0]
+    chosen.launch(call, arguments)
+    return out

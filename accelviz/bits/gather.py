@@ -17,8 +17,8 @@ from accelviz.bits import devices
 from accelviz.bits.product import MOST_SUM
 from accelviz.bits.tensor import padded
 from accelviz.datasets import load_graph
+from accelviz.devices import Device, find_device
 from accelviz.devices.base import on_host
-from accelviz.devices.cuda.state import import_cupy
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan
 from accelviz.strategies import find_strategy
@@ -133,7 +133,7 @@ class Gather:
             calls.insert(0, Call(few, KernelSpec("bits/gather.cu", "clear", config, clear)))
         self.calls = tuple(calls)
 
-    def arguments(self, X: LowBitRows, device: str) -> dict[str, Any]:
+    def arguments(self, X: LowBitRows, device: Device) -> dict[str, Any]:
         """Return what the kernels take by name, a new output among it.
 
         Raises
@@ -146,8 +146,7 @@ class Gather:
         if X.shape != wanted or X.bits != self.bits:
             what = f"{X.shape[0]:,} x {X.shape[1]:,} of {X.bits} bits"
             raise ArgumentError("X", what, f"{wanted[0]:,} x {wanted[1]:,} of {self.bits} bits")
-        xp = import_cupy() if device == "cuda" else np
-        out = xp.empty((self.graph.n_rows, self.columns), np.int32)
+        out = device.empty((self.graph.n_rows, self.columns), np.int32)
         arrays = {name: self.blocks.arrays[name] for name in ("metadata", "output_rows", "columns")}
         sizes = {"row_vectors": self.vectors, "n_cols": self.columns}
         return {**arrays, "X": X.words, "Y": out, **sizes}
@@ -155,17 +154,18 @@ class Gather:
     def run(self, X: LowBitRows, device: str = "auto") -> Any:
         """Add up; return int32, shape (rows, columns)."""
         _checked_rows(X)
-        device = devices.chosen(device, X.words)
-        if device == "cpu":
-            self.arguments(X, device)
+        chosen = devices.chosen(device, X.words)
+        if chosen.name == "cpu":
+            self.arguments(X, chosen)
             return self._matrix @ X.levels()
-        given = self.arguments(X, device)
-        if device == "cuda":
-            given = devices.placed(given)
+        arguments = chosen.arguments(self.arguments(X, chosen))
+        self._launch(chosen, arguments)
+        return arguments["Y"]
+
+    def _launch(self, device: Device, arguments: dict[str, Any]) -> None:
         for call in self.calls:
             assert call.kernel is not None
-            devices.run(call, {name: given[name] for name in call.kernel.arguments}, [], device)
-        return given["Y"]
+            device.launch(call, {name: arguments[name] for name in call.kernel.arguments})
 
     @cached_property
     def _matrix(self) -> Any:
@@ -177,18 +177,6 @@ class Gather:
         self, X: LowBitRows, repeats: int = 20, warmup: int = 3, *, cold: bool = False
     ) -> npt.NDArray[np.float64]:
         """Time runs on the GPU, operands and result in place; seconds, shape (repeats,)."""
-        from accelviz.devices.cuda.queued import queue
-        from accelviz.devices.cuda.timing import event_seconds
-
-        given = devices.placed(self.arguments(X, "cuda"))
-        calls = [
-            (call, [given[name] for name in call.kernel.arguments])
-            for call in self.calls
-            if call.kernel
-        ]
-
-        def run() -> None:
-            for call, arguments in calls:
-                queue(call, arguments)
-
-        return event_seconds(run, repeats, warmup, cold=cold)
+        gpu = find_device("cuda")
+        arguments = gpu.arguments(self.arguments(X, gpu))
+        return gpu.seconds(lambda: self._launch(gpu, arguments), repeats, warmup, cold=cold)

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.bits import devices
 from accelviz.bits.batches import Batch
 from accelviz.bits.convert import quantize
 from accelviz.bits.finish import Finish
 from accelviz.bits.product import plan_product, product
 from accelviz.bits.tensor import MOST_BITS, BitTensor, Floats, Scale, pack
 from accelviz.datasets.nodes import NodeData, load_nodes
+from accelviz.devices import find_device
 from accelviz.errors import ArgumentError, checked_choice, checked_integer
 from accelviz.graph import Graph
 from accelviz.layers import dense
@@ -314,20 +314,18 @@ class BitNetwork:
 
     def queued(self, batch: Batch, X: BitTensor) -> tuple[Callable[[], None], Any]:
         """Put all that a batch needs on the GPU; return what queues its kernels, and the logits."""
-        from accelviz.devices.cuda.queued import queue
-
-        found: Any = X
+        gpu, found = find_device("cuda"), X
         calls = []
         for finish, weights in self._steps(batch, X):
             left, right = (batch.A, found) if weights is None else (found, weights)
             plan = plan_product(left, right, finish=finish)
-            given = devices.placed(plan.arguments(left, right, "cuda"))
-            calls.append((plan.call, list(given.values())))
-            found = plan.result(given["out"])
+            arguments = gpu.arguments(plan.arguments(left, right, gpu))
+            calls.append((plan.call, arguments))
+            found = plan.result(arguments["out"])
 
         def run() -> None:
             for call, arguments in calls:
-                queue(call, arguments)
+                gpu.launch(call, arguments)
 
         return run, found
 

@@ -16,7 +16,7 @@ from accelviz.bits import devices
 from accelviz.bits.finish import Coefficients, Finish, finished
 from accelviz.bits.tensor import BitTensor, checked_tensor, layout, pack
 from accelviz.bits.ways import WAYS, group_boxes, mapped, usual
-from accelviz.devices.cuda.state import import_cupy
+from accelviz.devices import Device, find_device
 from accelviz.errors import ArgumentError
 from accelviz.plans import Call, KernelSpec, LaunchConfig
 
@@ -66,37 +66,34 @@ class Product:
     def run(self, A: BitTensor, B: BitTensor, device: str = "auto") -> Any:
         """Multiply; see `product`."""
         check(A, B, self.finish)
-        device = devices.chosen(device, A.words, B.words)
-        if device == "cpu":
+        chosen = devices.chosen(device, A.words, B.words)
+        if chosen.name == "cpu":
             # Exact: sums stay below 2^31, and float64 holds all whole numbers up to 2^53.
             sums = A.levels().astype(np.float64) @ B.levels().astype(np.float64)
             return self._made(sums.astype(np.int32), A, B)
-        given = self.arguments(A, B, device)
-        (out,) = devices.run(self.call, given, ["out"], device)
-        return self.result(out)
+        arguments = self.arguments(A, B, chosen)
+        chosen.launch(self.call, arguments)
+        return self.result(arguments["out"])
 
     def seconds(
         self, A: BitTensor, B: BitTensor, repeats: int = 20, warmup: int = 3
     ) -> npt.NDArray[np.float64]:
         """Time runs on the GPU, operands and result in place; seconds, shape (repeats,)."""
-        from accelviz.devices.cuda.queued import queue
-        from accelviz.devices.cuda.timing import event_seconds
+        gpu = find_device("cuda")
+        arguments = gpu.arguments(self.arguments(A, B, gpu))
+        return gpu.seconds(lambda: gpu.launch(self.call, arguments), repeats, warmup)
 
-        given = list(devices.placed(self.arguments(A, B, "cuda")).values())
-        return event_seconds(lambda: queue(self.call, given), repeats, warmup)
-
-    def arguments(self, A: BitTensor, B: BitTensor, device: str) -> dict[str, Any]:
+    def arguments(self, A: BitTensor, B: BitTensor, device: Device) -> dict[str, Any]:
         """Return what the kernel takes by name, a new output among it."""
-        xp = import_cupy() if device == "cuda" else np
         rows, columns, _ = self.shape
         finish = self.finish
         if finish is not None and finish.bits:
             wanted = layout((rows, columns), finish.bits, finish.side)
-            out = xp.empty(wanted, np.uint32)
+            out = device.empty(wanted, np.uint32)
         else:
             wanted = (1, 1, 1)
-            out = xp.empty((rows, columns), np.int32 if finish is None else np.float32)
-        words = xp.asarray(A.words), xp.asarray(B.words)
+            out = device.empty((rows, columns), np.int32 if finish is None else np.float32)
+        words = device.place(A.words), device.place(B.words)
         made = {
             "A": words[0],
             "B": words[1],

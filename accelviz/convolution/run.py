@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from accelviz.convolution.channels import ChannelMap, checked_map
-from accelviz.devices.base import where_it_lies
+from accelviz.devices.choice import as_operand
 from accelviz.devices.run import run_operation
 from accelviz.errors import ArgumentError, checked_choice
 from accelviz.plans import Strategy
@@ -59,7 +59,7 @@ def scc(
         As `accelviz.spmm` does.
     """
     channels = checked_map(channels)
-    X, weights = _map("X", X, channels.in_channels, layout), where_it_lies("weights", weights)
+    X, weights = _map("X", X, channels.in_channels, layout), as_operand("weights", weights)
     operands = {"values": channels.values(weights), "X": _flat(X, layout)}
     operation, graph = SCC if layout == "first" else SCC_LAST, channels.graph
     found = run_operation(operation, graph, operands, strategy, device, None, parameters)["Y"]
@@ -102,7 +102,7 @@ def scc_gradient(
         As `scc` does.
     """
     channels = checked_map(channels)
-    X, weights = _map("X", X, channels.in_channels, layout), where_it_lies("weights", weights)
+    X, weights = _map("X", X, channels.in_channels, layout), as_operand("weights", weights)
     dY = _map("dY", dY, channels.out_channels, layout)
     values, maps = channels.values(weights), {"X": _flat(X, layout), "dY": _flat(dY, layout)}
     how = strategy, device, None, parameters
@@ -124,7 +124,7 @@ def _map(name: str, array: Any, channels: int, layout: str) -> Any:
     ArgumentError
         If it has another shape or no pixel at all, or there is no such layout.
     """
-    array, axis = where_it_lies(name, array), LAYOUTS[checked_choice("layout", layout, LAYOUTS)]
+    array, axis = as_operand(name, array), LAYOUTS[checked_choice("layout", layout, LAYOUTS)]
     if len(array.shape) != 4 or array.shape[axis] != channels:
         axes = ["images", "height", "width"]
         axes.insert(axis, str(channels))

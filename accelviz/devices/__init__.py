@@ -1,17 +1,11 @@
 """Devices: what plans and kernels run on."""
 
 from accelviz.devices.base import Device, ReadyPlan, ready
+from accelviz.devices.choice import DEVICES, choose, find_device
 from accelviz.devices.cuda import GpuState, gpu_state, trace_gpu
 from accelviz.devices.cuda.launch import run_kernel
 from accelviz.devices.emulator import trace
-from accelviz.devices.run import (
-    DEVICES,
-    edge_softmax,
-    find_device,
-    run_operation,
-    sddmm,
-    spmm,
-)
+from accelviz.devices.run import edge_softmax, run_operation, sddmm, spmm
 from accelviz.emulator import emulate
 from accelviz.emulator.call import LAUNCHERS
 
@@ -20,6 +14,7 @@ __all__ = [
     "Device",
     "GpuState",
     "ReadyPlan",
+    "choose",
     "edge_softmax",
     "emulate",
     "find_device",

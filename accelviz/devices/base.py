@@ -1,10 +1,11 @@
-"""What an executor is: it makes a plan ready once, then runs it on operands as often as asked."""
+"""What a device is: it owns arrays, launches kernels and runs plans."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,45 +13,15 @@ import numpy.typing as npt
 
 from accelviz.errors import ArgumentError, DeviceUnavailable
 from accelviz.plans import Call, LibraryCall, Operand, Plan
+from accelviz.tensor_cores.rounding import to_f16, to_tf32
 
 #: Larger than the last cache of most processors.
 HOST_FLUSH_BYTES = 256 << 20
+_FLOAT32 = np.dtype(np.float32)
+#: How kernels of other arithmetic than float32 round their inputs.
+_ROUNDING = {"tf32": to_tf32, "float16": to_f16}
 
 Arrays = dict[str, Any]
-
-
-class ReadyPlan(Protocol):
-    """A plan whose arrays are where the device wants them and whose code is compiled.
-
-    It refers to the plan's arrays and not to the plan, which holds it. `setup_seconds` is what the
-    device's own preprocessing took, without compiling, and `variant` what the device chose where
-    the plan leaves a choice.
-    """
-
-    setup_seconds: Mapping[str, float]
-    variant: str
-
-    def placed(self, operands: Mapping[str, Any]) -> Arrays:
-        """Return inputs as the plan wants them: float32, contiguous, where the device reads."""
-
-    def outputs(self) -> Arrays:
-        """Return new, uninitialised outputs where the device writes them."""
-
-    def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
-        """Run the plan, and return its outputs by name, in the caller's order.
-
-        `operands` has the inputs by name; weights that are missing or None are the graph's own.
-        """
-
-    def seconds(
-        self, operands: Mapping[str, Any], repeats: int, warmup: int, *, cold: bool = False
-    ) -> npt.NDArray[np.float64]:
-        """Time `repeats` runs by the device's own clock, shape (repeats,), after warming up.
-
-        A run is all that `run` does between inputs and outputs in place: clearing included,
-        allocation and transfers excluded. With `cold`, the last cache before memory is flushed
-        before each of them.
-        """
 
 
 class Limits(Protocol):
@@ -67,29 +38,140 @@ class Limits(Protocol):
         """Bytes per second of reading random whole rows of a float32 matrix of that shape."""
 
 
-class Device(Protocol):
-    """A device that plans run on.
+class HostClock:
+    """Adds up seconds by name on the host's clock."""
 
-    `name` is what `device=` calls it; `timed` says whether its times are those of hardware.
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self._seconds = seconds
+
+    @contextlib.contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Time a block."""
+        start = time.perf_counter()
+        yield
+        self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - start
+
+    def settle(self) -> None:
+        """Wait for what is still to be timed."""
+
+
+class Device:
+    """What plans and kernels run on, and the only one who knows where arrays lie.
+
+    A new device says which arrays it owns and how they come from the host and go back. The rest is
+    here: plans are replayed on the host. A device that runs kernels itself brings its own `launch`
+    and its own `prepare`.
+
+    Attributes
+    ----------
+    name : str
+        What `device=` calls it.
+    timed : bool
+        Whether its times are those of hardware.
+    array_type : type
+        Of its arrays. They have a shape and a dtype of NumPy.
     """
 
     name: str
-    timed: bool
+    timed = False
+    array_type: type = np.ndarray
 
     def unavailable_reason(self, plan: Plan | None = None) -> str | None:
         """Say in one sentence why this device cannot be used here (for a plan), or None."""
+        if plan is not None and not plan.has_workload:
+            return f"{plan.name!r} does not say which warp does what, so there is nothing to replay"
+        return None
+
+    def require(self, plan: Plan | None = None) -> None:
+        """Raise DeviceUnavailable if this device cannot be used here (for a plan)."""
+        problem = self.unavailable_reason(plan)
+        if problem is not None:
+            raise DeviceUnavailable(f"device {self.name!r}", problem, "device='auto'")
 
     def hardware(self) -> dict[str, str]:
         """Name what runs: `hardware`, `driver`, `cuda`, `cupy`; what does not apply is empty."""
+        return {"hardware": self.name, "driver": "", "cuda": "", "cupy": ""}
+
+    # Arrays.
+
+    def owns(self, array: Any) -> bool:
+        """Tell whether an array lies here."""
+        return isinstance(array, self.array_type)
+
+    def adopt(self, array: Any) -> Any:
+        """Return an array that lies here as one of `array_type`, without a copy."""
+        return array
 
     def to_device(self, array: npt.NDArray[Any]) -> Any:
-        """Return an array where the device's plans read it."""
+        """Return a host array here."""
+        return array
 
-    def limits(self) -> Limits | None:
-        """Measure what the device can do, or None where that says nothing about its plans."""
+    def shared(self, array: Any) -> Any:
+        """Return a host array here that nobody writes to; a device may keep the copy."""
+        return self.to_device(array)
+
+    def place(self, array: Any) -> Any:
+        """Return an array of this device or of the host here, copied only from the host."""
+        return self.adopt(array) if self.owns(array) else self.shared(array)
+
+    def to_host(self, array: Any) -> npt.NDArray[Any]:
+        """Return an array of this device on the host."""
+        host: npt.NDArray[Any] = array
+        return host
+
+    def write(self, array: Any, values: npt.NDArray[Any]) -> None:
+        """Write a host array's values to an array of this device."""
+        array[...] = values
+
+    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Any:
+        """Return a new array, uninitialised."""
+        return self.to_device(np.empty(shape, dtype))
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Any:
+        """Return a new array of zeros."""
+        return self.to_device(np.zeros(shape, dtype))
+
+    def contiguous(self, array: Any) -> Any:
+        """Return an array of this device as float32 in C order."""
+        flags = getattr(array, "flags", None)
+        if array.dtype == _FLOAT32 and (flags is None or flags.c_contiguous):
+            return array
+        with np.errstate(over="ignore"):  # what float32 cannot hold passes as infinity
+            return self.to_device(np.ascontiguousarray(self.to_host(array), np.float32))
+
+    def take(self, array: Any, order: Any) -> Any:
+        """Return `array[order]`."""
+        return self.to_device(np.take(self.to_host(array), self.to_host(order), axis=0))
+
+    def overlap(self, one: Any, other: Any) -> bool:
+        """Tell whether two arrays have memory in common, or lie inside each other."""
+        return np.may_share_memory(self.to_host(one), self.to_host(other))
+
+    # Work.
+
+    def launch(self, call: Call, arguments: Mapping[str, Any]) -> None:
+        """Run a kernel that belongs to no plan.
+
+        Parameters
+        ----------
+        call : Call
+            With a kernel. Nothing happens for a grid without a block.
+        arguments : mapping of str to array or number
+            In the order of the kernel's parameters: arrays of this device or, where the kernel only
+            reads them, of the host; integers and floats of Python are 32-bit ones.
+        """
+        raise DeviceUnavailable(f"device {self.name!r}", "it runs no kernel", "device='emulator'")
+
+    def arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments of `launch` in place, so that launches of them copy nothing."""
+        return dict(arguments)
+
+    def stream(self) -> contextlib.AbstractContextManager[Any]:
+        """Return a context in which work that is to be captured is launched."""
+        return contextlib.nullcontext()
 
     def prepare(self, plan: Plan) -> ReadyPlan:
-        """Compile and move what `plan` needs.
+        """Compile and move what a plan needs.
 
         Raises
         ------
@@ -98,11 +180,127 @@ class Device(Protocol):
         KernelError
             If a kernel does not compile.
         """
+        problem = self.unavailable_reason(plan)
+        if problem is not None:
+            emulated = "" if no_kernel(plan) else "device='emulator', which runs its kernel, or "
+            fix = f"{emulated}device='cuda', on a GPU"
+            raise DeviceUnavailable(f"device {self.name!r}", problem, fix)
+        return ReadyPlan(plan, self)
+
+    def captured(self, work: Callable[[], Any], clock: Any) -> Callable[[], Any]:
+        """Return a function that does the same work, in one launch where a device can do so."""
+        return work
+
+    def clock(self, seconds: dict[str, float]) -> Any:
+        """Return a clock whose blocks add their seconds to a dict by name; see `HostClock`."""
+        return HostClock(seconds)
+
+    def seconds(
+        self, run: Callable[[], object], repeats: int, warmup: int, *, cold: bool = False
+    ) -> npt.NDArray[np.float64]:
+        """Time runs by the device's own clock, shape (repeats,).
+
+        With `cold`, the last cache before memory is flushed before each of them.
+        """
+        times = np.empty(warmup + repeats)
+        flush = np.empty(HOST_FLUSH_BYTES if cold else 0, np.uint8)
+        for i in range(times.size):
+            flush.fill(i)
+            start = time.perf_counter()
+            run()
+            times[i] = time.perf_counter() - start
+        return times[warmup:]
+
+    def limits(self) -> Limits | None:
+        """Measure what the device can do, or None where that says nothing about its plans."""
+        return None
 
 
-def ready(plan: Plan, executor: Device) -> ReadyPlan:
+class ReadyPlan:
+    """A plan made ready on a device: placed once, then run on operands as often as asked.
+
+    It refers to the plan's arrays and not to the plan, which holds it. Here the workload is
+    replayed on the host; see `Device`.
+
+    Attributes
+    ----------
+    setup_seconds : mapping of str to float
+        What the device's own preprocessing took, without compiling.
+    variant : str
+        What the device chose where the plan leaves a choice.
+
+    Raises
+    ------
+    ArgumentError
+        If the plan's arrays lie on the GPU.
+    """
+
+    variant = ""
+
+    def __init__(self, plan: Plan, device: Device) -> None:
+        if any(is_device_array(array) for array in plan.arrays.values()):
+            problem = f"the arrays of {plan.name!r} lie on the GPU"
+            raise ArgumentError("plan", problem, "device='cuda'")
+        self.device = device
+        self.setup_seconds: Mapping[str, float] = {}
+        self.operands = Operands(plan, device)
+        self._compile(plan)
+
+    def _compile(self, plan: Plan) -> None:
+        self._replay = plan.operation.replay(plan)
+
+    def placed(self, operands: Mapping[str, Any]) -> Arrays:
+        """Return inputs as the plan wants them: float32, contiguous, where the device reads."""
+        return self.operands.inputs(operands)
+
+    def outputs(self) -> Arrays:
+        """Return new, uninitialised outputs where the device writes them."""
+        return self.operands.outputs()
+
+    def inputs(self, placed: Arrays) -> Arrays:
+        """Return placed inputs as the device reads them: in its order, rounded as stored."""
+        ordered = self.operands.ordered(placed)
+        return self.operands.rounded({name: self._on_host(ordered[name]) for name in ordered})
+
+    def _on_host(self, array: Any) -> Any:
+        return self.device.to_host(array) if self.device.owns(array) else array
+
+    def launch(self, inputs: Arrays, outputs: Arrays) -> None:
+        """Run once, from what `inputs` returns."""
+        host = {name: self.device.to_host(array) for name, array in outputs.items()}
+        self._replay(inputs, host)
+        for name, array in host.items():
+            if array is not outputs[name]:
+                self.device.write(outputs[name], array)
+
+    def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
+        """Run the plan, and return its outputs by name, in the caller's order.
+
+        `operands` has the inputs by name; weights that are missing or None are the graph's own. The
+        outputs lie where the dense inputs do.
+        """
+        placed = self.placed(operands)
+        outputs = self.operands.outputs(out, placed)
+        self.launch(self.inputs(placed), outputs)
+        return outputs
+
+    def seconds(
+        self, operands: Mapping[str, Any], repeats: int = 20, warmup: int = 3, *, cold: bool = False
+    ) -> npt.NDArray[np.float64]:
+        """Time `repeats` runs by the device's own clock, shape (repeats,), after warming up.
+
+        A run is all that `run` does between inputs and outputs in place: zeroing outputs included,
+        allocation and transfers excluded. With `cold`, the last cache before memory is flushed
+        before each of them.
+        """
+        inputs, outputs = self.inputs(self.placed(operands)), self.outputs()
+        run = self.device.seconds
+        return run(lambda: self.launch(inputs, outputs), repeats, warmup, cold=cold)
+
+
+def ready(plan: Plan, device: Device) -> ReadyPlan:
     """Return the plan made ready on a device, which the plan keeps."""
-    return plan.ready.get(executor.name, lambda: executor.prepare(plan))
+    return plan.ready.get(device.name, lambda: device.prepare(plan))
 
 
 def no_kernel(plan: Plan) -> str | None:
@@ -127,8 +325,8 @@ def kernels_of(plan: Plan, device: str) -> tuple[tuple[Plan, Call], ...]:
     if problem is not None:
         other = "device='cpu', which replays the workload" if plan.has_workload else "device='cuda'"
         raise DeviceUnavailable(f"device {device!r}", problem, other)
-    every = [(part, call) for part in plan.parts for call in part.calls]
-    return tuple((part, call) for part, call in every if isinstance(call, Call))
+    calls = [(part, call) for part in plan.parts for call in part.calls]
+    return tuple((part, call) for part, call in calls if isinstance(call, Call))
 
 
 def is_device_array(array: Any) -> bool:
@@ -153,149 +351,140 @@ def on_host(name: str, array: Any) -> npt.NDArray[Any]:
         table with a column of objects.
     """
     if isinstance(array, np.ma.MaskedArray):
-        right = f"an array without one, such as {name}.filled(0)"
-        raise ArgumentError(name, "a masked array, whose mask would be ignored", right)
+        expected = f"an array without one, such as {name}.filled(0)"
+        raise ArgumentError(name, "a masked array, whose mask would be ignored", expected)
     try:
-        found = np.asarray(array)
+        host = np.asarray(array)
     except (TypeError, ValueError, RuntimeError) as error:
-        right = f"an array of numbers; of a tensor {name}.detach().float()"
-        raise ArgumentError(name, f"a {type(array).__name__}: {error}", right) from error
-    if found.dtype == object and not isinstance(array, np.ndarray):
-        right = f"an array of numbers: {name}.toarray() of a sparse matrix, "
-        right += f"{name}.to_numpy('float32') of a table"
-        raise ArgumentError(name, f"a {type(array).__name__}, of dtype object to NumPy", right)
-    return found
-
-
-def where_it_lies(name: str, array: Any) -> Any:
-    """Return an array of a GPU as it is, and any other as `on_host` does."""
-    return array if is_device_array(array) else on_host(name, array)
-
-
-def taken_rows(array: Any, order: Any) -> Any:
-    """Return `array[order]` on the host."""
-    return np.take(array, order, axis=0)
+        expected = f"an array of numbers; of a tensor {name}.detach().float()"
+        raise ArgumentError(name, f"a {type(array).__name__}: {error}", expected) from error
+    if host.dtype == object and not isinstance(array, np.ndarray):
+        expected = f"an array of numbers: {name}.toarray() of a sparse matrix, "
+        expected += f"{name}.to_numpy('float32') of a table"
+        raise ArgumentError(name, f"a {type(array).__name__}, of dtype object to NumPy", expected)
+    return host
 
 
 class Operands:
-    """What a plan takes and gives, checked by name; it knows sizes, not the plan.
+    """What a plan takes and gives, checked by name; it knows sizes, not the plan."""
 
-    `xp` is NumPy or CuPy: where the arrays have to be. `place` brings an array there, of which the
-    copy may be kept, and `take(array, order)` gives `array[order]`.
-    """
-
-    def __init__(
-        self,
-        plan: Plan,
-        xp: Any = np,
-        place: Callable[[Any], Any] = np.asarray,
-        take: Callable[[Any, Any], Any] = taken_rows,
-    ) -> None:
+    def __init__(self, plan: Plan, device: Device) -> None:
         self.operation, self.sizes = plan.operation, plan.sizes
         self.storage, self.zero_outputs = plan.storage, plan.zero_outputs
         self.arithmetic = plan.arithmetic
-        self._xp, self._place, self._take = xp, place, take
+        self._device, self.array_type = device, device.array_type
         self._values, self._order = plan.provenance.values, plan.layout.nonzero_order
-        self._own: Any = None
-        self._own_walked: Any = None
+        self._placed_values: Any = None
+        self._ordered_values: Any = None
         self._defaults: dict[str, Any] = {}
         operands = self.operation.operands.items()
-        self._shapes = {name: operand.shape(self.sizes) for name, operand in operands}
-        self._ordered = [each.name for each in self.operation.inputs if each.of_nonzeros]
+        self.shapes = {name: operand.shape(self.sizes) for name, operand in operands}
+        self._of_nonzeros = [one.name for one in self.operation.inputs if one.of_nonzeros]
         self._about = f"a matrix of {plan.pattern.shape[0]} x {plan.pattern.shape[1]}"
 
     def inputs(self, operands: Mapping[str, Any]) -> Arrays:
         """Return the inputs as contiguous float32 arrays of the right shapes.
 
-        Weights stay in the caller's order; see `walked`. NaN and infinity in dense inputs pass
+        Weights stay in the caller's order; see `ordered`. NaN and infinity in dense inputs pass
         through, as in SciPy.
 
         Raises
         ------
         ArgumentError
-            If a shape or a dtype does not fit, a GPU's array is to be used on the host, an input
-            with an entry for each nonzero is on the host and not finite, or a number is out of
-            range.
+            If a shape or a dtype does not fit, another device's array is given, an input with an
+            entry for each nonzero is on the host and not finite, or a number is out of range.
         """
         inputs = self.operation.inputs
-        return {each.name: self._input(each, operands.get(each.name)) for each in inputs}
+        return {one.name: self._input(one, operands.get(one.name)) for one in inputs}
 
     def _input(self, operand: Operand, array: Any) -> Any:
-        xp, name = self._xp, operand.name
+        device, name = self._device, operand.name
         if operand.default is not None:
             return self._setting(operand, array)
-        given = array is not None and array is not self._values and array is not self._own
-        if operand.weights and self._values is not None and not given:
-            self._own = self._place(self._values) if self._own is None else self._own
-            return self._own
-        ready = type(array) is xp.ndarray and array.dtype == np.float32
-        ready = ready and array.flags.c_contiguous and array.shape == self._shapes[name]
-        if ready and not (operand.of_nonzeros and xp is np):
-            return array
+        graphs = array is None or array is self._values or array is self._placed_values
+        if operand.weights and self._values is not None and graphs:
+            return self.graph_values()
+        exact: Any = array if type(array) is self.array_type else None
+        fits = exact is not None and exact.dtype == _FLOAT32 and exact.shape == self.shapes[name]
+        on_host_here = self.array_type is np.ndarray
+        if fits and not (operand.of_nonzeros and on_host_here):
+            return device.contiguous(array)
         if array is None:
             raise ArgumentError(name, "it is missing", f"an array: {', '.join(operand.axes)}")
-        there = is_device_array(array)
-        if there and xp is np:
+        local = not on_host_here and device.owns(array)
+        if not local and is_device_array(array):
             raise ArgumentError(name, "it lies on the GPU", "an array on the host, as from X.get()")
-        array = xp.asarray(array) if there else on_host(name, array)
+        array = device.adopt(array) if local else on_host(name, array)
         if array.dtype.kind not in "biuf":
-            right = "boolean, integer or real floating point"
-            raise ArgumentError(name, f"dtype {array.dtype}", right)
-        wanted = self._shapes[name]
-        if array.shape != wanted:
-            right = ", ".join(f"{axis} = {self.sizes[axis]}" for axis in operand.axes)
-            what = f"shape {array.shape} for {self._about}"
-            raise ArgumentError(name, what, f"shape {wanted}: {right}")
-        if operand.of_nonzeros and not there:
-            with np.errstate(over="ignore"):
-                array = array.astype(np.float32, copy=False)
-            if not np.isfinite(array).all():
-                raise ArgumentError(name, "some are NaN or infinite", "finite ones only")
-        if not there and array.dtype == np.float32 and array.flags.c_contiguous:
-            return self._place(array)
-        with np.errstate(over="ignore"):  # as infinity does, what float32 cannot hold passes
-            return xp.ascontiguousarray(xp.asarray(array), dtype=np.float32)
+            expected = "boolean, integer or real floating point"
+            raise ArgumentError(name, f"dtype {array.dtype}", expected)
+        shape = self.shapes[name]
+        if array.shape != shape:
+            expected = ", ".join(f"{axis} = {self.sizes[axis]}" for axis in operand.axes)
+            problem = f"shape {array.shape} for {self._about}"
+            raise ArgumentError(name, problem, f"shape {shape}: {expected}")
+        if local:
+            return device.contiguous(array)
+        with np.errstate(over="ignore"):  # what float32 cannot hold passes as infinity
+            array = np.ascontiguousarray(array, np.float32)
+        if operand.of_nonzeros and not np.isfinite(array).all():
+            raise ArgumentError(name, "some are NaN or infinite", "finite ones only")
+        return device.shared(array)
+
+    def graph_values(self) -> Any:
+        """Return the graph's own weights where the device reads them; None if there are none."""
+        if self._placed_values is None and self._values is not None:
+            self._placed_values = self._device.shared(self._values)
+        return self._placed_values
 
     def _setting(self, operand: Operand, value: Any) -> Any:
-        """Return a number, or words as an array; words that lie on the GPU are not read here."""
-        if operand.axes and is_device_array(value) and self._xp is not np:
-            array = self._xp.asarray(value)
-            if array.shape != self._shapes[operand.name] or array.dtype != operand.dtype:
-                what = f"an array of shape {array.shape}, dtype {array.dtype}"
-                right = f"shape {self._shapes[operand.name]}, dtype {operand.dtype}"
-                raise ArgumentError(operand.name, what, right)
+        """Return a number, or device scalars as an array, which are not read here."""
+        device, name = self._device, operand.name
+        if operand.axes and self.array_type is not np.ndarray and device.owns(value):
+            array = device.adopt(value)
+            if array.shape != self.shapes[name] or array.dtype != operand.dtype:
+                problem = f"an array of shape {array.shape}, dtype {array.dtype}"
+                expected = f"shape {self.shapes[name]}, dtype {operand.dtype}"
+                raise ArgumentError(name, problem, expected)
             return array
-        found = operand.setting(value)
+        setting = operand.setting(value)
         if not operand.axes:
-            return found
+            return setting
         if value is not None:
-            return self._place(found)
-        if operand.name not in self._defaults:  # placed once: a recorded run may not copy it
-            self._defaults[operand.name] = self._place(found)
-        return self._defaults[operand.name]
+            return device.to_device(setting)
+        if name not in self._defaults:  # placed once: a captured run may not copy it
+            self._defaults[name] = device.to_device(setting)
+        return self._defaults[name]
 
-    def walked(self, inputs: Arrays) -> Arrays:
+    def ordered(self, inputs: Arrays) -> Arrays:
         """Bring what has an entry for each nonzero into the order in which kernels walk."""
-        if self._order is None or not self._ordered:
+        if self._order is None or not self._of_nonzeros:
             return inputs
-        return {**inputs, **{name: self._in_order(inputs[name]) for name in self._ordered}}
+        return {**inputs, **{name: self._in_order(inputs[name]) for name in self._of_nonzeros}}
 
     def _in_order(self, array: Any) -> Any:
-        if self._own is None or array is not self._own:
-            return self._take(array, self._place(self._order))
-        if self._own_walked is None:  # the graph's own weights never change
-            self._own_walked = self._take(array, self._place(self._order))
-        return self._own_walked
+        device = self._device
+        if self._placed_values is None or array is not self._placed_values:
+            return device.take(array, device.shared(self._order))
+        if self._ordered_values is None:  # the graph's own weights never change
+            self._ordered_values = device.take(array, device.shared(self._order))
+        return self._ordered_values
+
+    def rounded(self, inputs: Arrays) -> Arrays:
+        """Return host inputs rounded as kernels store them and as their arithmetic does."""
+        inputs = self.operation.rounded(inputs, self.storage)
+        rounding = _ROUNDING.get(self.arithmetic)
+        return {name: rounding(array) for name, array in inputs.items()} if rounding else inputs
 
     def outputs(
         self,
         out: Mapping[str, Any] | None = None,
         inputs: Mapping[str, Any] | None = None,
-        xp: Any = None,
+        device: Device | None = None,
     ) -> Arrays:
         """Return the outputs, those that are missing new and uninitialised.
 
-        `xp` is where they are to be, if not where the plan runs.
+        `device` is where they are to be, if not where the plan runs.
 
         Raises
         ------
@@ -303,79 +492,26 @@ class Operands:
             If one is not a contiguous, writable float32 array of the result's shape, or overlaps
             an input.
         """
-        xp, found = xp or self._xp, {}
+        device, outputs = device or self._device, {}
         for operand in self.operation.outputs:
-            shape = self._shapes[operand.name]
+            shape = self.shapes[operand.name]
             array = (out or {}).get(operand.name)
             if array is None:
-                found[operand.name] = xp.empty(shape, dtype=np.float32)
+                outputs[operand.name] = device.empty(shape)
                 continue
-            found_shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
-            readonly = not getattr(getattr(array, "flags", None), "writeable", True)
-            fits = found_shape == shape and dtype == np.float32 and not readonly
+            own_shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
+            flags = getattr(array, "flags", None)
+            readonly = not getattr(flags, "writeable", True)
+            fits = own_shape == shape and dtype == np.float32 and not readonly
             fits = fits and not isinstance(array, np.ma.MaskedArray)
-            if not (isinstance(array, xp.ndarray) and fits and array.flags.c_contiguous):
-                what = f"a {'read-only ' * readonly}{type(array).__name__} of shape {found_shape}"
-                right = f"a writable, C-contiguous float32 {xp.__name__} array of shape {shape}"
-                raise ArgumentError("out", f"{what}, dtype {dtype}", right)
+            fits = fits and isinstance(array, device.array_type)
+            if not (fits and getattr(flags, "c_contiguous", True)):
+                problem = f"a {'read-only ' * readonly}{type(array).__name__} of shape {own_shape}"
+                library = device.array_type.__module__.partition(".")[0]
+                expected = f"a writable, C-contiguous float32 {library} array of shape {shape}"
+                raise ArgumentError("out", f"{problem}, dtype {dtype}", expected)
             for name, other in (inputs or {}).items():
-                if isinstance(other, xp.ndarray) and _overlap(array, other):
+                if isinstance(other, device.array_type) and device.overlap(array, other):
                     raise ArgumentError("out", f"it overlaps {name}", "memory of its own")
-            found[operand.name] = array
-        return found
-
-
-def _overlap(one: Any, other: Any) -> bool:
-    """Tell whether two arrays of one device have memory in common, or lie inside each other."""
-    if isinstance(one, np.ndarray):
-        return np.may_share_memory(one, other)
-    if not other.flags.c_contiguous:  # as nothing is that has been placed
-        return True
-    first, second = one.data.ptr, other.data.ptr
-    return bool(first < second + other.nbytes and second < first + one.nbytes)
-
-
-class HostDevice:
-    """What executors on the host share; see `Device`."""
-
-    def to_device(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the array itself."""
-        return array
-
-    def limits(self) -> None:
-        """Return None: their times are held against no limit of the hardware."""
-
-    def _named(self, hardware: str) -> dict[str, str]:
-        return {"hardware": hardware, "driver": "", "cuda": "", "cupy": ""}
-
-
-class HostPlan:
-    """What plans ready on the host share; see `ReadyPlan`.
-
-    Raises
-    ------
-    ArgumentError
-        If the plan's arrays lie on the GPU.
-    """
-
-    variant = ""
-
-    def __init__(self, plan: Plan) -> None:
-        if any(is_device_array(array) for array in plan.arrays.values()):
-            what = f"the arrays of {plan.name!r} lie on the GPU"
-            raise ArgumentError("plan", what, "device='cuda'")
-        self.setup_seconds: Mapping[str, float] = {}
-        self._operands = Operands(plan)
-        self.placed, self.outputs = self._operands.inputs, self._operands.outputs
-
-    def _timed(
-        self, run: Callable[[], object], repeats: int, warmup: int, *, cold: bool
-    ) -> npt.NDArray[np.float64]:
-        times = np.empty(warmup + repeats)
-        flush = np.empty(HOST_FLUSH_BYTES if cold else 0, np.uint8)
-        for i in range(times.size):
-            flush.fill(i)
-            start = time.perf_counter()
-            run()
-            times[i] = time.perf_counter() - start
-        return times[warmup:]
+            outputs[operand.name] = array
+        return outputs

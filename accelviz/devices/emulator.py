@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from accelviz.devices.base import Arrays, HostDevice, HostPlan, kernels_of, no_kernel
+from accelviz.devices.base import Arrays, Device, ReadyPlan, kernels_of, no_kernel
 from accelviz.emulator import tracing
 from accelviz.emulator.build import Kernel, find_compiler, unavailable_reason
-from accelviz.emulator.library import RECORD, compiled
+from accelviz.emulator.call import KernelCall
+from accelviz.emulator.library import RECORD, Launch, compiled
 from accelviz.emulator.memory import Known, Memory
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
-from accelviz.plans import KernelSpec, Plan
+from accelviz.plans import Call, KernelSpec, Plan
 from accelviz.plans.storage import stored
 
 #: Elements of a result whose every access can be checked; each takes 80 bytes.
@@ -24,7 +25,7 @@ MAX_ELEMENTS = 1 << 25
 MOST_BLOCKS = 64
 
 
-class EmulatorDevice(HostDevice):
+class EmulatorDevice(Device):
     """Runs kernels compiled for the host, and finds their mistakes.
 
     Parameters
@@ -40,7 +41,6 @@ class EmulatorDevice(HostDevice):
     """
 
     name = "emulator"
-    timed = False
 
     def __init__(self, *, seed: int = 0, checked: bool = True, timeout: float = 60.0) -> None:
         self.seed = seed
@@ -54,14 +54,24 @@ class EmulatorDevice(HostDevice):
     def hardware(self) -> dict[str, str]:
         """Name the compiler that stands in for a GPU."""
         compiler = find_compiler()
-        return self._named(f"emulator, {compiler.version}" if compiler else "emulator")
+        version = f"emulator, {compiler.version}" if compiler else "emulator"
+        return super().hardware() | {"hardware": version}
 
     def prepare(self, plan: Plan) -> EmulatorPlan:
         """Compile the plan's kernels for the host; see `Device`."""
         problem = unavailable_reason()
         if problem is not None:
             raise DeviceUnavailable("device 'emulator'", problem, "device='cpu', which needs none")
-        return EmulatorPlan(plan, seed=self.seed, checked=self.checked, timeout=self.timeout)
+        return EmulatorPlan(plan, self)
+
+    def launch(self, call: Call, arguments: Mapping[str, Any]) -> None:
+        """Run a kernel of no plan, checked; see `Device`."""
+        spec, config = call.kernel, call.launch
+        assert spec is not None
+        if 0 not in config.grid:
+            launch = Launch(config.grid, config.block, config.dynamic_shared_bytes)
+            kernel_call = KernelCall.of(on_host(spec), launch, (), arguments)
+            kernel_call.run(seed=self.seed, timeout=self.timeout)
 
 
 def on_host(spec: KernelSpec) -> Kernel:
@@ -72,12 +82,13 @@ def on_host(spec: KernelSpec) -> Kernel:
     )
 
 
-class EmulatorPlan(HostPlan):
+class EmulatorPlan(ReadyPlan):
     """A plan with its kernels compiled for the host."""
 
-    def __init__(self, plan: Plan, *, seed: int, checked: bool, timeout: float) -> None:
-        super().__init__(plan)
-        self.checked = checked
+    device: EmulatorDevice
+
+    def _compile(self, plan: Plan) -> None:
+        seed, checked, timeout = self.device.seed, self.device.checked, self.device.timeout
         calls = kernels_of(plan, "emulator")
         self.calls = tuple(call for _, call in calls)
         self.specs = tuple(call.kernel for call in self.calls if call.kernel)  # each has one
@@ -93,66 +104,56 @@ class EmulatorPlan(HostPlan):
         self._workspace = plan.workspaces("workspace")
         self._arguments = {
             _name(part, name, plan): array
-            for part, each in enumerate(plan.parts)
-            for name, array in each.arrays.items()
+            for part, one in enumerate(plan.parts)
+            for name, array in one.arrays.items()
         }
 
-    def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
+    def inputs(self, placed: Arrays) -> Arrays:
+        """Return placed inputs in the kernels' order; see `ReadyPlan`."""
+        return self.operands.ordered(placed)
+
+    def launch(self, inputs: Arrays, outputs: Arrays) -> None:
         """Run the kernels on outputs that hold what they should find there; see `ReadyPlan`.
 
         A KernelError names the source line, block, thread and address of what is wrong on a GPU.
         """
-        inputs = self.placed(operands)
-        outputs = self._operands.outputs(out, inputs)
         memory = self.memory(inputs, outputs)
         for number, names in enumerate(self.names):
-            self.launch(number, memory)
+            self.run_call(number, memory)
             memory.written(names)  # a later call may read what this one has written
         for name in self._zeroed:
             if np.any(memory.known[name].data):
-                what = f"it leaves {name!r} of the zeroed workspace other than zero"
+                problem = f"it leaves {name!r} of the zeroed workspace other than zero"
                 fix = "clear what was used before the kernel ends"
-                raise KernelError(self.specs[-1].entry, what, fix)
+                raise KernelError(self.specs[-1].entry, problem, fix)
         for name, array in outputs.items():
             array[...] = memory.known[name].data
-        return outputs
 
     def memory(self, inputs: Arrays, outputs: Arrays) -> Memory:
         """Put all that kernels may touch where they find it; parts of one launch share it."""
-        given = self._operands.walked(inputs)
-        found = dict(self._arguments)
-        for each in self._operands.operation.inputs:
-            storage = self._operands.storage if each.gathered else "float32"
-            found[each.name] = stored(given[each.name], storage)
+        held, operands = dict(self._arguments), self.operands
+        for operand in operands.operation.inputs:
+            storage = operands.storage if operand.gathered else "float32"
+            held[operand.name] = stored(inputs[operand.name], storage)
         for name, array in outputs.items():
-            if self.checked and array.size > MAX_ELEMENTS:
+            if self.device.checked and array.size > MAX_ELEMENTS:
                 most = f"at most {MAX_ELEMENTS:,}, as the emulator keeps a record of each"
-                right = f"{most}; a smaller graph, or device='cpu'"
-                raise ArgumentError("graph", f"a result of {array.size:,} elements", right)
-            cleared = name in self._operands.zero_outputs
-            found[name] = np.zeros_like(array) if cleared else array
-        for name, (size, dtype) in self._zeroed.items():
-            found[name] = np.zeros(size, dtype)
-        for name, (size, dtype) in self._workspace.items():
-            found[name] = np.zeros(size, dtype)
-        unwritten = [name for name in outputs if name not in self._operands.zero_outputs]
+                expected = f"{most}; a smaller graph, or device='cpu'"
+                raise ArgumentError("graph", f"a result of {array.size:,} elements", expected)
+            held[name] = np.zeros_like(array) if name in operands.zero_outputs else array
+        for name, (size, dtype) in {**self._zeroed, **self._workspace}.items():
+            held[name] = np.zeros(size, dtype)
+        unwritten = [name for name in outputs if name not in operands.zero_outputs]
         writable = [*outputs, *self._zeroed, *self._workspace]
-        return Memory.of(found, writable, [*unwritten, *self._workspace])
+        return Memory.of(held, writable, [*unwritten, *self._workspace])
 
-    def launch(self, number: int, memory: Memory, **options: Any) -> tuple[list[Known], Any]:
+    def run_call(self, number: int, memory: Memory, **options: Any) -> tuple[list[Known], Any]:
         """Run the kernel of one of the plan's calls, or some blocks of it; see `Library`."""
         names, launch = self.names[number], self.calls[number].launch
         if 0 in launch.grid:
             return [], None
         options |= self._options
         return self.libraries[number].run_checked(launch, names, memory, **options)
-
-    def seconds(
-        self, operands: Mapping[str, Any], repeats: int = 3, warmup: int = 1, *, cold: bool = False
-    ) -> npt.NDArray[np.float64]:
-        """Time runs by the host's clock, which says nothing about a GPU; see `ReadyPlan`."""
-        inputs, outputs = self.placed(operands), self.outputs()
-        return self._timed(lambda: self.run(inputs, outputs), repeats, warmup, cold=cold)
 
 
 def _name(part: int, name: str, plan: Plan) -> str:
@@ -223,14 +224,14 @@ def trace(
         checked_integer("block", number, total - 1, least=0, error=ArgumentError)
     ready = EmulatorDevice().prepare(plan)
     operands = plan.operation.named(*dense, values=values)
-    memory = ready.memory(ready.placed(operands), ready.outputs())
+    memory = ready.memory(ready.inputs(ready.placed(operands)), ready.outputs())
     for number in range(plan.layout.main):
-        ready.launch(number, memory)
+        ready.run_call(number, memory)
         memory.written(ready.names[number])
     library, parts = ready.libraries[plan.layout.main], []
     for first, count in _runs(blocks):
         options = {"first_block": first, "n_blocks": count, "traced": True}
-        known, answer = ready.launch(plan.layout.main, memory, **options)
+        known, answer = ready.run_call(plan.layout.main, memory, **options)
         records = library.trace(memory, answer)
         parts.append(tracing.table(records, library.path, known))
         if waits is not None:

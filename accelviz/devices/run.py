@@ -8,34 +8,16 @@ from typing import Any
 import numpy as np
 
 from accelviz.datasets import load_graph
-from accelviz.devices.base import Device, is_device_array, ready, where_it_lies
-from accelviz.devices.cpu import CpuDevice
-from accelviz.devices.cuda import CudaDevice, device_pattern, device_plan
-from accelviz.devices.emulator import EmulatorDevice
+from accelviz.devices.base import ReadyPlan, ready
+from accelviz.devices.choice import as_operand, choose, owner
+from accelviz.devices.cuda import device_pattern, device_plan
 from accelviz.errors import ArgumentError
-from accelviz.graph import Pattern
+from accelviz.graph import Graph, Pattern
 from accelviz.plans import Operation, Plan, Strategy
 from accelviz.strategies import EDGE_SOFTMAX, SDDMM, SPMM, find_operation, find_strategy
 
 #: What callers call weights; the argument is `values`.
 _LIKE_VALUES = ("value", "weight", "weights")
-#: The devices, the one to prefer first.
-DEVICES: tuple[Device, ...] = (CudaDevice(), CpuDevice(), EmulatorDevice())
-
-
-def find_device(device: str) -> Device:
-    """Look a device up by name.
-
-    Raises
-    ------
-    ArgumentError
-        If there is none of that name.
-    """
-    for executor in DEVICES:
-        if executor.name == device:
-            return executor
-    names = ", ".join(executor.name for executor in DEVICES)
-    raise ArgumentError("device", f"there is no {device!r}", f"auto, {names}")
 
 
 def spmm(
@@ -105,10 +87,19 @@ def spmm(
     >>> accelviz.spmm(graph, X, device="cpu").shape
     (2708, 16)
     """
+    usual = values is None and strategy is None and device == "auto" and not parameters
+    if usual and (plan := _ready_for(graph, X)) is not None:
+        Y = plan.run_single(X, out)
+        if Y is not None:
+            return Y
     if isinstance(values, str | Strategy):
         raise ArgumentError("values", f"got {values!r}", "weights; write strategy=... by name")
     operands = {"values": values, "X": X}
-    return run_operation(SPMM, graph, operands, strategy, device, {"Y": out}, parameters)["Y"]
+    plan, operands = _prepared(SPMM, graph, operands, strategy, device, parameters)
+    Y = plan.run(operands, {"Y": out})["Y"]
+    if usual:
+        _remember(graph, X, plan)
+    return Y
 
 
 def sddmm(
@@ -156,20 +147,19 @@ def sddmm(
     >>> accelviz.sddmm(graph, U, U, device="cpu")[:3]
     array([16., 16., 16.], dtype=float32)
     """
-    U, V = where_it_lies("U", U), where_it_lies("V", V)
+    U, V = as_operand("U", U), as_operand("V", V)
     flat = len(U.shape) == 2
     if device_pattern(graph) is None:
         graph = graph if isinstance(graph, Plan) else load_graph(graph)
         _check_shapes(graph.pattern, U, V, out)
-    if flat:  # kernels know heads: one
-        U, V = U[:, None, :], V[:, None, :]
-    given = out[:, None] if flat and out is not None else out
-    found = run_operation(
-        SDDMM, graph, {"U": U, "V": V}, strategy, device, {"scores": given}, parameters
-    )
+    if flat:  # kernels have heads: here one
+        U, V = (array.reshape(array.shape[0], 1, array.shape[1]) for array in (U, V))
+    outputs = {"scores": _with_head(out) if flat else out}
+    operands = {"U": U, "V": V}
+    scores = run_operation(SDDMM, graph, operands, strategy, device, outputs, parameters)["scores"]
     if out is not None:
         return out
-    return found["scores"][:, 0] if flat else found["scores"]
+    return scores.reshape(scores.shape[0]) if flat else scores
 
 
 def edge_softmax(
@@ -212,36 +202,45 @@ def edge_softmax(
     >>> accelviz.edge_softmax(graph, numpy.zeros(graph.nnz), device="cpu")[:4].round(3)
     array([0.333, 0.333, 0.333, 0.333], dtype=float32)
     """
-    scores = where_it_lies("scores", scores)
+    scores = as_operand("scores", scores)
     flat = len(scores.shape) == 1
-    given = out[:, None] if flat and getattr(out, "ndim", 0) == 1 else out
-    operands = {"scores": scores[:, None] if flat else scores}
-    found = run_operation(
-        EDGE_SOFTMAX, graph, operands, strategy, device, {"alpha": given}, parameters
-    )
-    return out if out is not None else found["alpha"][:, 0] if flat else found["alpha"]
+    operands = {"scores": scores.reshape(scores.shape[0], 1) if flat else scores}
+    outputs = {"alpha": _with_head(out) if flat else out}
+    alpha = run_operation(EDGE_SOFTMAX, graph, operands, strategy, device, outputs, parameters)
+    if out is not None:
+        return out
+    return alpha["alpha"].reshape(-1) if flat else alpha["alpha"]
+
+
+def _with_head(out: Any) -> Any:
+    """Return a 1-D output as a column, in the same memory."""
+    contiguous = getattr(getattr(out, "flags", None), "c_contiguous", True)
+    if out is None or len(getattr(out, "shape", ())) != 1 or not contiguous:
+        return out
+    return out.reshape(out.shape[0], 1)
 
 
 def _check_shapes(pattern: Pattern, U: Any, V: Any, out: Any) -> None:
     """Refuse what does not fit, in the shapes that the caller of `sddmm` knows."""
     axes = tuple(U.shape[1:]) if len(U.shape) in (2, 3) else ("n_cols",)
-    wanted = {"U": (pattern.shape[0], *axes), "V": (pattern.shape[1], *axes)}
-    given = {"U": U, "V": V}
+    shapes = {"U": (pattern.shape[0], *axes), "V": (pattern.shape[1], *axes)}
+    arrays = {"U": U, "V": V}
     if out is not None:
-        given["out"], wanted["out"] = out, (pattern.nnz, *axes[:-1])
-        if not isinstance(out, np.ndarray) and not is_device_array(out):
-            right = "a float32 array of NumPy, or of the GPU if U is there"
-            raise ArgumentError("out", f"a {type(out).__name__}", right)
-    for name, array in given.items():
-        if tuple(array.shape) != wanted[name]:
-            what = f"shape {tuple(array.shape)} for a matrix of {pattern.shape[0]} x "
-            what += f"{pattern.shape[1]} with {pattern.nnz} nonzeros"
-            right = f"({', '.join(map(str, wanted[name]))}{',' * (len(wanted[name]) == 1)})"
+        arrays["out"], shapes["out"] = out, (pattern.nnz, *axes[:-1])
+        if not isinstance(out, np.ndarray) and owner(out) is None:
+            expected = "a float32 array of NumPy, or of the GPU if U is there"
+            raise ArgumentError("out", f"a {type(out).__name__}", expected)
+    for name, array in arrays.items():
+        shape = shapes[name]
+        if tuple(array.shape) != shape:
+            problem = f"shape {tuple(array.shape)} for a matrix of {pattern.shape[0]} x "
+            problem += f"{pattern.shape[1]} with {pattern.nnz} nonzeros"
+            expected = f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
             more = "; with heads, (.., heads, n_cols) of both" * (name != "out")
-            raise ArgumentError(name, what, f"shape {right}{more}")
+            raise ArgumentError(name, problem, f"shape {expected}{more}")
     if isinstance(out, np.ndarray) and not (out.dtype == np.float32 and out.flags.carray):
-        what = f"a {'read-only ' * (not out.flags.writeable)}{type(out).__name__} of {out.dtype}"
-        raise ArgumentError("out", what, "a writable, C-contiguous float32 array")
+        problem = f"a {'read-only ' * (not out.flags.writeable)}{type(out).__name__} of {out.dtype}"
+        raise ArgumentError("out", problem, "a writable, C-contiguous float32 array")
 
 
 def run_operation(
@@ -278,43 +277,77 @@ def run_operation(
     GraphError, PartitionError, ArgumentError, DeviceUnavailable, KernelError
         As `spmm` does.
     """
-    operation, parameters = find_operation(operation), dict(parameters or {})
-    missing = [each.name for each in operation.dense if operands.get(each.name) is None]
-    unknown = [each for each in operands if each not in operation.operands]
+    plan, operands = _prepared(
+        find_operation(operation), graph, operands, strategy, device, dict(parameters or {})
+    )
+    return plan.run(operands, out)
+
+
+def _prepared(
+    operation: Operation,
+    graph: Any,
+    operands: Mapping[str, Any],
+    strategy: str | Strategy | None,
+    device: str,
+    parameters: dict[str, Any],
+) -> tuple[ReadyPlan, dict[str, Any]]:
+    """Return the plan, ready on the chosen device, and the operands that its runs take."""
+    missing = [one.name for one in operation.dense if operands.get(one.name) is None]
+    unknown = [name for name in operands if name not in operation.operands]
     if missing or unknown:
-        what = f"{operation.name} " + ("needs it" if missing else "has no such operand")
-        right = ", ".join(each.name for each in operation.inputs)
-        raise ArgumentError((missing or unknown)[0], what, right)
-    dense = {each.name: where_it_lies(each.name, operands[each.name]) for each in operation.dense}
-    operands = {**operands, **dense}
-    given = [*dense.values()]
+        problem = f"{operation.name} " + ("needs it" if missing else "has no such operand")
+        names = ", ".join(one.name for one in operation.inputs)
+        raise ArgumentError((missing or unknown)[0], problem, names)
+    dense = {one.name: as_operand(one.name, operands[one.name]) for one in operation.dense}
+    operands, arrays = {**operands, **dense}, [*dense.values()]
     if isinstance(graph, Plan):
         if graph.operation != operation:
             raise ArgumentError("plan", f"a plan of {graph.operation.name}", operation.name)
         if parameters or strategy not in (None, graph.name, graph.strategy):
-            what = "given beside a Plan, which has its own"
-            raise ArgumentError("strategy", what, "one or the other")
-        planned = graph
+            problem = "given beside a Plan, which has its own"
+            raise ArgumentError("strategy", problem, "one or the other")
+        return ready(graph, choose(device, arrays, graph)), operands
+    if strategy is None and parameters:
+        names = ", ".join(parameters)
+        fix = "values=... for weights" if names in _LIKE_VALUES else "strategy=... beside it"
+        raise ArgumentError(names, "given without a strategy", fix)
+    chosen = find_strategy(strategy or operation.fastest, operation)
+    widths = operation.widths_of(operands)
+    on_gpu = device_pattern(graph)
+    if on_gpu is not None:
+        _check_plannable_there(chosen, device)
+        pattern, values = on_gpu
+        plan = device_plan(pattern, **widths, **parameters)
+        arrays.append(pattern.column_indices)
     else:
-        if strategy is None and parameters:
-            named = ", ".join(parameters)
-            right = "values=... for weights" if named in _LIKE_VALUES else "strategy=... beside it"
-            raise ArgumentError(named, "given without a strategy", right)
-        found = find_strategy(strategy or operation.fastest, operation)
-        on_gpu = device_pattern(graph)
-        widths = operation.widths_of(operands)
-        if on_gpu is not None:
-            _only_there(found, device)
-            pattern, values = on_gpu
-            planned = device_plan(pattern, **widths, **parameters)
-            given.append(pattern.column_indices)
-        else:
-            loaded = load_graph(graph)
-            planned = plan_of(loaded, found, {**widths, **parameters})
-            values = loaded.values
-        if operands.get("values") is None:
-            operands["values"] = values
-    return ready(planned, _choose(device, given, planned)).run(operands, out)
+        loaded = load_graph(graph)
+        plan = plan_of(loaded, chosen, {**widths, **parameters})
+        values = loaded.values
+    if operands.get("values") is None:
+        operands["values"] = values
+    return ready(plan, choose(device, arrays, plan)), operands
+
+
+def _ready_for(graph: Any, X: Any) -> Any:
+    """Return the plan that an earlier call of `spmm` made ready, for arrays like X."""
+    kind: Any = type(graph)
+    if kind is Plan:
+        return graph.ready.latest.get(type(X))
+    shape: Any = getattr(X, "shape", ())
+    if kind is Graph and len(shape) == 2:
+        return graph.store.latest.get((type(X), shape[1]))
+    return None
+
+
+def _remember(graph: Any, X: Any, plan: ReadyPlan) -> None:
+    """Let later calls of `spmm` find this plan at once, where it has a short way to run."""
+    if not hasattr(plan, "run_single") or not isinstance(X, plan.device.array_type):
+        return
+    array: Any = X
+    if isinstance(graph, Plan):
+        graph.ready.latest[type(array)] = plan
+    elif isinstance(graph, Graph):
+        graph.store.latest[type(array), array.shape[1]] = plan
 
 
 def plan_of(graph: Any, strategy: Strategy, settings: dict[str, Any]) -> Plan:
@@ -327,22 +360,12 @@ def plan_of(graph: Any, strategy: Strategy, settings: dict[str, Any]) -> Plan:
     return graph.store.get(key, lambda: strategy.plan(graph, **settings))
 
 
-def _only_there(strategy: Strategy, device: str) -> None:
-    given = {"strategy": strategy.name, "operation": strategy.operation.name, "device": device}
-    right = {"strategy": SPMM.fastest, "operation": SPMM.name, "device": "cuda"}
-    for argument, value in given.items():
-        if value not in (right[argument], "auto"):
-            what = f"{value!r} for a matrix that lies on the GPU"
-            there = f"{right[argument]!r}, or the matrix on the host, as from A.get()"
-            raise ArgumentError(argument, what, there)
-
-
-def _choose(device: str, given: list[Any], plan: Plan) -> Device:
-    if device != "auto":
-        return find_device(device)
-    if any(is_device_array(array) for array in given):
-        return find_device("cuda")
-    for executor in DEVICES:
-        if executor.unavailable_reason(plan) is None:
-            return executor
-    return DEVICES[0]  # which says what is missing when it prepares the plan
+def _check_plannable_there(strategy: Strategy, device: str) -> None:
+    """Refuse what a matrix that lies on the GPU is not planned for."""
+    arguments = {"strategy": strategy.name, "operation": strategy.operation.name, "device": device}
+    allowed = {"strategy": SPMM.fastest, "operation": SPMM.name, "device": "cuda"}
+    for argument, value in arguments.items():
+        if value not in (allowed[argument], "auto"):
+            problem = f"{value!r} for a matrix that lies on the GPU"
+            expected = f"{allowed[argument]!r}, or the matrix on the host, as from A.get()"
+            raise ArgumentError(argument, problem, expected)

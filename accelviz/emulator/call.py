@@ -105,32 +105,15 @@ def emulate(
     if not isinstance(timeout, int | float) or not timeout > 0:
         raise ArgumentError("timeout", f"got {timeout!r}", "seconds, more than 0")
     call = KernelCall.of(
-        *(source, grid, block, arguments, named, kernel, shared_bytes, defines, symbols),
+        _kernel(source, kernel, defines),
+        Launch(_three("grid", grid), _three("block", block), _bytes(shared_bytes)),
+        *(arguments, named, symbols),
         must_build=device == "emulator",
     )
-    library = call.library
-    if library is None:
-        return LAUNCHERS[device](call)
-    outputs = call.outputs()
-    if unknown := set(unwritten) - set(outputs):
-        expected = ", ".join(outputs) or "none, as it has none"
-        raise ArgumentError("unwritten", f"{', '.join(sorted(unknown))}", f"outputs: {expected}")
-    variables = library.device_variables(call.symbols)
-    if device != "emulator":
-        LAUNCHERS[device](call)
-        return {name: call.arguments[name] for name in outputs} | variables
-    memory = call.memory(unwritten)
-    names = [*call.arguments]
-    try:
-        library.run_checked(call.launch, names, memory, seed=seed, timeout=float(timeout))
-    finally:
-        for name in outputs:
-            known = memory.array(name)
-            assert known is not None
-            call.arguments[name][...] = known.data
-        for name, array in variables.items():
-            array[...] = memory.symbols[name].data
-    return {name: call.arguments[name] for name in outputs} | variables
+    call.check_outputs(unwritten)
+    if device == "emulator":
+        return call.run(unwritten, seed=seed, timeout=float(timeout))
+    return LAUNCHERS[device](call)
 
 
 def trace_kernel(
@@ -166,7 +149,9 @@ def trace_kernel(
         As `emulate` does.
     """
     call = KernelCall.of(
-        source, grid, block, arguments, named, kernel, shared_bytes, defines, symbols
+        _kernel(source, kernel, defines),
+        Launch(_three("grid", grid), _three("block", block), _bytes(shared_bytes)),
+        *(arguments, named, symbols),
     )
     library, memory = call.library, call.memory()
     assert library is not None
@@ -200,37 +185,60 @@ class KernelCall:
     @classmethod
     def of(
         cls,
-        source: str | Path,
-        grid: int | tuple[int, ...],
-        block: int | tuple[int, ...],
+        kernel: Kernel,
+        launch: Launch,
         arguments: tuple[Any, ...],
         named: Mapping[str, Any],
-        kernel: str | None,
-        shared_bytes: int,
-        defines: Mapping[str, Any] | None,
-        symbols: Mapping[str, npt.NDArray[Any]] | None,
+        symbols: Mapping[str, npt.NDArray[Any]] | None = None,
         must_build: bool = True,
     ) -> KernelCall:
         """Check a call as `emulate` takes it; without `must_build`, a GPU's compiler may do."""
-        text, file, folder = _read(source)
-        entry, names = _chosen(text, kernel)
-        launch = Launch(_three("grid", grid), _three("block", block), _bytes(shared_bytes))
-        launch.check(entry)
-        cuda = Kernel(file, text, entry, tuple(names), dict(defines or {}), folder)
-        variables = {name: _symbol(name, value, text) for name, value in (symbols or {}).items()}
-        library: Library | None = None
+        launch.check(kernel.entry)
+        given = (symbols or {}).items()
+        variables = {name: _symbol(name, value, kernel.source) for name, value in given}
+        names, library = [*kernel.names], None
         try:
             if problem := unavailable_reason():
                 raise DeviceUnavailable("device 'emulator'", problem, "device='cuda' needs none")
-            library = compiled(cuda, symbols=tuple(variables))
+            library = compiled(kernel, symbols=tuple(variables))
             names = [parameter.name for parameter in library.parameters]
         except (DeviceUnavailable, KernelError):
             if must_build:
                 raise  # what a GPU takes, this machine's compiler need not
-        by_name = _by_name(names, arguments, named, entry, library)
+        by_name = _by_name(names, arguments, named, kernel.entry, library)
         for parameter in library.parameters if library else ():
             _check(parameter, by_name[parameter.name])
-        return cls(cuda, launch, by_name, variables, library)
+        return cls(kernel, launch, by_name, variables, library)
+
+    def run(
+        self, unwritten: Collection[str] = (), *, seed: int = 0, timeout: float = 60.0
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Run it in the emulator, checked; arrays are written in place. See `emulate`."""
+        library, memory, names = self.library, self.memory(unwritten), [*self.arguments]
+        assert library is not None
+        try:
+            library.run_checked(self.launch, names, memory, seed=seed, timeout=timeout)
+        finally:
+            for name in self.outputs():
+                known = memory.array(name)
+                assert known is not None
+                self.arguments[name][...] = known.data
+            for name, array in library.device_variables(self.symbols).items():
+                array[...] = memory.symbols[name].data
+        return self.results()
+
+    def results(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays that the kernel may write, and those of its variables, by name."""
+        variables = self.library.device_variables(self.symbols) if self.library else {}
+        return {name: self.arguments[name] for name in self.outputs()} | variables
+
+    def check_outputs(self, names: Collection[str]) -> None:
+        """Refuse names that are not those of outputs, where it is known which these are."""
+        outputs = self.outputs()
+        unknown = set(names) - set(outputs) if self.library else None
+        if unknown:
+            expected = f"outputs: {', '.join(outputs) or 'none, as it has none'}"
+            raise ArgumentError("unwritten", f"{', '.join(sorted(unknown))}", expected)
 
     def outputs(self) -> list[str]:
         """Return the arrays that the kernel may write, by name; all if nobody knows."""
@@ -256,6 +264,12 @@ class KernelCall:
         parameters = self.library.parameters if self.library else ()
         exact = {one.name: _exact(one, self.arguments[one.name]) for one in parameters}
         return {**self.arguments, **exact}
+
+
+def _kernel(source: str | Path, kernel: str | None, defines: Mapping[str, Any] | None) -> Kernel:
+    text, file, folder = _read(source)
+    entry, names = _chosen(text, kernel)
+    return Kernel(file, text, entry, tuple(names), dict(defines or {}), folder)
 
 
 def _read(source: str | Path) -> tuple[str, str, Path | None]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from accelviz.devices import DEVICES, find_device
+from accelviz.devices import choose
 from accelviz.devices.base import ready
-from accelviz.devices.cuda import gpu_state
 from accelviz.devices.run import plan_of
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph, taken_over
@@ -51,10 +49,8 @@ class Products:
     """
 
     def __init__(self, strategy: Any = None, device: str = "auto") -> None:
-        if device == "auto":
-            device = next(each.name for each in DEVICES if each.unavailable_reason() is None)
-        self._executor = find_device(device)
-        self.device = device
+        self._device = choose(device)
+        self.device = self._device.name
         named = strategy if isinstance(strategy, Mapping) else {"spmm": strategy}
         for name in named:
             if name not in OPERATIONS:
@@ -63,19 +59,18 @@ class Products:
         self._chosen = {name: _chosen(name, named.get(name)) for name in OPERATIONS}
         self.seconds: dict[str, float] = {}
         self.xp: Any = np
-        self._clock: Any = HostClock(self.seconds)
-        #: On a GPU everything is queued on one stream, which a recording needs.
-        self.stream: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
-        if device == "cuda":
-            from accelviz.devices.cuda.dense import DeviceClock, cupy_module, training_stream
+        if self.device == "cuda":
+            from accelviz.devices.cuda.dense import cupy_module
 
-            gpu_state().require("device 'cuda'")
-            self.xp, self._clock = cupy_module(), DeviceClock(self.seconds)
-            self.stream = training_stream()
+            self._device.require()
+            self.xp = cupy_module()
+        self._clock: Any = self._device.clock(self.seconds)
+        #: Everything is launched on one stream of a GPU, as capturing needs it.
+        self.stream = self._device.stream()
 
     def placed(self, array: Any) -> Any:
         """Return a host array where this runs."""
-        return self._executor.to_device(array)
+        return self._device.to_device(array)
 
     def matrix(self, graph: Graph) -> Matrix:
         """Return a graph as a matrix that multiplies here."""
@@ -95,15 +90,9 @@ class Products:
     def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
         """Return a function whose later calls are one launch; on the host, `work` itself.
 
-        See `devices.cuda.recorded.Recorded`. Without nvmath-python, whose cuBLAS can be captured,
-        it is `work` too.
+        See `Device.captured`.
         """
-        if self.device != "cuda":
-            return work
-        from accelviz.devices.cuda.dense import can_record
-        from accelviz.devices.cuda.recorded import Recorded
-
-        return Recorded(work, self._clock) if can_record() else work
+        return self._device.captured(work, self._clock)
 
     def run(
         self, operation: Operation, graph: Graph, operands: dict[str, Any], label: str = ""
@@ -118,7 +107,7 @@ class Products:
         settings = parameters(widths.get("n_cols", 1))
         plan = plan_of(graph, strategy, {**widths, **settings})
         with self.clock(operation.name + label):
-            return ready(plan, self._executor).run(operands)
+            return ready(plan, self._device).run(operands)
 
 
 def _chosen(operation: str, given: Any) -> tuple[Strategy, Callable[[int], Mapping[str, Any]]]:
@@ -127,23 +116,6 @@ def _chosen(operation: str, given: Any) -> tuple[Strategy, Callable[[int], Mappi
     strategy = OPERATIONS[operation].fastest if strategy is None else strategy
     found = find_strategy(strategy, operation)
     return found, parameters if callable(parameters) else lambda n_cols: parameters
-
-
-class HostClock:
-    """Adds up seconds by name on the host's clock."""
-
-    def __init__(self, seconds: dict[str, float]) -> None:
-        self._seconds = seconds
-
-    @contextlib.contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        """Time a block."""
-        start = time.perf_counter()
-        yield
-        self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - start
-
-    def settle(self) -> None:
-        """Do nothing: every block has ended."""
 
 
 class Matrix:

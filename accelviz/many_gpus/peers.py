@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
@@ -13,13 +12,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from accelviz.devices.cuda.arrays import on_device
-from accelviz.devices.cuda.compiler import compile_options
+from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.state import gpu_state, import_cupy, one_line
 from accelviz.devices.cuda.timing import pause
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
 from accelviz.many_gpus.program import SplitProgram
 from accelviz.many_gpus.split import MOST_DEVICES
-from accelviz.plans.launch import STATIC_SHARED_BYTES
 from accelviz.plans.program import Buffer, Step
 
 #: CUDA's error code cudaErrorPeerAccessAlreadyEnabled.
@@ -37,12 +35,6 @@ def usable_gpus() -> list[int]:
     if not gpu_state().ready:
         return []
     return list(range(import_cupy().cuda.runtime.getDeviceCount()))
-
-
-@functools.cache
-def _module(source: str, options: tuple[str, ...], gpu: int) -> Any:
-    """Return CuPy's module of a source, loaded on a GPU, which is current."""
-    return import_cupy().RawModule(code=source, options=options)
 
 
 class Peers:
@@ -195,15 +187,10 @@ class PeersProgram:
             return None
         with self.gpus.on(step.device):
             try:
-                options = compile_options(spec)
-                module = _module(spec.configured_source(), options, self.gpus.gpu_of[step.device])
-                function = module.get_function(spec.entry)
+                shared, percent = launch.dynamic_shared_bytes, launch.shared_percent
+                _, function = compiled(spec, shared_bytes=shared, shared_percent=percent)
             except self._cupy.cuda.compiler.CompileException as error:
                 raise KernelError(spec.file, f"it does not compile:\n{error}") from error
-            if launch.dynamic_shared_bytes > STATIC_SHARED_BYTES:
-                function.max_dynamic_shared_size_bytes = launch.dynamic_shared_bytes
-            if launch.shared_percent is not None:
-                function.preferred_shared_memory_carveout = launch.shared_percent
             arguments = [
                 self.buffers.get(step.buffers[name], np.uint64(0))  # a pointer that is not read
                 if name in step.buffers
@@ -216,7 +203,6 @@ class PeersProgram:
             np.uint64(value.data.ptr) if isinstance(value, self._cupy.ndarray) else value
             for value in arguments
         )
-        shared = launch.dynamic_shared_bytes
         return partial(function, launch.grid, launch.block, values, shared_mem=shared)
 
     def launch(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from accelviz.devices.cuda.executor import CudaDevice
+from accelviz.devices.cuda.device import CudaDevice
 from accelviz.devices.cuda.timing import CudaLimits
 from accelviz.errors import ArgumentError, checked_integer, checked_type
 from accelviz.graph import Graph

@@ -25,7 +25,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from accelviz.datasets import load_graph
-from accelviz.devices import DEVICES, Device, find_device
+from accelviz.devices import Device, choose
 from accelviz.devices.base import Limits
 from accelviz.errors import AccelvizError, ArgumentError, DeviceUnavailable, checked_integer
 from accelviz.graph import Graph
@@ -156,7 +156,7 @@ def benchmark(
     >>> table[["graph", "strategy", "columns", "state"]].values.tolist()
     [['cora', 'graphblast', 32, 'warm'], ['cora', 'graphblast', 32, 'cold']]
     """
-    executor = executor_for(device)
+    executor = usable_device(device)
     asked = _asked(strategies)
     operation = operation_of([each for each, _ in asked or ()], operation)
     columns = _columns(n_cols)
@@ -309,8 +309,8 @@ def kernel_digest(plan: Plan) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8] if content else ""
 
 
-def executor_for(device: str) -> Device:
-    """Return the executor of that name, or for "auto" the GPU's, or else the CPU's.
+def usable_device(device: str) -> Device:
+    """Return the device of that name, or for "auto" the GPU or else the CPU.
 
     Raises
     ------
@@ -319,13 +319,9 @@ def executor_for(device: str) -> Device:
     DeviceUnavailable
         If it is not usable.
     """
-    if device != "auto":
-        executor = find_device(device)
-        problem = executor.unavailable_reason()
-        if problem is not None:
-            raise DeviceUnavailable(f"device {device!r}", problem, "device='auto'")
-        return executor
-    return next(each for each in DEVICES if each.timed and each.unavailable_reason() is None)
+    chosen = choose(device, timed=True)
+    chosen.require()
+    return chosen
 
 
 def _description(executor: Device) -> str:

@@ -15,7 +15,7 @@ from accelviz.errors import AccelvizError, ArgumentError, checked_integer
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.measure.checks import check, random_inputs, random_weights
-from accelviz.measure.harness import executor_for
+from accelviz.measure.harness import usable_device
 from accelviz.measure.records import parameters_text
 from accelviz.plans import Plan
 
@@ -120,7 +120,7 @@ def tune(
     for name in wanted:
         if name not in known:
             raise ArgumentError("choices", f"{name!r} is no parameter", ", ".join(known) or "none")
-    executor = executor_for(device)
+    executor = usable_device(device)
     trial = _Trial(plan, graph, executor, repeats)
 
     # A parameter that follows from others is the strategy's to choose again, unless it is varied.

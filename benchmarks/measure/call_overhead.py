@@ -42,7 +42,7 @@ def main() -> None:
         )
         ready = find_device("cuda").prepare(plan)
         inputs = ready.inputs(ready.placed({"X": X}))
-        alone = microseconds(lambda: ready.queue(inputs, {"Y": out}), options.repeats)  # noqa: B023
+        alone = microseconds(lambda: ready.launch(inputs, {"Y": out}), options.repeats)  # noqa: B023
         print(f"{strategy:12} with a plan {with_plan}   with a graph {with_graph}   queue {alone}")
 
 

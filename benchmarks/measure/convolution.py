@@ -28,7 +28,7 @@ import pandas as pd
 import accelviz
 from accelviz.convolution import ChannelMap
 from accelviz.devices import find_device
-from accelviz.devices.cuda.compiler import compile_options, module_of
+from accelviz.devices.cuda.compiler import compile_options, compiled
 from accelviz.graph import Graph
 from accelviz.measure.records import hardware, source_commit
 from accelviz.plans.arithmetic import CUT_OFF, ROUNDING
@@ -335,7 +335,7 @@ def compile_all(cells: list[Any]) -> None:
     kernels = [call.kernel for plan in plans for call in plan.calls]
     wanted = {(each.source(), compile_options(each)): each for each in kernels}
     with ThreadPoolExecutor(12) as threads:
-        list(threads.map(lambda each: module_of(each).compile(), wanted.values()))
+        list(threads.map(lambda each: compiled(each), wanted.values()))
     print(f"{len(wanted)} kernels compiled", flush=True)
 
 

@@ -28,7 +28,7 @@ import pandas as pd
 
 import accelviz
 from accelviz import many_gpus
-from accelviz.devices.cuda.executor import CudaDevice
+from accelviz.devices.cuda.device import CudaDevice
 from accelviz.devices.cuda.timing import CudaLimits
 from accelviz.graph import Graph
 from accelviz.many_gpus.peers import PeersProgram
@@ -353,7 +353,7 @@ def nccl(split: Any, d: int, table: Table, row: dict[str, Any]) -> None:
             with cupy.cuda.Device(device):
                 X = gathered[place][: split.graph.n_rows]
                 ready = made[place]
-                ready.queue(ready.inputs(ready.placed({"X": X})), out[place])
+                ready.launch(ready.inputs(ready.placed({"X": X})), out[place])
 
     def both() -> None:
         gather()
@@ -392,7 +392,7 @@ def unified(split: Any, d: int, table: Table, row: dict[str, Any]) -> None:
         for place, device in enumerate(GPUS):
             with cupy.cuda.Device(device):
                 ready = made[place]
-                ready.queue(ready.inputs(ready.placed({"X": X})), out[place])
+                ready.launch(ready.inputs(ready.placed({"X": X})), out[place])
 
     found = []
     for _ in range(5):

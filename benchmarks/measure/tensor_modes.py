@@ -27,7 +27,7 @@ from tensor_cores import machine
 
 from accelviz import measure
 from accelviz.devices import find_device
-from accelviz.devices.cuda.compiler import compile_options, loaded_module
+from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.translation import translate_windows
 from accelviz.errors import AccelvizError
 from accelviz.graph import Graph, Pattern
@@ -154,7 +154,7 @@ def planned(
 def compile_kernel(plan: Plan) -> None:
     """Compile a plan's kernel, which CuPy keeps on disk."""
     if plan.kernel is not None:
-        loaded_module(plan.kernel.source(), compile_options(plan.kernel)).compile()
+        compiled(plan.kernel)
 
 
 def translated(graph: Graph) -> Iterator[dict[str, Any]]:

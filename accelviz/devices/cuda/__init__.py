@@ -1,11 +1,11 @@
-"""The CUDA executor: compiles a plan's kernel with NVRTC and launches it through CuPy.
+"""The GPU: compiles kernels with NVRTC and launches them through CuPy.
 
 The only folder that imports CuPy, and it does so only when a GPU is asked for.
 """
 
 from accelviz.devices.cuda.compiler import compile_cubin
+from accelviz.devices.cuda.device import CudaDevice
 from accelviz.devices.cuda.device_plan import device_pattern, device_plan, transposed, uploaded
-from accelviz.devices.cuda.executor import CudaDevice
 from accelviz.devices.cuda.preprocessing import preprocess
 from accelviz.devices.cuda.state import GpuState, gpu_state
 from accelviz.devices.cuda.timeline import trace_gpu

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,27 @@ from accelviz.devices.cuda.state import import_cupy, one_line
 from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.files import cache_folder, kernel_directory, kernel_names, written_whole
 from accelviz.plans import KernelSpec
+from accelviz.plans.launch import STATIC_SHARED_BYTES
 
 
 def compile_options(spec: KernelSpec) -> tuple[str, ...]:
     """Return the NVRTC options of a kernel: language, include path, line numbers, constants."""
     folder = kernel_directory()
-    headers = b"".join((folder / name).read_bytes() for name in kernel_names("*.cuh"))
     return (
         "--std=c++17",
         "-lineinfo",
         f"-I{folder}",
         # CuPy's cache of compiled kernels does not look into headers; this makes it.
-        f"-DHEADERS_{hashlib.sha256(headers).hexdigest()[:16]}",
+        f"-DHEADERS_{_headers(folder)}",
         *(f"-D{name}={value}" for name, value in spec.defines.items()),
     )
+
+
+@functools.cache  # headers are read once a process, as modules are
+def _headers(folder: Path) -> str:
+    """Name the content of a folder's headers."""
+    content = b"".join((folder / name).read_bytes() for name in kernel_names("*.cuh"))
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def compile_cubin(spec: KernelSpec, arch: str, *options: str) -> bytes:
@@ -72,44 +80,90 @@ def compile_cubin(spec: KernelSpec, arch: str, *options: str) -> bytes:
         nvrtc.destroyProgram(program)
 
 
-@functools.lru_cache(maxsize=64)
-def loaded_module(source: str, options: tuple[str, ...], instances: tuple[str, ...] = ()) -> Any:
-    """Return CuPy's module of a source, compiled for the current device once.
-
-    `instances` are the kernels of the source that are instances of templates.
-    """
-    return import_cupy().RawModule(code=source, options=options, name_expressions=instances or None)
-
-
 def is_of(arch: str) -> bool:
     """Say whether the current GPU runs machine code of one architecture, such as "sm_90a"."""
     return bool(import_cupy().cuda.Device().compute_capability == arch.strip("sm_a"))
 
 
-def module_of(spec: KernelSpec, *options: str) -> Any:
-    """Return CuPy's module of a kernel for the current device.
+#: Modules and functions by all that decides what they are.
+_compiled: dict[Any, tuple[Any, Any]] = {}
+
+
+def compiled(
+    spec: KernelSpec,
+    *options: str,
+    shared_bytes: int = 0,
+    shared_percent: int | None = None,
+    cooperative: bool = False,
+) -> tuple[Any, Any]:
+    """Compile a kernel for the current device, once a process.
+
+    Parameters
+    ----------
+    spec : KernelSpec
+    *options : str
+        Of NVRTC, beyond those of the kernel.
+    shared_bytes : int
+        Dynamic shared memory of its launches.
+    shared_percent : int, optional
+        How much of an SM's memory is set aside as shared memory.
+    cooperative : bool
+        Whether a launch needs all of its blocks on the GPU at once.
+
+    Returns
+    -------
+    module, function
+        RawModule and RawKernel of CuPy.
 
     Raises
     ------
     DeviceUnavailable
-        If the kernel is of another architecture.
+        If the kernel is of another architecture, or takes more shared memory than there is.
     """
-    if not spec.arch or (spec.portable and not is_of(spec.arch)):
-        instances = (spec.entry,) if "<" in spec.entry else ()
-        return loaded_module(
-            spec.configured_source(), (*compile_options(spec), *options), instances
-        )
+    fields = vars(spec).values()
+    about = tuple(tuple(one.items()) if isinstance(one, Mapping) else one for one in fields)
+    device = import_cupy().cuda.Device().id
+    key = about, options, shared_bytes, shared_percent, cooperative, device
+    if key not in _compiled:
+        module = _module(spec, options, cooperative)
+        _compiled[key] = module, _function(module, spec, shared_bytes, shared_percent)
+    return _compiled[key]
+
+
+def _module(spec: KernelSpec, options: tuple[str, ...], cooperative: bool) -> Any:
     cupy = import_cupy()
+    if not spec.arch or (spec.portable and not is_of(spec.arch)):
+        return cupy.RawModule(
+            code=spec.configured_source(),
+            options=(*compile_options(spec), *options),
+            # Instances of templates, and kernels of callers without `extern "C"`.
+            name_expressions=(spec.entry,) if "<" in spec.entry or spec.code else None,
+            enable_cooperative_groups=cooperative,
+        )
     if not is_of(spec.arch):
-        own = cupy.cuda.Device().compute_capability
-        what = f"it has instructions of {spec.arch} alone, and this GPU is sm_{own}"
-        raise DeviceUnavailable(spec.file, what, "choose another way, or device='emulator'")
+        capability = cupy.cuda.Device().compute_capability
+        problem = f"it has instructions of {spec.arch} alone, and this GPU is sm_{capability}"
+        raise DeviceUnavailable(spec.file, problem, "choose another way, or device='emulator'")
     # CuPy compiles for no architecture with a letter, but loads what was.
-    return cupy.RawModule(path=str(kept_cubin(spec, *options)))
+    return cupy.RawModule(path=str(cached_cubin(spec, *options)))
 
 
-def kept_cubin(spec: KernelSpec, *options: str) -> Path:
-    """Return the file of a kernel's machine code for its `arch`, compiled unless it is kept."""
+def _function(module: Any, spec: KernelSpec, shared_bytes: int, shared_percent: int | None) -> Any:
+    function = module.get_function(spec.entry)
+    if shared_bytes > STATIC_SHARED_BYTES:
+        try:
+            function.max_dynamic_shared_size_bytes = shared_bytes
+        except Exception as error:
+            problem = f"{shared_bytes >> 10} KiB of shared memory a block: {one_line(error)}"
+            fix = "parameters of the strategy that take less"
+            raise DeviceUnavailable(spec.file, problem, fix) from error
+    if shared_percent is not None:
+        function.preferred_shared_memory_carveout = shared_percent
+    return function
+
+
+def cached_cubin(spec: KernelSpec, *options: str) -> Path:
+    """Return the file of a kernel's machine code for its `arch`, compiled unless it is there."""
     version = import_cupy().cuda.nvrtc.getVersion()
     about = spec.configured_source(), spec.arch, compile_options(spec), options, version
     name = f"{hashlib.sha256(repr(about).encode()).hexdigest()[:32]}.cubin"
@@ -123,8 +177,3 @@ def kept_cubin(spec: KernelSpec, *options: str) -> Path:
         with written_whole(path) as temporary:
             temporary.write_bytes(compile_cubin(spec, spec.arch, *options))
     return path
-
-
-def loaded_function(spec: KernelSpec) -> Any:
-    """Return CuPy's function of a kernel, compiled for the current device."""
-    return module_of(spec).get_function(spec.entry)

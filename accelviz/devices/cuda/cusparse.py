@@ -90,8 +90,8 @@ class CusparseCall:
         if self._rows is not None and self.variant.startswith("coo"):
             self.setup_seconds["CSR to COO"] = self._rows[1]
 
-    def __call__(self, operands: Arrays) -> None:
-        """Queue the work on the current stream."""
+    def __call__(self, operands: Arrays, stream: int) -> None:
+        """Launch the work on a stream, which is current."""
         if self._nnz == 0:
             for name in self.outputs:
                 if operands[name].nbytes:
@@ -100,7 +100,7 @@ class CusparseCall:
         with self._lock:
             for point, matrix, name in self._places:
                 point(matrix, operands[name].data.ptr)
-            self._lib.set_stream(self._handle, self._cupy.cuda.get_current_stream().ptr)
+            self._lib.set_stream(self._handle, stream)
             self._work(self._algorithm)
 
     # What the functions differ in: results, algorithms, the dense matrices, the descriptors of an

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib.util
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from accelviz.devices.base import is_device_array
 from accelviz.devices.cuda.arrays import on_device
-from accelviz.devices.cuda.compiler import loaded_function
+from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.state import import_cupy
 from accelviz.graph import Graph
 from accelviz.plans import KernelSpec
@@ -40,55 +38,6 @@ def cupy_module() -> Any:
     return import_cupy()
 
 
-def training_stream() -> Any:
-    """Return the stream of the current device that layers are queued on, after all before it."""
-    cupy = import_cupy()
-    cupy.cuda.Device().synchronize()
-    return _stream(cupy.cuda.Device().id)
-
-
-@functools.cache
-def _stream(device: int) -> Any:
-    return import_cupy().cuda.Stream(non_blocking=True)
-
-
-class DeviceClock:
-    """Adds up seconds by name between pairs of CUDA events; see `layers.products.HostClock`.
-
-    While `paused`, as in a step that is recorded, nothing is timed.
-    """
-
-    def __init__(self, seconds: dict[str, float]) -> None:
-        self._seconds, self._cupy = seconds, import_cupy()
-        self._pairs: list[tuple[str, Any, Any]] = []
-        self.paused = False
-
-    @contextlib.contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        """Time what a block queues on the current stream."""
-        if self.paused:
-            yield
-            return
-        start, stop = self._cupy.cuda.Event(), self._cupy.cuda.Event()
-        start.record()
-        yield
-        stop.record()
-        self._pairs.append((name, start, stop))
-
-    def settle(self) -> None:
-        """Wait for what was queued and read the events."""
-        for name, start, stop in self._pairs:
-            stop.synchronize()
-            seconds = self._cupy.cuda.get_elapsed_time(start, stop) * 1e-3
-            self._seconds[name] = self._seconds.get(name, 0.0) + seconds
-        self._pairs.clear()
-
-
-def can_record() -> bool:
-    """Say whether products can be part of a recorded step: CuPy's own cannot."""
-    return importlib.util.find_spec("nvmath") is not None
-
-
 @functools.cache
 def _blas(device: int, stream: int) -> Any:
     """Return a handle of cuBLAS for a stream, with a workspace of its own."""
@@ -104,7 +53,7 @@ def _blas(device: int, stream: int) -> Any:
 def matmul(A: Any, B: Any, transposed: str, onto: Any) -> Any:
     """Multiply; see `layers.dense.matmul`. `onto` is overwritten with the sum."""
     cupy = import_cupy()
-    if not can_record():
+    if importlib.util.find_spec("nvmath") is None:
         product = (A.T if transposed == "A" else A) @ (B.T if transposed == "B" else B)
         return product if onto is None else onto + product
     A, B = cupy.ascontiguousarray(A), cupy.ascontiguousarray(B)
@@ -296,4 +245,4 @@ def dense_kernel(
 
 @functools.cache
 def _kernel(entry: str, activation: int = 0, dropout: bool = False, file: str = _FILE) -> Any:
-    return loaded_function(dense_kernel(entry, activation, dropout, file))
+    return compiled(dense_kernel(entry, activation, dropout, file))[1]

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.devices.cuda.compiler import compile_options
+from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.state import gpu_state, import_cupy, one_line
 from accelviz.emulator.call import KernelCall
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.plans import KernelSpec
-from accelviz.plans.launch import STATIC_SHARED_BYTES
 
 
 def run_kernel(call: KernelCall) -> dict[str, npt.NDArray[Any]]:
@@ -49,30 +48,23 @@ def run_kernel(call: KernelCall) -> dict[str, npt.NDArray[Any]]:
     spec = KernelSpec(
         kernel.file, kernel.entry, {}, kernel.names, kernel.source, defines=kernel.defines
     )
-    options = (*compile_options(spec), *((f"-I{kernel.folder}",) if kernel.folder else ()))
+    include, shared = (f"-I{kernel.folder}",) * bool(kernel.folder), launch.dynamic_shared_bytes
     try:
-        # The name as in the source: `extern "C"` is not needed, and templates have instances.
-        names = (kernel.entry,)
-        module = cupy.RawModule(code=kernel.source, options=options, name_expressions=names)
-        function = module.get_function(kernel.entry)
+        module, function = compiled(spec, *include, shared_bytes=shared)
         variables = {
             name: cupy.ndarray(array.shape, array.dtype, module.get_global(name))
             for name, array in call.symbols.items()
         }
         for name, variable in variables.items():
             variable[...] = cupy.asarray(call.symbols[name])
-        if launch.dynamic_shared_bytes > STATIC_SHARED_BYTES:
-            function.max_dynamic_shared_size_bytes = launch.dynamic_shared_bytes
-        shared = {"shared_mem": launch.dynamic_shared_bytes}
-        function(launch.grid, launch.block, tuple(on_gpu.values()), **shared)
+        function(launch.grid, launch.block, tuple(on_gpu.values()), shared_mem=shared)
         cupy.cuda.Device().synchronize()
         for name, array in call.symbols.items():
             if array.flags.writeable:
                 array[...] = variables[name].get()
     except Exception as error:
         raise KernelError(kernel.entry, f"it fails on the GPU: {one_line(error)}") from error
-    outputs = call.outputs()
-    for name in outputs:
+    for name in call.outputs():
         if arguments[name].flags.writeable:
             arguments[name][...] = on_gpu[name].get()
-    return {name: arguments[name] for name in outputs}
+    return call.results()

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from accelviz.devices.cuda.compiler import compile_options, loaded_function
+from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.state import import_cupy
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.graph import Pattern
@@ -112,7 +112,7 @@ def queue(
     work.data.memset_async(0, 4 * STATE_WORDS)
     first = work.data.ptr
     state, *spare = (first + 4 * offset for offset in accumulate(sizes[:-1], initial=0))
-    partition, copy = _functions(record_steps)
+    partition, copy = _partition(record_steps)[1], compiled(spec("copy_nonzeros"))[1]
     if block_order not in ("place", "degree"):
         raise PartitionError("block_order", f"got {block_order!r}", "'place' or 'degree'")
     setting = (groups.max_block_warps, groups.max_warp_nzs, short_nzs, block_order == "place")
@@ -167,7 +167,7 @@ def recorded_steps() -> Any:
     uint64, shape (32,): the start, each wait, the end, and zeros or what an earlier run left.
     """
     cupy = import_cupy()
-    pointer = _cooperative(True).get_global("step_times")
+    pointer = _partition(True)[0].get_global("step_times")
     return cupy.ndarray(32, np.uint64, pointer).get()
 
 
@@ -176,18 +176,8 @@ def counters(grid: int) -> tuple[int, int, int]:
     return grid << DIGIT_BITS, grid * TOTALS_WORDS, grid * (BLOCK_THREADS // WARP_SIZE)
 
 
-@functools.cache
-def _functions(record_steps: bool) -> tuple[Any, Any]:
-    partition = _cooperative(record_steps).get_function("partition")
-    return partition, loaded_function(spec("copy_nonzeros"))
-
-
-@functools.cache
-def _cooperative(record_steps: bool) -> Any:
-    """Return the module whose launches need all of their blocks on the GPU at once."""
-    made = spec("partition", record_steps=record_steps)
-    options = {"options": compile_options(made), "enable_cooperative_groups": True}
-    return import_cupy().RawModule(code=made.configured_source(), **options)
+def _partition(record_steps: bool) -> tuple[Any, Any]:
+    return compiled(spec("partition", record_steps=record_steps), cooperative=True)
 
 
 @functools.cache

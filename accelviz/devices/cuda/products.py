@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from accelviz.devices.cuda.compiler import loaded_function
+from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.dense import ACTIVATIONS, NULL, dropped
 from accelviz.devices.cuda.state import import_cupy
 from accelviz.plans import KernelSpec
@@ -66,13 +66,9 @@ def kernel_of(
     return KernelSpec(f"layers/{file}.cu", entry, config, ())
 
 
-@functools.cache
-def _kernel(spec_of: tuple[Any, ...], device: int, shared_bytes: int = 0) -> Any:
-    """Return a kernel for a device, which is current: its shared memory is set for that one."""
-    found = loaded_function(kernel_of(*spec_of))
-    if shared_bytes:
-        found.max_dynamic_shared_size_bytes = shared_bytes
-    return found
+def _kernel(spec_of: tuple[Any, ...], shared_bytes: int = 0) -> Any:
+    """Return a kernel for the current device."""
+    return compiled(kernel_of(*spec_of), shared_bytes=shared_bytes)[1]
 
 
 @functools.cache
@@ -138,7 +134,7 @@ def product(
     shared = 4 * len(inputs) * inner * out_parts * columns
     spec = "product", shape, transposed, ACTIVATIONS[activation], bool(rate)
     device = cupy.cuda.Device().id
-    kernel = _kernel(spec, device, shared)
+    kernel = _kernel(spec, shared)
     tiles = -(-n_rows // (_ROWS_OF_WARP * _THREADS // WARP_SIZE))
     blocks = min(tiles, _resident(kernel, _THREADS, shared, device))
     kernel(
@@ -177,7 +173,7 @@ def weight_gradients(inputs: Sequence[Any], gradients: Sequence[Any]) -> Any:
         return None
     left, right = len(inputs) * inner, len(gradients) * columns
     device, threads = cupy.cuda.Device().id, threads_of_gradient(left, right)
-    kernel = _kernel(("weight_gradient", shape), device)
+    kernel = _kernel(("weight_gradient", shape))
     shared = 4 * _ROWS * (left + right + _PADDING)
     blocks = min(-(-n_rows // _ROWS), _resident(kernel, threads, shared, device))
     parts = cupy.empty((blocks, left + 1, right), np.float32)
@@ -188,7 +184,7 @@ def weight_gradients(inputs: Sequence[Any], gradients: Sequence[Any]) -> Any:
     kernel((blocks,), (threads,), (*factors, parts, np.int32(n_rows)))
     elements = -(-((left + 1) * right) // WARP_SIZE)
     arguments = parts, results[0], results[-1], sums, np.int32(blocks)
-    _kernel(("add_parts", shape), device)((elements,), (8 * WARP_SIZE,), arguments)
+    _kernel(("add_parts", shape))((elements,), (8 * WARP_SIZE,), arguments)
     return results, sums
 
 

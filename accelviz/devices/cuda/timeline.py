@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from accelviz.devices.base import kernels_of
-from accelviz.devices.cuda.executor import CudaPlan, KernelLaunch
+from accelviz.devices.cuda.device import CudaDevice, CudaPlan, KernelLaunch
 from accelviz.devices.cuda.state import gpu_state, import_cupy
 from accelviz.errors import KernelError
 from accelviz.plans import Plan
@@ -66,7 +66,7 @@ def trace_gpu(plan: Plan, *dense: Any, values: Any = None) -> pd.DataFrame:
             spec.file, "it does not record its warps", f"'{MARK};' as the kernel's first line"
         )
     cupy = import_cupy()
-    recording = CudaPlan(plan, f"-D{SWITCH}")
+    recording = CudaPlan(plan, CudaDevice(), f"-D{SWITCH}")
     launch = recording.calls[plan.layout.main]
     assert isinstance(launch, KernelLaunch)
     inputs = recording.inputs(recording.placed(plan.operation.named(*dense, values=values)))
@@ -79,9 +79,9 @@ def trace_gpu(plan: Plan, *dense: Any, values: Any = None) -> pd.DataFrame:
     pointer = cupy.ndarray(1, np.uint64, launch.module.get_global("warp_times"))
     pointer.fill(on_gpu.data.ptr)
     for _ in range(_WARMUP):
-        recording.queue(inputs, outputs)
+        recording.launch(inputs, outputs)
     on_gpu.set(times.view(np.uint8))
-    recording.queue(inputs, outputs)
+    recording.launch(inputs, outputs)
     held = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
         launch.function.kernel.ptr, plan.launch.block[0], plan.launch.dynamic_shared_bytes
     )

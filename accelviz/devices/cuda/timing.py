@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.devices.cuda.compiler import loaded_function
+from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.state import import_cupy
 from accelviz.plans import KernelSpec
 
@@ -72,6 +73,38 @@ def pause(runs: int) -> None:
     _machine("pause")((1,), (1,), (np.uint64(_QUEUE_NANOSECONDS * runs),))
 
 
+class EventClock:
+    """Adds up seconds by name between pairs of CUDA events; see `devices.base.HostClock`.
+
+    While `paused`, as in a step that is captured, nothing is timed.
+    """
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self._seconds, self._cupy = seconds, import_cupy()
+        self._pairs: list[tuple[str, Any, Any]] = []
+        self.paused = False
+
+    @contextlib.contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Time what a block launches on the current stream."""
+        if self.paused:
+            yield
+            return
+        start, stop = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+        start.record()
+        yield
+        stop.record()
+        self._pairs.append((name, start, stop))
+
+    def settle(self) -> None:
+        """Wait for what was launched and read the events."""
+        for name, start, stop in self._pairs:
+            stop.synchronize()
+            seconds = self._cupy.cuda.get_elapsed_time(start, stop) * 1e-3
+            self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+        self._pairs.clear()
+
+
 class CudaLimits:
     """What the current device can do, measured now; see `Limits`."""
 
@@ -114,7 +147,7 @@ def _median(run: Callable[[], object]) -> float:
 @functools.cache
 def _machine(entry: str) -> Any:
     config = {"loads_in_flight": _LOADS_IN_FLIGHT}
-    return loaded_function(KernelSpec("machine/machine.cu", entry, config, ()))
+    return compiled(KernelSpec("machine/machine.cu", entry, config, ()))[1]
 
 
 @functools.cache

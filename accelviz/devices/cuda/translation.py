@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
-from accelviz.devices.cuda.compiler import loaded_function
+from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.state import import_cupy
 from accelviz.errors import checked_integer
 from accelviz.graph import Pattern
@@ -54,7 +53,7 @@ def translate_windows(pattern: Pattern, rows: int) -> Windows:
     if nnz:
         grid, scalars = -(-nnz // CHUNK), (np.int32(rows), np.int32(pattern.n_rows), np.int64(nnz))
         marks = cupy.zeros(nnz, np.uint8)
-        place, condense = (_function(entry) for entry in PARAMETERS)
+        place, condense = (compiled(spec(entry))[1] for entry in PARAMETERS)
         given: tuple[Any, ...] = (row_pointers, columns, edge_to_column, marks, *scalars)
         place((grid,), (BLOCK_THREADS,), given)
         cupy.cumsum(marks, dtype=np.int64, out=distinct_before[1:])
@@ -69,8 +68,3 @@ def spec(entry: str) -> KernelSpec:
     """Return the kernel `place_columns` or `condense_columns`."""
     config = {"block_threads": BLOCK_THREADS, "chunk": CHUNK}
     return KernelSpec("tensor_cores/translation.cu", entry, config, PARAMETERS[entry])
-
-
-@functools.cache
-def _function(entry: str) -> Any:
-    return loaded_function(spec(entry))

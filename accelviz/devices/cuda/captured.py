@@ -11,7 +11,7 @@ from accelviz.devices.cuda.state import import_cupy
 WARM_RUNS = 2
 
 
-class Recorded:
+class CapturedGraph:
     """A function whose launches are recorded, called as the function is.
 
     The first calls run it as it is, and are real: what it changes is changed. Then it is run once
@@ -24,7 +24,7 @@ class Recorded:
     work : callable
         It neither waits for the GPU nor reads its memory. What it returns is the same array at
         each call, overwritten.
-    clock : DeviceClock
+    clock : EventClock
         Paused while recording.
 
     Attributes

@@ -1,0 +1,435 @@
+"""The GPU: a plan's kernels launched through CuPy, or a library called."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import math
+import threading
+from array import array as packed
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.devices.base import (
+    Arrays,
+    Device,
+    Operands,
+    ReadyPlan,
+    is_device_array,
+    kernels_of,
+    no_kernel,
+)
+from accelviz.devices.cuda import cusparse, state
+from accelviz.devices.cuda.arrays import gathered, on_device
+from accelviz.devices.cuda.captured import CapturedGraph
+from accelviz.devices.cuda.compiler import compiled
+from accelviz.devices.cuda.state import gpu_state, import_cupy
+from accelviz.devices.cuda.timing import CudaLimits, EventClock, event_seconds, positive
+from accelviz.errors import DeviceUnavailable, KernelError
+from accelviz.plans import Call, LibraryCall, Plan
+from accelviz.plans.storage import stored
+
+#: Alignment of the widest load.
+VECTOR_BYTES = 16
+_FLOAT32 = np.dtype(np.float32)
+#: Owns NumPy's arrays, for outputs on the host.
+_HOST = Device()
+
+
+class CudaDevice(Device):
+    """Runs plans on the current CUDA device; its arrays are CuPy's."""
+
+    name = "cuda"
+    timed = True
+
+    @functools.cached_property
+    def array_type(self) -> type:  # type: ignore[override]
+        """CuPy's array; without CuPy, a class without instances."""
+        try:
+            array: type = import_cupy().ndarray
+        except Exception:  # a broken installation can raise anything on import
+            array = type("ndarray", (), {})
+        return array
+
+    def unavailable_reason(self, plan: Plan | None = None) -> str | None:
+        """Say why there is no usable GPU, or nothing to run on it, or None."""
+        gpu = gpu_state()
+        if not gpu.ready:
+            return f"{gpu.detail}. {gpu.fix}"
+        if plan is None:
+            return None
+        if isinstance(plan.calls[0], LibraryCall):
+            return cusparse.unavailable_reason()
+        capability = max((call.kernel.capability for call in plan.calls if call.kernel), default=0)
+        if capability > int(import_cupy().cuda.Device().compute_capability):
+            return f"{plan.name!r} needs a GPU of compute capability {capability / 10:.1f} or more"
+        return no_kernel(plan)
+
+    def require(self, plan: Plan | None = None) -> None:
+        """Raise DeviceUnavailable unless there is a usable GPU."""
+        gpu_state().require("device 'cuda'")
+
+    def hardware(self) -> dict[str, str]:
+        """Name the GPU, its driver, the CUDA version of NVRTC and CuPy's version."""
+        cupy = import_cupy()
+        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+        driver = state.ask_nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader")
+        return {
+            "hardware": properties["name"].decode(),
+            "driver": driver.partition("\n")[0],  # a line a GPU, all the same
+            "cuda": state.nvrtc_version(cupy),
+            "cupy": cupy.__version__,
+        }
+
+    def owns(self, array: Any) -> bool:
+        """Tell whether an array lies on a CUDA device, whosever it is."""
+        return is_device_array(array)
+
+    def adopt(self, array: Any) -> Any:
+        """Return an array of PyTorch or Numba as one of CuPy, without a copy."""
+        return import_cupy().asarray(array)
+
+    def to_device(self, array: npt.NDArray[Any]) -> Any:
+        """Copy an array to the GPU."""
+        return import_cupy().asarray(array)
+
+    def shared(self, array: Any) -> Any:
+        """Return an array's copy on the GPU, kept as long as a read-only array lives."""
+        return on_device(array)
+
+    def to_host(self, array: Any) -> npt.NDArray[Any]:
+        """Copy an array to the host."""
+        host: npt.NDArray[Any] = import_cupy().asnumpy(array)
+        return host
+
+    def write(self, array: Any, values: npt.NDArray[Any]) -> None:
+        """Copy a host array's values to an array on the GPU."""
+        array.set(values)
+
+    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Any:
+        """Return a new array, uninitialised."""
+        return import_cupy().empty(shape, dtype)
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Any:
+        """Return a new array of zeros."""
+        return import_cupy().zeros(shape, dtype)
+
+    def contiguous(self, array: Any) -> Any:
+        """Return an array as float32 in C order."""
+        if array.dtype == _FLOAT32 and array.flags.c_contiguous:
+            return array
+        return import_cupy().ascontiguousarray(array, dtype=np.float32)
+
+    def take(self, array: Any, order: Any) -> Any:
+        """Return `array[order]`, in one pass; of a 1-D array `order` is not checked."""
+        return gathered(array, order)
+
+    def overlap(self, one: Any, other: Any) -> bool:
+        """Tell whether two arrays have memory in common, or lie inside each other."""
+        if not other.flags.c_contiguous:  # as nothing is that has been placed
+            return True
+        first, second = one.data.ptr, other.data.ptr
+        return bool(first < second + other.nbytes and second < first + one.nbytes)
+
+    def launch(self, call: Call, arguments: Mapping[str, Any]) -> None:
+        """Launch a kernel of no plan on the current stream; see `Device`."""
+        spec, launch = call.kernel, call.launch
+        assert spec is not None
+        if 0 not in launch.grid:
+            shared = launch.dynamic_shared_bytes
+            _, function = compiled(spec, shared_bytes=shared, shared_percent=launch.shared_percent)
+            values = tuple(self.arguments(arguments).values())
+            function(launch.grid, launch.block, values, shared_mem=shared)
+
+    def arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments as CuPy passes them: numbers of 32 bits, arrays on the GPU."""
+        return {name: _argument(value) for name, value in arguments.items()}
+
+    def captured(self, work: Callable[[], Any], clock: Any) -> Callable[[], Any]:
+        """Return a function whose later calls launch a CUDA graph.
+
+        Without nvmath-python, whose cuBLAS can be captured, it is `work`: CuPy's own cannot.
+        """
+        capturable = importlib.util.find_spec("nvmath") is not None
+        return CapturedGraph(work, clock) if capturable else work
+
+    def stream(self) -> contextlib.AbstractContextManager[Any]:
+        """Return the stream of its own that capturing needs, after all that was launched before."""
+        cupy = import_cupy()
+        cupy.cuda.Device().synchronize()
+        stream: contextlib.AbstractContextManager[Any] = _stream(cupy.cuda.Device().id)
+        return stream
+
+    def clock(self, seconds: dict[str, float]) -> EventClock:
+        """Return a clock of CUDA events."""
+        return EventClock(seconds)
+
+    def seconds(
+        self, run: Callable[[], object], repeats: int, warmup: int, *, cold: bool = False
+    ) -> npt.NDArray[np.float64]:
+        """Time what `run` launches by CUDA events; see `event_seconds`."""
+        return event_seconds(run, repeats, warmup, cold=cold)
+
+    def limits(self) -> CudaLimits:
+        """Measure launch time, copy and random-gather bandwidth of this GPU, now."""
+        return CudaLimits()
+
+    def prepare(self, plan: Plan) -> CudaPlan:
+        """Compile the plan's kernels and put its arrays on the GPU, or describe them to a library.
+
+        See `Device`.
+        """
+        self.require()
+        return CudaPlan(plan, self)
+
+
+@functools.cache
+def _stream(device: int) -> Any:
+    return import_cupy().cuda.Stream(non_blocking=True)
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype.fields:  # a structure, by value
+        return value
+    if isinstance(value, int):
+        return np.int32(value)
+    return np.float32(value) if isinstance(value, float) else on_device(value)
+
+
+class KernelLaunch:
+    """A plan's kernel with its arrays on the GPU; called with operands, it launches.
+
+    The driver reads the values of arguments from cells. From one launch to the next, only those of
+    operands change.
+    """
+
+    def __init__(self, plan: Plan, call: Call, *options: str) -> None:
+        spec, launch = call.kernel, call.launch
+        assert spec is not None
+        shared, percent = launch.dynamic_shared_bytes, launch.shared_percent
+        self.module, self.function = compiled(
+            spec, *options, shared_bytes=shared, shared_percent=percent
+        )
+        self._empty = 0 in launch.grid
+        self._held = {name: on_device(array) for name, array in plan.arrays.items()}
+        held = [_cell(self._held[name]) if name in self._held else 0 for name in spec.arguments]
+        self._cells = packed("Q", held)
+        start, _ = self._cells.buffer_info()
+        self._addresses = packed("Q", [start + 8 * i for i in range(len(held))])
+        names = enumerate(spec.arguments)
+        self._operands = [(i, name) for i, name in names if name not in self._held]
+        self._sizes = *launch.grid, *launch.block, shared
+        self._lock = threading.Lock()
+
+    @functools.cached_property
+    def _launch(self) -> Callable[[int], None]:
+        driver_launch = import_cupy().cuda.driver.launchKernel
+        function, sizes = self.function.kernel.ptr, self._sizes
+        addresses, _ = self._addresses.buffer_info()
+        return lambda stream: driver_launch(function, *sizes, stream, addresses, 0)
+
+    def __call__(self, operands: Arrays, stream: int) -> None:
+        """Launch the kernel on a stream."""
+        if self._empty:
+            return
+        with self._lock:
+            for position, name in self._operands:
+                self._cells[position] = _cell(operands[name])
+            self._launch(stream)
+
+
+def _cell(value: Any) -> int:
+    """Return an argument's 8 bytes: where an array begins, or a number as it is."""
+    if isinstance(value, np.generic):
+        return int.from_bytes(value.tobytes(), "little")
+    pointer: int = value.data.ptr
+    return pointer
+
+
+class CudaPlan(ReadyPlan):
+    """A plan on the GPU, ready to run.
+
+    The main kernel is compiled with `options`, the others without.
+    """
+
+    def __init__(self, plan: Plan, device: CudaDevice, *options: str) -> None:
+        self._cupy = import_cupy()
+        self._errors = _Errors(plan)
+        self.device = device
+        self.setup_seconds: Mapping[str, float] = {}
+        self.operands, self._array_type = Operands(plan, device), device.array_type
+        dense = plan.operation.dense
+        self._gathered = [operand.name for operand in dense if operand.gathered]
+        # Kernels move vectors of whatever has rows.
+        self._rows = [one.name for one in dense if one.axes[1:] and not one.gathered]
+        self._zeroed_sizes, self._of_streams = plan.workspaces("zeroed_workspace"), dict[int, Arrays]()
+        self._workspace_sizes = plan.workspaces("workspace")
+        self.calls: tuple[Callable[[Arrays, int], None], ...]
+        with self._errors:
+            if isinstance(plan.calls[0], LibraryCall):
+                trial = self.inputs(self.placed(trial_operands(plan, self._cupy)))
+                call = cusparse.CALLS[plan.operation.name](plan, trial, self.outputs())
+                self.setup_seconds, self.variant = call.setup_seconds, call.variant
+                self.calls = (call,)
+            else:
+                self.calls = tuple(
+                    KernelLaunch(part, call, *(options if i == plan.layout.main else ()))
+                    for i, (part, call) in enumerate(kernels_of(plan, "cuda"))
+                )
+
+    def placed(self, operands: Mapping[str, Any]) -> Arrays:
+        """Return the inputs on the GPU; see `ReadyPlan`."""
+        with self._errors:
+            return super().placed(operands)
+
+    def outputs(self) -> Arrays:
+        """Return new outputs on the GPU; see `ReadyPlan`."""
+        with self._errors:
+            return super().outputs()
+
+    def inputs(self, placed: Arrays) -> Arrays:
+        """Return placed inputs as the kernels find them: in their order, as they store them."""
+        inputs = dict(self.operands.ordered(placed))
+        for name in self._gathered:
+            inputs[name] = _aligned(stored(inputs[name], self.operands.storage, self._cupy))
+        for name in self._rows:
+            inputs[name] = _aligned(inputs[name])
+        return inputs
+
+    def launch(self, inputs: Arrays, outputs: Arrays) -> None:
+        """Zero outputs, where the plan needs it, and launch the calls, on the current stream."""
+        for name in self.operands.zero_outputs:
+            if outputs[name].nbytes:
+                outputs[name].data.memset_async(0, outputs[name].nbytes)
+        stream = self._cupy.cuda.get_current_stream().ptr
+        operands = {**inputs, **outputs}
+        if self._zeroed_sizes or self._workspace_sizes:
+            operands.update(self._workspaces(stream))
+        for call in self.calls:
+            call(operands, stream)
+
+    def _workspaces(self, stream: int) -> Arrays:
+        """Return workspaces that no launch on another stream uses."""
+        if stream not in self._of_streams:
+            zeroed, others = self._zeroed_sizes.items(), self._workspace_sizes.items()
+            workspaces = {name: self._cupy.zeros(*size) for name, size in zeroed}
+            workspaces |= {name: self._cupy.empty(*size) for name, size in others}
+            self._of_streams[stream] = workspaces
+        return self._of_streams[stream]
+
+    def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
+        """Run the plan; the results are on the GPU if a dense input is; see `ReadyPlan`."""
+        dense = self.operands.operation.dense
+        local = any(is_device_array(operands[operand.name]) for operand in dense)
+        with self._errors:
+            inputs = self.inputs(self.operands.inputs(operands))
+            if local:
+                outputs = self.operands.outputs(out, inputs)
+                aligned = {name: _aligned(array) for name, array in outputs.items()}
+                self.launch(inputs, aligned)
+                for name, array in outputs.items():
+                    if array is not aligned[name]:
+                        array[...] = aligned[name]
+                return outputs
+            host = self.operands.outputs(out, operands, _HOST)
+            # A host output's content goes along, so that an element the kernel misses stays seen.
+            copy = self._cupy.asarray if out else self._cupy.empty_like
+            outputs = {name: copy(array) for name, array in host.items()}
+            self.launch(inputs, outputs)
+            return {name: outputs[name].get(out=array) for name, array in host.items()}
+
+    @functools.cached_property
+    def _single(self) -> tuple[str, Any, str, Any, Arrays] | None:
+        """Return the input and the output, with shapes, and all else, of what `run_single` runs."""
+        operation, operands = self.operands.operation, self.operands
+        dense, outputs = operation.dense, operation.outputs
+        others = [one for one in operation.inputs if one not in dense]
+        values = operands.graph_values() if operands.storage == "float32" else None
+        known = values is not None and all(one.weights for one in others)
+        if len(dense) != 1 or len(outputs) != 1 or not known:
+            return None
+        source, result = dense[0].name, outputs[0].name
+        inputs = operands.ordered({one.name: values for one in others})
+        return source, operands.shapes[source], result, operands.shapes[result], inputs
+
+    def run_single(self, X: Any, out: Any) -> Any:
+        """Run on one input and the graph's weights; None where `run` has to look closer.
+
+        Parameters
+        ----------
+        X : array
+        out : array, optional
+
+        Returns
+        -------
+        array, or None
+            `out` or a new output; None unless both are CuPy arrays as the kernel takes them.
+        """
+        if self._single is None:
+            return None
+        name, shape, output, out_shape, inputs = self._single
+        if not self._fits(X, shape):
+            return None
+        if out is None:
+            out = self._cupy.empty(out_shape, _FLOAT32)
+        elif not self._fits(out, out_shape) or self.device.overlap(out, X):
+            return None
+        try:
+            self.launch({**inputs, name: X}, {output: out})
+        except Exception:
+            with self._errors:
+                raise
+        return out
+
+    def _fits(self, array: Any, shape: tuple[int, ...]) -> bool:
+        if type(array) is not self._array_type:
+            return False
+        ours: Any = array
+        fits = ours.dtype == _FLOAT32 and ours.shape == shape and ours.flags.c_contiguous
+        return bool(fits) and not ours.data.ptr % VECTOR_BYTES
+
+    def seconds(
+        self, operands: Mapping[str, Any], repeats: int = 20, warmup: int = 3, *, cold: bool = False
+    ) -> npt.NDArray[np.float64]:
+        """Time runs by CUDA events; see `ReadyPlan`."""
+        with self._errors:
+            return super().seconds(operands, repeats, warmup, cold=cold)
+
+
+class _Errors:
+    """Turns what CuPy raises into the project's own exceptions; a generator takes longer."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._name, self._about = plan.name, repr(plan)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            return
+        cupy, name = import_cupy(), self._name
+        if isinstance(error, cupy.cuda.compiler.CompileException):
+            raise KernelError(name, f"its kernel does not compile:\n{error}") from error
+        if isinstance(error, cupy.cuda.memory.OutOfMemoryError):
+            problem = f"{state.one_line(error)} for {self._about}"
+            fix = "use fewer columns at a time, or device='cpu'"
+            raise DeviceUnavailable("device 'cuda'", problem, fix) from error
+        runtime = cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError
+        if isinstance(error, runtime):
+            raise KernelError(name, f"it failed on the GPU: {error}") from error
+
+
+def _aligned(array: Any) -> Any:
+    """Return an array or a copy of it: kernels move vectors, and a view can begin anywhere."""
+    return array.copy() if array.data.ptr % VECTOR_BYTES else array
+
+
+def trial_operands(plan: Plan, cupy: Any) -> Arrays:
+    """Return dense inputs to choose an algorithm with."""
+    shapes = {each.name: each.shape(plan.sizes) for each in plan.operation.dense}
+    return {name: positive(cupy, math.prod(s)).reshape(s) for name, s in shapes.items()}

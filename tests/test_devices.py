@@ -1,0 +1,168 @@
+"""Devices: a new one is a class of its own, and the GPU's launches carry the right arguments."""
+
+import ctypes
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import accelviz
+from accelviz.bits import devices as bit_devices
+from accelviz.devices import DEVICES, Device, choose, find_device
+from accelviz.devices.cuda import compiler, device
+from accelviz.errors import ArgumentError, DeviceUnavailable
+from accelviz.layers.products import Products
+from accelviz.plans import Call, KernelSpec, LaunchConfig
+from accelviz.strategies import OPERATIONS
+from tests.graphs import graph_of_degrees
+
+
+class FarArray:
+    """An array that NumPy cannot read."""
+
+    def __init__(self, host):
+        self.host, self.shape, self.dtype = host, host.shape, host.dtype
+
+    def reshape(self, *shape):
+        return FarArray(self.host.reshape(*shape))
+
+
+class FarDevice(Device):
+    """A fourth device, whose arrays lie behind another class."""
+
+    name, timed, array_type = "far", True, FarArray
+
+    def to_device(self, array):
+        return FarArray(array.copy())
+
+    def to_host(self, array):
+        return array.host.copy()
+
+    def write(self, array, values):
+        array.host[...] = values
+
+
+@pytest.fixture
+def far():
+    DEVICES.append(FarDevice())
+    yield DEVICES[-1]
+    DEVICES.pop()
+
+
+GRAPH = graph_of_degrees([3, 0, 40, 1, 7, 0, 2], 50)
+
+
+def random(*shape):
+    return np.random.default_rng(sum(shape)).standard_normal(shape, np.float32)
+
+
+def test_a_fourth_device_multiplies_where_its_arrays_lie(far):
+    X, U = random(50, 16), random(7, 16)
+    expected = accelviz.spmm(GRAPH, X, device="cpu")
+    there = accelviz.spmm(GRAPH, far.to_device(X))
+    np.testing.assert_array_equal(there.host, expected)
+    out = far.empty((7, 16))
+    assert (
+        accelviz.spmm(accelviz.plan(GRAPH, "lane_groups", n_cols=16), far.to_device(X), out=out)
+        is out
+    )
+    np.testing.assert_array_equal(out.host, expected)
+    dots = accelviz.sddmm(GRAPH, far.to_device(U), far.to_device(X))
+    np.testing.assert_array_equal(dots.host, accelviz.sddmm(GRAPH, U, X, device="cpu"))
+    alpha = accelviz.edge_softmax(GRAPH, dots)
+    assert alpha.shape == (GRAPH.nnz,)
+    np.testing.assert_allclose(np.add.reduceat(alpha.host, [0, 3, 43, 44, 51]), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATIONS if not name.startswith("scc")])
+def test_a_fourth_device_runs_every_operation(far, name):
+    operation = OPERATIONS[name]
+    graph = graph_of_degrees([3, 0, 40, 1, 7, 0, 2, *[5] * 43], 50)
+    widths = {width: default or 8 for width, default in operation.widths.items()}
+    plan = accelviz.plan(graph, operation=name, **widths)
+    inputs = {one.name: random(*one.shape(plan.sizes)) for one in operation.dense}
+    if operation.completed is not None:
+        inputs = {**inputs, **operation.completed(graph.pattern, inputs)}
+    expected = find_device("cpu").prepare(plan).run(inputs)
+    placed = {key: far.to_device(np.asarray(array)) for key, array in inputs.items()}
+    outputs = far.prepare(plan).run(placed)
+    for key, array in expected.items():
+        np.testing.assert_array_equal(outputs[key].host, array)
+
+
+def test_a_fourth_device_is_refused_what_it_does_not_have(far):
+    X = far.to_device(random(50, 16))
+    with pytest.raises(ArgumentError, match="of dtype object to NumPy"):
+        accelviz.spmm(GRAPH, X, device="cpu")
+    far.overlap = lambda one, other: one is other
+    with pytest.raises(ArgumentError, match="it overlaps X"):
+        accelviz.spmm(graph_of_degrees([1] * 50, 50), X, out=X)
+    with pytest.raises(ArgumentError, match=r"float32 tests array of shape \(7, 16\)"):
+        accelviz.spmm(GRAPH, X, out=np.empty((7, 16), np.float32))
+    with pytest.raises(DeviceUnavailable, match="device 'far': it runs no kernel"):
+        far.launch(Call(LaunchConfig((1, 1, 1), 1)), {})
+    assert bit_devices.chosen("auto", X) is far
+    assert Products(device="far").placed(random(3)).host.shape == (3,)
+
+
+def test_one_decision_for_all(far):
+    X = far.to_device(random(2))
+    assert choose("auto", [random(2), X]) is far
+    assert choose("emulator", [X]).name == "emulator"
+    assert choose(timed=True).timed
+    with pytest.raises(ArgumentError, match="there is no 'gpu'.*auto, cuda, cpu, emulator, far"):
+        choose("gpu")
+
+
+class Pointer:
+    """An array on a GPU that is not there."""
+
+    def __init__(self, address):
+        self.data = SimpleNamespace(ptr=address)
+
+
+def test_a_launch_carries_pointers_and_numbers(monkeypatch):
+    seen = []
+
+    def launch(function, *sizes_and_parameters):
+        *sizes, stream, parameters, extra = sizes_and_parameters
+        addresses = (ctypes.c_void_p * 4).from_address(parameters)
+        cells = [ctypes.c_uint64.from_address(address).value for address in addresses]
+        seen.append((function, sizes, stream, cells, extra))
+
+    driver = SimpleNamespace(launchKernel=launch)
+    fake = SimpleNamespace(cuda=SimpleNamespace(driver=driver))
+    kernel = SimpleNamespace(kernel=SimpleNamespace(ptr=77))
+    monkeypatch.setattr(device, "import_cupy", lambda: fake)
+    monkeypatch.setattr(device, "compiled", lambda *_, **__: (None, kernel))
+    spec = KernelSpec("k.cu", "k", {}, ("metadata", "X", "n_cols", "rate"), "")
+    plan = SimpleNamespace(arrays={"metadata": Pointer(1 << 40), "n_cols": np.int32(-3)})
+    one = device.KernelLaunch(plan, Call(LaunchConfig((5, 2, 1), 4, 96), spec))
+    one({"X": Pointer(4096), "rate": np.float32(0.5)}, 11)
+    one({"X": Pointer(8192), "rate": np.float32(0.5)}, 11)
+    half = int(np.float32(0.5).view(np.uint32))
+    cells = [[1 << 40, x, (1 << 32) - 3, half] for x in (4096, 8192)]
+    assert seen == [(77, [5, 2, 1, 128, 1, 1, 96], 11, each, 0) for each in cells]
+    device.KernelLaunch(plan, Call(LaunchConfig((0, 1, 1), 4), spec))({}, 11)
+    assert len(seen) == 2
+
+
+def test_a_kernel_is_compiled_once_for_each_device(monkeypatch):
+    current, modules = [0], []
+
+    def module(**options):
+        modules.append(options)
+        return SimpleNamespace(get_function=lambda entry: SimpleNamespace(entry=entry))
+
+    cuda = SimpleNamespace(Device=lambda: SimpleNamespace(id=current[-1]))
+    fake = SimpleNamespace(cuda=cuda, RawModule=module)
+    monkeypatch.setattr(compiler, "import_cupy", lambda: fake)
+    monkeypatch.setattr(compiler, "_compiled", {})
+    spec = KernelSpec("spmm/row_thread.cu", "row_thread", {"n": 1}, ())
+    first = compiler.compiled(spec)
+    assert compiler.compiled(spec) is first
+    assert compiler.compiled(spec, "-G") is not first
+    current.append(1)
+    assert compiler.compiled(spec) is not first
+    assert len(modules) == 3
+    assert "struct Config" in modules[0]["code"]
