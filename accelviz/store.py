@@ -60,7 +60,7 @@ class Store:
         self._most = most
         self._made: OrderedDict[Hashable, Any] = OrderedDict()
         #: What callers look up without a lock. It is emptied when anything is dropped.
-        self.latest: dict[Hashable, Any] = {}
+        self.latest: dict[Any, Any] = {}
         self._lock = threading.RLock()
         _STORES.add(self)
 

@@ -320,7 +320,8 @@ def usable_device(device: str) -> Device:
         If it is not usable.
     """
     chosen = choose(device, timed=True)
-    chosen.require()
+    if (problem := chosen.unavailable_reason()) is not None:
+        raise DeviceUnavailable(f"device {device!r}", problem, "device='auto'")
     return chosen
 
 

@@ -266,7 +266,10 @@ class CudaPlan(ReadyPlan):
         self._gathered = [operand.name for operand in dense if operand.gathered]
         # Kernels move vectors of whatever has rows.
         self._rows = [one.name for one in dense if one.axes[1:] and not one.gathered]
-        self._zeroed_sizes, self._of_streams = plan.workspaces("zeroed_workspace"), dict[int, Arrays]()
+        self._zeroed_sizes, self._of_streams = (
+            plan.workspaces("zeroed_workspace"),
+            dict[int, Arrays](),
+        )
         self._workspace_sizes = plan.workspaces("workspace")
         self.calls: tuple[Callable[[Arrays, int], None], ...]
         with self._errors:
