@@ -136,9 +136,9 @@ def is_symmetric(graph: Graph) -> bool:
     """Return whether a graph equals its transpose, weights included."""
     if graph.shape[0] != graph.shape[1]:
         return False
-    there = graph.adjacency
-    back = there.T.tocsr()
+    matrix = graph.adjacency
+    transpose = matrix.T.tocsr()
     return all(
-        np.array_equal(getattr(there, part), getattr(back, part))
+        np.array_equal(getattr(matrix, part), getattr(transpose, part))
         for part in ("indptr", "indices", "data")
     )

@@ -81,14 +81,14 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
         begin("compiling the preprocessing (the first time)")
         plan("cora", n_cols=n_cols, **parameters)
         begin("degree sort, block partition, row order")
-        made = plan(graph, n_cols=n_cols, **parameters)
-        made.check()
+        planned = plan(graph, n_cols=n_cols, **parameters)
+        planned.check()
         begin("counting the work of every warp")
-        warps = made.workers_per_block
-        warp_metadata = warp_partition(graph.row_pointers, made.parameters["max_warp_nzs"])
+        warps = planned.workers_per_block
+        warp_metadata = warp_partition(graph.row_pointers, planned.parameters["max_warp_nzs"])
         warp_blocks = -(-len(warp_metadata) // warps)
         warp_level = load_map([warp_workload(warp_metadata, warps)], warp_blocks, warps)
-        block_level = plan_load_map(made)
+        block_level = plan_load_map(planned)
         begin("A @ X in float64, to check against")
         X = measure.features(graph.shape[1], n_cols)
         oracle = Oracle(graph, X)
@@ -96,51 +96,51 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
         for executor in timed:
             begin(f"checking and timing on {executor.name}")
             if executor.unavailable_reason() is None:
-                measurements.append(measure.measure(made, executor, oracle, X))
+                measurements.append(measure.measure(planned, executor, oracle, X))
     histogram = DegreeHistogram.of(graph.row_pointers)
     schemes = waiting_and_timing(
         graph,
         n_cols,
         {
-            name: (strategy, {**parameters, **own} if strategy == made.name else own)
-            for name, (strategy, own) in SCHEMES.items()
+            name: (strategy, {**parameters, **more} if strategy == planned.name else more)
+            for name, (strategy, more) in SCHEMES.items()
         },
     )
-    return Demo(made, histogram, warp_metadata, warp_level, block_level, measurements, schemes)
+    return Demo(planned, histogram, warp_metadata, warp_level, block_level, measurements, schemes)
 
 
 def table(demo: Demo) -> str:
     """Lay out the demo's figures as text, each on a line of its own."""
-    made, graph, counted = demo.plan, demo.plan.pattern, demo.plan.statistics
-    metadata = made.metadata if made.metadata is not None else np.empty((0, 4), np.int32)
+    plan, graph, counted = demo.plan, demo.plan.pattern, demo.plan.statistics
+    metadata = plan.metadata if plan.metadata is not None else np.empty((0, 4), np.int32)
     ratio = storage_ratio(metadata, demo.warp_metadata)
-    setup = sum(made.setup_seconds.values())
+    setup = sum(plan.setup_seconds.values())
     degree = f"{graph.nnz / max(1, graph.n_rows):.1f} on average"
-    blocks = f"{counted.blocks:,} of {made.workers_per_block} warps"
+    blocks = f"{counted.blocks:,} of {plan.workers_per_block} warps"
     idle = f"{counted.idle_share:.1%} of warp time, against {demo.warp_level.idle_share:.1%}"
-    size = f"{made.metadata_bytes:,} bytes, {ratio:.1%} of the warp-level partition's"
+    size = f"{plan.metadata_bytes:,} bytes, {ratio:.1%} of the warp-level partition's"
     lines = [
         ("graph", f"{graph.name}: {graph.n_rows:,} rows, {graph.nnz:,} nonzeros"),
         ("degrees", f"{degree}, {demo.histogram.largest:,} at most"),
-        ("blocks", f"{blocks}, at most {made.parameters['max_warp_nzs']} nonzeros a warp"),
+        ("blocks", f"{blocks}, at most {plan.parameters['max_warp_nzs']} nonzeros a warp"),
         ("warps", f"{counted.warps:,} launched, {counted.busy_warps:,} with work"),
         ("idle share", f"{idle} for the warp-level partition"),
         ("metadata", f"{size} {demo.warp_metadata.nbytes:,} (Equation 1)"),
-        ("set-up", f"{setup * 1e3:.2f} ms for " + ", ".join(made.setup_seconds)),
+        ("set-up", f"{setup * 1e3:.2f} ms for " + ", ".join(plan.setup_seconds)),
     ]
-    for found in demo.measurements:
-        low, high = (seconds * 1e6 for seconds in found.quartiles)
-        time = f"{found.median * 1e6:,.1f} us for {made.n_cols} columns, median of"
-        time += f" {found.seconds.size} (quartiles {low:,.1f} to {high:,.1f})"
-        error = f"error at most {found.error:.2f} of the float32 bound against float64"
-        lines += [(f"on {found.device}", time), ("", f"correct: {error}")]
-    if not any(found.device == "cuda" for found in demo.measurements):
+    for measurement in demo.measurements:
+        low, high = (seconds * 1e6 for seconds in measurement.quartiles)
+        time = f"{measurement.median * 1e6:,.1f} us for {plan.n_cols} columns, median of"
+        time += f" {measurement.seconds.size} (quartiles {low:,.1f} to {high:,.1f})"
+        error = f"error at most {measurement.error:.2f} of the float32 bound against float64"
+        lines += [(f"on {measurement.device}", time), ("", f"correct: {error}")]
+    if not any(measurement.device == "cuda" for measurement in demo.measurements):
         why = f"no usable GPU ({gpu_state().state}): see `accelviz doctor`"
         lines.append(("on cuda", f"not timed, {why}"))
     recorded = {name: times.recorded for name, (_, times) in demo.schemes.items()}
-    shown = [f"{name} {time:,.1f}" for name, time in recorded.items() if time is not None]
-    lines += [("recorded", f"us, {where(demo)}:")] if shown else []
-    lines += [("", "; ".join(shown[i : i + 4])) for i in range(0, len(shown), 4)]
+    times_text = [f"{name} {time:,.1f}" for name, time in recorded.items() if time is not None]
+    lines += [("recorded", f"us, {where(demo)}:")] if times_text else []
+    lines += [("", "; ".join(times_text[i : i + 4])) for i in range(0, len(times_text), 4)]
     width = max(len(label) for label, _ in lines)
     return "\n".join(f"  {label:<{width}}  {text}" for label, text in lines)
 
@@ -173,17 +173,17 @@ def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
     from accelviz import plots  # drawing is the slowest thing to import
 
     target = checked_output(path)
-    made, graph = demo.plan, demo.plan.pattern
+    plan, graph = demo.plan, demo.plan.pattern
     median = np.median(graph.degrees) if graph.n_rows else 0
     figure = plots.overview(
         f"{graph.name}: {graph.nnz:,} nonzeros in {graph.n_rows:,} rows, on "
-        f"{made.launch.n_blocks:,} blocks of {made.workers_per_block} warps",
+        f"{plan.launch.n_blocks:,} blocks of {plan.workers_per_block} warps",
         degrees=demo.histogram,
         degrees_title=f"half of the rows have at most {median:.0f}\n"
         f"nonzeros, the longest has {demo.histogram.largest:,}",
-        degree_bounds=degree_bounds(made),
-        blocks=examples(made),
-        warps_per_block=made.workers_per_block,
+        degree_bounds=degree_bounds(plan),
+        blocks=examples(plan),
+        warps_per_block=plan.workers_per_block,
         loads={
             f"{demo.warp_level.idle_share:.0%} with the warp-level partition of rows in the "
             "caller's order": demo.warp_level,
@@ -208,42 +208,42 @@ def where(demo: Demo) -> str:
     return f"the same product on one {known[-1].hardware}, recorded on {known[-1].date}"
 
 
-def _setting(made: Plan) -> BlockSetting:
-    return BlockSetting(made.parameters["max_block_warps"], made.parameters["max_warp_nzs"])
+def _setting(plan: Plan) -> BlockSetting:
+    return BlockSetting(plan.parameters["max_block_warps"], plan.parameters["max_warp_nzs"])
 
 
-def degree_bounds(made: Plan) -> dict[int, str]:
+def degree_bounds(plan: Plan) -> dict[int, str]:
     """Name the ranges of degrees that the block-level partition treats alike, by upper end."""
-    setting = _setting(made)
+    setting = _setting(plan)
     shared = {setting.deg_bound: "warps share a row"} if setting.max_block_warps > 1 else {}
     beyond = {WORD_LIMIT: "split over\nblocks"}
     return {setting.max_warp_nzs: "one warp a row", **shared, **beyond}
 
 
-def examples(made: Plan, count: int = 5) -> dict[str, Workload]:
+def examples(plan: Plan, count: int = 5) -> dict[str, Workload]:
     """Choose a few blocks that differ: number and int4 as a title, and what their warps do."""
-    if made.metadata is None:
+    if plan.metadata is None:
         return {}
-    setting = _setting(made)
-    fields = unpack(made.metadata, setting)
+    setting = _setting(plan)
+    fields = unpack(plan.metadata, setting)
     chosen = {}
     for block in example_blocks(fields.degree, fields.rows * fields.warps_per_row, count):
-        degree, row, loc, info = (int(word) for word in made.metadata[block])
+        degree, row, loc, info = (int(word) for word in plan.metadata[block])
         whole = degree <= setting.deg_bound
         packed = f"{fields.warp_nzs[block]}|{fields.rows[block]}" if whole else str(info)
         title = f"block {block}\n({degree}, {row},\n{loc}, {packed})"
-        chosen[title] = made.workload(block, block + 1)
+        chosen[title] = plan.workload(block, block + 1)
     return chosen
 
 
 def main(graph: str, n_cols: int, output: str, **parameters: Any) -> str:
     """Run the whole demo and return what to print; the picture is written to `output`."""
     checked_output(output)
-    found = run(load_graph(graph), n_cols, **parameters)
-    draw(found, output)
+    demo = run(load_graph(graph), n_cols, **parameters)
+    draw(demo, output)
     lab = "make" if is_checkout() else "accelviz"
     return f"""Accel-GCN's preprocessing and SpMM
-{table(found)}
+{table(demo)}
 
 The picture is in {output}.
 Next: `{lab} lab` opens the lessons, and 01-from-graph-to-blocks explains this; or try another

@@ -108,13 +108,13 @@ def checked_number(
     ArgumentError
     """
     if not is_number(value) or not 0 <= value <= most or (value == 0 and not or_zero):
-        right = "a number of at least 0" if or_zero else "a number above 0"
-        right += "" if most == math.inf else f", at most {most:g}"
-        raise ArgumentError(name, f"got {value!r}", right)
+        expected = "a number of at least 0" if or_zero else "a number above 0"
+        expected += "" if most == math.inf else f", at most {most:g}"
+        raise ArgumentError(name, f"got {value!r}", expected)
     return float(value)
 
 
-def checked_type(name: str, value: Any, kind: Any, right: str) -> Any:
+def checked_type(name: str, value: Any, kind: Any, expected: str) -> Any:
     """Return `value` if it is of a type, or of one of several.
 
     Raises
@@ -123,7 +123,7 @@ def checked_type(name: str, value: Any, kind: Any, right: str) -> Any:
         Saying what would be right.
     """
     if not isinstance(value, kind):
-        raise ArgumentError(name, f"got a {type(value).__name__}", right)
+        raise ArgumentError(name, f"got a {type(value).__name__}", expected)
     return value
 
 

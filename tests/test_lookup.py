@@ -111,7 +111,7 @@ def check_rows(plan, rows=None, at_most=None):
     for row in looked:
         found = find_row(plan, row)
         place, blocks = expected[row]
-        assert (found.row, found.place, found.blocks) == (row, place, blocks)
+        assert (found.row, found.walked_row, found.blocks) == (row, place, blocks)
         assert found.degree == pattern.degrees[row]
         own = slice(found.first_nz, found.first_nz + found.degree)
         mine = slice(*pattern.row_pointers[row : row + 2])

@@ -79,9 +79,9 @@ def load_map(
         nonzeros += int(per_warp.sum())
         slots += int(per_warp.max(axis=1, initial=0).sum()) * warps_per_block
         first = int(part.block[0])
-        shown = per_warp[-first % every :: every]
+        loads = per_warp[-first % every :: every]
         column = -(-first // every)
-        load[column : column + len(shown)] = shown
+        load[column : column + len(loads)] = loads
     return LoadMap(load, n_blocks, every, 1.0 - nonzeros / slots if slots else 0.0, worker)
 
 

@@ -97,12 +97,12 @@ def cache_hits(
             raise ArgumentError("gpu", f"there is no {gpu!r}", ", ".join(GPUS))
         gpu = GPUS[gpu]
     checked_integer("blocks_per_sm", blocks_per_sm, error=ArgumentError)
-    found = traced[traced["space"] == "global"]
-    blocks, steps, offset = (found[name].to_numpy() for name in ("block", "step", "offset"))
+    accesses = traced[traced["space"] == "global"]
+    blocks, steps, offset = (accesses[name].to_numpy() for name in ("block", "step", "offset"))
     sm = blocks % gpu.sms
     wave = blocks // gpu.sms // blocks_per_sm
-    order = np.lexsort((found["lane"], blocks, steps, wave))
-    arrays, array_of = np.unique(found["array"].astype(str), return_inverse=True)
+    order = np.lexsort((accesses["lane"], blocks, steps, wave))
+    arrays, array_of = np.unique(accesses["array"].astype(str), return_inverse=True)
     # Arrays begin far from each other, so that no two share a line.
     stride = (int(offset.max(initial=0)) // LINE_BYTES + 2) * LINE_BYTES
     address = array_of * stride + offset
@@ -112,7 +112,7 @@ def cache_hits(
         (blocks << 32 | steps)[order],
         sm[order],
         array_of[order],
-        (found["kind"] == "load").to_numpy()[order],
+        (accesses["kind"] == "load").to_numpy()[order],
         gpu.sms,
         np.array([gpu.l1.sets, gpu.l1.ways, gpu.l2.sets, gpu.l2.ways]),
         counts,
@@ -167,17 +167,17 @@ def _touch(lines: Any, valid: Any, used: Any, sector: int, now: int) -> bool:
     """Look a sector up and bring it in; True if it was there."""
     per_line = LINE_BYTES // SECTOR_BYTES
     line, bit = sector // per_line, 1 << (sector % per_line)
-    place = line % lines.shape[0]
+    index = line % lines.shape[0]
     oldest = 0
     for way in range(lines.shape[1]):
-        if lines[place, way] == line:
-            used[place, way] = now
-            hit = (valid[place, way] & bit) != 0
-            valid[place, way] |= bit
+        if lines[index, way] == line:
+            used[index, way] = now
+            hit = (valid[index, way] & bit) != 0
+            valid[index, way] |= bit
             return bool(hit)
-        if used[place, way] < used[place, oldest]:
+        if used[index, way] < used[index, oldest]:
             oldest = way
-    lines[place, oldest] = line
-    valid[place, oldest] = bit
-    used[place, oldest] = now
+    lines[index, oldest] = line
+    valid[index, oldest] = bit
+    used[index, oldest] = now
     return False

@@ -75,10 +75,10 @@ def checked_histogram(degrees: npt.ArrayLike, rows: npt.ArrayLike) -> tuple[Long
         not negative.
     """
     checked = np.atleast_1d(np.asarray(degrees)), np.atleast_1d(np.asarray(rows))
-    shapes = [each.shape for each in checked]
+    shapes = [array.shape for array in checked]
     if shapes[0] != shapes[1] or len(shapes[0]) != 1:
-        what = f"shape {shapes[1]} beside degrees of shape {shapes[0]}"
-        raise ArgumentError("rows", what, "two 1-D arrays of one length, as of DegreeHistogram")
+        problem = f"shape {shapes[1]} beside degrees of shape {shapes[0]}"
+        raise ArgumentError("rows", problem, "two 1-D arrays of one length, as of DegreeHistogram")
     for name, values in zip(("degrees", "rows"), checked, strict=True):
         if values.size and (values.dtype.kind not in "iu" or values.min() < 0):
             raise ArgumentError(name, f"{values.dtype}, or one below 0", "integers from 0 up")
@@ -109,15 +109,15 @@ def equal_bins(degrees: Longs, rows: Longs, largest: int, *, most: int = 60) -> 
     """
     width = -(-(largest + 1) // most)
     edges = np.arange(-(-(largest + 1) // width) + 1) * width
-    kept = degrees <= largest
-    return _counted(degrees[kept], rows[kept], edges)
+    short = degrees <= largest
+    return _counted(degrees[short], rows[short], edges)
 
 
 def _counted(degrees: Longs, rows: Longs, edges: Longs) -> DegreeBins:
     sums = np.zeros(edges.size - 1, dtype=np.int64)
-    place = np.searchsorted(edges, degrees, side="right") - 1
-    inside = (place >= 0) & (place < sums.size)
-    np.add.at(sums, place[inside], rows[inside])
+    position = np.searchsorted(edges, degrees, side="right") - 1
+    inside = (position >= 0) & (position < sums.size)
+    np.add.at(sums, position[inside], rows[inside])
     seen = sums > 0
     return DegreeBins(edges[:-1][seen], edges[1:][seen] - 1, sums[seen])
 
@@ -152,7 +152,7 @@ def cumulative_shares(
         Share, 0 to 1, that rows of at most each degree have; all 0 where there is nothing to share.
     """
     sums = np.cumsum(rows), np.cumsum(degrees * rows)
-    of_rows, of_nonzeros = (each / max(1, int(each[-1]) if each.size else 1) for each in sums)
+    of_rows, of_nonzeros = (total / max(1, int(total[-1]) if total.size else 1) for total in sums)
     return of_rows, of_nonzeros
 
 

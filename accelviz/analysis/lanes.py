@@ -49,16 +49,18 @@ def column_visits(traced: pd.DataFrame, n_cols: int, *, array: str = "X") -> pd.
         If `n_cols` is below 1.
     """
     checked_integer("n_cols", n_cols, error=ArgumentError)
-    found = traced[(traced["array"] == array).to_numpy(bool)]
-    numbers = {name: found[name].to_numpy(np.int64) for name in ("block", "warp", "lane", "index")}
+    accesses = traced[(traced["array"] == array).to_numpy(bool)]
+    numbers = {
+        name: accesses[name].to_numpy(np.int64) for name in ("block", "warp", "lane", "index")
+    }
     return pd.DataFrame(
         {
             **{name: numbers[name] for name in ("block", "warp", "lane")},
             "thread": numbers["warp"] * WARP_SIZE + numbers["lane"],
-            "turn": _turns(numbers["block"], numbers["warp"], found["step"].to_numpy(np.int64)),
+            "turn": _turns(numbers["block"], numbers["warp"], accesses["step"].to_numpy(np.int64)),
             "row": numbers["index"] // n_cols,
             "column": numbers["index"] % n_cols,
-            "columns": found["bytes"].to_numpy(np.int64) // FLOAT_BYTES,
+            "columns": accesses["bytes"].to_numpy(np.int64) // FLOAT_BYTES,
         }
     )
 
@@ -94,16 +96,16 @@ def column_runs(visits: pd.DataFrame) -> pd.DataFrame:
     begins = changes(*ordered[keys].to_numpy().T)
     begins[1:] |= column[1:] > end[:-1]
     first = np.flatnonzero(begins)
-    found = ordered.iloc[first][["block", "warp", "turn", "row", "column"]].reset_index(drop=True)
+    runs = ordered.iloc[first][["block", "warp", "turn", "row", "column"]].reset_index(drop=True)
     lane = ordered["lane"].to_numpy()
     if not first.size:
-        return found.assign(columns=0, first_lane=0, last_lane=0, lanes=0).astype(np.int64)
-    found["columns"] = np.maximum.reduceat(end, first) - column[first]
-    found["first_lane"] = np.minimum.reduceat(lane, first)
-    found["last_lane"] = np.maximum.reduceat(lane, first)
-    found["lanes"] = np.diff(np.append(first, begins.size))
+        return runs.assign(columns=0, first_lane=0, last_lane=0, lanes=0).astype(np.int64)
+    runs["columns"] = np.maximum.reduceat(end, first) - column[first]
+    runs["first_lane"] = np.minimum.reduceat(lane, first)
+    runs["last_lane"] = np.maximum.reduceat(lane, first)
+    runs["lanes"] = np.diff(np.append(first, begins.size))
     order = ["block", "warp", "turn", "row", "column"]
-    return found.sort_values(order, kind="stable", ignore_index=True)
+    return runs.sort_values(order, kind="stable", ignore_index=True)
 
 
 def first_warps(visits: pd.DataFrame, count: int) -> pd.DataFrame:
@@ -130,13 +132,13 @@ def stack_runs(runs: pd.DataFrame) -> pd.DataFrame:
         0 in each turn: runs of one row share a line, unless several warps read the same columns
         of it. The line of the lowest warp comes first.
     """
-    found = runs.copy()
-    found["worker"] = found.groupby(["warp", "block"]).ngroup()
-    again = found.groupby(["turn", "row", "column"]).cumcount()
-    lowest = found.groupby([found["turn"], found["row"], again])["worker"].transform("min")
-    line = found.groupby([found["turn"], lowest, found["row"], again]).ngroup()
-    found["line"] = line - line.groupby(found["turn"]).transform("min")
-    return found
+    table = runs.copy()
+    table["worker"] = table.groupby(["warp", "block"]).ngroup()
+    again = table.groupby(["turn", "row", "column"]).cumcount()
+    lowest = table.groupby([table["turn"], table["row"], again])["worker"].transform("min")
+    line = table.groupby([table["turn"], lowest, table["row"], again]).ngroup()
+    table["line"] = line - line.groupby(table["turn"]).transform("min")
+    return table
 
 
 def columns_at_once(visits: pd.DataFrame) -> int:
@@ -205,13 +207,13 @@ def sector_runs(traced: pd.DataFrame) -> pd.DataFrame:
     parted = begins.copy()
     parted[1:] |= offset[1:] > end[:-1]
     first = np.flatnonzero(parted)
-    found = table.iloc[first][["request", "warp", "kind", "array"]].reset_index(drop=True)
-    found["sector"] = sector[first]
-    found["first"] = offset[first] - sector[first] * SECTOR_BYTES
+    runs = table.iloc[first][["request", "warp", "kind", "array"]].reset_index(drop=True)
+    runs["sector"] = sector[first]
+    runs["first"] = offset[first] - sector[first] * SECTOR_BYTES
     last = np.maximum.reduceat(end, first) if first.size else end
-    found["last"] = last - sector[first] * SECTOR_BYTES - 1
-    found["begins"] = begins[first]
-    return found
+    runs["last"] = last - sector[first] * SECTOR_BYTES - 1
+    runs["begins"] = begins[first]
+    return runs
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ class RowPlace:
     ----------
     row : int
         Of the caller's graph.
-    place : int
+    walked_row : int
         The same row of the matrix that the kernel walks (`Plan.walked`).
     degree : int
         Its nonzeros.
@@ -33,21 +33,21 @@ class RowPlace:
     """
 
     row: int
-    place: int
+    walked_row: int
     degree: int
     first_nz: int
     blocks: tuple[int, ...]
 
 
 def find_row(plan: Plan, row: int) -> RowPlace:
-    """Follow a row of the caller's graph, or of its transpose, to its place and its blocks.
+    """Follow a row of the caller's graph, or of its transpose, to the walked matrix and its blocks.
 
     Parameters
     ----------
     plan : Plan
         With a workload.
     row : int
-        A sender, where the plan walks the transposed matrix.
+        A column of the graph, where the plan walks the transposed matrix.
 
     Raises
     ------
@@ -63,18 +63,20 @@ def find_row(plan: Plan, row: int) -> RowPlace:
     """
     if not 0 <= row < plan.walked.n_rows:
         raise ArgumentError("row", f"got {row}", f"0 to {plan.walked.n_rows - 1}")
-    place = row if plan.permutation is None else int(plan.permutation.inverse[row])
-    begin, end = (int(each) for each in plan.walked.row_pointers[place : place + 2])
+    walked_row = row if plan.permutation is None else int(plan.permutation.inverse[row])
+    begin, end = (
+        int(position) for position in plan.walked.row_pointers[walked_row : walked_row + 2]
+    )
     degree = end - begin
-    first = _first_block(plan, lambda work: bool(work.row.max() >= place))
-    after = _first_block(plan, lambda work: bool(work.row.min() > place))
+    first = _first_block(plan, lambda work: bool(work.row.max() >= walked_row))
+    after = _first_block(plan, lambda work: bool(work.row.min() > walked_row))
     # In order, those between have some of the row or nothing at all.
     near = 0 < after - first <= max(degree, SLICE_BLOCKS)
-    blocks, covered = _having(place, [plan.workload(first, after)] if near else [])
+    blocks, covered = _having(walked_row, [plan.workload(first, after)] if near else [])
     cleared = len(plan.zero_outputs) == len(plan.operation.outputs)
     if covered < degree or not (blocks or cleared):
-        blocks, _ = _having(place, plan.workload_slices())
-    return RowPlace(row, place, degree, begin, blocks)
+        blocks, _ = _having(walked_row, plan.workload_slices())
+    return RowPlace(row, walked_row, degree, begin, blocks)
 
 
 def _first_block(plan: Plan, reached: Callable[[Workload], bool]) -> int:
@@ -103,12 +105,12 @@ def _next_records(plan: Plan, start: int, stop: int) -> Workload:
         start, many = start + many, min(2 * many, SLICE_BLOCKS)
 
 
-def _having(place: int, parts: Iterable[Workload]) -> tuple[tuple[int, ...], int]:
+def _having(walked_row: int, parts: Iterable[Workload]) -> tuple[tuple[int, ...], int]:
     """Return the blocks that have some of a row, and how many of its nonzeros they have."""
     blocks: list[int] = []
     covered = 0
     for part in parts:
-        own = part.row == place
-        blocks += np.unique(part.block[own]).tolist()
-        covered += int(part.nz_count[own].sum())
+        of_row = part.row == walked_row
+        blocks += np.unique(part.block[of_row]).tolist()
+        covered += int(part.nz_count[of_row].sum())
     return tuple(blocks), covered

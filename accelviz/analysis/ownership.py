@@ -91,14 +91,14 @@ def ownership_map(plan: Plan, *, cells: int = 150, order: str = "caller") -> Own
     n_rows, n_cols = plan.walked.shape
     counts = np.zeros((min(cells, n_rows), min(cells, n_cols)), dtype=np.int64)
     of_cell, last = np.zeros_like(counts), np.full_like(counts, -1)
-    place = plan.output_rows if order == "caller" else np.arange(n_rows, dtype=np.int32)
+    shown_row = plan.output_rows if order == "caller" else np.arange(n_rows, dtype=np.int32)
     blocks = rows_apart = 0
     for part in plan.workload_slices():
-        found = _count_cells(
-            part.block, part.row, part.nz_start, part.nz_count, place, plan.walked.column_indices,
-            n_cols, counts, of_cell, last,
+        counted = _count_cells(
+            part.block, part.row, part.nz_start, part.nz_count, shown_row,
+            plan.walked.column_indices, n_cols, counts, of_cell, last,
         )  # fmt: skip
-        blocks, rows_apart = blocks + found[0], rows_apart + found[1]
+        blocks, rows_apart = blocks + counted[0], rows_apart + counted[1]
     apart = rows_apart / blocks if blocks else 0.0
     names, n_blocks = (plan.name, plan.pattern.name), plan.launch.n_blocks
     return OwnershipMap(counts, of_cell, last, (n_rows, n_cols), n_blocks, order, apart, *names)
@@ -107,7 +107,7 @@ def ownership_map(plan: Plan, *, cells: int = 150, order: str = "caller") -> Own
 @numba.njit(cache=True, nogil=True)
 def _count_cells(
     block: Longs, row: Ints, nz_start: Longs, nz_count: Ints,
-    place: Ints, column_indices: Ints, n_cols: int,
+    shown_row: Ints, column_indices: Ints, n_cols: int,
     counts: Longs, blocks_of_cell: Longs, last_block: Longs,
 ) -> tuple[int, int]:  # fmt: skip
     """Add some whole blocks to the cells; return how many have work, and the sum of their rows."""
@@ -116,13 +116,13 @@ def _count_cells(
     for i in range(block.size):
         if not nz_count[i]:
             continue
-        shown = place[row[i]]
+        line_row = shown_row[row[i]]
         if block[i] != current:
             rows_apart += high - low + 1
             blocks += 1
-            current, low, high = block[i], shown, shown
-        low, high = min(low, shown), max(high, shown)
-        line = int(shown) * counts.shape[0] // place.size
+            current, low, high = block[i], line_row, line_row
+        low, high = min(low, line_row), max(high, line_row)
+        line = int(line_row) * counts.shape[0] // shown_row.size
         for k in range(nz_start[i], nz_start[i] + nz_count[i]):
             cell = int(column_indices[k]) * counts.shape[1] // n_cols
             counts[line, cell] += 1
@@ -216,12 +216,12 @@ def assignment(
     of_block = runs.groupby("block").agg(rows=("row", "nunique"), nonzeros=("count", "sum"))
     rank = runs.drop_duplicates(["block", "row"]).groupby("block").cumcount()
     quota = _quota(of_block["rows"].to_numpy(), most_rows)
-    shown = runs.loc[rank.index[rank < quota], ["block", "row"]]
-    of_block.insert(1, "rows_shown", shown.groupby("block").size())
+    visible = runs.loc[rank.index[rank < quota], ["block", "row"]]
+    of_block.insert(1, "rows_shown", visible.groupby("block").size())
     per_warp = runs[runs["count"] > 0].groupby(["block", "warp"])["count"].sum()
     of_warps = per_warp.groupby("block").agg(["size", "min", "max"])
     of_block[["warps", "least", "most"]] = of_warps.reindex(of_block.index, fill_value=0)
-    runs = runs.merge(shown, on=["block", "row"])
+    runs = runs.merge(visible, on=["block", "row"])
     runs = runs[runs.groupby("row").cumcount() < MOST_RUNS].reset_index(drop=True)
     rows = np.arange(plan.walked.n_rows) if everything else np.unique(runs["row"])
     degree = pointers[rows + 1] - pointers[rows]
@@ -242,9 +242,12 @@ def assignment(
 
 def _words(plan: Plan) -> list[str]:
     """Name the settings that make another scheme of a strategy, as "partition=warp"."""
-    own = plan.strategy.defaults()
-    given = plan.parameters.items()
-    return [f"{k}={v}" for k, v in given if isinstance(v, str) and k in own and own[k] != v]
+    defaults = plan.strategy.defaults()
+    return [
+        f"{name}={value}"
+        for name, value in plan.parameters.items()
+        if isinstance(value, str) and defaults.get(name, value) != value
+    ]
 
 
 def _quota(rows: Longs, most_rows: int) -> int:
@@ -310,13 +313,13 @@ def _others_of_row(plan: Plan, block: int) -> set[int]:
             yield other
             other += step
 
-    found = {block}
+    sharing = {block}
     for step in (-1, 1):  # the row's first parts tell more than its last
         for other in walk(step):
-            if len(found) == _BLOCKS_OF_A_ROW:
+            if len(sharing) == _BLOCKS_OF_A_ROW:
                 break
-            found.add(other)
-    return found
+            sharing.add(other)
+    return sharing
 
 
 @numba.njit(cache=True, nogil=True)

@@ -56,7 +56,7 @@ def block_times(table: pd.DataFrame) -> pd.DataFrame:
     if np.any(key[1:] < key[:-1]):
         order = np.argsort(key, kind="stable")
         recorded = (tile, block, sm, begin, end, key)
-        tile, block, sm, begin, end, key = (each[order] for each in recorded)
+        tile, block, sm, begin, end, key = (column[order] for column in recorded)
     first = np.flatnonzero(np.diff(key, prepend=-1))
     sm = sm[first]
     start = np.minimum.reduceat(begin, first) if first.size else begin
@@ -68,9 +68,9 @@ def block_times(table: pd.DataFrame) -> pd.DataFrame:
     # Of those that start together, first the ones that the clock's step gives no time at all.
     order = np.lexsort((stop, start, sm))
     slot[order] = _pack(sm[order], start[order], stop[order])
-    found = _table(tile[first], block[first], sm, slot, start, stop)
-    found.attrs = {**table.attrs, "sms": sms, "unit": NANOSECONDS}
-    return found
+    blocks = _table(tile[first], block[first], sm, slot, start, stop)
+    blocks.attrs = {**table.attrs, "sms": sms, "unit": NANOSECONDS}
+    return blocks
 
 
 def predicted_timeline(plan: Plan, sms: int, blocks_per_sm: int) -> pd.DataFrame:
@@ -108,9 +108,9 @@ def predicted_timeline(plan: Plan, sms: int, blocks_per_sm: int) -> pd.DataFrame
     start, lane = _hand_out(duration, tiles, sms * blocks_per_sm)
     tile, block = np.divmod(np.arange(start.size), max(duration.size, 1))
     # The first blocks go to the SMs in turn, as on a GPU, not all to the first SM.
-    found = _table(tile, block, lane % sms, lane // sms, start, start + np.tile(duration, tiles))
-    found.attrs = {"sms": sms, "blocks_per_sm": blocks_per_sm, "unit": NONZEROS}
-    return found
+    blocks = _table(tile, block, lane % sms, lane // sms, start, start + np.tile(duration, tiles))
+    blocks.attrs = {"sms": sms, "blocks_per_sm": blocks_per_sm, "unit": NONZEROS}
+    return blocks
 
 
 def with_nonzeros(blocks: pd.DataFrame, plan: Plan) -> pd.DataFrame:
@@ -240,9 +240,9 @@ def occupancy(
         # A block that comes within a bin counts for the rest of it there, and in full from the
         # next one on: two changes, summed along time at the end.
         for moment, sign in ((start, weight), (stop, -weight)):
-            place = (moment - origin) * (bins / (end - origin))
-            at = np.minimum(place.astype(np.int64), bins - 1)
-            late = place - at
+            position = (moment - origin) * (bins / (end - origin))
+            at = np.minimum(position.astype(np.int64), bins - 1)
+            late = position - at
             cell = sm * (bins + 1) + at
             change += np.bincount(cell, sign * (1.0 - late), change.size)
             change += np.bincount(cell + 1, sign * late, change.size)
@@ -287,13 +287,13 @@ def _table(*columns: Longs) -> pd.DataFrame:
 
 def _per_block(plan: Plan, reduce: Callable[[Longs], Longs]) -> Longs:
     """Reduce the nonzeros per warp of each block of one tile, slice by slice."""
-    found = np.zeros(plan.launch.n_blocks, dtype=np.int64)
+    totals = np.zeros(plan.launch.n_blocks, dtype=np.int64)
     for part in plan.workload_slices():
         if len(part):
             of_slice = reduce(nonzeros_per_warp(part, plan.workers_per_block))
             first = int(part.block[0])
-            found[first : first + of_slice.size] = of_slice
-    return found
+            totals[first : first + of_slice.size] = of_slice
+    return totals
 
 
 @numba.njit(cache=True, nogil=True)

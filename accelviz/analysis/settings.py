@@ -16,7 +16,9 @@ from accelviz.strategies import find_strategy
 
 #: The setting that Accel-GCN's authors published: its defaults of what is worth trying.
 PUBLISHED: Mapping[str, Any] = {
-    name: each.default for name, each in find_strategy("accel_gcn").parameters.items() if each.tries
+    name: parameter.default
+    for name, parameter in find_strategy("accel_gcn").parameters.items()
+    if parameter.tries
 }
 #: Statistics that are better the smaller they are; the others are neither good nor bad.
 LESS_IS_BETTER = {
@@ -114,10 +116,10 @@ def checked_sweep(table: pd.DataFrame, value: str, *axes: str) -> None:
     ArgumentError
         If a column is missing, `value` is no number, or the table does not vary along an axis.
     """
-    there = [str(name) for name in table.columns]
+    columns = [str(name) for name in table.columns]
     for name in (value, *axes):
         if name not in table:
-            raise ArgumentError(name, "the table has no such column", ", ".join(there))
+            raise ArgumentError(name, "the table has no such column", ", ".join(columns))
     if not pd.api.types.is_numeric_dtype(table[value]):
         raise ArgumentError(value, f"a column of {table[value].dtype}", "numbers, as `blocks` is")
     if len(set(axes)) < len(axes) or value in axes:
@@ -146,11 +148,11 @@ def direction(value: str, better: str | None) -> str:
 
 def best(table: pd.DataFrame, value: str, better: str) -> Best:
     """Return the best row of a sweep; `better` is one of `BETTER`."""
-    there = table[table[value].notna()]
-    if better == "neither" or there.empty:
+    rows = table[table[value].notna()]
+    if better == "neither" or rows.empty:
         return Best(None, 0)
-    wanted = there[value].min() if better == "lowest" else there[value].max()
-    equal = there[there[value] == wanted]
+    wanted = rows[value].min() if better == "lowest" else rows[value].max()
+    equal = rows[rows[value] == wanted]
     if "blocks" in equal and equal["blocks"].notna().any():
         return Best(equal.loc[equal["blocks"].idxmin()], len(equal) - 1)
     return Best(equal.iloc[0], len(equal) - 1)
@@ -190,20 +192,20 @@ def lines(table: pd.DataFrame, x: str, by: str | None = None) -> list[Line]:
         raise ArgumentError("by", f"no column {by!r}", ", ".join(others) or "none varies")
     keys = others if by is None else [by]
     groups = table.groupby(keys, dropna=False, sort=False) if keys else [((), table)]
-    found = []
+    result = []
     for values, rows in groups:
-        key = {name: each for name, each in zip(keys, values, strict=True) if pd.notna(each)}
+        key = {name: entry for name, entry in zip(keys, values, strict=True) if pd.notna(entry)}
         along = rows[rows[x].notna()].sort_values(x, kind="stable")
         _refuse_several(along, [x])
         if len(along):
-            found.append(Line(key, along, constant=False))
+            result.append(Line(key, along, constant=False))
         constant = rows[rows[x].isna()]
         if len(constant) > 1:
-            what = f"{len(constant)} rows of {_text(key)} without {x}"
-            raise ArgumentError("table", what, "one, or another `by`")
+            problem = f"{len(constant)} rows of {_text(key)} without {x}"
+            raise ArgumentError("table", problem, "one, or another `by`")
         if len(constant):
-            found.append(Line(key, constant, constant=True))
-    return found
+            result.append(Line(key, constant, constant=True))
+    return result
 
 
 def grid(table: pd.DataFrame, value: str, x: str, y: str) -> Grid:
@@ -226,16 +228,16 @@ def grid(table: pd.DataFrame, value: str, x: str, y: str) -> Grid:
     return Grid(across, down, cells, tuple(map(str, names)))
 
 
-def _refuse_several(rows: pd.DataFrame, places: list[str]) -> None:
-    several = rows[rows.duplicated(places, keep=False)]
+def _refuse_several(rows: pd.DataFrame, axes: list[str]) -> None:
+    several = rows[rows.duplicated(axes, keep=False)]
     if several.empty:
         return
-    place = several[places].iloc[0].to_dict()
-    same = several[(several[places] == several[places].iloc[0]).all(axis=1)]
-    names = [name for name in varying(same, parameters(same)) if name not in places]
+    first = several[axes].iloc[0].to_dict()
+    same = several[(several[axes] == several[axes].iloc[0]).all(axis=1)]
+    names = [name for name in varying(same, parameters(same)) if name not in axes]
     raise ArgumentError(
         "table",
-        f"{len(same)} rows at {_text(place)}, which differ in {', '.join(names) or 'nothing'}",
+        f"{len(same)} rows at {_text(first)}, which differ in {', '.join(names) or 'nothing'}",
         f"rows with one value of {names[0]}" if names else "each setting once",
     )
 

@@ -95,32 +95,39 @@ def sweep(
     """
     name, source = _opened(graph)
     chosen = _strategies(strategies, operation)
-    given = {key: _values(key, value) for key, value in parameters.items() if value is not None}
+    varied_by_name = {
+        key: _values(key, value) for key, value in parameters.items() if value is not None
+    }
     columns = _values("n_cols", n_cols)
-    known = [{**each.operation.widths, **each.defaults()} for each in chosen]
-    for key in given:
-        if not any(key in own for own in known):
-            there = dict.fromkeys(key for own in known for key in own if key != "n_cols")
-            wanted = ", ".join(there) or "none at all"
+    known = [{**strategy.operation.widths, **strategy.defaults()} for strategy in chosen]
+    for key in varied_by_name:
+        if not any(key in defaults for defaults in known):
+            available = {key: 0 for defaults in known for key in defaults if key != "n_cols"}
+            wanted = ", ".join(available) or "none at all"
             raise ArgumentError(key, "no strategy of this sweep has such a parameter", wanted)
     taken = {"strategy", "n_cols", *STATISTICS}
-    tried = [key for each in chosen for key, own in each.parameters.items() if own.tries]
-    shown = tuple(dict.fromkeys([*tried, *given]))
-    if clash := taken.intersection(shown):
-        what = "the table has a column of that name, and so has a strategy a parameter"
-        raise ArgumentError(min(clash), what, "another name for the parameter")
+    tried = [
+        key
+        for strategy in chosen
+        for key, parameter in strategy.parameters.items()
+        if parameter.tries
+    ]
+    parameter_names = tuple(dict.fromkeys([*tried, *varied_by_name]))
+    if clash := taken.intersection(parameter_names):
+        problem = "the table has a column of that name, and so has a strategy a parameter"
+        raise ArgumentError(min(clash), problem, "another name for the parameter")
     lines = []
-    for strategy, own in zip(chosen, known, strict=True):
-        varied = {key: values for key, values in given.items() if key in own}
+    for strategy, defaults in zip(chosen, known, strict=True):
+        varied = {key: values for key, values in varied_by_name.items() if key in defaults}
         for count in columns:
             for setting in itertools.product(*varied.values()):
                 parameter = dict(zip(varied, setting, strict=True))
-                found = summary(strategy, source, count, parameter)
-                effective = {**own, **parameter}
-                settings = (effective.get(key, pd.NA) for key in shown)
-                lines.append((strategy.name, count, *settings, *_figures(found)))
-    table = pd.DataFrame(lines, columns=["strategy", "n_cols", *shown, *STATISTICS])
-    for key in shown:  # numbers stay numbers where some are missing
+                statistics = summary(strategy, source, count, parameter)
+                effective = {**defaults, **parameter}
+                settings = (effective.get(key, pd.NA) for key in parameter_names)
+                lines.append((strategy.name, count, *settings, *_figures(statistics)))
+    table = pd.DataFrame(lines, columns=["strategy", "n_cols", *parameter_names, *STATISTICS])
+    for key in parameter_names:  # numbers stay numbers where some are missing
         table[key] = _whole(table[key])
     table.attrs["graph"] = name
     return table
@@ -140,13 +147,13 @@ def _strategies(wanted: Any, operation: str | Operation | None) -> list[Strategy
     if not several:
         raise ArgumentError("strategies", "got none", "at least one")
     common = operation_of(several, operation)
-    return [find_strategy(each, common) for each in several]
+    return [find_strategy(strategy, common) for strategy in several]
 
 
 def _values(name: str, value: Any) -> list[Any]:
     if isinstance(value, str) or not isinstance(value, Iterable):
         return [value]
-    values = [each.item() if isinstance(each, np.generic) else each for each in value]
+    values = [entry.item() if isinstance(entry, np.generic) else entry for entry in value]
     if not values:
         raise ArgumentError(name, "got no value", "a value or several")
     return values
@@ -164,9 +171,9 @@ def summary(
     ArgumentError
         If the strategy has no closed form and there are only degrees to go by.
     """
-    found = strategy.closed_form(graph, n_cols, **parameters)
-    if found is not None:
-        return found
+    closed_form = strategy.closed_form(graph, n_cols, **parameters)
+    if closed_form is not None:
+        return closed_form
     if isinstance(graph, RowDegrees):
         if strategy.described(graph, n_cols, **parameters) is not None:
             return PartitionSummary()
@@ -174,18 +181,15 @@ def summary(
         raise ArgumentError(
             "strategies", unknown, "the graph itself, whose workload can be counted"
         )
-    made = strategy.plan(graph, n_cols, **parameters)
-    return made.statistics if made.has_workload else PartitionSummary()
+    plan = strategy.plan(graph, n_cols, **parameters)
+    return plan.statistics if plan.has_workload else PartitionSummary()
 
 
-def _figures(found: PartitionSummary) -> list[float]:
-    quartiles = (found.quantile(share) for share in (0.25, 0.5, 0.75))
-    figures = (
-        *(found.blocks, found.warps, found.busy_warps, found.idle_warps, found.idle_share),
-        *(found.mean, *quartiles, found.largest, found.imbalance, found.metadata_bytes),
-        *(found.rows_shared, found.rows_cut, found.shared_atomics, found.global_atomics),
-    )
-    return [float("nan") if each is None else each for each in figures]
+def _figures(summary: PartitionSummary) -> list[float]:
+    quartiles = [summary.quantile(share) for share in (0.25, 0.5, 0.75)]
+    of_warps = dict(zip(STATISTICS[5:9], (summary.mean, *quartiles), strict=True))
+    figures = (of_warps.get(name, getattr(summary, name, None)) for name in STATISTICS)
+    return [float("nan") if figure is None else figure for figure in figures]
 
 
 def _whole(column: pd.Series) -> pd.Series:

@@ -108,7 +108,7 @@ def from_edge_index(
     if high >= n_nodes or n_nodes > MAX_SIDE:
         raise GraphError("edge_index", f"node {high} of {n_nodes}", f"nodes 0 to {n_nodes - 1}")
     weights = None if weights is None else np.asarray(weights)
-    return from_edges(*edges, weights, n_nodes, name, source)
+    return from_edges(edges[0], edges[1], weights, n_nodes, name, source)
 
 
 def whole_if_empty(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -87,13 +87,13 @@ def download(
     logger.setLevel(logging.WARNING)
     try:
         with progress_bar(target.name, 1, progress) as bar:
-            shown = False if bar.disable else bar
+            progressbar = False if bar.disable else bar
             pooch.retrieve(
                 url,
                 None if sha256 is None else f"sha256:{sha256}",
                 fname=target.name,
                 path=target.parent,
-                downloader=pooch.HTTPDownloader(shown, chunk_size=2**18, timeout=TIMEOUT),
+                downloader=pooch.HTTPDownloader(progressbar, chunk_size=2**18, timeout=TIMEOUT),
             )
     except (OSError, ValueError) as error:  # what requests and pooch raise, without exception
         expected = "a download that works; or fetch the file by other means, then pass its path to "

@@ -222,15 +222,15 @@ def _load_twin(
             with np.load(path, allow_pickle=False) as archive:
                 arrays = archive["row_pointers"], archive["column_indices"]
             return Graph(*arrays, np.ones(arrays[1].size, dtype=np.float32), **facts)
-    made = twin(name, **knobs)  # type: ignore[arg-type]
+    graph = twin(name, **knobs)  # type: ignore[arg-type]
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(path) as temporary:
-        np.savez(temporary, row_pointers=made.row_pointers, column_indices=made.column_indices)
-        facts = {key: getattr(made, key) for key in ("shape", "name", "source", "kind")}
+        np.savez(temporary, row_pointers=graph.row_pointers, column_indices=graph.column_indices)
+        facts = {key: getattr(graph, key) for key in ("shape", "name", "source", "kind")}
         facts["sha256"] = _sha256(temporary)
     with written_whole(note) as temporary:
         temporary.write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
-    return made
+    return graph
 
 
 def _sha256(path: Path) -> str:

@@ -72,8 +72,8 @@ class NodeData:
             put(split, taken_over(_nodes_of(split, getattr(self, split), self.labels)))
         both = np.intersect1d(self.train, np.concatenate([self.val, self.test]))
         if both.size:
-            what = f"{both.size} nodes are in val or test too, the first is {both[0]}"
-            raise ArgumentError("train", what, "splits that have no node in common")
+            problem = f"{both.size} nodes are in val or test too, the first is {both[0]}"
+            raise ArgumentError("train", problem, "splits that have no node in common")
 
     @property
     def n_nodes(self) -> int:
@@ -91,7 +91,7 @@ class NodeData:
         return int(self.labels.max()) + 1
 
     def __repr__(self) -> str:
-        split = " + ".join(str(getattr(self, each).size) for each in SPLITS)
+        split = " + ".join(str(getattr(self, part).size) for part in SPLITS)
         return (
             f"NodeData({self.name!r}: {self.n_nodes:,} nodes, {self.graph.nnz:,} edges, "
             f"{self.n_features:,} features, {self.n_classes} classes, {split} nodes to train, "
@@ -129,20 +129,20 @@ def load_nodes(data: Any) -> NodeData:
     if isinstance(data, NodeData):
         return data
     name = data.lower() if isinstance(data, str) else None
-    found = bundled_archive(name) if name in bundled_graphs() else {}
-    if "labels" not in found:
-        labelled = [each for each in bundled_graphs() if "labels" in bundled_archive(each)]
-        known = found or isinstance(data, Graph)
-        what = "has neither labels nor features" if known else "is no bundled graph with labels"
-        right = f"{', '.join(labelled)}, or NodeData(graph, features, labels, train, val, test)"
-        raise ArgumentError("data", f"{data!r:.60} {what}", right)
+    arrays = bundled_archive(name) if name in bundled_graphs() else {}
+    if "labels" not in arrays:
+        labelled = [key for key in bundled_graphs() if "labels" in bundled_archive(key)]
+        known = arrays or isinstance(data, Graph)
+        problem = "has neither labels nor features" if known else "is no bundled graph with labels"
+        expected = f"{', '.join(labelled)}, or NodeData(graph, features, labels, train, val, test)"
+        raise ArgumentError("data", f"{data!r:.60} {problem}", expected)
     words = sparse.csr_array(
-        (found["x_data"], found["x_indices"], found["x_indptr"]), shape=tuple(found["x_shape"])
+        (arrays["x_data"], arrays["x_indices"], arrays["x_indptr"]), shape=tuple(arrays["x_shape"])
     )
     sums = np.asarray(words.sum(axis=1)).ravel()
     words.data /= np.repeat(np.maximum(sums, 1), np.diff(words.indptr)).astype(np.float32)
-    split = {each: found[each] for each in SPLITS}
-    return NodeData(load_graph(name), words, found["labels"], **split, name=str(name))
+    split = {key: arrays[key] for key in SPLITS}
+    return NodeData(load_graph(name), words, arrays["labels"], **split, name=str(name))
 
 
 def _checked_features(features: Any, n_nodes: int) -> Any:
@@ -158,11 +158,11 @@ def _checked_features(features: Any, n_nodes: int) -> Any:
             with np.errstate(over="ignore"):  # what becomes infinite is named below
                 features = np.ascontiguousarray(features, dtype=np.float32)
         except (TypeError, ValueError) as error:
-            right = "a 2-D array of numbers, or a SciPy sparse matrix"
-            raise ArgumentError("features", str(error), right) from error
+            expected = "a 2-D array of numbers, or a SciPy sparse matrix"
+            raise ArgumentError("features", str(error), expected) from error
     if len(features.shape) != 2 or features.shape[0] != n_nodes:
-        right = f"a row for each of the {n_nodes:,} nodes"
-        raise ArgumentError("features", f"shape {features.shape}", right)
+        expected = f"a row for each of the {n_nodes:,} nodes"
+        raise ArgumentError("features", f"shape {features.shape}", expected)
     if features.shape[1] < 1:
         raise ArgumentError("features", f"shape {features.shape}", "at least one column")
     if isinstance(features, Graph):
@@ -171,27 +171,27 @@ def _checked_features(features: Any, n_nodes: int) -> Any:
     return taken_over(features.copy())
 
 
-def _check_finite(values: Any, place: Any) -> None:
+def _check_finite(values: Any, locate: Any) -> None:
     with np.errstate(over="ignore"):
         finite = np.isfinite(np.asarray(values, np.float32)).ravel()
     if not finite.all():
         first = int(np.argmin(finite))
-        node, column = place(first)
-        what = f"{finite.size - int(finite.sum()):,} are NaN or infinite in float32, the first "
-        what += f"({np.ravel(values)[first]}) is column {column} of node {node}"
-        raise ArgumentError("features", what, "finite numbers, such as np.nan_to_num(features)")
+        node, column = locate(first)
+        problem = f"{finite.size - int(finite.sum()):,} are NaN or infinite in float32, the first "
+        problem += f"({np.ravel(values)[first]}) is column {column} of node {node}"
+        raise ArgumentError("features", problem, "finite numbers, such as np.nan_to_num(features)")
 
 
 def _checked_labels(labels: Any, n_nodes: int) -> npt.NDArray[np.int64]:
     array = np.asarray(labels)
     if labels is None or array.size == 0:
-        what = "there are none" if labels is None or n_nodes else "the graph has no node"
-        raise ArgumentError("labels", what, "a class, from 0 on, for each node to learn from")
+        problem = "there are none" if labels is None or n_nodes else "the graph has no node"
+        raise ArgumentError("labels", problem, "a class, from 0 on, for each node to learn from")
     if array.dtype.kind not in "iu":
         raise ArgumentError("labels", f"dtype {array.dtype}", "integers: numbers of classes")
     if array.shape != (n_nodes,):
-        what, right = f"shape {array.shape} for {n_nodes:,} nodes", f"shape ({n_nodes},)"
-        raise ArgumentError("labels", what, f"{right}: one for each node, -1 where not known")
+        problem, expected = f"shape {array.shape} for {n_nodes:,} nodes", f"shape ({n_nodes},)"
+        raise ArgumentError("labels", problem, f"{expected}: one for each node, -1 where not known")
     if array.min() < UNLABELLED:
         node = int(np.argmin(array))
         raise ArgumentError("labels", f"{array[node]} of node {node}", "0 and more, -1: not known")
@@ -199,26 +199,30 @@ def _checked_labels(labels: Any, n_nodes: int) -> npt.NDArray[np.int64]:
         raise ArgumentError("labels", "no node has one", "a class for each node to learn from")
     classes = np.unique(array[array != UNLABELLED])
     if classes[-1] >= 2 * classes.size:
-        what = f"{classes[-1]} of node {int(np.argmax(array))}, but {classes.size} classes in all"
-        raise ArgumentError("labels", what, f"0 to {classes.size - 1}, most of which have a node")
+        problem = (
+            f"{classes[-1]} of node {int(np.argmax(array))}, but {classes.size} classes in all"
+        )
+        raise ArgumentError(
+            "labels", problem, f"0 to {classes.size - 1}, most of which have a node"
+        )
     return array.astype(np.int64)
 
 
-def _nodes_of(name: str, given: Any, labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _nodes_of(name: str, split: Any, labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the nodes of a mask, or of node numbers, ascending; each must have a label."""
-    array = np.asarray(given)
+    array = np.asarray(split)
     if array.dtype == np.bool_:
         if array.shape != labels.shape:
-            what = f"a mask of shape {array.shape} for {labels.size:,} nodes"
-            raise ArgumentError(name, what, f"shape {labels.shape}")
+            problem = f"a mask of shape {array.shape} for {labels.size:,} nodes"
+            raise ArgumentError(name, problem, f"shape {labels.shape}")
         array = np.flatnonzero(array)
     elif array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        what = f"shape {array.shape}, dtype {array.dtype}"
-        raise ArgumentError(name, what, "a mask of bool, or a list of node numbers")
+        problem = f"shape {array.shape}, dtype {array.dtype}"
+        raise ArgumentError(name, problem, "a mask of bool, or a list of node numbers")
     nodes = np.unique(array).astype(np.int64)
     if array.shape == labels.shape and array.size > 2 and np.isin(nodes, (0, 1)).all():
-        what = f"a number, 0 or 1, for each of the {labels.size:,} nodes"
-        raise ArgumentError(name, what, "a mask of bool, mask.astype(bool), or node numbers")
+        problem = f"a number, 0 or 1, for each of the {labels.size:,} nodes"
+        raise ArgumentError(name, problem, "a mask of bool, mask.astype(bool), or node numbers")
     if nodes.size == 0:
         raise ArgumentError(name, "no node is in it", "at least one")
     if nodes.size != array.size:
@@ -228,6 +232,6 @@ def _nodes_of(name: str, given: Any, labels: npt.NDArray[np.int64]) -> npt.NDArr
         raise ArgumentError(name, f"there is no node {wrong}", f"0 to {labels.size - 1}")
     unknown = nodes[labels[nodes] == UNLABELLED]
     if unknown.size:
-        what = f"{unknown.size} of its nodes have no label, the first is {unknown[0]}"
-        raise ArgumentError(name, what, "nodes with a label")
+        problem = f"{unknown.size} of its nodes have no label, the first is {unknown[0]}"
+        raise ArgumentError(name, problem, "nodes with a label")
     return nodes

@@ -16,13 +16,13 @@ from accelviz.errors import ArgumentError
 def checked_options(
     function: Callable[..., Any],
     options: Mapping[str, Any],
-    what: str,
+    owner: str,
     reserved: Collection[str] = (),
 ) -> None:
     """Raise an ArgumentError for an option that is not a keyword-only argument of `function`.
 
     Or for one whose value is not of the type that the signature gives, as far as that is bool, int,
-    float, str or None. `what` says in the message what `function` opens: "the reader of .txt
+    float, str or None. `owner` says in the message what `function` is: "the reader of .txt
     files". Arguments that are `reserved` are not options.
     """
     known = [
@@ -34,14 +34,14 @@ def checked_options(
     for option, value in options.items():
         if option not in known:
             expected = ", ".join(known) or "no options"
-            raise ArgumentError(option, f"{what} has no such option", expected)
+            raise ArgumentError(option, f"{owner} has no such option", expected)
         hint = hints.get(option, Any)
         allowed = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-        if set(allowed) <= _FITS.keys() and not any(_FITS[each](value) for each in allowed):
-            expected = " or ".join(_NAMES.get(each, f"a {each.__name__}") for each in allowed)
+        if set(allowed) <= _FITS.keys() and not any(_FITS[kind](value) for kind in allowed):
+            expected = " or ".join(_NAMES.get(kind, f"a {kind.__name__}") for kind in allowed)
             simple = value is None or isinstance(value, bool | int | float | str)
-            what = repr(value) if simple else f"a {type(value).__name__}"
-            raise ArgumentError(option, f"got {what}", expected)
+            text = repr(value) if simple else f"a {type(value).__name__}"
+            raise ArgumentError(option, f"got {text}", expected)
 
 
 #: Type of an option to whether a value is one.

@@ -117,9 +117,9 @@ def _finder(method: str) -> tuple[Callable[..., Labels], Any]:
 
 def _networkx(networkx: Any, pattern: sparse.csr_array, seed: int, parts: int) -> Labels:
     graph = networkx.from_scipy_sparse_array(pattern)
-    found = networkx.community.louvain_communities(graph, weight=None, seed=seed)
+    communities = networkx.community.louvain_communities(graph, weight=None, seed=seed)
     labels = np.empty(pattern.shape[0], dtype=np.int32)
-    for label, members in enumerate(found):
+    for label, members in enumerate(communities):
         labels[list(members)] = label
     return labels
 

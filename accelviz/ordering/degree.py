@@ -53,11 +53,11 @@ class DegreeHistogram:
         ArgumentError
             If a degree or a number of rows is not an integer of at least 0.
         """
-        for what, numbers in (("degree", counts.keys()), ("number of rows", counts.values())):
+        for label, numbers in (("degree", counts.keys()), ("number of rows", counts.values())):
             for number in numbers:
                 whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
                 if not whole or number < 0:
-                    problem = f"got a {what} of {number!r}"
+                    problem = f"got a {label} of {number!r}"
                     raise ArgumentError("degrees", problem, "integers of 0 or more")
         present = sorted((int(d), int(n)) for d, n in counts.items() if n)
         table = np.array(present, dtype=np.int64).reshape(-1, 2)
@@ -246,19 +246,19 @@ def _counted(degrees: Longs) -> tuple[DegreeHistogram, Longs | None]:
 
 @numba.njit(cache=True, nogil=True)
 def _place_by_degree(degrees: Longs, counts: Longs) -> Ints:
-    place = np.cumsum(counts) - counts
+    next_position = np.cumsum(counts) - counts
     order = np.empty(degrees.size, dtype=np.int32)
     for row in range(degrees.size):
-        order[place[degrees[row]]] = row
-        place[degrees[row]] += 1
+        order[next_position[degrees[row]]] = row
+        next_position[degrees[row]] += 1
     return order
 
 
 @numba.njit(cache=True, nogil=True)
 def _deal_to_windows(order: Ints, window: int) -> Ints:
-    place = np.arange(0, order.size, window)
+    next_position = np.arange(0, order.size, window)
     dealt = np.empty_like(order)
     for row in order:
-        dealt[place[row // window]] = row
-        place[row // window] += 1
+        dealt[next_position[row // window]] = row
+        next_position[row // window] += 1
     return dealt

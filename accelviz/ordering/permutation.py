@@ -120,8 +120,8 @@ class Permutation:
             raise GraphError("graph", problem, expected)
         moved = pattern.numbered()[self.order]
         if columns:
-            arrays = moved.data, self.inverse[moved.indices], moved.indptr
-            moved = sparse.csr_array(arrays, shape=pattern.shape)
+            renamed = moved.data, self.inverse[moved.indices], moved.indptr
+            moved = sparse.csr_array(renamed, shape=pattern.shape)
             moved.sort_indices()
         moved.data.setflags(write=False)
         pointers, indices = (

@@ -72,10 +72,10 @@ class Dendrogram:
     def communities(self) -> Ints:
         """Community of the top level of each vertex, by its root's id; int32, shape (n,)."""
         ids = np.arange(self.parents.size, dtype=np.int32)
-        found = np.where(self.parents < 0, ids, self.parents)
-        while not np.array_equal(found, further := found[found]):  # twice as far up each time
-            found = further
-        return found
+        roots = np.where(self.parents < 0, ids, self.parents)
+        while not np.array_equal(roots, further := roots[roots]):  # twice as far up each time
+            roots = further
+        return roots
 
     def numbering(self) -> Permutation:
         """Return the depth-first order of the vertices: each subtree is one run."""
@@ -224,12 +224,12 @@ def _depth_first(visits: Ints, parents: Ints, sizes: Ints) -> Ints:
     """Order of the vertices: trees by their roots' visits, children by theirs."""
     n = visits.size
     order = np.empty(n, dtype=np.int32)
-    place = np.empty(n, dtype=np.int64)
+    position = np.empty(n, dtype=np.int64)
     end = np.empty(n, dtype=np.int64)  # of the part of each subtree's run that is still free
     free = 0
     for v in visits:
         if parents[v] < 0:
-            place[v] = free
+            position[v] = free
             free += sizes[v]
             end[v] = free
     # From the last visit back: parents come before children, and the last child to join is given
@@ -237,7 +237,7 @@ def _depth_first(visits: Ints, parents: Ints, sizes: Ints) -> Ints:
     for u in visits[::-1]:
         if parents[u] >= 0:
             end[parents[u]] -= sizes[u]
-            place[u] = end[parents[u]]
-            end[u] = place[u] + sizes[u]
-        order[place[u]] = u
+            position[u] = end[parents[u]]
+            end[u] = position[u] + sizes[u]
+        order[position[u]] = u
     return order

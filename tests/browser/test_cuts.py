@@ -143,7 +143,7 @@ def check(graph, case, told, strategy, n_cols, own, plan):
         check_lines(where, plan, block, told["lines"][i])
     for i, row in enumerate(case["rows"]):
         place = find_row(plan, row)
-        assert told["places"][i] == place.place, where
+        assert told["places"][i] == place.walked_row, where
         ends = [place.blocks[0], place.blocks[-1]] if place.blocks else []
         assert told["found"][i] == ends, (where, row)
 

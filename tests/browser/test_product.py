@@ -110,10 +110,10 @@ def test_the_way_of_a_row_is_said_and_it_is_the_plans(cora, plan, row):
     place = find_row(plan, row)
     (block,) = place.blocks
     work = plan.workload(block, block + 1)
-    warps = np.unique(work.warp[work.row == place.place])
+    warps = np.unique(work.warp[work.row == place.walked_row])
     said = cora.text(".av-way-line")
     assert f"Row {row:,} of A ({place.degree:,} nonzero" in said
-    assert f"place {place.place:,} in the order" in said
+    assert f"place {place.walked_row:,} in the order" in said
     assert f"block {block:,}" in said
     several = f"warps {warps[0]} to {warps[-1]}" if len(warps) > 1 else f"warp {warps[0]} "
     assert several in f"{said} "
@@ -145,7 +145,7 @@ def test_pointing_at_a_neighbor_lights_it_everywhere_and_says_what_it_is(cora, p
     column = int(columns_of(1358)[40])
     place = find_row(plan, 1358)
     work = plan.workload(place.blocks[0], place.blocks[0] + 1)
-    own = work.row == place.place
+    own = work.row == place.walked_row
     here = (work.nz_start[own] <= place.first_nz + 40).sum() - 1
     assert said == (
         f"Nonzero 40 of row 1,358: column {column:,}. Warp {work.warp[own][here]} of block "

@@ -24,7 +24,7 @@ from accelviz.datasets.readers.text import (
     explained,
     malformed,
     numbered_lines,
-    shown,
+    quoted,
 )
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import MAX_SIDE, Graph
@@ -331,7 +331,7 @@ class _Start:
         for comment in self.comments:
             if _DIRECTION.match(comment):
                 problem = (
-                    f"the comment {shown(comment.strip())} may say that edges have no direction"
+                    f"the comment {quoted(comment.strip())} may say that edges have no direction"
                 )
                 expected = "symmetric=True if they have none, or symmetric=False"
                 raise GraphError("symmetric", problem, expected)
@@ -361,8 +361,8 @@ def _read_start(path: Path, header: bool | None) -> _Start:
     if konect == b"bip":
         expected = "a SciPy matrix made of it, as its two sides are both counted from 1"
         raise GraphError(str(path), "it is a bipartite graph of KONECT", expected)
-    if konect and len(comments) > 1 and (stated := _STATED_BY_KONECT.fullmatch(comments[1])):
-        sizes = [int(stated[1]), 0]
+    if konect and len(comments) > 1 and (counts := _STATED_BY_KONECT.fullmatch(comments[1])):
+        sizes = [int(counts[1]), 0]
     fields = edge_table.split(line, edge_table.delimiter_of(line))
     if names is None and comments:  # as `numpy.savetxt(..., header=...)` writes them
         words = comments[-1].strip(b"#%/ \t\n").decode("utf-8", "replace")
@@ -383,28 +383,29 @@ def _layout(
     """Return the layout that the first edge, and the names before it, show, for any nodes."""
     number, line, fields, names = start.number, start.line, start.fields, start.names
     if re.search(rb"\{.*\}\s*$", line):
-        raise malformed(path, number, f"{shown(line)} has attributes of NetworkX", _NETWORKX)
+        raise malformed(path, number, f"{quoted(line)} has attributes of NetworkX", _NETWORKX)
     delimiter = edge_table.delimiter_of(line)
     count = len(fields)
     perhaps = number == 1 and fields in edge_table.POSITIONS and delimiter != " "
     if perhaps and header is None and ".csv" in path.name.lower():
-        problem = f"{shown(line)} may be an edge, or what pandas writes over columns without names"
+        problem = f"{quoted(line)} may be an edge, or what pandas writes over columns without names"
         expected = "header=False if it is an edge, header=True if not"
         raise malformed(path, number, problem, expected)
     if names is not None and count != len(names):
-        problem = f"{count} field{'s' * (count > 1)} in {shown(line)}"
+        problem = f"{count} field{'s' * (count > 1)} in {quoted(line)}"
         expected = f"{len(names)}, as there are names, and decimal points: pandas.read_csv("
         expected += "decimal=',') reads commas"
         raise malformed(path, number, problem, expected)
+    named = list(zip(names or (), fields, strict=False))
     directions = [
         at
-        for at, (name, field) in enumerate(zip(names or (), fields, strict=False))
+        for at, (name, field) in enumerate(named)
         if name.lower() == "directed" or field.lower() in _DIRECTIONS
     ]
     if directions and symmetric is None:
-        problem = f"the column {names[directions[0]]!r} says {fields[directions[0]]!r}"
+        name, field = named[directions[0]]
         expected = "symmetric=True if no edge has a direction, symmetric=False if all have one"
-        raise GraphError("symmetric", problem, expected)
+        raise GraphError("symmetric", f"the column {name!r} says {field!r}", expected)
     if start.konect and weights is columns is None:
         weights = count > 2
     numeric = [re.fullmatch(edge_table.NUMBER, field) is not None for field in fields]

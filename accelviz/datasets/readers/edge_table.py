@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from accelviz.arrays import Floats
-from accelviz.datasets.readers.text import malformed, shown
+from accelviz.datasets.readers.text import malformed, quoted
 from accelviz.errors import ArgumentError, GraphError
 
 #: What callers may say with the option `columns`.
@@ -212,8 +212,8 @@ def _label(names: Sequence[str], at: int) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    quoted = [repr(name if len(name) <= 40 else name[:40] + "…") for name in names]
-    return ", ".join(quoted[:6]) + (", …" if len(quoted) > 6 else "")
+    labels = [repr(name if len(name) <= 40 else name[:40] + "…") for name in names]
+    return ", ".join(labels[:6]) + (", …" if len(labels) > 6 else "")
 
 
 @dataclass(frozen=True)
@@ -307,11 +307,11 @@ class Layout:
         expected += f" as in line {self.number}" if number != self.number else ""
         if any(re.search(r"[,;|\t ]", field) for at, field in enumerate(fields) if at in known):
             expected += ", and decimal points: pandas.read_csv(decimal=',') reads commas"
-            return f"mixed delimiters in {shown(line)}", expected
+            return f"mixed delimiters in {quoted(line)}", expected
         if len(fields) < last or (len(fields) > last and not self._more):
             if number <= self.number + 1:
                 expected += f"; header=True if line {self.number} is no edge"
-            return f"{len(fields)} field{'s' * (len(fields) > 1)} in {shown(line)}", expected
+            return f"{len(fields)} field{'s' * (len(fields) > 1)} in {quoted(line)}", expected
         for at, name in known.items():
             if not fields[at]:
                 return f"the {name} is empty", expected
@@ -322,30 +322,30 @@ class Layout:
 
     def _node_problem(self, text: str) -> tuple[str, str] | None:
         if re.fullmatch("-[0-9]+", text):
-            return f"the negative node {shown(text)[1:-1]}", "nodes from 0"
+            return f"the negative node {quoted(text)[1:-1]}", "nodes from 0"
         if not re.fullmatch(r"\+?[0-9]+", text):
             expected = "a whole number in digits; pandas.factorize numbers names, and load_graph "
             expected += "takes what networkx.read_edgelist returns"
             if re.fullmatch(NUMBER, text):
                 expected = "a whole number in digits, as numpy.savetxt(..., fmt='%d') writes it"
-            return f"{shown(text)} is not a node", expected
+            return f"{quoted(text)} is not a node", expected
         # Python refuses to read thousands of digits; twenty are too many already.
         node = int(text.lstrip("+0")[:20] or "0")
         if node < self.allowed.low:
             return f"node {node}", f"nodes from {self.allowed.low} on, or base=0"
         if node > self.allowed.high:
-            return f"node {shown(text)[1:-1]} {self.allowed.reason}", self.allowed.advice
+            return f"node {quoted(text)[1:-1]} {self.allowed.reason}", self.allowed.advice
         return None
 
     def _weight_problem(self, text: str) -> tuple[str, str] | None:
         if not re.fullmatch(NUMBER, text):
-            return f"the weight {shown(text)}", "a finite decimal number"
+            return f"the weight {quoted(text)}", "a finite decimal number"
         with np.errstate(over="ignore", under="ignore"):
             finite = np.isfinite(np.float32(float(text)))
         if not finite:
-            return f"the weight {shown(text)} is infinite in float32", "below 3e38"
+            return f"the weight {quoted(text)} is infinite in float32", "below 3e38"
         if self.doubtful and _too_large(np.float64(text)):
-            problem = f"{shown(text)} in the third column is a time or an id rather than a weight"
+            problem = f"{quoted(text)} in the third column is a time or an id rather than a weight"
             return problem, "weights=False to ignore that column, or weights=True to take it"
         return None
 

@@ -14,7 +14,7 @@ from scipy import sparse
 from accelviz.datasets.convert import check_stated_size, from_scipy
 from accelviz.datasets.readers.edge_table import NUMBER
 from accelviz.datasets.readers.registry import reader
-from accelviz.datasets.readers.text import blocks_of, explained, malformed, shown, unpacked
+from accelviz.datasets.readers.text import blocks_of, explained, malformed, quoted, unpacked
 from accelviz.errors import GraphError
 from accelviz.graph import Graph
 
@@ -31,7 +31,7 @@ _FORMS = {
     "real": (rf"{_PLACE}[ \t]++{NUMBER}", "row column value"),
 }
 #: Comments and blank lines before the line of sizes.
-_HEAD = re.compile(rb"(?:[ \t]*+(?:%[^\n]*+)?\n)*+")
+_HEAD = re.compile(rb"(?:[ \t]*+(?:%[^\n]*+)?\n)*+(?=[^\n])")
 _BANNER = re.compile(rb"\A%%?matrixmarket", re.IGNORECASE)
 _LINE = re.compile(rb"(?m)^[ \t]*+[^ \t\n]")
 
@@ -122,8 +122,8 @@ def _checked(path: Path, lines: Lines, kind: str) -> Iterator[tuple[bytes, bytes
     head = True
     for first_line, block in lines:
         body = block
-        if head and (start := _HEAD.match(block).end()) < len(block):
-            start, head = block.index(b"\n", start), False
+        if head and (before := _HEAD.match(block)):
+            start, head = block.index(b"\n", before.end()), False
             body = b"\n" * block.count(b"\n", 0, start) + block[start:]
         elif head:
             body = b""
@@ -132,7 +132,7 @@ def _checked(path: Path, lines: Lines, kind: str) -> Iterator[tuple[bytes, bytes
                 if not form.fullmatch(text + b"\n"):
                     comment = text.lstrip().startswith(b"%")
                     expected += "; comments stand before the line of sizes" if comment else ""
-                    raise malformed(path, number, shown(text.strip()), expected)
+                    raise malformed(path, number, quoted(text.strip()), expected)
         yield block, body
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from accelviz.datasets.convert import check_stated_size
 from accelviz.datasets.readers.edge_list import read_edge_list
 from accelviz.datasets.readers.registry import reader
-from accelviz.datasets.readers.text import malformed, numbered_lines, shown
+from accelviz.datasets.readers.text import malformed, numbered_lines, quoted
 from accelviz.errors import GraphError
 from accelviz.graph import MAX_SIDE, Graph
 
@@ -36,7 +36,7 @@ def read_ogb(
             problem = f"it counts the nodes of {len(lines)} graphs"
             raise GraphError(str(counts), problem, "one graph")
         if not lines[0].isdigit() or len(lines[0]) > 10 or not 0 < int(lines[0]) <= MAX_SIDE:
-            raise malformed(counts, 1, f"{shown(lines[0])} nodes", f"1 to {MAX_SIDE}")
+            raise malformed(counts, 1, f"{quoted(lines[0])} nodes", f"1 to {MAX_SIDE}")
         n_nodes = int(lines[0])
         # An edge takes at least a byte, even packed.
         check_stated_size(n_nodes, path.stat().st_size)

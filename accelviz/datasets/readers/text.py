@@ -150,7 +150,7 @@ def malformed(path: Path, line: int, problem: str, expected: str) -> GraphError:
     return GraphError(f"{path}, line {line}", problem, expected)
 
 
-def shown(text: bytes | str, limit: int = 40) -> str:
+def quoted(text: bytes | str, limit: int = 40) -> str:
     """Return a piece of a file as an error message quotes it, shortened."""
     clipped = text[: limit + 1]
     if isinstance(clipped, bytes):

@@ -56,15 +56,15 @@ def _sort(row_pointers: Longs, column_indices: Ints) -> None:
 @numba.njit(cache=True, nogil=True)
 def _close_up(row_pointers: Longs, column_indices: Ints) -> int:
     """Keep what is distinct in each sorted row, and return how much that is in all."""
-    kept = start = 0
+    count = start = 0
     for row in range(row_pointers.size - 1):
-        stop, first = row_pointers[row + 1], kept
+        stop, first = row_pointers[row + 1], count
         for k in range(start, stop):
-            if kept == first or column_indices[k] != column_indices[kept - 1]:
-                column_indices[kept] = column_indices[k]
-                kept += 1
-        start, row_pointers[row + 1] = stop, kept
-    return kept
+            if count == first or column_indices[k] != column_indices[count - 1]:
+                column_indices[count] = column_indices[k]
+                count += 1
+        start, row_pointers[row + 1] = stop, count
+    return count
 
 
 def undirected_columns(layout: Layout, seed: int) -> tuple[Longs, Any] | None:
@@ -78,15 +78,15 @@ def undirected_columns(layout: Layout, seed: int) -> tuple[Longs, Any] | None:
     """
     row_pointers = np.concatenate([[0], np.cumsum(layout.degrees)])
     nnz = int(row_pointers[-1])
-    place = np.dtype(np.int32 if nnz <= np.iinfo(np.int32).max else np.int64)
+    index = np.dtype(np.int32 if nnz <= np.iinfo(np.int32).max else np.int64)
     owner = np.repeat(np.arange(layout.degrees.size, dtype=np.int32), layout.degrees)
-    mate = np.full(nnz, _FREE, dtype=place)
+    mate = np.full(nnz, _FREE, dtype=index)
     state = stream(seed, "stubs")
     _match(state, row_pointers, owner, mate, layout.local, layout.members, layout.bounds)
     everyone = np.argsort(-layout.degrees, kind="stable").astype(np.int32)
     whole = np.array([0, everyone.size])
     _match(state, row_pointers, owner, mate, layout.degrees, everyone, whole)
-    rest = np.flatnonzero(mate == _FREE).astype(place)
+    rest = np.flatnonzero(mate == _FREE).astype(index)
     partners = rest.copy()  # the next one; a last one by itself becomes a nonzero on the diagonal
     even = rest.size - rest.size % 2
     partners[:even] = rest[:even].reshape(-1, 2)[:, ::-1].ravel()
@@ -141,9 +141,9 @@ def _match(
 @numba.njit(cache=True, inline="always")
 def _remove(pool: Places, place_in_pool: Places, free: int, s: int) -> int:
     """Take a stub out of the pool; the last one fills its place."""
-    last, place = pool[free - 1], place_in_pool[s]
-    pool[place] = last
-    place_in_pool[last] = place
+    last, position = pool[free - 1], place_in_pool[s]
+    pool[position] = last
+    place_in_pool[last] = position
     return free - 1
 
 

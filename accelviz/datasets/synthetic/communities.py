@@ -65,16 +65,16 @@ def lay_out(
     """
     n = int(rows.sum())
     bounds = _bounds(stream(seed, "sizes"), n, *sizes)
-    each = np.repeat(degrees, rows)
-    wanted = _rounded(stream(seed, "local"), each.astype(np.float64) * locality)
+    degree_of_row = np.repeat(degrees, rows)
+    wanted = _rounded(stream(seed, "local"), degree_of_row.astype(np.float64) * locality)
     built = np.diff(bounds)
-    largest_first, demanding = (np.argsort(-found, kind="stable") for found in (built, wanted))
+    largest_first, demanding = (np.argsort(-key, kind="stable") for key in (built, wanted))
     slots = _deal(stream(seed, "slots"), bounds, largest_first, demanding, wanted)
     members = np.arange(n, dtype=np.int32)
     if order == "shuffled":
         shuffle(stream(seed, "ids"), members)
     by_vertex, local = np.empty(n, np.int64), np.empty(n, np.int64)
-    by_vertex[members[slots]] = each
+    by_vertex[members[slots]] = degree_of_row
     room = np.repeat(built, built) - 1
     local[members[slots]] = np.minimum(wanted, room[slots])
     return Layout(by_vertex, local, members, bounds)

@@ -86,7 +86,7 @@ def rmat(
     bounds = np.rint(np.cumsum(quadrants) * 2**16)
     model = np.array([_RMAT, max(1, (n_nodes - 1).bit_length()), *bounds], dtype=np.int64)
     source = f"R-MAT, {n_edges:,} edges drawn, quadrants {quadrants}, {order} order, seed {seed}"
-    return _made(model, n_edges, n_nodes, symmetric, order, seed, source)
+    return _graph_of_model(model, n_edges, n_nodes, symmetric, order, seed, source)
 
 
 def stochastic_block(
@@ -145,10 +145,10 @@ def stochastic_block(
         f"stochastic block model, {n_edges:,} edges drawn, {n_blocks} blocks, "
         f"{within:g} within, {order} order, seed {seed}"
     )
-    return _made(model, n_edges, n_nodes, symmetric, order, seed, source)
+    return _graph_of_model(model, n_edges, n_nodes, symmetric, order, seed, source)
 
 
-def _made(
+def _graph_of_model(
     model: Longs, n_edges: int, n_nodes: int, symmetric: bool, order: str, seed: int, source: str
 ) -> Graph:
     if n_edges < 0:
@@ -196,10 +196,10 @@ def _pair_at(model: Longs, start: np.uint64, n_nodes: int, index: int) -> Any:
                     word = mixed(counter)
                 draw = np.int64(word & np.uint64(0xFFFF))
                 word >>= np.uint64(16)
-                lower = draw >= model[3]
-                right = (draw >= model[2] and not lower) or draw >= model[4]
-                row = 2 * row + lower
-                column = 2 * column + right
+                below = draw >= model[3]
+                to_the_right = (draw >= model[2] and not below) or draw >= model[4]
+                row = 2 * row + below
+                column = 2 * column + to_the_right
         else:
             stays = np.int64(word >> np.uint64(32)) < model[2]
             counter += STEP

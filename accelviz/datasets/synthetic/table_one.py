@@ -80,7 +80,7 @@ TABLE_ONE: dict[str, TableEntry] = {
 def _histograms() -> dict[str, Histogram]:
     table = pd.read_csv(_DEGREES / "table-one.csv")
     with np.load(_DEGREES / "fitted.npz") as fitted:
-        found: dict[str, Histogram] = {name: tuple(fitted[name]) for name in fitted}
+        histograms: dict[str, Histogram] = {name: tuple(fitted[name]) for name in fitted}
     for name, part in table.groupby("graph"):
-        found[str(name)] = part["degree"].to_numpy(), part["rows"].to_numpy()
-    return found
+        histograms[str(name)] = part["degree"].to_numpy(), part["rows"].to_numpy()
+    return histograms
