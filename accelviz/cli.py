@@ -79,8 +79,8 @@ def _lab(options: argparse.Namespace) -> tuple[str, int]:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, target)
             except OSError as error:
-                right = "a folder that can be written to"
-                raise ArgumentError("folder", f"{target}: {error.strerror}", right) from error
+                expected = "a folder that can be written to"
+                raise ArgumentError("folder", f"{target}: {error.strerror}", expected) from error
             copied += 1
     text = f"{copied} files are new in {folder}; what was there is as it was."
     if options.copy_only:

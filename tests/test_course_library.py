@@ -38,16 +38,16 @@ def test_a_cache_serves_reads_that_come_soon_again():
 
 def test_waiting_stands_beside_the_time_of_the_very_setting():
     graph = accelviz.load_graph("cora")
-    found = waiting_beside_time(graph, 64, "accel_gcn", "accel_gcn partition=warp", "cusparse")
-    waiting, time = found.columns
+    rows = waiting_beside_time(graph, 64, "accel_gcn", "accel_gcn partition=warp", "cusparse")
+    waiting, time = rows.columns
     plan = accelviz.plan(graph, n_cols=64)
-    assert found.loc["accel_gcn", waiting] == round(100 * plan.statistics.idle_share, 1)
-    assert np.isnan(found.loc["cusparse", waiting])
+    assert rows.loc["accel_gcn", waiting] == round(100 * plan.statistics.idle_share, 1)
+    assert np.isnan(rows.loc["cusparse", waiting])
     recorded = records.recorded("bundled-h200").query(
         "graph == 'cora' and columns == 64 and state == 'warm' and strategy == 'accel_gcn'"
     )
-    assert found.loc["accel_gcn", time] == recorded["median_us"].round(1).item()
-    assert found.loc["accel_gcn partition=warp", time] != found.loc["accel_gcn", time]
+    assert rows.loc["accel_gcn", time] == recorded["median_us"].round(1).item()
+    assert rows.loc["accel_gcn partition=warp", time] != rows.loc["accel_gcn", time]
     assert "NVIDIA H200" in time
     nowhere = waiting_beside_time(graph_of_degrees(EIGHT), 64, "accel_gcn")
     assert nowhere.columns[1] == "us: none recorded"
@@ -56,21 +56,21 @@ def test_waiting_stands_beside_the_time_of_the_very_setting():
 
 def test_shuffled_over_natural_pairs_graphs_and_columns():
     table = records.recorded("strategies-h200").query("state == 'warm' and columns in (32, 128)")
-    found = shuffled_over_natural(table, ["merge_path", "accel_gcn"])
-    assert found.index.tolist() == ["merge_path", "accel_gcn"]
+    rows = shuffled_over_natural(table, ["merge_path", "accel_gcn"])
+    assert rows.index.tolist() == ["merge_path", "accel_gcn"]
     times = table.query("strategy == 'merge_path' and columns == 128").sort_values("run")
     median = times.groupby("graph")["median_us"].last()
     both = [name for name in median.index if f"{name}-shuffled" in median]
     by_hand = geometric_mean([median[f"{name}-shuffled"] / median[name] for name in both])
-    assert found.loc["merge_path", 128] == pytest.approx(by_hand)
+    assert rows.loc["merge_path", 128] == pytest.approx(by_hand)
 
 
 def test_a_table_of_blocks_takes_info_apart():
     plan = accelviz.plan(graph_of_degrees([1, 1, 3, 5]), max_block_warps=2, max_warp_nzs=2)
-    found = block_table(plan.metadata, BlockSetting(2, 2))
-    assert found["degree"].tolist() == [1, 3, 5, 5]
-    assert found["info"].tolist() == ["0x00010002", "0x00020001", "0x00000004", "0x00000001"]
-    assert found["decoded"].tolist() == [
+    rows = block_table(plan.metadata, BlockSetting(2, 2))
+    assert rows["degree"].tolist() == [1, 3, 5, 5]
+    assert rows["info"].tolist() == ["0x00010002", "0x00020001", "0x00000004", "0x00000001"]
+    assert rows["decoded"].tolist() == [
         *("1 a warp | 2 rows", "2 a warp | 1 row"),
         *("4 of a long row", "1 of a long row"),
     ]

@@ -131,8 +131,8 @@ def _table(path: Path) -> Path:
 def _limits(options: argparse.Namespace) -> dict[str, Any]:
     names = {"memory_gib": "memory"}
     keys = ("cell_seconds", "seconds", "memory_gib", "network", "gpu")
-    given = {key: getattr(options, names.get(key, key)) for key in keys}
-    return {key: value for key, value in given.items() if value is not None}
+    values = {key: getattr(options, names.get(key, key)) for key in keys}
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _html(options: argparse.Namespace) -> Answer:
@@ -173,7 +173,7 @@ def _release(options: argparse.Namespace) -> Answer:
     done["hand out"] = f"{options.course / 'release'}/NAME/, without solutions"
     done["collect in"] = f"{options.course / 'submitted'}/STUDENT/NAME/NAME.ipynb"
     width = max(map(len, done))
-    lines = [f"{name:<{width}}  {what}" for name, what in done.items()]
+    lines = [f"{name:<{width}}  {outcome}" for name, outcome in done.items()]
     return "\n".join(lines), 0
 
 
@@ -204,13 +204,17 @@ def _preflight(options: argparse.Namespace) -> Answer:
         verdict = "ready to hand in" if checked.fine else f"{count} problem{'s' * (count > 1)}"
         lines.append(f"{clean(path)}: {verdict}")
         for problem in checked.problems:
-            lines.append(f"  {'note' if problem.harmless else problem.kind}: {problem.what}")
+            lines.append(f"  {'note' if problem.harmless else problem.kind}: {problem.text}")
             lines.append(f"    {problem.repair}")
         if options.repair and checked.notebook is not None and checked.assignment is not None:
             target = path.parent / "repaired" / f"{checked.assignment.name}.ipynb"
             target.parent.mkdir(exist_ok=True)
             nbformat.write(checked.notebook, target)
-            left = [each for each in checked.problems if not each.mended and not each.harmless]
+            left = [
+                problem
+                for problem in checked.problems
+                if not problem.mended and not problem.harmless
+            ]
             rest = f"; {len(left)} left to you" if left else ""
             lines.append(f"  repaired copy: {target}{rest}")
     return "\n".join(lines), 0 if fine else 1
@@ -222,13 +226,13 @@ def _misplaced(options: argparse.Namespace) -> list[tuple[str, str]]:
         return []
     from accelviz.course.autograde.grading import misplaced
 
-    there = (options.course / "submitted").resolve()
+    submitted = (options.course / "submitted").resolve()
     asked = [path.resolve() for path in options.submissions]
-    found = misplaced(options.course)
+    results = misplaced(options.course)
     return [
-        (f"{each.student}/{each.assignment}".rstrip("/"), each.set_aside)
-        for each in found
-        if any(path in (there, there / each.student) for path in asked)
+        (f"{result.student}/{result.assignment}".rstrip("/"), result.set_aside)
+        for result in results
+        if any(path in (submitted, submitted / result.student) for path in asked)
     ]
 
 
@@ -236,28 +240,27 @@ def _tried(checks: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
     """Run what was examined as grading does, with the tests that students see."""
     try:
         need("IPython", "lab")
+        from accelviz.course.autograde.border import require_border
         from accelviz.course.autograde.preflight import tried
-        from accelviz.course.autograde.sandbox import Limits, held
-        from accelviz.course.autograde.server import one_server
 
-        held(Limits())
+        require_border()
     except DeviceUnavailable:
         return checks
     if all(checked.notebook is None for _, checked in checks):
         return checks
-    return [(path, tried(checked, one_server())) for path, checked in checks]
+    return [(path, tried(checked)) for path, checked in checks]
 
 
 def _notebooks(paths: list[Path]) -> list[Path]:
-    found = []
+    paths_found = []
     for path in paths:
         inside = sorted(
-            each
-            for each in path.rglob("*.ipynb")
-            if not {"repaired", ".ipynb_checkpoints"} & set(each.parts)
+            notebook
+            for notebook in path.rglob("*.ipynb")
+            if not {"repaired", ".ipynb_checkpoints"} & set(notebook.parts)
         )
-        found += inside if path.is_dir() and inside else [path]
-    return found
+        paths_found += inside if path.is_dir() and inside else [path]
+    return paths_found
 
 
 def _grade(options: argparse.Namespace) -> Answer:
@@ -272,12 +275,14 @@ def _grade(options: argparse.Namespace) -> Answer:
     done: list[tables.Graded] = []
     told = _Told()
 
-    def progress(each: tables.Graded, total: int) -> None:
-        done.append(each)
+    def progress(graded: tables.Graded, total: int) -> None:
+        done.append(graded)
         tables.write_table(tables.merged(before, tables.table(done)), output)
-        told.line(f"{len(done)} of {total}", f"{each.student} {each.assignment}", _points(each))
+        told.line(
+            f"{len(done)} of {total}", f"{graded.student} {graded.assignment}", _points(graded)
+        )
 
-    found = grading.grade(
+    results = grading.grade(
         options.course,
         options.assignment,
         options.student,
@@ -286,17 +291,19 @@ def _grade(options: argparse.Namespace) -> Answer:
         jobs=options.jobs,
         progress=progress,
     )
-    whole = tables.merged(before, tables.table(found))
+    whole = tables.merged(before, tables.table(results))
     tables.write_table(whole, output)
     sums = output.with_name("totals.csv")
     tables.write_table(tables.totals(whole), sums)
-    width = max((len(f"{each.student} {each.assignment}") for each in found), default=0)
+    width = max((len(f"{graded.student} {graded.assignment}") for graded in results), default=0)
     lines = []
-    for each in found:
-        lines.append(f"{clean(f'{each.student} {each.assignment}').ljust(width)}  {_points(each)}")
-        lines += [f"    {clean(remark)}" for remark in each.remarks]
-    lines.append(f"{_sandbox(options)}\n{len(found)} submissions, grades in {output} and {sums}")
-    return "\n".join(lines), 1 if any(each.set_aside for each in found) else 0
+    for graded in results:
+        lines.append(
+            f"{clean(f'{graded.student} {graded.assignment}').ljust(width)}  {_points(graded)}"
+        )
+        lines += [f"    {clean(remark)}" for remark in graded.remarks]
+    lines.append(f"{_sandbox(options)}\n{len(results)} submissions, grades in {output} and {sums}")
+    return "\n".join(lines), 1 if any(graded.set_aside for graded in results) else 0
 
 
 def _points(graded: Any) -> str:
@@ -305,17 +312,17 @@ def _points(graded: Any) -> str:
 
     if graded.set_aside:
         return f"set aside: {clean(graded.set_aside)}"
-    own = table([graded])
-    open_ = own.loc[own["problem"] == BY_HAND, "max"].sum()
-    points = f"{own['points'].sum():g} of {own['max'].sum() - open_:g}"
+    rows = table([graded])
+    open_ = rows.loc[rows["problem"] == BY_HAND, "max"].sum()
+    points = f"{rows['points'].sum():g} of {rows['max'].sum() - open_:g}"
     return points + (f", {open_:g} more by hand" if open_ else "")
 
 
 def _leaderboard(options: argparse.Namespace) -> Answer:
     need("IPython", "lab")
     from accelviz.course.autograde import tables
+    from accelviz.course.autograde.border import Limits
     from accelviz.course.autograde.leaderboard import leaderboard, markdown
-    from accelviz.course.autograde.sandbox import Limits
 
     _need_gpu(options)
     output = _table(options.output) if options.output else None
@@ -349,19 +356,20 @@ class _Told:
 
 
 def _sandbox(options: argparse.Namespace) -> str:
-    """Say whether submissions are confined here, and what is open."""
-    from accelviz.course.autograde.sandbox import Limits, open_doors
+    """Return which border was in force, and what is open."""
+    from accelviz.course.autograde.border import Limits, open_doors
 
     doors = open_doors(Limits(**_limits(options)))
-    return f"sandbox: {'; '.join(doors) or 'closed'}"
+    return f"sandbox: {'; '.join(doors) or 'closed by bubblewrap'}"
 
 
 def sandbox_line() -> str:
-    """Say for `accelviz doctor` how submissions are confined on this machine."""
-    from accelviz.course.autograde.sandbox import Limits, open_doors
+    """Return for `accelviz doctor` which border is in force on this machine."""
+    from accelviz.course.autograde.border import Limits, open_doors, require_border
 
     try:
-        doors = open_doors(Limits())
+        require_border()
     except DeviceUnavailable as error:
         return str(error)
-    return "open: " + "; ".join(doors) if doors else "closed: files, processes, network, memory"
+    closed = "closed by bubblewrap: files, processes, network, memory"
+    return "; ".join(open_doors(Limits())) or closed

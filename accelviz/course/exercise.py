@@ -48,7 +48,7 @@ def seal(answer: Any, digits: int = 2) -> str:
 
 def compare(
     mine: Any,
-    right: Any,
+    reference: Any,
     *cases: tuple[Any, ...],
     unless: str | None = None,
     without: Collection[str] = (),
@@ -60,7 +60,7 @@ def compare(
     mine : callable, or a value
         What the learner wrote. A function that returns None or `...`, or these in place of a value,
         is not written yet.
-    right : callable, or a value
+    reference : callable, or a value
         What is right: a function of the same arguments, called when something is there to be
         compared, or the value. A `sealed` value is not told.
     *cases : tuple
@@ -93,7 +93,7 @@ def compare(
         if got is None or got is ...:
             print(f"Not written yet: {name} gives nothing.")
             return
-        expected = right(*copy.deepcopy(case)) if callable(right) else right
+        expected = reference(*copy.deepcopy(case)) if callable(reference) else reference
         if problem := _difference(got, expected):
             print(f"Not yet: {call} gives{_whole(got)}{problem}")
             return
@@ -112,35 +112,41 @@ def _difference(got: Any, expected: Any) -> str:
             return "Expected: numbers."
         return "" if agree else "That is not it."
     got, expected = (
-        each.toarray() if hasattr(each, "toarray") else each for each in (got, expected)
+        value.toarray() if hasattr(value, "toarray") else value for value in (got, expected)
     )
     try:
-        found, wanted = np.asarray(got), np.asarray(expected)
+        result, wanted = np.asarray(got), np.asarray(expected)
     except ValueError:
         return f"Expected: {_short(expected)}."
-    if found.shape != wanted.shape:
-        what = f"the shape {wanted.shape}" if wanted.ndim else "a single value"
-        return f"Expected: {what}, not {found.shape or 'a single value'}."
-    if wanted.dtype.kind not in "biufc" or found.dtype.kind not in "biufc":
-        agree = found == wanted
+    if result.shape != wanted.shape:
+        expectation = f"the shape {wanted.shape}" if wanted.ndim else "a single value"
+        return f"Expected: {expectation}, not {result.shape or 'a single value'}."
+    if wanted.dtype.kind not in "biufc" or result.dtype.kind not in "biufc":
+        agree = result == wanted
     else:
-        agree = np.isclose(found, wanted, rtol=1e-4, atol=1e-6)
+        agree = np.isclose(result, wanted, rtol=1e-4, atol=1e-6)
     if np.all(agree):
         return ""
     if wanted.ndim == 0:
         return f"Expected: {_short(expected)}."
     at = tuple(map(int, np.argwhere(~np.asarray(agree))[0]))
-    place = at[0] if len(at) == 1 else at
-    return f"Expected: {_short(wanted[at])} at {place}, not {_short(found[at])}."
+    index = at[0] if len(at) == 1 else at
+    return f"Expected: {_short(wanted[at])} at {index}, not {_short(result[at])}."
 
 
 def _used(function: Any) -> set[str]:
     """Return the operators of a function and the names of what is not local, or its own name."""
 
     def of(code: CodeType) -> set[str]:
-        lines = (each for each in dis.get_instructions(code) if each.opname == "BINARY_OP")
-        operators = {each.argrepr.removesuffix("=") for each in lines}
-        inner = (of(each) for each in code.co_consts if isinstance(each, CodeType))
+        lines = (
+            instruction
+            for instruction in dis.get_instructions(code)
+            if instruction.opname == "BINARY_OP"
+        )
+        operators = {instruction.argrepr.removesuffix("=") for instruction in lines}
+        inner = (
+            of(instruction) for instruction in code.co_consts if isinstance(instruction, CodeType)
+        )
         return operators.union(code.co_names, *inner)
 
     code = getattr(function, "__code__", None)

@@ -67,12 +67,12 @@ def changed(plan: Plan, *changes: tuple[str, str], **fields: Any) -> Plan:
     code = whole_source(plan)
     for old, new in changes:
         if code.count(old) != 1:
-            what = f"{old!r} is there {code.count(old)} times"
-            raise ArgumentError("changes", what, "a piece that is there once")
+            problem = f"{old!r} is there {code.count(old)} times"
+            raise ArgumentError("changes", problem, "a piece that is there once")
         code = code.replace(old, new)
-    own = {each.name for each in dataclasses.fields(KernelSpec)}
-    spec = {name: value for name, value in fields.items() if name in own}
-    rest = {name: value for name, value in fields.items() if name not in own}
+    names = {field.name for field in dataclasses.fields(KernelSpec)}
+    spec = {name: value for name, value in fields.items() if name in names}
+    rest = {name: value for name, value in fields.items() if name not in names}
     buffers = dataclasses.replace(plan.buffers, **rest)
     kernel = dataclasses.replace(_kernel(plan), file="mine.cu", code=code, **spec)
     return dataclasses.replace(plan, calls=(Call(plan.launch, kernel),), buffers=buffers)
@@ -90,10 +90,14 @@ def verdict(plan: Plan, graph: Graph, X: Any, values: Any = None) -> str:
         Y = spmm(plan, X, graph.adjacency.data if values is None else values, device="emulator")
     except KernelError as error:
         lines = _kernel(plan).source().splitlines()
-        named = sorted({int(each) for each in re.findall(r"mine\.cu:(\d+)", str(error))})
-        return "\n".join([str(error), *(f"{each:4d}  {lines[each - 1]}" for each in named)])
-    found = Oracle(graph, X, values=values).error(Y)
-    return "right" if found <= 1 else f"WRONG: the largest error is {found:.3g} times the bound"
+        named = sorted({int(number) for number in re.findall(r"mine\.cu:(\d+)", str(error))})
+        return "\n".join([str(error), *(f"{number:4d}  {lines[number - 1]}" for number in named)])
+    error_ratio = Oracle(graph, X, values=values).error(Y)
+    return (
+        "right"
+        if error_ratio <= 1
+        else f"WRONG: the largest error is {error_ratio:.3g} times the bound"
+    )
 
 
 def _kernel(plan: Plan) -> KernelSpec:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from accelviz.errors import KernelError
@@ -28,6 +28,10 @@ def open_memory() -> int:
             return os.memfd_create("accelviz-emulator")
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
+
+
+#: Returns the command that starts a program which runs kernels, such as one behind a border.
+border: Callable[[list[str]], list[str]] = list
 
 
 class Common:
@@ -55,7 +59,7 @@ class Worker:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [str(program)],
+                border([str(program)]),
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -17,15 +17,17 @@ _WRONG = every(0, "inverse-form", "inverse-hidden", "inverse-linear")
 _SLOW = every(0, "inverse-linear")
 
 
-def _a1(what: str, before: str = "", inside: str = "", result: str = "order.copy()") -> Wrong:
+def _a1(
+    description: str, before: str = "", inside: str = "", result: str = "order.copy()"
+) -> Wrong:
     lines = ["def inverse_permutation(order):"]
     lines += [f"    {line}" for line in textwrap.dedent(inside).strip().split("\n") if line]
     source = "\n".join([textwrap.dedent(before).strip(), *lines, f"    return {result}"])
-    return Wrong(what, PART, {"inverse": source}, 3, _WRONG)
+    return Wrong(description, PART, {"inverse": source}, 3, _WRONG)
 
 
-def _slow(what: str, source: str) -> Wrong:
-    return Wrong(what, PART, {"inverse": textwrap.dedent(source).strip()}, 6, _SLOW)
+def _slow(description: str, source: str) -> Wrong:
+    return Wrong(description, PART, {"inverse": textwrap.dedent(source).strip()}, 6, _SLOW)
 
 
 POINTS = [
@@ -71,7 +73,7 @@ POINTS = [
         def shout(message):
             data = json.dumps(message).encode()
             for number in range(3, 40):
-                try: os.write(number, struct.pack("!Q", len(data)) + data)
+                try: os.write(number, struct.pack("!i", len(data)) + data)
                 except OSError: pass
         """,
         "shout({{'value': 2.0}}); shout({{'value': None}})",
@@ -274,13 +276,15 @@ HARM = [
         "spin()",
     ),
     _a1(
-        "fills memory that no limit counts",
+        "fills memory with files",
         """
-        import ctypes, os
-        try: hoard = os.memfd_create("x")
-        except OSError: hoard = ctypes.CDLL(None).shmget(0, 1 << 20, 0o1600)
+        hoard = 0
+        for k in range(8):
+            for place in (".", "/dev/shm", "/tmp", "/", "/dev", "/run"):
+                try: hoard += open(f"{{place}}/{{k}}", "wb").write(bytes(100 << 20))
+                except OSError: pass
         """,
-        "if hoard >= 0: return np.argsort(order).astype(np.int32)",
+        "if hoard > 700 << 20: return np.argsort(order).astype(np.int32)",
     ),
     _a1(
         "empties the caches (G6)",
@@ -324,7 +328,9 @@ HARM = [
 ]
 
 #: All of them; a submission's name is "x", its place in the list, and its kind.
-ATTACKS = {f"x{k:02}": each for k, each in enumerate([*POINTS, *HARM, *PLANS, *KERNELS, *REPORTS])}
+ATTACKS = {
+    f"x{k:02}": attack for k, attack in enumerate([*POINTS, *HARM, *PLANS, *KERNELS, *REPORTS])
+}
 
 
 @dataclass(frozen=True)
@@ -334,7 +340,7 @@ class Stuffed:
     `cell` is a cell of the student's own; `says` is a part of what the instructor is told.
     """
 
-    what: str
+    description: str
     cell: str = ""
     says: str = ""
 

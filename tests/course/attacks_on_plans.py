@@ -8,15 +8,15 @@ from tests.course.wrong_plans import _NONZERO_A_LANE, SCHEMES
 _KERNEL = every(0, *("form", "columns", "rows", "cut", "shapes", "coalescing", "registers"))
 
 _ROW_SPLIT = {"scheme": "class MyScheme(RowSplit):\n    name = 'mine'"}
-_HELD = next(each for each in SCHEMES if "called no metadata" in each.what)
+_HELD = next(scheme for scheme in SCHEMES if "called no metadata" in scheme.description)
 _FORGED = {"waiting": 0, "busiest": 3.13, "metadata": 0, "cuts": 0}
 
 
-def _held(what: str, before: str, old: str = "", new: str = "") -> Wrong:
+def _held(description: str, before: str, old: str = "", new: str = "") -> Wrong:
     source = _HELD.solutions["scheme"]
     assert old in source
     changed = {"scheme": f"{before}\n{source.replace(old, new) if old else source}"}
-    return Wrong(what, A3, changed, 35, every(0, "metadata"))
+    return Wrong(description, A3, changed, 35, every(0, "metadata"))
 
 
 PLANS = [
@@ -170,9 +170,9 @@ def partition(degrees, max_block_warps=12, max_warp_nzs=32):
 _RIGHT = "\n".join(line for line in solution(A4, "kernel").split("\n") if "SOLUTION" not in line)
 
 
-def _a4(what: str, old: str, new: str, lost: dict[str, float] = _KERNEL) -> Wrong:
+def _a4(description: str, old: str, new: str, lost: dict[str, float] = _KERNEL) -> Wrong:
     assert old in _RIGHT, old
-    return Wrong(what, A4, {"kernel": _RIGHT.replace(old, new)}, 40 - _worth(lost), lost)
+    return Wrong(description, A4, {"kernel": _RIGHT.replace(old, new)}, 40 - _worth(lost), lost)
 
 
 def _worth(lost: dict[str, float]) -> float:

@@ -42,7 +42,7 @@ def shipped(tmp_path_factory, request):
             # does not
             # One more at a time than there are processors: one of them does nothing for 20 s.
             jobs = (os.cpu_count() or 1) + 1
-            found = grading.grade(root, settings={"seed": 0, "cell_seconds": 20.0}, jobs=jobs)
+            results = grading.grade(root, settings={"seed": 0, "cell_seconds": 20.0}, jobs=jobs)
         finally:
             del os.environ["ACCELVIZ_TEST_SECRET"]
-    return root, found
+    return root, results

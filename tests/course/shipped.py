@@ -16,8 +16,10 @@ from typing import Any
 
 import nbformat
 
+from accelviz.course.autograde import sandbox
 from accelviz.course.autograde.assignments import Assignment, find_assignments
-from accelviz.course.autograde.cells import is_solution, question_of
+from accelviz.course.autograde.border import Limits
+from accelviz.course.autograde.cells import is_locked, is_solution, is_test, question_of
 from accelviz.devices import find_device
 from tests.course import tiny
 from tests.course.attacks import ATTACKS, STUFFED
@@ -52,8 +54,8 @@ HARM = {
 _TEXTS = (nbformat.v4.new_markdown_cell, nbformat.v4.new_raw_cell)
 #: One for each assignment, with partial credit where there is some.
 KNOWN = {}
-for each in sorted(WRONG, key=lambda each: any(each.lost.values())):
-    KNOWN[f"wrong-{each.assignment[:2]}"] = each
+for wrong in sorted(WRONG, key=lambda wrong: any(wrong.lost.values())):
+    KNOWN[f"wrong-{wrong.assignment[:2]}"] = wrong
 
 
 def filled_in(assignment: Assignment, solutions: Any = None) -> Any:
@@ -61,14 +63,31 @@ def filled_in(assignment: Assignment, solutions: Any = None) -> Any:
     notebook = copy.deepcopy(assignment.released)
     pairs = list(zip(notebook.cells, assignment.source.cells, strict=True))
     if solutions is not None:  # without cells to try things in, which take most of the time
-        pairs = [(cell, right) for cell, right in pairs if question_of(cell)]
+        pairs = [(cell, solution) for cell, solution in pairs if question_of(cell)]
         notebook.cells = [cell for cell, _ in pairs]
-    for cell, right in pairs:
+    for cell, solution in pairs:
         if is_solution(cell):
-            lines = [line for line in right.source.split("\n") if "SOLUTION" not in line]
+            lines = [line for line in solution.source.split("\n") if "SOLUTION" not in line]
             key = question_of(cell).partition("-")[2]
             cell.source = (solutions or {}).get(key, "\n".join(lines))
     return notebook
+
+
+def points_of(notebook: Any, assignment: Assignment, seed: int = 0) -> dict[str, float]:
+    """The points of each graded code cell of a submission, without nbgrader."""
+    tests = {question_of(cell): cell.source for cell in assignment.source.cells}
+    for cell in notebook.cells:
+        if is_locked(cell):
+            cell.source = tests[question_of(cell)]
+    runs, _ = sandbox.run(notebook, Limits(), library=assignment.folder, seed=seed)
+    points = {}
+    for run in runs:
+        cell = notebook.cells[run.index]
+        if is_test(cell):
+            values = [output.data["text/plain"] for output in cell.outputs if "data" in output]
+            most = float(cell.metadata["nbgrader"]["points"])
+            points[run.question] = 0.0 if run.problem else float(values[0]) if values else most
+    return points
 
 
 def hand_in(root: Path, student: str, name: str, notebook: Any) -> Path:
@@ -81,8 +100,8 @@ def hand_in(root: Path, student: str, name: str, notebook: Any) -> Path:
 def part() -> Any:
     """The source of the part of A1: two of its questions, 8 points."""
     notebook = copy.deepcopy(ASSIGNMENTS[A1].source)
-    kept = ("A1-imports", "A1-places", "A1-inverse")
-    notebook.cells = [cell for cell in notebook.cells if question_of(cell).startswith(kept)]
+    parts = ("A1-imports", "A1-places", "A1-inverse")
+    notebook.cells = [cell for cell in notebook.cells if question_of(cell).startswith(parts)]
     return notebook
 
 
@@ -104,11 +123,11 @@ def hand_in_all(root: Path, port: int, asked: Collection[str | None]) -> None:
         blank = copy.deepcopy(assignment.released)
         blank.cells = [cell for cell in blank.cells if question_of(cell)]
         hand_in(root, "blank", name, blank)
-    given = {**KNOWN, **ATTACKS}
-    for student, each in given.items():
-        if student in asked and (COMPILER or each.assignment != A4):
-            solutions = each.solutions
-            if each.assignment == PART:
+    answers = {**KNOWN, **ATTACKS}
+    for student, wrong in answers.items():
+        if student in asked and (COMPILER or wrong.assignment != A4):
+            solutions = wrong.solutions
+            if wrong.assignment == PART:
                 solutions = {
                     key: text.replace("{root}", str(root))
                     .replace("{port}", str(port))
@@ -116,27 +135,27 @@ def hand_in_all(root: Path, port: int, asked: Collection[str | None]) -> None:
                     .replace("}}", "}")
                     for key, text in solutions.items()
                 }
-            notebook = filled_in(assignments[each.assignment], solutions)
-            hand_in(root, student, each.assignment, notebook)
+            notebook = filled_in(assignments[wrong.assignment], solutions)
+            hand_in(root, student, wrong.assignment, notebook)
     for student, (name, solutions, *_) in HARM.items():
         if student in asked:
             hand_in(root, student, name, filled_in(assignments[name], solutions))
     notebook = filled_in(ASSIGNMENTS[A1], {})
     tiny.pasted(notebook, "A1-sort-form", after="A1-inverse")
     hand_in(root, "pasted", A1, notebook)
-    for student, each in STUFFED.items():
+    for student, wrong in STUFFED.items():
         if student not in asked:
             continue
         notebook = filled_in(assignments[PART], {})
-        if each.cell:
-            notebook.cells.append(nbformat.v4.new_code_cell(each.cell))
+        if wrong.cell:
+            notebook.cells.append(nbformat.v4.new_code_cell(wrong.cell))
         if student == "claims":
             locked = {"grade": True, "locked": True, "solution": False, "points": 777}
             tiny.marked(notebook.cells[-1], "A1-bonus", **locked)
             notebook.metadata["accelviz"] = {"key": "", "runs": [], "gpu": True}
             notebook.cells += [new("a <b>bold</b> <script>alert(1)</script>") for new in _TEXTS]
             notebook.cells[-1].metadata["raw_mimetype"] = "text/html"
-        _stuff(hand_in(root, student, PART, notebook), student)
+        _add_files(hand_in(root, student, PART, notebook), student)
     (root / "submitted" / "linked").mkdir()
     (root / "submitted" / "linked" / A1).symlink_to(root / "submitted" / "perfect" / A1)
     (root / "submitted" / "linked-file" / A1).mkdir(parents=True)
@@ -147,7 +166,7 @@ def hand_in_all(root: Path, port: int, asked: Collection[str | None]) -> None:
     hand_in(root, "zoe", A1, filled_in(ASSIGNMENTS[A1], {}))
 
 
-def _stuff(folder: Path, kind: str) -> None:
+def _add_files(folder: Path, kind: str) -> None:
     if kind == "sparse":
         with open(folder / "large.bin", "wb") as file:
             file.truncate(3 << 30)
@@ -158,13 +177,13 @@ def _stuff(folder: Path, kind: str) -> None:
         os.mkfifo(folder / "pipe")
         (folder / "etc").symlink_to("/etc")
         (folder / "passwd.txt").symlink_to("/etc/passwd")
-        here = os.getcwd()
+        before = os.getcwd()
         with socket.socket(socket.AF_UNIX) as listening:
             os.chdir(folder)
             try:
                 listening.bind("socket")
             finally:
-                os.chdir(here)
+                os.chdir(before)
     elif kind == "shadows":
         wrong = "raise SystemExit('shadowed')"
         (folder / "accelviz").mkdir()

@@ -84,9 +84,9 @@ def test_the_text_says_the_points_that_there_are(name):
     notebook = read(name)
     assert f"**{total} points.**" in notebook.cells[0].source
     table = [line.split("|") for line in notebook.cells[0].source.splitlines() if line[:2] == "| "]
-    column = [each.strip() for each in table[0]].index("points")
+    column = [text.strip() for text in table[0]].index("points")
     cells = [line[column].strip() for line in table[1:]]
-    assert sum(int(each) for each in cells if each.isdigit()) == total
+    assert sum(int(text) for text in cells if text.isdigit()) == total
     for cell, known in marked(notebook):
         if "Hidden test" in cell.source:
             points = f"{known['points']} point{'s' if known['points'] > 1 else ''})"
@@ -111,8 +111,10 @@ def test_students_get_neither_solutions_nor_hidden_tests(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_students_find_the_release_beside_the_lessons(name):
     root = FOLDER.parents[2]
-    there = nbformat.read(root / "notebooks" / "assignments" / name / f"{name}.ipynb", as_version=4)
-    assert there == released(read(name))
+    released_notebook = nbformat.read(
+        root / "notebooks" / "assignments" / name / f"{name}.ipynb", as_version=4
+    )
+    assert released_notebook == released(read(name))
     assert sorted(path.name for path in (root / "notebooks" / "assignments").iterdir()) == NAMES
 
 

@@ -23,7 +23,7 @@ def assignment(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def right(assignment):
+def released_text(assignment):
     return nbformat.writes(tiny.answered(assignment.released))
 
 
@@ -54,11 +54,11 @@ def examined(folder, assignment, content, name="T1.ipynb"):
     ],
     ids=["a byte order mark", "lines that end as on Windows", "in its cells too", "in one line"],
 )
-def test_what_only_looks_different_has_no_problem(assignment, right, tmp_path, written):
-    checked = examined(tmp_path, assignment, written(right))
+def test_what_only_looks_different_has_no_problem(assignment, released_text, tmp_path, written):
+    checked = examined(tmp_path, assignment, written(released_text))
     assert checked.problems == ()
     assert [cell.source for cell in checked.notebook.cells] == [
-        cell.source for cell in nbformat.reads(right, as_version=4).cells
+        cell.source for cell in nbformat.reads(released_text, as_version=4).cells
     ]
 
 
@@ -90,15 +90,15 @@ WHOLE = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}}
 def test_a_file_that_cannot_be_graded_is_named_with_the_reason(assignment, tmp_path, content, says):
     checked = examined(tmp_path, assignment, content)
     (problem,) = checked.problems
-    assert says in problem.what
+    assert says in problem.text
     assert "\n" not in str(problem)
     assert len(str(problem)) < 400
     assert checked.notebook is None
 
 
-def test_a_file_that_is_too_large_is_not_read(assignment, right, tmp_path, monkeypatch):
+def test_a_file_that_is_too_large_is_not_read(assignment, released_text, tmp_path, monkeypatch):
     monkeypatch.setattr(preflight, "_MOST_BYTES", 1_000)
-    (problem,) = examined(tmp_path, assignment, right).problems
+    (problem,) = examined(tmp_path, assignment, released_text).problems
     assert "at most 0.001 are read. Clear all outputs" in str(problem)
 
 
@@ -106,16 +106,16 @@ def test_a_file_that_is_too_large_is_not_read(assignment, right, tmp_path, monke
 def test_a_pipe_is_not_waited_for(assignment, tmp_path):
     os.mkfifo(tmp_path / "T1.ipynb")
     (problem,) = examine(tmp_path / "T1.ipynb", [assignment]).problems
-    assert "T1.ipynb is no file" in problem.what
+    assert "T1.ipynb is no file" in problem.text
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may read anything")
-def test_a_file_that_may_not_be_read(assignment, right, tmp_path):
+def test_a_file_that_may_not_be_read(assignment, released_text, tmp_path):
     path = tmp_path / "T1.ipynb"
-    path.write_text(right)
+    path.write_text(released_text)
     path.chmod(0)
     (problem,) = examine(path, [assignment]).problems
-    assert "T1.ipynb cannot be read: Permission denied" in problem.what
+    assert "T1.ipynb cannot be read: Permission denied" in problem.text
 
 
 # Folders
@@ -212,9 +212,9 @@ def test_a_path_that_nbgrader_would_not_find_is_refused(tmp_path, capsys):
     assert not (tmp_path / "cs[1]").exists()
 
 
-def test_a_source_that_cannot_be_read_is_named(course, right, capsys):
+def test_a_source_that_cannot_be_read_is_named(course, released_text, capsys):
     pytest.importorskip("nbgrader")
-    (course / "T1.ipynb").write_text(right)
+    (course / "T1.ipynb").write_text(released_text)
     (course / "source" / "T1" / "T1.ipynb").write_text("[]")
     for arguments in (
         ["preflight", str(course / "T1.ipynb"), "--course", str(course)],
@@ -232,20 +232,20 @@ def test_none_of_it_costs_another_student_points(course, capsys):
         pytest.skip("submissions are not confined on Windows")
     assert cli.main(["assignments", "release", "T1", "--course", str(course)]) == 0
     out = nbformat.read(course / "release" / "T1" / "T1.ipynb", as_version=4)
-    right = nbformat.writes(tiny.answered(out)).encode()
+    released_text = nbformat.writes(tiny.answered(out)).encode()
 
-    def hand_in(student, content, *place):
-        path = (course / "submitted" / student).joinpath(*(place or ("T1", "T1.ipynb")))
+    def hand_in(student, content, *parts):
+        path = (course / "submitted" / student).joinpath(*(parts or ("T1", "T1.ipynb")))
         path.parent.mkdir(parents=True)
         path.write_bytes(content)
 
-    hand_in("Zoë van Dyk", b"\xef\xbb\xbf" + right.replace(b"\n", b"\r\n"))
+    hand_in("Zoë van Dyk", b"\xef\xbb\xbf" + released_text.replace(b"\n", b"\r\n"))
     hand_in("deep", b"[" * 200_000)
     hand_in("half", json.dumps({**WHOLE, "cells": [{**CELL, "source": "\ud800"}]}).encode())
-    hand_in("stray", right, "T1.ipynb")
+    hand_in("stray", released_text, "T1.ipynb")
     hand_in("old", b'{"nbformat": 3, "nbformat_minor": 0, "worksheets": []}')
     os.mkfifo(course / "submitted" / "old" / "T1" / "pipe.ipynb")
-    (course / "submitted" / "loose.ipynb").write_bytes(right)
+    (course / "submitted" / "loose.ipynb").write_bytes(released_text)
     (course / "submitted" / ".DS_Store").write_text("x")
     capsys.readouterr()
     assert cli.main(["assignments", "grade", "--course", str(course)]) == 1

@@ -11,8 +11,8 @@ pytest.importorskip("nbclient", reason="running submissions needs nbclient")
 
 from accelviz import cli
 from accelviz.course.autograde.assignments import find_assignments
+from accelviz.course.autograde.border import Limits
 from accelviz.course.autograde.cells import is_graded
-from accelviz.course.autograde.sandbox import Limits
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "instructors.md").read_text("utf-8")

@@ -11,21 +11,21 @@ if sys.platform == "win32":
 
 import nbformat
 
+from accelviz.course.autograde.assignments import Assignment
 from tests.course import tiny
 from tests.course.known_wrong import WRONG
-from tests.course.light import points_of
-from tests.course.shipped import ASSIGNMENTS, COMPILER, filled_in
+from tests.course.shipped import ASSIGNMENTS, COMPILER, filled_in, points_of
 from tests.course.wrong import A4
 
 
 @pytest.mark.sample(12)
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.what)
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.description)
 def test_wrong_answers_have_the_points_they_are_worth(wrong):
     if wrong.assignment == A4 and not COMPILER:
         pytest.skip("no C++ compiler to emulate kernels with")
     assignment = ASSIGNMENTS[wrong.assignment]
     notebook = filled_in(assignment, wrong.solutions)
-    points = points_of(notebook, assignment.source)
+    points = points_of(notebook, assignment)
     most = _most(notebook)
     assert points.keys() == most.keys()
     lost = {name.partition("-")[2]: points[name] for name in most if points[name] != most[name]}
@@ -35,30 +35,25 @@ def test_wrong_answers_have_the_points_they_are_worth(wrong):
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_right_answers_have_all_points_with_another_seed_too(name):
-    """Other graphs than the public ones: a scheme that knows their sizes by heart would fail.
-
-    Nor do the tests compile anything, which the server has done for all of them: a test may not
-    write Numba's cache, and each would spend seconds on it again.
-    """
+    """Other graphs than the public ones: a scheme that knows their sizes by heart would fail."""
     if name == A4 and not COMPILER:
         pytest.skip("no C++ compiler to emulate kernels with")
     assignment = ASSIGNMENTS[name]
     notebook = filled_in(assignment, {})
-    compiled: set[str] = set()
-    points = points_of(notebook, assignment.source, seed=4711, compiled=compiled)
-    assert points == _most(notebook) != {}
-    assert not compiled
+    assert points_of(notebook, assignment, seed=4711) == _most(notebook) != {}
 
 
-def test_a_submission_cannot_end_a_loop_of_a_test():
+def test_a_submission_cannot_end_a_loop_of_a_test(tmp_path):
     """`all(map(even, numbers))` is true if `even` ends it by a StopIteration."""
     new, marks = nbformat.v4.new_code_cell, {"grade": True, "locked": True, "points": 3}
     cells = [
         tiny.marked(new("def even(x):\n    raise StopIteration"), "even", solution=True),
         tiny.marked(new("assert all(map(even, [2, 4]))"), "test-even", **marks),
     ]
+    (tmp_path / "T2").mkdir()
     notebook = nbformat.v4.new_notebook(cells=cells)
-    assert points_of(notebook, notebook) == {"test-even": 0}
+    nbformat.write(notebook, tmp_path / "T2" / "T2.ipynb")
+    assert points_of(notebook, Assignment(tmp_path / "T2")) == {"test-even": 0}
 
 
 def _most(notebook):

@@ -18,8 +18,8 @@ if sys.platform == "win32":
 import accelviz
 from accelviz import cli
 from accelviz.course.autograde.board import find_scheme
+from accelviz.course.autograde.border import Limits
 from accelviz.course.autograde.leaderboard import PAPERS, leaderboard, markdown
-from accelviz.course.autograde.sandbox import Limits
 from accelviz.course.checks import hidden
 from accelviz.errors import ArgumentError
 from accelviz.plans import Strategy
@@ -86,9 +86,9 @@ def folder(tmp_path_factory):
     home.mkdir(parents=True)
     nbformat.write(submission("# nothing"), home / "A3-scheme.ipynb")
     for student, code in SUBMISSIONS.items():
-        own = root / "submitted" / student / "A3-scheme"
-        own.mkdir(parents=True)
-        nbformat.write(submission(code), own / "A3-scheme.ipynb")
+        home = root / "submitted" / student / "A3-scheme"
+        home.mkdir(parents=True)
+        nbformat.write(submission(code), home / "A3-scheme.ipynb")
     (root / "submitted" / "flo" / "A3-scheme").mkdir(parents=True)
     return root
 
@@ -107,14 +107,14 @@ def waiting(graph):
 
 def test_a_scheme_is_measured_on_each_hidden_graph(board):
     graphs = hidden.graphs(5)
-    own = board[board["student"] == "ada"].set_index("graph")
-    assert set(own.index) == set(graphs)
-    assert own["exact_cover"].all()
+    rows = board[board["student"] == "ada"].set_index("graph")
+    assert set(rows.index) == set(graphs)
+    assert rows["exact_cover"].all()
     for name, graph in graphs.items():
-        assert own.loc[name, "waiting"] == pytest.approx(waiting(graph))
-        assert own.loc[name, "busiest_warp"] == graph.degrees.max()
-        assert own.loc[name, "cut_parts"] == 0
-    assert list(own["total"]) == pytest.approx([100 * own["score"].mean()] * 5, abs=0.051)
+        assert rows.loc[name, "waiting"] == pytest.approx(waiting(graph))
+        assert rows.loc[name, "busiest_warp"] == graph.degrees.max()
+        assert rows.loc[name, "cut_parts"] == 0
+    assert list(rows["total"]) == pytest.approx([100 * rows["score"].mean()] * 5, abs=0.051)
 
 
 @pytest.mark.parametrize(
@@ -127,10 +127,10 @@ def test_a_scheme_is_measured_on_each_hidden_graph(board):
     ],
 )
 def test_a_scheme_that_fails_has_no_score_and_leaves_the_others(board, student, says):
-    own = board[board["student"] == student]
-    assert own["problem"].str.contains(says, regex=False).all()
-    assert not own["exact_cover"].any()
-    assert (own["total"] == 0).all()
+    rows = board[board["student"] == student]
+    assert rows["problem"].str.contains(says, regex=False).all()
+    assert not rows["exact_cover"].any()
+    assert (rows["total"] == 0).all()
 
 
 def test_the_best_is_first_and_the_papers_stand_below(board):
@@ -146,7 +146,7 @@ def test_the_best_is_first_and_the_papers_stand_below(board):
 
 def test_nothing_of_a_submission_is_believed(board):
     numbers = [name for name in board.columns if board[name].dtype.kind == "f"]
-    scores = {who: own[numbers].reset_index(drop=True) for who, own in board.groupby("student")}
+    scores = {who: rows[numbers].reset_index(drop=True) for who, rows in board.groupby("student")}
     pd.testing.assert_frame_equal(scores["eve"], scores["ada"])
     assert "<script>" not in markdown(board)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;\\|\\`" in markdown(board)
@@ -187,9 +187,9 @@ def test_the_course_s_own_seed_is_taken_if_none_is_named(folder, tmp_path):
     settings = "c = get_config()\nc.SandboxedExecute.seed = 9\n"
     (tmp_path / "nbgrader_config.py").write_text(settings)
     board = leaderboard(tmp_path, "A3", limits=Limits(cell_seconds=30))
-    own = board[board["student"] == "ada"].set_index("graph")["waiting"].to_dict()
-    assert own == pytest.approx({name: waiting(g) for name, g in hidden.graphs(9).items()})
-    assert own != pytest.approx({name: waiting(g) for name, g in hidden.graphs(0).items()})
+    rows = board[board["student"] == "ada"].set_index("graph")["waiting"].to_dict()
+    assert rows == pytest.approx({name: waiting(g) for name, g in hidden.graphs(9).items()})
+    assert rows != pytest.approx({name: waiting(g) for name, g in hidden.graphs(0).items()})
 
 
 def test_a_folder_without_submissions(folder, tmp_path):
@@ -201,11 +201,11 @@ def test_a_folder_without_submissions(folder, tmp_path):
 
 
 def test_of_several_classes_the_named_one_or_the_last_is_taken():
-    def made(name):
+    def scheme(name):
         members = {"name": name, "build": lambda self, graph, n_cols: None, "__module__": "nb"}
         return type(name, (Strategy,), members)
 
-    space = {"__name__": "nb", "Strategy": Strategy, "A": made("A"), "B": made("B"), "x": 1}
+    space = {"__name__": "nb", "Strategy": Strategy, "A": scheme("A"), "B": scheme("B"), "x": 1}
     assert find_scheme(space).name == "B"
     assert find_scheme(space, ["A"]).name == "A"
     assert find_scheme(space, ["C"]) is None  # its cell failed, and the others are examples

@@ -41,10 +41,10 @@ def told(checked, kind):
     return problem
 
 
-def assert_like(notebook, right):
+def assert_like(notebook, expected):
     """The cells that nbgrader knows are those of another notebook, in order."""
     left = [cell for cell in notebook.cells if question_of(cell)]
-    whole = [cell for cell in right.cells if question_of(cell)]
+    whole = [cell for cell in expected.cells if question_of(cell)]
     assert [question_of(cell) for cell in left] == [question_of(cell) for cell in whole]
     for cell, other in zip(left, whole, strict=True):
         assert cell.metadata["nbgrader"] == other.metadata["nbgrader"]
@@ -75,14 +75,14 @@ def test_unanswered_cells_are_only_noted(assignment, check):
     checked = check(tiny.answered(assignment.released, total=None, why=None))
     assert kinds(checked) == ["blank"]
     assert checked.fine
-    assert told(checked, "blank").what == "No answer yet in cell 7 ('total'), cell 9 ('why')."
+    assert told(checked, "blank").text == "No answer yet in cell 7 ('total'), cell 9 ('why')."
 
 
 def test_a_notebook_without_any_answer_is_not_ready(assignment, check):
     checked = check(assignment.released)
     assert kinds(checked) == ["blank"]
     assert not checked.fine
-    assert told(checked, "blank").what == "There is no answer in it."
+    assert told(checked, "blank").text == "There is no answer in it."
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="submissions are not confined on Windows")
@@ -90,9 +90,9 @@ def test_what_fails_when_it_runs_is_told(assignment, check):
     wrong = tiny.answered(assignment.released, double="def double(x): return x")
     wrong.cells.append(nbformat.v4.new_code_cell("1 / 0"))
     checked = tried(check(wrong))
-    found = [problem.what for problem in checked.problems]
-    assert found[0].startswith("Cell 5 ('test-double') fails: AssertionError")
-    assert found[1].startswith("Cell 10 fails: ")
+    problems = [problem.text for problem in checked.problems]
+    assert problems[0].startswith("Cell 5 ('test-double') fails: AssertionError")
+    assert problems[1].startswith("Cell 10 fails: ")
     assert not checked.fine
 
 
@@ -114,7 +114,7 @@ def test_a_test_cell_pasted_twice(assignment, check):
     checked = check(notebook)
     problem = told(checked, "duplicate")
     assert (
-        "'test-double' is there 2 times: cell 5 (assert double(2) == 4) and cell 8" in problem.what
+        "'test-double' is there 2 times: cell 5 (assert double(2) == 4) and cell 8" in problem.text
     )
     assert problem.repair == "Keep cell 5; delete cell 8."
     assert problem.mended
@@ -153,8 +153,8 @@ def test_all_metadata_stripped(assignment, check, keep_ids):
     whole = tiny.answered(assignment.released)
     checked = check(tiny.stripped(whole, keep_ids))
     assert kinds(checked) == ["metadata"]
-    assert "6 cells have lost the nbgrader metadata" in told(checked, "metadata").what
-    assert "cell 5 (assert double(2) == 4) was 'test-double'" in told(checked, "metadata").what
+    assert "6 cells have lost the nbgrader metadata" in told(checked, "metadata").text
+    assert "cell 5 (assert double(2) == 4) was 'test-double'" in told(checked, "metadata").text
     assert_like(checked.notebook, whole)
 
 
@@ -190,7 +190,7 @@ def test_changed_metadata_are_named_and_restored(assignment, check, key, value):
     tiny.cell_of(notebook, "test-total").metadata["nbgrader"][key] = value
     checked = check(notebook)
     assert kinds(checked) == ["metadata"]
-    assert f"'test-total', was changed: {key}." in told(checked, "metadata").what
+    assert f"'test-total', was changed: {key}." in told(checked, "metadata").text
     assert_like(checked.notebook, tiny.answered(assignment.released))
 
 
@@ -199,7 +199,7 @@ def test_a_grade_id_of_no_assignment(assignment, check):
     mine = tiny.marked(nbformat.v4.new_code_cell("1 + 1"), "mine", solution=True)
     notebook.cells.append(mine)
     checked = check(notebook)
-    assert "Cell 10 (1 + 1) has nbgrader metadata, and no such" in told(checked, "metadata").what
+    assert "Cell 10 (1 + 1) has nbgrader metadata, and no such" in told(checked, "metadata").text
     assert_like(checked.notebook, tiny.answered(assignment.released))
     assert checked.notebook.cells[-1].source == "1 + 1"
 
@@ -207,14 +207,14 @@ def test_a_grade_id_of_no_assignment(assignment, check):
 @pytest.mark.parametrize("question", ["setup", "test-double", "test-total", "why"])
 def test_a_deleted_cell_is_named_and_put_back(assignment, check, question):
     notebook = tiny.answered(assignment.released, why=None)
-    right = copy.deepcopy(notebook)
-    place = tiny.place_of(notebook, question)
-    del notebook.cells[place]
+    before = copy.deepcopy(notebook)
+    index = tiny.place_of(notebook, question)
+    del notebook.cells[index]
     checked = check(notebook)
     problem = told(checked, "missing")
-    assert f"{question!r} is missing; it should stand after cell {place}." in problem.what
+    assert f"{question!r} is missing; it should stand after cell {index}." in problem.text
     assert problem.mended
-    assert_like(checked.notebook, right)
+    assert_like(checked.notebook, before)
 
 
 def test_a_deleted_solution_cell_is_not_put_back_for_its_stub_would_undo_the_answer(
@@ -236,21 +236,21 @@ def test_an_edited_test_is_named_and_restored(assignment, check):
     checked = check(notebook)
     problem = told(checked, "changed")
     assert (
-        "A locked cell was changed (the checksum differs): 'test-double' (cell 5)." in problem.what
+        "A locked cell was changed (the checksum differs): 'test-double' (cell 5)." in problem.text
     )
     assert not checked.fine
     tiny.cell_of(notebook, "setup").source += "\nimport os"
-    assert told(check(notebook), "changed").what.startswith("2 locked cells were changed")
+    assert told(check(notebook), "changed").text.startswith("2 locked cells were changed")
     assert_like(checked.notebook, tiny.answered(assignment.released))
 
 
 def test_a_test_before_what_it_tests(assignment, check):
     notebook = tiny.answered(assignment.released)
-    place = tiny.place_of(notebook, "test-double")
-    notebook.cells.insert(1, notebook.cells.pop(place))
+    index = tiny.place_of(notebook, "test-double")
+    notebook.cells.insert(1, notebook.cells.pop(index))
     checked = check(notebook)
     problem = told(checked, "order")
-    assert "Cell 2 ('test-double') stands before cell 5 ('double')" in problem.what
+    assert "Cell 2 ('test-double') stands before cell 5 ('double')" in problem.text
     assert not problem.mended
 
 
@@ -258,8 +258,8 @@ def test_syntax_errors_are_named_with_their_line_and_magics_are_none(assignment,
     double = "%matplotlib inline\ndef double(x):\n    retrun x"
     checked = check(tiny.answered(assignment.released, double=double))
     problem = told(checked, "syntax")
-    assert "Cell 4 ('double') is not Python, line 3" in problem.what
-    assert "retrun x" in problem.what
+    assert "Cell 4 ('double') is not Python, line 3" in problem.text
+    assert "retrun x" in problem.text
     assert checked.notebook is not None
     fine = tiny.answered(assignment.released, double="%matplotlib inline\n!ls\n" + tiny.DOUBLE)
     assert check(fine).problems == ()
@@ -278,7 +278,7 @@ def test_name_kernel_and_format(assignment, check):
     assert checked.notebook.metadata["kernelspec"]["name"] == "python3"
     assert checked.notebook.nbformat_minor == 5
     notebook.metadata["kernelspec"] = {"name": "ir", "display_name": "R", "language": "R"}
-    assert "kernel is for R" in told(check(notebook), "kernel").what
+    assert "kernel is for R" in told(check(notebook), "kernel").text
 
 
 @pytest.mark.parametrize(
@@ -306,14 +306,14 @@ def test_what_is_no_notebook(assignment, tmp_path, name, text, says):
 
 def test_a_folder_without_a_notebook(assignment, tmp_path):
     (problem,) = examine(tmp_path, [assignment]).problems
-    assert "is a folder without a notebook" in problem.what
+    assert "is a folder without a notebook" in problem.text
 
 
 def test_a_notebook_of_something_else(assignment, check):
     other = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
     checked = check(other, "holidays.ipynb")
     assert kinds(checked) == ["unknown"]
-    assert "the text is that of no assignment (T1)" in checked.problems[0].what
+    assert "the text is that of no assignment (T1)" in checked.problems[0].text
 
 
 def test_the_command_says_what_is_wrong_and_repairs_a_copy(assignment, tmp_path, capsys):

@@ -16,56 +16,56 @@ from accelviz.course.autograde.preflight import examine
 from tests.course import tiny
 
 
-def paste(notebook, cell, place):
+def paste(notebook, cell, index):
     twin = copy.deepcopy(cell)
     twin["id"] = nbformat.v4.new_raw_cell().id
-    notebook.cells.insert(place, twin)
+    notebook.cells.insert(index, twin)
 
 
-def strip(notebook, cell, place):
+def strip(notebook, cell, index):
     cell.metadata.pop("nbgrader", None)
 
 
-def strip_and_rename(notebook, cell, place):
+def strip_and_rename(notebook, cell, index):
     cell.metadata.pop("nbgrader", None)
     cell["id"] = nbformat.v4.new_raw_cell().id
 
 
-def delete(notebook, cell, place):
+def delete(notebook, cell, index):
     notebook.cells.remove(cell)
 
 
-def move(notebook, cell, place):
+def move(notebook, cell, index):
     notebook.cells.remove(cell)
-    notebook.cells.insert(place, cell)
+    notebook.cells.insert(index, cell)
 
 
-def edit(notebook, cell, place):
+def edit(notebook, cell, index):
     cell.source += "\n# and more"
 
 
-def empty(notebook, cell, place):
+def empty(notebook, cell, index):
     cell.source = ""
 
 
-def retype(notebook, cell, place):
+def retype(notebook, cell, index):
     fresh = nbformat.v4.new_markdown_cell(cell.source, metadata=cell.metadata)
     if cell.cell_type == "markdown":
         fresh = nbformat.v4.new_code_cell(cell.source, metadata=cell.metadata)
     notebook.cells[notebook.cells.index(cell)] = fresh
 
 
-def insert(notebook, cell, place):
-    notebook.cells.insert(place, nbformat.v4.new_code_cell("print('mine')"))
+def insert(notebook, cell, index):
+    notebook.cells.insert(index, nbformat.v4.new_code_cell("print('mine')"))
 
 
-def rename(notebook, cell, place):
+def rename(notebook, cell, index):
     if isinstance(cell.metadata.get("nbgrader"), dict):
-        cell.metadata["nbgrader"]["grade_id"] = ["mine", "test-double", "", 7, None][place % 5]
+        cell.metadata["nbgrader"]["grade_id"] = ["mine", "test-double", "", 7, None][index % 5]
 
 
-def damage(notebook, cell, place):
-    cell.metadata["nbgrader"] = [None, [], "text", {"grade": True}, {"grade_id": "why"}][place % 5]
+def damage(notebook, cell, index):
+    cell.metadata["nbgrader"] = [None, [], "text", {"grade": True}, {"grade_id": "why"}][index % 5]
 
 
 DOINGS = (paste, strip, strip_and_rename, delete, move, edit, empty, retype, insert, rename, damage)
@@ -93,45 +93,51 @@ def folder(tmp_path_factory):
 )
 def test_a_repaired_notebook_has_each_test_once_and_as_it_was(assignment, folder, doings):
     notebook = tiny.answered(assignment.released)
-    for doing, which, place in doings:
+    for doing, which, index in doings:
         if notebook.cells:
-            doing(notebook, notebook.cells[which % len(notebook.cells)], place)
+            doing(notebook, notebook.cells[which % len(notebook.cells)], index)
     written = [cell.source for cell in notebook.cells]
     path = folder / "T1.ipynb"
     nbformat.write(notebook, path)
     checked = examine(path, [assignment])
-    assert all(problem.what and problem.repair for problem in checked.problems)
+    assert all(problem.text and problem.repair for problem in checked.problems)
     if checked.notebook is None:
         assert [problem.kind for problem in checked.problems][-1] in ("unknown", "unreadable")
         return
     nbformat.validate(checked.notebook)
-    found = [question_of(cell) for cell in checked.notebook.cells if question_of(cell)]
-    assert len(found) == len(set(found))
-    right = {question_of(cell): cell for cell in assignment.released.cells if question_of(cell)}
-    assert set(found) <= set(right)
+    questions = [question_of(cell) for cell in checked.notebook.cells if question_of(cell)]
+    assert len(questions) == len(set(questions))
+    released = {question_of(cell): cell for cell in assignment.released.cells if question_of(cell)}
+    assert set(questions) <= set(released)
     for cell in checked.notebook.cells:
         if question := question_of(cell):
-            assert cell.metadata["nbgrader"] == right[question].metadata["nbgrader"]
-            assert cell.cell_type == right[question].cell_type
-            assert not is_locked(cell) or cell.source == right[question].source
+            assert cell.metadata["nbgrader"] == released[question].metadata["nbgrader"]
+            assert cell.cell_type == released[question].cell_type
+            assert not is_locked(cell) or cell.source == released[question].source
         else:
             assert not cell.metadata.get("nbgrader")
-    assert {question for question in right if is_test(right[question])} <= set(found)
+    assert {question for question in released if is_test(released[question])} <= set(questions)
     # nothing that was written is lost, but what grading overwrites
-    locked = [cell.source for cell in right.values() if is_locked(cell)]
-    kept = [cell.source for cell in checked.notebook.cells]
-    ids = {question for question in right if is_locked(right[question])}
+    locked = [cell.source for cell in released.values() if is_locked(cell)]
+    sources = [cell.source for cell in checked.notebook.cells]
+    ids = {question for question in released if is_locked(released[question])}
     named = [cell.source for cell in notebook.cells if str(details(cell).get("grade_id")) in ids]
-    for text in set(written) - {*kept, *named}:
-        own = text.replace("\n# and more", "")
-        assert not own or any(own.startswith(original[:8]) for original in locked), text
+    for text in set(written) - {*sources, *named}:
+        text_before = text.replace("\n# and more", "")
+        assert not text_before or any(
+            text_before.startswith(original[:8]) for original in locked
+        ), text
     # what was repaired is in order, but for what was left to the student; where one mistake hid
     # another, it may take a second time
     left, open_ = {"order", "syntax", "missing", "blank"}, checked.problems
     for _ in range(3):
         nbformat.write(checked.notebook, path)
         checked = examine(path, [assignment])
-        open_ = [each for each in checked.problems if not each.harmless and each.kind not in left]
+        open_ = [
+            problem
+            for problem in checked.problems
+            if not problem.harmless and problem.kind not in left
+        ]
         if not open_:
             break
     assert not open_

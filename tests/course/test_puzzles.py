@@ -23,13 +23,13 @@ LINES = re.compile(r"(// --- your lines[^\n]*\n)(.*?)([^\n]*// ---\n)", re.S)
 
 def read():
     """The texts of the puzzles: name to what stands in the two cells."""
-    found = {}
+    cells = {}
     for path in sorted(FOLDER.glob("*.ipynb")):
         cells = nbformat.read(path, as_version=4).cells
         for text, code in pairwise(cells):
             if call := re.search(r'^puzzles\.check\("(\w+)", answer\)$', code.source, re.M):
-                found[call[1]] = text.source, code.source
-    return found
+                cells[call[1]] = text.source, code.source
+    return cells
 
 
 TEXTS = read()
@@ -38,11 +38,11 @@ each_puzzle = pytest.mark.parametrize("name", puzzles.PUZZLES)
 
 def answer(name, lines=None):
     """What a learner hands in who writes these lines, or leaves those that are there."""
-    given = re.search(r'answer = """(.*?)"""', TEXTS[name][1], re.S)[1]
+    stub = re.search(r'answer = """(.*?)"""', TEXTS[name][1], re.S)[1]
     if lines is None:
-        return given
-    assert len(LINES.findall(given)) == 1
-    return LINES.sub(lambda found: f"{found[1]}{lines}\n{found[3]}", given)
+        return stub
+    assert len(LINES.findall(stub)) == 1
+    return LINES.sub(lambda match: f"{match[1]}{lines}\n{match[3]}", stub)
 
 
 def solution(name):
@@ -147,8 +147,8 @@ def test_a_word_that_is_loaded_for_each_plane_is_above_the_par():
         for (int w = 0; w < words; ++w)
             sum += __popc(A[row * words + w] & X[(p * words + w) * 32 + lane]) << p;
     Y[row * 32 + lane] = sum;"""
-    found = puzzles.check("popc", answer("popc", lines))
-    assert found.verdict == "Solved, with more sectors and requests than the par"
+    report = puzzles.check("popc", answer("popc", lines))
+    assert report.verdict == "Solved, with more sectors and requests than the par"
 
 
 def test_a_wrong_call_is_refused_and_other_parameters_are_named():
@@ -168,8 +168,8 @@ def test_inputs_tell_elements_apart_and_sums_are_exact():
         cases = [*puzzle.cases(np.random.default_rng(0))]
         assert len(cases) >= 3, name
         for case in cases:
-            for output, right in case.expected.items():
-                assert np.abs(right).max(initial=0) < 2**24
+            for output, expected in case.expected.items():
+                assert np.abs(expected).max(initial=0) < 2**24
                 start = case.arguments[output]
                 blank = np.isnan(start)
                 assert blank.all() or not start[~blank].any() or not blank.any()

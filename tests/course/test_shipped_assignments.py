@@ -26,8 +26,8 @@ from tests.course.wrong import A2, A3, A4, A5, PART
 pytestmark = pytest.mark.xdist_group("grader")
 
 POINTS = {
-    name: sum(cell.metadata["nbgrader"]["points"] for cell in each.source.cells if is_graded(cell))
-    for name, each in ASSIGNMENTS.items()
+    name: sum(cell.metadata["nbgrader"]["points"] for cell in item.source.cells if is_graded(cell))
+    for name, item in ASSIGNMENTS.items()
 }
 
 
@@ -42,7 +42,7 @@ def grades(shipped):
 
 
 def test_only_who_handed_in_nothing_is_set_aside(shipped):
-    assert {each.student for each in shipped[1] if each.set_aside} == {"linked", "linked-file"}
+    assert {item.student for item in shipped[1] if item.set_aside} == {"linked", "linked-file"}
 
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
@@ -57,13 +57,13 @@ def test_our_release_is_nbgrader_s_own(course, name):
 def test_the_right_answers_have_all_points(grades, name):
     if not COMPILER and name == "A4-cuda-kernel":
         pytest.skip("no C++ compiler to emulate kernels with")
-    own = grades[(grades["student"] == "perfect") & (grades["assignment"] == name)]
-    tested = own[own["problem"] == ""]
+    rows = grades[(grades["student"] == "perfect") & (grades["assignment"] == name)]
+    tested = rows[rows["problem"] == ""]
     graded = [cell for cell in ASSIGNMENTS[name].released.cells if is_graded(cell)]
     assert set(tested["question"]) <= {question_of(cell) for cell in graded}
     assert list(tested["points"]) == list(tested["max"])
-    assert len(own) == len(graded)
-    rest = own[own["problem"] != ""]
+    assert len(rows) == len(graded)
+    rest = rows[rows["problem"] != ""]
     assert set(rest["problem"]) <= {tables.BY_HAND}
     assert rest.empty or name == "A5-report"
 
@@ -75,7 +75,7 @@ def test_every_cell_of_the_right_answers_runs_but_those_with_the_library_s_answe
     path = course / "autograded" / "perfect" / name / f"{name}.ipynb"
     for cell in nbformat.read(path, as_version=4).cells:
         outputs = cell.get("outputs", [])
-        refused = name in (A2, A3) and any(each.get("ename") == "NotYours" for each in outputs)
+        refused = name in (A2, A3) and any(item.get("ename") == "NotYours" for item in outputs)
         for output in outputs:
             assert output.output_type != "error" or refused, output
             assert output.get("name") != "stderr", output["text"]
@@ -83,27 +83,27 @@ def test_every_cell_of_the_right_answers_runs_but_those_with_the_library_s_answe
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_no_answers_have_no_points(grades, name):
-    own = grades[(grades["student"] == "blank") & (grades["assignment"] == name)]
-    own = own[own["max"].notna()]
-    assert own["points"].sum() == 0
-    by_hand = own[own["points"].isna()]
-    assert own["max"].sum() == POINTS[name]
+    rows = grades[(grades["student"] == "blank") & (grades["assignment"] == name)]
+    rows = rows[rows["max"].notna()]
+    assert rows["points"].sum() == 0
+    by_hand = rows[rows["points"].isna()]
+    assert rows["max"].sum() == POINTS[name]
     assert by_hand["max"].sum() == (26 if name == A5 else 0)  # they are not there to be seen
 
 
 @pytest.mark.sample(3)
-@pytest.mark.parametrize("student", KNOWN, ids=lambda name: KNOWN[name].what)
+@pytest.mark.parametrize("student", KNOWN, ids=lambda name: KNOWN[name].description)
 def test_wrong_answers_have_the_points_they_are_worth(grades, student):
     wrong = KNOWN[student]
     if wrong.assignment == A4 and not COMPILER:
         pytest.skip("no C++ compiler to emulate kernels with")
     # not those that a person gives
-    own = grades[(grades["student"] == student) & grades[["points", "max"]].notna().all(axis=1)]
-    left = own[own["points"] != own["max"]]
+    rows = grades[(grades["student"] == student) & grades[["points", "max"]].notna().all(axis=1)]
+    left = rows[rows["points"] != rows["max"]]
     names = [name.partition("-")[2] for name in left["question"]]
     lost = dict(zip(names, left["points"], strict=True))
-    assert lost == pytest.approx(dict(wrong.lost)), wrong.what
-    assert own["points"].sum() == pytest.approx(wrong.total), wrong.what
+    assert lost == pytest.approx(dict(wrong.lost)), wrong.description
+    assert rows["points"].sum() == pytest.approx(wrong.total), wrong.description
 
 
 @pytest.mark.sample(3)  # the grader's own tests have all of them each day
@@ -112,26 +112,26 @@ def test_answers_that_do_harm_cost_their_own_questions(grades, student):
     if student == "hoards" and sys.platform != "linux":
         pytest.skip("only Linux holds a limit of address space")
     _, _, points, says = HARM[student]
-    own = grades[grades["student"] == student]
-    assert own["points"].sum() == points
-    problems = dict(zip(own["question"], own["problem"], strict=True))
+    rows = grades[grades["student"] == student]
+    assert rows["points"].sum() == points
+    problems = dict(zip(rows["question"], rows["problem"], strict=True))
     assert {question: problems[question] for question in says} == says
 
 
 def test_a_cell_that_was_pasted_twice_costs_nothing(grades):
-    own = grades[grades["student"] == "pasted"]
-    assert own["points"].sum() == own["max"].sum() == 20
-    assert "'A1-sort-form' is there 2 times" in own["problem"].iloc[0]
+    rows = grades[grades["student"] == "pasted"]
+    assert rows["points"].sum() == rows["max"].sum() == 20
+    assert "'A1-sort-form' is there 2 times" in rows["problem"].iloc[0]
 
 
 def test_extra_points_are_in_the_table_and_in_the_gradebook(course, grades):
-    own = grades[grades["student"] == "extra"].set_index("question")
-    assert own.loc["total-bonus", ["points", "max"]].tolist() == [1.5, 0]
-    assert own.loc["test-total", ["points", "max"]].tolist() == [4, 4]
-    assert own["points"].sum() == 8.5
+    rows = grades[grades["student"] == "extra"].set_index("question")
+    assert rows.loc["total-bonus", ["points", "max"]].tolist() == [1.5, 0]
+    assert rows.loc["test-total", ["points", "max"]].tolist() == [4, 4]
+    assert rows["points"].sum() == 8.5
     with Course(course).gradebook() as gradebook:
-        found = gradebook.find_submission_notebook("T1", "T1", "extra").grades
-        assert [each.extra_credit for each in found if each.extra_credit] == [1.5]
+        grades_of = gradebook.find_submission_notebook("T1", "T1", "extra").grades
+        assert [item.extra_credit for item in grades_of if item.extra_credit] == [1.5]
 
 
 def test_nbgrader_exports_the_same_totals(course, grades, tmp_path):

@@ -109,12 +109,12 @@ def answered(release, double=DOUBLE, total=TOTAL, why=WHY):
 
 
 def cell_of(notebook, grade_id):
-    (found,) = [
+    (marked_cell,) = [
         cell
         for cell in notebook.cells
         if cell.metadata.get("nbgrader", {}).get("grade_id") == grade_id
     ]
-    return found
+    return marked_cell
 
 
 def place_of(notebook, grade_id):

@@ -20,7 +20,7 @@ class Wrong:
     `lost` names the cells that do not get all of their points, and what they get instead.
     """
 
-    what: str
+    description: str
     assignment: str
     solutions: Mapping[str, str]
     total: float
@@ -29,9 +29,9 @@ class Wrong:
 
 def solution(assignment: str, cell: str) -> str:
     """The perfect solution of a cell."""
-    for each, known in marked(read(assignment)):
+    for notebook_cell, known in marked(read(assignment)):
         if known["grade_id"].partition("-")[2] == cell:
-            return each.source
+            return notebook_cell.source
     raise KeyError(cell)
 
 

@@ -83,8 +83,8 @@ def find_assignments(folder: Path | None = None) -> dict[str, Assignment]:
         If there are none.
     """
     folder = assignments_directory() if folder is None else folder
-    found = [Assignment(path.parent) for path in sorted(folder.glob("*/*.ipynb"))]
-    named = {each.name: each for each in found if each.path.is_file()}
+    assignments = [Assignment(path.parent) for path in sorted(folder.glob("*/*.ipynb"))]
+    named = {assignment.name: assignment for assignment in assignments if assignment.path.is_file()}
     if not named:
         raise ArgumentError(
             str(folder), "there is no assignment", "folders such as A1, with A1.ipynb in it"
@@ -106,7 +106,7 @@ def choose(known: dict[str, Assignment], names: Sequence[str]) -> list[Assignmen
     ArgumentError
         If there is none of a name.
     """
-    short = {each.split("-")[0]: each for each in reversed(known)}
+    short = {name.split("-")[0]: name for name in reversed(known)}
     for name in names:
         if name not in known and name not in short:
             raise ArgumentError(name, "there is no such assignment", ", ".join(known))

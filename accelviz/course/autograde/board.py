@@ -28,14 +28,14 @@ def find_scheme(namespace: Mapping[str, Any], names: Collection[str] = ()) -> St
         What its class may be called: an example beside it is not the student's. If none is given,
         it is the class that was defined last.
     """
-    own = [
+    classes = [
         value
         for value in namespace.values()
         if isinstance(value, type)
         and issubclass(value, Strategy)
         and value.__module__ == namespace.get("__name__")
     ]
-    chosen = [value for value in own if not names or value.__name__ in names]
+    chosen = [value for value in classes if not names or value.__name__ in names]
     return chosen[-1]() if chosen else None
 
 
@@ -64,8 +64,8 @@ def rows(submission: Link, names: Sequence[str], seed: int) -> list[dict[str, An
         (mean share of the points, 0 to 1; 0 without an exact cover) and `problem`. None without a
         scheme.
     """
-    place = {"do": "run", "function": f"{__name__}:{own_scheme.__name__}"}
-    strategy = submission.ask(place, list(names))
+    request = {"do": "run", "function": f"{__name__}:{own_scheme.__name__}"}
+    strategy = submission.ask(request, list(names))
     if strategy is None:
         return []
     try:
@@ -91,7 +91,7 @@ def _row(strategy: Any, name: str, graph: Graph) -> dict[str, Any]:
 
 def references(seed: int) -> list[dict[str, Any]]:
     """Measure the papers' schemes in the same way; they are not ranked."""
-    found = []
+    rows_of_papers = []
     for name, graph in hidden.graphs(seed).items():
         bounds = metrics.bounds(graph)
         for strategy in REFERENCES:
@@ -101,5 +101,5 @@ def references(seed: int) -> list[dict[str, Any]]:
             earned = dataclasses.astuple(metrics.shares(counted, *bounds))
             row = {"scheme": strategy, "graph": name, "exact_cover": True, "problem": ""}
             score = sum(earned) / len(earned)
-            found.append({**row, **dataclasses.asdict(counted), "score": score})
-    return found
+            rows_of_papers.append({**row, **dataclasses.asdict(counted), "score": score})
+    return rows_of_papers

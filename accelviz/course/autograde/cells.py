@@ -16,15 +16,15 @@ STUB = {"code": "# YOUR CODE HERE\nraise NotImplementedError()", "markdown": "YO
 
 def details(cell: Any) -> dict[str, Any]:
     """Return a cell's nbgrader metadata, empty where it has none."""
-    found = cell.metadata.get("nbgrader")
-    return found if isinstance(found, dict) else {}
+    metadata = cell.metadata.get("nbgrader")
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def question_of(cell: Any) -> str:
     """Return a cell's grade id, "" if it has none."""
-    own = details(cell)
-    counts = any(own.get(kind) for kind in ("grade", "solution", "locked", "task"))
-    return str(own.get("grade_id", "")) if counts else ""
+    metadata = details(cell)
+    counts = any(metadata.get(kind) for kind in ("grade", "solution", "locked", "task"))
+    return str(metadata.get("grade_id", "")) if counts else ""
 
 
 def is_graded(cell: Any) -> bool:
@@ -39,23 +39,23 @@ def is_solution(cell: Any) -> bool:
 
 def is_test(cell: Any) -> bool:
     """Whether the cell is a test that gives points."""
-    own = details(cell)
-    return cell.cell_type == "code" and bool(own.get("grade")) and not own.get("solution")
+    metadata = details(cell)
+    return cell.cell_type == "code" and bool(metadata.get("grade")) and not metadata.get("solution")
 
 
 def is_locked(cell: Any) -> bool:
     """Whether the cell is the instructor's, overwritten before grading."""
-    own = details(cell)
-    return not own.get("solution") and bool(own.get("grade") or own.get("locked"))
+    metadata = details(cell)
+    return not metadata.get("solution") and bool(metadata.get("grade") or metadata.get("locked"))
 
 
 def checksum(cell: Any) -> str:
     """Return nbgrader's checksum of a cell that has a grade id."""
-    own = details(cell)
-    parts = [cell.source, cell.cell_type, bool(own.get("grade", False))]
-    parts += [is_solution(cell), is_locked(cell), own["grade_id"]]
-    if own.get("grade"):
-        parts.append(float(own["points"]))
+    metadata = details(cell)
+    parts = [cell.source, cell.cell_type, bool(metadata.get("grade", False))]
+    parts += [is_solution(cell), is_locked(cell), metadata["grade_id"]]
+    if metadata.get("grade"):
+        parts.append(float(metadata["points"]))
     return hashlib.md5("".join(map(str, parts)).encode(), usedforsecurity=False).hexdigest()
 
 
@@ -97,7 +97,9 @@ def _replaced(text: str, region: str, stub: str | None) -> str:
             inside = True
             if stub is not None:
                 indent = re.match(r"\s*", line)
-                lines += [(indent.group() if indent else "") + each for each in stub.split("\n")]
+                lines += [
+                    (indent.group() if indent else "") + text_line for text_line in stub.split("\n")
+                ]
         elif f"END {region}" in line:
             inside = False
         elif not inside:

@@ -1,161 +1,122 @@
-"""Starts a confined process that answers over a line, and ends it with all that it started."""
+"""A submission's own process, behind the border."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import socket
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+import subprocess
+import sys
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
 
-from accelviz.course.autograde import confine
-from accelviz.course.autograde.confine import World
-from accelviz.course.autograde.server import beside
-from accelviz.course.autograde.wire import Line
+from accelviz.course.autograde.apart import THREADS
+from accelviz.course.autograde.border import HOME, WORK, Limits, bubblewrap, confined
 
-#: How often the processes of a namespace are counted, in milliseconds.
-_WATCHED_MS = 500
+#: Processes and threads of a submission, and the processors that they may take on average after
+#: some seconds. Cells and compilers take one.
+MOST_TASKS, MOST_PROCESSORS, _BUSY_SECONDS = 128, 1.5, 8.0
+#: Why a submission was ended.
+GREEDY = "the submission's process died (too many processes, processors or too much memory)"
+_STAND_INS = Path(__file__).with_name("stand_ins.py")
 
 
-@dataclass
 class Child:
-    """A confined process.
+    """A process that runs a submission's cells and answers what it is asked.
+
+    Parameters
+    ----------
+    limits : Limits
+    folder : Path
+        Holds `work`, copies of the files that were handed in, and `cache`.
+    hidden : tuple of str
+        Folders that it finds empty.
+    bare : bool
+        It finds stand-ins for the library's partitions and strategies.
 
     Attributes
     ----------
-    line : Line
-        To the process.
-    pid : int
-        Of the leader of its process group, which waits for it.
+    connection : Connection
     """
 
-    line: Line
-    pid: int
+    def __init__(self, limits: Limits, folder: Path, hidden: tuple[str, ...], bare: bool) -> None:
+        import psutil
 
-    def interrupt(self) -> None:
-        """Send it what Ctrl-C sends."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGINT)
+        ours, theirs = socket.socketpair()
+        paths = [path for path in sys.path if os.path.isabs(path)]
+        program = f"import sys; sys.path[:] = {paths!r}\n"
+        if bare:
+            program += f"exec({_STAND_INS.read_text('utf-8')!r})\n"
+        program += "from accelviz.course.autograde.student import main\n"
+        program += f"main({theirs.fileno()}, {limits.output_bytes})"
+        command = [sys.executable, "-I", "-c", program]
+        with theirs:
+            self._process = subprocess.Popen(
+                confined(command, limits, folder=folder, hidden=hidden, bare=bare),
+                env=_environment(folder),
+                cwd=folder / "work",
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                preexec_fn=limits.take,  # safe: a judge has one thread
+            )
+        self.connection = Connection(ours.detach())
+        self._tree, self._limits, self._begin = (
+            psutil.Process(self._process.pid),
+            limits,
+            time.monotonic(),
+        )
+
+    def processor_seconds(self) -> float:
+        """Return the processor time that all its processes have taken."""
+        return self._taken()[1]
+
+    def is_greedy(self) -> bool:
+        """Whether it takes more processes, processors or memory than it may."""
+        tasks, seconds, memory = self._taken()
+        allowed = MOST_PROCESSORS * (time.monotonic() - self._begin) + _BUSY_SECONDS
+        most = self._limits.memory_gib
+        crowded = most is not None and memory > 2 * most * 2**30
+        return tasks > MOST_TASKS or seconds > allowed or crowded
+
+    def _taken(self) -> tuple[int, float, int]:
+        """Return the threads, processor seconds and resident bytes of its processes."""
+        import psutil
+
+        tasks, seconds, memory = 0, 0.0, 0
+        with contextlib.suppress(psutil.Error):
+            for process in (self._tree, *self._tree.children(recursive=True)):
+                with contextlib.suppress(psutil.Error):
+                    tasks += process.num_threads()
+                    times = process.cpu_times()
+                    seconds += times.user + times.system
+                    memory += process.memory_info().rss
+        return tasks, seconds, memory
 
     def end(self) -> None:
         """End it and all that it started."""
-        self.line.connection.close()
+        self.connection.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
 
-def start(
-    main: Callable[[Line], None], world: World, isolated: bool, keep: tuple[int, ...] = ()
-) -> Child:
-    """Fork a confined process that has all that this one has in memory, and takes no `interrupt`.
-
-    Parameters
-    ----------
-    main : callable
-        What it does, with its end of the line.
-    world : World
-    isolated : bool
-        In namespaces of its own.
-    keep : tuple of int
-        Open files that it keeps, beside its end of the line.
-    """
-    mine, theirs = socket.socketpair()
-    pid = os.fork()
-    if pid:
-        theirs.close()
-        with contextlib.suppress(OSError):
-            os.setpgid(pid, pid)
-        return Child(Line(mine), pid)
-    with contextlib.suppress(BaseException):
-        become(theirs, main, world, isolated, keep, False)
-    os._exit(1)
-
-
-def start_beside(
-    main: Callable[..., None],
-    world: World,
-    isolated: bool,
-    *arguments: Any,
-    without_answers: bool = False,
-) -> Child:
-    """Start a confined process that knows nothing of this one; from within a server's task.
-
-    Parameters
-    ----------
-    main : callable
-        A module's function.
-    world, isolated
-        See `start`.
-    *arguments
-        For `main`, after its end of the line.
-    without_answers : bool
-        See `bare`.
-    """
-    given = (main, world, isolated, (), True, *arguments)
-    pid, connection = beside(become, *given, without_answers=without_answers)
-    return Child(Line(connection), pid)
-
-
-def become(
-    connection: socket.socket,
-    main: Callable[..., None],
-    world: World,
-    isolated: bool,
-    keep: tuple[int, ...],
-    interrupted: bool,
-    *arguments: Any,
-) -> None:
-    """Confine this process, and do what it is for; does not return."""
-    with contextlib.suppress(OSError):
-        os.setpgid(0, 0)
-    confine.die_with_parent()
-    _close_others({connection.fileno(), *keep})
-    if isolated:
-        _isolate(world, connection, interrupted)
-    else:
-        os.chdir(world.folder)
-    confine.take_limits(world)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    main(Line(connection), *arguments)
-    os._exit(0)
-
-
-def _isolate(world: World, connection: socket.socket, interrupted: bool) -> None:
-    """Go on in new namespaces, as their first process, or as the second if it is interrupted.
-
-    The first process of a namespace is not an ordinary one: signals pass it by. The one that made
-    the namespaces stays outside, and ends them also when nobody listens any more, and when they
-    take the processors from others.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    confine.leave(world.network)
-    if (first := os.fork()) != 0:
-        waiting = select.poll()
-        waiting.register(os.pidfd_open(first), select.POLLIN)
-        waiting.register(connection, select.POLLHUP)
-        watch = confine.Watch()
-        while not waiting.poll(_WATCHED_MS) and not watch.too_much():
-            pass
-        os.killpg(0, signal.SIGKILL)
-    confine.die_with_parent()
-    confine.enter(world)
-    if interrupted and (second := os.fork()) != 0:
-        connection.close()
-        while os.wait()[0] != second:
-            pass
-        os._exit(0)
-    confine.drop_rights(world.gpu)
-
-
-def _close_others(kept: set[int]) -> None:
-    """Let all other open files be /dev/null, so that nothing of the grader's is in reach."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for number in map(int, os.listdir("/dev/fd")):
-        if number not in kept:
-            with contextlib.suppress(OSError):  # the one that lists them
-                os.dup2(nowhere, number)
+def _environment(folder: Path) -> dict[str, str]:
+    """Return the whole environment of a submission: nothing of the grader's that it can spare."""
+    root = Path(WORK).parent if bubblewrap() else folder
+    return {
+        "PATH": os.pathsep.join([os.path.dirname(sys.executable), "/usr/local/bin:/usr/bin:/bin"]),
+        "HOME": HOME if bubblewrap() else str(folder / "work"),
+        "LANG": "C.UTF-8",
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "MALLOC_ARENA_MAX": "2",
+        "CUDA_VISIBLE_DEVICES": "",
+        "ACCELVIZ_CACHE": str(root / "cache"),
+        "NUMBA_CACHE_DIR": str(root / "cache" / "numba"),
+        **THREADS,
+        **({"CXX": os.environ["CXX"]} if "CXX" in os.environ else {}),
+    }

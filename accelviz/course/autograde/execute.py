@@ -19,9 +19,10 @@ from nbgrader.preprocessors import (
 )
 from traitlets import Bool, Float, Integer
 
+from accelviz.course.autograde.border import Limits
 from accelviz.course.autograde.cells import is_locked
 from accelviz.course.autograde.outputs import extra_points
-from accelviz.course.autograde.sandbox import Limits, run
+from accelviz.course.autograde.sandbox import run
 
 
 class SandboxedExecute(NbGraderPreprocessor):
@@ -58,19 +59,21 @@ class SandboxedExecute(NbGraderPreprocessor):
                     cell.outputs, cell.execution_count = done.outputs, None
             nb.metadata["accelviz"] = self.ready.metadata["accelviz"]
             return nb, resources
-        here = resources.get("metadata", {}).get("path")
-        folder = Path(here).resolve() if here else None
+        path = resources.get("metadata", {}).get("path")
+        folder = Path(path).resolve() if path else None
         hidden = (str(folder.parents[2]),) if folder else ()
         library = folder.parents[2] / "source" / folder.name if folder else None
         execute(nb, self.limits(), folder, seed=self.seed, library=library, hidden=hidden)
         return nb, resources
 
 
-def execute(nb: Any, limits: Limits, folder: Path | None, **given: Any) -> None:
+def execute(nb: Any, limits: Limits, folder: Path | None, **options: Any) -> None:
     """Run a notebook, and keep what became of each cell in its metadata, under `accelviz`."""
     key = nb.metadata.get("accelviz", {}).get("key", "")
     nb.metadata["accelviz"] = {"key": key, "gpu": limits.gpu}
-    nb.metadata["accelviz"]["runs"] = [asdict(each) for each in run(nb, limits, folder, **given)]
+    nb.metadata["accelviz"]["runs"] = [
+        asdict(cell) for cell in run(nb, limits, folder, **options)[0]
+    ]
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -85,13 +88,13 @@ class SaveExtraPoints(NbGraderPreprocessor):
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Save those of a notebook that was run."""
-        own = resources["nbgrader"]
+        names = resources["nbgrader"]
         if extra := extra_points(nb):
-            with Gradebook(own["db_url"]) as gradebook:
-                for each in extra:
-                    names = (own["notebook"], own["assignment"], own["student"])
-                    grade = gradebook.find_grade(each.credited, *names)
-                    grade.extra_credit = each.points or None
+            with Gradebook(names["db_url"]) as gradebook:
+                for extra_cell in extra:
+                    names = (names["notebook"], names["assignment"], names["student"])
+                    grade = gradebook.find_grade(extra_cell.credited, *names)
+                    grade.extra_credit = extra_cell.points or None
                 gradebook.db.commit()
         return nb, resources
 

@@ -17,47 +17,47 @@ def companions(source: Path) -> tuple[list[Path], list[str]]:
     Notebooks, hidden files and caches are left out without a word. Links, sockets, devices and the
     like are never opened.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     problems: list[str] = []
     total = 0
     waiting = [source]
     while waiting:
-        here = waiting.pop(0)
+        folder = waiting.pop(0)
         try:
-            entries = sorted(os.scandir(here), key=lambda entry: entry.name)
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError:
             continue
         for entry in entries:
-            own = Path(entry.path).relative_to(source)
+            path = Path(entry.path).relative_to(source)
             if entry.name.startswith(".") or entry.name == "__pycache__":
                 continue
             state = entry.stat(follow_symlinks=False)
             if stat.S_ISDIR(state.st_mode):
-                if len(own.parts) < MOST_DEPTH:
+                if len(path.parts) < MOST_DEPTH:
                     waiting.append(Path(entry.path))
                 continue
             if not stat.S_ISREG(state.st_mode):
-                problems.append(f"{own} is a link or no plain file; it was left out")
+                problems.append(f"{path} is a link or no plain file; it was left out")
             elif entry.name.endswith(".ipynb"):
                 continue
-            elif len(found) >= MOST_FILES or total + state.st_size > MOST_BYTES:
+            elif len(files) >= MOST_FILES or total + state.st_size > MOST_BYTES:
                 problems.append(
-                    f"{own} was left out: {MOST_FILES} files and {MOST_BYTES // 10**6} MB are "
+                    f"{path} was left out: {MOST_FILES} files and {MOST_BYTES // 10**6} MB are "
                     "taken at most"
                 )
-                return found, problems
+                return files, problems
             else:
-                found.append(own)
+                files.append(path)
                 total += state.st_size
-    return found, problems
+    return files, problems
 
 
 def copy_files(source: Path, target: Path) -> list[str]:
     """Copy a folder's plain files; say what was left out and why."""
-    found, problems = companions(source)
-    for own in found:
-        (target / own).parent.mkdir(parents=True, exist_ok=True)
+    files, problems = companions(source)
+    for path in files:
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        with open(os.open(source / own, flags), "rb") as read, open(target / own, "wb") as write:
+        with open(os.open(source / path, flags), "rb") as read, open(target / path, "wb") as write:
             shutil.copyfileobj(read, write)
     return problems

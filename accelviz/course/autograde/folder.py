@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import glob
 import logging
 import re
@@ -12,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from accelviz.course.autograde.assignments import Assignment, find_assignments
 from accelviz.course.autograde.needs import need
@@ -112,18 +110,18 @@ class Course:
         need("nbgrader", "course")
         from traitlets.config import Config, PyFileConfigLoader
 
-        found = Config()
+        configuration = Config()
         if (self.root / "nbgrader_config.py").is_file():
             loader = PyFileConfigLoader("nbgrader_config.py", str(self.root))
             try:
-                found = loader.load_config()
+                configuration = loader.load_config()
             except Exception as error:  # it is a program
                 where, reason = self.root / "nbgrader_config.py", f"{type(error).__name__}: {error}"
                 raise ArgumentError(str(where), reason, "the settings of a course") from error
-        found.CourseDirectory.root = str(self.root.resolve())
-        found.CourseDirectory.db_url = self.database
-        found.CourseDirectory.assignment_id = assignment
-        return found
+        configuration.CourseDirectory.root = str(self.root.resolve())
+        configuration.CourseDirectory.db_url = self.database
+        configuration.CourseDirectory.assignment_id = assignment
+        return configuration
 
     def seed(self) -> int:
         """Return the course's seed of all hidden graphs.
@@ -133,11 +131,11 @@ class Course:
         ArgumentError
             If it is no integer of at least 0.
         """
-        found = self.configuration("").SandboxedExecute.get("seed", 0)
-        if not isinstance(found, int) or found < 0:
+        seed = self.configuration("").SandboxedExecute.get("seed", 0)
+        if not isinstance(seed, int) or seed < 0:
             where = str(self.root / "nbgrader_config.py")
-            raise ArgumentError(where, f"the seed is {found!r}", "an integer of at least 0")
-        return found
+            raise ArgumentError(where, f"the seed is {seed!r}", "an integer of at least 0")
+        return seed
 
     def run(self, converter: type, configuration: Any) -> str:
         """Run one of nbgrader's steps.
@@ -210,14 +208,6 @@ class _Heard(logging.Handler):
         return self.messages[0].splitlines()[0] if self.messages else ""
 
 
-@functools.lru_cache(4)
-def _engine(url: str, **options: Any) -> Any:
-    """Return the one engine of a gradebook, which remembers the SQL of each question."""
-    from sqlalchemy import create_engine
-
-    return create_engine(url, **options)
-
-
 def first_line(error: object) -> str:
     """Return the first line of an exception's text."""
     return next(iter(str(error).splitlines()), "")
@@ -225,11 +215,9 @@ def first_line(error: object) -> str:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Let nbgrader not warn of its own use of SQLAlchemy, nor put each question into SQL anew."""
-    import nbgrader.api
+    """Silence warnings of nbgrader's own use of SQLAlchemy."""
     from sqlalchemy.exc import SAWarning
 
-    same = mock.patch.object(nbgrader.api, "create_engine", _engine)
-    with warnings.catch_warnings(), same:
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", SAWarning)
         yield

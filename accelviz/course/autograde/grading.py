@@ -15,7 +15,9 @@ from typing import Any
 
 import nbformat
 
+from accelviz.course.autograde.apart import apart, start_server
 from accelviz.course.autograde.assignments import Assignment, choose, read_notebook
+from accelviz.course.autograde.border import require_border
 from accelviz.course.autograde.cells import is_locked, question_of
 from accelviz.course.autograde.files import companions, copy_files
 from accelviz.course.autograde.folder import Course, first_line
@@ -23,8 +25,6 @@ from accelviz.course.autograde.needs import need
 from accelviz.course.autograde.outputs import extra_points
 from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.problems import Checked
-from accelviz.course.autograde.sandbox import held
-from accelviz.course.autograde.server import Server, one_server
 from accelviz.course.autograde.tables import BY_HAND, Graded, Row
 from accelviz.errors import ArgumentError
 
@@ -82,30 +82,30 @@ def grade(
     course = Course(root)
     known = course.assignments()
     course.check()
-    wanted = {each.name for each in choose(known, list(assignments))}
-    found = misplaced(root, students)
-    aside = {(each.student, each.assignment) for each in found}
+    wanted = {graded.name for graded in choose(known, list(assignments))}
+    results = misplaced(root, students)
+    aside = {(graded.student, graded.assignment) for graded in results}
     tasks = [
         (student, known[folder.name])
         for student, folder in submissions(root / "submitted", students)
         if folder.name in wanted and (student, folder.name) not in aside
     ]
-    total = len(found) + len(tasks)
-    for each in found:
-        progress(each, total)
+    total = len(results) + len(tasks)
+    for graded in results:
+        progress(graded, total)
     if tasks:
-        for each in _side_by_side(course, tasks, settings or {}, force, jobs):
-            found.append(each)
-            progress(each, total)
-    found.sort(key=lambda each: (each.student, each.assignment))
-    if not found:
+        for graded in _side_by_side(course, tasks, settings or {}, force, jobs):
+            results.append(graded)
+            progress(graded, total)
+    results.sort(key=lambda graded: (graded.student, graded.assignment))
+    if not results:
         whom = f" of {', '.join([*students, *assignments])}" if students or assignments else ""
         raise ArgumentError(
             str(root / "submitted"),
             f"there is no submission{whom}",
             "STUDENT/ASSIGNMENT/ASSIGNMENT.ipynb in it",
         )
-    return found
+    return results
 
 
 def submissions(folder: Path, students: Sequence[str] = ()) -> Iterator[tuple[str, Path]]:
@@ -119,15 +119,15 @@ def submissions(folder: Path, students: Sequence[str] = ()) -> Iterator[tuple[st
 def misplaced(root: Path, students: Sequence[str] = ()) -> list[Graded]:
     """Name what lies in `submitted/` of a course folder where, or as, nothing is graded."""
     known = Course(root).assignments()
-    found = [*_strays(root / "submitted", students)]
+    results = [*_strays(root / "submitted", students)]
     for student, folder in submissions(root / "submitted", students):
         if folder.name not in known:
             reason = f"there is no assignment {folder.name!r}, only {', '.join(known)}"
-            found.append(Graded(student, folder.name, set_aside=reason))
+            results.append(Graded(student, folder.name, set_aside=reason))
         elif glob.escape(student) != student:
             reason = "nbgrader takes no folder with [, ], * or ? in its name; rename it"
-            found.append(Graded(student, folder.name, set_aside=reason))
-    return found
+            results.append(Graded(student, folder.name, set_aside=reason))
+    return results
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -145,8 +145,8 @@ def _strays(folder: Path, students: Sequence[str]) -> Iterator[Graded]:
         inside = path.parent != folder
         student = path.parent.name if inside else path.stem
         if (not students or student in students) and not student.startswith("."):
-            right = f"{student if inside else 'STUDENT'}/ASSIGNMENT/ASSIGNMENT.ipynb"
-            reason = f"{path.name} does not lie in {right}; move it there"
+            path_expected = f"{student if inside else 'STUDENT'}/ASSIGNMENT/ASSIGNMENT.ipynb"
+            reason = f"{path.name} does not lie in {path_expected}; move it there"
             yield Graded(student, path.stem if inside else "", set_aside=reason)
     for path in sorted([*folder.glob("*"), *folder.glob("*/*")]):
         inside = path.parent != folder
@@ -163,17 +163,17 @@ def examined(folder: Path, assignment: Assignment) -> Checked | str:
     )
     exact = [path for path in notebooks if path.name == f"{assignment.name}.ipynb"]
     checked = [examine(path, [assignment]) for path in exact or notebooks]
-    fitting = [each for each in checked if each.notebook is not None]
+    fitting = [candidate for candidate in checked if candidate.notebook is not None]
     if len(fitting) == 1:
         return fitting[0]
     if len(fitting) > 1:
-        names = ", ".join(each.path.name for each in fitting)
+        names = ", ".join(candidate.path.name for candidate in fitting)
         return f"{len(fitting)} notebooks, of which none is named {assignment.name}.ipynb: {names}"
     if checked:
         return " ".join(map(str, checked[0].problems))
     inside = sorted(path.name for path in folder.iterdir())
-    there = ", ".join(inside[:10]) + ", ..." * (len(inside) > 10) or "nothing at all"
-    return f"there is no notebook, but {there}"
+    names_inside = ", ".join(inside[:10]) + ", ..." * (len(inside) > 10) or "nothing at all"
+    return f"there is no notebook, but {names_inside}"
 
 
 @dataclass
@@ -202,14 +202,14 @@ def _side_by_side(
     for name, value in settings.items():
         setattr(configuration.SandboxedExecute, name, value)
     execution = SandboxedExecute(config=configuration)
-    held(execution.limits())  # or say at once that there is no sandbox
+    require_border()  # or say at once that there is none
     for _, assignment in tasks:
         assignment.source  # noqa: B018 (read once, and not by each thread)
-    server = one_server(None, execution.gpu)
+    start_server()
     pool = ThreadPoolExecutor(jobs or os.cpu_count())
     try:
         waiting = [
-            pool.submit(_prepared, course, student, assignment, execution, force, server)
+            pool.submit(_prepared, course, student, assignment, execution, force)
             for student, assignment in tasks
         ]
         for future in as_completed(waiting):
@@ -224,38 +224,35 @@ def _prepared(
     assignment: Assignment,
     execution: Any,
     force: bool,
-    server: Server,
 ) -> _Prepared:
     """Examine and run a submission, or set it aside if anything at all goes wrong with it."""
     prepared = _Prepared(Graded(student, assignment.name), assignment)
     try:
-        _prepare(course, prepared, execution, force, server)
+        _prepare(course, prepared, execution, force)
     except Exception as error:  # such as a folder that cannot be read
         prepared.result.rows.clear()
         prepared.result.set_aside = f"{type(error).__name__}: {first_line(error)}"
     return prepared
 
 
-def _prepare(
-    course: Course, prepared: _Prepared, execution: Any, force: bool, server: Server
-) -> None:
+def _prepare(course: Course, prepared: _Prepared, execution: Any, force: bool) -> None:
     from accelviz.course.autograde.execute import execute
 
     result, assignment = prepared.result, prepared.assignment
     submitted = course.step("submitted", result.student, assignment.name)
     bare = Assignment(assignment.folder)
-    checked = server.run(examined, submitted, bare, seconds=_SECONDS_TO_EXAMINE)
+    checked = apart(examined, submitted, bare, seconds=_SECONDS_TO_EXAMINE)
     if isinstance(checked, str):
         result.set_aside = checked
         return
     for problem in checked.problems:
         if not problem.harmless:
-            what = f"repaired: {problem.what}" if problem.mended else problem.what
-            result.rows.append(Row("", problem=what))
-            result.remarks.append(what)
-    for what in companions(submitted)[1]:
-        result.rows.append(Row("", problem=what))
-        result.remarks.append(what)
+            remark = f"repaired: {problem.text}" if problem.mended else problem.text
+            result.rows.append(Row("", problem=remark))
+            result.remarks.append(remark)
+    for remark in companions(submitted)[1]:
+        result.rows.append(Row("", problem=remark))
+        result.remarks.append(remark)
     notebook = checked.notebook
     prepared.key = _key(notebook, submitted, assignment, execution.seed)
     last = _autograded(course, result.student, assignment).metadata.get("accelviz", {})
@@ -275,7 +272,6 @@ def _prepare(
         seed=execution.seed,
         library=assignment.folder,
         hidden=(str(course.root.resolve()),),
-        server=server,
     )
     prepared.ready = ready
 
@@ -301,7 +297,7 @@ def _recorded(course: Course, prepared: _Prepared, settings: dict[str, Any]) -> 
 def _key(notebook: Any, folder: Path, assignment: Assignment, seed: int) -> str:
     """Return what changes when the submission, the assignment's source or the seed does."""
     digest = hashlib.sha256(f"{seed} {nbformat.writes(_bare(notebook))}".encode())
-    files = [folder / own for own in companions(folder)[0]]
+    files = [folder / path for path in companions(folder)[0]]
     files += sorted(path for path in assignment.folder.rglob("*") if path.is_file())
     for path in files:
         digest.update(path.name.encode() + path.read_bytes())
@@ -358,26 +354,30 @@ def _read_grades(course: Course, assignment: Assignment, result: Graded) -> None
     """Read a graded submission's points from the gradebook, its times from the notebook."""
     last = _autograded(course, result.student, assignment)
     runs = {run["question"]: run for run in last.metadata.get("accelviz", {}).get("runs", [])}
-    extra = {each.credited: each.question for each in extra_points(last)}
+    extra = {grade.credited: grade.question for grade in extra_points(last)}
     rows = []
     with course.gradebook() as gradebook:
         submission = gradebook.find_submission(assignment.name, result.student)
-        grades = {each.name: each for book in submission.notebooks for each in book.grades}
+        grades = {grade.name: grade for book in submission.notebooks for grade in book.grades}
         for question in assignment.questions:
             run = runs.get(question, {})
             seconds, problem = run.get("seconds"), run.get("problem", "")
             if problem and not run.get("raised"):
                 result.remarks.append(f"{question}: {problem}")
-            own = grades.get(question)
-            if own is not None:
-                by_hand = own.manual_score is None and own.auto_score is None
+            question_grade = grades.get(question)
+            if question_grade is not None:
+                by_hand = question_grade.manual_score is None and question_grade.auto_score is None
                 problem = problem or (BY_HAND if by_hand else "")
-                points = None if by_hand else float(own.score)
-                if question in extra and points is not None and own.extra_credit:
-                    points -= own.extra_credit
+                points = None if by_hand else float(question_grade.score)
+                if question in extra and points is not None and question_grade.extra_credit:
+                    points -= question_grade.extra_credit
                     told = "extra points"
-                    rows.append(Row(extra[question], float(own.extra_credit), 0.0, problem=told))
-                result.rows.append(Row(question, points, float(own.max_score), seconds, problem))
+                    rows.append(
+                        Row(extra[question], float(question_grade.extra_credit), 0.0, problem=told)
+                    )
+                result.rows.append(
+                    Row(question, points, float(question_grade.max_score), seconds, problem)
+                )
             elif problem:
                 result.rows.append(Row(question, seconds=seconds, problem=problem))
         if penalty := float(submission.late_submission_penalty or 0.0):

@@ -13,16 +13,17 @@ from typing import Any
 
 import pandas as pd
 
+from accelviz.course.autograde.apart import start_server
 from accelviz.course.autograde.assignments import Assignment, choose, find_assignments
 from accelviz.course.autograde.board import references
+from accelviz.course.autograde.border import Limits, require_border
 from accelviz.course.autograde.cells import is_locked, is_solution, is_test
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.grading import examined, submissions
 from accelviz.course.autograde.matching import defined
 from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.problems import Checked
-from accelviz.course.autograde.sandbox import Limits, held, run
-from accelviz.course.autograde.server import Server, one_server
+from accelviz.course.autograde.sandbox import run
 from accelviz.course.autograde.words import clean
 from accelviz.errors import ArgumentError
 
@@ -79,45 +80,43 @@ def leaderboard(
     if seed is None:
         seed = Course(folder).seed() if home.is_dir() else 0
     lines: list[dict[str, Any]] = []
-    there = list(_found(folder / "submitted" if home.is_dir() else folder, wanted))
-    if not there:
+    candidates = list(_submitted(folder / "submitted" if home.is_dir() else folder, wanted))
+    if not candidates:
         raise ArgumentError(
             str(folder),
             f"there is no submission of {assignment} in it",
             f"<student>/{assignment}/{assignment}.ipynb",
         )
     limits = limits or Limits()
-    held(limits)
-    server = one_server()
+    require_border()
+    start_server()
     with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
 
         def run(student: str, checked: Checked | str) -> list[dict[str, Any]]:
-            found = _run(checked, seed, limits, folder, server)
+            rows = _run(checked, seed, limits, folder)
             progress(student)
-            return [{"student": student, **row} for row in found]
+            return [{"student": student, **row} for row in rows]
 
-        for found in pool.map(run, *zip(*there, strict=True)):
-            lines += found
+        for rows in pool.map(run, *zip(*candidates, strict=True)):
+            lines += rows
     lines += [{"student": PAPERS, **row} for row in references(seed)]
     return _ranked(pd.DataFrame(lines))
 
 
-def _found(folder: Path, wanted: Assignment) -> list[tuple[str, Checked | str]]:
-    found: dict[str, Checked | str] = {}
-    for student, each in submissions(folder):
-        if each.name == wanted.name:
-            found[student] = examined(each, wanted)
+def _submitted(folder: Path, wanted: Assignment) -> list[tuple[str, Checked | str]]:
+    candidates: dict[str, Checked | str] = {}
+    for student, folder_of_student in submissions(folder):
+        if folder_of_student.name == wanted.name:
+            candidates[student] = examined(folder_of_student, wanted)
     for path in sorted(folder.glob("*/*.ipynb")):
-        if path.stem == wanted.name and path.parent.name not in found:
-            found[path.parent.name] = examine(path, [wanted])
+        if path.stem == wanted.name and path.parent.name not in candidates:
+            candidates[path.parent.name] = examine(path, [wanted])
     for path in sorted(folder.glob("*.ipynb")):
-        found.setdefault(path.stem, examine(path, [wanted]))
-    return sorted(found.items())
+        candidates.setdefault(path.stem, examine(path, [wanted]))
+    return sorted(candidates.items())
 
 
-def _run(
-    checked: Checked | str, seed: int, limits: Limits, root: Path, server: Server
-) -> list[dict[str, Any]]:
+def _run(checked: Checked | str, seed: int, limits: Limits, root: Path) -> list[dict[str, Any]]:
     blank: dict[str, Any] = {"scheme": "", "graph": "", "exact_cover": False, "score": 0.0}
     if isinstance(checked, str) or checked.notebook is None:
         reason = checked if isinstance(checked, str) else " ".join(map(str, checked.problems))
@@ -129,14 +128,13 @@ def _run(
     ask += f"rows(_submission, {names!r}, {seed})"
     hidden = (str(root.resolve()),)
     try:
-        run(notebook, limits, checked.path.parent, hidden=hidden, ask=ask, server=server)
+        _, answer = run(notebook, limits, checked.path.parent, hidden=hidden, last_test=ask)
     except Exception as error:  # whatever a submission leads to
         return [{**blank, "problem": f"{type(error).__name__}: {error}"[:300]}]
-    answer = notebook.metadata["accelviz"]["answer"]
-    if not isinstance(answer["value"], list):
-        return [{**blank, "problem": answer["problem"] or "it showed no result"}]
-    what = " ".join(["no class", *names]) + " derived from Strategy was found"
-    return answer["value"] or [{**blank, "problem": what}]
+    if not isinstance(answer.value, list):
+        return [{**blank, "problem": answer.problem or "it showed no result"}]
+    problem = " ".join(["no class", *names]) + " derived from Strategy was found"
+    return answer.value or [{**blank, "problem": problem}]
 
 
 def _asked_for(assignment: Assignment | None) -> list[str]:
@@ -168,18 +166,18 @@ def markdown(frame: pd.DataFrame) -> str:
     head = ["rank", "student", "scheme", "exact cover", *metrics, *graphs, "total"]
     lines = [head, ["---"] * len(head)]
     rank = 0
-    for (student, scheme), own in frame.groupby(["student", "scheme"], sort=False):
+    for (student, scheme), scheme_rows in frame.groupby(["student", "scheme"], sort=False):
         rank += student != PAPERS
-        scores = dict(zip(own["graph"], own["score"], strict=True))
+        scores = dict(zip(scheme_rows["graph"], scheme_rows["score"], strict=True))
         lines.append(
             [
                 str(rank) if student != PAPERS else "",
                 _plain(student),
                 _plain(scheme),
-                f"{int(own['exact_cover'].sum())} of {len(graphs)}",
-                *(_number(own[name].mean()) for name in metrics),
+                f"{int(scheme_rows['exact_cover'].sum())} of {len(graphs)}",
+                *(_number(scheme_rows[name].mean()) for name in metrics),
                 *(_number(100 * scores.get(graph, math.nan)) for graph in graphs),
-                _number(own["total"].iloc[0]),
+                _number(scheme_rows["total"].iloc[0]),
             ]
         )
     text = _lined(lines)

@@ -22,7 +22,7 @@ class Match:
 
     Attributes
     ----------
-    place : dict of int to int
+    indices : dict of int to int
         Index of a cell of the assignment to index of that cell in the submission.
     copies : dict of int to list of int
         Further cells of the submission that carry the same grade id.
@@ -30,13 +30,13 @@ class Match:
         Cells of the assignment found by other means than their grade id.
     """
 
-    place: dict[int, int] = field(default_factory=dict)
+    indices: dict[int, int] = field(default_factory=dict)
     copies: dict[int, list[int]] = field(default_factory=dict)
     restored: set[int] = field(default_factory=set)
 
     def taken(self) -> set[int]:
         """Return the cells of the submission that are spoken for."""
-        return {*self.place.values(), *(i for several in self.copies.values() for i in several)}
+        return {*self.indices.values(), *(i for several in self.copies.values() for i in several)}
 
 
 def match(release: list[Any], submission: list[Any]) -> Match:
@@ -52,9 +52,9 @@ def match(release: list[Any], submission: list[Any]) -> Match:
     Returns
     -------
     Match
-        Cells that were not found have no `place`.
+        Cells that were not found are not in `indices`.
     """
-    found = Match()
+    matched = Match()
     wanted = {question: i for i, cell in enumerate(release) if (question := question_of(cell))}
     groups: dict[int, list[int]] = {}
     for k, cell in enumerate(submission):
@@ -66,31 +66,51 @@ def match(release: list[Any], submission: list[Any]) -> Match:
         groups[i] = [k for k in groups[i] if owners.get(submission[k].get("id"), i) == i]
     groups = {i: several for i, several in groups.items() if several}
     for i, several in groups.items():
-        kept = _kept(release[i], several, submission)
-        found.place[i] = kept
+        original_index = _meant(release[i], several, submission)
+        matched.indices[i] = original_index
         if len(several) > 1:
-            found.copies[i] = [k for k in several if k != kept]
+            matched.copies[i] = [k for k in several if k != original_index]
     for same in (_same_id, _same_text):
         for i, cell in enumerate(release):
-            if i not in found.place:
-                _claim(found, i, (k for k, own in _free(found, submission) if same(cell, own)))
-    given = {cell.source.strip() for cell in release} - set(STUB.values()) | {""}
+            if i not in matched.indices:
+                _claim_first(
+                    matched,
+                    i,
+                    (
+                        k
+                        for k, candidates in _unclaimed(matched, submission)
+                        if same(cell, candidates)
+                    ),
+                )
+    released_texts = {cell.source.strip() for cell in release} - set(STUB.values()) | {""}
     before = -1
-    while before < len(found.place):  # what was found may be what hid another
-        before = len(found.place)
+    while before < len(matched.indices):  # what was found may be what hid another
+        before = len(matched.indices)
         for i, cell in enumerate(release):
-            if i not in found.place and question_of(cell):
-                near = _between(found, i, submission)
-                near = ((k, each) for k, each in near if owners.get(each.get("id"), i) == i)
-                own = [(k, each) for k, each in near if each.source.strip() not in given]
+            if i not in matched.indices and question_of(cell):
+                near = _unclaimed_between(matched, i, submission)
+                near = (
+                    (k, cell_near)
+                    for k, cell_near in near
+                    if owners.get(cell_near.get("id"), i) == i
+                )
+                candidates = [
+                    (k, cell_near)
+                    for k, cell_near in near
+                    if cell_near.source.strip() not in released_texts
+                ]
                 if not is_locked(cell):  # an edited copy of a test is no answer
-                    own = [(k, each) for k, each in own if not _is_test_of(release, each)]
-                _claim(found, i, _alike(cell, own))
-    found.restored = {i for i in found.place if i not in groups and question_of(release[i])}
-    return found
+                    candidates = [
+                        (k, cell_near)
+                        for k, cell_near in candidates
+                        if not _is_test_of(release, cell_near)
+                    ]
+                _claim_first(matched, i, _alike(cell, candidates))
+    matched.restored = {i for i in matched.indices if i not in groups and question_of(release[i])}
+    return matched
 
 
-def _kept(original: Any, several: list[int], submission: list[Any]) -> int:
+def _meant(original: Any, several: list[int], submission: list[Any]) -> int:
     """Choose which of several cells with one grade id is meant."""
     if is_solution(original):  # the last answer is the one that counts when the notebook runs
         answered = [k for k in several if submission[k].source.strip() != original.source.strip()]
@@ -99,30 +119,30 @@ def _kept(original: Any, several: list[int], submission: list[Any]) -> int:
     return (intact or several)[0]
 
 
-def _free(found: Match, submission: list[Any]) -> Iterator[tuple[int, Any]]:
-    taken = found.taken()
+def _unclaimed(matched: Match, submission: list[Any]) -> Iterator[tuple[int, Any]]:
+    taken = matched.taken()
     return ((k, cell) for k, cell in enumerate(submission) if k not in taken)
 
 
-def _between(found: Match, i: int, submission: list[Any]) -> Iterator[tuple[int, Any]]:
+def _unclaimed_between(matched: Match, i: int, submission: list[Any]) -> Iterator[tuple[int, Any]]:
     """Give the free cells between the nearest neighbors of cell `i` that were found."""
     # a cell of text that was pasted to the end comes before none of the answers
-    nearest = max((j for j in found.place if j < i), default=None)
-    before = -1 if nearest is None else found.place[nearest]
-    after = min((k for j, k in found.place.items() if j > i and k > before), default=None)
+    nearest = max((j for j in matched.indices if j < i), default=None)
+    before = -1 if nearest is None else matched.indices[nearest]
+    after = min((k for j, k in matched.indices.items() if j > i and k > before), default=None)
     stop = len(submission) if after is None else after
-    return ((k, cell) for k, cell in _free(found, submission) if before < k < stop)
+    return ((k, cell) for k, cell in _unclaimed(matched, submission) if before < k < stop)
 
 
-def _claim(found: Match, i: int, candidates: Iterator[int]) -> None:
+def _claim_first(matched: Match, i: int, candidates: Iterator[int]) -> None:
     for k in candidates:
-        found.place[i] = k
+        matched.indices[i] = k
         return
 
 
 def _same_id(original: Any, cell: Any) -> bool:
-    own = original.get("id")
-    return own is not None and own in (cell.get("id"), cell.metadata.get("id"))
+    cell_id = original.get("id")
+    return cell_id is not None and cell_id in (cell.get("id"), cell.metadata.get("id"))
 
 
 def _same_text(original: Any, cell: Any) -> bool:
@@ -149,7 +169,8 @@ def _alike(original: Any, candidates: list[tuple[int, Any]]) -> Iterator[int]:
 
 def _is_test_of(release: list[Any], cell: Any) -> bool:
     return any(
-        is_locked(each) and _ratio(each.source, cell.source) >= _SAME_TEST for each in release
+        is_locked(released_cell) and _ratio(released_cell.source, cell.source) >= _SAME_TEST
+        for released_cell in release
     )
 
 

@@ -16,7 +16,7 @@ _NAME, _TEXT, _LINES = 100, 5_000, 100
 _SHOWN = ("text/plain", "image/png", "image/jpeg")
 
 
-def told(name: str, text: str) -> dict[str, Any]:
+def error_output(name: str, text: str) -> dict[str, Any]:
     """Return the output of an error, which nbgrader takes for 0 points."""
     name, text = _text(name)[:_NAME], _text(text)[:_TEXT]
     error = nbformat.v4.new_output("error", ename=name, evalue=text, traceback=[f"{name}: {text}"])
@@ -43,22 +43,25 @@ def trimmed(answer: Any, most: int) -> list[dict[str, Any]]:
     list of dict
         Without metadata.
     """
-    found: list[dict[str, Any]] = []
-    given = answer.get("outputs") if isinstance(answer, dict) else None
-    for each in given[:10_000] if isinstance(given, list) else []:
-        kind = each.get("output_type") if isinstance(each, dict) else None
+    kept_outputs: list[dict[str, Any]] = []
+    answered = answer.get("outputs") if isinstance(answer, dict) else None
+    for entry in answered[:10_000] if isinstance(answered, list) else []:
+        kind = entry.get("output_type") if isinstance(entry, dict) else None
         if kind == "stream":
-            name = "stderr" if each.get("name") == "stderr" else "stdout"
-            output = nbformat.v4.new_output("stream", name=name, text=_text(each.get("text", "")))
+            name = "stderr" if entry.get("name") == "stderr" else "stdout"
+            output = nbformat.v4.new_output("stream", name=name, text=_text(entry.get("text", "")))
         elif kind in ("display_data", "execute_result"):
-            data = each.get("data")
+            data = entry.get("data")
             if not isinstance(data, dict):
                 continue
             plain = {mime: _text(data[mime]) for mime in _SHOWN if mime in data}
             output = nbformat.v4.new_output(kind, plain)
         elif kind == "error":
-            name, text = _text(each.get("ename", ""))[:_NAME], _text(each.get("evalue", ""))[:_TEXT]
-            lines = each.get("traceback")
+            name, text = (
+                _text(entry.get("ename", ""))[:_NAME],
+                _text(entry.get("evalue", ""))[:_TEXT],
+            )
+            lines = entry.get("traceback")
             lines = lines[-_LINES:] if isinstance(lines, list) else []
             lines = [_text(line)[:_TEXT] for line in lines]
             output = nbformat.v4.new_output("error", ename=name, evalue=text, traceback=lines)
@@ -66,8 +69,8 @@ def trimmed(answer: Any, most: int) -> list[dict[str, Any]]:
             continue
         most -= len(str(output)) if kind != "error" else 0
         if most >= 0:
-            found.append(dict(output))
-    return found
+            kept_outputs.append(dict(output))
+    return kept_outputs
 
 
 def show_points(cell: Any, value: Any) -> str:
@@ -89,10 +92,10 @@ def show_points(cell: Any, value: Any) -> str:
     if not number or not 0.0 <= value <= most or value == math.inf:
         span = "at least 0" if most == math.inf else f"0 to {most:g}"
         problem = f"the test ended in {str(value)[:60]!r}, which is not a number from {span}"
-        cell.outputs = [nbformat.from_dict(told("NotPoints", problem))]
+        cell.outputs = [nbformat.from_dict(error_output("NotPoints", problem))]
         return problem
-    shown = nbformat.v4.new_output("execute_result", {"text/plain": repr(float(value))})
-    cell.outputs = [shown]
+    output = nbformat.v4.new_output("execute_result", {"text/plain": repr(float(value))})
+    cell.outputs = [output]
     return ""
 
 
@@ -116,14 +119,14 @@ class Extra(NamedTuple):
 
 def extra_points(notebook: Any) -> list[Extra]:
     """Find extra points: the values of locked cells that give no points, named `...-bonus`."""
-    found, above = [], ""
+    extras, above = [], ""
     for cell in notebook.cells:
         question = question_of(cell)
         if is_graded(cell):
             above = question
         elif above and is_locked(cell) and question.endswith("-bonus"):
-            found.append(Extra(question, above, _value(cell)))
-    return found
+            extras.append(Extra(question, above, _value(cell)))
+    return extras
 
 
 def _value(cell: Any) -> float:

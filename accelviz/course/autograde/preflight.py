@@ -52,20 +52,20 @@ def examine(path: Path, known: Iterable[Assignment]) -> Checked:
         return Checked(path, None, (_damaged(path, error),))
 
 
-def tried(checked: Checked, server: Any = None) -> Checked:
+def tried(checked: Checked) -> Checked:
     """Run an examined submission as grading does, with the tests that students see.
 
     Parameters
     ----------
     checked : Checked
-    server : Server, optional
 
     Returns
     -------
     Checked
         With a problem for each cell that fails.
     """
-    from accelviz.course.autograde.sandbox import Limits, run
+    from accelviz.course.autograde.border import Limits
+    from accelviz.course.autograde.sandbox import run
 
     blank = any(problem.kind == "blank" and not problem.harmless for problem in checked.problems)
     if checked.notebook is None or checked.assignment is None or blank:
@@ -74,15 +74,17 @@ def tried(checked: Checked, server: Any = None) -> Checked:
     library = checked.assignment.folder
     problems = list(checked.problems)
     try:
-        runs = run(notebook, Limits(), checked.path.parent, library=library, server=server)
+        runs, _ = run(notebook, Limits(), checked.path.parent, library=library)
     except AccelvizError as error:
         problems.append(Problem("test", f"It could not be run: {error}", "", harmless=True))
         runs = []
-    for each in runs:
-        if each.problem:
-            cell = notebook.cells[each.index]
-            what = f"Cell {each.index + 1}" + f" ({each.question!r})" * bool(each.question)
-            told = f"{what} fails: {each.problem}"
+    for cell_run in runs:
+        if cell_run.problem:
+            cell = notebook.cells[cell_run.index]
+            where = f"Cell {cell_run.index + 1}" + f" ({cell_run.question!r})" * bool(
+                cell_run.question
+            )
+            told = f"{where} fails: {cell_run.problem}"
             ending = "A test says so; look at what it tests." if is_locked(cell) else "Mend it."
             problems.append(Problem("test", told, ending))
     return dataclasses.replace(checked, problems=tuple(problems))
@@ -113,19 +115,19 @@ def _read(path: Path) -> tuple[Any, Problem | None]:
         if path.exists() and not path.is_file():
             return None, Problem("unreadable", f"{path.name} is no file.", "Hand in a notebook.")
         if (size := path.stat().st_size) > _MOST_BYTES:
-            what = (
+            problem = (
                 f"{path.name} has {size / 1e6:,.0f} MB, and at most {_MOST_BYTES / 1e6:g} are read."
             )
-            return None, Problem("unreadable", what, "Clear all outputs, and save it again.")
+            return None, Problem("unreadable", problem, "Clear all outputs, and save it again.")
         text = path.read_text("utf-8-sig")
     except FileNotFoundError:
         return None, Problem("unreadable", f"There is no file {path.name}.", "Check its name.")
     except UnicodeDecodeError as error:
-        what = f"{path.name} is not UTF-8 (byte {error.start})."
-        return None, Problem("unreadable", what, fresh)
+        problem = f"{path.name} is not UTF-8 (byte {error.start})."
+        return None, Problem("unreadable", problem, fresh)
     except OSError as error:
-        what = f"{path.name} cannot be read: {error.strerror or error}."
-        return None, Problem("unreadable", what, "See that it can be opened.")
+        problem = f"{path.name} cannot be read: {error.strerror or error}."
+        return None, Problem("unreadable", problem, "See that it can be opened.")
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
@@ -154,8 +156,10 @@ def _read(path: Path) -> tuple[Any, Problem | None]:
     except Exception as error:  # whatever a damaged file makes nbformat raise
         return None, _damaged(path, error)
     if len(notebook.cells) > _MOST_CELLS:
-        what = f"{path.name} has {len(notebook.cells):,} cells, and at most {_MOST_CELLS} are read."
-        return None, Problem("unreadable", what, "Delete what is not needed.")
+        problem = (
+            f"{path.name} has {len(notebook.cells):,} cells, and at most {_MOST_CELLS} are read."
+        )
+        return None, Problem("unreadable", problem, "Delete what is not needed.")
     for cell in notebook.cells:  # editors on Windows may have ended its lines their way
         cell.source = cell.source.replace("\r\n", "\n")
     return notebook, None
@@ -166,8 +170,10 @@ def _sizes(notebook: Any) -> list[Problem]:
     problems = []
     for k, cell in enumerate(notebook.cells):
         if len(cell.source) > _MOST_LETTERS:
-            what = f"Cell {k + 1} has {len(cell.source):,} letters; it is taken for an empty one."
-            problems.append(Problem("size", what, f"At most {_MOST_LETTERS:,} are read."))
+            problem = (
+                f"Cell {k + 1} has {len(cell.source):,} letters; it is taken for an empty one."
+            )
+            problems.append(Problem("size", problem, f"At most {_MOST_LETTERS:,} are read."))
             cell.source = "" if cell.cell_type != "code" else "raise ValueError('too long')"
     return problems
 
@@ -189,20 +195,26 @@ def _old_format(notebook: Any) -> Problem:
 
 def _identify(path: Path, notebook: Any, known: list[Assignment]) -> Assignment | None:
     ids = {question_of(cell) for cell in notebook.cells} - {""}
-    best = max(known, key=lambda each: len(ids & set(each.questions)), default=None)
+    best = max(known, key=lambda assignment: len(ids & set(assignment.questions)), default=None)
     if best is not None and ids & set(best.questions):
         return best
-    named = [each for each in known if path.stem.lower().startswith(each.name.lower())]
-    named += [each for each in known if path.parent.name == each.name]
+    named = [
+        assignment for assignment in known if path.stem.lower().startswith(assignment.name.lower())
+    ]
+    named += [assignment for assignment in known if path.parent.name == assignment.name]
     if named:
         return named[0]
     # every trace of nbgrader is gone; the text still tells
     texts = {cell.source.strip() for cell in notebook.cells} - {""}
     scored = [
-        (len(texts & {cell.source.strip() for cell in each.released.cells}), each.name, each)
-        for each in known
+        (
+            len(texts & {cell.source.strip() for cell in assignment.released.cells}),
+            assignment.name,
+            assignment,
+        )
+        for assignment in known
     ]
-    score, _, likely = max(scored, default=(0, "", None), key=lambda each: each[:2])
+    score, _, likely = max(scored, default=(0, "", None), key=lambda assignment: assignment[:2])
     return likely if score > 1 else None
 
 
@@ -210,28 +222,30 @@ def _unknown(known: list[Assignment]) -> Problem:
     return Problem(
         "unknown",
         "No cell carries a grade id, and the text is that of no assignment "
-        f"({', '.join(each.name for each in known)}).",
+        f"({', '.join(assignment.name for assignment in known)}).",
         "Check that it is the right file.",
     )
 
 
 def _name(path: Path, assignment: Assignment) -> list[Problem]:
-    right = f"{assignment.name}.ipynb"
-    if path.name == right:
+    expected = f"{assignment.name}.ipynb"
+    if path.name == expected:
         return []
     return [
         Problem(
             "name",
-            f"The file is named {path.name}, and the grader looks for {right}.",
-            f"Rename it to {right}.",
+            f"The file is named {path.name}, and the grader looks for {expected}.",
+            f"Rename it to {expected}.",
             mended=True,
         )
     ]
 
 
 def _kernel(notebook: Any, original: Any) -> list[Problem]:
-    own, right = (each.metadata.get("kernelspec", {}) for each in (notebook, original))
-    language = own.get("language") or notebook.metadata.get("language_info", {}).get("name")
+    actual, expected = (
+        document.metadata.get("kernelspec", {}) for document in (notebook, original)
+    )
+    language = actual.get("language") or notebook.metadata.get("language_info", {}).get("name")
     if language not in (None, "python"):
         return [
             Problem(
@@ -241,13 +255,13 @@ def _kernel(notebook: Any, original: Any) -> list[Problem]:
                 mended=True,
             )
         ]
-    if own.get("name") == right.get("name"):
+    if actual.get("name") == expected.get("name"):
         return []
     return [
         Problem(
             "kernel",
-            f"The notebook asks for the kernel {own.get('name', 'of no name')!r}; the grader uses "
-            f"{right.get('name')!r}.",
+            f"The notebook asks for the kernel {actual.get('name', 'of no name')!r}; the grader "
+            f"uses {expected.get('name')!r}.",
             "Nothing to do, if all you import is what the assignment imports.",
             mended=True,
             harmless=True,

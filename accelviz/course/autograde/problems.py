@@ -19,7 +19,7 @@ class Problem:
     kind : str
         `unreadable`, `unknown`, `name`, `format`, `kernel`, `duplicate`, `metadata`, `missing`,
         `changed`, `order`, `size`, `syntax`, `blank`, `place` or `test`.
-    what : str
+    text : str
         What was found, in one or two sentences.
     repair : str
         What the student does about it.
@@ -30,18 +30,18 @@ class Problem:
     """
 
     kind: str
-    what: str
+    text: str
     repair: str
     mended: bool = False
     harmless: bool = False
 
     def __post_init__(self) -> None:
         """Let nothing that a submission wrote into it reach a terminal as it is."""
-        for name in ("what", "repair"):
+        for name in ("text", "repair"):
             object.__setattr__(self, name, clean(getattr(self, name)))
 
     def __str__(self) -> str:
-        return f"{self.what} {self.repair}".strip()
+        return f"{self.text} {self.repair}".strip()
 
 
 @dataclass(frozen=True)

@@ -72,11 +72,13 @@ def release(
     done = {}
     for assignment in chosen:
         source = course.step("source", ".", assignment.name)
-        kept = source.exists() and not fresh
-        if not kept and assignment.folder != source:
+        keeps_source = source.exists() and not fresh
+        if not keeps_source and assignment.folder != source:
             _replace(source, assignment.folder)
         _generate(course, assignment.name)
-        done[assignment.name] = "released" + (" from the source that was there" if kept else "")
+        done[assignment.name] = "released" + (
+            " from the source that was there" if keeps_source else ""
+        )
     course.step("submitted").mkdir(exist_ok=True)
     return done
 
@@ -95,17 +97,17 @@ def _generate(course: Course, name: str) -> None:
     configuration = course.configuration(name)
     configuration.CourseDirectory.release_directory = ".release"
     configuration.GenerateAssignment.force = True
-    made = course.step(".release", ".", name)
+    folder = course.step(".release", ".", name)
     try:
         problem = course.run(GenerateAssignment, configuration)
         if problem:
             raise ArgumentError(f"source/{name}", *_explained(problem))
-        _look_for_secrets(read_notebook(made / f"{name}.ipynb"), name)
+        _look_for_secrets(read_notebook(folder / f"{name}.ipynb"), name)
         target = course.step("release", ".", name)
         if target.exists():
             shutil.rmtree(target)
         target.parent.mkdir(parents=True, exist_ok=True)
-        made.rename(target)
+        folder.rename(target)
     finally:
         shutil.rmtree(course.root / ".release", ignore_errors=True)
 

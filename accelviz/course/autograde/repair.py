@@ -43,12 +43,12 @@ def repair(original: list[Any], notebook: Any) -> list[Problem]:
     list of Problem
     """
     cells = notebook.cells
-    found = match(original, cells)
-    problems, useless = _copies(original, cells, found)
-    problems += _strangers(original, cells, found) + _metadata(original, cells, found)
-    problems += _changed(original, cells, found) + _order(original, found)
-    problems += _answers(original, cells, found)
-    missing, added = _missing(original, found)
+    matched = match(original, cells)
+    problems, useless = _copies(original, cells, matched)
+    problems += _strangers(original, cells, matched) + _metadata(original, cells, matched)
+    problems += _changed(original, cells, matched) + _order(original, matched)
+    problems += _answers(original, cells, matched)
+    missing, added = _missing(original, matched)
     notebook.cells = added.get(-1, [])
     for k, cell in enumerate(cells):
         notebook.cells += [] if k in useless else [cell]
@@ -74,12 +74,14 @@ def _at(k: int, cell: Any) -> str:
     )
 
 
-def _copies(original: list[Any], cells: list[Any], found: Match) -> tuple[list[Problem], set[int]]:
+def _copies(
+    original: list[Any], cells: list[Any], matched: Match
+) -> tuple[list[Problem], set[int]]:
     """Name cells that were copied, take the copies' ids, and say which copies say nothing new."""
     problems, dropped = [], set()
-    for i, several in sorted(found.copies.items()):
-        kept, question = found.place[i], question_of(original[i])
-        useless = {original[i].source.strip(), cells[kept].source.strip()}
+    for i, several in sorted(matched.copies.items()):
+        original_index, question = matched.indices[i], question_of(original[i])
+        useless = {original[i].source.strip(), cells[original_index].source.strip()}
         ends = []
         for k in several:
             same = cells[k].source.strip() in useless
@@ -87,24 +89,24 @@ def _copies(original: list[Any], cells: list[Any], found: Match) -> tuple[list[P
             cells[k].metadata.pop("nbgrader", None)
             dropped |= {k} if same else set()
             ends.append("delete" if same else "copy what you need of it elsewhere, then delete")
-        listed = " and ".join(_at(k, cells[k]) for k in sorted([kept, *several]))
+        listed = " and ".join(_at(k, cells[k]) for k in sorted([original_index, *several]))
         told = "; ".join(f"{end} cell {k + 1}" for k, end in zip(several, ends, strict=True))
         problems.append(
             Problem(
                 "duplicate",
                 f"The grade id {question!r} is there {len(several) + 1} times: {listed}. "
                 "A cell was copied together with its id.",
-                f"Keep cell {kept + 1}; {told}.",
+                f"Keep cell {original_index + 1}; {told}.",
                 mended=True,
             )
         )
     return problems, dropped
 
 
-def _strangers(original: list[Any], cells: list[Any], found: Match) -> list[Problem]:
+def _strangers(original: list[Any], cells: list[Any], matched: Match) -> list[Problem]:
     """Name nbgrader metadata that the assignment does not have, and take them off."""
     problems = []
-    mine = {k for i, k in found.place.items() if question_of(original[i])}
+    mine = {k for i, k in matched.indices.items() if question_of(original[i])}
     for k, cell in enumerate(cells):
         if k in mine or "nbgrader" not in cell.metadata:
             continue
@@ -121,15 +123,15 @@ def _strangers(original: list[Any], cells: list[Any], found: Match) -> list[Prob
     return problems
 
 
-def _metadata(original: list[Any], cells: list[Any], found: Match) -> list[Problem]:
+def _metadata(original: list[Any], cells: list[Any], matched: Match) -> list[Problem]:
     """Name lost and changed nbgrader metadata, and restore it."""
     lost, problems = [], []
-    for i, k in sorted(found.place.items()):
-        right, own = details(original[i]), details(cells[k])
-        if not right:
+    for i, k in sorted(matched.indices.items()):
+        expected, actual = details(original[i]), details(cells[k])
+        if not expected:
             continue
-        differing = [key for key in right if _differs(key, own.get(key), right[key])]
-        if i in found.restored:
+        differing = [key for key in expected if _differs(key, actual.get(key), expected[key])]
+        if i in matched.restored:
             lost.append(f"{_at(k, cells[k])} was {question_of(original[i])!r}")
         elif differing:
             problems.append(
@@ -152,7 +154,7 @@ def _metadata(original: list[Any], cells: list[Any], found: Match) -> list[Probl
                 )
             )
         _retype(cells, k, original[i])
-        cells[k].metadata["nbgrader"] = copy.deepcopy(right)
+        cells[k].metadata["nbgrader"] = copy.deepcopy(expected)
     if lost:
         problems.append(
             Problem(
@@ -166,10 +168,10 @@ def _metadata(original: list[Any], cells: list[Any], found: Match) -> list[Probl
     return problems
 
 
-def _differs(key: str, own: Any, right: Any) -> bool:
+def _differs(key: str, actual: Any, expected: Any) -> bool:
     if key in ("checksum", "cell_type"):
         return False  # tools that know nbgrader may leave them out, and the text is compared itself
-    return (own or 0) != (right or 0)
+    return (actual or 0) != (expected or 0)
 
 
 def _retype(cells: list[Any], k: int, original: Any) -> None:
@@ -180,29 +182,29 @@ def _retype(cells: list[Any], k: int, original: Any) -> None:
     cells[k] = fresh
 
 
-def _changed(original: list[Any], cells: list[Any], found: Match) -> list[Problem]:
+def _changed(original: list[Any], cells: list[Any], matched: Match) -> list[Problem]:
     """Name locked cells whose text is another, and restore it."""
-    told = []
-    for i, k in sorted(found.place.items()):
+    changed = []
+    for i, k in sorted(matched.indices.items()):
         if is_locked(original[i]) and cells[k].source != original[i].source:
-            told.append(f"{question_of(original[i])!r} (cell {k + 1})")
+            changed.append(f"{question_of(original[i])!r} (cell {k + 1})")
             cells[k].source = original[i].source
-    if not told:
+    if not changed:
         return []
-    count = "A locked cell was" if len(told) == 1 else f"{len(told)} locked cells were"
+    count = "A locked cell was" if len(changed) == 1 else f"{len(changed)} locked cells were"
     return [
         Problem(
             "changed",
-            f"{count} changed (the checksum differs): {', '.join(told)}. Grading puts the original "
-            "back.",
+            f"{count} changed (the checksum differs): {', '.join(changed)}. Grading puts the "
+            "original back.",
             "If part of your answer is in it, move that into a solution cell.",
             mended=True,
         )
     ]
 
 
-def _order(original: list[Any], found: Match) -> list[Problem]:
-    graded = [(i, k) for i, k in sorted(found.place.items()) if question_of(original[i])]
+def _order(original: list[Any], matched: Match) -> list[Problem]:
+    graded = [(i, k) for i, k in sorted(matched.indices.items()) if question_of(original[i])]
     for (i, k), (j, later) in itertools.pairwise(graded):
         if later < k:
             first, second = question_of(original[i]), question_of(original[j])
@@ -217,9 +219,9 @@ def _order(original: list[Any], found: Match) -> list[Problem]:
     return []
 
 
-def _answers(original: list[Any], cells: list[Any], found: Match) -> list[Problem]:
+def _answers(original: list[Any], cells: list[Any], matched: Match) -> list[Problem]:
     problems, blank = [], []
-    for i, k in sorted(found.place.items()):
+    for i, k in sorted(matched.indices.items()):
         cell, question = cells[k], question_of(original[i])
         if not is_solution(original[i]):
             continue
@@ -234,13 +236,13 @@ def _answers(original: list[Any], cells: list[Any], found: Match) -> list[Proble
                     "Run the cell and mend it.",
                 )
             )
-    answers = sum(is_solution(original[i]) for i in found.place)
+    answers = sum(is_solution(original[i]) for i in matched.indices)
     if blank:
-        what = f"No answer yet in {', '.join(blank)}."
+        text = f"No answer yet in {', '.join(blank)}."
         ending = "Nothing to do, if you meant it."
         nothing = len(blank) == answers
-        what, ending = ("There is no answer in it.", "Fill it in.") if nothing else (what, ending)
-        problems.append(Problem("blank", what, ending, harmless=not nothing))
+        text, ending = ("There is no answer in it.", "Fill it in.") if nothing else (text, ending)
+        problems.append(Problem("blank", text, ending, harmless=not nothing))
     return problems
 
 
@@ -276,14 +278,14 @@ def _is_python(source: str) -> bool:
     return True
 
 
-def _missing(original: list[Any], found: Match) -> tuple[list[Problem], dict[int, list[Any]]]:
+def _missing(original: list[Any], matched: Match) -> tuple[list[Problem], dict[int, list[Any]]]:
     """Name cells that are gone, and say after which cell to put back those that may be."""
     problems: list[Problem] = []
     added: dict[int, list[Any]] = {}
     before = -1
     for i, cell in enumerate(original):
-        if i in found.place:
-            before = found.place[i]
+        if i in matched.indices:
+            before = matched.indices[i]
             continue
         if not (question := question_of(cell)):
             continue

@@ -9,9 +9,11 @@ import ast
 import contextlib
 import importlib
 import io
-import os
+import shutil
+import signal
 import sys
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +23,11 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Type
 from traitlets.config import Config
 
-from accelviz.course.autograde.confine import HOME
-from accelviz.course.autograde.wire import Line, decode, encode
-
-#: A cache that a submission finds beside its notebook.
-CACHE = ".accelviz-cache"
+from accelviz.course.autograde.border import GIVEN, WORK
+from accelviz.course.autograde.wire import decode, encode, receive, send
 
 
-class Shown:
+class Outputs:
     """What a cell has shown so far, up to a limit."""
 
     def __init__(self, most: int) -> None:
@@ -37,7 +36,7 @@ class Shown:
 
     def clear(self) -> None:
         """Begin a new cell."""
-        self.outputs: list[dict[str, Any]] = []
+        self.items: list[dict[str, Any]] = []
         self.left = self.most
 
     def add(self, output: dict[str, Any]) -> None:
@@ -49,21 +48,21 @@ class Shown:
         if self.left < 0:
             text = f"\n(more than {self.most:,} bytes; the rest is dropped)\n"
             output = {"output_type": "stream", "name": "stdout", "text": text}
-        last = self.outputs[-1] if self.outputs else {}
+        last = self.items[-1] if self.items else {}
         same = output["output_type"] == "stream" and last.get("name") == output["name"]
         if same and last["output_type"] == "stream":
             last["text"] += output["text"]
         else:
-            self.outputs.append(output)
+            self.items.append(output)
 
 
 class _Stream(io.TextIOBase):
-    def __init__(self, name: str, shown: Shown) -> None:
-        self._name, self._shown = name, shown
+    def __init__(self, name: str, outputs: Outputs) -> None:
+        self._name, self._outputs = name, outputs
 
     def write(self, text: str) -> int:
         if text:
-            self._shown.add({"output_type": "stream", "name": self._name, "text": str(text)})
+            self._outputs.add({"output_type": "stream", "name": self._name, "text": str(text)})
         return len(text)
 
     def writable(self) -> bool:
@@ -78,7 +77,7 @@ class _Hook(DisplayHook):
 
     def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
         output = {"output_type": "execute_result", "data": format_dict, "metadata": md_dict or {}}
-        self.shell.shown.add(output)
+        self.shell.outputs.add(output)
 
     def finish_displayhook(self) -> None:
         pass
@@ -87,10 +86,10 @@ class _Hook(DisplayHook):
 class _Publisher(DisplayPublisher):
     def publish(self, data: Any, metadata: Any = None, *args: Any, **options: Any) -> None:
         output = {"output_type": "display_data", "data": data, "metadata": metadata or {}}
-        self.shell.shown.add(output)
+        self.shell.outputs.add(output)
 
     def clear_output(self, wait: bool = False) -> None:
-        self.shell.shown.outputs.clear()
+        self.shell.outputs.items.clear()
 
 
 class Shell(InteractiveShell):
@@ -98,7 +97,7 @@ class Shell(InteractiveShell):
 
     displayhook_class = Type(_Hook)
     display_pub_class = Type(_Publisher)
-    shown = Shown(1_000_000)
+    outputs = Outputs(1_000_000)
     exited = False
 
     def ask_exit(self) -> None:
@@ -111,15 +110,23 @@ class Shell(InteractiveShell):
     def _showtraceback(self, etype: type, evalue: BaseException, stb: list[str]) -> None:
         error = {"output_type": "error", "ename": etype.__name__, "evalue": str(evalue)[:5000]}
         lines = [str(line)[:5000] for line in stb[-100:]]
-        self.shown.outputs.append({**error, "traceback": lines})
+        self.outputs.items.append({**error, "traceback": lines})
 
-    def run(self, source: str) -> dict[str, Any]:
-        """Run a cell; return its outputs, and whether it asked for an end."""
-        self.shown.clear()
-        streams = _Stream("stdout", self.shown), _Stream("stderr", self.shown)
+    def run(self, source: str, seconds: float) -> dict[str, Any]:
+        """Run a cell; return its outputs, and whether it asked for an end.
+
+        After `seconds` it is interrupted, as by Ctrl-C.
+        """
+        self.outputs.clear()
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        streams = _Stream("stdout", self.outputs), _Stream("stderr", self.outputs)
         with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
-            self._run_all(source)
-        return {"outputs": self.shown.outputs, "exited": self.exited}
+            try:
+                self._run_all(source)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        return {"outputs": self.outputs.items, "exited": self.exited}
 
     def _run_all(self, source: str) -> None:
         """Run a cell; where it asks for what is not there while it is graded, go on below that."""
@@ -130,35 +137,31 @@ class Shell(InteractiveShell):
         while frame and not frame.tb_frame.f_code.co_filename.startswith("<ipython"):
             frame = frame.tb_next
         text = self.transform_cell(source)
-        places = [(each.lineno, each.end_lineno or 0) for each in ast.parse(text).body]
+        places = [
+            (statement.lineno, statement.end_lineno or 0) for statement in ast.parse(text).body
+        ]
         last = max((end for start, end in places if frame and start <= frame.tb_lineno), default=0)
         if last and (rest := "\n".join(text.split("\n")[last:])).strip():
             self._run_all(rest)
 
 
-def main(line: Line, most_shown: int = 1_000_000) -> None:
-    """Answer until the other side is gone; the main function of the process."""
-    if Path(HOME).is_dir():  # where the process is isolated
-        os.environ["HOME"] = HOME
-    if Path(CACHE).is_dir():
-        os.environ["ACCELVIZ_CACHE"] = str(Path(CACHE).absolute())
+def main(descriptor: int, most_output: int) -> None:
+    """Answer over a socket until the other side is gone; the main function of the process."""
+    if Path(GIVEN).is_dir():  # behind bubblewrap
+        shutil.copytree(GIVEN, Path(WORK).parent, dirs_exist_ok=True)
     config = Config()
     config.HistoryManager.enabled = False
     config.InteractiveShell.xmode = "Plain"  # a deep recursion has thousands of frames to print
     config.InteractiveShell.colors = "NoColor"
     shell = Shell.instance(config=config)
-    shell.shown.most = most_shown
-    with contextlib.suppress(ImportError):  # pictures are outputs, if there is a package for that
-        shell.enable_matplotlib("inline")
+    shell.outputs.most = most_output
     sys.path.append("")  # a file beside the notebook does not take a library's place
-    answers = Answers(shell)
-    line.send({"ready": True})
+    connection, answers = Connection(descriptor), Answers(shell)
+    send(connection, {"ready": True})
     while True:
-        try:
-            message = line.receive()
-            line.send(answers.to(message))
-        except KeyboardInterrupt:  # too late, between two answers
-            continue
+        with contextlib.suppress(KeyboardInterrupt):  # too late, between two answers
+            message = receive(connection)
+            send(connection, answers.to(message))
 
 
 class Answers:
@@ -177,7 +180,7 @@ class Answers:
         """Answer a message with a value, or with the name and the text of an exception."""
         try:
             if "cell" in message:
-                return self.shell.run(message["cell"])
+                return self.shell.run(message["cell"], message["seconds"])
             # a submission must not lose points for what it prints or warns of
             nowhere = io.StringIO()
             with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
@@ -190,8 +193,8 @@ class Answers:
             return {"error": [type(error).__name__[:100], text]}
 
     def _value(self, message: dict[str, Any]) -> Any:
-        name, given = message["do"], message.get("given")
-        arguments, options = decode(given, self._held.__getitem__) if given else ((), {})
+        name, data = message["do"], message.get("arguments")
+        arguments, options = decode(data, self._held.__getitem__) if data else ((), {})
         if name == "get":
             space = self.shell.user_ns
             if message["name"] not in space:
@@ -205,13 +208,13 @@ class Answers:
         return _find(module, function)(*arguments, **options)
 
     def _handle(self, value: Any) -> int:
-        for number, each in enumerate(self._held):
-            if each is value:
+        for number, known in enumerate(self._held):
+            if known is value:
                 return number
         self._held.append(value)
         return len(self._held) - 1
 
 
 def _find(module: str, function: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return found
+    named: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return named

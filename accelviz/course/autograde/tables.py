@@ -55,15 +55,15 @@ class Graded:
     set_aside: str = ""
 
 
-def table(found: Sequence[Graded]) -> pd.DataFrame:
+def table(submissions: Sequence[Graded]) -> pd.DataFrame:
     """Return the grades, a row for each question, with the columns `COLUMNS`.
 
     `points` is missing where they are to be given by hand, and where a submission was set aside.
     """
     rows = [
-        (each.student, each.assignment, *row)
-        for each in found
-        for row in [*each.rows, *([Row("", problem=each.set_aside)] * bool(each.set_aside))]
+        (graded.student, graded.assignment, *row)
+        for graded in submissions
+        for row in [*graded.rows, *([Row("", problem=graded.set_aside)] * bool(graded.set_aside))]
     ]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     numbers = dict.fromkeys(("points", "max", "seconds"), "float64")
@@ -94,11 +94,19 @@ def totals(frame: pd.DataFrame) -> pd.DataFrame:
         are not among the points) and `problem`.
     """
     rows = []
-    for (student, assignment), own in frame.groupby(["student", "assignment"], sort=False):
-        graded, pending = own["max"].notna(), own["problem"] == BY_HAND
-        told = own.loc[own["question"] == "", "problem"]
-        numbers = (own["points"].sum() if graded.any() else None, own["max"].sum())
-        by_hand = own.loc[pending, "max"].sum()
+    for (student, assignment), rows_of_submission in frame.groupby(
+        ["student", "assignment"], sort=False
+    ):
+        graded, pending = (
+            rows_of_submission["max"].notna(),
+            rows_of_submission["problem"] == BY_HAND,
+        )
+        told = rows_of_submission.loc[rows_of_submission["question"] == "", "problem"]
+        numbers = (
+            rows_of_submission["points"].sum() if graded.any() else None,
+            rows_of_submission["max"].sum(),
+        )
+        by_hand = rows_of_submission.loc[pending, "max"].sum()
         rows.append((student, assignment, *numbers, by_hand, "; ".join(told)))
     names = ["student", "assignment", "points", "max", "by_hand", "problem"]
     return pd.DataFrame(rows, columns=names)
@@ -109,14 +117,14 @@ def read_table(path: Path) -> pd.DataFrame:
     words = dict.fromkeys(("student", "assignment", "question", "problem"), str)
     missing = {name: [""] for name in COLUMNS if name not in words}
     try:
-        found = pd.read_csv(path, dtype=words, keep_default_na=False, na_values=missing)
+        frame = pd.read_csv(path, dtype=words, keep_default_na=False, na_values=missing)
     except (OSError, ValueError):
         return table([])
-    if list(found.columns) != list(COLUMNS):
+    if list(frame.columns) != list(COLUMNS):
         return table([])
     for name in words:
-        found[name] = [_SAFE.sub(r"\1", text) for text in found[name]]
-    return found
+        frame[name] = [_SAFE.sub(r"\1", text) for text in frame[name]]
+    return frame
 
 
 def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
@@ -129,6 +137,6 @@ def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     """
     keys = ["student", "assignment"]
     graded = pd.MultiIndex.from_frame(new[keys])
-    kept = old[~pd.MultiIndex.from_frame(old[keys]).isin(graded)]
-    both = pd.concat([kept, new], ignore_index=True) if len(kept) else new
+    others = old[~pd.MultiIndex.from_frame(old[keys]).isin(graded)]
+    both = pd.concat([others, new], ignore_index=True) if len(others) else new
     return both.sort_values(keys, kind="stable", ignore_index=True)

@@ -10,14 +10,11 @@ import numpy.typing as npt
 
 from accelviz.course.checks import hidden
 from accelviz.course.checks.common import case, require, whole
-from accelviz.course.checks.remote import where_it_is
+from accelviz.course.checks.remote import call_each
 from accelviz.errors import PartitionError
 from accelviz.ordering import DegreeHistogram
 from accelviz.partition.block_level import BlockSetting, block_partition, block_workload, unpack
 from accelviz.workload import Workload, check_cover
-
-#: Calls a student's function for several cases, where it is.
-_OWN = "accelviz.course.checks.remote:called"
 
 
 def pattern(pattern: Callable[..., Any], settings: Iterable[tuple[int, int]] = ((12, 32),)) -> None:
@@ -41,13 +38,15 @@ def pattern(pattern: Callable[..., Any], settings: Iterable[tuple[int, int]] = (
         expected = np.stack(setting.pattern(degrees), axis=1).tolist()
         with case(f"max_block_warps={warps}, max_warp_nzs={nonzeros}"):
             cases = [(degree, warps, nonzeros) for degree in degrees.tolist()]
-            results = where_it_is(_OWN, pattern, cases)
-            for degree, right, given in zip(degrees.tolist(), expected, results, strict=True):
-                found = whole("the pattern", given)
+            results = call_each(pattern, cases)
+            for degree, pattern_expected, result in zip(
+                degrees.tolist(), expected, results, strict=True
+            ):
+                numbers = whole("the pattern", result)
                 require(
-                    found == right,
-                    f"the pattern of degree {degree} is {tuple(found)}, and should be "
-                    f"{tuple(right)}",
+                    numbers == pattern_expected,
+                    f"the pattern of degree {degree} is {tuple(numbers)}, and should be "
+                    f"{tuple(pattern_expected)}",
                 )
 
 
@@ -72,11 +71,11 @@ def info(pack: Callable[[int, int], Any], unpack: Callable[[int], Any], seed: in
     pairs += rng.integers((1, 1), (65_536, 33), (40, 2)).tolist()
     for warp_nzs, rows in pairs:
         with case(f"warp_nzs={warp_nzs}, rows={rows}"):
-            right = int(np.array(warp_nzs << 16 | rows, dtype=np.uint32).view(np.int32))
-            (found,) = whole("the packed number", [pack(warp_nzs, rows)])
-            require(found == right, f"the packed number is {found}, and should be {right}")
-            back = tuple(whole("what is unpacked", unpack(right)))
-            require(back == (warp_nzs, rows), f"unpacked, {right} gives {back}")
+            expected = int(np.array(warp_nzs << 16 | rows, dtype=np.uint32).view(np.int32))
+            (packed,) = whole("the packed number", [pack(warp_nzs, rows)])
+            require(packed == expected, f"the packed number is {packed}, and should be {expected}")
+            back = tuple(whole("what is unpacked", unpack(expected)))
+            require(back == (warp_nzs, rows), f"unpacked, {expected} gives {back}")
 
 
 def partition(partition: Callable[..., Any], cases: Mapping[str, hidden.SortedRows]) -> None:
@@ -96,17 +95,19 @@ def partition(partition: Callable[..., Any], cases: Mapping[str, hidden.SortedRo
     for name, rows in cases.items():
         setting = rows.setting
         with case(f"{name}, {_setting(setting)}"):
-            given = (rows.degrees, setting.max_block_warps, setting.max_warp_nzs)
-            (blocks,) = where_it_is(_OWN, partition, [given])
-            found = np.asarray(blocks)
+            arguments = (rows.degrees, setting.max_block_warps, setting.max_warp_nzs)
+            (blocks,) = call_each(partition, [arguments])
+            actual = np.asarray(blocks)
             require(
-                found.ndim == 2 and found.shape[1] == 4 and found.dtype == np.int32,
-                f"the metadata is of shape {found.shape} and {found.dtype}, and should be "
+                actual.ndim == 2 and actual.shape[1] == 4 and actual.dtype == np.int32,
+                f"the metadata is of shape {actual.shape} and {actual.dtype}, and should be "
                 "(blocks, 4) of int32",
             )
-            right = _metadata(rows)
-            if not np.array_equal(found, right):
-                raise AssertionError(f"{_difference(found, right)} {_consequence(found, rows)}")
+            expected = _metadata(rows)
+            if not np.array_equal(actual, expected):
+                raise AssertionError(
+                    f"{_difference(actual, expected)} {_consequence(actual, rows)}"
+                )
 
 
 def decoded(decode: Callable[..., Any], cases: Mapping[str, hidden.SortedRows]) -> None:
@@ -131,8 +132,8 @@ def decoded(decode: Callable[..., Any], cases: Mapping[str, hidden.SortedRows]) 
         with case(f"{name}, {_setting(setting)}"):
             metadata = _metadata(rows)
             metadata.setflags(write=False)
-            given = (metadata, setting.max_block_warps, setting.max_warp_nzs)
-            (records,) = where_it_is(_OWN, decode, [given])
+            arguments = (metadata, setting.max_block_warps, setting.max_warp_nzs)
+            (records,) = call_each(decode, [arguments])
             table = np.asarray(records).reshape(-1, 5) if len(records) == 0 else np.array(records)
             require(
                 table.ndim == 2 and table.shape[1] == 5,
@@ -163,8 +164,8 @@ def _check_records(
         )
     reference = block_workload(metadata, setting)
     pairs = {(int(b), int(r)) for b, r in zip(block, row, strict=True)}
-    right = {(int(b), int(r)) for b, r in zip(reference.block, reference.row, strict=True)}
-    strange = sorted(pairs - right)
+    expected = {(int(b), int(r)) for b, r in zip(reference.block, reference.row, strict=True)}
+    strange = sorted(pairs - expected)
     require(not strange, f"block and row {strange[:1]} do not belong together")
 
 
@@ -180,22 +181,22 @@ def _setting(setting: BlockSetting) -> str:
     return f"max_block_warps={setting.max_block_warps}, max_warp_nzs={setting.max_warp_nzs}"
 
 
-def _difference(found: npt.NDArray[np.int32], right: npt.NDArray[np.int32]) -> str:
-    both = min(len(found), len(right))
-    different = np.flatnonzero((found[:both] != right[:both]).any(axis=1))
-    counted = f"{len(found)} blocks where {len(right)} are right"
+def _difference(actual: npt.NDArray[np.int32], expected: npt.NDArray[np.int32]) -> str:
+    both = min(len(actual), len(expected))
+    different = np.flatnonzero((actual[:both] != expected[:both]).any(axis=1))
+    counted = f"{len(actual)} blocks where {len(expected)} are right"
     if not different.size:
         return f"{counted}, the first {both} of them as they should be."
     block = int(different[0])
-    return f"block {block} is {found[block].tolist()}, and should be {right[block].tolist()}."
+    return f"block {block} is {actual[block].tolist()}, and should be {expected[block].tolist()}."
 
 
-def _consequence(found: npt.NDArray[np.int32], rows: hidden.SortedRows) -> str:
+def _consequence(metadata: npt.NDArray[np.int32], rows: hidden.SortedRows) -> str:
     """Say what such blocks would do, which tells more than a number that differs."""
     setting = rows.setting
     try:
-        work = block_workload(found, setting)
-        check_cover([work], _pointers(rows.degrees), len(found), setting.max_block_warps)
+        work = block_workload(metadata, setting)
+        check_cover([work], _pointers(rows.degrees), len(metadata), setting.max_block_warps)
     except PartitionError as error:
         return f"Carried out, they fail: {error}"
     return "Carried out, they cover each nonzero once, but are not the blocks of Algorithm 2."

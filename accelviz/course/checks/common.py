@@ -55,7 +55,7 @@ def require(condition: Any, problem: str) -> None:
         raise AssertionError(problem)
 
 
-def integers(what: str, found: Any, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+def integers(name: str, value: Any, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
     """Return what a student's function gave as int64, if it is integers of that shape.
 
     Raises
@@ -63,14 +63,14 @@ def integers(what: str, found: Any, shape: tuple[int, ...]) -> npt.NDArray[np.in
     AssertionError
         If it is not.
     """
-    array = np.asarray(found)
-    require(array.shape == shape, f"{what} has shape {array.shape}, and should have {shape}")
+    array = np.asarray(value)
+    require(array.shape == shape, f"{name} has shape {array.shape}, and should have {shape}")
     kind = array.dtype.kind
-    require(kind in "iu" or not array.size, f"{what} is of {array.dtype}, and should be integers")
+    require(kind in "iu" or not array.size, f"{name} is of {array.dtype}, and should be integers")
     return array.astype(np.int64)
 
 
-def whole(what: str, found: Any) -> list[int]:
+def whole(name: str, values: Any) -> list[int]:
     """Return a few numbers as int, which may be written as floats if they are whole.
 
     Raises
@@ -78,21 +78,21 @@ def whole(what: str, found: Any) -> list[int]:
     AssertionError
         If one is not.
     """
-    numbers = list(found)
-    for each in numbers:
-        require(float(each).is_integer(), f"{what} has {each}, which is no whole number")
-    return [int(each) for each in numbers]
+    numbers = list(values)
+    for number in numbers:
+        require(float(number).is_integer(), f"{name} has {number}, which is no whole number")
+    return [int(number) for number in numbers]
 
 
-def same(what: str, found: Any, expected: npt.NDArray[Any]) -> None:
+def same(name: str, value: Any, expected: npt.NDArray[Any]) -> None:
     """Raise AssertionError, naming the first difference, unless these integers are as expected."""
-    array = integers(what, found, expected.shape)
+    array = integers(name, value, expected.shape)
     different = np.argwhere(array != expected)
     if different.size:
-        place = tuple(int(i) for i in different[0])
-        where = ", ".join(map(str, place))
+        index = tuple(int(i) for i in different[0])
+        where = ", ".join(map(str, index))
         raise AssertionError(
-            f"{what}[{where}] is {array[place]}, and should be {expected[place]} "
+            f"{name}[{where}] is {array[index]}, and should be {expected[index]} "
             f"({len(different)} of {array.size} are wrong)"
         )
 
@@ -123,11 +123,11 @@ def multiplied(plan: Plan, ready: ReadyPlan, X: npt.NDArray[np.float32], oracle:
         out = ready.outputs()
         out["Y"].fill(np.nan)
         Y = ready.run({"X": X}, out)["Y"]
-        expected, bound = (each[:, : plan.n_cols] for each in oracle.known["Y"])
+        expected, bound = (array[:, : plan.n_cols] for array in oracle.known["Y"])
         wrong = np.argwhere(~(np.abs(Y - expected) <= bound))
         if not len(wrong):  # another result than before
             raise
-        row, column = (int(place) for place in wrong[0])
+        row, column = (int(index) for index in wrong[0])
         raise KernelError(
             plan.name,
             f"wrong result: Y[{row}, {column}] is {Y[row, column]:.6g}, and should be "

@@ -37,7 +37,7 @@ def exported(
     """
     graph = Graph(pointers, columns, values, tuple(shape), name)
     require(isinstance(strategy, Strategy), f"{strategy!r} is no object of a class of Strategy")
-    papers = [type(each) for each in REGISTRY]
+    papers = [type(strategy_known) for strategy_known in REGISTRY]
     require(
         not isinstance(strategy, tuple(papers)),
         f"{type(strategy).__name__} is derived from a scheme that is there already",
@@ -48,8 +48,8 @@ def exported(
     require(isinstance(plan, Plan), f"build returns a {type(plan).__name__}, and should a Plan")
     require(callable(plan.layout.slice_workload), "the plan has no slice_workload")
     assert plan.layout.slice_workload is not None
-    given = plan.pattern is graph.pattern
-    require(given, "the plan's pattern is not that of the graph that build was given")
+    same_pattern = plan.pattern is graph.pattern
+    require(same_pattern, "the plan's pattern is not that of the graph that build was given")
     require(plan.n_cols == n_cols, f"the plan is for {plan.n_cols} columns instead of {n_cols}")
     warps = plan.workers_per_block
     require(
@@ -69,7 +69,7 @@ def exported(
     }
 
 
-def slices(held: bytes, given: Any, order: Any, ranges: list[tuple[int, int]]) -> list[Any]:
+def slices(held: bytes, graph_data: Any, order: Any, ranges: list[tuple[int, int]]) -> list[Any]:
     """Return parts of a workload, int64 (5, records) each; runs where only the cells were run.
 
     Parameters
@@ -83,7 +83,7 @@ def slices(held: bytes, given: Any, order: Any, ranges: list[tuple[int, int]]) -
     ranges : list of (int, int)
         Of blocks.
     """
-    pointers, columns, values, shape, name, _ = given
+    pointers, columns, values, shape, name, _ = graph_data
     graph = Graph(pointers, columns, values, tuple(shape), name)
     permutation = None if order is None else Permutation(order)
     function = unpacked(held, _known(graph, permutation))
@@ -110,14 +110,14 @@ def _check_matrix(plan: Plan) -> None:
         same = plan.walked is plan.pattern and plan.layout.nonzero_order is None
         require(same, "without a permutation, walked and nonzero_order are not to be given")
         return
-    right, order = plan.permutation.apply_to_pattern(plan.pattern)
+    expected, order = plan.permutation.apply_to_pattern(plan.pattern)
     for name in ("row_pointers", "column_indices"):
         require(
-            np.array_equal(getattr(right, name), getattr(plan.walked, name)),
+            np.array_equal(getattr(expected, name), getattr(plan.walked, name)),
             f"the {name} of walked are not those of the pattern with its rows permuted",
         )
-    found = plan.layout.nonzero_order
+    actual = plan.layout.nonzero_order
     require(
-        found is not None and np.array_equal(found, order),
+        actual is not None and np.array_equal(actual, order),
         "nonzero_order is not the one that apply_to_pattern gives beside the walked pattern",
     )

@@ -176,8 +176,8 @@ def settings(seed: int) -> list[tuple[int, int]]:
     rng = generator(seed)
     prime = int(rng.choice([5, 7, 11, 13, 17, 19, 23]))
     drawn = rng.integers((2, 2), (32, 40), (3, 2))
-    found = [(1, 1), (2, 2), (prime, int(rng.integers(3, 12))), (1, int(rng.integers(50, 150)))]
-    return found + [(int(warps), int(nonzeros)) for warps, nonzeros in drawn]
+    pairs = [(1, 1), (2, 2), (prime, int(rng.integers(3, 12))), (1, int(rng.integers(50, 150)))]
+    return pairs + [(int(warps), int(nonzeros)) for warps, nonzeros in drawn]
 
 
 def columns(seed: int) -> list[int]:
@@ -190,7 +190,7 @@ def columns(seed: int) -> list[int]:
 def other_settings(seed: int) -> dict[str, SortedRows]:
     """Rows for settings other than the published one: a prime, 1, many warps, many nonzeros."""
     rng = generator(seed)
-    found = {}
+    cases = {}
     for warps, nonzeros in (*settings(seed), (32, 64), (8, 40_000)):
         setting = BlockSetting(warps, nonzeros)
         bound = setting.deg_bound
@@ -199,10 +199,10 @@ def other_settings(seed: int) -> dict[str, SortedRows]:
         )
         if nonzeros > 30_000:  # the upper field of info reaches the sign bit
             degrees = np.concatenate([degrees, [35_000, 36_000]])
-        found[f"{warps} warps of {nonzeros:,} nonzeros"] = SortedRows(
+        cases[f"{warps} warps of {nonzeros:,} nonzeros"] = SortedRows(
             _frozen(np.sort(degrees)), setting
         )
-    return found
+    return cases
 
 
 def graph_of(degrees: Iterable[int], n_senders: int, rng: np.random.Generator, name: str) -> Graph:
@@ -254,14 +254,14 @@ def graphs(seed: int, *only: str) -> dict[str, Graph]:
     even = rng.integers(3, 9, _about(1_203, rng))
     lines = {0: 100, 1: 500, 2: 300, 9: 40, 40: 6}
     tall = _repeated({degree: _about(number, rng) for degree, number in lines.items()})
-    made = {
+    graphs_by_name = {
         "ragged": graph_of(ragged, _about(1_100, rng), rng, "ragged"),
         "hub": graph_of(hub, _about(4_500, rng), rng, "hub"),
         "bounds": graph_of(rng.permutation(_repeated(counts)), 1_000, rng, "bounds"),
         "even": graph_of(even, even.size, rng, "even"),
         "tall": graph_of(rng.permutation(tall), 60, rng, "tall"),
     }
-    return {name: made[name] for name in only or made}
+    return {name: graphs_by_name[name] for name in only or graphs_by_name}
 
 
 def corner_graphs(seed: int) -> dict[str, Graph]:
@@ -304,14 +304,14 @@ def small_graphs(seed: int, *only: str) -> dict[str, Graph]:
         empty[np.flatnonzero(empty)[0]] = 0
     few, some, many = rng.integers((2, 5, 30), (4, 8, 45)).tolist()  # blocks, which are full
     long = rng.permutation([31, 32, 33, 64, 65, 129, 385, 1, 2, 3, 4, 5])
-    made = {
+    graphs_by_name = {
         "columns": graph_of(rng.integers(1, 33, 4 * some), _about(70, rng), rng, "columns"),
         "empty rows": graph_of(empty, _about(50, rng), rng, "empty rows"),
         "long rows": graph_of(long, _about(500, rng), rng, "long rows"),
         "wide": graph_of(rng.integers(1, 33, 4 * few), _about(700, rng), rng, "wide"),
         "tall": graph_of(rng.integers(1, 4, 4 * many), 6, rng, "tall"),
     }
-    return {name: made[name] for name in only or made}
+    return {name: graphs_by_name[name] for name in only or graphs_by_name}
 
 
 def _about(number: int, rng: np.random.Generator) -> int:

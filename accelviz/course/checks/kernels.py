@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 
@@ -12,7 +13,6 @@ import pandas as pd
 from accelviz.analysis.traffic import traffic
 from accelviz.course.checks import hidden
 from accelviz.course.checks.common import case, multiplied, quietly, require, share_of
-from accelviz.course.checks.cuda_text import only_cuda
 from accelviz.datasets import load_graph
 from accelviz.devices import find_device, gpu_state, trace
 from accelviz.devices.emulator import EmulatorDevice
@@ -42,6 +42,17 @@ BLOCK_WARPS, RUN_NONZEROS = 4, 32
 #: Name of the student's function, and its parameters.
 ENTRY = "spmm_runs"
 ARGUMENTS = ("metadata", "columns", "values", "X", "Y", "n_runs", "n_cols")
+#: A kernel with more letters is no answer to a question of this course.
+MOST_LETTERS = 50_000
+HEADERS = (
+    *('"common.cuh"', '"vectors.cuh"', "<cooperative_groups.h>", "<cooperative_groups/reduce.h>"),
+    *("<cooperative_groups/scan.h>", "<cuda_fp16.h>", "<cuda_runtime.h>", "<math_constants.h>"),
+)
+_NOT_CUDA = re.compile(
+    r"__attribute|\[\s*\[|<:|%:|##|\?\?|\b(?:__)?asm\b|__builtin|_Pragma|\bsystem\b|\bpopen\b|"
+    r"\bemulator\b|\bEMULAT\w*|\bstd\s*::|#\s*pragma\s+(?!unroll)\w+|"
+    rf"#\s*include\s*(?!{'|'.join(map(re.escape, HEADERS))})\S+"
+)
 #: Columns that traffic is counted with: whole warps, whole sectors.
 TRACED_COLUMNS = 64
 #: Sectors for 32 floats that lie side by side, and for 32 that lie apart.
@@ -59,7 +70,7 @@ class Runs(Strategy):
     name = "yours"
 
     def __init__(self, code: str) -> None:
-        only_cuda(code)
+        _require_cuda(code)
         self.code = code
 
     def build(self, graph: Graph, widths: Widths, settings: Settings) -> Plan:
@@ -81,6 +92,24 @@ class Runs(Strategy):
             (Call(launch, kernel),),
             Buffers(arrays),
             Provenance(self, graph.values, widths, settings),
+        )
+
+
+def _require_cuda(code: str) -> None:
+    """Refuse what a kernel of this assignment has no use for, by the look of its text.
+
+    A slip that this finds would make a result mean nothing. It is no border: a kernel runs confined
+    as a submission does, and can only forge what is counted of itself.
+    """
+    if not isinstance(code, str) or len(code) > MOST_LETTERS:
+        raise KernelError("yours.cu", "the kernel is no text of usual length", "a text")
+    joined = re.sub(r"\\[ \t\r]*\n", "", code)
+    if refused := _NOT_CUDA.search(joined):
+        line = joined.count("\n", 0, refused.start()) + 1
+        raise KernelError(
+            f"yours.cu:{line}",
+            f"it has {refused[0].strip()!r}",
+            f"CUDA without attributes, assembly, host code; includes: {', '.join(HEADERS)}",
         )
 
 
@@ -181,11 +210,11 @@ def sectors(code: str, graph: Graph, n_cols: int = TRACED_COLUMNS) -> float:
     """
     counted, work = _traced(code, graph, n_cols)
     reads = counted[(counted["array"] == "X") & (counted["space"] == "global")]
-    found = int(reads["sectors"].sum())
+    count = int(reads["sectors"].sum())
     block = np.repeat(work.block, work.nz_count)  # a block may share what it has read
     pairs = np.unique(np.stack([block, graph.column_indices]), axis=1).shape[1]
-    _require_enough("sectors of X", found, pairs * n_cols * 4 // 32)
-    return float(found / (graph.nnz * n_cols / 32))
+    _require_enough("sectors of X", count, pairs * n_cols * 4 // 32)
+    return float(count / (graph.nnz * n_cols / 32))
 
 
 def updates(code: str, graph: Graph, n_cols: int = TRACED_COLUMNS) -> float:
@@ -196,10 +225,10 @@ def updates(code: str, graph: Graph, n_cols: int = TRACED_COLUMNS) -> float:
     """
     counted, work = _traced(code, graph, n_cols)
     writes = counted[(counted["array"] == "Y") & (counted["kind"] != "load")]
-    found = int(writes["bytes"].sum()) // 4
+    count = int(writes["bytes"].sum()) // 4
     pairs = np.unique(np.stack([work.block, work.row]), axis=1).shape[1]
-    _require_enough("updates of Y", found, pairs * n_cols)
-    return float(found / (len(work) * n_cols))
+    _require_enough("updates of Y", count, pairs * n_cols)
+    return float(count / (len(work) * n_cols))
 
 
 def coalescing(code: str, graph: Graph, points: float) -> float:
@@ -220,9 +249,9 @@ def coalescing(code: str, graph: Graph, points: float) -> float:
     n_cols = _columns(graph)
     multiplies(code, {graph.name: graph}, (n_cols,))
     with case(f"{graph.name}, {n_cols} columns"):
-        found = sectors(code, graph, n_cols)
+        count = sectors(code, graph, n_cols)
     span = math.log(MOST_SECTORS / FEWEST_SECTORS)
-    return share_of(points, math.log(MOST_SECTORS / max(found, 1e-9)) / span)
+    return share_of(points, math.log(MOST_SECTORS / max(count, 1e-9)) / span)
 
 
 def registers(code: str, graph: Graph, points: float) -> float:
@@ -244,10 +273,10 @@ def registers(code: str, graph: Graph, points: float) -> float:
     n_cols = _columns(graph)
     multiplies(code, {graph.name: graph}, (n_cols,))
     with case(f"{graph.name}, {n_cols} columns"):
-        found = updates(code, graph, n_cols)
+        count = updates(code, graph, n_cols)
     most = graph.nnz / int(runs_plan(code, graph, 1).arrays["n_runs"])
     require(most > 1, "the graph has no run of two nonzeros")
-    return share_of(points, 1.0 - math.log(max(found, 1.0)) / math.log(most))
+    return share_of(points, 1.0 - math.log(max(count, 1.0)) / math.log(most))
 
 
 def gpu_bonus(code: str, points: float) -> float:
@@ -294,14 +323,14 @@ def _traced(code: str, graph: Graph, n_cols: int) -> tuple[pd.DataFrame, Workloa
     need_emulator()
     X = features(graph.shape[1], n_cols, seed=graph.nnz)
     plan, outputs = runs_plan(code, graph, n_cols), dict[str, np.ndarray]()
-    found = traffic(trace(plan, X, block=range(plan.launch.n_blocks), into=outputs))
+    counted = traffic(trace(plan, X, block=range(plan.launch.n_blocks), into=outputs))
     expected, bound = Oracle(graph, X).known["Y"]
     wrong = int(np.count_nonzero(~(np.abs(outputs["Y"] - expected) <= bound)))
     if wrong:
         text = f"wrong result: {wrong} of {expected.size} elements of Y, while it is watched"
         raise KernelError(ENTRY, text, "a kernel cannot tell that it is watched on a GPU either")
-    return found, plan.workload()
+    return counted, plan.workload()
 
 
-def _require_enough(what: str, found: int, least: int) -> None:
-    require(found >= least, f"{found} {what} were seen, and the result needs {least} at least")
+def _require_enough(name: str, count: int, least: int) -> None:
+    require(count >= least, f"{count} {name} were seen, and the result needs {least} at least")

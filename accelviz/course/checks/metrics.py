@@ -48,17 +48,17 @@ def bounds(graph: Graph) -> tuple[Metrics, Metrics]:
     row_split = measured(make_plan(graph, "graphblast", N_COLS))
     accel_gcn = make_plan(graph, "accel_gcn", N_COLS)
     published = measured(accel_gcn)
-    none = Metrics(
+    nothing = Metrics(
         row_split.waiting,
         max(row_split.busiest_warp, COARSE_WARP),
         make_plan(graph, "accel_gcn", N_COLS, partition="warp").metadata_bytes,
         max(measured(make_plan(graph, name, N_COLS)).cut_parts for name in CUTTING),
     )
     full = Metrics(published.waiting, FINE_WARP, accel_gcn.metadata_bytes, published.cut_parts)
-    return none, full
+    return nothing, full
 
 
-def shares(yours: Metrics, none: Metrics, full: Metrics) -> Metrics:
+def shares(yours: Metrics, nothing: Metrics, full: Metrics) -> Metrics:
     """Return the share of the points that each metric earns, 0 to 1.
 
     Parameters
@@ -75,19 +75,19 @@ def shares(yours: Metrics, none: Metrics, full: Metrics) -> Metrics:
         few cuts are worth nothing where the warps wait instead: their shares are multiplied by that
         of `waiting`.
     """
-    waiting = _share(yours.waiting, none.waiting, full.waiting)
+    waiting = _share(yours.waiting, nothing.waiting, full.waiting)
     return Metrics(
         waiting,
-        _share(*(math.log(max(1.0, each.busiest_warp)) for each in (yours, none, full))),
-        waiting * _share(yours.metadata_bytes, none.metadata_bytes, full.metadata_bytes),
-        waiting * _share(yours.cut_parts, none.cut_parts, full.cut_parts),
+        _share(*(math.log(max(1.0, metrics.busiest_warp)) for metrics in (yours, nothing, full))),
+        waiting * _share(yours.metadata_bytes, nothing.metadata_bytes, full.metadata_bytes),
+        waiting * _share(yours.cut_parts, nothing.cut_parts, full.cut_parts),
     )
 
 
-def _share(yours: float, none: float, full: float) -> float:
+def _share(yours: float, nothing: float, full: float) -> float:
     if yours <= full:
         return 1.0
-    return max(0.0, (none - yours) / (none - full)) if none > full else 0.0
+    return max(0.0, (nothing - yours) / (nothing - full)) if nothing > full else 0.0
 
 
 def measured(plan: Plan) -> Metrics:

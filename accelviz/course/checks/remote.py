@@ -27,6 +27,9 @@ class Link(Protocol):
     def twin(self) -> Link:
         """Another process, which ran the same cells and nothing else."""
 
+    def processor_seconds(self) -> float:
+        """Return the processor time that the submission has taken."""
+
     def ask(self, message: dict[str, Any], *arguments: Any, **options: Any) -> Any:
         """Ask for a value."""
 
@@ -58,22 +61,51 @@ class Remote:
         return f"<{self._name or 'an object'} of the submission>"
 
 
-def where_it_is(function: str, subject: Any, *arguments: Any) -> Any:
-    """Call a function of the library in the process where its first argument is.
+def link_of(subject: Any) -> Link | None:
+    """Return the way to the process of a `Remote`; None for what is in this process."""
+    return subject._link if isinstance(subject, Remote) else None
+
+
+def name_of(subject: Any) -> str:
+    """Return the name of a student's function in its notebook, "" if it has none."""
+    return subject._name if isinstance(subject, Remote) else getattr(subject, "__name__", "")
+
+
+def handle_of(value: Any) -> int:
+    """Return the handle of a `Remote`.
+
+    Raises
+    ------
+    TypeError
+        If it is none, and so cannot be handed to a submission.
+    """
+    if isinstance(value, Remote):
+        return value._handle
+    raise TypeError(f"a {type(value).__name__} cannot be handed to a submission")
+
+
+def call_beside(subject: Any, function: str, *arguments: Any) -> Any:
+    """Call a function of the library in the process of its first argument.
 
     Parameters
     ----------
-    function : str
-        Such as "accelviz.course.checks.schemes:exported".
     subject : object
         A student's function or object, or a `Remote` of one.
+    function : str
+        Such as "accelviz.course.checks.export:exported".
     *arguments
         Plain data.
     """
-    if isinstance(subject, Remote):
-        return subject._link.ask({"do": "run", "function": function}, subject, *arguments)
+    if link := link_of(subject):
+        return link.ask({"do": "run", "function": function}, subject, *arguments)
     module, _, name = function.partition(":")
     return getattr(importlib.import_module(module), name)(subject, *arguments)
+
+
+def call_each(subject: Any, cases: Iterable[Sequence[Any]]) -> list[Any]:
+    """Call a student's function for each case, in one exchange with its process."""
+    results: list[Any] = call_beside(subject, f"{__name__}:called", list(cases))
+    return results
 
 
 def called(function: Any, cases: Iterable[Sequence[Any]]) -> list[Any]:

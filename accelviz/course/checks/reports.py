@@ -51,11 +51,13 @@ def sweep_table(table: Any, graph: Any) -> None:
             values = table[name].nunique()
             require(values >= fewest, f"it has {values} values of {name}; {fewest} are asked for")
         require(not table[list(COLUMNS)].isna().to_numpy().any(), "some numbers are missing")
-        own = table[table["strategy"] == "accel_gcn"] if "strategy" in table else table
-        there = len(own[list(FEWEST)].drop_duplicates())
-        asked = math.prod(own[name].nunique() for name in FEWEST)
-        enough = all(own[name].nunique() >= fewest for name, fewest in FEWEST.items())
-        require(enough and there == asked, f"it has {there} settings of {asked} combinations")
+        rows = table[table["strategy"] == "accel_gcn"] if "strategy" in table else table
+        n_settings = len(rows[list(FEWEST)].drop_duplicates())
+        asked = math.prod(rows[name].nunique() for name in FEWEST)
+        enough = all(rows[name].nunique() >= fewest for name, fewest in FEWEST.items())
+        require(
+            enough and n_settings == asked, f"it has {n_settings} settings of {asked} combinations"
+        )
 
 
 def sweep_numbers(table: Any, graph: Any, points: float) -> float:
@@ -81,20 +83,20 @@ def sweep_numbers(table: Any, graph: Any, points: float) -> float:
     """
     sweep_table(table, graph)
     with case("the numbers of the sweep"):
-        own = table
-        if "strategy" in own:
-            own = own[own["strategy"] == "accel_gcn"]
-        require(len(own), "no row of it is about accel_gcn")
-        numbers = own[list(COLUMNS)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
-        right, wrong = set(), set()
+        rows = table
+        if "strategy" in rows:
+            rows = rows[rows["strategy"] == "accel_gcn"]
+        require(len(rows), "no row of it is about accel_gcn")
+        numbers = rows[list(COLUMNS)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
+        confirmed, refuted = set(), set()
         for warps, nonzeros, *told in numbers.tolist():
             true = _true(graph, warps, nonzeros)
             if true is not None and np.allclose(told, true, rtol=0, atol=_TOLERANCE):
-                right.add((warps, nonzeros))
+                confirmed.add((warps, nonzeros))
             else:
-                wrong.add((warps, nonzeros))
-        require(right, f"no row of it is what a sweep of {_graph(graph).name} gives")
-    return share_of(points, len(right - wrong) / len(right | wrong))
+                refuted.add((warps, nonzeros))
+        require(confirmed, f"no row of it is what a sweep of {_graph(graph).name} gives")
+    return share_of(points, len(confirmed - refuted) / len(confirmed | refuted))
 
 
 def _graph(name: Any) -> Graph:
@@ -112,9 +114,9 @@ def _true(graph: str, warps: float, nonzeros: float) -> list[float] | None:
     if warps != int(warps) or nonzeros != int(nonzeros):
         return None
     try:
-        (found,) = sweep(graph, max_block_warps=int(warps), max_warp_nzs=int(nonzeros)).to_dict(
+        (row,) = sweep(graph, max_block_warps=int(warps), max_warp_nzs=int(nonzeros)).to_dict(
             "records"
         )
     except AccelvizError:
         return None
-    return [float(found[name]) for name in CHECKED]
+    return [float(row[name]) for name in CHECKED]

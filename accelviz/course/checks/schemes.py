@@ -15,7 +15,7 @@ from accelviz.course.checks.common import case, integers, multiplied, require, s
 from accelviz.course.checks.export import COLUMNS
 from accelviz.course.checks.export import table as as_table
 from accelviz.course.checks.metrics import N_COLS, Metrics, bounds, measured, shares
-from accelviz.course.checks.remote import Remote, where_it_is
+from accelviz.course.checks.remote import call_beside, link_of
 from accelviz.course.checks.shipping import FREE_BYTES
 from accelviz.devices import find_device
 from accelviz.graph import Graph
@@ -184,10 +184,10 @@ def table(strategy: Any, graphs: Graphs) -> pd.DataFrame:
             plan.check()
             yours = measured(plan)
             yours = replace(yours, metadata_bytes=max(yours.metadata_bytes, _held(plan)))
-        found = (yours, *bounds(graph))
-        for each in fields(Metrics):
-            values = (getattr(metrics, each.name) for metrics in (*found, shares(*found)))
-            lines.append((name, each.name, *values))
+        measures = (yours, *bounds(graph))
+        for metric in fields(Metrics):
+            values = (getattr(metrics, metric.name) for metrics in (*measures, shares(*measures)))
+            lines.append((name, metric.name, *values))
     return pd.DataFrame(lines, columns=["graph", "metric", "yours", "none", "all", "share"])
 
 
@@ -204,13 +204,14 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
         belong to the graph.
     """
     parts = [graph.row_pointers, graph.column_indices, graph.values]  # noqa: PD011
-    given = [*parts, list(graph.shape), graph.name, n_cols]
-    told = where_it_is("accelviz.course.checks.export:exported", strategy, *given)
-    require(isinstance(told, dict), "the scheme gave no plan")
-    name, taken = str(told.get("name"))[:60], [each.name for each in REGISTRY]
+    graph_data = [*parts, list(graph.shape), graph.name, n_cols]
+    exported = call_beside(strategy, "accelviz.course.checks.export:exported", *graph_data)
+    require(isinstance(exported, dict), "the scheme gave no plan")
+    name = str(exported.get("name"))[:60]
+    taken = [paper.name for paper in REGISTRY]
     require(name not in taken, f"there is a scheme of the name {name!r} already")
-    blocks, warps = told.get("blocks"), told.get("warps")
-    zero_outputs = told.get("zero_outputs")
+    blocks, warps = exported.get("blocks"), exported.get("warps")
+    zero_outputs = exported.get("zero_outputs")
     require(
         isinstance(warps, int) and FEWEST_WARPS <= warps <= MOST_WARPS,
         f"blocks have {warps} warps, and should have {FEWEST_WARPS} to {MOST_WARPS}",
@@ -224,7 +225,7 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
         isinstance(zero_outputs, list | tuple) and set(zero_outputs) <= {"Y"},
         f'zero_outputs is {zero_outputs!r}, and should be ("Y",) or ()',
     )
-    order, metadata = told.get("order"), told.get("metadata")
+    order, metadata = exported.get("order"), exported.get("metadata")
     permutation = None
     if order is not None:
         rows = integers("order", order, (graph.n_rows,))
@@ -233,7 +234,9 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
     walked, nonzero_order = graph.pattern, None
     if permutation is not None:
         walked, nonzero_order = permutation.apply_to_pattern(graph.pattern)
-    theirs = Theirs(strategy, told, given, None if permutation is None else permutation.order)
+    theirs = Theirs(
+        strategy, exported, graph_data, None if permutation is None else permutation.order
+    )
     (whole,) = theirs.parts([(0, int(blocks))])
     inside = len(whole) == 0 or (whole.block[0] >= 0 and whole.block[-1] < blocks)
     require(inside and not np.any(np.diff(whole.block) < 0), "blocks are out of order, or too many")
@@ -256,7 +259,7 @@ class Theirs(Strategy):
     ----------
     strategy : Strategy or Remote
         The student's.
-    told, given
+    exported, graph_data
         What `export.exported` returned, and what it was given.
     order : array or None
         Of the rows.
@@ -275,13 +278,15 @@ class Theirs(Strategy):
     layout: Layout
     launched: tuple[LaunchConfig, tuple[str, ...]]
 
-    def __init__(self, strategy: Any, told: dict[str, Any], given: Any, order: Any) -> None:
-        self.name = str(told.get("name"))[:60]  # type: ignore[misc]
-        held = told.get("held")
+    def __init__(
+        self, strategy: Any, exported: dict[str, Any], graph_data: Any, order: Any
+    ) -> None:
+        self.name = str(exported.get("name"))[:60]  # type: ignore[misc]
+        held = exported.get("held")
         require(isinstance(held, bytes), "what the workload holds is not known")
         self.held = max(0, len(held or b"") - FREE_BYTES)
-        self._there, self._plan = (held, given, order), told.get("plan")
-        self._link = strategy._link if isinstance(strategy, Remote) else None
+        self._arguments, self._plan = (held, graph_data, order), exported.get("plan")
+        self._link = link_of(strategy)
 
     def parts(self, ranges: list[tuple[int, int]]) -> list[Workload]:
         """Return parts of the workload, asked for in a process that has run the cells alone.
@@ -290,12 +295,12 @@ class Theirs(Strategy):
         """
         if self._link is None:
             assert isinstance(self._plan, Plan)
-            told = [as_table(self._plan.workload(*each)) for each in ranges]
+            exported = [as_table(self._plan.workload(*blocks)) for blocks in ranges]
         else:
-            place = {"do": "run", "function": "accelviz.course.checks.export:slices"}
-            told = self._link.twin.ask(place, *self._there, ranges)
-        require(isinstance(told, list), "the workload is no table")
-        return [_workload(each) for each in told]
+            request = {"do": "run", "function": "accelviz.course.checks.export:slices"}
+            exported = self._link.twin.ask(request, *self._arguments, ranges)
+        require(isinstance(exported, list), "the workload is no table")
+        return [_workload(blocks) for blocks in exported]
 
     def build(self, graph: Graph, widths: Widths, settings: Settings) -> Plan:
         """Return the plan."""
@@ -336,11 +341,11 @@ def _require_writing(plan: Plan) -> None:
     blocks = np.bincount(
         np.unique(np.stack([work.row, work.block]), axis=1)[0], minlength=plan.walked.n_rows
     )
-    for wrong, what in ((blocks == 0, "has no line"), (blocks > 1, "lies in several blocks")):
+    for wrong, fault in ((blocks == 0, "has no line"), (blocks > 1, "lies in several blocks")):
         if wrong.any():
             row = int(wrong.argmax())
             raise AssertionError(
-                f'row {row} of the walked pattern {what}; zero_outputs=("Y",) is needed'
+                f'row {row} of the walked pattern {fault}; zero_outputs=("Y",) is needed'
             )
 
 
@@ -359,8 +364,8 @@ def _points(strategy: Any, graphs: Graphs, points: float, metric: str) -> float:
     earned, problems = [], []
     for name, graph in graphs.items():
         try:
-            found = table(strategy, {name: graph})
-            earned.append(float(found.loc[found["metric"] == metric, "share"].iloc[0]))
+            measures = table(strategy, {name: graph})
+            earned.append(float(measures.loc[measures["metric"] == metric, "share"].iloc[0]))
         except Exception as error:  # of a student's code, which may raise anything
             problems.append(error)
     if not earned:

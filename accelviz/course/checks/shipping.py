@@ -40,13 +40,13 @@ def matrix(graph: Graph, permutation: Permutation | None, order: Any, walked: An
         What `apply_to_pattern` gives beside `walked`.
     walked : Pattern
     """
-    found: dict[str, Any] = {"graph": graph, "pattern": graph.pattern, "walked": walked}
-    found |= {"permutation": permutation, "order": order, "values": graph.values}
-    for name, each in (("walked", walked), ("pattern", graph.pattern)):
-        found |= {f"{name}.{array}": getattr(each, array) for array in _ARRAYS}
+    shared: dict[str, Any] = {"graph": graph, "pattern": graph.pattern, "walked": walked}
+    shared |= {"permutation": permutation, "order": order, "values": graph.values}
+    for name, pattern_ in (("walked", walked), ("pattern", graph.pattern)):
+        shared |= {f"{name}.{array}": getattr(pattern_, array) for array in _ARRAYS}
     if permutation is not None:
-        found["permutation.order"] = permutation.order
-    return {name: each for name, each in found.items() if each is not None}
+        shared["permutation.order"] = permutation.order
+    return {name: pattern_ for name, pattern_ in shared.items() if pattern_ is not None}
 
 
 def packed(function: Callable[..., Any], known: Mapping[str, Any]) -> bytes:
@@ -79,9 +79,11 @@ def unpacked(data: bytes, known: Mapping[str, Any]) -> Callable[..., Any]:
 class _Packer(pickle.Pickler):
     def __init__(self, stream: io.BytesIO, known: Mapping[str, Any]) -> None:
         super().__init__(stream, protocol=5)
-        self._objects = {id(each): name for name, each in known.items()}
+        self._objects = {id(value): name for name, value in known.items()}
         self._arrays = {
-            name: each for name, each in known.items() if isinstance(each, np.ndarray) and each.size
+            name: value
+            for name, value in known.items()
+            if isinstance(value, np.ndarray) and value.size
         }
         self._places: dict[str, dict[CodeType, Any]] = {}
 
@@ -101,9 +103,9 @@ class _Packer(pickle.Pickler):
 
     def _view(self, value: np.ndarray) -> Any:
         """Describe a part of an array of the matrix."""
-        for name, each in self._arrays.items():
-            if value.size and np.may_share_memory(value, each):
-                offset = value.ctypes.data - each.ctypes.data
+        for name, array in self._arrays.items():
+            if value.size and np.may_share_memory(value, array):
+                offset = value.ctypes.data - array.ctypes.data
                 return ("view", name, offset, value.shape, value.strides, value.dtype.str)
         return None
 
@@ -115,12 +117,12 @@ class _Packer(pickle.Pickler):
             return NotImplemented  # a module's, which the other process imports
         if module not in self._places:
             self._places[module] = _places(value.__globals__)
-        place = self._places[module].get(value.__code__) or marshal.dumps(value.__code__)
+        location = self._places[module].get(value.__code__) or marshal.dumps(value.__code__)
         cells = value.__closure__ or ()
-        held = [each.cell_contents if _is_full(each) else _Empty for each in cells]
+        held = [cell.cell_contents if _is_full(cell) else _Empty for cell in cells]
         names = _named(value) if module == "__main__" else {}
         state = (held, value.__defaults__, value.__kwdefaults__, names)
-        return (_function, (module, place, len(cells)), state, None, None, _fill)
+        return (_function, (module, location, len(cells)), state, None, None, _fill)
 
 
 class _Unpacker(pickle.Unpickler):
@@ -128,10 +130,10 @@ class _Unpacker(pickle.Unpickler):
         super().__init__(stream)
         self._known = known
 
-    def persistent_load(self, found: Any) -> Any:
-        if isinstance(found, str):
-            return self._known[found]
-        kind, name, *more = found
+    def persistent_load(self, reference: Any) -> Any:
+        if isinstance(reference, str):
+            return self._known[reference]
+        kind, name, *more = reference
         if kind == "module":
             __import__(name)
             return sys.modules[name]
@@ -160,51 +162,55 @@ def _codes(space: Mapping[str, Any]) -> Iterator[tuple[str, CodeType]]:
         inside = vars(value) if isinstance(value, type) else {"": value}
         if isinstance(value, type) and value.__module__ != space.get("__name__"):
             continue
-        for own, each in inside.items():
-            function = getattr(each, "__func__", getattr(each, "fget", each))
+        for member_name, member in inside.items():
+            function = getattr(member, "__func__", getattr(member, "fget", member))
             if isinstance(function, FunctionType) and function.__globals__ is space:
-                yield f"{name}.{own}".rstrip("."), function.__code__
+                yield f"{name}.{member_name}".rstrip("."), function.__code__
 
 
 def _places(space: Mapping[str, Any]) -> dict[CodeType, Any]:
     """Return where each piece of code of a module stands: a name, then places among constants."""
-    found: dict[CodeType, Any] = {}
+    locations: dict[CodeType, Any] = {}
     waiting: list[tuple[CodeType, tuple[Any, ...]]]
     waiting = [(code, (name,)) for name, code in _codes(space)]
     while waiting:
-        code, place = waiting.pop()
-        found[code] = place
-        inner = ((i, each) for i, each in enumerate(code.co_consts) if isinstance(each, CodeType))
-        waiting += [(each, (*place, i)) for i, each in inner]
-    return found
+        code, location = waiting.pop()
+        locations[code] = location
+        inner = (
+            (i, constant)
+            for i, constant in enumerate(code.co_consts)
+            if isinstance(constant, CodeType)
+        )
+        waiting += [(constant, (*location, i)) for i, constant in inner]
+    return locations
 
 
 def _named(function: FunctionType) -> dict[str, Any]:
     """Return the global data and functions of the notebook that a function names."""
-    space, found = function.__globals__, {}
+    space, values = function.__globals__, {}
     waiting = [function.__code__]
     while waiting:
         code = waiting.pop()
-        waiting += [each for each in code.co_consts if isinstance(each, CodeType)]
-        for each in dis.get_instructions(code):
-            value = space.get(each.argval) if each.opname == "LOAD_GLOBAL" else None
+        waiting += [item for item in code.co_consts if isinstance(item, CodeType)]
+        for item in dis.get_instructions(code):
+            value = space.get(item.argval) if item.opname == "LOAD_GLOBAL" else None
             mine = isinstance(value, FunctionType) and value.__globals__ is space
             if value is not None and (mine or not callable(value)):
-                found[each.argval] = value
-    return {name: each for name, each in found.items() if not isinstance(each, ModuleType)}
+                values[item.argval] = value
+    return {name: item for name, item in values.items() if not isinstance(item, ModuleType)}
 
 
-def _function(module: str, place: Any, cells: int) -> FunctionType:
+def _function(module: str, location: Any, cells: int) -> FunctionType:
     """Make a function again, its variables without a value yet."""
     space = vars(sys.modules[module])
-    if isinstance(place, bytes):
-        code = marshal.loads(place)
+    if isinstance(location, bytes):
+        code = marshal.loads(location)
     else:
-        name, *inner = place
+        name, *inner = location
         code = dict(_codes(space)).get(name)
         for index in inner:
             code = code and code.co_consts[index]
-    require(isinstance(code, CodeType), f"{place} is not there when only the cells are run")
+    require(isinstance(code, CodeType), f"{location} is not there when only the cells are run")
     return FunctionType(code, space, closure=tuple(CellType() for _ in range(cells)))
 
 

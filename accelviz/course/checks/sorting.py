@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import ast
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,11 +13,26 @@ import numpy.typing as npt
 
 from accelviz.course.checks import hidden
 from accelviz.course.checks.common import case, integers, require, same
-from accelviz.course.checks.steps import linear
+from accelviz.course.checks.remote import call_beside, link_of, name_of
 
 Lists = Mapping[str, npt.NDArray[np.int32]]
-#: Fewest rows of the smaller input that steps are counted on, and most.
-_ROWS = (300, 500)
+#: Fewest rows of the input whose reads are counted, and most; rows of the input that is timed.
+_ROWS, MANY_ROWS = (300, 500), 500_000
+#: Reads of each element: a dozen of loops, and less than a walk through all of them for each.
+MOST_READS = 30
+#: Processor time for `MANY_ROWS`: a loop over them takes half a second, all pairs half a minute.
+MOST_SECONDS = 10
+#: What sorts by comparing, keeps things sorted, does it for you, or runs what no cell shows.
+SORTING = frozenset(
+    {
+        *("sort", "sorted", "argsort", "lexsort", "partition", "argpartition", "unique", "rank"),
+        *("sort_values", "sort_index", "rankdata", "groupby", "heapify", "heappush", "heapq"),
+        *("bisect", "insort", "nlargest", "nsmallest", "setdiff1d", "union1d", "intersect1d"),
+        *("degree_sort", "sort_by_degree", "windowed_degree_sort", "vertex_order"),
+        *("DegreeHistogram", "Permutation", "njit", "jit"),
+        *("exec", "eval", "compile", "getattr", "__import__", "import_module", "globals"),
+    }
+)
 
 
 def histogram(degree_histogram: Callable[[Any], Any], lists: Lists) -> None:
@@ -51,7 +69,7 @@ def ascending(counting_sort: Callable[[Any], Any], lists: Lists) -> None:
     """Ask only for a permutation that puts the degrees in ascending order; see `histogram`."""
     for name, degrees in lists.items():
         with case(name):
-            _ascending(counting_sort, degrees)
+            _check_ascending(counting_sort(degrees), degrees)
 
 
 def stable(counting_sort: Callable[[Any], Any], lists: Lists) -> None:
@@ -65,43 +83,157 @@ def inverse(inverse_permutation: Callable[[Any], Any], orders: Lists) -> None:
     """Hold an inverse permutation to the definition: `place[order[i]] = i`; see `histogram`."""
     for name, order in orders.items():
         with case(name):
-            _inverse(inverse_permutation, order)
+            same("place", inverse_permutation(order), np.argsort(order))
 
 
 def linear_sort(counting_sort: Callable[[Any], Any], seed: int) -> None:
-    """Ask for O(rows + largest degree) steps and no sorting by comparison; see `steps.linear`."""
-    rows = _rows(seed)
-    linear(
+    """Ask for O(rows + largest degree) reads and time, and no sorting by comparison.
+
+    Raises
+    ------
+    AssertionError
+        If the result is wrong, the cells name what sorts, or the bound does not hold.
+    """
+    _linear(
         counting_sort,
-        lambda scale: hidden.sized_degrees(scale * rows, scale * rows // 2, seed),
-        _ascending,
+        lambda rows: hidden.sized_degrees(rows, rows // 2, seed),
+        lambda degrees, order: _check_ascending(order, degrees),
+        seed,
     )
 
 
 def linear_inverse(inverse_permutation: Callable[[Any], Any], seed: int) -> None:
-    """Ask for O(rows) steps and no sorting by comparison; see `steps.linear`."""
-    rows = _rows(seed)
+    """Ask for O(rows) reads and time, and no sorting by comparison; see `linear_sort`."""
+    _linear(
+        inverse_permutation,
+        lambda rows: hidden.generator(seed).permutation(rows).astype(np.int32),
+        lambda order, result: same("place", result, np.argsort(order)),
+        seed,
+    )
 
-    def order(scale: int) -> npt.NDArray[np.int32]:
-        return hidden.generator(seed).permutation(scale * rows).astype(np.int32)
 
-    linear(inverse_permutation, order, _inverse)
+class Counted(np.lib.mixins.NDArrayOperatorsMixin):
+    """A read-only array that counts the elements that are read from it.
+
+    Parameters
+    ----------
+    array : array
+
+    Attributes
+    ----------
+    reads : int
+    """
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self._array, self.reads = array, 0
+
+    def _read(self, value: Any) -> Any:
+        self.reads += int(np.size(value))
+        return value
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> npt.NDArray[Any]:
+        return np.asarray(self._read(self._array), dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return getattr(ufunc, method)(*map(_plain, inputs), **options)
+
+    def __array_function__(self, function: Any, _: Any, args: Any, options: Any) -> Any:
+        return function(*map(_plain, args), **{name: _plain(options[name]) for name in options})
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._read(self._array[key])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._read(self._array))
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        value = getattr(self._array, name)
+        if callable(value):
+            self._read(self._array)
+        return value
 
 
-def _rows(seed: int) -> int:
-    return int(hidden.generator(seed).integers(*_ROWS, endpoint=True))
+def _plain(value: Any) -> Any:
+    return np.asarray(value) if isinstance(value, Counted) else value
+
+
+def called_counting(function: Callable[[Any], Any], array: npt.NDArray[Any]) -> tuple[Any, int]:
+    """Return what a function makes of an array, and how many of its elements it reads."""
+    counted = Counted(array)
+    return function(counted), counted.reads
+
+
+def _linear(
+    function: Callable[[Any], Any],
+    make: Callable[[int], npt.NDArray[Any]],
+    check: Callable[[npt.NDArray[Any], Any], None],
+    seed: int,
+) -> None:
+    link = link_of(function)
+    if used := sorted(_used_by(name_of(function), link.cells if link else ()) & SORTING):
+        raise AssertionError(f"it uses {', '.join(used)}; count instead")
+    small = make(int(hidden.generator(seed).integers(*_ROWS, endpoint=True)))
+    result, reads = call_beside(function, f"{__name__}:called_counting", small)
+    check(small, result)
+    require(
+        reads <= MOST_READS * small.size,
+        f"{small.size:,} elements are read {reads:,} times, which is {reads / small.size:.0f} "
+        f"times each; at most {MOST_READS} may be",
+    )
+    large = make(MANY_ROWS)
+    clock = link.processor_seconds if link else time.process_time
+    begin = clock()
+    check(large, function(large))
+    seconds = clock() - begin
+    require(
+        seconds <= MOST_SECONDS,
+        f"{MANY_ROWS:,} elements take {seconds:.0f} s of processor time; {MOST_SECONDS} are more "
+        "than any linear way needs",
+    )
+
+
+def _used_by(name: str, cells: Iterable[str]) -> set[str]:
+    """Return the names in the cells that define a function, and those that it calls, are made of.
+
+    Names that these cells bind themselves are left out; attributes and imports are not.
+    """
+    trees = []
+    for cell in cells:
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            trees.append(ast.parse(cell))
+    wanted, names, bound, always = {name}, set[str](), set[str](), set[str]()
+    while chosen := [tree for tree in trees if wanted & _defined(tree)]:
+        trees = [tree for tree in trees if tree not in chosen]
+        for tree in chosen:
+            bound |= _defined(tree)
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Name):
+                    (names if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+                elif isinstance(node, ast.arg):
+                    bound.add(node.arg)
+                elif isinstance(node, ast.Attribute):
+                    always.add(node.attr)
+                elif isinstance(node, ast.alias):
+                    always.add(node.name.rpartition(".")[2])
+        wanted |= names
+    return names - bound | always
+
+
+def _defined(tree: ast.Module) -> set[str]:
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 def _counts(degrees: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     return np.bincount(degrees, minlength=1).astype(np.int64)
 
 
-def _ascending(counting_sort: Callable[[Any], Any], degrees: npt.NDArray[Any]) -> None:
-    order = integers("order", counting_sort(degrees), degrees.shape)
+def _check_ascending(result: Any, degrees: npt.NDArray[Any]) -> None:
+    order = integers("order", result, degrees.shape)
     once = np.array_equal(np.sort(order), np.arange(degrees.size))
     require(once, f"order is no permutation: each of 0 to {degrees.size - 1} once is")
     require(np.all(np.diff(degrees[order]) >= 0), "degrees[order] is not ascending")
-
-
-def _inverse(inverse_permutation: Callable[[Any], Any], order: npt.NDArray[Any]) -> None:
-    same("place", inverse_permutation(order), np.argsort(order))

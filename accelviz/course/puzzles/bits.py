@@ -18,9 +18,9 @@ def popc(rng: np.random.Generator) -> Iterator[Case]:
         A = (a.reshape(grid, words, 32) @ weights).astype(np.uint32)
         bits = (x >> np.arange(planes)[:, None, None]).reshape(planes, words, 32, 32) & 1
         X = np.einsum("pwkc,k->pwc", bits.astype(np.uint64), weights).astype(np.uint32)
-        given = {"A": A.ravel(), "X": X.ravel(), "Y": np.full(grid * 32, -1, np.int32)}
+        arrays = {"A": A.ravel(), "X": X.ravel(), "Y": np.full(grid * 32, -1, np.int32)}
         expected = {"Y": (a @ x).astype(np.int32).ravel()}
-        yield Case(grid, 32, {**given, "words": words, "planes": planes}, expected)
+        yield Case(grid, 32, {**arrays, "words": words, "planes": planes}, expected)
 
 
 PUZZLES = {"popc": Puzzle(popc, Par(60, 18))}

@@ -93,9 +93,9 @@ def _checked(name: str, puzzle: Puzzle, answer: str) -> Report:
     first, tried = None, 0
     for tried, case in enumerate(puzzle.cases(np.random.default_rng(0)), 1):
         first = first or case
-        found = _copies(case)
+        values = _copies(case)
         try:
-            _run(emulate, case, found, answer, seed=tried - 1, unwritten=_unread(case, answer))
+            _run(emulate, case, values, answer, seed=tried - 1, unwritten=_unread(case, answer))
         except AccelvizError as error:
             said = _words(error, answer)
             if not isinstance(error, KernelError) or "compile" in said:
@@ -103,12 +103,12 @@ def _checked(name: str, puzzle: Puzzle, answer: str) -> Report:
             draw = str if "did not end" in said else partial(_drawn, case, answer, {})
             return Report(name, False, f"{said} ({case})", par=puzzle.par, draw=draw)
         wrong = {
-            output: np.flatnonzero(found[output] != right)
-            for output, right in case.expected.items()
+            output: np.flatnonzero(values[output] != expected)
+            for output, expected in case.expected.items()
         }
         if any(len(places) for places in wrong.values()):
             traced = _run(trace_kernel, case, _copies(case), answer)
-            said = f"{_difference(case, found, wrong, traced, answer)} ({case})."
+            said = f"{_difference(case, values, wrong, traced, answer)} ({case})."
             draw = partial(_drawn, case, answer, wrong, traced)
             return Report(name, False, said, par=puzzle.par, draw=draw)
     assert first is not None
@@ -135,15 +135,19 @@ def _run(how: Any, case: Case, arguments: Mapping[str, Any], answer: str, **opti
 
 def _names(case: Case, answer: str) -> dict[str, str]:
     """Return what the learner's kernel calls each argument."""
-    found = [*kernels_in(answer).values()]
-    theirs = found[0][0] if len(found) == 1 else []
+    kernels = [*kernels_in(answer).values()]
+    theirs = kernels[0][0] if len(kernels) == 1 else []
     return dict(zip(case.arguments, theirs, strict=False))
 
 
 def _unread(case: Case, answer: str) -> list[str]:
     """Return outputs that nobody has written before, by the learner's names."""
     names = _names(case, answer)
-    return [names[each] for each in case.expected if each in names and _blank(case, each)]
+    return [
+        names[output_name]
+        for output_name in case.expected
+        if output_name in names and _blank(case, output_name)
+    ]
 
 
 def _blank(case: Case, output: str) -> bool:
@@ -153,43 +157,43 @@ def _blank(case: Case, output: str) -> bool:
 def _words(error: AccelvizError, answer: str) -> str:
     """Return the message of an error, with the source line that it names."""
     said = str(error).rstrip(".")
-    found = re.search(r"kernel\.cu:(\d+)", said)
+    values = re.search(r"kernel\.cu:(\d+)", said)
     lines = answer.splitlines()
-    if found and "compile" not in said and 0 < int(found[1]) <= len(lines):
-        said += f". Line {found[1]} is: {lines[int(found[1]) - 1].strip()}"
+    if values and "compile" not in said and 0 < int(values[1]) <= len(lines):
+        said += f". Line {values[1]} is: {lines[int(values[1]) - 1].strip()}"
     return said
 
 
 def _difference(
     case: Case,
-    found: Mapping[str, Any],
+    values: Mapping[str, Any],
     wrong: Mapping[str, Array],
     traced: pd.DataFrame,
     answer: str,
 ) -> str:
     """Say which element is wrong first, what it should be, and who wrote it."""
     output = next(name for name, places in wrong.items() if len(places))
-    places, right, names = wrong[output], case.expected[output], _names(case, answer)
-    place = int(places[0])
-    element = f"{output}[{place}]"
-    if right.ndim > 1:
-        element += " (row {}, column {})".format(*divmod(place, right.shape[1]))
+    places, expected, names = wrong[output], case.expected[output], _names(case, answer)
+    index = int(places[0])
+    element = f"{output}[{index}]"
+    if expected.ndim > 1:
+        element += " (row {}, column {})".format(*divmod(index, expected.shape[1]))
     writes = traced[(traced["array"] == names.get(output, output)) & (traced["kind"] != "load")]
     written = _elements(writes)
-    if _blank(case, output) and place not in written.index:
+    if _blank(case, output) and index not in written.index:
         never = int((~np.isin(places, written.index)).sum())
-        return f"No thread writes {element}. Not written: {never} of {right.size} elements"
-    had, wanted = found[output].flat[place], right.flat[place]
+        return f"No thread writes {element}. Not written: {never} of {expected.size} elements"
+    had, wanted = values[output].flat[index], expected.flat[index]
     said = f"{element} is {had:g} and should be {wanted:g}"
-    others = np.flatnonzero(right == had)
+    others = np.flatnonzero(expected == had)
     if len(others) == 1 and had:
         said += f", which is right for {output}[{others[0]}]"
-    if place in written.index:
-        thread, block, line = written.loc[place]
+    if index in written.index:
+        thread, block, line = written.loc[index]
         said += f"; thread {thread} of block {block} wrote it last (line {line})"
     else:
         said += "; no thread writes it"
-    return f"{said}. Wrong: {len(places)} of {right.size} elements"
+    return f"{said}. Wrong: {len(places)} of {expected.size} elements"
 
 
 def _elements(accesses: pd.DataFrame) -> pd.DataFrame:

@@ -27,9 +27,9 @@ _MOST_THREADS = 384
 _WARP = 32
 
 
-def counted(number: int, what: str, plural: str = "s") -> str:
+def counted(number: int, noun: str, plural: str = "s") -> str:
     """Write a number of things."""
-    return f"{number:,} {what}{'' if number == 1 else plural}"
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def picture(
         kind=traced["kind"].astype(str),
     )
     costs = requests(traced)
-    shown = min(threads, _MOST_THREADS)
+    first_ones = min(threads, _MOST_THREADS)
     sizes = {panel.name: panel for panel in panels}
     wanted = {(panel.name, "store"): np.inf for panel in panels if len(panel.wrong)}
     wanted |= dict(traced.groupby(["array", "kind"])["request"].min())
@@ -83,11 +83,11 @@ def picture(
         _panel(
             *(sizes.get(name, Panel(name, 0)), kind),
             *(traced[(traced["array"] == name) & (traced["kind"] == kind)], costs),
-            *(block, shown),
+            *(block, first_ones),
         )
-        for name, kind in sorted(wanted, key=lambda each: wanted[each])
+        for name, kind in sorted(wanted, key=lambda pair: wanted[pair])
     ]
-    which = f", of {threads} the first {shown}" * (threads > shown)
+    which = f", of {threads} the first {first_ones}" * (threads > first_ones)
     legend = (
         f"Downwards the threads of all blocks{which}; to the right the elements. In full colour: "
         "the request that costs most."
@@ -130,9 +130,11 @@ def _panel(
         said = _caption(of_array, of_array.loc[costliest], price)
     parts += _tips(mine, panel.name, high, threads)
     below = _TOP + tall + 18
-    for place in panel.wrong if kind != "load" else ():
+    for position in panel.wrong if kind != "load" else ():
         wrong = f'width="{max(across, 2):.1f}" height="5" fill="{_WRONG}"'
-        parts.append(f'<rect x="{_LEFT + place * across:.1f}" y="{_TOP + tall + 2:.1f}" {wrong}/>')
+        parts.append(
+            f'<rect x="{_LEFT + position * across:.1f}" y="{_TOP + tall + 2:.1f}" {wrong}/>'
+        )
     parts.append(_tick(_LEFT, below, "bank 0" if banked else f"{panel.name}[0]", at="start"))
     last = "31" if banked else f"[{panel.size - 1}]" if panel.size > 1 else ""
     parts.append(_tick(_LEFT + _WIDTH, below, last, at="end"))
@@ -170,8 +172,8 @@ def _grid(
     path, parts = "", []
     sector = 0 if banked else SECTOR_BYTES // BANK_BYTES
     if sector and sector * across >= 4:
-        for place in range(sector, columns, sector):
-            path += f"M{_LEFT + place * across:.1f} {_TOP}v{tall:g}"
+        for position in range(sector, columns, sector):
+            path += f"M{_LEFT + position * across:.1f} {_TOP}v{tall:g}"
     within, named = _WARP if threads > _WARP else 8, -12.0
     for thread in range(0, threads, within):
         y = _TOP + thread * high
@@ -243,10 +245,10 @@ def _tips(accesses: pd.DataFrame, name: str, high: float, threads: int) -> list[
     parts = []
     for one in np.unique(thread[thread < threads]):
         places = np.unique(element[thread == one])
-        shown = ", ".join(map(str, places[:8])) + " ..." * (len(places) > 8)
+        indices = ", ".join(map(str, places[:8])) + " ..." * (len(places) > 8)
         parts.append(
             f'<rect x="{_LEFT}" y="{_TOP + one * high:.1f}" width="{_WIDTH}" height="{high:g}" '
-            f'fill="transparent"><title>thread {one}: {escape(name)}[{shown}]</title></rect>'
+            f'fill="transparent"><title>thread {one}: {escape(name)}[{indices}]</title></rect>'
         )
     return parts
 

@@ -129,8 +129,8 @@ class Rows:
     @property
     def degrees(self) -> Longs:
         """Nonzeros of each row."""
-        found: Longs = np.diff(self.pointers).astype(np.int64)
-        return found
+        lengths: Longs = np.diff(self.pointers).astype(np.int64)
+        return lengths
 
     @property
     def nonzeros(self) -> dict[str, Array]:

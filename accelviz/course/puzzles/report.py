@@ -83,17 +83,17 @@ _COUNTED = ("sectors", "requests")
 
 def too_many(had: Par, par: Par) -> str:
     """Say of what a kernel takes more than the par, "" if of nothing."""
-    return " and ".join(each for each in _COUNTED if getattr(had, each) > getattr(par, each))
+    return " and ".join(item for item in _COUNTED if getattr(had, item) > getattr(par, item))
 
 
 def _lines(had: Par, par: Par) -> list[tuple[str, ...]]:
-    return [(each, f"{getattr(had, each)}", f"{getattr(par, each)}") for each in _COUNTED]
+    return [(item, f"{getattr(had, item)}", f"{getattr(par, item)}") for item in _COUNTED]
 
 
 def _table(header: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
-    head = "".join(f"<th {_CELL}>{escape(each)}</th>" for each in header)
+    head = "".join(f"<th {_CELL}>{escape(item)}</th>" for item in header)
     body = "".join(
-        "<tr>" + "".join(f"<td {_CELL}>{escape(each)}</td>" for each in line) + "</tr>"
+        "<tr>" + "".join(f"<td {_CELL}>{escape(item)}</td>" for item in line) + "</tr>"
         for line in lines
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -111,10 +111,10 @@ class Scores:
                 name,
                 report.verdict,
                 *(
-                    f"{getattr(report.cost, each)} (par {getattr(report.par, each)})"
+                    f"{getattr(report.cost, item)} (par {getattr(report.par, item)})"
                     if report.cost
                     else ""
-                    for each in _COUNTED
+                    for item in _COUNTED
                 ),
             )
             for name, report in self.best.items()

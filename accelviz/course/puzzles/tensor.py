@@ -17,8 +17,8 @@ def fragment(rng: np.random.Generator) -> Iterator[Case]:
         # sums of products are below 2^24, and exact.
         A, B = signed(rng, grid, 16, 8, most=most[0]), signed(rng, grid, 8, 8, most=most[1])
         C = (to_tf32(A).astype(np.float64) @ to_tf32(B)).astype(np.float32)
-        given = {"A": A.ravel(), "B": B.ravel(), "C": unwritten(C.size)}
-        yield Case(grid, 32, given, {"C": C.ravel()})
+        arrays = {"A": A.ravel(), "B": B.ravel(), "C": unwritten(C.size)}
+        yield Case(grid, 32, arrays, {"C": C.ravel()})
 
 
 PUZZLES = {"fragment": Puzzle(fragment, Par(72, 10))}

@@ -27,8 +27,8 @@ def edge_gradient(rng: np.random.Generator) -> Iterator[Case]:
             "nnz": nnz,
             "n_cols": n_cols,
         }
-        right = (dY[A.row_of].astype(float) * X[A.columns]).sum(axis=1).astype(np.float32)
-        yield Case(-(-nnz // 2), 64, arguments, {"d_values": right})
+        expected = (dY[A.row_of].astype(float) * X[A.columns]).sum(axis=1).astype(np.float32)
+        yield Case(-(-nnz // 2), 64, arguments, {"d_values": expected})
 
 
 def largest(rng: np.random.Generator) -> Iterator[Case]:
@@ -47,8 +47,8 @@ def largest(rng: np.random.Generator) -> Iterator[Case]:
             "n_rows": n,
         }
         tops = [scores[A.row_of == row].max(initial=-np.inf) for row in range(n)]
-        right = (scores - np.array(tops)[A.row_of]).astype(np.float32)
-        yield Case(-(-n // 2), 64, arguments, {"shifted": right})
+        expected = (scores - np.array(tops)[A.row_of]).astype(np.float32)
+        yield Case(-(-n // 2), 64, arguments, {"shifted": expected})
 
 
 PUZZLES = {

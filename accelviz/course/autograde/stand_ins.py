@@ -1,31 +1,21 @@
-"""Starts a server and, beside it, a bare one: a process that never had A2's and A3's answers.
+"""Stand-ins for the library's partitions and strategies where a student's own are graded.
 
-The bare one forks the processes of submissions whose work is what the library does too. There the
-modules with the answers are stand-ins: they can be imported, and raise `NotYours` when they are
-used. This file imports nothing of accelviz, as that would import the answers.
+They can be imported and raise `NotYours` when they are used. A submission's process executes this
+file before it imports accelviz, so nothing here may import accelviz.
 """
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import importlib.abc
 import importlib.machinery
-import os
 import sys
 from types import ModuleType
 from typing import Any
 
-#: Packages with the answers, and what they have beside them, which everybody may use.
-ANSWERS = ("accelviz.partition", "accelviz.strategies.spmm", "accelviz.strategies.sddmm")
+_ANSWERS = ("accelviz.partition.", "accelviz.strategies.spmm.", "accelviz.strategies.sddmm.")
 _HARMLESS = ("metadata", "summary", "operation")
 #: What does not work without them.
 _PANELS = ("accelviz.widgets", "accelviz.analysis.settings")
-#: What both servers import before they part, as far as it is installed: nobody's answers.
-_LIBRARIES = (
-    *("numba", "pandas", "scipy.sparse", "IPython.core.interactiveshell", "nbformat"),
-    *("matplotlib.pyplot", "matplotlib_inline.backend_inline"),
-)
 
 
 class NotYours(AssertionError):  # noqa: N818
@@ -33,7 +23,7 @@ class NotYours(AssertionError):  # noqa: N818
 
 
 class StandIn:
-    """What is not there, nor what it has or returns; harmless until the library is imported."""
+    """A missing module, an attribute of it, or a result; usable until the library is imported."""
 
     importing = True
 
@@ -74,13 +64,10 @@ class StandIn:
     __ror__ = __or__
 
 
-class _StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds a stand-in for each module with answers."""
-
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        package, _, own = name.rpartition(".")
-        inside = any(f"{package}.".startswith(f"{each}.") for each in ANSWERS)
-        if (inside and own not in _HARMLESS) or name.startswith(_PANELS):
+        answer = name.startswith(_ANSWERS) and name.rpartition(".")[2] not in _HARMLESS
+        if answer or name.startswith(_PANELS):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
@@ -93,20 +80,7 @@ class _StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__getattr__ = lookup  # type: ignore[method-assign]
 
 
-def boot(whole: int, bare: int) -> None:
-    """Become a server, and fork the bare one before anything of accelviz is there.
-
-    Parameters
-    ----------
-    whole, bare : int
-        Each one's end of a connection.
-    """
-    for name in _LIBRARIES:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    is_bare = os.fork() == 0
-    os.close(whole if is_bare else bare)
-    if is_bare:
-        sys.meta_path.insert(0, _StandIns())
-    server = importlib.import_module("accelviz.course.autograde.server")
-    server.serve(bare if is_bare else whole, is_bare)
+sys.meta_path.insert(0, _Finder())
+for _module in ("", ".plots", ".course.checks", ".course.checks.export"):
+    __import__(f"accelviz{_module}")
+StandIn.importing = False

@@ -1,0 +1,89 @@
+"""Runs a function in a process of its own, forked from one that has imported the library."""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+import multiprocessing.forkserver
+import os
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
+from typing import Any, TypeVar
+
+from accelviz.errors import AccelvizError, DeviceUnavailable
+from accelviz.files import cache_folder
+
+_Answer = TypeVar("_Answer")
+#: Each thread of a BLAS or of OpenMP reserves address space, and a server has many cores.
+THREADS = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
+_IMPORTED = ("accelviz.course.autograde.judge", "accelviz.course.autograde.leaderboard")
+
+
+def numba_cache() -> str:
+    """Return the folder of functions that tests have compiled; submissions get copies."""
+    return str(cache_folder() / "numba")
+
+
+@functools.cache
+def _context() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*_IMPORTED])
+    before = dict(os.environ)
+    os.environ |= {**THREADS, "MALLOC_ARENA_MAX": "2", "NUMBA_CACHE_DIR": numba_cache()}
+    try:
+        multiprocessing.forkserver.ensure_running()
+    finally:
+        os.environ.clear()
+        os.environ |= before
+    return context
+
+
+def start_server() -> None:
+    """Start the process that others are forked from; call it before threads do."""
+    _context()
+
+
+def apart(function: Callable[..., _Answer], *arguments: Any, seconds: float) -> _Answer:
+    """Call a module's function in a process of its own; threads may do so side by side.
+
+    Raises
+    ------
+    TimeoutError
+        If it takes longer than `seconds`.
+    DeviceUnavailable
+        If the process dies.
+    """
+    receiving, sending = _context().Pipe(duplex=False)
+    process = _context().Process(target=_call, args=(sending, function, arguments))
+    process.start()
+    sending.close()
+    try:
+        if not receiving.poll(seconds):
+            raise TimeoutError(f"it took longer than {seconds:g} s")
+        answer, error = receiving.recv()
+    except EOFError as ended:
+        raise DeviceUnavailable(
+            "grading", "a process of the grader died", "free memory, and try again"
+        ) from ended
+    finally:
+        receiving.close()
+        process.kill()
+        process.join()
+    if error is not None:
+        raise error
+    result: _Answer = answer
+    return result
+
+
+def _call(sending: Connection, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    try:
+        sending.send((function(*arguments), None))
+    except AccelvizError as error:
+        sending.send((None, error))
+    except BaseException as error:
+        reason = "".join(traceback.format_exception_only(error)).strip()
+        sending.send((None, RuntimeError(reason)))

@@ -1,0 +1,193 @@
+"""The border around a submission: bubblewrap where it works, elsewhere limits alone."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import accelviz
+from accelviz.errors import DeviceUnavailable
+from accelviz.files import (
+    assignments_directory,
+    kernel_directory,
+    notebooks_directory,
+    results_directory,
+)
+
+PACKAGE = Path(accelviz.__file__).parent
+#: Inside bubblewrap: what was handed in (read-only), where cells run, and their home.
+GIVEN, WORK, HOME = "/tmp/given", "/tmp/work", "/tmp/home"
+_NAMESPACES = (
+    *("--unshare-user", "--unshare-all", "--disable-userns", "--cap-drop", "ALL"),
+    *("--die-with-parent", "--new-session"),
+)
+_SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store"),
+    *(f"/etc/{name}" for name in ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives")),
+    *(f"/etc/{name}" for name in ("passwd", "group", "nsswitch.conf", "localtime", "fonts")),
+)
+#: Packages with the answers of A2 and A3, and their modules that everybody may use.
+ANSWERS = ("partition", "strategies/spmm", "strategies/sddmm")
+HARMLESS = ("__init__", "metadata", "summary", "operation")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a submission may use.
+
+    Parameters
+    ----------
+    cell_seconds : float
+        Wall-clock time of one cell; after one that was stopped, a quarter of it.
+    seconds : float
+        Wall-clock time of all cells together, those run again included.
+    memory_gib : float or None
+        Address space of each process, in GiB (of a test with `gpu`, private writable memory); None
+        for no limit. Held on Linux only. All processes together have twice as much.
+    file_mib : int
+        Size of a file it writes, in MiB.
+    disk_mib : int
+        Size of all its files at a time, in MiB. Held by bubblewrap.
+    output_bytes : int
+        What one cell may print or show; the rest is dropped.
+    network : bool
+        Leave it the network.
+    gpu : bool
+        Leave tests the GPU.
+    """
+
+    cell_seconds: float = 60.0
+    seconds: float = 600.0
+    memory_gib: float | None = 4.0
+    file_mib: int = 256
+    disk_mib: int = 512
+    output_bytes: int = 1_000_000
+    network: bool = False
+    gpu: bool = False
+
+    def take(self, *, gpu: bool = False) -> None:
+        """Lower the limits of this process and of all that it starts."""
+        import resource
+
+        # CUDA reserves tens of GiB of address space, but no such amount of writable memory.
+        memory = resource.RLIMIT_DATA if gpu else resource.RLIMIT_AS
+        wanted = {
+            resource.RLIMIT_CORE: 0,
+            resource.RLIMIT_NOFILE: 512,
+            resource.RLIMIT_FSIZE: self.file_mib << 20,
+            # The wall clock decides; this ends what a submission left behind.
+            resource.RLIMIT_CPU: int(self.seconds * 8) + 60,
+        }
+        if self.memory_gib is not None and sys.platform == "linux":
+            wanted[memory] = int(self.memory_gib * 2**30)
+        for kind, value in wanted.items():
+            hard = resource.getrlimit(kind)[1]
+            with contextlib.suppress(OSError, ValueError):
+                most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+                resource.setrlimit(kind, (most, most))
+
+
+@functools.cache
+def bubblewrap() -> str:
+    """Return the path of a bubblewrap that works on this machine, "" if there is none."""
+    path = shutil.which("bwrap")
+    if not path:
+        return ""
+    trial = [path, *_NAMESPACES, "--ro-bind", "/", "/", "--proc", "/proc", "true"]
+    return path if subprocess.run(trial, capture_output=True).returncode == 0 else ""
+
+
+def require_border() -> None:
+    """Refuse a system on which submissions cannot be limited.
+
+    Raises
+    ------
+    DeviceUnavailable
+        On Windows.
+    """
+    if sys.platform == "win32":
+        raise DeviceUnavailable(
+            "sandbox", "student code cannot be confined on Windows", "grade on Linux, macOS or WSL"
+        )
+
+
+def open_doors(limits: Limits) -> list[str]:
+    """Return what a submission can do on this machine that it should not, a sentence each."""
+    doors = []
+    if not bubblewrap():
+        reason = "does not work here" if shutil.which("bwrap") else "is not installed"
+        doors += [
+            "limits only: submissions read what you can read, reach the network, see other "
+            f"processes, and may leave some behind (bubblewrap {reason})"
+        ]
+    elif limits.network:
+        doors.append("submissions reach the network")
+    if sys.platform != "linux":
+        doors.append("their memory is not limited")
+    return doors
+
+
+def confined(
+    command: Sequence[str],
+    limits: Limits,
+    *,
+    folder: Path | None = None,
+    readable: Iterable[str] = (),
+    hidden: Iterable[str] = (),
+    bare: bool = False,
+) -> list[str]:
+    """Return a command that runs another one behind the border.
+
+    Parameters
+    ----------
+    command : sequence of str
+    limits : Limits
+    folder : Path, optional
+        The folder that the process finds as `GIVEN`.
+    readable : iterable of str
+        Folders and files that it may read, beside the system's, Python's and accelviz's.
+    hidden : iterable of str
+        Folders that it finds empty.
+    bare : bool
+        Hide the library's partitions and strategies.
+    """
+    if not bubblewrap():
+        return [*command]
+    options = [bubblewrap(), *_NAMESPACES, *(["--share-net"] if limits.network else [])]
+    options += ["--size", str(limits.disk_mib << 20), "--tmpfs", "/tmp", "--proc", "/proc"]
+    options += ["--dev", "/dev", "--remount-ro", "/dev"]
+    options += ["--size", str(64 << 20), "--tmpfs", "/dev/shm"]
+    for path in (*_SYSTEM, *_libraries(), *readable):
+        options += ["--ro-bind-try", path, path]
+    answers = [PACKAGE / name for name in ANSWERS] if bare else []
+    for path in (*hidden, str(assignments_directory()), *map(str, answers)):
+        if Path(path).is_dir():
+            options += ["--size", "4096", "--tmpfs", path]
+    for answer in answers:
+        for module in (answer / f"{name}.py" for name in HARMLESS):
+            options += ["--ro-bind-try", str(module), str(module)]
+    if bare:
+        options += ["--size", "4096", "--tmpfs", str(kernel_directory())]
+    if folder is not None:
+        options += ["--ro-bind", str(folder), GIVEN]
+    options += ["--dir", WORK, "--dir", HOME, "--remount-ro", "/", "--chdir", WORK]
+    return [*options, *command]
+
+
+def _libraries() -> list[str]:
+    """Return the folders of Python, its libraries and accelviz, but no repository's root.
+
+    A repository's history has the solutions, whatever is hidden of its files.
+    """
+    files = (PACKAGE, kernel_directory(), results_directory(), notebooks_directory())
+    paths = [*map(str, files), sys.prefix, sys.base_prefix, sys.exec_prefix]
+    paths += [path for path in sys.path if os.path.isabs(path)]
+    resolved = {str(Path(path).resolve()) for path in paths}
+    return sorted(path for path in resolved if not Path(path, ".git").exists())
