@@ -17,6 +17,7 @@ pytest.importorskip("nbformat")
 import accelviz
 from accelviz.course import checks
 from accelviz.course.checks import common, hidden, metrics, remote, shipping
+from accelviz.course.counted import called_counting
 from accelviz.emulator import compiler
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, PartitionError
 from accelviz.measure import features
@@ -147,7 +148,7 @@ def test_a_helper_named_sort_may_not_sort():
     ],
 )
 def test_reads_are_counted(read, reads):
-    assert checks.sorting.called_counting(read, np.arange(1_000))[1] == reads
+    assert called_counting(read, np.arange(1_000))[1] == reads
 
 
 @pytest.mark.parametrize(

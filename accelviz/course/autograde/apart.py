@@ -20,7 +20,7 @@ _Answer = TypeVar("_Answer")
 THREADS = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
-_IMPORTED = ("accelviz.course.autograde.judge", "accelviz.course.autograde.leaderboard")
+_IMPORTED = tuple(f"accelviz.course.autograde.{name}" for name in ("judge", "leaderboard", "warm"))
 
 
 def numba_cache() -> str:

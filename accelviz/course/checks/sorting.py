@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -112,62 +112,6 @@ def linear_inverse(inverse_permutation: Callable[[Any], Any], seed: int) -> None
     )
 
 
-class Counted(np.lib.mixins.NDArrayOperatorsMixin):
-    """A read-only array that counts the elements that are read from it.
-
-    Parameters
-    ----------
-    array : array
-
-    Attributes
-    ----------
-    reads : int
-    """
-
-    def __init__(self, array: npt.NDArray[Any]) -> None:
-        self._array, self.reads = array, 0
-
-    def _read(self, value: Any) -> Any:
-        self.reads += int(np.size(value))
-        return value
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> npt.NDArray[Any]:
-        return np.asarray(self._read(self._array), dtype)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        return getattr(ufunc, method)(*map(_plain, inputs), **options)
-
-    def __array_function__(self, function: Any, _: Any, args: Any, options: Any) -> Any:
-        return function(*map(_plain, args), **{name: _plain(options[name]) for name in options})
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._read(self._array[key])
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._read(self._array))
-
-    def __len__(self) -> int:
-        return len(self._array)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        value = getattr(self._array, name)
-        if callable(value):
-            self._read(self._array)
-        return value
-
-
-def _plain(value: Any) -> Any:
-    return np.asarray(value) if isinstance(value, Counted) else value
-
-
-def called_counting(function: Callable[[Any], Any], array: npt.NDArray[Any]) -> tuple[Any, int]:
-    """Return what a function makes of an array, and how many of its elements it reads."""
-    counted = Counted(array)
-    return function(counted), counted.reads
-
-
 def _linear(
     function: Callable[[Any], Any],
     make: Callable[[int], npt.NDArray[Any]],
@@ -178,7 +122,7 @@ def _linear(
     if used := sorted(_used_by(name_of(function), link.cells if link else ()) & SORTING):
         raise AssertionError(f"it uses {', '.join(used)}; count instead")
     small = make(int(hidden.generator(seed).integers(*_ROWS, endpoint=True)))
-    result, reads = call_beside(function, f"{__name__}:called_counting", small)
+    result, reads = call_beside(function, "accelviz.course.counted:called_counting", small)
     check(small, result)
     require(
         reads <= MOST_READS * small.size,

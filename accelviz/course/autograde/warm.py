@@ -1,0 +1,36 @@
+"""Compiles what tests run when it is imported, so that processes forked later find it compiled."""
+
+import numpy as np
+
+from accelviz.course.checks import hidden, kernels, metrics
+from accelviz.course.checks.common import multiplied
+from accelviz.devices import find_device
+from accelviz.graph import Graph
+from accelviz.measure import features
+from accelviz.measure.accuracy import Oracle
+from accelviz.ordering import degree_sort
+from accelviz.partition.block_level import BlockSetting, block_workload
+from accelviz.strategies import plan
+from accelviz.workload import Workload, check_cover
+
+GRAPH = hidden.graph_of([3, 0, 40, 700, 1, 3], 1_000, np.random.default_rng(0), "tiny")
+#: Numba compiles a function again where its arguments may be written.
+WRITABLE = Graph(
+    GRAPH.row_pointers.copy(), GRAPH.column_indices.copy(), np.ones(GRAPH.nnz, "f4"), GRAPH.shape
+)
+for graph in (GRAPH, WRITABLE):
+    metrics.bounds(graph)
+    X = features(graph.shape[1], 2)
+    for n_cols in (1, 2):
+        planned = plan(graph, "accel_gcn", n_cols)
+        planned.check()
+        ready = find_device("cpu").prepare(planned)
+        multiplied(planned, ready, X[:, :n_cols], Oracle(graph, X))
+    kernels.runs_plan("", graph, 2).check()
+metadata = np.array(plan(GRAPH).layout.metadata)
+for blocks in (metadata, plan(GRAPH).layout.metadata):
+    work = block_workload(blocks, BlockSetting())
+table = np.stack([work.block, work.warp, work.row, work.nz_start, work.nz_count], axis=1)
+walked, _ = degree_sort(GRAPH).apply_to_pattern(GRAPH.pattern)
+pointers = walked.row_pointers.copy()
+check_cover([Workload(*table.T)], pointers, len(metadata), BlockSetting().max_block_warps)
